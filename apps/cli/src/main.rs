@@ -19,7 +19,6 @@ mod pack;
 mod settings;
 mod usage;
 mod approve;
-mod yaml;
 mod case;
 mod seen;
 mod differ;

@@ -32,7 +32,6 @@
 //! What may be quoted in words and tool inputs is in `quote`. Several files are one script, in
 //! the order of their names.
 
-mod words;
 mod error;
 mod chunk;
 mod block;
@@ -47,12 +46,8 @@ mod naming;
 pub(crate) mod reel;
 mod rule;
 
-use std::borrow::Cow;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-
-use serde_saphyr::Spanned;
 
 use crate::request::Request;
 
@@ -64,13 +59,12 @@ use error::Wrong;
 use pattern::Patterns;
 use reel::Reel;
 use rule::{Rule, Take};
-use source::RuleSource;
 
 /// The built-in script's name in errors and the YAML itself.
 const DEFAULT: (&str, &str) = ("default.yaml", include_str!("../scripts/default.yaml"));
 /// Patterns named to a person whose words no rule heard.
 const NAMED_MAX: usize = 12;
-/// Mistakes told of one file; each one more is another reading of it.
+/// Mistakes that are reported of one file.
 const WRONG_MAX: usize = 20;
 
 /// A script that can be played.
@@ -126,7 +120,7 @@ impl Script {
         yaml: &str,
         patterns: &mut Patterns,
     ) -> Result<(), Vec<ScriptError>> {
-        let (sources, mut wrong) = read_on(yaml);
+        let (sources, mut wrong) = source::read(yaml);
         if sources.is_empty() && wrong.is_empty() {
             return Err(vec![ScriptError::Wrong {
                 file: file.to_owned(),
@@ -222,40 +216,6 @@ impl Script {
             named.join(", ")
         )
     }
-}
-
-/// Reads the YAML. A rule whose shape is wrong is told, left out, and the rest is read again.
-fn read_on(yaml: &str) -> (Vec<Spanned<RuleSource>>, Vec<Wrong>) {
-    let mut lines: Vec<&str> = yaml.lines().collect();
-    let mut told: Vec<Wrong> = Vec::new();
-    let mut text = Cow::Borrowed(yaml);
-    loop {
-        let wrong = match source::read(&text) {
-            Ok(sources) => return (sources, told),
-            Err(wrong) => wrong,
-        };
-        let item = wrong.line().and_then(|line| item(&lines, line));
-        // What is no shape of a rule may be what leaving one out has made.
-        if !told.is_empty() && !wrong.shape {
-            return (Vec::new(), told);
-        }
-        let shape = wrong.shape;
-        told.push(wrong);
-        match item {
-            Some(item) if shape && told.len() < WRONG_MAX => lines[item].fill(""),
-            Some(_) | None => return (Vec::new(), told),
-        }
-        text = Cow::Owned(lines.join("\n"));
-    }
-}
-
-/// The lines of the list's item that has line `at` (from 1) in it.
-fn item(lines: &[&str], at: u64) -> Option<Range<usize>> {
-    let begins = |line: &&str| **line == *"-" || line.starts_with("- ");
-    let at = usize::try_from(at).ok()?.min(lines.len());
-    let start = lines[..at].iter().rposition(begins)?;
-    let rest = lines[start + 1..].iter().position(begins);
-    Some(start..rest.map_or(lines.len(), |rest| start + 1 + rest))
 }
 
 #[cfg(test)]

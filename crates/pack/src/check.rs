@@ -2,7 +2,7 @@
 //!
 //! Each file is read alone; then what the files say of each other is looked at. A file that is
 //! broken gives one finding, and nothing is held against others because of it. Every check goes
-//! on with something in the place of what is wrong; only a pack without an error comes out.
+//! on with something in the position of what is wrong; only a pack without an error comes out.
 
 mod page;
 mod folder;
@@ -60,7 +60,7 @@ use usage::Users;
 pub struct Report {
     /// The pack; none if there is an error.
     pub pack: Option<Pack>,
-    /// Errors and warnings, by file and place.
+    /// Errors and warnings, by file and position.
     pub findings: Vec<Finding>,
 }
 
@@ -340,9 +340,9 @@ fn pack(
         member.cloned()
     });
     let prompts = folder.prompts.into_iter();
-    let key_places = parts.minds.providers.key_places.into_iter();
+    let key_positions = parts.minds.providers.key_positions.into_iter();
     Pack {
-        tool_places: tool_places(&parts.tools, &parts.servers),
+        tool_positions: tool_positions(&parts.tools, &parts.servers),
         written: written::digests(folder.tools.as_ref()),
         mcp_servers: parts.servers.servers,
         workers,
@@ -361,7 +361,7 @@ fn pack(
             .filter_map(|prompt| prompt.source.map(|text| (prompt.name, text)))
             .collect(),
         services: parts.connectors.services,
-        service_places: parts.connectors.places,
+        service_positions: parts.connectors.positions,
         enrichers: parts.connectors.enrichers,
         tools: parts.tools.tools,
         locales: parts.locales,
@@ -372,21 +372,21 @@ fn pack(
         routing: parts.minds.routes.policy,
         prices: parts.minds.prices,
         uses: parts.minds.uses,
-        key_places: key_places
-            .map(|(name, place)| (name, (place.line, place.column)))
+        key_positions: key_positions
+            .map(|(name, position)| (name, (position.line, position.column)))
             .collect(),
     }
 }
 
 /// Where tools and tool servers stand, by the words that agents have for them.
-fn tool_places(tools: &Tools, servers: &Servers) -> BTreeMap<String, (u64, u64)> {
+fn tool_positions(tools: &Tools, servers: &Servers) -> BTreeMap<String, (u64, u64)> {
     let names = tools.known.names.iter().cloned();
-    let tools = names.zip(&tools.places);
-    let servers = servers.places.iter();
-    let servers = servers.map(|(name, place)| (format!("{ALL_OF}{name}"), place));
-    let places = tools.chain(servers);
-    places
-        .map(|(name, place)| (name, (place.line, place.column)))
+    let tools = names.zip(&tools.positions);
+    let servers = servers.positions.iter();
+    let servers = servers.map(|(name, position)| (format!("{ALL_OF}{name}"), position));
+    let positions = tools.chain(servers);
+    positions
+        .map(|(name, position)| (name, (position.line, position.column)))
         .collect()
 }
 

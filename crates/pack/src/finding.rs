@@ -1,9 +1,9 @@
-//! A mistake in a pack: the place, what is wrong there, and what to write instead.
+//! A mistake in a pack: the position, what is wrong there, and what to write instead.
 
 use std::fmt;
 
-use crate::nearest::{listed, nearest};
-use crate::place::{At, Place};
+use crate::wording::{closest_name, one_line, quoted_list};
+use crate::yaml::{Located, TextPosition};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,12 @@ impl fmt::Display for Finding {
 impl Finding {
     /// An error.
     pub fn error(file: impl Into<String>, line: u64, column: u64, what: impl Into<String>) -> Self {
-        Self::new(Level::Error, file.into(), Place { line, column }, what)
+        Self::new(
+            Level::Error,
+            file.into(),
+            TextPosition { line, column },
+            what,
+        )
     }
 
     /// A warning.
@@ -70,15 +75,20 @@ impl Finding {
         column: u64,
         what: impl Into<String>,
     ) -> Self {
-        Self::new(Level::Warning, file.into(), Place { line, column }, what)
+        Self::new(
+            Level::Warning,
+            file.into(),
+            TextPosition { line, column },
+            what,
+        )
     }
 
-    fn new(level: Level, file: String, place: Place, what: impl Into<String>) -> Self {
+    fn new(level: Level, file: String, position: TextPosition, what: impl Into<String>) -> Self {
         Self {
             level,
             file,
-            line: place.line,
-            column: place.column,
+            line: position.line,
+            column: position.column,
             what: what.into(),
             instead: None,
             unregistered: false,
@@ -127,24 +137,30 @@ impl Findings {
     pub(crate) fn error(
         &mut self,
         file: &str,
-        place: Place,
+        position: TextPosition,
         what: impl Into<String>,
     ) -> &mut Finding {
-        self.add(Level::Error, file, place, what.into())
+        self.add(Level::Error, file, position, what.into())
     }
 
     pub(crate) fn warning(
         &mut self,
         file: &str,
-        place: Place,
+        position: TextPosition,
         what: impl Into<String>,
     ) -> &mut Finding {
-        self.add(Level::Warning, file, place, what.into())
+        self.add(Level::Warning, file, position, what.into())
     }
 
-    fn add(&mut self, level: Level, file: &str, place: Place, what: String) -> &mut Finding {
+    fn add(
+        &mut self,
+        level: Level,
+        file: &str,
+        position: TextPosition,
+        what: String,
+    ) -> &mut Finding {
         self.0
-            .push(Finding::new(level, file.to_owned(), place, what));
+            .push(Finding::new(level, file.to_owned(), position, what));
         self.0.last_mut().expect("one was pushed just now")
     }
 
@@ -152,7 +168,7 @@ impl Findings {
     pub(crate) fn unknown(
         &mut self,
         file: &str,
-        name: &At<String>,
+        name: &Located<String>,
         what: &str,
         known: &Known,
     ) -> Option<&mut Finding> {
@@ -160,22 +176,29 @@ impl Findings {
             return None;
         }
         let names = || known.names.iter().map(String::as_str);
-        let written = shown(&name.value);
-        match nearest(&name.value, names()) {
+        let written = one_line(&name.value);
+        match closest_name(&name.value, names()) {
             Some(meant) => {
                 let what = format!("unknown {what} `{written}`, did you mean `{meant}`?");
-                self.error(file, name.place, what);
+                self.error(file, name.position, what);
             }
             None if known.names.is_empty() => {
                 let what = format!("unknown {what} `{written}`: the pack has none");
-                self.error(file, name.place, what);
+                self.error(file, name.position, what);
             }
             None => {
-                self.error(file, name.place, format!("unknown {what} `{written}`"))
-                    .write(format!("one of {}", listed(names())));
+                self.error(file, name.position, format!("unknown {what} `{written}`"))
+                    .write(format!("one of {}", quoted_list(names())));
             }
         }
         self.0.last_mut()
+    }
+
+    /// True if something is reported at a position of a file.
+    pub(crate) fn has(&self, file: &str, position: TextPosition) -> bool {
+        let at = |finding: &Finding| (finding.line, finding.column);
+        let mut of_file = self.0.iter().filter(|finding| finding.file == file);
+        of_file.any(|finding| at(finding) == (position.line, position.column))
     }
 
     /// How many there are.
@@ -187,7 +210,7 @@ impl Findings {
         self.0.iter().any(|finding| finding.level == Level::Error)
     }
 
-    /// By file and place.
+    /// By file and position.
     pub(crate) fn sorted(mut self) -> Vec<Finding> {
         self.0.sort_by(|a, b| {
             let key = |finding: &Finding| (finding.line, finding.column, finding.level);
@@ -195,21 +218,4 @@ impl Findings {
         });
         self.0
     }
-}
-
-/// What a file says, fit for one line of a message.
-pub fn shown(written: &str) -> String {
-    const SHOWN_MAX: usize = 80;
-    let mut shown: String = written.chars().take(SHOWN_MAX).collect();
-    if shown.len() < written.len() {
-        shown.push('…');
-    }
-    let plain = |c: char| {
-        if c.is_control() {
-            c.escape_debug().collect()
-        } else {
-            c.to_string()
-        }
-    };
-    shown.chars().map(plain).collect()
 }

@@ -1,13 +1,13 @@
-//! Pack files in, checked values out, every mistake with its place.
+//! Pack files in, checked values out, every mistake with its position.
 //!
 //! A pack is a folder: all that a team writes to put its agents on the platform. `check` reads
 //! all of it and answers with a [`Pack`] in which every name points at something, or with every
 //! mistake at once: file, line, column, what is wrong, what to write instead.
 
 mod digest;
-mod nearest;
-mod place;
-pub mod erased;
+mod wording;
+
+pub mod yaml;
 mod finding;
 pub mod effort;
 mod files;
@@ -25,18 +25,15 @@ mod model;
 mod pack;
 mod source;
 pub mod schema;
-mod tree;
-mod yaml;
 mod check;
 
 pub use check::{Report, check};
 pub use definition::{Definition, History, Kind, OnCancel, SubAgentRef};
 pub use files::{Files, ReadError};
-pub use finding::{Finding, Level, shown};
+pub use finding::{Finding, Level};
 pub use flag::{Cohort, Flag, Rollout};
 pub use locale::{Line, Locales};
 pub use model::ModelUse;
-pub use nearest::{listed, nearest};
 pub use pack::{Limits, Pack};
 pub use piece::{Piece, is_plain, pieces};
 pub use price::{PriceDef, PriceTable};
@@ -48,3 +45,4 @@ pub use tool::{
     Enricher, Function, HttpDef, McpServer, McpTransport, Method, Output, ProcessDef,
     ProcessLimits, Service, Shape, Stdin, ToolDef, ToolKind,
 };
+pub use wording::{closest_name, one_line, quoted_list};

@@ -1,4 +1,4 @@
-//! Which models a pack uses, with the place where each is written.
+//! Which models a pack uses, with the position where each is written.
 
 /// A model that an agent or a rule uses.
 #[derive(Clone, Debug, PartialEq, Eq)]

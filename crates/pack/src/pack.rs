@@ -114,11 +114,11 @@ pub struct Pack {
     pub(crate) written: BTreeMap<String, String>,
     /// Where `tools.yaml` names tools and tool servers: tool, or `mcp:` and server → line and
     /// column.
-    pub tool_places: BTreeMap<String, (u64, u64)>,
+    pub tool_positions: BTreeMap<String, (u64, u64)>,
     /// Where `connectors.yaml` names services: name → line and column.
-    pub service_places: BTreeMap<String, (u64, u64)>,
+    pub service_positions: BTreeMap<String, (u64, u64)>,
     /// Where `providers.yaml` says where the key of a provider is: name → line and column.
-    pub key_places: BTreeMap<String, (u64, u64)>,
+    pub key_positions: BTreeMap<String, (u64, u64)>,
 }
 
 impl Pack {
@@ -192,7 +192,7 @@ impl Pack {
 
     /// Of everything the definitions say and of the tools they list, with their enrichers, so that
     /// an edit without a new version shows too. Where a service is, is no part of it: the same pack
-    /// is the same in every place.
+    /// is the same in every position.
     fn definitions(&self) -> Digest {
         let mut digest = Digest::default();
         for definition in self.every() {

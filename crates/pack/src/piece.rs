@@ -1,4 +1,4 @@
-//! Text with places for fields: `{name}` stands for a field of a tool's input. What is in braces
+//! Text with positions for fields: `{name}` stands for a field of a tool's input. What is in braces
 //! and could not be a name is text, so that programs can be given braces of their own.
 
 /// A piece of such a text.

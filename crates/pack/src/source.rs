@@ -1,4 +1,4 @@
-//! The files of a pack as they are written: the shapes of their YAML, with the place of
+//! The files of a pack as they are written: the shapes of their YAML, with the position of
 //! everything that can be wrong. Unknown keys and wrong shapes are refused here; what is missing
 //! and what the values mean is looked at in `check`, so that one file can have many mistakes.
 //! The JSON Schemas come from these shapes too.

@@ -86,7 +86,7 @@ pub enum Method {
     Get,
     /// To do.
     Post,
-    /// To put in place.
+    /// Replaces a resource.
     Put,
     /// To change.
     Patch,

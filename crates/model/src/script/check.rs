@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use serde_saphyr::{Location, Spanned};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
+use turnwire_pack::yaml::{Located, TextPosition};
 
 use crate::delta::{Again, ModelError};
 
@@ -49,10 +49,10 @@ const REASONS: [(&str, StopReason); 4] = [
 
 /// The steps of a rule.
 pub(crate) fn steps(
-    source: Spanned<Vec<Spanned<StepSource>>>,
+    source: Located<Vec<Located<StepSource>>>,
     patterns: &mut Patterns,
 ) -> Result<Vec<Cue>, Vec<Wrong>> {
-    let at = source.referenced;
+    let at = source.position;
     if source.value.is_empty() {
         let what = "the rule has no steps: write at least one";
         return Err(vec![Wrong::new(at, what)]);
@@ -75,24 +75,21 @@ pub(crate) fn steps(
     }
 }
 
-fn cue(source: Spanned<StepSource>, patterns: &mut Patterns) -> Result<Cue, Wrong> {
-    let at = source.referenced;
+fn cue(source: Located<StepSource>, patterns: &mut Patterns) -> Result<Cue, Wrong> {
+    let at = source.position;
     let mut source = source.value;
     let when = source.when.take().map(|source| when(source, patterns));
     let when = when.transpose()?;
     let step = kind(at, &mut source)?;
     // What is left over belongs to another kind of step.
     let left = [
-        ("retry", source.retry.map(|s| s.referenced)),
-        (
-            "retry_after_ms",
-            source.retry_after_ms.map(|s| s.referenced),
-        ),
-        ("signature", source.signature.map(|s| s.referenced)),
-        ("chunk", source.chunk.map(|s| s.referenced)),
-        ("delay_ms", source.delay_ms.map(|s| s.referenced)),
-        ("repeat", source.repeat.map(|s| s.referenced)),
-        ("usage", source.usage.map(|s| s.referenced)),
+        ("retry", source.retry.map(|s| s.position)),
+        ("retry_after_ms", source.retry_after_ms.map(|s| s.position)),
+        ("signature", source.signature.map(|s| s.position)),
+        ("chunk", source.chunk.map(|s| s.position)),
+        ("delay_ms", source.delay_ms.map(|s| s.position)),
+        ("repeat", source.repeat.map(|s| s.position)),
+        ("usage", source.usage.map(|s| s.position)),
     ];
     match left
         .into_iter()
@@ -104,16 +101,16 @@ fn cue(source: Spanned<StepSource>, patterns: &mut Patterns) -> Result<Cue, Wron
 }
 
 /// A step's own condition. Which call it belongs to is said by its rule.
-fn when(source: Spanned<WhenSource>, patterns: &mut Patterns) -> Result<Condition, Wrong> {
+fn when(source: Located<WhenSource>, patterns: &mut Patterns) -> Result<Condition, Wrong> {
     if let Some(call) = &source.value.call {
         let what = "`call` belongs to the rule's `when`, not to a step's";
-        return Err(Wrong::new(call.referenced, what));
+        return Err(Wrong::new(call.position, what));
     }
     Condition::new(source.value, patterns)
 }
 
 /// What the step is, taking out of `source` what that kind may say.
-fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
+fn kind(at: TextPosition, source: &mut StepSource) -> Result<Step, Wrong> {
     let kinds = usize::from(source.text.is_some())
         + usize::from(source.texts.is_some())
         + usize::from(source.thinking.is_some())
@@ -154,7 +151,7 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
         return millis(pause, "pause_ms", PAUSE_MS_MAX).map(Step::Pause);
     }
     if let Some(stall) = source.stall.take() {
-        let wrong = Wrong::new(stall.referenced, "`stall` is `true`, or leave the step out");
+        let wrong = Wrong::new(stall.position, "`stall` is `true`, or leave the step out");
         return stall.value.then_some(Step::Stall).ok_or(wrong);
     }
     if let Some(class) = source.error.take() {
@@ -170,13 +167,13 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
 }
 
 /// A failure, and whether it may pass.
-fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError, Wrong> {
+fn failure(class: Located<String>, source: &mut StepSource) -> Result<ModelError, Wrong> {
     let class = named(class, "an error class", &CLASSES)?;
     let retry = source.retry.take();
     let again = match (retry, source.retry_after_ms.take()) {
         (Some(retry), Some(_)) if !retry.value => {
             let what = "`retry: false` does not go with `retry_after_ms`: leave one of them out";
-            return Err(Wrong::new(retry.referenced, what));
+            return Err(Wrong::new(retry.position, what));
         }
         (_, Some(after)) => Again::After(millis(after, "retry_after_ms", PAUSE_MS_MAX)?),
         (Some(retry), None) if retry.value => Again::Soon,
@@ -186,17 +183,17 @@ fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError
 }
 
 /// The words of the first language, which stand for every other one too, and the rest.
-fn texts(source: Spanned<TextsSource>) -> Result<(Spanned<String>, Vec<Other>), Wrong> {
-    let at = source.referenced;
+fn texts(source: Located<TextsSource>) -> Result<(Located<String>, Vec<Other>), Wrong> {
+    let at = source.position;
     let mut written = source.value.0.into_iter();
     let Some((tag, first)) = written.next() else {
         let what = "`texts` is `language: words` pairs: write at least one";
         return Err(Wrong::new(at, what));
     };
-    condition::check_tag(&tag, first.referenced)?;
+    condition::check_tag(&tag, first.position)?;
     let others: Vec<Other> = written.collect();
     for (tag, text) in &others {
-        condition::check_tag(tag, text.referenced)?;
+        condition::check_tag(tag, text.position)?;
     }
     // The first language is also looked up, so that a later, wider tag does not take its place.
     let mut all = vec![(tag, first.clone())];
@@ -205,9 +202,9 @@ fn texts(source: Spanned<TextsSource>) -> Result<(Spanned<String>, Vec<Other>), 
 }
 
 /// A language tag and the words in it.
-type Other = (String, Spanned<String>);
+type Other = (String, Located<String>);
 
-fn say(text: Spanned<String>, others: Vec<Other>, source: &mut StepSource) -> Result<Step, Wrong> {
+fn say(text: Located<String>, others: Vec<Other>, source: &mut StepSource) -> Result<Step, Wrong> {
     let repeat = source.repeat.take();
     let longest = others.iter().map(|(_, text)| text.value.len());
     let longest = longest.fold(text.value.len(), usize::max);
@@ -216,7 +213,7 @@ fn say(text: Spanned<String>, others: Vec<Other>, source: &mut StepSource) -> Re
         None => 1,
         Some(repeat) => {
             let most = (CALL_BYTES_MAX / longest.max(1)) as u64;
-            let at = repeat.referenced;
+            let at = repeat.position;
             let times = bounded(repeat, "repeat", 1, most.min(1_000_000))?;
             if words.quotes() {
                 let what = "`repeat` does not go with text that quotes: write the text out";
@@ -229,16 +226,16 @@ fn say(text: Spanned<String>, others: Vec<Other>, source: &mut StepSource) -> Re
 }
 
 fn words(
-    text: Spanned<String>,
+    text: Located<String>,
     others: Vec<Other>,
     source: &mut StepSource,
 ) -> Result<Words, Wrong> {
     for text in others.iter().map(|(_, text)| text).chain([&text]) {
         if text.value.len() > TEXT_BYTES_MAX {
             let what = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.value.len());
-            return Err(Wrong::new(text.referenced, what));
+            return Err(Wrong::new(text.position, what));
         }
-        quote::quotes(&text.value).map_err(|what| Wrong::new(text.referenced, what))?;
+        quote::quotes(&text.value).map_err(|what| Wrong::new(text.position, what))?;
     }
     let chunk = source.chunk.take();
     let chunk = chunk.map(|chunk| bounded(chunk, "chunk", 1, TEXT_BYTES_MAX as u64));
@@ -253,13 +250,13 @@ fn words(
 }
 
 /// Words in the pieces they came in. A piece of nothing is no piece.
-fn pieces(written: Spanned<Vec<String>>, source: &mut StepSource) -> Result<Words, Wrong> {
+fn pieces(written: Located<Vec<String>>, source: &mut StepSource) -> Result<Words, Wrong> {
     let pieces = written.value.iter().map(String::as_str);
     let ends = chunk::ends(pieces.filter(|piece| !piece.is_empty()));
     let text = written.value.concat();
     if text.len() > TEXT_BYTES_MAX {
         let what = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.len());
-        return Err(Wrong::new(written.referenced, what));
+        return Err(Wrong::new(written.position, what));
     }
     Ok(Words {
         pieces: Some(ends),
@@ -278,20 +275,20 @@ fn delay(source: &mut StepSource) -> Result<Duration, Wrong> {
 fn tool(source: ToolSource) -> Result<Step, Wrong> {
     if source.name.value.is_empty() || source.name.value.len() > 128 {
         let what = "a tool's name has 1 to 128 characters";
-        return Err(Wrong::new(source.name.referenced, what));
+        return Err(Wrong::new(source.name.position, what));
     }
     let input = match source.input {
         None => Input::Json(Value::Object(serde_json::Map::new())),
         Some(input) => match input.value {
             value @ Value::Object(_) => {
-                let wrong = |what: &str| Wrong::new(input.referenced, what);
+                let wrong = |what: &str| Wrong::new(input.position, what);
                 quote::quotes_in(&value).map_err(wrong)?;
                 Input::Json(value)
             }
             Value::String(raw) => Input::Raw(raw),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
                 let what = "`input` is `key: value` pairs, or text that is sent as it is";
-                return Err(Wrong::new(input.referenced, what));
+                return Err(Wrong::new(input.position, what));
             }
         },
     };
@@ -307,12 +304,12 @@ fn tool(source: ToolSource) -> Result<Step, Wrong> {
     })
 }
 
-fn usage(source: Spanned<UsageSource>) -> Result<Usage, Wrong> {
+fn usage(source: Located<UsageSource>) -> Result<Usage, Wrong> {
     let given = source.value;
     let cost_usd = given.cost_usd.unwrap_or_default();
     if !cost_usd.is_finite() || cost_usd < 0.0 {
         let what = "`cost_usd` is a number from 0 up";
-        return Err(Wrong::new(source.referenced, what));
+        return Err(Wrong::new(source.position, what));
     }
     let input_tokens = given.input_tokens.unwrap_or_default();
     let output_tokens = given.output_tokens.unwrap_or_default();
@@ -328,12 +325,12 @@ fn usage(source: Spanned<UsageSource>) -> Result<Usage, Wrong> {
     })
 }
 
-fn millis(value: Spanned<u64>, key: &str, most: u64) -> Result<Duration, Wrong> {
+fn millis(value: Located<u64>, key: &str, most: u64) -> Result<Duration, Wrong> {
     bounded(value, key, 0, most).map(Duration::from_millis)
 }
 
-pub(crate) fn bounded(value: Spanned<u64>, key: &str, least: u64, most: u64) -> Result<u64, Wrong> {
-    let (at, value) = (value.referenced, value.value);
+pub(crate) fn bounded(value: Located<u64>, key: &str, least: u64, most: u64) -> Result<u64, Wrong> {
+    let (at, value) = (value.position, value.value);
     if (least..=most).contains(&value) {
         return Ok(value);
     }
@@ -341,7 +338,7 @@ pub(crate) fn bounded(value: Spanned<u64>, key: &str, least: u64, most: u64) -> 
     Err(Wrong::new(at, what))
 }
 
-fn named<T: Copy>(name: Spanned<String>, what: &str, known: &[(&str, T)]) -> Result<T, Wrong> {
+fn named<T: Copy>(name: Located<String>, what: &str, known: &[(&str, T)]) -> Result<T, Wrong> {
     if let Some((_, value)) = known.iter().find(|(known, _)| *known == name.value) {
         return Ok(*value);
     }
@@ -351,5 +348,5 @@ fn named<T: Copy>(name: Spanned<String>, what: &str, known: &[(&str, T)]) -> Res
         name.value.escape_debug(),
         known.join(", ")
     );
-    Err(Wrong::new(name.referenced, what))
+    Err(Wrong::new(name.position, what))
 }

@@ -1,7 +1,7 @@
 //! When a rule or a single step of it speaks: everything that its `when` names must hold.
 
 use regex::Regex;
-use serde_saphyr::{Location, Spanned};
+use turnwire_pack::yaml::{Located, TextPosition};
 
 use super::asked::Asked;
 use super::error::Wrong;
@@ -93,25 +93,25 @@ impl Condition {
 }
 
 /// The number of a try.
-fn attempt(attempt: Spanned<u32>) -> Result<u32, Wrong> {
-    let wrong = Wrong::new(attempt.referenced, "attempts are counted from 1");
+fn attempt(attempt: Located<u32>) -> Result<u32, Wrong> {
+    let wrong = Wrong::new(attempt.position, "attempts are counted from 1");
     (attempt.value > 0).then_some(attempt.value).ok_or(wrong)
 }
 
 /// The number of a turn.
-fn turn(turn: Spanned<u32>) -> Result<usize, Wrong> {
-    let wrong = Wrong::new(turn.referenced, "turns are counted from 1");
+fn turn(turn: Located<u32>) -> Result<usize, Wrong> {
+    let wrong = Wrong::new(turn.position, "turns are counted from 1");
     (turn.value > 0).then_some(turn.value as usize).ok_or(wrong)
 }
 
 /// A language tag such as `de` or `pt-BR`.
-pub(crate) fn tag(tag: Spanned<String>) -> Result<String, Wrong> {
-    check_tag(&tag.value, tag.referenced)?;
+pub(crate) fn tag(tag: Located<String>) -> Result<String, Wrong> {
+    check_tag(&tag.value, tag.position)?;
     Ok(tag.value)
 }
 
 /// Whether `tag` can be a language tag; `at` is told if not.
-pub(crate) fn check_tag(tag: &str, at: Location) -> Result<(), Wrong> {
+pub(crate) fn check_tag(tag: &str, at: TextPosition) -> Result<(), Wrong> {
     let parts = |part: &str| {
         (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };

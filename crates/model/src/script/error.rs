@@ -1,8 +1,6 @@
 //! Why a script cannot be used: the file, the place in it, and what is wrong there.
 
-use serde_saphyr::Location;
-
-use super::words;
+use turnwire_pack::yaml::{TextPosition, YamlError};
 
 /// A script that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,49 +36,43 @@ fn cure(instead: Option<&str>) -> String {
 /// What is wrong, and where, before the file's name is put to it.
 #[derive(Debug)]
 pub(crate) struct Wrong {
-    at: Option<Location>,
+    at: Option<TextPosition>,
     what: String,
     instead: Option<String>,
-    /// Whether only the shape of one rule is wrong, so that the others can still be read.
-    pub(crate) shape: bool,
 }
 
 impl Wrong {
-    pub(crate) fn new(at: Location, what: impl Into<String>) -> Self {
+    pub(crate) fn new(at: TextPosition, what: impl Into<String>) -> Self {
         Self {
             at: Some(at),
             what: what.into(),
             instead: None,
-            shape: false,
         }
     }
 
     /// The line it is on, if that is known.
     pub(crate) fn line(&self) -> Option<u64> {
-        self.at.map(|at| at.line())
+        self.at.map(|at| at.line)
     }
 
     pub(crate) fn of(self, file: &str) -> ScriptError {
-        let (line, column) = self.at.map_or((1, 1), |at| (at.line(), at.column()));
+        let TextPosition { line, column } = self.at.unwrap_or_default();
         ScriptError::Wrong {
             file: file.to_owned(),
-            line: line.max(1),
-            column: column.max(1),
+            line,
+            column,
             what: self.what,
             instead: self.instead,
         }
     }
 }
 
-impl From<serde_saphyr::Error> for Wrong {
-    fn from(error: serde_saphyr::Error) -> Self {
-        let error = error.without_snippet();
-        let (what, instead) = words::of(error);
+impl From<YamlError> for Wrong {
+    fn from(error: YamlError) -> Self {
         Self {
-            at: error.location(),
-            what,
-            instead,
-            shape: words::is_shape(error),
+            at: error.position,
+            what: error.message,
+            instead: error.instead,
         }
     }
 }

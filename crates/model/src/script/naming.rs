@@ -2,7 +2,7 @@
 //! looked at. Whoever has the pack can tell which of them are not there.
 
 use serde_json::Value;
-use serde_saphyr::{Location, Spanned};
+use turnwire_pack::yaml::{Located, TextPosition};
 
 use super::quote;
 use super::source::{RuleSource, StepSource, ToolSource, WhenSource};
@@ -61,11 +61,11 @@ struct List<'f> {
 }
 
 impl List<'_> {
-    fn add(&mut self, what: Subject, name: &str, at: Location) {
+    fn add(&mut self, what: Subject, name: &str, at: TextPosition) {
         self.names.push(Named {
             file: self.file.to_owned(),
-            line: at.line().max(1),
-            column: at.column().max(1),
+            line: at.line,
+            column: at.column,
             agent: self.agent.clone(),
             what,
             name: name.to_owned(),
@@ -74,14 +74,14 @@ impl List<'_> {
 
     fn when(&mut self, when: &WhenSource) {
         if let Some(agent) = &when.agent {
-            self.add(Subject::Agent, &agent.value, agent.referenced);
+            self.add(Subject::Agent, &agent.value, agent.position);
             self.agent = Some(agent.value.clone());
         }
         for tool in [&when.answered, &when.failed].into_iter().flatten() {
-            self.add(Subject::Result, &tool.value, tool.referenced);
+            self.add(Subject::Result, &tool.value, tool.position);
         }
         for (tool, pattern) in when.results.iter().flatten() {
-            self.add(Subject::Result, tool, pattern.referenced);
+            self.add(Subject::Result, tool, pattern.position);
         }
     }
 
@@ -101,17 +101,17 @@ impl List<'_> {
     }
 
     fn tool(&mut self, tool: &ToolSource) {
-        self.add(Subject::Tool, &tool.name.value, tool.name.referenced);
+        self.add(Subject::Tool, &tool.name.value, tool.name.position);
         if let Some(input) = &tool.input {
-            self.input(&input.value, input.referenced);
+            self.input(&input.value, input.position);
         }
     }
 
-    fn quoted(&mut self, text: &Spanned<String>) {
-        self.results(&text.value, text.referenced);
+    fn quoted(&mut self, text: &Located<String>) {
+        self.results(&text.value, text.position);
     }
 
-    fn input(&mut self, value: &Value, at: Location) {
+    fn input(&mut self, value: &Value, at: TextPosition) {
         match value {
             Value::String(text) => self.results(text, at),
             Value::Array(items) => items.iter().for_each(|item| self.input(item, at)),
@@ -120,7 +120,7 @@ impl List<'_> {
         }
     }
 
-    fn results(&mut self, text: &str, at: Location) {
+    fn results(&mut self, text: &str, at: TextPosition) {
         for tool in quote::results(text) {
             self.add(Subject::Result, tool, at);
         }

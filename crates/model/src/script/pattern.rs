@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use regex::Regex;
-use serde_saphyr::{Location, Spanned};
+use turnwire_pack::yaml::{Located, TextPosition};
 
 use super::error::Wrong;
 use super::source::PatternsSource;
@@ -17,25 +17,25 @@ pub(crate) struct Patterns {
 
 impl Patterns {
     /// The pattern that is written, checked.
-    pub(crate) fn one(&mut self, source: Spanned<String>) -> Result<Regex, Wrong> {
-        self.at(source.value, source.referenced)
+    pub(crate) fn one(&mut self, source: Located<String>) -> Result<Regex, Wrong> {
+        self.at(source.value, source.position)
     }
 
     /// One or a list of them.
     pub(crate) fn several(
         &mut self,
-        source: Option<Spanned<PatternsSource>>,
+        source: Option<Located<PatternsSource>>,
     ) -> Result<Vec<Regex>, Wrong> {
         let Some(source) = source else {
             return Ok(Vec::new());
         };
         match source.value {
-            PatternsSource::One(one) => Ok(vec![self.at(one, source.referenced)?]),
+            PatternsSource::One(one) => Ok(vec![self.at(one, source.position)?]),
             PatternsSource::Many(many) => many.into_iter().map(|one| self.one(one)).collect(),
         }
     }
 
-    fn at(&mut self, written: String, at: Location) -> Result<Regex, Wrong> {
+    fn at(&mut self, written: String, at: TextPosition) -> Result<Regex, Wrong> {
         if let Some(made) = self.made.get(&written) {
             return Ok(made.clone());
         }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use serde_saphyr::Spanned;
+use turnwire_pack::yaml::Located;
 
 use super::asked::Asked;
 use super::check;
@@ -38,10 +38,10 @@ pub(crate) struct Rule {
 impl Rule {
     /// The rule that is written; none where patterns are only defined.
     pub(crate) fn new(
-        source: Spanned<RuleSource>,
+        source: Located<RuleSource>,
         patterns: &mut Patterns,
     ) -> Result<Option<Self>, Vec<Wrong>> {
-        let at = source.referenced;
+        let at = source.position;
         let RuleSource {
             define,
             when,
@@ -69,13 +69,13 @@ impl Rule {
 
     fn speaking(
         mut when: WhenSource,
-        source: Spanned<Vec<Spanned<StepSource>>>,
+        source: Located<Vec<Located<StepSource>>>,
         patterns: &mut Patterns,
     ) -> Result<Self, Vec<Wrong>> {
         let mut wrong = Vec::new();
         let call = when.call.take();
         if let Some(call) = call.as_ref().filter(|call| call.value == 0) {
-            wrong.push(Wrong::new(call.referenced, "calls are counted from 1"));
+            wrong.push(Wrong::new(call.position, "calls are counted from 1"));
         }
         let call = call.map(|call| call.value);
         let steps = &source.value;
@@ -83,7 +83,7 @@ impl Rule {
         let after = stop.and_then(|at| steps.get(at + 1));
         if let Some(after) = after.filter(|_| call.is_some()) {
             let what = "a rule with `call` is one call: nothing follows its `stop`";
-            wrong.push(Wrong::new(after.referenced, what));
+            wrong.push(Wrong::new(after.position, what));
         }
         let when = Condition::new(when, patterns).map_err(|one| wrong.push(one));
         let steps = check::steps(source, patterns).map_err(|more| wrong.extend(more));

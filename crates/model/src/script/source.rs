@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use serde_saphyr::Spanned;
+use turnwire_pack::yaml::{self, Located, YamlNode};
 
 use super::error::Wrong;
 
@@ -16,9 +16,9 @@ use super::error::Wrong;
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleSource {
     /// Patterns that later rules take by their YAML anchors.
-    pub(crate) define: Option<BTreeMap<String, Spanned<String>>>,
+    pub(crate) define: Option<BTreeMap<String, Located<String>>>,
     pub(crate) when: Option<WhenSource>,
-    pub(crate) steps: Option<Spanned<Vec<Spanned<StepSource>>>>,
+    pub(crate) steps: Option<Located<Vec<Located<StepSource>>>>,
 }
 
 /// When a rule or a step speaks.
@@ -26,17 +26,17 @@ pub(crate) struct RuleSource {
 #[serde(deny_unknown_fields)]
 pub(crate) struct WhenSource {
     pub(crate) says: Option<String>,
-    pub(crate) user: Option<Spanned<PatternsSource>>,
-    pub(crate) not: Option<Spanned<PatternsSource>>,
-    pub(crate) agent: Option<Spanned<String>>,
-    pub(crate) call: Option<Spanned<u32>>,
-    pub(crate) attempt: Option<Spanned<u32>>,
-    pub(crate) turn: Option<Spanned<u32>>,
-    pub(crate) locale: Option<Spanned<String>>,
-    pub(crate) result: Option<Spanned<String>>,
-    pub(crate) results: Option<BTreeMap<String, Spanned<String>>>,
-    pub(crate) answered: Option<Spanned<String>>,
-    pub(crate) failed: Option<Spanned<String>>,
+    pub(crate) user: Option<Located<PatternsSource>>,
+    pub(crate) not: Option<Located<PatternsSource>>,
+    pub(crate) agent: Option<Located<String>>,
+    pub(crate) call: Option<Located<u32>>,
+    pub(crate) attempt: Option<Located<u32>>,
+    pub(crate) turn: Option<Located<u32>>,
+    pub(crate) locale: Option<Located<String>>,
+    pub(crate) result: Option<Located<String>>,
+    pub(crate) results: Option<BTreeMap<String, Located<String>>>,
+    pub(crate) answered: Option<Located<String>>,
+    pub(crate) failed: Option<Located<String>>,
     pub(crate) answers: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct WhenSource {
 #[derive(Debug)]
 pub(crate) enum PatternsSource {
     One(String),
-    Many(Vec<Spanned<String>>),
+    Many(Vec<Located<String>>),
 }
 
 impl<'de> Deserialize<'de> for PatternsSource {
@@ -79,30 +79,30 @@ impl<'de> Visitor<'de> for PatternsVisitor {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSource {
-    pub(crate) when: Option<Spanned<WhenSource>>,
-    pub(crate) text: Option<Spanned<String>>,
-    pub(crate) texts: Option<Spanned<TextsSource>>,
-    pub(crate) thinking: Option<Spanned<String>>,
+    pub(crate) when: Option<Located<WhenSource>>,
+    pub(crate) text: Option<Located<String>>,
+    pub(crate) texts: Option<Located<TextsSource>>,
+    pub(crate) thinking: Option<Located<String>>,
     /// Words and reasoning in the pieces they came in, as they are.
-    pub(crate) said: Option<Spanned<Vec<String>>>,
-    pub(crate) thought: Option<Spanned<Vec<String>>>,
-    pub(crate) tool: Option<Spanned<ToolSource>>,
-    pub(crate) pause_ms: Option<Spanned<u64>>,
-    pub(crate) stall: Option<Spanned<bool>>,
-    pub(crate) error: Option<Spanned<String>>,
-    pub(crate) retry: Option<Spanned<bool>>,
-    pub(crate) retry_after_ms: Option<Spanned<u64>>,
-    pub(crate) stop: Option<Spanned<String>>,
-    pub(crate) signature: Option<Spanned<String>>,
-    pub(crate) chunk: Option<Spanned<u64>>,
-    pub(crate) delay_ms: Option<Spanned<u64>>,
-    pub(crate) repeat: Option<Spanned<u64>>,
-    pub(crate) usage: Option<Spanned<UsageSource>>,
+    pub(crate) said: Option<Located<Vec<String>>>,
+    pub(crate) thought: Option<Located<Vec<String>>>,
+    pub(crate) tool: Option<Located<ToolSource>>,
+    pub(crate) pause_ms: Option<Located<u64>>,
+    pub(crate) stall: Option<Located<bool>>,
+    pub(crate) error: Option<Located<String>>,
+    pub(crate) retry: Option<Located<bool>>,
+    pub(crate) retry_after_ms: Option<Located<u64>>,
+    pub(crate) stop: Option<Located<String>>,
+    pub(crate) signature: Option<Located<String>>,
+    pub(crate) chunk: Option<Located<u64>>,
+    pub(crate) delay_ms: Option<Located<u64>>,
+    pub(crate) repeat: Option<Located<u64>>,
+    pub(crate) usage: Option<Located<UsageSource>>,
 }
 
 /// The same words in several languages, in the order they are written.
 #[derive(Debug)]
-pub(crate) struct TextsSource(pub(crate) Vec<(String, Spanned<String>)>);
+pub(crate) struct TextsSource(pub(crate) Vec<(String, Located<String>)>);
 
 impl<'de> Deserialize<'de> for TextsSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -132,10 +132,10 @@ impl<'de> Visitor<'de> for TextsVisitor {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolSource {
-    pub(crate) name: Spanned<String>,
-    pub(crate) input: Option<Spanned<Value>>,
-    pub(crate) fragments: Option<Spanned<u64>>,
-    pub(crate) delay_ms: Option<Spanned<u64>>,
+    pub(crate) name: Located<String>,
+    pub(crate) input: Option<Located<Value>>,
+    pub(crate) fragments: Option<Located<u64>>,
+    pub(crate) delay_ms: Option<Located<u64>>,
 }
 
 /// What a call is said to cost.
@@ -150,7 +150,26 @@ pub(crate) struct UsageSource {
     pub(crate) cost_usd: Option<f64>,
 }
 
-/// Reads the YAML.
-pub(crate) fn read(yaml: &str) -> Result<Vec<Spanned<RuleSource>>, Wrong> {
-    turnwire_pack::erased::from_str(yaml).map_err(Wrong::from)
+/// Reads the rules of a file, each for itself, so that one whose shape is wrong hides no other.
+pub(crate) fn read(text: &str) -> (Vec<Located<RuleSource>>, Vec<Wrong>) {
+    let root = match yaml::parse(text) {
+        Ok(root) => root,
+        Err(error) => return (Vec::new(), vec![error.into()]),
+    };
+    let YamlNode::List(items) = &root.value else {
+        // Of another value than a list the reader says what it should be.
+        let rules = yaml::from_node::<Vec<Located<RuleSource>>>(&root);
+        return match rules {
+            Ok(rules) => (rules, Vec::new()),
+            Err(error) => (Vec::new(), vec![error.into()]),
+        };
+    };
+    let (mut rules, mut wrong) = (Vec::new(), Vec::new());
+    for item in items {
+        match yaml::from_node(item) {
+            Ok(rule) => rules.push(rule),
+            Err(error) => wrong.push(error.into()),
+        }
+    }
+    (rules, wrong)
 }

@@ -5,9 +5,10 @@
 use super::filled::{self, Vars};
 use super::page::Page;
 use super::url::{self, Asked, Wrong};
-use crate::finding::{Known, shown};
+use crate::finding::Known;
 use crate::piece::{Piece, is_plain, pieces};
-use crate::place::At;
+use crate::wording::one_line;
+use crate::yaml::Located;
 
 /// A tool's or a tool server's address, in words.
 const TOOL: Asked = Asked {
@@ -30,14 +31,14 @@ const PRIVATE: [&str; 6] = [
 /// The url with variables filled in; `known` are the fields that it may have, none for none.
 pub(crate) fn check(
     page: &mut Page<'_>,
-    url: &At<String>,
+    url: &Located<String>,
     known: Option<&Known>,
     vars: Vars<'_>,
 ) -> String {
     let filled = match url::fill(&url.value, TOOL.example, vars) {
         Ok(filled) => filled,
         Err((what, instead)) => {
-            page.error(url.place, what).write(instead);
+            page.error(url.position, what).write(instead);
             return String::new();
         }
     };
@@ -51,7 +52,7 @@ pub(crate) fn check(
         } else {
             ", once its variables are filled in"
         };
-        page.error(url.place, format!("the url {what}{after}"))
+        page.error(url.position, format!("the url {what}{after}"))
             .write(instead);
     }
     if page.found.count() == before {
@@ -155,7 +156,7 @@ fn is_odd(host: &str) -> bool {
 
 /// Says so if a name looks like one of a private network: there an address in numbers is the
 /// pack's word, and a name is not.
-fn near(page: &mut Page<'_>, url: &At<String>, filled: &str) {
+fn near(page: &mut Page<'_>, url: &Located<String>, filled: &str) {
     let Ok(parsed) = ::url::Url::parse(&sample(filled)) else {
         return;
     };
@@ -166,11 +167,14 @@ fn near(page: &mut Page<'_>, url: &At<String>, filled: &str) {
     let is_near = !name.contains('.') || PRIVATE.iter().any(|end| name.ends_with(end));
     if !is_local && is_near {
         let what = if filled == url.value {
-            format!("`{}` looks like a name of a private network", shown(name))
+            format!(
+                "`{}` looks like a name of a private network",
+                one_line(name)
+            )
         } else {
             "the host looks like a name of a private network".to_owned()
         };
-        page.warning(url.place, format!("{what}, where no name is called"))
+        page.warning(url.position, format!("{what}, where no name is called"))
             .write("it, and the name in the setting `dial.allow` of the server");
     }
 }

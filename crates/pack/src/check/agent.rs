@@ -2,25 +2,18 @@
 
 use super::manifest::Manifest;
 use super::model::{self, DEFAULT};
-use super::page::{Page, TIMEOUT_MS_MAX, values};
+use super::page::{Page, text_of, value_or, values, word};
 use crate::definition::{Definition, History, Kind, OnCancel, SubAgentRef};
-use crate::finding::{Known, shown};
-use crate::nearest::{listed, nearest};
-use crate::place::{At, Place};
+use crate::finding::Known;
 use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource, WorkerSource};
 use crate::source::form::Either;
 use crate::tool::{ALL_OF, ASK};
+use crate::wording::one_line;
+use crate::wording::{closest_name, quoted_list};
+use crate::yaml::{Located, TextPosition};
 
-const KINDS: [(&str, Kind); 3] = [
-    ("orchestrator", Kind::Orchestrator),
-    ("sub_agent", Kind::SubAgent),
-    ("worker", Kind::Worker),
-];
-
-const CANCELS: [(&str, OnCancel); 1] = [("discard", OnCancel::Discard)];
-
-/// What other versions do when the person cancels.
-const CANCEL_NOT_YET: &str = "custom";
+/// How long a turn of the orchestrator or of a worker may take where its file does not say.
+const TIMEOUT_MS: u64 = 600_000;
 
 /// What a definition may point at.
 pub(crate) struct Around<'a> {
@@ -37,7 +30,6 @@ pub(crate) fn orchestrator(
     source: &OrchestratorSource,
     around: &Around<'_>,
 ) -> Definition {
-    kind(page, &source.kind, Kind::Orchestrator);
     tools(page, &source.tools, Kind::Orchestrator, around);
     deny(page, &source.deny_words);
     let flags = around.manifest.known_flags();
@@ -46,7 +38,7 @@ pub(crate) fn orchestrator(
         let (id, flag) = match &asked.value {
             Either::Short(id) => (id.clone(), None),
             Either::Long(long) => {
-                let id = page.id(&long.id, "id", asked.place, "id: shop");
+                let id = text_of(&long.id);
                 if let Some(flag) = &long.flag {
                     page.unknown(flag, "flag", &flags);
                 }
@@ -56,8 +48,8 @@ pub(crate) fn orchestrator(
         sub_agents.push(SubAgentRef { id, flag });
     }
     Definition {
-        id: page.id(&source.id, "id", Place::TOP, "id: orchestrator"),
-        version: page.text(&source.version, "version", Place::TOP, "version: \"1\""),
+        id: text_of(&source.id),
+        version: version(page, &source.version),
         kind: Kind::Orchestrator,
         vertical: None,
         aliases: Vec::new(),
@@ -68,9 +60,9 @@ pub(crate) fn orchestrator(
         sub_agents,
         emits: Vec::new(),
         on_cancel: OnCancel::Discard,
-        timeout_ms: TIMEOUT_MS_MAX,
+        timeout_ms: TIMEOUT_MS,
         default_status: None,
-        history: history(page, source.history.as_ref(), (60, 24_000)),
+        history: history(source.history.as_ref(), (60, 24_000)),
         deny_words: values(&source.deny_words),
     }
 }
@@ -82,31 +74,21 @@ pub(crate) fn sub_agent(
     folder: &str,
     around: &Around<'_>,
 ) -> Definition {
-    kind(page, &source.kind, Kind::SubAgent);
     tools(page, &source.tools, Kind::SubAgent, around);
     lists(page, source, folder);
-    let on_cancel = page
-        .needed(
-            &source.on_cancel,
-            "on_cancel",
-            Place::TOP,
-            "on_cancel: discard",
-        )
-        .and_then(|word| on_cancel(page, word));
     if let Some(status) = &source.default_status
         && !source.emits.iter().any(|emits| emits.value == status.value)
     {
         let what = format!(
             "`default_status` is `{}`, which is not in `emits`",
-            shown(&status.value)
+            one_line(&status.value)
         );
-        page.error(status.place, what)
+        page.error(status.position, what)
             .write("one of `emits`, or add it there");
     }
-    let timeout = around.manifest.limits.sub_agent_timeout_ms;
     Definition {
-        id: page.id(&source.id, "id", Place::TOP, &format!("id: {folder}")),
-        version: page.text(&source.version, "version", Place::TOP, "version: \"1\""),
+        id: text_of(&source.id),
+        version: version(page, &source.version),
         kind: Kind::SubAgent,
         vertical: Some(folder.to_owned()),
         aliases: values(&source.aliases),
@@ -116,18 +98,16 @@ pub(crate) fn sub_agent(
         tools: values(&source.tools),
         sub_agents: Vec::new(),
         emits: values(&source.emits),
-        on_cancel: on_cancel.unwrap_or(OnCancel::Discard),
-        timeout_ms: page.number(
+        on_cancel: word(&source.on_cancel).unwrap_or(OnCancel::Discard),
+        timeout_ms: value_or(
             &source.timeout_ms,
-            "timeout_ms",
-            (1, TIMEOUT_MS_MAX),
-            timeout,
+            around.manifest.limits.sub_agent_timeout_ms,
         ),
         default_status: source
             .default_status
             .as_ref()
             .map(|status| status.value.clone()),
-        history: history(page, source.history.as_ref(), (20, 8_000)),
+        history: history(source.history.as_ref(), (20, 8_000)),
         deny_words: Vec::new(),
     }
 }
@@ -139,28 +119,23 @@ pub(crate) fn worker(
     folder: &str,
     around: &Around<'_>,
 ) -> Definition {
-    kind(page, &source.kind, Kind::Worker);
     tools(page, &source.tools, Kind::Worker, around);
-    alone(page, source);
-    if let Some(word) = &source.on_cancel {
-        on_cancel(page, word);
-    }
-    let id = page.id(&source.id, "id", Place::TOP, &format!("id: {folder}"));
+    let id = text_of(&source.id);
     if let Some(written) = &source.id
         && id != folder
     {
         let what = format!(
             "`id` is `{}`, but the folder is workers/{folder}",
-            shown(&id)
+            one_line(&id)
         );
-        page.error(written.place, what).write(format!(
+        page.error(written.position, what).write(format!(
             "`id: {folder}`, or the folder workers/{}",
-            shown(&id)
+            one_line(&id)
         ));
     }
     Definition {
         id,
-        version: page.text(&source.version, "version", Place::TOP, "version: \"1\""),
+        version: version(page, &source.version),
         kind: Kind::Worker,
         vertical: None,
         aliases: Vec::new(),
@@ -170,37 +145,11 @@ pub(crate) fn worker(
         tools: values(&source.tools),
         sub_agents: Vec::new(),
         emits: Vec::new(),
-        on_cancel: OnCancel::Discard,
-        timeout_ms: page.number(
-            &source.timeout_ms,
-            "timeout_ms",
-            (1, TIMEOUT_MS_MAX),
-            TIMEOUT_MS_MAX,
-        ),
+        on_cancel: word(&source.on_cancel).unwrap_or(OnCancel::Discard),
+        timeout_ms: value_or(&source.timeout_ms, TIMEOUT_MS),
         default_status: None,
-        history: history(page, source.history.as_ref(), (20, 8_000)),
+        history: history(source.history.as_ref(), (20, 8_000)),
         deny_words: Vec::new(),
-    }
-}
-
-/// What a sub-agent has and a worker has not.
-fn alone(page: &mut Page<'_>, source: &WorkerSource) {
-    let fields = [
-        ("vertical", &source.vertical, "is of no vertical"),
-        (
-            "aliases",
-            &source.aliases,
-            "is asked by nobody, so it needs no other names",
-        ),
-        ("sub_agents", &source.sub_agents, "cannot ask sub-agents"),
-        ("emits", &source.emits, "emits no status"),
-        ("default_status", &source.default_status, "emits no status"),
-    ];
-    for (name, field, why) in fields {
-        if let Some(field) = field {
-            page.error(field.place, format!("a worker {why}"))
-                .write(format!("no `{name}` here"));
-        }
     }
 }
 
@@ -211,61 +160,25 @@ fn lists(page: &mut Page<'_>, source: &AgentSource, folder: &str) {
     {
         let what = format!(
             "`vertical` is `{}`, but the folder is verticals/{folder}",
-            shown(&vertical.value)
+            one_line(&vertical.value)
         );
-        page.error(vertical.place, what)
+        page.error(vertical.position, what)
             .write(format!("`vertical: {folder}`, or leave it out"));
-    }
-    if let Some(sub_agents) = &source.sub_agents {
-        page.error(sub_agents.place, "a sub-agent cannot ask other agents")
-            .write("no `sub_agents` here; only orchestrator.yaml lists them");
-    }
-    for alias in &source.aliases {
-        page.id_form(alias, "alias");
     }
     page.once(&source.aliases, "aliases");
     page.once(&source.emits, "emits");
 }
 
-fn on_cancel(page: &mut Page<'_>, word: &At<String>) -> Option<OnCancel> {
-    if word.value == CANCEL_NOT_YET {
-        let what = format!("`{CANCEL_NOT_YET}` is not supported by this version");
-        page.error(word.place, what).write("`discard`");
-        return None;
-    }
-    page.choice(word, "on_cancel", &CANCELS)
+fn described(page: &mut Page<'_>, field: &Option<Located<String>>) -> String {
+    let example = "description: what it is for and when to ask it";
+    page.text(field, "description", example)
 }
 
-fn kind(page: &mut Page<'_>, field: &Option<At<String>>, wanted: Kind) {
-    let (name, whose) = match wanted {
-        Kind::Orchestrator => ("orchestrator", "the orchestrator"),
-        Kind::SubAgent => ("sub_agent", "a sub-agent"),
-        Kind::Worker => ("worker", "a worker"),
-    };
-    let example = format!("kind: {name}");
-    let Some(word) = page.needed(field, "kind", Place::TOP, &example) else {
-        return;
-    };
-    let kind = page.choice(word, "kind", &KINDS);
-    if kind.is_some_and(|kind| kind != wanted) {
-        let what = format!(
-            "`kind` is `{}`, but this is the file of {whose}",
-            word.value
-        );
-        page.error(word.place, what).write(format!("`{example}`"));
-    }
+fn version(page: &mut Page<'_>, field: &Option<Located<String>>) -> String {
+    page.text(field, "version", "version: \"1\"")
 }
 
-fn described(page: &mut Page<'_>, field: &Option<At<String>>) -> String {
-    page.text(
-        field,
-        "description",
-        Place::TOP,
-        "description: what it is for and when to ask it",
-    )
-}
-
-fn model(page: &mut Page<'_>, field: Option<&At<String>>, around: &Around<'_>) -> String {
+fn model(page: &mut Page<'_>, field: Option<&Located<String>>, around: &Around<'_>) -> String {
     let manifest = around.manifest;
     if let Some(field) = field {
         let model = model::resolved(page, field, manifest, around.providers);
@@ -273,7 +186,7 @@ fn model(page: &mut Page<'_>, field: Option<&At<String>>, around: &Around<'_>) -
     }
     if manifest.known_models().lacks(DEFAULT) {
         page.error(
-            Place::TOP,
+            TextPosition::TOP,
             "no `model` is written, and pack.yaml names no `default`",
         )
         .write("`model: provider:model`, or `models: {default: …}` in pack.yaml");
@@ -282,14 +195,16 @@ fn model(page: &mut Page<'_>, field: Option<&At<String>>, around: &Around<'_>) -
     model.unwrap_or(DEFAULT).to_owned()
 }
 
-fn blocks(page: &mut Page<'_>, field: Option<&At<Vec<At<String>>>>, known: &Known) -> Vec<String> {
+fn blocks(
+    page: &mut Page<'_>,
+    field: Option<&Located<Vec<Located<String>>>>,
+    known: &Known,
+) -> Vec<String> {
     let Some(blocks) = field else {
-        page.error(Place::TOP, "`prompt_blocks` is missing")
-            .write("`prompt_blocks: [persona]`, with the text in prompts/persona.md");
         return Vec::new();
     };
     if blocks.value.is_empty() {
-        page.error(blocks.place, "`prompt_blocks` is empty")
+        page.error(blocks.position, "`prompt_blocks` is empty")
             .write("at least one name of a file in prompts/, without `.md`");
     }
     page.once(&blocks.value, "prompt_blocks");
@@ -299,15 +214,15 @@ fn blocks(page: &mut Page<'_>, field: Option<&At<Vec<At<String>>>>, known: &Know
         .iter()
         .filter(|block| known.lacks(&block.value))
     {
-        let name = shown(&block.value);
-        match nearest(&block.value, names()) {
+        let name = one_line(&block.value);
+        match closest_name(&block.value, names()) {
             Some(_) => page.unknown(block, "prompt block", known),
             None => page
-                .error(block.place, format!("unknown prompt block `{name}`"))
+                .error(block.position, format!("unknown prompt block `{name}`"))
                 .write(match names().next() {
                     Some(_) => format!(
                         "one of {}, or its text in prompts/{name}.md",
-                        listed(names())
+                        quoted_list(names())
                     ),
                     None => format!("its text in prompts/{name}.md"),
                 }),
@@ -316,13 +231,13 @@ fn blocks(page: &mut Page<'_>, field: Option<&At<Vec<At<String>>>>, known: &Know
     values(&blocks.value)
 }
 
-fn tools(page: &mut Page<'_>, names: &[At<String>], kind: Kind, around: &Around<'_>) {
+fn tools(page: &mut Page<'_>, names: &[Located<String>], kind: Kind, around: &Around<'_>) {
     page.once(names, "tools");
     for name in names {
         if let Some(server) = name.value.strip_prefix(ALL_OF) {
-            let server = At {
+            let server = Located {
                 value: server.to_owned(),
-                place: name.place,
+                position: name.position,
             };
             page.unknown(&server, "tool server", around.servers);
             continue;
@@ -331,24 +246,27 @@ fn tools(page: &mut Page<'_>, names: &[At<String>], kind: Kind, around: &Around<
             page.unknown(name, "tool", around.tools);
             continue;
         };
-        let id = shown(id);
+        let id = one_line(id);
         match kind {
             Kind::Orchestrator => page
-                .error(name.place, format!("`{ASK}{id}` is not a tool of the pack"))
+                .error(
+                    name.position,
+                    format!("`{ASK}{id}` is not a tool of the pack"),
+                )
                 .write(format!("`sub_agents: [{id}]`: its tool is made from that")),
             Kind::SubAgent => page
-                .error(name.place, "a sub-agent cannot ask other agents")
+                .error(name.position, "a sub-agent cannot ask other agents")
                 .write(format!("no `{ASK}{id}` here")),
             Kind::Worker => page
-                .error(name.place, "a worker cannot ask sub-agents")
+                .error(name.position, "a worker cannot ask sub-agents")
                 .write(format!("no `{ASK}{id}` here")),
         }
     }
 }
 
-fn deny(page: &mut Page<'_>, words: &[At<String>]) {
+fn deny(page: &mut Page<'_>, words: &[Located<String>]) {
     for word in words.iter().filter(|word| word.value.trim().is_empty()) {
-        page.error(word.place, "an empty word in `deny_words`")
+        page.error(word.position, "an empty word in `deny_words`")
             .write("a word, or leave it out");
     }
     for word in words
@@ -356,7 +274,7 @@ fn deny(page: &mut Page<'_>, words: &[At<String>]) {
         .filter(|word| word.value.chars().count() > DENIED_CHARS_MAX)
     {
         page.error(
-            word.place,
+            word.position,
             format!("a word of `deny_words` has more than {DENIED_CHARS_MAX} characters"),
         )
         .write("its beginning: no more text than that is held back to look for it");
@@ -366,12 +284,12 @@ fn deny(page: &mut Page<'_>, words: &[At<String>]) {
 /// What the text filter holds back at most; a longer word could pass it in pieces.
 const DENIED_CHARS_MAX: usize = 64;
 
-fn history(page: &mut Page<'_>, source: Option<&HistorySource>, default: (u64, u64)) -> History {
-    let (messages, tokens) = source.map_or((None, None), |source| {
-        (source.max_messages.clone(), source.max_tokens.clone())
-    });
+fn history(source: Option<&HistorySource>, default: (u64, u64)) -> History {
+    let number = |field: fn(&HistorySource) -> &Option<Located<u64>>, default| {
+        source.map_or(default, |source| value_or(field(source), default)) as u32
+    };
     History {
-        max_messages: page.number(&messages, "max_messages", (1, 1_000), default.0) as u32,
-        max_tokens: page.number(&tokens, "max_tokens", (1, 1_000_000), default.1) as u32,
+        max_messages: number(|history| &history.max_messages, default.0),
+        max_tokens: number(|history| &history.max_tokens, default.1),
     }
 }

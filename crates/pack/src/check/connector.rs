@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::page::{CALL_MS_MAX, Page};
+use super::page::{CALL_MS_MAX, Page, text_of, value_or};
 use super::schema::Schemas;
 use super::url;
-use crate::finding::{Findings, Known, shown};
-use crate::nearest::listed;
-use crate::place::At;
+use crate::finding::{Findings, Known};
 use crate::source::connector::{ConnectorsSource, EnricherSource, ServiceSource};
 use crate::tool::{Enricher, Service};
+use crate::wording::one_line;
+use crate::wording::quoted_list;
+use crate::yaml::Located;
 
 const FILE: &str = "connectors.yaml";
-/// Bytes of an answer at most, and where the pack does not say: what is larger is no result of a
-/// tool.
-const BYTES_MAX: u64 = 1 << 20;
+/// Bytes of an answer at most where the pack does not say.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// What `connectors.yaml` says.
 pub(crate) struct Connectors {
     pub(crate) services: BTreeMap<String, Service>,
     /// Where the name of each stands: line and column.
-    pub(crate) places: BTreeMap<String, (u64, u64)>,
+    pub(crate) positions: BTreeMap<String, (u64, u64)>,
     pub(crate) enrichers: Vec<Enricher>,
     /// Whether the file is broken.
     pub(crate) hidden: bool,
@@ -38,12 +38,14 @@ pub(crate) fn check(
 ) -> Connectors {
     let mut page = Page { file: FILE, found };
     let mut services = BTreeMap::new();
-    let mut places = BTreeMap::new();
+    let mut positions = BTreeMap::new();
     for (name, service) in source.iter().flat_map(|source| &source.services.0) {
-        page.id_form(name, "name of a service");
         let service = service_of(&mut page, service, servers, vars);
         services.insert(name.value.clone(), service);
-        places.insert(name.value.clone(), (name.place.line, name.place.column));
+        positions.insert(
+            name.value.clone(),
+            (name.position.line, name.position.column),
+        );
     }
     let known = Known {
         names: services.keys().cloned().collect(),
@@ -61,14 +63,14 @@ pub(crate) fn check(
                 "the enricher `{}` for `{}` is there twice",
                 enricher.enricher_id, enricher.domain_type
             );
-            page.error(source.place, what)
+            page.error(source.position, what)
                 .write("one entry for each pair of enricher_id and domain_type");
         }
         enrichers.push(enricher);
     }
     Connectors {
         services,
-        places,
+        positions,
         enrichers,
         hidden: source.is_none(),
     }
@@ -76,16 +78,16 @@ pub(crate) fn check(
 
 fn service_of(
     page: &mut Page<'_>,
-    source: &At<ServiceSource>,
+    source: &Located<ServiceSource>,
     servers: &Known,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> Service {
-    let (home, source) = (source.place, &source.value);
+    let (home, source) = (source.position, &source.value);
     let example = "url: http://127.0.0.1:8422";
     if let Some(mcp) = &source.mcp {
         page.unknown(mcp, "tool server", servers);
         if source.url.is_some() {
-            page.error(mcp.place, "`url` and `mcp` are both there")
+            page.error(mcp.position, "`url` and `mcp` are both there")
                 .write("one of them: a service is asked over HTTP or through a tool server");
         }
     } else {
@@ -96,43 +98,33 @@ fn service_of(
     Service {
         mcp: source.mcp.as_ref().map(|mcp| mcp.value.clone()),
         url: url.unwrap_or_default(),
-        timeout_ms: page.number(
-            &source.timeout_ms,
-            "timeout_ms",
-            (1, CALL_MS_MAX),
-            CALL_MS_MAX,
-        ),
-        max_bytes: page.number(&source.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES_MAX),
+        timeout_ms: value_or(&source.timeout_ms, CALL_MS_MAX),
+        max_bytes: value_or(&source.max_bytes, MAX_BYTES),
     }
 }
 
 fn enricher(
     page: &mut Page<'_>,
-    source: &At<EnricherSource>,
+    source: &Located<EnricherSource>,
     services: &Known,
     schemas: &Schemas<'_>,
 ) -> Enricher {
-    let (home, source) = (source.place, &source.value);
-    let service = page.text(&source.service, "service", home, "service: market");
+    let source = &source.value;
+    let service = page.text(&source.service, "service", "service: market");
     if let Some(service) = &source.service {
         page.unknown(service, "service", services);
     }
-    let version = page.text(&source.version, "version", home, "version: \"1.0.0\"");
+    let version = page.text(&source.version, "version", "version: \"1.0.0\"");
     if let Some(written) = &source.version
         && !is_version(&written.value)
     {
-        let what = format!("`{}` is not a version", shown(&written.value));
-        page.error(written.place, what)
+        let what = format!("`{}` is not a version", one_line(&written.value));
+        page.error(written.position, what)
             .write("numbers with points between them, in quotes: `\"1.2.0\"`");
     }
-    let field = |page: &mut Page<'_>, field: &Option<At<String>>, name: &str| match field {
+    let field = |page: &mut Page<'_>, field: &Option<Located<String>>, name: &str| match field {
         None => name.to_owned(),
-        Some(_) => page.text(
-            field,
-            if name == "id" { "item_id" } else { name },
-            home,
-            name,
-        ),
+        Some(_) => page.text(field, if name == "id" { "item_id" } else { name }, name),
     };
     let payload_schema = source
         .payload_schema
@@ -141,9 +133,11 @@ fn enricher(
     let items = field(page, &source.items, "items");
     let item_id = field(page, &source.item_id, "id");
     if let (Some(schema), Some(written)) = (&payload_schema, &source.payload_schema) {
-        let field = |field: &Option<At<String>>, name: &str| At {
+        let field = |field: &Option<Located<String>>, name: &str| Located {
             value: name.to_owned(),
-            place: field.as_ref().map_or(written.place, |field| field.place),
+            position: field
+                .as_ref()
+                .map_or(written.position, |field| field.position),
         };
         let (items, item_id) = (
             field(&source.items, &items),
@@ -152,18 +146,8 @@ fn enricher(
         pointers(page, schema, &items, &item_id);
     }
     Enricher {
-        enricher_id: page.id(
-            &source.enricher_id,
-            "enricher_id",
-            home,
-            "enricher_id: offer_search",
-        ),
-        domain_type: page.id(
-            &source.domain_type,
-            "domain_type",
-            home,
-            "domain_type: offer_list",
-        ),
+        enricher_id: text_of(&source.enricher_id),
+        domain_type: text_of(&source.domain_type),
         service,
         version,
         items,
@@ -174,7 +158,12 @@ fn enricher(
 
 /// Says so if `items` or `item_id` names a field that the payload's schema does not have. A
 /// schema that lists no fields says nothing about them.
-fn pointers(page: &mut Page<'_>, schema: &Value, items: &At<String>, item_id: &At<String>) {
+fn pointers(
+    page: &mut Page<'_>,
+    schema: &Value,
+    items: &Located<String>,
+    item_id: &Located<String>,
+) {
     let Some(fields) = schema["properties"].as_object() else {
         return;
     };
@@ -192,19 +181,23 @@ fn pointers(page: &mut Page<'_>, schema: &Value, items: &At<String>, item_id: &A
 fn absent(
     page: &mut Page<'_>,
     field: &str,
-    name: &At<String>,
+    name: &Located<String>,
     of: &str,
     fields: &Map<String, Value>,
 ) {
     let what = format!(
         "`{field}` is `{}`, and the {of} has no such field in its schema",
-        shown(&name.value)
+        one_line(&name.value)
     );
-    let names = listed(fields.keys().map(String::as_str));
-    page.error(name.place, what).write(match fields.is_empty() {
-        true => format!("`properties: {{{}: …}}` in the schema", shown(&name.value)),
-        false => format!("`{field}: …` with one of {names}"),
-    });
+    let names = quoted_list(fields.keys().map(String::as_str));
+    page.error(name.position, what)
+        .write(match fields.is_empty() {
+            true => format!(
+                "`properties: {{{}: …}}` in the schema",
+                one_line(&name.value)
+            ),
+            false => format!("`{field}: …` with one of {names}"),
+        });
 }
 
 /// One to three numbers with points between them; the first is the major version.

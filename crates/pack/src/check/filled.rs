@@ -4,11 +4,12 @@
 use super::header;
 use super::page::Page;
 use super::url;
-use crate::finding::{Known, shown};
-use crate::nearest::{listed, nearest};
+use crate::finding::Known;
 use crate::piece::{Piece, pieces};
-use crate::place::{At, Place};
 use crate::source::form::Pairs;
+use crate::wording::one_line;
+use crate::wording::{closest_name, quoted_list};
+use crate::yaml::{Located, TextPosition};
 
 /// What answers `${NAME}`.
 pub(crate) type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -51,17 +52,17 @@ pub(crate) const SERVER_OWN: [&str; 5] = [
 ];
 
 /// A text with its variables filled in; none if one is not set, which is told.
-pub(crate) fn text(page: &mut Page<'_>, text: &At<String>, vars: Vars<'_>) -> Option<String> {
+pub(crate) fn text(page: &mut Page<'_>, text: &Located<String>, vars: Vars<'_>) -> Option<String> {
     match url::fill(&text.value, "…", vars) {
         Ok(filled) => Some(filled),
         Err((what, instead)) => {
-            page.error(text.place, what).write(instead);
+            page.error(text.position, what).write(instead);
             None
         }
     }
 }
 
-/// The text as it is written, with something harmless in the place of each variable.
+/// The text as it is written, with something harmless in the position of each variable.
 pub(crate) fn bare(text: &str) -> String {
     url::fill(text, "", &|_| Some("x".to_owned())).unwrap_or_default()
 }
@@ -75,11 +76,11 @@ pub(crate) fn fields(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Says so if a text names a field that the input does not have, or a variable brought one along.
-pub(crate) fn held(page: &mut Page<'_>, written: &At<String>, filled: &str, known: &Known) {
+pub(crate) fn held(page: &mut Page<'_>, written: &Located<String>, filled: &str, known: &Known) {
     let bare = bare(&written.value);
     if fields(&bare).ne(fields(filled)) {
         page.error(
-            written.place,
+            written.position,
             "a variable has something in braces in it, as only a field of the input has",
         )
         .write("the variable without `{` and `}`");
@@ -87,18 +88,18 @@ pub(crate) fn held(page: &mut Page<'_>, written: &At<String>, filled: &str, know
     }
     for field in fields(&bare).filter(|field| known.lacks(field)) {
         let names = || known.names.iter().map(String::as_str);
-        let what = format!("`{{{}}}` is no property of `input_schema`", shown(field));
-        match nearest(field, names()) {
+        let what = format!("`{{{}}}` is no property of `input_schema`", one_line(field));
+        match closest_name(field, names()) {
             Some(meant) => {
                 let what = format!("{what}, did you mean `{{{meant}}}`?");
-                page.error(written.place, what);
+                page.error(written.position, what);
             }
             None if known.names.is_empty() => page
-                .error(written.place, format!("{what}, which has none"))
+                .error(written.position, format!("{what}, which has none"))
                 .write(format!("`properties: {{{field}: …}}` in the schema")),
             None => page
-                .error(written.place, what)
-                .write(format!("one of {} in braces", listed(names()))),
+                .error(written.position, what)
+                .write(format!("one of {} in braces", quoted_list(names()))),
         }
     }
 }
@@ -106,25 +107,23 @@ pub(crate) fn held(page: &mut Page<'_>, written: &At<String>, filled: &str, know
 /// A program and its arguments; `known` are the fields that an argument may have, none for none.
 pub(crate) fn command(
     page: &mut Page<'_>,
-    words: &At<Vec<At<String>>>,
+    words: &Located<Vec<Located<String>>>,
     known: Option<&Known>,
     vars: Vars<'_>,
 ) -> Vec<String> {
     if words.value.is_empty() {
-        page.error(words.place, "`command` is empty")
+        page.error(words.position, "`command` is empty")
             .write("the program and its arguments: `command: [wc, \"-w\"]`");
     }
-    if let Some(over) = words.value.get(WORDS_MAX) {
-        let what = format!("`command` has more than {WORDS_MAX} words");
-        page.error(over.place, what).write("fewer");
-    }
+    let over = words.value.get(WORDS_MAX).map(|word| word.position);
+    page.at_most(over, WORDS_MAX, "words in `command`");
     let mut command = Vec::new();
     for (at, word) in words.value.iter().enumerate() {
         let filled = text(page, word, vars).unwrap_or_else(|| "x".to_owned());
         let has_field = fields(&bare(&word.value)).next().is_some();
         if filled.contains('\0') || filled.len() > WORD_BYTES_MAX {
             let what = "this cannot be a word of a command";
-            page.error(word.place, what)
+            page.error(word.position, what)
                 .write(format!("text, at most {WORD_BYTES_MAX} bytes of it"));
         } else if at == 0 {
             program(page, word, &filled, has_field);
@@ -137,25 +136,25 @@ pub(crate) fn command(
 }
 
 /// The first word of a command.
-fn program(page: &mut Page<'_>, word: &At<String>, filled: &str, has_field: bool) {
+fn program(page: &mut Page<'_>, word: &Located<String>, filled: &str, has_field: bool) {
     if filled.trim().is_empty() {
-        page.error(word.place, "the program of `command` is empty")
+        page.error(word.position, "the program of `command` is empty")
             .write("its name or its path");
     } else if has_field {
         page.error(
-            word.place,
+            word.position,
             "the program itself cannot be a field of the input",
         )
         .write("the program; `{field}` only in its arguments");
     } else if filled.contains('/') && !filled.starts_with('/') {
         page.error(
-            word.place,
+            word.position,
             "the program is a path that does not begin with `/`",
         )
         .write("a name that is found in PATH, or the path from `/` on");
     } else if filled.contains(' ') && !filled.contains('/') {
         page.warning(
-            word.place,
+            word.position,
             "the program has a space in its name: no shell reads it",
         )
         .write("each word of its own: `command: [wc, \"-w\"]`");
@@ -165,36 +164,34 @@ fn program(page: &mut Page<'_>, word: &At<String>, filled: &str, has_field: bool
 /// Variables of a program.
 pub(crate) fn environment(
     page: &mut Page<'_>,
-    pairs: &Pairs<At<String>>,
+    pairs: &Pairs<Located<String>>,
     vars: Vars<'_>,
 ) -> Vec<(String, String)> {
     let mut env = Vec::new();
     for (name, value) in &pairs.0 {
         if !url::is_name(&name.value) {
-            let what = format!("`{}` is not the name of a variable", shown(&name.value));
-            page.error(name.place, what)
+            let what = format!("`{}` is not the name of a variable", one_line(&name.value));
+            page.error(name.position, what)
                 .write("letters, digits and `_`, for example `LANG`");
         }
         let filled = text(page, value, vars).unwrap_or_default();
         if header::is_key(&value.value) {
-            key(page, value.place);
+            key(page, value.position);
         } else if filled.contains(char::is_control) || filled.len() > ENV_BYTES_MAX {
-            page.error(value.place, "this cannot be the value of a variable")
+            page.error(value.position, "this cannot be the value of a variable")
                 .write(format!("text on one line, at most {ENV_BYTES_MAX} bytes"));
         }
         env.push((name.value.clone(), filled));
     }
-    if let Some((over, _)) = pairs.0.get(ENV_MAX) {
-        page.error(over.place, format!("more than {ENV_MAX} variables"))
-            .write("fewer");
-    }
+    let over = pairs.0.get(ENV_MAX).map(|(name, _)| name.position);
+    page.at_most(over, ENV_MAX, "variables");
     env
 }
 
 /// Headers of a request, names in lower case; those of `own` are not the pack's to write either.
 pub(crate) fn headers(
     page: &mut Page<'_>,
-    pairs: &Pairs<At<String>>,
+    pairs: &Pairs<Located<String>>,
     own: &[&str],
     vars: Vars<'_>,
 ) -> Vec<(String, String)> {
@@ -211,12 +208,12 @@ pub(crate) fn headers(
         let filled = text(page, value, vars);
         let is_written = !value.value.contains("${");
         if is_written && (header::is_key(&value.value) || header::is_secret(&name)) {
-            key(page, value.place);
+            key(page, value.position);
         } else if filled
             .as_deref()
             .is_some_and(|text| !header::is_value(text, VALUE_MAX))
         {
-            header::no_value(page, value.place, VALUE_MAX);
+            header::no_value(page, value.position, VALUE_MAX);
         }
         headers.push((name, filled.unwrap_or_default()));
     }
@@ -225,9 +222,9 @@ pub(crate) fn headers(
 }
 
 /// A key where the name of a variable should be.
-fn key(page: &mut Page<'_>, place: Place) {
+fn key(page: &mut Page<'_>, position: TextPosition) {
     page.error(
-        place,
+        position,
         "this looks like a key, and a key is never written into a pack",
     )
     .write("`${NAME}`, with the key in the variable `NAME`");

@@ -4,10 +4,8 @@
 use serde::de::DeserializeOwned;
 
 use crate::files::{FILES_MAX, Files, bytes_max};
-use crate::finding::{Findings, shown};
-use crate::nearest::nearest;
-use crate::place::{At, Place};
-use crate::schema::Described;
+use crate::finding::Findings;
+use crate::schema::{self, PackFile};
 use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
 use crate::source::connector::ConnectorsSource;
 use crate::source::manifest::ManifestSource;
@@ -16,9 +14,11 @@ use crate::source::route::RoutingSource;
 use crate::source::status::EntrySource;
 use crate::source::text::{LocaleSource, OverridesSource};
 use crate::source::tool::ToolsSource;
-use crate::yaml;
+use crate::wording::closest_name;
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
-/// Files with a fixed place, for advice.
+/// Files with a fixed position, for advice.
 const FIXED: [&str; 9] = [
     "pack.yaml",
     "orchestrator.yaml",
@@ -45,7 +45,7 @@ pub(crate) struct Folder {
     pub(crate) orchestrator: Option<OrchestratorSource>,
     pub(crate) agents: Vec<Doc<AgentSource>>,
     pub(crate) workers: Vec<Doc<WorkerSource>>,
-    pub(crate) fragments: Vec<Doc<Vec<At<EntrySource>>>>,
+    pub(crate) fragments: Vec<Doc<Vec<Located<EntrySource>>>>,
     pub(crate) connectors: Option<ConnectorsSource>,
     pub(crate) tools: Option<ToolsSource>,
     pub(crate) overrides: Option<OverridesSource>,
@@ -79,7 +79,7 @@ pub(crate) fn is_too_much(files: &Files, found: &mut Findings) -> bool {
     if too_much {
         let what = format!("the folder has more than {FILES_MAX} files");
         found
-            .error("pack.yaml", Place::TOP, what)
+            .error("pack.yaml", TextPosition::TOP, what)
             .write("a folder with nothing but the pack in it");
     }
     too_much
@@ -116,7 +116,7 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
     };
     for (path, why) in files.odd() {
         found
-            .warning(path, Place::TOP, why)
+            .warning(path, TextPosition::TOP, why)
             .write("a file of the pack here, or nothing");
     }
     // The platform's ids come first.
@@ -185,10 +185,10 @@ fn unknown(path: &str, found: &mut Findings) {
     match meant {
         Some(meant) => {
             let what = format!("nothing reads this file, did you mean `{meant}`?");
-            found.warning(path, Place::TOP, what);
+            found.warning(path, TextPosition::TOP, what);
         }
         None => found
-            .warning(path, Place::TOP, "nothing reads this file")
+            .warning(path, TextPosition::TOP, "nothing reads this file")
             .write("it outside of the pack, or the name of a file that a pack can have"),
     }
 }
@@ -212,7 +212,7 @@ fn misnamed(path: &str, found: &mut Findings) {
         .rsplit_once('.')
         .map_or(lower.as_str(), |(stem, _)| stem);
     let what = format!("nothing reads this file, did you mean `{stem}.yaml`?");
-    found.error(path, Place::TOP, what);
+    found.error(path, TextPosition::TOP, what);
 }
 
 /// The path that was probably meant.
@@ -220,16 +220,16 @@ fn near(path: &str) -> Option<String> {
     if let Some((dir, file)) = path.rsplit_once('/')
         && dir.starts_with("verticals/")
     {
-        let meant = nearest(file, ["agent.yaml", "status_events.yaml"])?;
+        let meant = closest_name(file, ["agent.yaml", "status_events.yaml"])?;
         return Some(format!("{dir}/{meant}"));
     }
     if let Some(("workers", rest)) = path.split_once('/')
         && let Some((id, file)) = rest.split_once('/')
     {
-        nearest(file, ["agent.yaml"])?;
+        closest_name(file, ["agent.yaml"])?;
         return Some(format!("workers/{id}/agent.yaml"));
     }
-    nearest(path, FIXED).map(str::to_owned)
+    closest_name(path, FIXED).map(str::to_owned)
 }
 
 /// The text of a file, if it is text and not too much of it.
@@ -238,12 +238,14 @@ pub(crate) fn text<'a>(files: &'a Files, path: &str, found: &mut Findings) -> Op
     let most = bytes_max(path);
     if text.len() > most {
         let what = format!("the file has more than {most} bytes");
-        found.error(path, Place::TOP, what).write("a shorter file");
+        found
+            .error(path, TextPosition::TOP, what)
+            .write("a shorter file");
         return None;
     }
     if text.contains('\u{fffd}') {
         found
-            .error(path, Place::TOP, "the file is not UTF-8 text")
+            .error(path, TextPosition::TOP, "the file is not UTF-8 text")
             .write("it again as UTF-8");
         return None;
     }
@@ -255,7 +257,7 @@ fn is_misnamed(files: &Files, meant: &str) -> bool {
     files.iter().any(|(path, _)| stands_for(files, path, meant))
 }
 
-fn required<T: DeserializeOwned + Described>(
+fn required<T: DeserializeOwned + PackFile>(
     files: &Files,
     path: &str,
     example: &str,
@@ -264,15 +266,15 @@ fn required<T: DeserializeOwned + Described>(
     if files.get(path).is_none() {
         if !is_misnamed(files, path) {
             found
-                .error(path, Place::TOP, "the file is missing")
+                .error(path, TextPosition::TOP, "the file is missing")
                 .write(example);
         }
         return None;
     }
-    yaml::read(path, text(files, path, found)?, found)
+    schema::read(path, text(files, path, found)?, found)
 }
 
-fn optional<T: DeserializeOwned + Described + Default>(
+fn optional<T: DeserializeOwned + PackFile + Default>(
     files: &Files,
     path: &str,
     found: &mut Findings,
@@ -280,10 +282,10 @@ fn optional<T: DeserializeOwned + Described + Default>(
     if files.get(path).is_none() {
         return (!is_misnamed(files, path)).then(T::default);
     }
-    yaml::read(path, text(files, path, found)?, found)
+    schema::read(path, text(files, path, found)?, found)
 }
 
-fn doc<T: DeserializeOwned + Described>(
+fn doc<T: DeserializeOwned + PackFile>(
     files: &Files,
     path: &str,
     name: &str,
@@ -293,7 +295,7 @@ fn doc<T: DeserializeOwned + Described>(
     Doc {
         file: path.to_owned(),
         name: name.to_owned(),
-        source: text.and_then(|text| yaml::read(path, text, found)),
+        source: text.and_then(|text| schema::read(path, text, found)),
     }
 }
 
@@ -301,18 +303,18 @@ fn prompt(files: &Files, path: &str, block: &str, found: &mut Findings) -> Doc<S
     let text = text(files, path, found);
     if text.is_some_and(|text| text.trim().is_empty()) {
         found
-            .error(path, Place::TOP, "the prompt is empty")
+            .error(path, TextPosition::TOP, "the prompt is empty")
             .write("what the agent is to be told");
     }
-    for (place, name) in text.map(blanks).unwrap_or_default() {
-        let what = format!("nothing fills in `{{{{{}}}}}`", shown(name));
-        match nearest(name.trim(), BLANKS) {
+    for (position, name) in text.map(blanks).unwrap_or_default() {
+        let what = format!("nothing fills in `{{{{{}}}}}`", one_line(name));
+        match closest_name(name.trim(), BLANKS) {
             Some(meant) => {
                 let what = format!("{what}, did you mean `{{{{{meant}}}}}`?");
-                found.error(path, place, what);
+                found.error(path, position, what);
             }
             None => found
-                .error(path, place, what)
+                .error(path, position, what)
                 .write("`{{cap}}`, the one that is filled in, or no `{{`"),
         }
     }
@@ -326,8 +328,8 @@ fn prompt(files: &Files, path: &str, block: &str, found: &mut Findings) -> Doc<S
 /// What is filled in in a prompt.
 const BLANKS: [&str; 1] = ["cap"];
 
-/// The `{{…}}` of a prompt that nothing fills in: place, name.
-fn blanks(text: &str) -> Vec<(Place, &str)> {
+/// The `{{…}}` of a prompt that nothing fills in: position, name.
+fn blanks(text: &str) -> Vec<(TextPosition, &str)> {
     let mut found = Vec::new();
     for (line, written) in (1..).zip(text.lines()) {
         let mut at = 0;
@@ -338,7 +340,7 @@ fn blanks(text: &str) -> Vec<(Place, &str)> {
             let name = &written[start + 2..end];
             if !BLANKS.contains(&name) {
                 let column = written[..start].chars().count() as u64 + 1;
-                found.push((Place { line, column }, name));
+                found.push((TextPosition { line, column }, name));
             }
             at = end + 2;
         }

@@ -2,9 +2,9 @@
 //! key, and none that is written anyway.
 
 use super::page::Page;
-use crate::finding::shown;
-use crate::place::{At, Place};
 use crate::source::form::Pairs;
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 /// Headers of one provider.
 const HEADERS_MAX: usize = 32;
@@ -46,7 +46,7 @@ const OWN: [&str; 15] = [
 const KEYS: [&str; 5] = ["sk-", "bearer ", "basic ", "aiza", "eyj"];
 
 /// The headers, names in lower case.
-pub(crate) fn check(page: &mut Page<'_>, source: &Pairs<At<String>>) -> Vec<(String, String)> {
+pub(crate) fn check(page: &mut Page<'_>, source: &Pairs<Located<String>>) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
     for (written, value) in &source.0 {
         let lower = written.value.to_ascii_lowercase();
@@ -64,35 +64,33 @@ pub(crate) fn check(page: &mut Page<'_>, source: &Pairs<At<String>>) -> Vec<(Str
 }
 
 /// Whether a name can be one; else it is told.
-pub(crate) fn name(page: &mut Page<'_>, written: &At<String>, name: &str) -> bool {
+pub(crate) fn name(page: &mut Page<'_>, written: &Located<String>, name: &str) -> bool {
     let is_token = is_token(name);
     if !is_token {
-        let what = format!("`{}` is not the name of a header", shown(&written.value));
-        page.error(written.place, what)
+        let what = format!("`{}` is not the name of a header", one_line(&written.value));
+        page.error(written.position, what)
             .write("letters, digits and `-`, for example `x-team`");
     }
     is_token
 }
 
 /// Says that a header is there twice.
-pub(crate) fn twice(page: &mut Page<'_>, written: &At<String>, name: &str) {
-    let what = format!("the header `{}` is there twice", shown(name));
-    page.error(written.place, what).write("it once");
+pub(crate) fn twice(page: &mut Page<'_>, written: &Located<String>, name: &str) {
+    let what = format!("the header `{}` is there twice", one_line(name));
+    page.error(written.position, what).write("it once");
 }
 
 /// Says that a header is written by somebody else.
-pub(crate) fn foreign(page: &mut Page<'_>, written: &At<String>) {
-    let shown = shown(&written.value);
+pub(crate) fn foreign(page: &mut Page<'_>, written: &Located<String>) {
+    let shown = one_line(&written.value);
     let what = format!("the header `{shown}` is not the pack's to write");
-    page.error(written.place, what).write("nothing");
+    page.error(written.position, what).write("nothing");
 }
 
 /// Says so if there are too many.
-pub(crate) fn few(page: &mut Page<'_>, source: &Pairs<At<String>>) {
-    if let Some((over, _)) = source.0.get(HEADERS_MAX) {
-        let what = format!("more than {HEADERS_MAX} headers");
-        page.error(over.place, what).write("fewer");
-    }
+pub(crate) fn few(page: &mut Page<'_>, source: &Pairs<Located<String>>) {
+    let over = source.0.get(HEADERS_MAX).map(|(name, _)| name.position);
+    page.at_most(over, HEADERS_MAX, "headers");
 }
 
 /// Whether a header of this name carries a key.
@@ -113,31 +111,34 @@ pub(crate) fn is_value(text: &str, most: usize) -> bool {
 }
 
 /// Says that this cannot be the value of a header.
-pub(crate) fn no_value(page: &mut Page<'_>, place: Place, most: usize) {
-    page.error(place, "this cannot be the value of a header")
+pub(crate) fn no_value(page: &mut Page<'_>, position: TextPosition, most: usize) {
+    page.error(position, "this cannot be the value of a header")
         .write(format!("plain ASCII on one line, 1 to {most} characters"));
 }
 
-fn fitting(page: &mut Page<'_>, written: &At<String>, name: &str) {
+fn fitting(page: &mut Page<'_>, written: &Located<String>, name: &str) {
     if is_secret(name) {
-        let shown = shown(&written.value);
-        page.error(written.place, format!("the header `{shown}` carries a key"))
-            .write("`key: ${NAME}` of the provider: its dialect knows the header");
+        let shown = one_line(&written.value);
+        page.error(
+            written.position,
+            format!("the header `{shown}` carries a key"),
+        )
+        .write("`key: ${NAME}` of the provider: its dialect knows the header");
     } else if OWN.contains(&name) {
         foreign(page, written);
     }
 }
 
 /// Messages do not repeat the value: a key may have been written there.
-fn value_form(page: &mut Page<'_>, value: &At<String>) {
+fn value_form(page: &mut Page<'_>, value: &Located<String>) {
     if value.value.contains("${") {
-        page.error(value.place, "variables are not filled in in a header")
+        page.error(value.position, "variables are not filled in in a header")
             .write("the value itself; a key as `key: ${NAME}`");
     } else if is_key(&value.value) {
-        page.error(value.place, "this looks like a key")
+        page.error(value.position, "this looks like a key")
             .write("`key: ${NAME}` of the provider");
     } else if !is_value(&value.value, VALUE_MAX) {
-        no_value(page, value.place, VALUE_MAX);
+        no_value(page, value.position, VALUE_MAX);
     }
 }
 

@@ -3,9 +3,9 @@
 
 use super::page::Page;
 use super::url;
-use crate::place::At;
 use crate::provider::KeyRef;
 use crate::source::provider::ProviderSource;
+use crate::yaml::Located;
 
 /// Where the key of a provider is; nowhere if that cannot be.
 pub(crate) fn check(
@@ -16,7 +16,7 @@ pub(crate) fn check(
     match (&source.key, &source.key_file) {
         (None, None) => KeyRef::None,
         (Some(_), Some(file)) => {
-            page.error(file.place, "`key` and `key_file` are both there")
+            page.error(file.position, "`key` and `key_file` are both there")
                 .write("one of them");
             KeyRef::None
         }
@@ -26,7 +26,7 @@ pub(crate) fn check(
 }
 
 /// A key is the name of a variable and nothing else.
-fn variable(page: &mut Page<'_>, key: &At<String>) -> KeyRef {
+fn variable(page: &mut Page<'_>, key: &Located<String>) -> KeyRef {
     let inside = key.value.strip_prefix("${").and_then(|rest| {
         let name = rest.strip_suffix('}')?;
         (!name.contains(['{', '}'])).then_some(name)
@@ -63,25 +63,28 @@ fn variable(page: &mut Page<'_>, key: &At<String>) -> KeyRef {
             )
         }
     };
-    page.error(key.place, what).write(instead);
+    page.error(key.position, what).write(instead);
     KeyRef::None
 }
 
 fn key_file(
     page: &mut Page<'_>,
-    file: &At<String>,
+    file: &Located<String>,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> KeyRef {
     let example = "`key_file: /run/secrets/provider`";
     match url::fill(&file.value, "/run/secrets", vars) {
-        Err((what, instead)) => page.error(file.place, what).write(instead),
+        Err((what, instead)) => page.error(file.position, what).write(instead),
         Ok(path) if !path.starts_with('/') => {
-            page.error(file.place, "the path of a key file begins with `/`")
+            page.error(file.position, "the path of a key file begins with `/`")
                 .write(example);
         }
         Ok(path) if path.contains(char::is_control) => {
-            page.error(file.place, "the path has something in it that no path has")
-                .write(example);
+            page.error(
+                file.position,
+                "the path has something in it that no path has",
+            )
+            .write(example);
         }
         Ok(path) => return KeyRef::File(path),
     }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use super::folder::Doc;
 use super::manifest::Manifest;
 use super::page::Page;
-use crate::finding::{Findings, shown};
+use crate::finding::Findings;
 use crate::locale::{Line, Locales, PLATFORM_KEYS, is_tag};
-use crate::nearest::nearest;
-use crate::place::{At, Place};
 use crate::source::form::Either;
 use crate::source::text::{LineSource, LocaleSource};
+use crate::wording::closest_name;
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 /// Where the phrases go in the text of `combined`.
 const PHRASES: &str = "{phrases}";
@@ -38,15 +39,15 @@ pub(crate) fn check(
         let tag = doc.name.replace('_', "-");
         if !is_tag(&tag) {
             page.error(
-                Place::TOP,
-                format!("`{}` is not a language tag", shown(&doc.name)),
+                TextPosition::TOP,
+                format!("`{}` is not a language tag", one_line(&doc.name)),
             )
             .write("a name such as locales/en.yaml or locales/es-MX.yaml");
             continue;
         }
         let lower = tag.to_ascii_lowercase();
         if let Some((_, other)) = seen.iter().find(|(tag, _)| *tag == lower) {
-            page.error(Place::TOP, format!("{other} has the same language"))
+            page.error(TextPosition::TOP, format!("{other} has the same language"))
                 .write("one file for each language");
         }
         seen.push((lower, &doc.file));
@@ -73,8 +74,8 @@ fn lines(page: &mut Page<'_>, source: &LocaleSource) -> BTreeMap<String, Line> {
             Either::Short(message) => {
                 if message.trim().is_empty() {
                     page.error(
-                        written.place,
-                        format!("the text of `{}` is empty", shown(&key.value)),
+                        written.position,
+                        format!("the text of `{}` is empty", one_line(&key.value)),
                     )
                     .write("what a person is to read");
                 }
@@ -83,11 +84,11 @@ fn lines(page: &mut Page<'_>, source: &LocaleSource) -> BTreeMap<String, Line> {
                     phrase: None,
                 }
             }
-            Either::Long(long) => long_line(page, written.place, long),
+            Either::Long(long) => long_line(page, long),
         };
         if key.value == "combined" && !line.message.contains(PHRASES) {
             page.error(
-                written.place,
+                written.position,
                 format!("`combined` has no `{PHRASES}` in it"),
             )
             .write(format!("for example `combined: \"{PHRASES}…\"`"));
@@ -97,28 +98,17 @@ fn lines(page: &mut Page<'_>, source: &LocaleSource) -> BTreeMap<String, Line> {
     lines
 }
 
-fn long_line(page: &mut Page<'_>, home: Place, source: &LineSource) -> Line {
-    let message = page.text(
-        &source.message,
-        "message",
-        home,
-        "message: Searching for offers…",
-    );
-    let phrase = source.phrase.as_ref().map(|phrase| phrase.value.clone());
-    if phrase.is_some() {
-        page.text(
-            &source.phrase,
-            "phrase",
-            home,
-            "phrase: searching for offers",
-        );
+fn long_line(page: &mut Page<'_>, source: &LineSource) -> Line {
+    let phrase = page.text(&source.phrase, "phrase", "phrase: searching for offers");
+    Line {
+        message: page.text(&source.message, "message", "message: Searching for offers…"),
+        phrase: source.phrase.is_some().then_some(phrase),
     }
-    Line { message, phrase }
 }
 
 /// Every key that is asked for has a text: in the default language it must, in others it should.
 pub(crate) fn keys(
-    asked: &[(String, At<String>)],
+    asked: &[(String, Located<String>)],
     texts: &Texts,
     docs: &[Doc<LocaleSource>],
     manifest: &Manifest,
@@ -132,17 +122,17 @@ pub(crate) fn keys(
         found
             .error(
                 "pack.yaml",
-                manifest.locale_place,
+                manifest.locale_position,
                 format!("there are no texts in `{default}`"),
             )
             .write(format!("them in locales/{default}.yaml"));
     } else if !texts.hidden {
         for (file, key) in asked {
             if !key.value.is_empty() && !has(&key.value) {
-                let what = format!("`{}` has no text in `{default}`", shown(&key.value));
-                found.error(file, key.place, what).write(format!(
+                let what = format!("`{}` has no text in `{default}`", one_line(&key.value));
+                found.error(file, key.position, what).write(format!(
                     "`{}: …` in locales/{default}.yaml",
-                    shown(&key.value)
+                    one_line(&key.value)
                 ));
             }
         }
@@ -152,7 +142,7 @@ pub(crate) fn keys(
                 found
                     .error(
                         &file,
-                        Place::TOP,
+                        TextPosition::TOP,
                         format!("`{key}` has no text in `{default}`"),
                     )
                     .write(format!("`{key}: …`; only en, de and es have it built in"));
@@ -167,7 +157,7 @@ pub(crate) fn keys(
 /// Texts that nobody asks for. Where a text is missing, one of them may be meant for it: then only
 /// that is told.
 pub(crate) fn unasked(
-    asked: &[(String, At<String>)],
+    asked: &[(String, Located<String>)],
     texts: &Texts,
     docs: &[Doc<LocaleSource>],
     manifest: &Manifest,
@@ -187,14 +177,14 @@ pub(crate) fn unasked(
             if known().any(|known| known == key.value) {
                 continue;
             }
-            let what = format!("nobody asks for the text of `{}`", shown(&key.value));
-            match nearest(&key.value, known()) {
+            let what = format!("nobody asks for the text of `{}`", one_line(&key.value));
+            match closest_name(&key.value, known()) {
                 Some(meant) => {
                     let what = format!("{what}, did you mean `{meant}`?");
-                    found.warning(&doc.file, key.place, what);
+                    found.warning(&doc.file, key.position, what);
                 }
                 None => found
-                    .warning(&doc.file, key.place, what)
+                    .warning(&doc.file, key.position, what)
                     .write("a key that a status or an override names, or no entry"),
             }
         }
@@ -212,10 +202,10 @@ pub(crate) fn phrases(together: &[&str], docs: &[Doc<LocaleSource>], found: &mut
             if !has_phrase && together.contains(&key.value.as_str()) {
                 let what = format!(
                     "`{}` is shown together with others and has no `phrase`",
-                    shown(&key.value)
+                    one_line(&key.value)
                 );
                 found
-                    .warning(&doc.file, line.place, what)
+                    .warning(&doc.file, line.position, what)
                     .write("`{message: …, phrase: …}`, the phrase as a part of a sentence");
             }
         }
@@ -224,7 +214,7 @@ pub(crate) fn phrases(together: &[&str], docs: &[Doc<LocaleSource>], found: &mut
 
 fn gaps(
     doc: &Doc<LocaleSource>,
-    asked: &[(String, At<String>)],
+    asked: &[(String, Located<String>)],
     texts: &Texts,
     default: &str,
     found: &mut Findings,
@@ -248,11 +238,11 @@ fn gaps(
         if elsewhere && !has && !told.contains(&key) {
             let what = format!(
                 "`{}` has no text here: that of `{default}` is shown",
-                shown(key)
+                one_line(key)
             );
             found
-                .warning(&doc.file, Place::TOP, what)
-                .write(format!("`{}: …`", shown(key)));
+                .warning(&doc.file, TextPosition::TOP, what)
+                .write(format!("`{}: …`", one_line(key)));
             told.push(key);
         }
     }

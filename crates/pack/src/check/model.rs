@@ -6,11 +6,12 @@ use super::manifest::{Manifest, is_model};
 use super::page::Page;
 use super::provider::{CASSETTE, Providers};
 use super::team;
-use crate::finding::{Findings, Known, shown};
+use crate::finding::{Findings, Known};
 use crate::model::ModelUse;
-use crate::place::{At, Place};
 use crate::price::PriceTable;
 use crate::source::manifest::ManifestSource;
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 /// The model of a definition that does not say.
 pub(crate) const DEFAULT: &str = "default";
@@ -18,7 +19,7 @@ pub(crate) const DEFAULT: &str = "default";
 /// The model that a name of `models`, or a `provider:model`, stands for; none if it is neither.
 pub(crate) fn resolved(
     page: &mut Page<'_>,
-    name: &At<String>,
+    name: &Located<String>,
     manifest: &Manifest,
     providers: &Known,
 ) -> Option<String> {
@@ -34,10 +35,10 @@ pub(crate) fn resolved(
 }
 
 /// Says so if nobody is the provider of a `provider:model`.
-fn provider(page: &mut Page<'_>, model: &At<String>, providers: &Known) {
-    let name = At {
+fn provider(page: &mut Page<'_>, model: &Located<String>, providers: &Known) {
+    let name = Located {
         value: before_colon(&model.value).to_owned(),
-        place: model.place,
+        position: model.position,
     };
     page.unknown(&name, "provider", providers);
 }
@@ -85,7 +86,7 @@ pub(crate) fn uses(folder: &Folder) -> Vec<ModelUse> {
     uses
 }
 
-fn one(folder: &Folder, file: &str, field: Option<&At<String>>) -> Option<ModelUse> {
+fn one(folder: &Folder, file: &str, field: Option<&Located<String>>) -> Option<ModelUse> {
     let name = field.map_or(DEFAULT, |field| field.value.as_str());
     let models = folder.manifest.iter().flat_map(|source| &source.models.0);
     let named = models
@@ -93,16 +94,16 @@ fn one(folder: &Folder, file: &str, field: Option<&At<String>>) -> Option<ModelU
         .find(|(known, _)| known.value == name)
         .map(|(_, model)| ("pack.yaml", model));
     let (file, model) = named.or(field.map(|field| (file, field)))?;
-    Some(used(file, model.place, &model.value))
+    Some(used(file, model.position, &model.value))
 }
 
-/// A model that is used at a place.
-pub(crate) fn used(file: &str, place: Place, model: &str) -> ModelUse {
+/// A model that is used at a position.
+pub(crate) fn used(file: &str, position: TextPosition, model: &str) -> ModelUse {
     ModelUse {
         model: model.to_owned(),
         file: file.to_owned(),
-        line: place.line,
-        column: place.column,
+        line: position.line,
+        column: position.column,
     }
 }
 
@@ -125,16 +126,16 @@ pub(crate) fn cassettes(uses: &[ModelUse], folder: &Folder, found: &mut Findings
             continue;
         }
         seen.push(name);
-        let name = At {
+        let name = Located {
             value: name.to_owned(),
-            place: Place {
+            position: TextPosition {
                 line: used.line,
                 column: used.column,
             },
         };
         let told = found.unknown(&used.file, &name, "cassette", &known);
         if let Some(finding) = told.filter(|_| known.names.is_empty()) {
-            finding.write(format!("it as `cassettes/{}.jsonl`", shown(&name.value)));
+            finding.write(format!("it as `cassettes/{}.jsonl`", one_line(&name.value)));
         }
     }
 }
@@ -155,7 +156,7 @@ pub(crate) fn check(
             continue;
         }
         seen.push(model);
-        let place = Place {
+        let position = TextPosition {
             line: used.line,
             column: used.column,
         };
@@ -163,12 +164,12 @@ pub(crate) fn check(
             && !astray.contains(&provider)
         {
             astray.push(provider);
-            found.error(&used.file, place, what).write(instead);
+            found.error(&used.file, position, what).write(instead);
         }
         if prices.is_some_and(|prices| prices.of(model).is_none()) {
-            let model = shown(model);
+            let model = one_line(model);
             let what = format!("`{model}` has no price: its calls count as 0 USD");
-            found.warning(&used.file, place, what).write(format!(
+            found.warning(&used.file, position, what).write(format!(
                 "`\"{model}\": {{input: …, output: …}}` under `prices:` in prices.yaml"
             ));
         }

@@ -1,18 +1,21 @@
-//! One file under the eye: the questions that every check asks of a field. Each answers with a
-//! value that can be worked with, and leaves a finding where the file did not give it.
+//! Findings about one file, and the questions that several checks ask of a field. Missing fields,
+//! bounds, forms and words are reported by the schema of the file before.
 
-use crate::finding::{Finding, Findings, Known, shown};
-use crate::nearest::{listed, nearest};
-use crate::place::{At, Place};
+use std::sync::LazyLock;
 
-/// The longest time anything of a pack may ask for: ten minutes.
-pub(crate) const TIMEOUT_MS_MAX: u64 = 600_000;
-/// The longest time a service is waited for (D-31): ten seconds.
+use jsonschema::Validator;
+use serde::Serialize;
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde_json::{Value, json};
+
+use crate::finding::{Finding, Findings, Known};
+use crate::source::form::ID_PATTERN;
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
+
+/// The longest time that a data service may take for one call (D-31): ten seconds.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
-/// The largest amount of money that anything of a pack may name: a million USD.
-const USD_MAX: f64 = 1e6;
-/// Characters of an id (S2-006).
-const ID_MAX: usize = 48;
 
 /// A file and where findings about it go.
 pub(crate) struct Page<'a> {
@@ -21,176 +24,139 @@ pub(crate) struct Page<'a> {
 }
 
 impl Page<'_> {
-    pub(crate) fn error(&mut self, place: Place, what: impl Into<String>) -> &mut Finding {
-        self.found.error(self.file, place, what)
+    pub(crate) fn error(
+        &mut self,
+        position: TextPosition,
+        message: impl Into<String>,
+    ) -> &mut Finding {
+        self.found.error(self.file, position, message)
     }
 
-    pub(crate) fn warning(&mut self, place: Place, what: impl Into<String>) -> &mut Finding {
-        self.found.warning(self.file, place, what)
+    pub(crate) fn warning(
+        &mut self,
+        position: TextPosition,
+        message: impl Into<String>,
+    ) -> &mut Finding {
+        self.found.warning(self.file, position, message)
     }
 
-    pub(crate) fn unknown(&mut self, name: &At<String>, what: &str, known: &Known) {
-        self.found.unknown(self.file, name, what, known);
+    /// Reports a name that is not among the known ones; `noun` says what it should name.
+    pub(crate) fn unknown(&mut self, name: &Located<String>, noun: &str, known: &Known) {
+        self.found.unknown(self.file, name, noun, known);
     }
 
-    /// As `unknown`, of a status id that somebody emits.
-    pub(crate) fn unregistered(&mut self, id: &At<String>, known: &Known) {
+    /// As [`Self::unknown`], for a status id that somebody emits.
+    pub(crate) fn unregistered(&mut self, id: &Located<String>, known: &Known) {
         if let Some(finding) = self.found.unknown(self.file, id, "status id", known) {
             finding.emitted();
         }
     }
 
-    /// A field that must be there; `home` is where to say so, `example` what to write.
+    /// A field that other fields of its entry make required; `example` is what to write.
     pub(crate) fn needed<'f, T>(
         &mut self,
-        field: &'f Option<At<T>>,
+        field: &'f Option<Located<T>>,
         name: &str,
-        home: Place,
+        entry: TextPosition,
         example: &str,
-    ) -> Option<&'f At<T>> {
+    ) -> Option<&'f Located<T>> {
         if field.is_none() {
-            self.error(home, format!("`{name}` is missing"))
+            self.error(entry, format!("`{name}` is missing"))
                 .write(format!("`{example}`"));
         }
         field.as_ref()
     }
 
-    /// Text that must be there and say something.
+    /// Text that must not be blank where it is written; `example` is what to write.
     pub(crate) fn text(
         &mut self,
-        field: &Option<At<String>>,
+        field: &Option<Located<String>>,
         name: &str,
-        home: Place,
         example: &str,
     ) -> String {
-        let Some(text) = self.needed(field, name, home, example) else {
+        let Some(text) = field else {
             return String::new();
         };
         if text.value.trim().is_empty() {
-            self.error(text.place, format!("`{name}` is empty"))
+            self.error(text.position, format!("`{name}` is empty"))
                 .write(format!("`{example}`"));
         }
         text.value.clone()
     }
 
-    /// An id that must be there.
-    pub(crate) fn id(
+    /// As [`Self::needed`] and [`Self::text`].
+    pub(crate) fn needed_text(
         &mut self,
-        field: &Option<At<String>>,
+        field: &Option<Located<String>>,
         name: &str,
-        home: Place,
+        entry: TextPosition,
         example: &str,
     ) -> String {
-        let Some(id) = self.needed(field, name, home, example) else {
-            return String::new();
-        };
-        self.id_form(id, name);
-        id.value.clone()
+        self.needed(field, name, entry, example);
+        self.text(field, name, example)
     }
 
-    /// Whether a name has the form of an id.
-    pub(crate) fn id_form(&mut self, id: &At<String>, name: &str) {
-        if is_id(&id.value) {
-            return;
-        }
-        let what = format!("`{}` is not a valid {name}", shown(&id.value));
-        let rule =
-            format!("a to z, 0 to 9 and _, beginning with a letter, at most {ID_MAX} characters");
-        match repaired(&id.value) {
-            Some(repaired) => self
-                .error(id.place, what)
-                .write(format!("`{repaired}` ({rule})")),
-            None => self.error(id.place, what).write(rule),
-        }
-    }
-
-    /// A number within bounds.
-    pub(crate) fn number(
+    /// Reports each name that stands twice in a list.
+    pub(crate) fn once<'f>(
         &mut self,
-        field: &Option<At<u64>>,
-        name: &str,
-        (least, most): (u64, u64),
-        default: u64,
-    ) -> u64 {
-        let Some(number) = field else {
-            return default;
-        };
-        if !(least..=most).contains(&number.value) {
-            self.error(number.place, format!("`{name}` is {}", number.value))
-                .write(format!("a number from {least} to {most}"));
-        }
-        number.value
-    }
-
-    /// An amount of money; none if it cannot be one.
-    pub(crate) fn usd(&mut self, usd: &At<f64>, name: &str) -> Option<f64> {
-        if (0.0..=USD_MAX).contains(&usd.value) {
-            return Some(usd.value);
-        }
-        self.error(usd.place, format!("`{name}` is {}", usd.value))
-            .write(format!("a number of USD from 0 to {USD_MAX}"));
-        None
-    }
-
-    /// One of a few words, where one is written.
-    pub(crate) fn choice<T: Copy>(
-        &mut self,
-        word: &At<String>,
-        name: &str,
-        choices: &[(&str, T)],
-    ) -> Option<T> {
-        let known = choices.iter().find(|(choice, _)| *choice == word.value);
-        if known.is_none() {
-            let names = || choices.iter().map(|(choice, _)| *choice);
-            let written = shown(&word.value);
-            match nearest(&word.value, names()) {
-                Some(meant) => {
-                    let what = format!("unknown {name} `{written}`, did you mean `{meant}`?");
-                    self.error(word.place, what);
-                }
-                None => self
-                    .error(word.place, format!("unknown {name} `{written}`"))
-                    .write(match choices {
-                        [(only, _)] => format!("`{only}`"),
-                        _ => format!("one of {}", listed(names())),
-                    }),
-            }
-        }
-        known.map(|(_, value)| *value)
-    }
-
-    /// A list in which nothing stands twice.
-    pub(crate) fn once<'f>(&mut self, names: impl IntoIterator<Item = &'f At<String>>, list: &str) {
+        names: impl IntoIterator<Item = &'f Located<String>>,
+        list: &str,
+    ) {
         let mut seen: Vec<&str> = Vec::new();
         for name in names {
             if seen.contains(&name.value.as_str()) {
-                let what = format!("`{}` stands twice in `{list}`", shown(&name.value));
-                self.error(name.place, what).write("it once");
+                let message = format!("`{}` stands twice in `{list}`", one_line(&name.value));
+                self.error(name.position, message).write("it once");
             }
             seen.push(&name.value);
         }
     }
+
+    /// Reports the first entry of a map or list above `most`.
+    pub(crate) fn at_most(&mut self, over: Option<TextPosition>, most: usize, entries: &str) {
+        if let Some(position) = over {
+            self.error(position, format!("more than {most} {entries}"))
+                .write("fewer");
+        }
+    }
 }
 
-/// Whether this is `[a-z][a-z0-9_]{0,47}`.
+/// The value of a field, or the default where it is left out.
+pub(crate) fn value_or<T: Copy>(field: &Option<Located<T>>, default: T) -> T {
+    field.as_ref().map_or(default, |field| field.value)
+}
+
+/// The text of a field; empty where it is left out.
+pub(crate) fn text_of(field: &Option<Located<String>>) -> String {
+    field
+        .as_ref()
+        .map(|text| text.value.clone())
+        .unwrap_or_default()
+}
+
+/// The value that a word stands for; `None` if it is left out, or if the schema refused it.
+pub(crate) fn word<T: DeserializeOwned>(field: &Option<Located<String>>) -> Option<T> {
+    let word: StrDeserializer<'_, Error> = field.as_ref()?.value.as_str().into_deserializer();
+    T::deserialize(word).ok()
+}
+
+/// The word that stands for a value.
+pub(crate) fn word_of<T: Serialize>(value: T) -> String {
+    let word = serde_json::to_value(value).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
+}
+
+/// True if `text` is an id (S2-006).
 pub(crate) fn is_id(text: &str) -> bool {
-    let mut letters = text.chars();
-    letters
-        .next()
-        .is_some_and(|first| first.is_ascii_lowercase())
-        && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && text.len() <= ID_MAX
-}
-
-/// The id that was probably meant.
-fn repaired(text: &str) -> Option<String> {
-    let lower = text.trim().to_ascii_lowercase();
-    let repaired = lower.replace(['-', ' ', '.'], "_");
-    is_id(&repaired).then_some(repaired)
+    static ID: LazyLock<Validator> = LazyLock::new(|| {
+        let schema = json!({ "pattern": ID_PATTERN });
+        jsonschema::validator_for(&schema).expect("the pattern of ids is valid")
+    });
+    ID.is_valid(&Value::from(text))
 }
 
 /// The values of a list.
-pub(crate) fn values(list: &[At<String>]) -> Vec<String> {
+pub(crate) fn values(list: &[Located<String>]) -> Vec<String> {
     list.iter().map(|item| item.value.clone()).collect()
 }
 
@@ -198,11 +164,13 @@ pub(crate) fn values(list: &[At<String>]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    // S2-006
     #[test]
-    fn s2_006_ids_have_one_form() {
+    fn id_is_lower_case_and_at_most_48_characters() {
         for good in ["a", "shop", "a1_b", &"x".repeat(48)] {
             assert!(is_id(good), "{good}");
         }
+        let long = "x".repeat(49);
         for bad in [
             "",
             "Shop",
@@ -211,15 +179,9 @@ mod tests {
             "e-receipts",
             "a b",
             "é",
-            &"x".repeat(49),
+            &long,
         ] {
             assert!(!is_id(bad), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_near_miss_is_repaired() {
-        assert_eq!(repaired("E-Receipts").as_deref(), Some("e_receipts"));
-        assert_eq!(repaired("1shop"), None);
     }
 }

@@ -1,13 +1,10 @@
 //! Checks what a model is asked to keep to.
 
 use super::page::Page;
-use crate::finding::shown;
-use crate::place::At;
 use crate::provider::{DialectName, ParamsDef, ProviderDef};
 use crate::source::provider::{ParamsSource, ProviderSource};
+use crate::wording::one_line;
 
-/// Tokens of one answer at most, and to think with.
-const TOKENS_MAX: u64 = 1_000_000;
 /// Bytes of all `extra` fields: they go out with every call.
 const EXTRA_MAX: usize = 16_384;
 
@@ -28,25 +25,13 @@ const OWN: [&str; 11] = [
 
 /// The parameters.
 pub(crate) fn check(page: &mut Page<'_>, source: &ParamsSource) -> ParamsDef {
-    let mut tokens = |field: &Option<At<u64>>, name: &str, least: u64| {
-        field.as_ref()?;
-        Some(page.number(field, name, (least, TOKENS_MAX), 0) as u32)
-    };
-    let max_tokens = tokens(&source.max_tokens, "max_tokens", 1);
-    let thinking_tokens = tokens(&source.thinking_tokens, "thinking_tokens", 0);
-    if let Some(warm) = &source.temperature
-        && !(0.0..=2.0).contains(&warm.value)
-    {
-        page.error(warm.place, format!("`temperature` is {}", warm.value))
-            .write("a number from 0 to 2");
-    }
-    if let Some(effort) = &source.effort {
-        page.id_form(effort, "effort");
-    }
     ParamsDef {
-        max_tokens,
+        max_tokens: source.max_tokens.as_ref().map(|tokens| tokens.value as u32),
         temperature: source.temperature.as_ref().map(|warm| warm.value),
-        thinking_tokens,
+        thinking_tokens: source
+            .thinking_tokens
+            .as_ref()
+            .map(|tokens| tokens.value as u32),
         effort: source.effort.as_ref().map(|effort| effort.value.clone()),
         extra: extra(page, source),
     }
@@ -57,7 +42,7 @@ fn extra(page: &mut Page<'_>, source: &ParamsSource) -> serde_json::Map<String, 
     for (name, value) in &source.extra.0 {
         if OWN.contains(&name.value.as_str()) {
             let what = format!("`{}` of a request is not the pack's to write", name.value);
-            page.error(name.place, what).write(match &*name.value {
+            page.error(name.position, what).write(match &*name.value {
                 "max_tokens" => "`max_tokens` beside `extra`",
                 _ => "nothing",
             });
@@ -66,7 +51,7 @@ fn extra(page: &mut Page<'_>, source: &ParamsSource) -> serde_json::Map<String, 
         bytes += name.value.len() + value.to_string().len();
         if before <= EXTRA_MAX && bytes > EXTRA_MAX {
             let what = format!("`extra` has more than {EXTRA_MAX} bytes");
-            page.error(name.place, what).write("less");
+            page.error(name.position, what).write("less");
         }
     }
     let fields = source.extra.0.iter();
@@ -94,19 +79,22 @@ pub(crate) fn together(page: &mut Page<'_>, source: &ProviderSource, provider: &
             .and_then(|own| own.thinking_tokens)
             .or(all.thinking_tokens);
         let max_tokens = own.and_then(|own| own.max_tokens).or(all.max_tokens);
-        let place = written.thinking_tokens.as_ref().map(|tokens| tokens.place);
-        let place = place.or(written.max_tokens.as_ref().map(|tokens| tokens.place));
-        if let (Some(place), Some(thinking), Some(all)) = (place, thinking_tokens, max_tokens)
+        let position = written
+            .thinking_tokens
+            .as_ref()
+            .map(|tokens| tokens.position);
+        let position = position.or(written.max_tokens.as_ref().map(|tokens| tokens.position));
+        if let (Some(position), Some(thinking), Some(all)) = (position, thinking_tokens, max_tokens)
             && thinking >= all
         {
             let whose = match model {
                 "" => String::new(),
-                model => format!(" for `{}`", shown(model)),
+                model => format!(" for `{}`", one_line(model)),
             };
             let what = format!(
                 "`thinking_tokens` is {thinking} and `max_tokens` is {all}{whose}: nothing is left for the answer"
             );
-            page.error(place, what)
+            page.error(position, what)
                 .write("`max_tokens` that is larger: it counts both");
         }
     }

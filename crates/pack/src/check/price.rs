@@ -1,11 +1,12 @@
 //! Checks `prices.yaml`: names that a model can have, and prices that something can cost.
 
 use super::manifest::is_model;
-use super::page::Page;
-use crate::finding::{Findings, shown};
-use crate::place::At;
+use super::page::{Page, value_or};
+use crate::finding::Findings;
 use crate::price::{PriceDef, PriceTable};
 use crate::source::provider::{PriceSource, PricesSource};
+use crate::wording::one_line;
+use crate::yaml::Located;
 
 const FILE: &str = "prices.yaml";
 /// Prices of one pack: more than all vendors have models.
@@ -18,18 +19,18 @@ pub(crate) fn check(source: Option<&PricesSource>, found: &mut Findings) -> Opti
     let mut entries = Vec::new();
     for (name, price) in written {
         name_form(&mut page, name);
-        entries.push((name.value.clone(), one(&mut page, price)));
+        entries.push((name.value.clone(), one(&price.value)));
     }
     if let Some((over, _)) = written.get(PRICES_MAX) {
         let what = format!("the file has more than {PRICES_MAX} prices");
-        page.error(over.place, what)
+        page.error(over.position, what)
             .write("one for many models: `\"provider:*\"`");
     }
     entries.sort_by(|a, b| a.0.cmp(&b.0));
     Some(PriceTable { entries })
 }
 
-fn name_form(page: &mut Page<'_>, name: &At<String>) {
+fn name_form(page: &mut Page<'_>, name: &Located<String>) {
     let text = &name.value;
     let stem = text.strip_suffix('*');
     let is_name = match stem {
@@ -41,39 +42,24 @@ fn name_form(page: &mut Page<'_>, name: &At<String>) {
     if is_name {
         return;
     }
-    let what = format!("`{}` is no model and no beginning of one", shown(text));
+    let what = format!("`{}` is no model and no beginning of one", one_line(text));
     let provider = text.split([':', '*']).next().unwrap_or_default();
     let example = match provider {
         "" => "anthropic",
         provider => provider,
     };
-    page.error(name.place, what).write(format!(
+    page.error(name.position, what).write(format!(
         "`\"{}:model\"`, or `\"{0}:*\"` for all of them",
-        shown(example)
+        one_line(example)
     ));
 }
 
-fn one(page: &mut Page<'_>, source: &At<PriceSource>) -> PriceDef {
-    let (home, source) = (source.place, &source.value);
-    let example = |name: &str| format!("{name}: 3.0");
-    let mut needed = |field: &Option<At<f64>>, name: &str| {
-        let written = page.needed(field, name, home, &example(name));
-        written
-            .and_then(|usd| page.usd(usd, name))
-            .unwrap_or_default()
-    };
-    let (input, output) = (
-        needed(&source.input, "input"),
-        needed(&source.output, "output"),
-    );
-    let mut or_input = |field: &Option<At<f64>>, name: &str| {
-        let usd = field.as_ref().and_then(|usd| page.usd(usd, name));
-        usd.unwrap_or(input)
-    };
+fn one(source: &PriceSource) -> PriceDef {
+    let input = value_or(&source.input, 0.0);
     PriceDef {
         input,
-        output,
-        cached_input: or_input(&source.cached_input, "cached_input"),
-        cache_write: or_input(&source.cache_write, "cache_write"),
+        output: value_or(&source.output, 0.0),
+        cached_input: value_or(&source.cached_input, input),
+        cache_write: value_or(&source.cache_write, input),
     }
 }

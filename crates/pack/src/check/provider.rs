@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use super::header;
 use super::key;
-use super::page::{Page, TIMEOUT_MS_MAX};
+use super::page::{Page, word};
 use super::param;
 use super::url::{self, Asked};
-use crate::finding::{Findings, Known, shown};
-use crate::place::{At, Place};
+use crate::finding::{Findings, Known};
 use crate::provider::{DialectName, KeyRef, ProviderDef, RetriesDef, TimeoutsDef};
 use crate::source::provider::{ProviderSource, ProvidersSource, RetriesSource, TimeoutsSource};
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 pub(crate) const FILE: &str = "providers.yaml";
 /// The provider that asks nobody: it plays the pack's scripts.
@@ -20,20 +21,6 @@ pub(crate) const SCRIPTED: &str = "scripted";
 pub(crate) const CASSETTE: &str = "cassette";
 /// Providers of one pack: more than there are vendors.
 const PROVIDERS_MAX: usize = 50;
-/// Calls in all at most: who fails ten times fails.
-const ATTEMPTS_MAX: u64 = 10;
-/// The longest first pause.
-const BASE_MS_MAX: u64 = 60_000;
-
-const DIALECTS: [(&str, DialectName); 4] = {
-    use DialectName as D;
-    [
-        (D::Anthropic.as_str(), D::Anthropic),
-        (D::OpenaiChat.as_str(), D::OpenaiChat),
-        (D::OpenaiResponses.as_str(), D::OpenaiResponses),
-        (D::Gemini.as_str(), D::Gemini),
-    ]
-};
 
 /// A provider's address, in words.
 const PROVIDER: Asked = Asked {
@@ -88,7 +75,7 @@ const BUILTIN: [Builtin; 4] = [
 pub(crate) struct Providers {
     pub(crate) all: BTreeMap<String, ProviderDef>,
     /// Where the key of one is written.
-    pub(crate) key_places: BTreeMap<String, Place>,
+    pub(crate) key_positions: BTreeMap<String, TextPosition>,
     /// Built-in ones whose address stands in a variable and is wrong, with what to say if they are
     /// used.
     pub(crate) astray: BTreeMap<String, url::Wrong>,
@@ -105,7 +92,7 @@ pub(crate) fn check(
     let mut page = Page { file: FILE, found };
     let mut providers = Providers {
         all: BTreeMap::new(),
-        key_places: BTreeMap::new(),
+        key_positions: BTreeMap::new(),
         astray: BTreeMap::new(),
         known: Known {
             names: vec![SCRIPTED.to_owned(), CASSETTE.to_owned()],
@@ -115,27 +102,23 @@ pub(crate) fn check(
     builtin(&mut providers, vars);
     let written = source.map_or(&[][..], |source| &source.providers.0);
     for (name, source) in written {
-        page.id_form(name, "name of a provider");
         let plays = [(SCRIPTED, "scripts"), (CASSETTE, "cassettes")];
         if let Some((built_in, what)) = plays.iter().find(|(built_in, _)| name.value == *built_in) {
             let what = format!("`{built_in}` is built in and plays {what}");
-            page.error(name.place, what).write("another name");
+            page.error(name.position, what).write("another name");
             continue;
         }
         let provider = provider(&mut page, source, vars);
         if let Some(key) = source.value.key.as_ref().or(source.value.key_file.as_ref()) {
-            providers.key_places.insert(name.value.clone(), key.place);
+            providers
+                .key_positions
+                .insert(name.value.clone(), key.position);
         }
         providers.astray.remove(&name.value);
         providers.all.insert(name.value.clone(), provider);
     }
-    if let Some((name, _)) = written.get(PROVIDERS_MAX) {
-        page.error(
-            name.place,
-            format!("the file has more than {PROVIDERS_MAX} providers"),
-        )
-        .write("fewer");
-    }
+    let over = written.get(PROVIDERS_MAX).map(|(name, _)| name.position);
+    page.at_most(over, PROVIDERS_MAX, "providers");
     providers.known.names.extend(providers.all.keys().cloned());
     providers.known.names.sort();
     providers
@@ -162,16 +145,13 @@ fn builtin(providers: &mut Providers, vars: &dyn Fn(&str) -> Option<String>) {
 
 fn provider(
     page: &mut Page<'_>,
-    source: &At<ProviderSource>,
+    source: &Located<ProviderSource>,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> ProviderDef {
-    let (home, source) = (source.place, &source.value);
-    let dialect = page
-        .needed(&source.dialect, "dialect", home, "dialect: openai_chat")
-        .and_then(|word| page.choice(word, "dialect", &DIALECTS));
-    let example = "base_url: http://127.0.0.1:8090/v1";
+    let source = &source.value;
+    let dialect = word(&source.dialect);
     let key = key::check(page, source, vars);
-    let base_url = match page.needed(&source.base_url, "base_url", home, example) {
+    let base_url = match &source.base_url {
         Some(url) => address(page, url, (dialect, &key), vars),
         None => String::new(),
     };
@@ -180,8 +160,8 @@ fn provider(
     let mut models = BTreeMap::new();
     for (name, source) in &source.models.0 {
         if !is_model_name(&name.value) {
-            let what = format!("`{}` is not the name of a model", shown(&name.value));
-            page.error(name.place, what)
+            let what = format!("`{}` is not the name of a model", one_line(&name.value));
+            page.error(name.position, what)
                 .write("the vendor's name, without the provider and without spaces");
         }
         models.insert(name.value.clone(), param::check(page, &source.value));
@@ -214,7 +194,7 @@ fn provider(
 /// The address, and whether it is one for this dialect and this key.
 fn address(
     page: &mut Page<'_>,
-    url: &At<String>,
+    url: &Located<String>,
     (dialect, key): (Option<DialectName>, &KeyRef),
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> String {
@@ -225,8 +205,11 @@ fn address(
     }
     path(page, url, &filled, dialect);
     if *key != KeyRef::None && is_open(&filled) {
-        page.warning(url.place, "the key is sent unencrypted to another machine")
-            .write("`https://`, or no key");
+        page.warning(
+            url.position,
+            "the key is sent unencrypted to another machine",
+        )
+        .write("`https://`, or no key");
     }
     filled
 }
@@ -237,7 +220,7 @@ fn is_model_name(name: &str) -> bool {
 }
 
 /// Says so if an address ends where another dialect's would: the paths of calls are put after it.
-fn path(page: &mut Page<'_>, url: &At<String>, filled: &str, dialect: Option<DialectName>) {
+fn path(page: &mut Page<'_>, url: &Located<String>, filled: &str, dialect: Option<DialectName>) {
     use DialectName as D;
     let Some(dialect) = dialect else { return };
     let end = |end: &str| filled.ends_with(end).then_some(end.len());
@@ -252,7 +235,7 @@ fn path(page: &mut Page<'_>, url: &At<String>, filled: &str, dialect: Option<Dia
     };
     if extra.is_some() {
         page.warning(
-            url.place,
+            url.position,
             format!("`{calls}` is put after this base_url, which already has some of it"),
         )
         .write(format!("it without: what stands before `{calls}`"));
@@ -260,7 +243,7 @@ fn path(page: &mut Page<'_>, url: &At<String>, filled: &str, dialect: Option<Dia
     let is_bare = filled.matches('/').count() == 2;
     if is_bare && matches!(dialect, D::OpenaiChat | D::OpenaiResponses) {
         page.warning(
-            url.place,
+            url.position,
             format!("`{calls}` is put after this base_url, and most servers want `/v1` before it"),
         )
         .write("it with `/v1` behind");
@@ -284,15 +267,12 @@ fn is_open(base_url: &str) -> bool {
 }
 
 fn patience(page: &mut Page<'_>, source: &TimeoutsSource) -> TimeoutsDef {
-    let mut ms = |field: &Option<At<u64>>, name: &str| {
-        field.as_ref()?;
-        Some(page.number(field, name, (1, TIMEOUT_MS_MAX), 0))
-    };
+    let ms = |field: &Option<Located<u64>>| field.as_ref().map(|ms| ms.value);
     let timeouts = TimeoutsDef {
-        connect_ms: ms(&source.connect_ms, "connect_ms"),
-        first_byte_ms: ms(&source.first_byte_ms, "first_byte_ms"),
-        idle_ms: ms(&source.idle_ms, "idle_ms"),
-        total_ms: ms(&source.total_ms, "total_ms"),
+        connect_ms: ms(&source.connect_ms),
+        first_byte_ms: ms(&source.first_byte_ms),
+        idle_ms: ms(&source.idle_ms),
+        total_ms: ms(&source.total_ms),
     };
     if let (Some(total), Some(first)) = (&source.total_ms, &source.first_byte_ms)
         && first.value > total.value
@@ -301,27 +281,24 @@ fn patience(page: &mut Page<'_>, source: &TimeoutsSource) -> TimeoutsDef {
             "`first_byte_ms` is {}, longer than the whole answer may take",
             first.value
         );
-        page.warning(first.place, what)
+        page.warning(first.position, what)
             .write(format!("at most {}, or a longer `total_ms`", total.value));
     }
     timeouts
 }
 
 fn again(page: &mut Page<'_>, source: &RetriesSource) -> RetriesDef {
-    let mut number = |field: &Option<At<u64>>, name: &str, most: u64| {
-        field.as_ref()?;
-        Some(page.number(field, name, (1, most), 0))
-    };
+    let number = |field: &Option<Located<u64>>| field.as_ref().map(|number| number.value);
     let retries = RetriesDef {
-        attempts: number(&source.attempts, "attempts", ATTEMPTS_MAX).map(|n| n as u32),
-        base_ms: number(&source.base_ms, "base_ms", BASE_MS_MAX),
-        max_ms: number(&source.max_ms, "max_ms", TIMEOUT_MS_MAX),
+        attempts: number(&source.attempts).map(|attempts| attempts as u32),
+        base_ms: number(&source.base_ms),
+        max_ms: number(&source.max_ms),
     };
     if let (Some(base), Some(max)) = (&source.base_ms, &source.max_ms)
         && base.value > max.value
     {
         let what = format!("`base_ms` is {}, longer than the longest pause", base.value);
-        page.error(base.place, what)
+        page.error(base.position, what)
             .write(format!("at most {}, or a longer `max_ms`", max.value));
     }
     retries

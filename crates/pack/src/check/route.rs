@@ -2,37 +2,28 @@
 //! are, to models that there are.
 
 use turnwire_event::TenantId;
-use turnwire_event::code::TurnKind;
 
 use super::manifest::Manifest;
 use super::model;
-use super::page::Page;
+use super::page::{Page, word};
 use crate::definition::SPEAKER;
 use crate::digest::Digest;
-use crate::finding::{Findings, Known, shown};
+use crate::finding::{Findings, Known};
 use crate::locale::is_tag;
 use crate::model::ModelUse;
-use crate::place::{At, Place};
 use crate::route::{Choice, RoutingPolicy, RoutingRule, When};
 use crate::source::form::Many;
 use crate::source::route::{RoutingSource, RuleSource, WhenSource};
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 pub(crate) const FILE: &str = "routing.yaml";
-/// Rules of one pack: each is looked at for every turn.
-const RULES_MAX: usize = 200;
 /// Names in one list of a condition.
 const LIST_MAX: usize = 100;
 /// Models asked one after the other where one fails: nobody waits for a ninth.
 const FALLBACKS_MAX: usize = 8;
 /// Characters of a version.
 const VERSION_MAX: usize = 64;
-
-const KINDS: [(&str, TurnKind); 4] = [
-    ("chat", TurnKind::Chat),
-    ("mission", TurnKind::Mission),
-    ("worker", TurnKind::Worker),
-    ("scheduled", TurnKind::Scheduled),
-];
 
 /// What a rule may point at.
 pub(crate) struct Around<'a> {
@@ -73,22 +64,21 @@ pub(crate) fn check(
     let mut rules: Vec<RoutingRule> = Vec::new();
     for (number, rule) in (1..).zip(&source.rules) {
         let made = check.rule(number, rule, &rules);
-        check.reached(rule.place, &made.when, &rules, "this rule");
+        check.reached(rule.position, &made.when, &rules, "this rule");
         rules.push(made);
     }
-    if let Some(over) = source.rules.get(RULES_MAX) {
-        let what = format!("the file has more than {RULES_MAX} rules");
-        check.page.error(over.place, what).write("fewer rules");
-    }
     let default = source.default.as_ref().map(|default| {
-        check.reached(default.place, &When::default(), &rules, "the default");
+        check.reached(default.position, &When::default(), &rules, "the default");
         let written = (&default.value.model, &default.value.fallback);
-        check.choice(default.place, written)
+        check.choice(written)
     });
     if rules.is_empty() && default.is_none() {
         check
             .page
-            .warning(Place::TOP, "no rule and no default: nothing is routed")
+            .warning(
+                TextPosition::TOP,
+                "no rule and no default: nothing is routed",
+            )
             .write("`default: {use: …}`, or no routing.yaml");
     }
     Routes {
@@ -109,14 +99,14 @@ struct Check<'a, 'p> {
 }
 
 impl Check<'_, '_> {
-    fn version(&mut self, version: &At<String>) -> String {
+    fn version(&mut self, version: &Located<String>) -> String {
         let text = version.value.trim();
         let fits = (1..=VERSION_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_graphic());
         if !fits {
-            let what = format!("`{}` is not a version", shown(&version.value));
+            let what = format!("`{}` is not a version", one_line(&version.value));
             self.page
-                .error(version.place, what)
+                .error(version.position, what)
                 .write("1 to 64 characters without a space, such as `\"2026-11-16T10:00:00Z\"`");
         }
         text.to_owned()
@@ -125,16 +115,15 @@ impl Check<'_, '_> {
     fn rule(
         &mut self,
         number: usize,
-        rule: &At<RuleSource>,
+        rule: &Located<RuleSource>,
         before: &[RoutingRule],
     ) -> RoutingRule {
-        let (home, source) = (rule.place, &rule.value);
+        let source = &rule.value;
         let name = match &source.name {
             Some(name) => {
-                self.page.id_form(name, "name of a rule");
                 if before.iter().any(|rule| rule.name == name.value) {
-                    let what = format!("the rule `{}` is there twice", shown(&name.value));
-                    self.page.error(name.place, what).write("another name");
+                    let what = format!("the rule `{}` is there twice", one_line(&name.value));
+                    self.page.error(name.position, what).write("another name");
                 }
                 name.value.clone()
             }
@@ -144,7 +133,7 @@ impl Check<'_, '_> {
         RoutingRule {
             name,
             when: when.map(|when| self.when(&when.value)).unwrap_or_default(),
-            choice: self.choice(home, (&source.model, &source.fallback)),
+            choice: self.choice((&source.model, &source.fallback)),
         }
     }
 
@@ -156,9 +145,7 @@ impl Check<'_, '_> {
         let locales = self.list(source.locale.as_ref(), "locale");
         let locales = locales.iter().map(|locale| self.locale(locale)).collect();
         let kinds = self.list(source.kind.as_ref(), "kind");
-        let kinds = kinds
-            .iter()
-            .filter_map(|kind| self.page.choice(kind, "kind", &KINDS));
+        let kinds = kinds.into_iter().filter_map(|kind| word(&Some(kind)));
         let kinds = kinds.collect();
         let cost = source.cost_above_usd.as_ref();
         When {
@@ -166,12 +153,12 @@ impl Check<'_, '_> {
             agents,
             locales,
             kinds,
-            cost_above_usd: cost.and_then(|usd| self.page.usd(usd, "cost_above_usd")),
+            cost_above_usd: cost.map(|usd| usd.value),
         }
     }
 
     /// The texts of a condition.
-    fn list(&mut self, field: Option<&At<Many>>, name: &str) -> Vec<At<String>> {
+    fn list(&mut self, field: Option<&Located<Many>>, name: &str) -> Vec<Located<String>> {
         let Some(field) = field else {
             return Vec::new();
         };
@@ -179,29 +166,31 @@ impl Check<'_, '_> {
         if texts.is_empty() {
             let what = format!("`{name}` is empty: the rule would never hold");
             let instead = format!("at least one, or no `{name}`");
-            self.page.error(field.place, what).write(instead);
+            self.page.error(field.position, what).write(instead);
         }
         if let Some(over) = texts.get(LIST_MAX) {
             let what = format!("`{name}` has more than {LIST_MAX} names");
-            self.page.error(over.place, what).write("a rule for each");
+            self.page
+                .error(over.position, what)
+                .write("a rule for each");
         }
         self.page.once(&texts, name);
         texts
     }
 
-    fn tenant(&mut self, tenant: &At<String>) -> String {
+    fn tenant(&mut self, tenant: &Located<String>) -> String {
         match tenant.value.parse::<TenantId>() {
             Ok(id) => id.to_string(),
             Err(_) => {
-                let what = format!("`{}` is not a tenant", shown(&tenant.value));
+                let what = format!("`{}` is not a tenant", one_line(&tenant.value));
                 let example = "a UUID, such as `0192f1aa-0000-7000-8000-000000000001`";
-                self.page.error(tenant.place, what).write(example);
+                self.page.error(tenant.position, what).write(example);
                 String::new()
             }
         }
     }
 
-    fn agent(&mut self, agent: &At<String>) -> String {
+    fn agent(&mut self, agent: &Located<String>) -> String {
         let around = self.around;
         let speaker = around.speaker.unwrap_or(SPEAKER);
         if agent.value == SPEAKER || agent.value == speaker {
@@ -214,11 +203,11 @@ impl Check<'_, '_> {
         agent.value.clone()
     }
 
-    fn locale(&mut self, locale: &At<String>) -> String {
+    fn locale(&mut self, locale: &Located<String>) -> String {
         if !is_tag(&locale.value) {
-            let what = format!("`{}` is not a language tag", shown(&locale.value));
+            let what = format!("`{}` is not a language tag", one_line(&locale.value));
             self.page
-                .error(locale.place, what)
+                .error(locale.position, what)
                 .write("for example `de`, which holds for `de-AT` too");
         }
         locale.value.replace('_', "-")
@@ -226,18 +215,16 @@ impl Check<'_, '_> {
 
     fn choice(
         &mut self,
-        home: Place,
-        (model, fallback): (&Option<At<String>>, &Option<At<Many>>),
+        (model, fallback): (&Option<Located<String>>, &Option<Located<Many>>),
     ) -> Choice {
-        let example = "use: anthropic:claude-sonnet-4-5";
-        let written = self.page.needed(model, "use", home, example);
-        let model = written
+        let model = model
+            .as_ref()
             .and_then(|name| self.model(name))
             .unwrap_or_default();
-        let listed = fallback.as_ref().map(At::texts).unwrap_or_default();
+        let listed = fallback.as_ref().map(Located::texts).unwrap_or_default();
         if let Some(over) = listed.get(FALLBACKS_MAX) {
             let what = format!("more than {FALLBACKS_MAX} fallbacks");
-            self.page.error(over.place, what).write("fewer");
+            self.page.error(over.position, what).write("fewer");
         }
         let mut fallbacks: Vec<String> = Vec::new();
         for name in &listed {
@@ -247,12 +234,14 @@ impl Check<'_, '_> {
             if other == model {
                 let what = format!(
                     "the fallback `{}` is what failed already",
-                    shown(&name.value)
+                    one_line(&name.value)
                 );
-                self.page.warning(name.place, what).write("another model");
+                self.page
+                    .warning(name.position, what)
+                    .write("another model");
             } else if fallbacks.contains(&other) {
-                let what = format!("the fallback `{}` is there twice", shown(&name.value));
-                self.page.warning(name.place, what).write("it once");
+                let what = format!("the fallback `{}` is there twice", one_line(&name.value));
+                self.page.warning(name.position, what).write("it once");
             } else {
                 fallbacks.push(other);
             }
@@ -260,19 +249,19 @@ impl Check<'_, '_> {
         Choice { model, fallbacks }
     }
 
-    fn model(&mut self, name: &At<String>) -> Option<String> {
+    fn model(&mut self, name: &Located<String>) -> Option<String> {
         let around = self.around;
         let model = model::resolved(&mut self.page, name, around.manifest, around.providers)?;
-        self.uses.push(model::used(FILE, name.place, &model));
+        self.uses.push(model::used(FILE, name.position, &model));
         Some(model)
     }
 
     /// Says so if a rule before holds whenever this does.
-    fn reached(&mut self, place: Place, when: &When, before: &[RoutingRule], what: &str) {
+    fn reached(&mut self, position: TextPosition, when: &When, before: &[RoutingRule], what: &str) {
         let Some(rule) = before.iter().find(|rule| covers(&rule.when, when)) else {
             return;
         };
-        let name = shown(&rule.name);
+        let name = one_line(&rule.name);
         let always = rule.when == When::default();
         let why = if always {
             format!("rule `{name}` before it always holds")
@@ -285,7 +274,7 @@ impl Check<'_, '_> {
             format!("it before rule `{name}`, or nothing")
         };
         self.page
-            .warning(place, format!("{what} is never used: {why}"))
+            .warning(position, format!("{what} is never used: {why}"))
             .write(instead);
     }
 }

@@ -2,16 +2,17 @@
 
 use turnwire_event::{EventType, RenderPolicy};
 
-use super::manifest::{Manifest, flag_form};
-use super::page::Page;
-use super::status::{POLICIES, Statuses};
-use crate::finding::{Findings, Known, shown};
-use crate::nearest::{listed, nearest};
-use crate::place::At;
+use super::manifest::Manifest;
+use super::page::{Page, word, word_of};
+use super::status::Statuses;
+use crate::finding::{Findings, Known};
 use crate::registry::{Lifecycle, Registry};
 use crate::rule::{Override, Target};
 use crate::source::form::Pairs;
 use crate::source::text::{ChangeSource, OverridesSource};
+use crate::wording::one_line;
+use crate::wording::{closest_name, quoted_list};
+use crate::yaml::Located;
 
 pub(crate) const FILE: &str = "overrides.yaml";
 
@@ -79,7 +80,7 @@ pub(crate) struct Around<'a> {
 /// The overrides, and the render keys they ask for.
 pub(crate) struct Rules {
     pub(crate) overrides: Vec<Override>,
-    pub(crate) keys: Vec<(String, At<String>)>,
+    pub(crate) keys: Vec<(String, Located<String>)>,
 }
 
 /// Checks it.
@@ -95,9 +96,7 @@ pub(crate) fn check(
         keys: Vec::new(),
     };
     for (flag, changes) in source.iter().flat_map(|source| &source.0) {
-        if flag_form(&mut page, flag) {
-            page.unknown(flag, "flag", &flags);
-        }
+        page.unknown(flag, "flag", &flags);
         of_flag(&mut page, &flag.value, changes, around, &mut rules);
     }
     rules
@@ -122,7 +121,7 @@ pub(crate) fn together<'a>(registry: &'a Registry, overrides: &'a [Override]) ->
 fn of_flag(
     page: &mut Page<'_>,
     flag: &str,
-    changes: &Pairs<At<ChangeSource>>,
+    changes: &Pairs<Located<ChangeSource>>,
     around: &Around<'_>,
     rules: &mut Rules,
 ) {
@@ -132,17 +131,16 @@ fn of_flag(
         };
         let source = &change.value;
         if source.policy.is_none() && source.render_key.is_none() {
-            page.error(change.place, "the override changes nothing")
+            page.error(change.position, "the override changes nothing")
                 .write("`policy: …` or `render_key: …`");
         }
-        let policy = source.policy.as_ref();
-        let policy = policy.and_then(|word| policy_of(page, word, &name.value, allowed));
+        let policy = policy_of(page, &source.policy, &name.value, allowed);
         if let Some(key) = &source.render_key {
             if matches!(targets[..], [Target::Status(_)]) {
                 rules.keys.push((FILE.to_owned(), key.clone()));
             } else {
                 let what = format!("`{}` has no text, so no `render_key`", name.value);
-                page.error(key.place, what)
+                page.error(key.position, what)
                     .write("`policy: …`; only status ids have a text");
             }
         }
@@ -159,18 +157,18 @@ fn of_flag(
 
 fn policy_of(
     page: &mut Page<'_>,
-    word: &At<String>,
+    field: &Option<Located<String>>,
     name: &str,
     allowed: &[RenderPolicy],
 ) -> Option<RenderPolicy> {
-    let policy = page.choice(word, "policy", &POLICIES)?;
-    if !allowed.contains(&policy) {
-        let choices = POLICIES
-            .iter()
-            .filter(|(_, policy)| allowed.contains(policy));
-        let what = format!("`{name}` cannot have the policy `{}`", word.value);
-        page.error(word.place, what)
-            .write(format!("one of {}", listed(choices.map(|(name, _)| *name))));
+    let policy = word(field)?;
+    if let Some(written) = field.as_ref().filter(|_| !allowed.contains(&policy)) {
+        let what = format!("`{name}` cannot have the policy `{}`", written.value);
+        let names: Vec<String> = allowed.iter().map(word_of).collect();
+        page.error(written.position, what).write(format!(
+            "one of {}",
+            quoted_list(names.iter().map(String::as_str))
+        ));
     }
     Some(policy)
 }
@@ -178,16 +176,16 @@ fn policy_of(
 /// The names that are told to a person: those that `mcp.*` stands for are left out.
 fn advised() -> String {
     let names = NAMES.iter().map(|(name, ..)| *name);
-    listed(names.filter(|name| *name == "mcp.*" || !name.starts_with("mcp.")))
+    quoted_list(names.filter(|name| *name == "mcp.*" || !name.starts_with("mcp.")))
 }
 
 /// What a key of the file is about, and how that may be shown.
 fn targets(
     page: &mut Page<'_>,
-    name: &At<String>,
+    name: &Located<String>,
     around: &Around<'_>,
 ) -> Option<(Vec<Target>, &'static [RenderPolicy])> {
-    let written = shown(&name.value);
+    let written = one_line(&name.value);
     if around.statuses.registry.get(&name.value).is_some() {
         return Some((vec![Target::Status(name.value.clone())], ANY));
     }
@@ -196,14 +194,14 @@ fn targets(
         return Some((types.collect(), allowed));
     }
     if name.value.parse::<EventType>().is_ok() {
-        page.error(name.place, format!("`{written}` cannot be overridden"))
+        page.error(name.position, format!("`{written}` cannot be overridden"))
             .write(format!("a status id, or one of {}", advised()));
         return None;
     }
     if around.agents.names.contains(&name.value) {
         let what =
             format!("`{written}` is a sub-agent, and overrides are for status ids and event types");
-        page.error(name.place, what)
+        page.error(name.position, what)
             .write("the status ids that it emits");
         return None;
     }
@@ -212,15 +210,15 @@ fn targets(
     }
     let statuses = || around.statuses.known.names.iter().map(String::as_str);
     let names = statuses().chain(NAMES.map(|(name, ..)| name));
-    match nearest(&name.value, names) {
+    match closest_name(&name.value, names) {
         Some(meant) => {
             let what =
                 format!("unknown status id or event type `{written}`, did you mean `{meant}`?");
-            page.error(name.place, what);
+            page.error(name.position, what);
         }
         None => page
             .error(
-                name.place,
+                name.position,
                 format!("unknown status id or event type `{written}`"),
             )
             .write(format!("a status id, or one of {}", advised())),

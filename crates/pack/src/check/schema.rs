@@ -9,10 +9,10 @@ use super::folder;
 use super::page::Page;
 use crate::effort::{self, Effort, Heavy, Why};
 use crate::files::Files;
-use crate::finding::{Findings, Known, shown};
-use crate::nearest::nearest;
-use crate::place::{At, Place};
-use crate::tree::Tree;
+use crate::finding::{Findings, Known};
+use crate::wording::closest_name;
+use crate::wording::one_line;
+use crate::yaml::{self, Located, TextPosition};
 
 /// The schema files: path → schema; none if it is broken.
 pub(crate) struct Schemas<'a> {
@@ -33,7 +33,7 @@ impl<'a> Schemas<'a> {
     pub(crate) fn value(
         &self,
         page: &mut Page<'_>,
-        field: &At<Value>,
+        field: &Located<Value>,
         name: &str,
     ) -> Option<Value> {
         match &field.value {
@@ -41,7 +41,7 @@ impl<'a> Schemas<'a> {
                 if let Err(why) = usable(&field.value) {
                     let told = format!("`{name}` {}", why.told());
                     let example = "for example `{type: object, properties: {…}}`";
-                    page.error(field.place, told).write(why.write(example));
+                    page.error(field.position, told).write(why.write(example));
                     return None;
                 }
                 Some(field.value.clone())
@@ -49,30 +49,30 @@ impl<'a> Schemas<'a> {
             Value::String(path) => match self.files.get(path.as_str()) {
                 Some(schema) => schema.clone(),
                 None => {
-                    self.absent(page, field.place, path);
+                    self.absent(page, field.position, path);
                     None
                 }
             },
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-                page.error(field.place, format!("`{name}` is not a JSON Schema"))
+                page.error(field.position, format!("`{name}` is not a JSON Schema"))
                     .write("`{type: object, …}`, or a path such as `schemas/offer_list.json`");
                 None
             }
         }
     }
 
-    fn absent(&self, page: &mut Page<'_>, place: Place, path: &str) {
+    fn absent(&self, page: &mut Page<'_>, position: TextPosition, path: &str) {
         let known = Known {
             names: self.files.keys().map(|path| (*path).to_owned()).collect(),
             hidden: false,
         };
-        let what = format!("there is no file `{}` in the pack", shown(path));
-        match nearest(path, known.names.iter().map(String::as_str)) {
+        let what = format!("there is no file `{}` in the pack", one_line(path));
+        match closest_name(path, known.names.iter().map(String::as_str)) {
             Some(meant) => {
-                page.error(place, format!("{what}, did you mean `{meant}`?"));
+                page.error(position, format!("{what}, did you mean `{meant}`?"));
             }
             None => page
-                .error(place, what)
+                .error(position, what)
                 .write("the path of a file in `schemas/`, ending in `.json`"),
         }
     }
@@ -83,13 +83,17 @@ fn file(files: &Files, path: &str, found: &mut Findings) -> Option<Value> {
     let schema: Value = match serde_json::from_str(text) {
         Ok(schema) => schema,
         Err(error) => {
-            let place = Place {
+            let position = TextPosition {
                 line: error.line().max(1) as u64,
                 column: error.column().max(1) as u64,
             };
             let what = error.to_string();
             let what = what.split(" at line ").next().unwrap_or_default();
-            found.error(path, place, format!("this is not JSON: {}", shown(what)));
+            found.error(
+                path,
+                position,
+                format!("this is not JSON: {}", one_line(what)),
+            );
             return None;
         }
     };
@@ -98,7 +102,7 @@ fn file(files: &Files, path: &str, found: &mut Findings) -> Option<Value> {
         Err(why) => {
             let told = format!("this {}", why.told());
             let example = "for example `{\"type\": \"object\", \"properties\": {…}}`";
-            let found = found.error(path, place(text, &why.pointer), told);
+            let found = found.error(path, position(text, &why.pointer), told);
             found.write(why.write(example));
             None
         }
@@ -156,10 +160,10 @@ fn usable(schema: &Value) -> Result<(), Unusable> {
     }
     if let Err(error) = jsonschema::meta::validate(schema) {
         let at = error.instance_path().to_string();
-        let value = shown(&error.instance().to_string());
+        let value = one_line(&error.instance().to_string());
         let what = match at.as_str() {
             "" => format!("`{value}` does not fit"),
-            at => format!("`{value}` does not fit at {}", shown(at)),
+            at => format!("`{value}` does not fit at {}", one_line(at)),
         };
         return wrong(what, at);
     }
@@ -197,10 +201,13 @@ fn culprit(part: &Value, root: &Value, pointer: &str) -> Option<Unusable> {
         let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
         let what = match (key.as_str(), below.as_str()) {
             ("$ref", Some(target)) => match target.strip_prefix('#') {
-                None => Some(format!("the `$ref` to `{}` leads out of it", shown(target))),
+                None => Some(format!(
+                    "the `$ref` to `{}` leads out of it",
+                    one_line(target)
+                )),
                 Some(at) if at.starts_with('/') && root.pointer(at).is_none() => Some(format!(
                     "the `$ref` to `{}` leads to nothing in it",
-                    shown(target)
+                    one_line(target)
                 )),
                 Some(_) => None,
             },
@@ -220,26 +227,18 @@ fn culprit(part: &Value, root: &Value, pointer: &str) -> Option<Unusable> {
     None
 }
 
-/// Where a part of a JSON file stands. JSON is YAML, so the tree of that knows.
-fn place(text: &str, pointer: &str) -> Place {
-    let Ok(tree) = serde_saphyr::from_str::<At<Tree>>(text) else {
-        return Place::TOP;
+/// The position of a part of a JSON file. JSON is YAML, so its nodes have positions.
+fn position(text: &str, pointer: &str) -> TextPosition {
+    let Ok(root) = yaml::parse(text) else {
+        return TextPosition::TOP;
     };
-    let mut here = &tree;
+    let mut node = &root;
     for step in pointer.split('/').skip(1) {
         let step = step.replace("~1", "/").replace("~0", "~");
-        let next = match &here.value {
-            Tree::Map(pairs) => pairs
-                .iter()
-                .find(|(key, _)| key.value == step)
-                .map(|(_, value)| value),
-            Tree::List(items) => step.parse().ok().and_then(|at: usize| items.get(at)),
-            Tree::Text(_) | Tree::Whole | Tree::Number | Tree::Truth | Tree::Null => None,
-        };
-        match next {
-            Some(next) => here = next,
+        match node.step(&step) {
+            Some(below) => node = below,
             None => break,
         }
     }
-    here.place
+    node.position
 }

@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use super::address;
 use super::filled::{self, Vars};
-use super::page::{Page, TIMEOUT_MS_MAX};
-use crate::finding::{Findings, Known, shown};
-use crate::place::{At, Place};
+use super::page::{Page, value_or};
+use crate::finding::{Findings, Known};
 use crate::source::tool::{ServerSource, ToolsSource};
 use crate::tool::{ALL_OF, ASK, McpServer, McpTransport};
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 const FILE: &str = "tools.yaml";
 /// Servers of one pack: each is a program that runs, or a connection that is held.
 const SERVERS_MAX: usize = 32;
-/// The longest start: a pack waits for it when it is loaded.
-const START_MS_MAX: u64 = 60_000;
 const START_MS: u64 = 10_000;
 const CALL_MS: u64 = 30_000;
 
@@ -22,7 +21,7 @@ const CALL_MS: u64 = 30_000;
 pub(crate) struct Servers {
     pub(crate) servers: BTreeMap<String, McpServer>,
     /// Where the name of each stands.
-    pub(crate) places: BTreeMap<String, Place>,
+    pub(crate) positions: BTreeMap<String, TextPosition>,
     /// The names; hidden if the file is broken.
     pub(crate) known: Known,
 }
@@ -31,40 +30,37 @@ pub(crate) struct Servers {
 pub(crate) fn check(source: Option<&ToolsSource>, vars: Vars<'_>, found: &mut Findings) -> Servers {
     let mut page = Page { file: FILE, found };
     let mut servers = BTreeMap::new();
-    let mut places = BTreeMap::new();
+    let mut positions = BTreeMap::new();
     let written = source.map_or(&[][..], |source| &source.mcp_servers.0);
     for (name, source) in written {
-        page.id_form(name, "name of a tool server");
         if format!("{}_", name.value).starts_with(ASK) {
             let what = format!(
                 "the tools of the tool server `{}` would begin with `{ASK}`, as only the tools that ask a sub-agent do",
-                shown(&name.value)
+                one_line(&name.value)
             );
-            page.error(name.place, what).write("another name");
+            page.error(name.position, what).write("another name");
         }
         servers.insert(name.value.clone(), server(&mut page, source, vars));
-        places.insert(name.value.clone(), name.place);
+        positions.insert(name.value.clone(), name.position);
     }
-    if let Some((name, _)) = written.get(SERVERS_MAX) {
-        let what = format!("the file has more than {SERVERS_MAX} tool servers");
-        page.error(name.place, what).write("fewer");
-    }
+    let over = written.get(SERVERS_MAX).map(|(name, _)| name.position);
+    page.at_most(over, SERVERS_MAX, "tool servers");
     Servers {
         known: Known {
             names: servers.keys().cloned().collect(),
             hidden: source.is_none(),
         },
         servers,
-        places,
+        positions,
     }
 }
 
-fn server(page: &mut Page<'_>, source: &At<ServerSource>, vars: Vars<'_>) -> McpServer {
-    let (home, source) = (source.place, &source.value);
+fn server(page: &mut Page<'_>, source: &Located<ServerSource>, vars: Vars<'_>) -> McpServer {
+    let (home, source) = (source.position, &source.value);
     let command = source.command.as_ref();
     let url = source.url.as_ref();
     if let (Some(_), Some(url)) = (command, url) {
-        page.error(url.place, "`command` and `url` are both there")
+        page.error(url.position, "`command` and `url` are both there")
             .write("one of them: a tool server is a program or a service");
     }
     if command.is_none() && url.is_none() {
@@ -80,12 +76,15 @@ fn server(page: &mut Page<'_>, source: &At<ServerSource>, vars: Vars<'_>) -> Mcp
     let headers_filled =
         headers.map(|headers| filled::headers(page, &headers.value, &filled::SERVER_OWN, vars));
     if let (Some(env), None, Some(_)) = (env, command, url) {
-        page.error(env.place, "`env` does not fit a tool server with a `url`")
-            .write("`headers`, or no `env`");
+        page.error(
+            env.position,
+            "`env` does not fit a tool server with a `url`",
+        )
+        .write("`headers`, or no `env`");
     }
     if let (Some(headers), None, Some(_)) = (headers, url, command) {
         let what = "`headers` does not fit a tool server with a `command`";
-        page.error(headers.place, what)
+        page.error(headers.position, what)
             .write("`env`, or no `headers`");
     }
     let transport = match (words, address) {
@@ -100,27 +99,17 @@ fn server(page: &mut Page<'_>, source: &At<ServerSource>, vars: Vars<'_>) -> Mcp
     };
     McpServer {
         transport,
-        start_timeout_ms: page.number(
-            &source.start_timeout_ms,
-            "start_timeout_ms",
-            (1, START_MS_MAX),
-            START_MS,
-        ),
-        call_timeout_ms: page.number(
-            &source.call_timeout_ms,
-            "call_timeout_ms",
-            (1, TIMEOUT_MS_MAX),
-            CALL_MS,
-        ),
+        start_timeout_ms: value_or(&source.start_timeout_ms, START_MS),
+        call_timeout_ms: value_or(&source.call_timeout_ms, CALL_MS),
     }
 }
 
 /// Servers that nobody uses; `used` are the names that somebody does.
 pub(crate) fn unused(servers: &Servers, used: &[&str], found: &mut Findings) {
-    for (name, place) in &servers.places {
+    for (name, position) in &servers.positions {
         if !used.contains(&name.as_str()) {
             let what = format!("nobody uses the tool server `{name}`");
-            found.warning(FILE, *place, what).write(format!(
+            found.warning(FILE, *position, what).write(format!(
                 "`{ALL_OF}{name}` in `tools` of an agent, a tool with `server: {name}`, or no entry"
             ));
         }

@@ -5,40 +5,29 @@ use std::collections::BTreeMap;
 use turnwire_event::RenderPolicy;
 
 use super::folder::Doc;
-use super::page::{Page, is_id, values};
-use crate::finding::{Findings, Known, shown};
-use crate::place::{At, Place};
+use super::page::{Page, is_id, text_of, values, word};
+use crate::finding::{Findings, Known};
 use crate::registry::{Entry, Lifecycle, Registry};
 use crate::source::status::EntrySource;
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 /// Ids above which somebody should look at the list (S1-077).
 const IDS_SOFT_MAX: usize = 50;
 const PLATFORM: &str = "platform/status_events.yaml";
-
-pub(crate) const POLICIES: [(&str, RenderPolicy); 4] = [
-    ("forward", RenderPolicy::Forward),
-    ("transform", RenderPolicy::Transform),
-    ("suppress", RenderPolicy::Suppress),
-    ("batch", RenderPolicy::Batch),
-];
-
-const LIFECYCLES: [(&str, Lifecycle); 2] = [
-    ("active", Lifecycle::Active),
-    ("deprecated", Lifecycle::Deprecated),
-];
 
 /// The merged registry, and what later checks ask about it.
 pub(crate) struct Statuses {
     pub(crate) registry: Registry,
     /// The ids; hidden if a fragment is broken.
     pub(crate) known: Known,
-    /// Where each render key is asked for: file, key with its place.
-    pub(crate) keys: Vec<(String, At<String>)>,
+    /// Where each render key is asked for: file, key with its position.
+    pub(crate) keys: Vec<(String, Located<String>)>,
 }
 
 /// Checks and merges. `verticals` says where each sub-agent lives; `agents` which there are.
 pub(crate) fn check(
-    fragments: &[Doc<Vec<At<EntrySource>>>],
+    fragments: &[Doc<Vec<Located<EntrySource>>>],
     agents: &Known,
     verticals: &BTreeMap<String, String>,
     found: &mut Findings,
@@ -62,7 +51,11 @@ pub(crate) fn check(
             if !fragment.name.is_empty() {
                 owner(&mut page, source, &fragment.name, verticals);
             }
-            let place = source.value.id.as_ref().map_or(source.place, |id| id.place);
+            let position = source
+                .value
+                .id
+                .as_ref()
+                .map_or(source.position, |id| id.position);
             match entries.iter_mut().find(|other| other.id == entry.id) {
                 Some(first) if !entry.id.is_empty() => {
                     let what = format!(
@@ -74,7 +67,7 @@ pub(crate) fn check(
                     } else {
                         format!("another id, or one entry for both in {PLATFORM}")
                     };
-                    page.error(place, what).write(instead);
+                    page.error(position, what).write(instead);
                     // Either may be the one that somebody means.
                     first.emitters.extend(entry.emitters);
                     twice = true;
@@ -92,7 +85,7 @@ pub(crate) fn check(
             .first()
             .map_or(PLATFORM, |first| first.file.as_str());
         found
-            .warning(file, Place::TOP, what)
+            .warning(file, TextPosition::TOP, what)
             .write("fewer, more general ids");
     }
     // An entry without a good id, or with another's, may be the one that somebody asks for.
@@ -109,52 +102,37 @@ pub(crate) fn check(
     }
 }
 
-fn emitters(source: &At<EntrySource>) -> &[At<String>] {
+fn emitters(source: &Located<EntrySource>) -> &[Located<String>] {
     let listed = source.value.emitter_subagents.as_ref();
     listed.map_or(&[], |emitters| emitters.value.as_slice())
 }
 
-fn entry(page: &mut Page<'_>, source: &At<EntrySource>) -> Entry {
-    let (home, source) = (source.place, &source.value);
-    let id = page.id(&source.id, "id", home, "id: searching_offers");
+fn entry(page: &mut Page<'_>, source: &Located<EntrySource>) -> Entry {
+    let (home, source) = (source.position, &source.value);
+    let id = text_of(&source.id);
     let subject = if id.is_empty() {
         "searching_offers"
     } else {
         &id
     };
     let key = format!("default_render_key: status.{subject}");
-    let render_key = page.text(&source.default_render_key, "default_render_key", home, &key);
-    let policy = page
-        .needed(
-            &source.default_policy,
-            "default_policy",
-            home,
-            "default_policy: transform",
-        )
-        .and_then(|word| page.choice(word, "policy", &POLICIES));
-    let emitters = page.needed(
-        &source.emitter_subagents,
-        "emitter_subagents",
-        home,
-        "emitter_subagents: [shop]",
-    );
+    let render_key = page.text(&source.default_render_key, "default_render_key", &key);
+    let emitters = source.emitter_subagents.as_ref();
     if let Some(emitters) = emitters {
         if emitters.value.is_empty() {
-            page.error(emitters.place, format!("nobody may emit `{id}`"))
+            page.error(emitters.position, format!("nobody may emit `{id}`"))
                 .write("the ids of the sub-agents that emit it, or no entry");
         }
         page.once(&emitters.value, "emitter_subagents");
     }
-    let lifecycle = page
-        .needed(&source.lifecycle, "lifecycle", home, "lifecycle: active")
-        .and_then(|word| page.choice(word, "lifecycle", &LIFECYCLES));
+    let lifecycle = word(&source.lifecycle);
     let note = source.note.as_ref().map(|note| note.value.clone());
     if lifecycle == Some(Lifecycle::Deprecated)
         && note.as_ref().is_none_or(|note| note.trim().is_empty())
     {
         page.error(
             home,
-            format!("`{}` is deprecated and does not say why", shown(&id)),
+            format!("`{}` is deprecated and does not say why", one_line(&id)),
         )
         .write("`note: use … instead`");
     }
@@ -162,12 +140,11 @@ fn entry(page: &mut Page<'_>, source: &At<EntrySource>) -> Entry {
         description: page.text(
             &source.description,
             "description",
-            home,
             "description: when it is emitted",
         ),
         id,
         render_key,
-        policy: policy.unwrap_or(RenderPolicy::Suppress),
+        policy: word(&source.default_policy).unwrap_or(RenderPolicy::Suppress),
         emitters: emitters.map(|list| values(&list.value)).unwrap_or_default(),
         lifecycle: lifecycle.unwrap_or(Lifecycle::Active),
         note,
@@ -178,7 +155,7 @@ fn entry(page: &mut Page<'_>, source: &At<EntrySource>) -> Entry {
 /// An id of several verticals belongs to the platform (S1-076).
 fn owner(
     page: &mut Page<'_>,
-    source: &At<EntrySource>,
+    source: &Located<EntrySource>,
     vertical: &str,
     verticals: &BTreeMap<String, String>,
 ) {
@@ -191,10 +168,10 @@ fn owner(
     if let Some(stranger) = stranger {
         let what = format!(
             "`{}` is emitted by `{}`, which is not of the vertical `{vertical}`",
-            shown(id),
+            one_line(id),
             stranger.value
         );
-        page.warning(stranger.place, what)
+        page.warning(stranger.position, what)
             .write(format!("the entry in {PLATFORM}"));
     }
 }

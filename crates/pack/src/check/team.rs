@@ -6,13 +6,14 @@ use super::page::{Page, is_id};
 use super::status::Statuses;
 use super::tool::{Hands, Tools};
 use crate::definition::Definition;
-use crate::finding::{Findings, Known, shown};
-use crate::nearest::nearest;
-use crate::place::{At, Place};
+use crate::finding::{Findings, Known};
 use crate::registry::Lifecycle;
 use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
 use crate::source::form::Either;
 use crate::tool::ToolKind;
+use crate::wording::closest_name;
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 const ORCHESTRATOR: &str = "orchestrator.yaml";
 /// Sub-agents above which their descriptions crowd the prompt (S2-007).
@@ -50,7 +51,7 @@ pub(crate) fn workers(workers: &[Doc<WorkerSource>]) -> Known {
     named(ids)
 }
 
-fn named<'a>(ids: impl Iterator<Item = Option<&'a At<String>>>) -> Known {
+fn named<'a>(ids: impl Iterator<Item = Option<&'a Located<String>>>) -> Known {
     let mut known = Known::default();
     for id in ids {
         match id {
@@ -110,8 +111,11 @@ pub(crate) fn names(
             Some((_, file)) => found
                 .error(
                     own,
-                    id.place,
-                    format!("the agent id `{}` is already in {file}", shown(&id.value)),
+                    id.position,
+                    format!(
+                        "the agent id `{}` is already in {file}",
+                        one_line(&id.value)
+                    ),
                 )
                 .write("another id"),
             None => taken.push((&id.value, own)),
@@ -123,10 +127,10 @@ pub(crate) fn names(
                 Some((_, file)) => found
                     .error(
                         member.file,
-                        alias.place,
+                        alias.position,
                         format!(
                             "the alias `{}` is already a name in {file}",
-                            shown(&alias.value)
+                            one_line(&alias.value)
                         ),
                     )
                     .write("another alias, or none"),
@@ -143,7 +147,7 @@ pub(crate) fn asked(
     (known, workers): (&Known, &Known),
     found: &mut Findings,
 ) {
-    let ids: Vec<At<String>> = source.sub_agents.iter().filter_map(asked_id).collect();
+    let ids: Vec<Located<String>> = source.sub_agents.iter().filter_map(asked_id).collect();
     let mut page = Page {
         file: ORCHESTRATOR,
         found,
@@ -155,11 +159,11 @@ pub(crate) fn asked(
             .find(|member| member.definition.aliases.contains(&id.value));
         match alias {
             Some(member) if known.lacks(&id.value) => page
-                .error(id.place, format!("`{}` is an alias", id.value))
+                .error(id.position, format!("`{}` is an alias", id.value))
                 .write(format!("`{}`", member.definition.id)),
             None if known.lacks(&id.value) && workers.names.contains(&id.value) => page
                 .error(
-                    id.place,
+                    id.position,
                     format!("`{}` is a worker, and nobody asks one", id.value),
                 )
                 .write(format!(
@@ -174,7 +178,7 @@ pub(crate) fn asked(
             "{} sub-agents; above {AGENTS_SOFT_MAX} the model chooses among them less well",
             ids.len()
         );
-        page.warning(over.place, what)
+        page.warning(over.position, what)
             .write("fewer sub-agents, each with more to do");
     }
     // Who is misspelt above is meant to be asked.
@@ -186,19 +190,19 @@ pub(crate) fn asked(
         if !ids.iter().any(|asked| asked.value == *id) {
             let what = format!("nobody asks `{id}`: {ORCHESTRATOR} does not list it");
             found
-                .warning(member.file, Place::TOP, what)
+                .warning(member.file, TextPosition::TOP, what)
                 .write(format!("`{id}` in `sub_agents` of {ORCHESTRATOR}"));
         }
     }
 }
 
 pub(crate) fn asked_id(
-    asked: &At<Either<String, crate::source::agent::SubAgentSource>>,
-) -> Option<At<String>> {
+    asked: &Located<Either<String, crate::source::agent::SubAgentSource>>,
+) -> Option<Located<String>> {
     match &asked.value {
-        Either::Short(id) => Some(At {
+        Either::Short(id) => Some(Located {
             value: id.clone(),
-            place: asked.place,
+            position: asked.position,
         }),
         Either::Long(long) => long.id.clone(),
     }
@@ -236,7 +240,7 @@ pub(crate) fn emits(
                         "the tool `{}` emits `{status}`, which is not in `emits`",
                         tool.name
                     );
-                    page.error(name.place, what)
+                    page.error(name.position, what)
                         .write(format!("`{status}` in `emits`, or another tool"));
                 }
             }
@@ -248,7 +252,7 @@ pub(crate) fn emits(
                     "`{}` may take long, and `{}` emits no status while it does",
                     tool.name, member.definition.id
                 );
-                page.warning(name.place, what)
+                page.warning(name.position, what)
                     .write("a status id in `emits`, and as `status` of the tool");
             }
         }
@@ -260,13 +264,13 @@ fn is_misspelt(status: &str, emits: &[String], statuses: &Statuses) -> bool {
     let unknown = emits.iter().filter(|id| statuses.known.lacks(id));
     let mut meant = unknown.filter_map(|id| {
         let names = statuses.known.names.iter().map(String::as_str);
-        nearest(id, names)
+        closest_name(id, names)
     });
     meant.any(|meant| meant == status)
 }
 
-fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses: &Statuses) {
-    let (name, written) = (&agent.id, shown(&id.value));
+fn registered(page: &mut Page<'_>, id: &Located<String>, agent: &Definition, statuses: &Statuses) {
+    let (name, written) = (&agent.id, one_line(&id.value));
     let what = format!("agent `{name}` emits `{written}`");
     let Some(entry) = statuses.registry.get(&id.value) else {
         if statuses.known.hidden {
@@ -276,12 +280,12 @@ fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses
         let fragment = format!("verticals/{vertical}/status_events.yaml");
         let names = statuses.known.names.iter().map(String::as_str);
         let what = format!("{what}, which no status_events.yaml registers");
-        match nearest(&id.value, names) {
+        match closest_name(&id.value, names) {
             Some(meant) => {
-                page.error(id.place, format!("{what}, did you mean `{meant}`?"))
+                page.error(id.position, format!("{what}, did you mean `{meant}`?"))
                     .emitted();
             }
-            None => page.error(id.place, what).emitted().write(format!(
+            None => page.error(id.position, what).emitted().write(format!(
                 "an entry `id: {written}` with `emitter_subagents: [{name}]` in {fragment}"
             )),
         }
@@ -289,13 +293,13 @@ fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses
     };
     if entry.lifecycle == Lifecycle::Deprecated {
         let note = entry.note.as_deref().unwrap_or_default();
-        let instead = match shown(note.trim()) {
+        let instead = match one_line(note.trim()) {
             // That the note is missing is told where it should be.
             none if none.is_empty() => "an id that is active".to_owned(),
             note => format!("an id that is active; its note says: {note}"),
         };
         page.error(
-            id.place,
+            id.position,
             format!("{what}, which is deprecated in {}", entry.fragment),
         )
         .emitted()
@@ -309,7 +313,7 @@ fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses
         );
         let mut emitters = entry.emitters.clone();
         emitters.push(name.clone());
-        page.error(id.place, what).emitted().write(format!(
+        page.error(id.position, what).emitted().write(format!(
             "`emitter_subagents: [{}]` there, or no `{written}` here",
             emitters.join(", ")
         ));

@@ -10,12 +10,13 @@ use serde_json::Value;
 
 use super::connector::Connectors;
 use super::filled::Vars;
-use super::page::{CALL_MS_MAX, Page, TIMEOUT_MS_MAX, is_id};
+use super::page::{CALL_MS_MAX, Page, is_id, text_of, word};
 use super::schema::Schemas;
-use crate::finding::{Findings, Known, shown};
-use crate::place::{At, Place};
-use crate::source::tool::{Connector, ToolSource, ToolsSource};
+use crate::finding::{Findings, Known};
+use crate::source::tool::{Approval, Connector, ToolSource, ToolsSource};
 use crate::tool::{ASK, Function, ToolDef, ToolKind};
+use crate::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 use data::Through;
 
@@ -28,34 +29,11 @@ const RENDER: &str = "render_";
 /// Who the person is; no model says so.
 const PRINCIPAL: &str = "principal";
 
-const CONNECTORS: [(&str, Connector); 8] = [
-    ("ccs_rest", Connector::CcsRest),
-    ("ccs_mcp", Connector::CcsMcp),
-    ("render", Connector::Render),
-    ("direct", Connector::Direct),
-    ("http", Connector::Http),
-    ("process", Connector::Process),
-    ("mcp", Connector::Mcp),
-    ("delegate", Connector::Delegate),
-];
-
-const APPROVALS: [(&str, bool); 2] = [("required", true), ("none", false)];
-
-const FUNCTIONS: [(&str, Function); 7] = [
-    ("clock", Function::Clock),
-    ("echo", Function::Echo),
-    ("sleep", Function::Sleep),
-    ("fail", Function::Fail),
-    ("burst", Function::Burst),
-    ("emit_status", Function::EmitStatus),
-    ("llm_feedback", Function::LlmFeedback),
-];
-
 /// What `tools.yaml` says.
 pub(crate) struct Tools {
     pub(crate) tools: Vec<ToolDef>,
     /// Where each stands, in the same order.
-    pub(crate) places: Vec<Place>,
+    pub(crate) positions: Vec<TextPosition>,
     /// The names; hidden if the file is broken.
     pub(crate) known: Known,
 }
@@ -85,15 +63,15 @@ pub(crate) fn check(
         "tools",
     );
     let mut tools = Vec::new();
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for source in sources {
         tools.push(tool(&mut page, source, around));
-        places.push(
+        positions.push(
             source
                 .value
                 .name
                 .as_ref()
-                .map_or(source.place, |name| name.place),
+                .map_or(source.position, |name| name.position),
         );
     }
     let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
@@ -109,25 +87,23 @@ pub(crate) fn check(
     Tools {
         known: Known { names, hidden },
         tools,
-        places,
+        positions,
     }
 }
 
-fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> ToolDef {
-    let (home, source) = (source.place, &source.value);
-    let name = page.id(&source.name, "name", home, "name: search_offers");
+fn tool(page: &mut Page<'_>, source: &Located<ToolSource>, around: &Around<'_>) -> ToolDef {
+    let (home, source) = (source.position, &source.value);
+    let name = text_of(&source.name);
     if let Some(written) = &source.name
         && name.starts_with(ASK)
     {
         let what = format!(
             "the tool `{name}` begins with `{ASK}`, as only the tools that ask a sub-agent do"
         );
-        page.error(written.place, what)
+        page.error(written.position, what)
             .write("another name; sub-agents are listed in `sub_agents` of orchestrator.yaml");
     }
-    let connector = page
-        .needed(&source.connector, "connector", home, "connector: direct")
-        .and_then(|word| page.choice(word, "connector", &CONNECTORS));
+    let connector = word(&source.connector);
     let schema = source.input_schema.as_ref();
     let input_schema = schema.and_then(|schema| input(page, schema, connector, around.schemas));
     let kind = kind(
@@ -147,20 +123,17 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
     {
         page.unregistered(status, around.statuses);
     }
-    let approval = source.approval.as_ref();
-    let approval = approval.and_then(|word| page.choice(word, "approval", &APPROVALS));
-    if let (Some(Connector::Render), Some(true), Some(word)) =
-        (connector, approval, &source.approval)
-    {
+    let approval = word(&source.approval) == Some(Approval::Required);
+    if let (Some(Connector::Render), true, Some(word)) = (connector, approval, &source.approval) {
         page.error(
-            word.place,
+            word.position,
             "a render tool waits for nobody: it shows what is there",
         )
         .write("no `approval`");
     }
-    let text = |field: &Option<At<String>>| field.as_ref().map(|text| text.value.clone());
+    let text = |field: &Option<Located<String>>| field.as_ref().map(|text| text.value.clone());
     ToolDef {
-        approval: approval.unwrap_or(false) && connector != Some(Connector::Render),
+        approval: approval && connector != Some(Connector::Render),
         progress_status: text(&source.progress_status)
             .filter(|_| connector == Some(Connector::Mcp)),
         name,
@@ -176,7 +149,7 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
 /// What the tool does when it is called.
 fn kind(
     page: &mut Page<'_>,
-    (home, source): (Place, &ToolSource),
+    (home, source): (TextPosition, &ToolSource),
     connector: Option<Connector>,
     schema: Option<&Value>,
     around: &Around<'_>,
@@ -208,34 +181,39 @@ fn fields(schema: Option<&Value>) -> Known {
     }
 }
 
-/// How long a call may take: what is written, else what the connector says, else nothing.
+/// How long a call may take: what is written, else the default of the connector.
 fn timeout(page: &mut Page<'_>, source: &ToolSource, connector: Option<Connector>) -> Option<u64> {
     let (longest, default) = match connector {
-        Some(Connector::CcsRest | Connector::CcsMcp) => (CALL_MS_MAX, None),
-        Some(Connector::Http) => (http::TIMEOUT_MS_MAX, Some(http::TIMEOUT_MS)),
-        Some(Connector::Process) => (TIMEOUT_MS_MAX, Some(process::TIMEOUT_MS)),
-        Some(Connector::Delegate) => (TIMEOUT_MS_MAX, Some(hand::TIMEOUT_MS)),
-        Some(Connector::Render | Connector::Direct | Connector::Mcp) | None => {
-            (TIMEOUT_MS_MAX, None)
-        }
+        Some(Connector::CcsRest | Connector::CcsMcp) => (Some(CALL_MS_MAX), None),
+        Some(Connector::Http) => (Some(http::TIMEOUT_MS_MAX), Some(http::TIMEOUT_MS)),
+        Some(Connector::Process) => (None, Some(process::TIMEOUT_MS)),
+        Some(Connector::Delegate) => (None, Some(hand::TIMEOUT_MS)),
+        Some(Connector::Render | Connector::Direct | Connector::Mcp) | None => (None, None),
     };
-    match &source.timeout_ms {
-        None => default,
-        Some(_) => Some(page.number(&source.timeout_ms, "timeout_ms", (1, longest), 0)),
+    let Some(timeout) = &source.timeout_ms else {
+        return default;
+    };
+    if let Some(longest) = longest.filter(|longest| timeout.value > *longest)
+        && !page.found.has(page.file, timeout.position)
+    {
+        page.error(
+            timeout.position,
+            format!("`timeout_ms` is {}", timeout.value),
+        )
+        .write(format!("a number from 1 to {longest}"));
     }
+    Some(timeout.value)
 }
 
-fn direct(page: &mut Page<'_>, home: Place, source: &ToolSource) -> ToolKind {
-    let function = page
-        .needed(&source.function, "function", home, "function: clock")
-        .and_then(|word| page.choice(word, "function", &FUNCTIONS));
-    ToolKind::Direct(function.unwrap_or(Function::Fail))
+fn direct(page: &mut Page<'_>, home: TextPosition, source: &ToolSource) -> ToolKind {
+    page.needed(&source.function, "function", home, "function: clock");
+    ToolKind::Direct(word(&source.function).unwrap_or(Function::Fail))
 }
 
 /// The schema of a tool's input, where its connector takes one, if a call can ever fit it.
 fn input(
     page: &mut Page<'_>,
-    field: &At<Value>,
+    field: &Located<Value>,
     connector: Option<Connector>,
     schemas: &Schemas<'_>,
 ) -> Option<Value> {
@@ -250,7 +228,7 @@ fn input(
         | None => None,
     };
     if let Some(what) = own {
-        page.error(field.place, what).write("no `input_schema`");
+        page.error(field.position, what).write("no `input_schema`");
         return None;
     }
     let schema = schemas.value(page, field, "input_schema")?;
@@ -258,25 +236,25 @@ fn input(
         let what = match schema.get("type") {
             Some(kind) => format!(
                 "the input of a tool is an object, not {}",
-                shown(&kind.to_string())
+                one_line(&kind.to_string())
             ),
             None => "`input_schema` has no `type`, and the input of a tool is an object".to_owned(),
         };
-        page.error(field.place, what).write("`type: object`");
+        page.error(field.position, what).write("`type: object`");
     }
     let is_asked = schema["required"]
         .as_array()
         .is_some_and(|names| names.iter().any(|name| name == PRINCIPAL));
     if is_asked || schema["properties"].get(PRINCIPAL).is_some() {
         let what = format!("`{PRINCIPAL}` is no input: it is taken from the session");
-        page.error(field.place, what)
+        page.error(field.position, what)
             .write(format!("the schema without `{PRINCIPAL}`"));
     }
     Some(schema)
 }
 
 /// What the model must be told about a tool that does not say it itself.
-fn described(page: &mut Page<'_>, home: Place, source: &ToolSource, connector: Connector) {
+fn described(page: &mut Page<'_>, home: TextPosition, source: &ToolSource, connector: Connector) {
     let (says, takes) = match connector {
         Connector::CcsRest | Connector::CcsMcp | Connector::Http | Connector::Process => {
             (false, true)
@@ -285,12 +263,8 @@ fn described(page: &mut Page<'_>, home: Place, source: &ToolSource, connector: C
         Connector::Direct | Connector::Mcp => (true, false),
     };
     if !says || source.description.is_some() {
-        page.text(
-            &source.description,
-            "description",
-            home,
-            "description: what it does, for the model",
-        );
+        let example = "description: what it does, for the model";
+        page.needed_text(&source.description, "description", home, example);
     }
     if takes {
         page.needed(

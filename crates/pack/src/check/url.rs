@@ -4,8 +4,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::page::Page;
-use crate::finding::shown;
-use crate::place::At;
+use crate::wording::one_line;
+use crate::yaml::Located;
 
 /// Characters of a url.
 const URL_MAX: usize = 2_048;
@@ -33,14 +33,14 @@ pub(crate) const SERVICE: Asked = Asked {
 /// The url with variables filled in and without a slash at the end.
 pub(crate) fn check(
     page: &mut Page<'_>,
-    url: &At<String>,
+    url: &Located<String>,
     asked: &Asked,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> String {
     let filled = match fill(&url.value, asked.example, vars) {
         Ok(filled) => filled,
         Err((what, instead)) => {
-            page.error(url.place, what).write(instead);
+            page.error(url.position, what).write(instead);
             return String::new();
         }
     };
@@ -51,7 +51,7 @@ pub(crate) fn check(
         } else {
             format!("the {field} {what}, once its variables are filled in")
         };
-        page.error(url.place, what).write(instead);
+        page.error(url.position, what).write(instead);
     }
     filled.trim_end_matches('/').to_owned()
 }
@@ -79,7 +79,7 @@ pub(crate) fn fill(
             None => (&inside[..end], None),
         };
         if !is_name(name) {
-            let what = format!("`{}` is not the name of a variable", shown(name));
+            let what = format!("`{}` is not the name of a variable", one_line(name));
             return Err((what, "`${NAME}` or `${NAME:-default}`".to_owned()));
         }
         let value = vars(name).filter(|value| !value.is_empty());

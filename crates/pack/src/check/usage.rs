@@ -5,9 +5,9 @@ use super::team::{Hand, Member};
 use super::tool::Tools;
 use crate::definition::SPEAKER;
 use crate::finding::Findings;
-use crate::place::{At, Place};
 use crate::source::agent::OrchestratorSource;
 use crate::tool::{ALL_OF, Service, ToolDef, ToolKind};
+use crate::yaml::{Located, TextPosition};
 
 const ORCHESTRATOR: &str = "orchestrator.yaml";
 
@@ -42,9 +42,9 @@ pub(crate) fn check(users: &Users<'_>, tools: &Tools, found: &mut Findings) {
 
 /// The tools of a list.
 fn used<'a>(
-    names: &'a [At<String>],
+    names: &'a [Located<String>],
     tools: &'a Tools,
-) -> impl Iterator<Item = (&'a At<String>, &'a ToolDef)> {
+) -> impl Iterator<Item = (&'a Located<String>, &'a ToolDef)> {
     names.iter().filter_map(|name| {
         let tool = tools.tools.iter().find(|tool| tool.name == name.value);
         Some((name, tool?))
@@ -52,7 +52,7 @@ fn used<'a>(
 }
 
 /// Tools that emit a status, of somebody who has none to emit.
-fn silent(file: &str, names: &[At<String>], tools: &Tools, found: &mut Findings) {
+fn silent(file: &str, names: &[Located<String>], tools: &Tools, found: &mut Findings) {
     for (name, tool) in used(names, tools) {
         let fields = [
             ("status", &tool.status),
@@ -64,7 +64,7 @@ fn silent(file: &str, names: &[At<String>], tools: &Tools, found: &mut Findings)
                     "the tool `{}` emits `{status}`, and only sub-agents emit statuses",
                     name.value
                 );
-                found.error(file, name.place, what).write(format!(
+                found.error(file, name.position, what).write(format!(
                     "a tool without `{field}`, or give it to a sub-agent"
                 ));
             }
@@ -73,14 +73,14 @@ fn silent(file: &str, names: &[At<String>], tools: &Tools, found: &mut Findings)
 }
 
 /// Tools that wait for a person, of somebody whom no person speaks with.
-fn unattended(file: &str, names: &[At<String>], tools: &Tools, found: &mut Findings) {
+fn unattended(file: &str, names: &[Located<String>], tools: &Tools, found: &mut Findings) {
     for (name, tool) in used(names, tools).filter(|(_, tool)| tool.approval) {
         let what = format!(
             "the tool `{}` waits for approval, and only the orchestrator can wait for a person",
             tool.name
         );
         found
-            .error(file, name.place, what)
+            .error(file, name.position, what)
             .write("it in `tools` of orchestrator.yaml, or no `approval` in tools.yaml");
     }
 }
@@ -94,11 +94,11 @@ pub(crate) fn unused<'a>(
     found: &mut Findings,
 ) {
     let listed = users.names();
-    for (tool, place) in tools.tools.iter().zip(&tools.places) {
+    for (tool, position) in tools.tools.iter().zip(&tools.positions) {
         if !tool.name.is_empty() && !listed.contains(&tool.name.as_str()) {
             let what = format!("nobody uses the tool `{}`", tool.name);
             found
-                .warning("tools.yaml", *place, what)
+                .warning("tools.yaml", *position, what)
                 .write("its name in `tools` of an agent, or no entry");
         }
     }
@@ -135,9 +135,11 @@ fn idle(users: &Users<'_>, tools: &Tools, found: &mut Findings) {
         let id = &hand.definition.id;
         if !given.contains(&id.as_str()) {
             let what = format!("nobody delegates to `{id}`");
-            found.warning(hand.file, Place::TOP, what).write(format!(
-                "a tool with `connector: delegate` and `agent: {id}` in tools.yaml"
-            ));
+            found
+                .warning(hand.file, TextPosition::TOP, what)
+                .write(format!(
+                    "a tool with `connector: delegate` and `agent: {id}` in tools.yaml"
+                ));
         }
     }
 }

@@ -1,15 +1,15 @@
 //! What a pack says of its tools and tool servers before variables are filled in, in short: the
-//! same in every place the pack runs, and another after every edit.
+//! same in every position the pack runs, and another after every edit.
 
 use std::collections::BTreeMap;
 
 use crate::digest::Digest;
-use crate::place::At;
 use crate::source::form::Pairs;
 use crate::source::tool::ToolsSource;
 use crate::tool::ALL_OF;
+use crate::yaml::Located;
 
-type Texts = Option<At<Pairs<At<String>>>>;
+type Texts = Option<Located<Pairs<Located<String>>>>;
 
 /// Tool → digest, and `mcp:<server>` → digest, for those whose values may have variables.
 pub(crate) fn digests(source: Option<&ToolsSource>) -> BTreeMap<String, String> {
@@ -41,11 +41,11 @@ pub(crate) fn digests(source: Option<&ToolsSource>) -> BTreeMap<String, String> 
     digests
 }
 
-fn one<'a>(parts: &mut Vec<&'a str>, name: &'a str, field: &'a Option<At<String>>) {
+fn one<'a>(parts: &mut Vec<&'a str>, name: &'a str, field: &'a Option<Located<String>>) {
     parts.extend(field.iter().flat_map(|text| [name, text.value.as_str()]));
 }
 
-fn list<'a>(parts: &mut Vec<&'a str>, field: &'a Option<At<Vec<At<String>>>>) {
+fn list<'a>(parts: &mut Vec<&'a str>, field: &'a Option<Located<Vec<Located<String>>>>) {
     let words = field.iter().flat_map(|words| &words.value);
     parts.extend(words.flat_map(|word| ["command", word.value.as_str()]));
 }

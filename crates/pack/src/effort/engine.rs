@@ -10,7 +10,7 @@ use super::part::Part;
 use super::pattern::Pattern;
 use super::reference::below;
 use super::{Heavy, Steps, Why};
-use crate::finding::shown;
+use crate::wording::one_line;
 
 /// Of a compiled pattern: what the engine takes of its own accord.
 const BYTES_MAX: usize = 10 << 20;
@@ -79,7 +79,7 @@ pub(super) fn usable(parts: &[Part], pointers: &[String]) -> Result<(), Heavy> {
             if key == "patternProperties" {
                 at = below(&at, text);
             }
-            let what = format!("the `pattern` `{}` {what}", shown(text));
+            let what = format!("the `pattern` `{}` {what}", one_line(text));
             return Err(Heavy {
                 why,
                 ..Heavy::new(what, &at)

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Heavy;
 use super::keyword::Under;
-use crate::finding::shown;
+use crate::wording::one_line;
 
 /// A schema in which every reference that is followed counts from the root.
 pub(super) struct Root<'a> {
@@ -56,7 +56,7 @@ impl<'a> Root<'a> {
     pub(super) fn lost(&self, reference: &str, pointer: &str) -> Heavy {
         let what = format!(
             "the `$ref` to `{}` is not followed: it must be `#` or `#/…` and lead to a part of the schema",
-            shown(reference)
+            one_line(reference)
         );
         Heavy::new(what, pointer)
     }

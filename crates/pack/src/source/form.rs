@@ -1,5 +1,5 @@
-//! Forms that files use again and again: a map whose keys have places, a value with a short way to
-//! write it, and one text or a list of them. All pass values on without buffering, so that places
+//! Forms that files use again and again: a map whose keys have positions, a value with a short way to
+//! write it, and one text or a list of them. All pass values on without buffering, so that positions
 //! are kept.
 
 #[cfg(feature = "schema")]
@@ -15,11 +15,23 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::place::At;
+use crate::yaml::Located;
+
+/// The form of ids and names (S2-006).
+pub(crate) const ID_PATTERN: &str = "^[a-z][a-z0-9_]{0,47}$";
+/// [`ID_PATTERN`] in words.
+pub(crate) const ID_RULE: &str =
+    "a to z, 0 to 9 and _, beginning with a letter, at most 48 characters";
+
+/// The schema of the keys of a map from ids.
+#[cfg(feature = "schema")]
+pub(crate) fn id_names() -> serde_json::Value {
+    serde_json::json!({ "pattern": ID_PATTERN })
+}
 
 /// A map in the order it is written. Keys are unique: the parser refuses others.
 #[derive(Clone, Debug)]
-pub(crate) struct Pairs<V>(pub(crate) Vec<(At<String>, V)>);
+pub(crate) struct Pairs<V>(pub(crate) Vec<(Located<String>, V)>);
 
 impl<V> Default for Pairs<V> {
     fn default() -> Self {
@@ -72,7 +84,7 @@ impl<V: JsonSchema> JsonSchema for Pairs<V> {
 
 /// What a short form can be.
 pub(crate) trait Short: Sized {
-    /// What is expected in its place.
+    /// What is expected in its position.
     const WANTED: &'static str;
 
     fn text(text: &str) -> Option<Self>;
@@ -164,17 +176,17 @@ impl<S: Short + JsonSchema, L: JsonSchema> JsonSchema for Either<S, L> {
 #[derive(Clone, Debug)]
 pub(crate) enum Many {
     One(String),
-    List(Vec<At<String>>),
+    List(Vec<Located<String>>),
 }
 
-impl At<Many> {
+impl Located<Many> {
     /// The texts; one alone stands where all stand.
-    pub(crate) fn texts(&self) -> Vec<At<String>> {
+    pub(crate) fn texts(&self) -> Vec<Located<String>> {
         match &self.value {
             Many::List(list) => list.clone(),
-            Many::One(text) => vec![At {
+            Many::One(text) => vec![Located {
                 value: text.clone(),
-                place: self.place,
+                position: self.position,
             }],
         }
     }

@@ -9,7 +9,8 @@ use turnwire_model::cassette::Tape;
 use turnwire_model::models::dialect_of;
 use turnwire_model::{Named, Script, ScriptError, Subject};
 use turnwire_pack::{
-    Definition, DialectName, Files, Finding, Level, Pack, Report, listed, nearest, shown,
+    Definition, DialectName, Files, Finding, Level, Pack, Report, closest_name, one_line,
+    quoted_list,
 };
 
 use super::{Variables, keys};
@@ -34,7 +35,7 @@ pub fn judge(files: &Files, variables: &Variables) -> Report {
         let place = (used.file.clone(), used.line, used.column);
         let what = format!(
             "the model `{}` plays a script, and the pack has none",
-            shown(&used.model)
+            one_line(&used.model)
         );
         let instead = format!("one as `scripts/{}.yaml`", pack.name);
         report.findings.push(error(place, what, Some(instead)));
@@ -97,9 +98,9 @@ fn unplayable(path: &str, text: &str) -> Option<Finding> {
     let foreign = calls.find(|call| dialect_of(&call.dialect).is_none())?;
     let written = format!("\"dialect\":{}", serde_json::Value::from(&*foreign.dialect));
     let line = text.lines().position(|line| line.contains(&written));
-    let what = format!("unknown dialect `{}`", shown(&foreign.dialect));
+    let what = format!("unknown dialect `{}`", one_line(&foreign.dialect));
     let known = DialectName::ALL.into_iter().map(DialectName::as_str);
-    let instead = format!("one of {}", listed(known));
+    let instead = format!("one of {}", quoted_list(known));
     let place = (path.to_owned(), line.map_or(1, |at| at as u64 + 1), 1);
     Some(error(place, what, Some(instead)))
 }
@@ -151,12 +152,12 @@ fn strays(pack: &Pack, names: &[Named]) -> Vec<Finding> {
             continue;
         }
         let known = || known.iter().map(String::as_str);
-        let written = shown(&named.name);
+        let written = one_line(&named.name);
         let whose = match (&named.agent, named.what) {
-            (Some(agent), Subject::Tool | Subject::Result) => format!(" of `{}`", shown(agent)),
+            (Some(agent), Subject::Tool | Subject::Result) => format!(" of `{}`", one_line(agent)),
             _ => String::new(),
         };
-        let (what, instead) = match nearest(&named.name, known()) {
+        let (what, instead) = match closest_name(&named.name, known()) {
             Some(meant) => (
                 format!("unknown {noun} `{written}`{whose}, did you mean `{meant}`?"),
                 None,
@@ -165,7 +166,7 @@ fn strays(pack: &Pack, names: &[Named]) -> Vec<Finding> {
                 format!("unknown {noun} `{written}`{whose}"),
                 known()
                     .next()
-                    .map(|_| format!("one of {}", listed(known()))),
+                    .map(|_| format!("one of {}", quoted_list(known()))),
             ),
         };
         out.push(Finding {

@@ -33,7 +33,7 @@ pub(super) fn missing(pack: &Pack, variables: &Variables) -> Vec<Finding> {
         };
         let mut uses = pack.uses.iter();
         let first = uses.find(|used| used.provider() == name);
-        let (file, line, column) = match (pack.key_places.get(name), first) {
+        let (file, line, column) = match (pack.key_positions.get(name), first) {
             (Some((line, column)), _) => ("providers.yaml", *line, *column),
             (
                 None,

@@ -25,7 +25,9 @@ pub(super) async fn tools(
     let behind = |server: &str, service: &Service| servers.service(server, service);
     let dialer = means.dialer.clone();
     let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerify)).map_err(|bad| {
-        let place = bad.service().and_then(|name| pack.service_places.get(name));
+        let place = bad
+            .service()
+            .and_then(|name| pack.service_positions.get(name));
         let (line, column) = place.copied().unwrap_or((1, 1));
         let what = bad.to_string();
         Broken::Wrong(vec![Finding::error("connectors.yaml", line, column, what)])
@@ -45,7 +47,7 @@ pub(super) async fn tools(
 /// What is wrong with a tool, or with the server of a word for all tools of one, where the pack
 /// names it.
 fn wrong(pack: &Pack, tool: &str, what: String) -> Finding {
-    let place = pack.tool_places.get(tool).copied();
+    let place = pack.tool_positions.get(tool).copied();
     let (line, column) = place.unwrap_or((1, 1));
     Finding::error("tools.yaml", line, column, what)
 }

@@ -200,7 +200,7 @@ impl Listed {
         let found = listing.tools.iter().find(|found| found.name == theirs);
         let Some(found) = found else {
             let names: Vec<&str> = listing.tools.iter().map(|t| t.name.as_str()).collect();
-            let names = turnwire_pack::listed(names);
+            let names = turnwire_pack::quoted_list(names);
             return Err(format!(
                 "the MCP server `{server}` has no tool `{theirs}`; write: one of {names}"
             ));
@@ -230,7 +230,7 @@ impl Listed {
     fn listing(&self, server: &str) -> Result<&Listing, String> {
         let names = self.servers.keys().map(String::as_str);
         self.servers.get(server).ok_or_else(|| {
-            let names = turnwire_pack::listed(names);
+            let names = turnwire_pack::quoted_list(names);
             format!("there is no MCP server `{server}`; write: one of {names}")
         })
     }

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use crate::dialect::thread::{Outcome, Part, Thread, Turn, thread};
@@ -17,19 +18,20 @@ const UNSEALED: &str = "skip_thought_signature_validator";
 /// What stands behind the base address. A model that is named with its collection keeps it.
 pub(super) fn path(model: &str) -> String {
     let collection = if model.contains('/') { "" } else { "models/" };
-    let model: String = model.chars().map(escaped).collect();
+    let model = utf8_percent_encode(model, RESERVED);
     format!("/v1beta/{collection}{model}:streamGenerateContent?alt=sse")
 }
 
-/// Names have nothing that a path has a meaning for; what has would ask for something else.
-fn escaped(c: char) -> String {
-    if c.is_ascii_alphanumeric() || "-._~/:@".contains(c) {
-        return c.to_string();
-    }
-    let mut bytes = [0; 4];
-    let bytes = c.encode_utf8(&mut bytes).bytes();
-    bytes.map(|byte| format!("%{byte:02X}")).collect()
-}
+/// The characters of a model's name that are percent-encoded: in a path they would ask for
+/// something else.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b'@');
 
 /// The body of a request.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {

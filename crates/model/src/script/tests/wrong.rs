@@ -29,7 +29,7 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
         ),
         (
             "- when: {user: 'a\n",
-            "1:16: a quotation mark is not closed; write: one at the end of the text too",
+            "1:16: a quotation mark before this is not closed; write: one at the end of the text too",
         ),
         (
             "- when: {user: a}\n",
@@ -249,7 +249,7 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
         ),
         (
             "- steps:\n  - texts: hi\n",
-            "2:12: this should be `key: value` pairs; write: `key: value`, a line for each",
+            "2:12: this should be `language: words` pairs",
         ),
         (
             "- steps:\n  - texts: {en: hi, 1de: hallo}\n",

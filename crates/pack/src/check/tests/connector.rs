@@ -169,7 +169,9 @@ fn an_enricher_is_complete_and_unique() {
         ),
         (
             Swap("connectors.yaml", "    version: \"1.2.0\"\n", ""),
-            &["connectors.yaml:4:5: error: `version` is missing; write: `version: \"1.0.0\"`"],
+            &[
+                "connectors.yaml:4:5: error: `version` is missing; write: `version: …` (the requested version, in quotes: `\"1.2.0\"`)",
+            ],
         ),
         (
             Swap(

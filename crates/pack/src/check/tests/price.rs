@@ -10,23 +10,21 @@ fn prices_are_amounts_of_models() {
     table(&[
         (
             Swap(FILE, "output: 15,", ""),
-            &["prices.yaml:3:23: error: `output` is missing; write: `output: 3.0`"],
+            &[
+                "prices.yaml:3:23: error: `output` is missing; write: `output: …` (USD for a million output tokens, including reasoning)",
+            ],
         ),
         (
             Swap(FILE, "input: 3.0", "input: -3.0"),
-            &["prices.yaml:3:31: error: `input` is -3; write: a number of USD from 0 to 1000000"],
+            &["prices.yaml:3:31: error: `input` is -3.0; write: a number from 0 to 1000000"],
         ),
         (
             Swap(FILE, "cache_write: 3.75", "cache_write: .nan"),
-            &[
-                "prices.yaml:3:80: error: `cache_write` is NaN; write: a number of USD from 0 to 1000000",
-            ],
+            &["prices.yaml:3:80: error: this should be a number; write: for example 0.25"],
         ),
         (
             Swap(FILE, "cache_write: 3.75", "cache_write: .inf"),
-            &[
-                "prices.yaml:3:80: error: `cache_write` is inf; write: a number of USD from 0 to 1000000",
-            ],
+            &["prices.yaml:3:80: error: this should be a number; write: for example 0.25"],
         ),
         (
             Swap(FILE, "input: 3.0", "input: cheap"),
@@ -124,7 +122,7 @@ fn the_bounds_of_a_turn_are_numbers() {
         (
             "turn_cost_max_usd: -1",
             &[
-                "pack.yaml:6:72: error: `turn_cost_max_usd` is -1; write: a number of USD from 0 to 1000000",
+                "pack.yaml:6:72: error: `turn_cost_max_usd` is -1; write: a number from 0 to 1000000",
             ],
         ),
         (

@@ -22,12 +22,14 @@ fn a_provider_says_how_and_where_it_is_asked() {
         ),
         (
             Swap(FILE, "    dialect: openai_chat\n", ""),
-            &["providers.yaml:3:5: error: `dialect` is missing; write: `dialect: openai_chat`"],
+            &[
+                "providers.yaml:3:5: error: `dialect` is missing; write: `dialect: …` with one of `anthropic`, `openai_chat`, `openai_responses`, `gemini`",
+            ],
         ),
         (
             Swap(FILE, "    base_url: \"${LLM}\"\n", ""),
             &[
-                "providers.yaml:3:5: error: `base_url` is missing; write: `base_url: http://127.0.0.1:8090/v1`",
+                "providers.yaml:3:5: error: `base_url` is missing; write: `base_url: …` (the base URL, as the vendor's own client takes it; `${NAME}` and `${NAME:-default}` are filled in from the environment)",
             ],
         ),
         (
@@ -43,7 +45,7 @@ fn a_provider_says_how_and_where_it_is_asked() {
         (
             Swap(FILE, "  thinker:", "  Think-er:"),
             &[
-                "providers.yaml:11:3: error: `Think-er` is not a valid name of a provider; write: `think_er` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                "providers.yaml:11:3: error: `Think-er` is not a valid name in `providers`; write: `think_er` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
             ],
         ),
         (
@@ -191,7 +193,7 @@ fn a_key_is_a_variable_or_a_file_and_never_the_key() {
 #[test]
 fn a_model_whose_provider_is_not_there_is_told_wherever_it_is_named() {
     let all = "write: one of `anthropic`, `cassette`, `gemini`, `local`, `openai`, `openai_responses`, `scripted`, `thinker`";
-    let unknown = |place: &str| format!("{place}: error: unknown provider `teleport`; {all}");
+    let unknown = |position: &str| format!("{position}: error: unknown provider `teleport`; {all}");
     let shop = "verticals/shop/agent.yaml";
     table(&[
         (
@@ -281,11 +283,11 @@ fn a_good_providers_file_has_everything_resolved() {
         ..ParamsDef::default()
     };
     assert_eq!(local.models["big-1"], big);
-    let places = [
+    let positions = [
         ("local".to_owned(), (5, 10)),
         ("thinker".to_owned(), (14, 15)),
     ];
-    assert_eq!(pack.key_places, BTreeMap::from(places));
+    assert_eq!(pack.key_positions, BTreeMap::from(positions));
     let timeouts = local.timeouts;
     assert_eq!(
         (timeouts.connect_ms, timeouts.total_ms),

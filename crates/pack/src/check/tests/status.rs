@@ -12,7 +12,7 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "- description",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `id` is missing; write: `id: searching_offers`",
+                "platform/status_events.yaml:1:3: error: `id` is missing; write: `id: …` (the status id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
             ],
         ),
         (
@@ -22,7 +22,7 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `description` is missing; write: `description: when it is emitted`",
+                "platform/status_events.yaml:1:3: error: `description` is missing; write: `description: …` (when the status is emitted)",
             ],
         ),
         (
@@ -32,7 +32,7 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `default_render_key` is missing; write: `default_render_key: status.looking_back`",
+                "platform/status_events.yaml:1:3: error: `default_render_key` is missing; write: `default_render_key: …` (the key of the status text in the locale files)",
             ],
         ),
         (
@@ -42,7 +42,7 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `default_policy` is missing; write: `default_policy: transform`",
+                "platform/status_events.yaml:1:3: error: `default_policy` is missing; write: `default_policy: …` with one of `forward`, `transform`, `suppress`, `batch`",
             ],
         ),
         (
@@ -52,13 +52,13 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `emitter_subagents` is missing; write: `emitter_subagents: [shop]`",
+                "platform/status_events.yaml:1:3: error: `emitter_subagents` is missing; write: `emitter_subagents: …` (the sub-agents that may emit the status)",
             ],
         ),
         (
             Swap("platform/status_events.yaml", "  lifecycle: active\n", ""),
             &[
-                "platform/status_events.yaml:1:3: error: `lifecycle` is missing; write: `lifecycle: active`",
+                "platform/status_events.yaml:1:3: error: `lifecycle` is missing; write: `lifecycle: …` with one of `active`, `deprecated`",
             ],
         ),
     ]);
@@ -74,7 +74,7 @@ fn s1_065_the_words_of_an_entry_are_known_ones() {
                 "default_policy: tranform",
             ),
             &[
-                "platform/status_events.yaml:4:19: error: unknown policy `tranform`, did you mean `transform`?",
+                "platform/status_events.yaml:4:19: error: unknown default_policy `tranform`, did you mean `transform`?",
             ],
         ),
         (
@@ -84,7 +84,7 @@ fn s1_065_the_words_of_an_entry_are_known_ones() {
                 "default_policy: show",
             ),
             &[
-                "platform/status_events.yaml:4:19: error: unknown policy `show`; write: one of `forward`, `transform`, `suppress`, `batch`",
+                "platform/status_events.yaml:4:19: error: unknown default_policy `show`; write: one of `forward`, `transform`, `suppress`, `batch`",
             ],
         ),
         (

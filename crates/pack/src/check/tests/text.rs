@@ -8,7 +8,7 @@ fn an_override_is_behind_a_flag_that_exists() {
         (
             Swap("overrides.yaml", "ai_assistant_batch:", "batch:"),
             &[
-                "overrides.yaml:1:1: error: `batch` is not a valid flag; write: `ai_assistant_batch`",
+                "overrides.yaml:1:1: error: unknown flag `batch`, did you mean `ai_assistant_batch`?",
             ],
         ),
         (
@@ -130,7 +130,7 @@ fn a_locale_file_holds_texts() {
                 "",
             ),
             &[
-                "locales/en.yaml:1:26: error: `message` is missing; write: `message: Searching for offers…`",
+                "locales/en.yaml:1:26: error: `message` is missing; write: `message: …` (the sentence)",
             ],
         ),
         (

@@ -17,7 +17,9 @@ fn a_tool_has_a_name_of_its_own() {
         ),
         (
             Swap("tools.yaml", "{name: clock,", "{"),
-            &["tools.yaml:13:5: error: `name` is missing; write: `name: search_offers`"],
+            &[
+                "tools.yaml:13:5: error: `name` is missing; write: `name: …` (the tool's name: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters. The name of a render tool begins with `render_`; no name begins with `ask_`)",
+            ],
         ),
         (
             Swap(
@@ -37,7 +39,9 @@ fn a_connector_is_one_that_there_is() {
     table(&[
         (
             Swap("tools.yaml", "    connector: ccs_rest\n", ""),
-            &["tools.yaml:2:5: error: `connector` is missing; write: `connector: direct`"],
+            &[
+                "tools.yaml:2:5: error: `connector` is missing; write: `connector: …` with one of `ccs_rest`, `ccs_mcp`, `render`, `direct`, `http`, `process`, `mcp`, `delegate`",
+            ],
         ),
         (
             Swap("tools.yaml", "connector: ccs_rest", "connector: ccs_mcp"),
@@ -109,7 +113,7 @@ fn a_tool_has_what_its_connector_needs_and_no_more() {
                 "    status: searching_offers",
                 "    timeout_ms: 0",
             ),
-            &["tools.yaml:8:17: error: `timeout_ms` is 0; write: a number from 1 to 10000"],
+            &["tools.yaml:8:17: error: `timeout_ms` is 0; write: a number from 1 to 600000"],
         ),
         (
             Swap(

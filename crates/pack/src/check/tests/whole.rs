@@ -122,12 +122,12 @@ fn all_mistakes_of_all_files_come_at_once() {
         Swap("tools.yaml", "shape: list", "shape: lists"),
         Swap("locales/de.yaml", "Blick zurück...", "''"),
     ]);
-    let places: Vec<&str> = told
+    let positions: Vec<&str> = told
         .iter()
         .filter_map(|line| line.split(": ").next())
         .collect();
     assert_eq!(
-        places,
+        positions,
         [
             "locales/de.yaml:2:22",
             "orchestrator.yaml:6:17",

@@ -1,15 +1,13 @@
 //! Checks the tools that fetch data from services of connectors.yaml, and those that show it.
 
 use super::super::connector::Connectors;
-use super::super::page::{Page, is_id};
+use super::super::page::{Page, is_id, word};
 use super::RENDER;
-use crate::finding::shown;
-use crate::nearest::{listed, nearest};
-use crate::place::{At, Place};
 use crate::source::tool::ToolSource;
 use crate::tool::{Shape, ToolKind};
-
-const SHAPES: [(&str, Shape); 2] = [("list", Shape::List), ("single", Shape::Single)];
+use crate::wording::one_line;
+use crate::wording::{closest_name, quoted_list};
+use crate::yaml::{Located, TextPosition};
 
 /// How an enricher is reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,18 +21,18 @@ pub(super) enum Through {
 /// Checks a tool that asks an enricher, over HTTP or `through` a tool server.
 pub(super) fn ccs(
     page: &mut Page<'_>,
-    home: Place,
+    home: TextPosition,
     source: &ToolSource,
     through: Through,
     known: &Connectors,
 ) -> ToolKind {
-    let enricher_id = page.text(
+    let enricher_id = page.needed_text(
         &source.enricher_id,
         "enricher_id",
         home,
         "enricher_id: offer_search",
     );
-    let domain_type = page.text(
+    let domain_type = page.needed_text(
         &source.domain_type,
         "domain_type",
         home,
@@ -59,7 +57,12 @@ pub(super) fn ccs(
 }
 
 /// Says so if connectors.yaml has no such pair.
-fn pair(page: &mut Page<'_>, enricher: &At<String>, domain: &At<String>, known: &Connectors) {
+fn pair(
+    page: &mut Page<'_>,
+    enricher: &Located<String>,
+    domain: &Located<String>,
+    known: &Connectors,
+) {
     let of_id: Vec<&str> = known
         .enrichers
         .iter()
@@ -73,23 +76,26 @@ fn pair(page: &mut Page<'_>, enricher: &At<String>, domain: &At<String>, known: 
         let what = format!(
             "the enricher `{}` has no domain_type `{}` in connectors.yaml",
             enricher.value,
-            shown(&domain.value)
+            one_line(&domain.value)
         );
-        page.error(domain.place, what).write(listed(of_id));
+        page.error(domain.position, what).write(quoted_list(of_id));
         return;
     }
     let ids = || known.enrichers.iter().map(|one| one.enricher_id.as_str());
     let what = format!(
         "connectors.yaml has no enricher `{}`",
-        shown(&enricher.value)
+        one_line(&enricher.value)
     );
-    match nearest(&enricher.value, ids()) {
+    match closest_name(&enricher.value, ids()) {
         Some(meant) => {
-            page.error(enricher.place, format!("{what}, did you mean `{meant}`?"));
+            page.error(
+                enricher.position,
+                format!("{what}, did you mean `{meant}`?"),
+            );
         }
-        None => page.error(enricher.place, what).write(format!(
+        None => page.error(enricher.position, what).write(format!(
             "an entry in `enrichers` of connectors.yaml with this enricher_id and domain_type `{}`",
-            shown(&domain.value)
+            one_line(&domain.value)
         )),
     }
 }
@@ -122,7 +128,7 @@ fn way(
         let what = format!(
             "the enricher `{enricher_id}` is asked at the service `{name}`, which has `{has}`"
         );
-        page.error(word.place, what)
+        page.error(word.position, what)
             .write(format!("`connector: {right}`"));
     }
 }
@@ -130,7 +136,7 @@ fn way(
 /// Checks a tool that shows data.
 pub(super) fn render(
     page: &mut Page<'_>,
-    home: Place,
+    home: TextPosition,
     source: &ToolSource,
     name: &str,
     known: &Connectors,
@@ -141,47 +147,42 @@ pub(super) fn render(
     {
         let what = format!(
             "the render tool `{}` does not begin with `{RENDER}`",
-            shown(name)
+            one_line(name)
         );
         let stem = name.trim_start_matches("show_").trim_start_matches(RENDER);
         let stem = if stem.is_empty() { "offer_list" } else { stem };
-        page.error(written.place, what)
-            .write(format!("`{RENDER}{}`", shown(stem)));
+        page.error(written.position, what)
+            .write(format!("`{RENDER}{}`", one_line(stem)));
     }
-    let shape = page
-        .needed(&source.shape, "shape", home, "shape: list")
-        .and_then(|word| page.choice(word, "shape", &SHAPES));
+    page.needed(&source.shape, "shape", home, "shape: list");
     let data_type = match &source.data_type {
-        Some(data_type) => {
-            page.id_form(data_type, "data_type");
-            data_type.value.clone()
-        }
+        Some(data_type) => data_type.value.clone(),
         None => rest.to_owned(),
     };
     if is_id(&data_type) && !known.hidden {
         let written = source.data_type.as_ref().or(source.name.as_ref());
-        let place = written.map_or(home, |written| written.place);
-        shows(page, place, &data_type, known);
+        let position = written.map_or(home, |written| written.position);
+        shows(page, position, &data_type, known);
     }
     ToolKind::Render {
         data_type,
-        shape: shape.unwrap_or(Shape::List),
+        shape: word(&source.shape).unwrap_or(Shape::List),
     }
 }
 
 /// Says so if no enricher gives what a render tool is to show.
-fn shows(page: &mut Page<'_>, place: Place, data_type: &str, known: &Connectors) {
+fn shows(page: &mut Page<'_>, position: TextPosition, data_type: &str, known: &Connectors) {
     let given = || known.enrichers.iter().map(|one| one.domain_type.as_str());
     if given().any(|domain_type| domain_type == data_type) {
         return;
     }
     let what = format!("no enricher has the domain_type `{data_type}`");
-    match nearest(data_type, given()) {
+    match closest_name(data_type, given()) {
         Some(meant) => {
-            page.warning(place, format!("{what}, did you mean `{meant}`?"));
+            page.warning(position, format!("{what}, did you mean `{meant}`?"));
         }
         None => page
-            .warning(place, format!("{what}: there is nothing to show by id"))
+            .warning(position, format!("{what}: there is nothing to show by id"))
             .write("`data_type` with a domain_type of connectors.yaml"),
     }
 }

@@ -1,26 +1,27 @@
 //! Which field belongs to which connector.
 
-use super::super::page::Page;
-use super::CONNECTORS;
-use crate::place::{At, Place};
+use super::super::page::{Page, word_of};
 use crate::source::tool::{Connector, ToolSource};
+use crate::yaml::{Located, TextPosition};
 
 use Connector as C;
 
 /// Says so if a field belongs to another connector.
 pub(super) fn check(page: &mut Page<'_>, source: &ToolSource, connector: Connector) {
     for (field, written, of) in fields(source) {
-        if let Some(place) = written
+        if let Some(position) = written
             && !of.contains(&connector)
         {
-            let name = name(connector);
             let article = match connector {
                 C::Http | C::Mcp => "an",
                 C::CcsRest | C::CcsMcp | C::Render | C::Direct | C::Process | C::Delegate => "a",
             };
-            let what = format!("`{field}` does not fit {article} {name} tool");
-            let right: Vec<&str> = of.iter().map(|of| self::name(*of)).collect();
-            page.error(place, what).write(format!(
+            let what = format!(
+                "`{field}` does not fit {article} {} tool",
+                word_of(connector)
+            );
+            let right: Vec<String> = of.iter().map(word_of).collect();
+            page.error(position, what).write(format!(
                 "`connector: {}`, or no `{field}`",
                 right.join("` or `connector: ")
             ));
@@ -28,18 +29,11 @@ pub(super) fn check(page: &mut Page<'_>, source: &ToolSource, connector: Connect
     }
 }
 
-fn name(wanted: Connector) -> &'static str {
-    let found = CONNECTORS
-        .iter()
-        .find(|(_, connector)| *connector == wanted);
-    found.map_or("", |(name, _)| name)
-}
-
 /// A field, where it is written, and whose it is.
-type Field = (&'static str, Option<Place>, &'static [Connector]);
+type Field = (&'static str, Option<TextPosition>, &'static [Connector]);
 
-fn at<T>(field: &Option<At<T>>) -> Option<Place> {
-    field.as_ref().map(|field| field.place)
+fn at<T>(field: &Option<Located<T>>) -> Option<TextPosition> {
+    field.as_ref().map(|field| field.position)
 }
 
 fn fields(source: &ToolSource) -> [Field; 21] {

@@ -2,11 +2,12 @@
 
 use super::super::page::Page;
 use crate::definition::SPEAKER;
-use crate::finding::{Known, shown};
-use crate::nearest::{listed, nearest};
-use crate::place::Place;
+use crate::finding::Known;
 use crate::source::tool::ToolSource;
 use crate::tool::ToolKind;
+use crate::wording::one_line;
+use crate::wording::{closest_name, quoted_list};
+use crate::yaml::TextPosition;
 
 /// How long a worker may work where the tool does not say.
 pub(super) const TIMEOUT_MS: u64 = 120_000;
@@ -26,11 +27,11 @@ pub(crate) struct Hands {
 /// Checks a tool of a tool server.
 pub(super) fn mcp(
     page: &mut Page<'_>,
-    home: Place,
+    home: TextPosition,
     source: &ToolSource,
     servers: &Known,
 ) -> ToolKind {
-    let server = page.text(&source.server, "server", home, "server: files");
+    let server = page.needed_text(&source.server, "server", home, "server: files");
     if let Some(written) = source.server.as_ref().filter(|name| !name.value.is_empty()) {
         page.unknown(written, "tool server", servers);
     }
@@ -38,7 +39,7 @@ pub(super) fn mcp(
         Some(tool) => {
             let length = tool.value.chars().count();
             if !(1..=TOOL_CHARS_MAX).contains(&length) || tool.value.contains(char::is_control) {
-                page.error(tool.place, "this cannot be the name of a server's tool")
+                page.error(tool.position, "this cannot be the name of a server's tool")
                     .write(format!("its name there, 1 to {TOOL_CHARS_MAX} characters"));
             }
             tool.value.clone()
@@ -54,11 +55,11 @@ pub(super) fn mcp(
 /// Checks a tool that gives work to a worker session.
 pub(super) fn delegate(
     page: &mut Page<'_>,
-    home: Place,
+    home: TextPosition,
     source: &ToolSource,
     hands: &Hands,
 ) -> ToolKind {
-    let agent = page.text(&source.agent, "agent", home, "agent: researcher");
+    let agent = page.needed_text(&source.agent, "agent", home, "agent: researcher");
     let is_speaker = agent == SPEAKER || hands.speaker.as_ref() == Some(&agent);
     if is_speaker {
         let agent = SPEAKER.to_owned();
@@ -67,7 +68,7 @@ pub(super) fn delegate(
     if let Some(written) = source.agent.as_ref().filter(|name| !name.value.is_empty())
         && hands.known.lacks(&agent)
     {
-        let name = shown(&agent);
+        let name = one_line(&agent);
         let names = || {
             hands
                 .known
@@ -78,17 +79,17 @@ pub(super) fn delegate(
         };
         if hands.unasked.contains(&agent) {
             let what = format!("`{name}` is a sub-agent that orchestrator.yaml does not list");
-            page.error(written.place, what).write(format!(
+            page.error(written.position, what).write(format!(
                 "it as a worker in workers/{name}/agent.yaml, or in `sub_agents` there"
             ));
-        } else if let Some(meant) = nearest(&agent, names()) {
+        } else if let Some(meant) = closest_name(&agent, names()) {
             let what = format!("unknown agent `{name}`, did you mean `{meant}`?");
-            page.error(written.place, what);
+            page.error(written.position, what);
         } else {
-            page.error(written.place, format!("unknown agent `{name}`"))
+            page.error(written.position, format!("unknown agent `{name}`"))
                 .write(format!(
                     "one of {}, or its definition in workers/{name}/agent.yaml",
-                    listed(names())
+                    quoted_list(names())
                 ));
         }
     }

@@ -85,7 +85,7 @@ fn a_command_is_a_program_with_arguments() {
             (
                 COMMAND,
                 &many,
-                &["40:208: error: `command` has more than 64 words; write: fewer"],
+                &["40:208: error: more than 64 words in `command`; write: fewer"],
             ),
         ],
     );

@@ -93,7 +93,7 @@ fn a_tool_server_is_a_program_or_a_service() {
                 "mcp_servers:\n",
                 "mcp_servers:\n  My-Files: {command: [x]}\n",
                 &[
-                    "2:3: error: `My-Files` is not a valid name of a tool server; write: `my_files` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                    "2:3: error: `My-Files` is not a valid name in `mcp_servers`; write: `my_files` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
                     "2:3: warning: nobody uses the tool server `My-Files`; write: `mcp:My-Files` in `tools` of an agent, a tool with `server: My-Files`, or no entry",
                 ],
             ),

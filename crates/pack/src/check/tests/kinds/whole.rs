@@ -150,8 +150,8 @@ fn tool_servers_services_and_workers_arrive() {
         call_timeout_ms: 30_000,
     };
     assert_eq!(pack.mcp_servers["search"], search);
-    assert!(pack.tool_places.contains_key("mcp:search"));
-    assert!(pack.tool_places["read_notes"] > (1, 1));
+    assert!(pack.tool_positions.contains_key("mcp:search"));
+    assert!(pack.tool_positions["read_notes"] > (1, 1));
     assert_eq!(pack.services["facts"].mcp.as_deref(), Some("facts"));
     assert_eq!(pack.services["facts"].url, "");
     let [worker] = pack.workers.as_slice() else {
@@ -183,8 +183,8 @@ fn tool_servers_services_and_workers_arrive() {
 #[test]
 fn an_editor_takes_what_the_check_takes() {
     for (name, text) in [("tools", TOOLS), ("worker", WORKER)] {
-        let validator = crate::schema::validator(name);
-        let value: serde_json::Value = serde_saphyr::from_str(text).expect("YAML");
+        let validator = crate::schema::named(name).validator();
+        let value: serde_json::Value = crate::yaml::from_str(text).expect("YAML");
         let wrong: Vec<String> = validator
             .iter_errors(&value)
             .map(|error| format!("{}: {error}", error.instance_path()))

@@ -12,9 +12,7 @@ fn a_worker_says_what_it_is() {
             (
                 "kind: worker",
                 "kind: sub_agent",
-                &[
-                    "3:7: error: `kind` is `sub_agent`, but this is the file of a worker; write: `kind: worker`",
-                ],
+                &["3:7: error: unknown kind `sub_agent`; write: `kind: worker`"],
             ),
             (
                 "kind: worker\n",
@@ -25,7 +23,7 @@ fn a_worker_says_what_it_is() {
                 "description: Finds out.\n",
                 "",
                 &[
-                    "1:1: error: `description` is missing; write: `description: what it is for and when to ask it`",
+                    "1:1: error: `description` is missing; write: `description: …` (what the agent is for)",
                 ],
             ),
             (
@@ -63,7 +61,7 @@ fn a_worker_says_what_it_is() {
             (
                 "timeout_ms: 60000",
                 "on_cancel: keep",
-                &["8:12: error: unknown on_cancel `keep`; write: `discard`"],
+                &["8:12: error: unknown on_cancel `keep`; write: `on_cancel: discard`"],
             ),
             ("timeout_ms: 60000", "on_cancel: discard", &[]),
         ],
@@ -78,29 +76,35 @@ fn what_only_a_sub_agent_has_is_refused() {
             (
                 "timeout_ms: 60000",
                 "vertical: shop",
-                &["8:11: error: a worker is of no vertical; write: no `vertical` here"],
+                &[
+                    "8:11: error: not allowed: a worker belongs to no vertical; write: no `vertical` here",
+                ],
             ),
             (
                 "timeout_ms: 60000",
                 "aliases: [finder]",
                 &[
-                    "8:10: error: a worker is asked by nobody, so it needs no other names; write: no `aliases` here",
+                    "8:10: error: not allowed: the model never names a worker, so it needs no other names; write: no `aliases` here",
                 ],
             ),
             (
                 "timeout_ms: 60000",
                 "sub_agents: [shop]",
-                &["8:13: error: a worker cannot ask sub-agents; write: no `sub_agents` here"],
+                &[
+                    "8:13: error: not allowed: a worker cannot ask sub-agents; write: no `sub_agents` here",
+                ],
             ),
             (
                 "timeout_ms: 60000",
                 "emits: [looking_back]",
-                &["8:8: error: a worker emits no status; write: no `emits` here"],
+                &["8:8: error: not allowed: a worker emits no status; write: no `emits` here"],
             ),
             (
                 "timeout_ms: 60000",
                 "default_status: looking_back",
-                &["8:17: error: a worker emits no status; write: no `default_status` here"],
+                &[
+                    "8:17: error: not allowed: a worker emits no status; write: no `default_status` here",
+                ],
             ),
             (
                 "tools: [clock,",
