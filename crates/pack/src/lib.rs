@@ -9,7 +9,7 @@ mod wording;
 
 pub mod yaml;
 mod finding;
-pub mod effort;
+pub mod complexity;
 mod files;
 mod definition;
 mod registry;

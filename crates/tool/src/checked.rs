@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::effort::{self, Effort};
+use turnwire_pack::complexity::{self, SchemaCost};
 
 use crate::shelf::size;
 use crate::tool::{Call, Tool, ToolFailure};
@@ -28,7 +28,7 @@ pub(crate) struct BadSchema(pub(crate) String);
 pub(crate) struct InputSchema {
     text: Value,
     validator: Validator,
-    effort: Effort,
+    cost: SchemaCost,
 }
 
 impl InputSchema {
@@ -46,17 +46,20 @@ impl InputSchema {
     /// The schema of a tool that checks its input itself: a pattern that is not tried here is left
     /// to it, and shown to the model all the same.
     pub(crate) fn checked_again(text: &Value) -> Result<Self, BadSchema> {
-        Self::judging(text.clone(), &effort::loose(text))
+        Self::judging(
+            text.clone(),
+            &complexity::without_unsupported_patterns(text),
+        )
     }
 
     fn judging(text: Value, judge: &Value) -> Result<Self, BadSchema> {
-        let effort = Effort::new(judge).map_err(|why| BadSchema(bounded(why.to_string())))?;
-        let validator = effort::validator(judge);
+        let cost = SchemaCost::new(judge).map_err(|why| BadSchema(bounded(why.to_string())))?;
+        let validator = complexity::validator(judge);
         let validator = validator.map_err(|why| BadSchema(bounded(why.to_string())))?;
         Ok(Self {
             text,
             validator,
-            effort,
+            cost,
         })
     }
 
@@ -75,7 +78,7 @@ impl InputSchema {
             let told = format!("The input is larger than {INPUT_BYTES_MAX} bytes.");
             return Err(ToolFailure::invalid_input(told));
         }
-        if !self.effort.affords(input) {
+        if !self.cost.allows(input) {
             let told = "The input is too large and too deep to be checked; write a simpler one.";
             return Err(ToolFailure::invalid_input(told));
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::folder;
 use super::page::Page;
-use crate::effort::{self, Effort, Heavy, Why};
+use crate::complexity::{self, ComplexityLimit, SchemaCost, TooComplex};
 use crate::files::Files;
 use crate::finding::{Findings, Known};
 use crate::wording::closest_name;
@@ -121,14 +121,14 @@ enum Kind {
     /// It is no schema.
     None,
     /// It is one that takes too long, or leads where nobody follows.
-    Heavy(Why),
+    TooComplex(ComplexityLimit),
 }
 
 impl Unusable {
     fn told(&self) -> String {
         let told = match self.kind {
             Kind::None => "is not a JSON Schema",
-            Kind::Heavy(_) => "cannot be checked in bounded time",
+            Kind::TooComplex(_) => "cannot be checked in bounded time",
         };
         format!("{told}: {}", self.what)
     }
@@ -137,9 +137,13 @@ impl Unusable {
     fn write(&self, example: &'static str) -> &'static str {
         match self.kind {
             Kind::None => example,
-            Kind::Heavy(Why::GoesBack) => "a pattern without look-around and back-reference",
-            Kind::Heavy(Why::Large) => "a pattern with smaller repeats, or `maxLength`",
-            Kind::Heavy(Why::Parts | Why::NoPattern) => {
+            Kind::TooComplex(ComplexityLimit::Backtracking) => {
+                "a pattern without look-around and back-reference"
+            }
+            Kind::TooComplex(ComplexityLimit::PatternSize) => {
+                "a pattern with smaller repeats, or `maxLength`"
+            }
+            Kind::TooComplex(ComplexityLimit::Steps | ComplexityLimit::PatternSyntax) => {
                 "fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes"
             }
         }
@@ -167,13 +171,18 @@ fn usable(schema: &Value) -> Result<(), Unusable> {
         };
         return wrong(what, at);
     }
-    if let Err(Heavy { what, pointer, why }) = Effort::new(schema) {
-        let kind = match why {
-            Why::NoPattern => Kind::None,
-            why => Kind::Heavy(why),
+    if let Err(TooComplex {
+        message,
+        pointer,
+        limit,
+    }) = SchemaCost::new(schema)
+    {
+        let kind = match limit {
+            ComplexityLimit::PatternSyntax => Kind::None,
+            limit => Kind::TooComplex(limit),
         };
         let heavy = Unusable {
-            what,
+            what: message,
             pointer,
             kind,
         };
@@ -181,7 +190,7 @@ fn usable(schema: &Value) -> Result<(), Unusable> {
         return Err(culprit(schema, schema, "").filter(same).unwrap_or(heavy));
     }
     // References to elsewhere are not followed, and fail here.
-    if effort::validator(schema).is_ok() {
+    if complexity::validator(schema).is_ok() {
         return Ok(());
     }
     Err(culprit(schema, schema, "").unwrap_or_else(|| Unusable {

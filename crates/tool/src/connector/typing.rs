@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
-use turnwire_pack::{Enricher, effort};
+use turnwire_pack::{Enricher, complexity};
 
 /// A pack's connectors cannot be used as they stand. `check` finds most of this earlier, with
 /// its place.
@@ -72,7 +72,7 @@ impl Typed {
     fn new(enricher: &Enricher) -> Result<Self, BadConnector> {
         let schema = enricher.payload_schema.as_ref();
         let compile = |schema: &Value| {
-            effort::validator(schema).map_err(|why| BadConnector::Schema {
+            complexity::validator(schema).map_err(|why| BadConnector::Schema {
                 enricher_id: enricher.enricher_id.clone(),
                 why: why.to_string(),
             })

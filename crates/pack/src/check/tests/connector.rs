@@ -304,7 +304,7 @@ fn a_mistake_in_a_schema_file_is_told_where_it_stands() {
         (
             "{\"type\": \"object\",\n \"properties\": {\"items\": {\"items\": {\"properties\": {\"id\": {\"pattern\": \"(\"}}}}}}\n",
             format!(
-                "{file}:2:70: error: this is not a JSON Schema: the `pattern` `(` is not one; {why}"
+                "{file}:2:70: error: this is not a JSON Schema: the `pattern` `(` is not a regular expression; {why}"
             ),
         ),
         (
@@ -316,7 +316,7 @@ fn a_mistake_in_a_schema_file_is_told_where_it_stands() {
         (
             "{\"type\": \"object\",\n \"properties\": {\"items\": {\"items\":\n {\"pattern\": \"^(?!a)b{2}\"}}}}\n",
             format!(
-                "{file}:3:14: error: this cannot be checked in bounded time: the `pattern` `^(?!a)b{{2}}` looks around or refers back; write: a pattern without look-around and back-reference"
+                "{file}:3:14: error: this cannot be checked in bounded time: the `pattern` `^(?!a)b{{2}}` has a look-around or a back-reference; write: a pattern without look-around and back-reference"
             ),
         ),
         (

@@ -1,4 +1,4 @@
-//! Schemas that are weighed and inputs that are walked.
+//! Schemas that are refused, and inputs that are not checked.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-mod loose;
+mod lenient;
 mod pattern;
 
 /// `d1` to `d<n>`, each of the one before twice, as `twice` puts it.
@@ -28,8 +28,8 @@ fn nested(field: &str, depth: usize) -> Value {
 /// Checks `input` if it may be checked, and never for long.
 fn checked(schema: &Value, input: &Value) -> Option<bool> {
     let from = Instant::now();
-    let effort = Effort::new(schema).unwrap_or_else(|why| panic!("{why}: {schema}"));
-    let fits = effort.affords(input).then(|| {
+    let cost = SchemaCost::new(schema).unwrap_or_else(|why| panic!("{why}: {schema}"));
+    let fits = cost.allows(input).then(|| {
         let validator = validator(schema).unwrap_or_else(|why| panic!("{why}: {schema}"));
         validator.validate(input).is_ok()
     });
@@ -38,11 +38,11 @@ fn checked(schema: &Value, input: &Value) -> Option<bool> {
     fits
 }
 
-fn weigh(schema: &Value) -> Result<(), Heavy> {
-    Effort::new(schema).map(|_| ())
+fn weigh(schema: &Value) -> Result<(), TooComplex> {
+    SchemaCost::new(schema).map(|_| ())
 }
 
-fn refused(schema: &Value) -> Heavy {
+fn refused(schema: &Value) -> TooComplex {
     weigh(schema).expect_err("too much")
 }
 
@@ -50,15 +50,15 @@ fn refused(schema: &Value) -> Heavy {
 fn a_schema_that_doubles_at_one_place_is_refused() {
     for twice in ["allOf", "anyOf", "oneOf"] {
         let why = refused(&doubled(20, |before| json!({ twice: [before, before] })));
-        assert!(why.what.contains("more than 20000 steps"), "{why}");
+        assert!(why.message.contains("more than 20000 steps"), "{why}");
     }
     let both = refused(&doubled(20, |before| json!({"if": before, "then": before})));
-    assert!(both.what.contains("steps"), "{both}");
+    assert!(both.message.contains("steps"), "{both}");
     let by_field = |before| json!({"dependentSchemas": {"a": before, "b": before}});
-    assert!(refused(&doubled(20, by_field)).what.contains("steps"));
+    assert!(refused(&doubled(20, by_field)).message.contains("steps"));
     // Each takes what is below it again for what is left over.
     let left = |before| json!({"allOf": [before], "unevaluatedProperties": false});
-    assert!(refused(&doubled(20, left)).what.contains("steps"));
+    assert!(refused(&doubled(20, left)).message.contains("steps"));
     let good = doubled(6, |before| json!({"allOf": [before, before]}));
     assert_eq!(checked(&good, &json!({})), Some(true));
 }
@@ -73,10 +73,10 @@ fn a_reference_that_goes_round_without_going_into_the_data_is_refused() {
         json!({"$id": "http://a/b", "allOf": [{"$ref": "http://a/b#"}]}),
     ] {
         let why = refused(&schema);
-        assert!(why.what.contains("leads back"), "{schema}: {why}");
+        assert!(why.message.contains("leads back"), "{schema}: {why}");
     }
     let why = refused(&doubled(100, |before| before));
-    assert!(why.what.contains("inside each other"), "{why}");
+    assert!(why.message.contains("inside each other"), "{why}");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn the_heaviest_that_passes_is_checked_in_a_moment() {
     assert_eq!(checked(&many, &Value::Object(more)), None);
     // A stack that is used as deep as it may be.
     let chain = doubled(60, |before| json!({"allOf": [before]}));
-    assert!(refused(&chain).what.contains("inside each other"));
+    assert!(refused(&chain).message.contains("inside each other"));
     let mut deep = doubled(28, |before| json!({"anyOf": [before]}));
     deep["$defs"]["d0"] = json!({"type": "object", "additionalProperties": {"$ref": "#"}});
     assert_eq!(checked(&deep, &nested("a", 3)), Some(true));
@@ -174,7 +174,7 @@ fn a_reference_that_cannot_be_followed_is_told() {
     ] {
         let why = refused(&schema);
         let told = told.replace("an `id`", "a `id`");
-        assert!(why.what.contains(&told), "{why}");
+        assert!(why.message.contains(&told), "{why}");
         assert_eq!(why.pointer, pointer);
     }
     for good in [
@@ -209,7 +209,7 @@ fn a_name_in_data_is_no_name_of_a_part() {
         ),
     ] {
         let why = refused(&bad);
-        assert!(why.what.contains(told), "{why}");
+        assert!(why.message.contains(told), "{why}");
         assert_eq!(why.pointer, pointer);
     }
 }
