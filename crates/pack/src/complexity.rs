@@ -40,8 +40,10 @@ pub struct TooComplex {
 /// The limit that a schema is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComplexityLimit {
-    /// The number of steps for one value, or the kinds of references that are followed.
+    /// The number of steps for one value.
     Steps,
+    /// A reference that is not followed, or a name that references could count from.
+    Reference,
     /// A pattern that is not a regular expression.
     PatternSyntax,
     /// The size of a pattern when it is compiled.

@@ -6,9 +6,10 @@ use serde::Deserialize;
 pub(crate) const SPEAKER: &str = "orchestrator";
 
 /// Which of the three an agent is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// Speaks with the person and asks the others.
+    #[default]
     Orchestrator,
     /// Answers the orchestrator.
     SubAgent,
@@ -17,11 +18,12 @@ pub enum Kind {
 }
 
 /// What becomes of a sub-agent's work when the person cancels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnCancel {
-    /// It is thrown away.
+    /// The work is thrown away.
+    #[default]
     Discard,
 }
 
@@ -35,7 +37,7 @@ pub struct SubAgentRef {
 }
 
 /// How much of the past an agent sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// Messages at most.
     pub max_messages: u32,
@@ -44,7 +46,7 @@ pub struct History {
 }
 
 /// An agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definition {
     /// Its name; the orchestrator asks a sub-agent with the tool `ask_<id>`.
     pub id: String,

@@ -3,7 +3,7 @@
 use super::manifest::Manifest;
 use super::model::{self, DEFAULT};
 use super::page::{Page, text_of, value_or, values, word};
-use crate::definition::{Definition, History, Kind, OnCancel, SubAgentRef};
+use crate::definition::{Definition, History, Kind, SubAgentRef};
 use crate::finding::Known;
 use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource, WorkerSource};
 use crate::source::form::Either;
@@ -51,19 +51,15 @@ pub(crate) fn orchestrator(
         id: text_of(&source.id),
         version: version(page, &source.version),
         kind: Kind::Orchestrator,
-        vertical: None,
-        aliases: Vec::new(),
         description: described(page, &source.description),
         model: model(page, source.model.as_ref(), around),
         prompt_blocks: blocks(page, source.prompt_blocks.as_ref(), around.blocks),
         tools: values(&source.tools),
         sub_agents,
-        emits: Vec::new(),
-        on_cancel: OnCancel::Discard,
         timeout_ms: TIMEOUT_MS,
-        default_status: None,
         history: history(source.history.as_ref(), (60, 24_000)),
         deny_words: values(&source.deny_words),
+        ..Definition::default()
     }
 }
 
@@ -96,9 +92,8 @@ pub(crate) fn sub_agent(
         model: model(page, source.model.as_ref(), around),
         prompt_blocks: blocks(page, source.prompt_blocks.as_ref(), around.blocks),
         tools: values(&source.tools),
-        sub_agents: Vec::new(),
         emits: values(&source.emits),
-        on_cancel: word(&source.on_cancel).unwrap_or(OnCancel::Discard),
+        on_cancel: word(&source.on_cancel).unwrap_or_default(),
         timeout_ms: value_or(
             &source.timeout_ms,
             around.manifest.limits.sub_agent_timeout_ms,
@@ -108,7 +103,7 @@ pub(crate) fn sub_agent(
             .as_ref()
             .map(|status| status.value.clone()),
         history: history(source.history.as_ref(), (20, 8_000)),
-        deny_words: Vec::new(),
+        ..Definition::default()
     }
 }
 
@@ -137,19 +132,14 @@ pub(crate) fn worker(
         id,
         version: version(page, &source.version),
         kind: Kind::Worker,
-        vertical: None,
-        aliases: Vec::new(),
         description: described(page, &source.description),
         model: model(page, source.model.as_ref(), around),
         prompt_blocks: blocks(page, source.prompt_blocks.as_ref(), around.blocks),
         tools: values(&source.tools),
-        sub_agents: Vec::new(),
-        emits: Vec::new(),
-        on_cancel: word(&source.on_cancel).unwrap_or(OnCancel::Discard),
+        on_cancel: word(&source.on_cancel).unwrap_or_default(),
         timeout_ms: value_or(&source.timeout_ms, TIMEOUT_MS),
-        default_status: None,
         history: history(source.history.as_ref(), (20, 8_000)),
-        deny_words: Vec::new(),
+        ..Definition::default()
     }
 }
 

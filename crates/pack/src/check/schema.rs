@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::folder;
 use super::page::Page;
-use crate::complexity::{self, ComplexityLimit, SchemaCost, TooComplex};
+use crate::complexity::{self, ComplexityLimit, SchemaCost};
 use crate::files::Files;
 use crate::finding::{Findings, Known};
 use crate::wording::closest_name;
@@ -38,10 +38,10 @@ impl<'a> Schemas<'a> {
     ) -> Option<Value> {
         match &field.value {
             Value::Object(_) => {
-                if let Err(why) = usable(&field.value) {
-                    let told = format!("`{name}` {}", why.told());
+                if let Err(error) = usable(&field.value) {
                     let example = "for example `{type: object, properties: {…}}`";
-                    page.error(field.position, told).write(why.write(example));
+                    page.error(field.position, format!("`{name}` {}", error.message))
+                        .write(error.instead.unwrap_or(example));
                     return None;
                 }
                 Some(field.value.clone())
@@ -97,143 +97,65 @@ fn file(files: &Files, path: &str, found: &mut Findings) -> Option<Value> {
             return None;
         }
     };
-    match usable(&schema) {
-        Ok(()) => Some(schema),
-        Err(why) => {
-            let told = format!("this {}", why.told());
-            let example = "for example `{\"type\": \"object\", \"properties\": {…}}`";
-            let found = found.error(path, position(text, &why.pointer), told);
-            found.write(why.write(example));
-            None
-        }
+    if let Err(error) = usable(&schema) {
+        let example = "for example `{\"type\": \"object\", \"properties\": {…}}`";
+        found
+            .error(
+                path,
+                position(text, &error.pointer),
+                format!("this {}", error.message),
+            )
+            .write(error.instead.unwrap_or(example));
+        return None;
     }
+    Some(schema)
 }
 
-/// Why a schema cannot be used, and the JSON pointer of the part that is wrong.
-struct Unusable {
-    what: String,
+/// Why a schema cannot be used.
+struct SchemaError {
+    message: String,
+    /// The JSON pointer of the part that is wrong.
     pointer: String,
-    kind: Kind,
+    /// What to write instead; `None` for an example of a schema.
+    instead: Option<&'static str>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// It is no schema.
-    None,
-    /// It is one that takes too long, or leads where nobody follows.
-    TooComplex(ComplexityLimit),
-}
-
-impl Unusable {
-    fn told(&self) -> String {
-        let told = match self.kind {
-            Kind::None => "is not a JSON Schema",
-            Kind::TooComplex(_) => "cannot be checked in bounded time",
-        };
-        format!("{told}: {}", self.what)
-    }
-
-    /// What to write instead; `example` for one that is none.
-    fn write(&self, example: &'static str) -> &'static str {
-        match self.kind {
-            Kind::None => example,
-            Kind::TooComplex(ComplexityLimit::Backtracking) => {
-                "a pattern without look-around and back-reference"
-            }
-            Kind::TooComplex(ComplexityLimit::PatternSize) => {
-                "a pattern with smaller repeats, or `maxLength`"
-            }
-            Kind::TooComplex(ComplexityLimit::Steps | ComplexityLimit::PatternSyntax) => {
-                "fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes"
-            }
-        }
-    }
-}
-
-/// Whether data can be checked against a schema; else the reason.
-fn usable(schema: &Value) -> Result<(), Unusable> {
-    let wrong = |what: String, pointer: String| {
-        Err(Unusable {
-            what,
-            pointer,
-            kind: Kind::None,
-        })
+/// Fails if data cannot be checked against `schema`.
+fn usable(schema: &Value) -> Result<(), SchemaError> {
+    let invalid = |reason: String, pointer: String| SchemaError {
+        message: format!("is not a JSON Schema: {reason}"),
+        pointer,
+        instead: None,
     };
     if !schema.is_object() {
-        return wrong("it is not an object".to_owned(), String::new());
+        return Err(invalid("it is not an object".to_owned(), String::new()));
     }
-    if let Err(error) = jsonschema::meta::validate(schema) {
-        let at = error.instance_path().to_string();
+    jsonschema::meta::validate(schema).map_err(|error| {
+        let pointer = error.instance_path().to_string();
         let value = one_line(&error.instance().to_string());
-        let what = match at.as_str() {
-            "" => format!("`{value}` does not fit"),
-            at => format!("`{value}` does not fit at {}", one_line(at)),
+        let at = match pointer.as_str() {
+            "" => String::new(),
+            pointer => format!(" at {}", one_line(pointer)),
         };
-        return wrong(what, at);
-    }
-    if let Err(TooComplex {
-        message,
-        pointer,
-        limit,
-    }) = SchemaCost::new(schema)
-    {
-        let kind = match limit {
-            ComplexityLimit::PatternSyntax => Kind::None,
-            limit => Kind::TooComplex(limit),
+        invalid(format!("`{value}` does not fit{at}"), pointer)
+    })?;
+    SchemaCost::new(schema).map_err(|error| {
+        use ComplexityLimit as L;
+        let instead = match error.limit {
+            L::PatternSyntax | L::Reference => return invalid(error.message, error.pointer),
+            L::Backtracking => "a pattern without look-around and back-reference",
+            L::PatternSize => "a pattern with smaller repeats, or `maxLength`",
+            L::Steps => "fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes",
         };
-        let heavy = Unusable {
-            what: message,
-            pointer,
-            kind,
-        };
-        let same = |found: &Unusable| found.pointer == heavy.pointer;
-        return Err(culprit(schema, schema, "").filter(same).unwrap_or(heavy));
-    }
-    // References to elsewhere are not followed, and fail here.
-    if complexity::validator(schema).is_ok() {
-        return Ok(());
-    }
-    Err(culprit(schema, schema, "").unwrap_or_else(|| Unusable {
-        what: "a `$ref` leads out of it".to_owned(),
-        pointer: String::new(),
-        kind: Kind::None,
-    }))
-}
-
-/// The `$ref` that makes a schema unusable.
-fn culprit(part: &Value, root: &Value, pointer: &str) -> Option<Unusable> {
-    if let Value::Array(items) = part {
-        let mut items = items.iter().enumerate();
-        return items.find_map(|(at, item)| culprit(item, root, &format!("{pointer}/{at}")));
-    }
-    for (key, below) in part.as_object()? {
-        let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
-        let what = match (key.as_str(), below.as_str()) {
-            ("$ref", Some(target)) => match target.strip_prefix('#') {
-                None => Some(format!(
-                    "the `$ref` to `{}` leads out of it",
-                    one_line(target)
-                )),
-                Some(at) if at.starts_with('/') && root.pointer(at).is_none() => Some(format!(
-                    "the `$ref` to `{}` leads to nothing in it",
-                    one_line(target)
-                )),
-                Some(_) => None,
-            },
-            _ => None,
-        };
-        if let Some(what) = what {
-            return Some(Unusable {
-                what,
-                pointer,
-                kind: Kind::None,
-            });
+        SchemaError {
+            message: format!("cannot be checked in bounded time: {}", error.message),
+            pointer: error.pointer,
+            instead: Some(instead),
         }
-        if let Some(found) = culprit(below, root, &pointer) {
-            return Some(found);
-        }
-    }
-    None
+    })?;
+    // A reference that no data reaches fails here.
+    let compiled = complexity::validator(schema).map(|_| ());
+    compiled.map_err(|error| invalid(one_line(&error.masked().to_string()), String::new()))
 }
 
 /// The position of a part of a JSON file. JSON is YAML, so its nodes have positions.

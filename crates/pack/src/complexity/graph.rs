@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use super::TooComplex;
 use super::keyword::{Meaning, pointer};
 use super::pattern::Pattern;
+use super::{ComplexityLimit, TooComplex};
 use crate::wording::one_line;
 
 /// The index of a part.
@@ -122,7 +122,14 @@ fn known_parts(schema: &Value) -> Result<HashMap<String, &Value>, TooComplex> {
 
 fn inner_name(key: &str, pointer: &str) -> TooComplex {
     let message = format!("it has a `{key}` inside, and only its root may have one");
-    TooComplex::new(message, pointer)
+    not_followed(message, pointer)
+}
+
+fn not_followed(message: String, pointer: &str) -> TooComplex {
+    TooComplex {
+        limit: ComplexityLimit::Reference,
+        ..TooComplex::new(message, pointer)
+    }
 }
 
 struct GraphBuilder<'s> {
@@ -165,7 +172,7 @@ impl GraphBuilder<'_> {
                 "$ref" => part.same.extend(self.reference(value, &at)?),
                 "$dynamicRef" | "$recursiveRef" => {
                     let message = format!("`{key}` is not followed; `$ref` is");
-                    return Err(TooComplex::new(message, &at));
+                    return Err(not_followed(message, &at));
                 }
                 "allOf" | "then" | "else" => part.same.extend(self.list(value, &at)),
                 "anyOf" | "oneOf" | "not" | "if" => part.tried.extend(self.list(value, &at)),
@@ -216,7 +223,7 @@ impl GraphBuilder<'_> {
                     "the `$ref` to `{}` is not followed: it must be `#` or `#/…` and lead to a part of the schema",
                     one_line(reference)
                 );
-                Err(TooComplex::new(message, at))
+                Err(not_followed(message, at))
             }
         }
     }

@@ -81,17 +81,21 @@ pub(super) fn check(graph: &SchemaGraph) -> Result<(), TooComplex> {
                 continue;
             }
             bytes = bytes.saturating_add(pattern.bytes);
-            let (reason, limit) = match parse(&pattern.text) {
-                Err(limit) => (limit.reason(), limit),
-                Ok(_) if !compiles(&pattern.text) => {
-                    let limit = ComplexityLimit::PatternSize;
-                    (limit.reason(), limit)
-                }
-                Ok(_) if bytes > SCHEMA_BYTES_MAX => (
-                    "is too large together with the others",
-                    ComplexityLimit::PatternSize,
-                ),
+            let limit = match parse(&pattern.text) {
+                Err(limit) => limit,
+                Ok(_) if bytes > SCHEMA_BYTES_MAX => ComplexityLimit::PatternSize,
+                Ok(_) if !compiles(&pattern.text) => ComplexityLimit::PatternSize,
                 Ok(_) => continue,
+            };
+            let reason = match limit {
+                ComplexityLimit::Backtracking => "has a look-around or a back-reference",
+                ComplexityLimit::PatternSize
+                    if pattern.bytes <= SCHEMA_BYTES_MAX && bytes > SCHEMA_BYTES_MAX =>
+                {
+                    "is too large together with the others"
+                }
+                ComplexityLimit::PatternSize => "is too large with its repeats written out",
+                _ => "is not a regular expression",
             };
             let message = format!("the `pattern` `{}` {reason}", one_line(&pattern.text));
             return Err(TooComplex {
@@ -101,17 +105,6 @@ pub(super) fn check(graph: &SchemaGraph) -> Result<(), TooComplex> {
         }
     }
     Ok(())
-}
-
-impl ComplexityLimit {
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Steps => "takes too many steps",
-            Self::PatternSyntax => "is not a regular expression",
-            Self::PatternSize => "is too large with its repeats written out",
-            Self::Backtracking => "has a look-around or a back-reference",
-        }
-    }
 }
 
 fn compiles(text: &str) -> bool {

@@ -2,8 +2,8 @@
 //! so: `7` is text where text is wanted, and `"7"` is a number where a number is.
 
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess,
-    Unexpected, VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
+    Visitor,
 };
 
 use super::error::YamlError;
@@ -151,18 +151,16 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
         }
     }
 
+    /// A variant without content.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, YamlError> {
-        self.at(match (&self.0.value, self.text()) {
-            (_, Some(text)) => visitor.visit_enum(text.into_deserializer()),
-            (YamlNode::Map(pairs), None) if pairs.len() == 1 => {
-                visitor.visit_enum(Variant(&pairs[0]))
-            }
-            (_, None) => Err(self.mismatch(&visitor)),
+        self.at(match self.text() {
+            Some(text) => visitor.visit_enum(text.into_deserializer()),
+            None => Err(self.mismatch(&visitor)),
         })
     }
 
@@ -276,41 +274,5 @@ impl<'de, D: Deserializer<'de, Error = YamlError>> SeqAccess<'de> for LocatedPar
                 seed.deserialize(number.into_deserializer()).map(Some)
             }
         }
-    }
-}
-
-/// A variant of an enum that is written as a map of one key.
-struct Variant<'de>(&'de (Located<String>, Located<YamlNode>));
-
-impl<'de> EnumAccess<'de> for Variant<'de> {
-    type Error = YamlError;
-    type Variant = Self;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), YamlError> {
-        Ok((seed.deserialize(KeyDeserializer(&self.0.0))?, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Variant<'de> {
-    type Error = YamlError;
-
-    fn unit_variant(self) -> Result<(), YamlError> {
-        serde::Deserialize::deserialize(NodeDeserializer(&self.0.1))
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, YamlError> {
-        seed.deserialize(NodeDeserializer(&self.0.1))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, YamlError> {
-        NodeDeserializer(&self.0.1).deserialize_seq(visitor)
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, YamlError> {
-        NodeDeserializer(&self.0.1).deserialize_struct("", fields, visitor)
     }
 }

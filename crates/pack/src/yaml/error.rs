@@ -145,10 +145,16 @@ fn syntax(error: &Error) -> (String, Option<String>) {
         Error::AliasError { error, .. } => syntax(error),
         other => {
             let message = serde_saphyr::UserMessageFormatter.format_message(other);
-            match CURES.iter().find(|(part, ..)| message.contains(part)) {
-                Some((_, message, instead)) => ((*message).to_owned(), Some((*instead).to_owned())),
-                None => (format!("this is not YAML: {}", one_line(&message)), None),
+            for line in REMEDIES.lines() {
+                let mut parts = line.split(" => ");
+                if let (Some(part), Some(what), Some(instead)) =
+                    (parts.next(), parts.next(), parts.next())
+                    && message.contains(part)
+                {
+                    return (what.to_owned(), Some(instead.to_owned()));
+                }
             }
+            (format!("this is not YAML: {}", one_line(&message)), None)
         }
     }
 }
@@ -172,88 +178,24 @@ fn tab(text: &str, from: TextPosition) -> TextPosition {
 }
 
 /// The most frequent mistakes: a part of the parser's message, what is wrong, what to write. The
-/// first entry whose part is in the message counts.
-const CURES: [(&str, &str, &str); 18] = [
-    ("found a tab", TAB, "spaces"),
-    ("tabs disallowed", TAB, "spaces"),
-    (
-        "escape",
-        "a `\\` in this text begins nothing that YAML knows",
-        "`\\\\`, or the text in single quotes",
-    ),
-    (
-        "quoted scalar",
-        "a quotation mark before this is not closed",
-        "one at the end of the text too",
-    ),
-    (
-        "flow mapping",
-        "a `{` before this is not closed",
-        "`,` or `}`",
-    ),
-    (
-        "flow sequence",
-        "a `[` before this is not closed",
-        "`,` or `]`",
-    ),
-    (
-        "unclosed bracket '{'",
-        "the `{` here is not closed",
-        "`}` where the pairs end",
-    ),
-    (
-        "unclosed bracket '['",
-        "the `[` here is not closed",
-        "`]` where the list ends",
-    ),
-    (
-        "unclosed quote",
-        "a quotation mark before this is not closed",
-        "one at the end of the text too",
-    ),
-    (
-        "only valid inside a block",
-        "a `[` or `{` before this is not closed",
-        "its `]` or `}`",
-    ),
-    (
-        "placement of ':'",
-        "a `:` cannot stand here: a `[` or `{` before it is not closed",
-        "`]` or `}` where the list or the pairs end",
-    ),
-    (
-        "mapping values are not allowed",
-        "a second `: ` on this line, or a line too far in",
-        "a text with a colon in quotes: `\"Speaks: loudly\"`",
-    ),
-    (
-        "did not find expected key",
-        "this line does not stand in line with those above",
-        "as many spaces before it as before its neighbours",
-    ),
-    (
-        "expected '-' indicator",
-        "this line does not stand in line with those above",
-        "as many spaces before it as before its neighbours",
-    ),
-    (
-        "unknown anchor",
-        "`*` here names an anchor that is not there",
-        "`&name` before the value that is meant, further up",
-    ),
-    (
-        "unknown value",
-        "`*` here names an anchor that is not there",
-        "`&name` before the value that is meant, further up",
-    ),
-    (
-        "expected node content",
-        "a value is missing here, or begins with a sign of YAML",
-        "the value, in quotes if it begins with a sign",
-    ),
-    (
-        "unexpected character",
-        "a text cannot begin with this sign",
-        "the text in quotes",
-    ),
-];
+/// first line whose part is in the message counts.
+const REMEDIES: &str = r#"
+found a tab => a tab is in the way => spaces
+tabs disallowed => a tab is in the way => spaces
+escape => a `\` in this text begins nothing that YAML knows => `\\`, or the text in single quotes
+quoted scalar => a quotation mark before this is not closed => one at the end of the text too
+flow mapping => a `{` before this is not closed => `,` or `}`
+flow sequence => a `[` before this is not closed => `,` or `]`
+unclosed bracket '{' => the `{` here is not closed => `}` where the pairs end
+unclosed bracket '[' => the `[` here is not closed => `]` where the list ends
+unclosed quote => a quotation mark before this is not closed => one at the end of the text too
+only valid inside a block => a `[` or `{` before this is not closed => its `]` or `}`
+placement of ':' => a `:` cannot stand here: a `[` or `{` before it is not closed => `]` or `}` where the list or the pairs end
+mapping values are not allowed => a second `: ` on this line, or a line too far in => a text with a colon in quotes: `"Speaks: loudly"`
+did not find expected key => this line does not stand in line with those above => as many spaces before it as before its neighbours
+expected '-' indicator => this line does not stand in line with those above => as many spaces before it as before its neighbours
+unknown anchor => `*` here names an anchor that is not there => `&name` before the value that is meant, further up
+unknown value => `*` here names an anchor that is not there => `&name` before the value that is meant, further up
+expected node content => a value is missing here, or begins with a sign of YAML => the value, in quotes if it begins with a sign
+unexpected character => a text cannot begin with this sign => the text in quotes
+"#;

@@ -95,7 +95,7 @@ fn error_names_the_position_and_the_remedy() {
     #[serde(rename_all = "snake_case")]
     enum Kind {
         First,
-        Second(#[expect(dead_code, reason = "only its errors are looked at")] u32),
+        Second,
     }
     let cases = [
         (
@@ -135,10 +135,6 @@ fn error_names_the_position_and_the_remedy() {
             "1:7: unknown value `third`; write: one of `first`, `second`",
         ),
         (
-            "kind: {second: x}",
-            "1:16: this should be a whole number; write: 0 or more",
-        ),
-        (
             "count: 1\ncount: 2",
             "2:1: the key `count` is there twice; write: each key once",
         ),
@@ -150,7 +146,6 @@ fn error_names_the_position_and_the_remedy() {
     for (text, expected) in cases {
         assert_eq!(error::<Shape>(text), expected, "{text}");
     }
-    assert!(from_str::<Shape>("kind: {second: 2}").is_ok());
     assert!(from_str::<Shape>("kind: first").is_ok());
 }
 

@@ -240,7 +240,7 @@ fn a_schema_is_a_schema() {
                 "{\"$ref\": \"https://example.com/elsewhere.json\"}\n",
             ),
             &[
-                "schemas/offer_list.json:1:10: error: this is not a JSON Schema: the `$ref` to `https://example.com/elsewhere.json` leads out of it; write: for example `{\"type\": \"object\", \"properties\": {…}}`",
+                "schemas/offer_list.json:1:10: error: this is not a JSON Schema: the `$ref` to `https://example.com/elsewhere.json` is not followed: it must be `#` or `#/…` and lead to a part of the schema; write: for example `{\"type\": \"object\", \"properties\": {…}}`",
             ],
         ),
     ]);
@@ -298,7 +298,7 @@ fn a_mistake_in_a_schema_file_is_told_where_it_stands() {
         (
             "{\"type\": \"object\",\n \"properties\": {\"items\": {\"$ref\": \"#/definitions/none\"}}}\n",
             format!(
-                "{file}:2:35: error: this is not a JSON Schema: the `$ref` to `#/definitions/none` leads to nothing in it; {why}"
+                "{file}:2:35: error: this is not a JSON Schema: the `$ref` to `#/definitions/none` is not followed: it must be `#` or `#/…` and lead to a part of the schema; {why}"
             ),
         ),
         (
