@@ -1,7 +1,7 @@
 //! What a call costs: its tokens by the pack's prices. Pure.
 
 use turnwire_event::Usage;
-use turnwire_pack::{PriceDef, PriceTable};
+use turnwire_pack::{ModelPrice, PriceTable};
 
 use crate::remote::Priced;
 
@@ -42,8 +42,8 @@ impl Price {
     }
 }
 
-impl From<PriceDef> for Price {
-    fn from(def: PriceDef) -> Self {
+impl From<ModelPrice> for Price {
+    fn from(def: ModelPrice) -> Self {
         Self {
             input: def.input,
             output: def.output,
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_model_without_a_price_has_none() {
-        let price = PriceDef {
+        let price = ModelPrice {
             input: 3.0,
             output: 15.0,
             cached_input: 0.25,

@@ -1,7 +1,7 @@
 //! Which model serves a turn: the pack's rules over what the turn is. Pure.
 
 use turnwire_event::code::TurnKind;
-use turnwire_pack::{Choice, RoutingPolicy, When};
+use turnwire_pack::{ModelChoice, RoutingCondition, RoutingPolicy};
 
 /// The version where no pack has rules.
 const BUILTIN: &str = "builtin-1";
@@ -74,7 +74,7 @@ fn alone(own: &str, reason: &str) -> Route {
     }
 }
 
-fn chosen(choice: &Choice, reason: String) -> Route {
+fn chosen(choice: &ModelChoice, reason: String) -> Route {
     Route {
         model: choice.model.clone(),
         fallbacks: choice.fallbacks.clone(),
@@ -82,7 +82,7 @@ fn chosen(choice: &Choice, reason: String) -> Route {
     }
 }
 
-fn holds(when: &When, at: &Circumstances<'_>) -> bool {
+fn holds(when: &RoutingCondition, at: &Circumstances<'_>) -> bool {
     let any = |wanted: &[String], fits: &dyn Fn(&str) -> bool| {
         wanted.is_empty() || wanted.iter().any(|wanted| fits(wanted))
     };
@@ -120,14 +120,14 @@ mod tests {
         cost_usd: 0.5,
     };
 
-    fn choice(model: &str) -> Choice {
-        Choice {
+    fn choice(model: &str) -> ModelChoice {
+        ModelChoice {
             model: model.into(),
             fallbacks: vec!["b:spare".into()],
         }
     }
 
-    fn policy(whens: Vec<When>, default: Option<Choice>) -> Routing {
+    fn policy(whens: Vec<RoutingCondition>, default: Option<ModelChoice>) -> Routing {
         let rules = whens.into_iter().zip(1..).map(|(when, n)| RoutingRule {
             name: format!("r{n}"),
             when,
@@ -140,7 +140,7 @@ mod tests {
         })
     }
 
-    fn reason(when: When, at: &Circumstances<'_>) -> String {
+    fn reason(when: RoutingCondition, at: &Circumstances<'_>) -> String {
         policy(vec![when], None).route("own:m", at).reason
     }
 
@@ -162,11 +162,14 @@ mod tests {
 
     #[test]
     fn r_16_the_first_rule_that_holds_counts_then_the_default_then_the_agents_own() {
-        let stranger = When {
+        let stranger = RoutingCondition {
             agents: list(&["points"]),
-            ..When::default()
+            ..RoutingCondition::default()
         };
-        let two = policy(vec![When::default(), When::default()], None);
+        let two = policy(
+            vec![RoutingCondition::default(), RoutingCondition::default()],
+            None,
+        );
         assert_eq!(two.version(), "v7");
         let expected = Route {
             model: "a:m1".into(),
@@ -174,7 +177,7 @@ mod tests {
             reason: "rule r1".into(),
         };
         assert_eq!(two.route("own:m", &AT), expected);
-        let later = policy(vec![stranger.clone(), When::default()], None);
+        let later = policy(vec![stranger.clone(), RoutingCondition::default()], None);
         assert_eq!(later.route("own:m", &AT).model, "a:m2");
         let default = policy(vec![stranger.clone()], Some(choice("a:any")));
         let route = default.route("own:m", &AT);
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn every_condition_that_is_given_must_hold() {
-        let all = When {
+        let all = RoutingCondition {
             tenants: list(&["0192F1AA-0000-7000-8000-000000000001"]),
             agents: list(&["points", "shop"]),
             locales: list(&["fr", "de"]),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::digest::Digest;
+use crate::text::digest::Digest;
 
 include!(concat!(env!("OUT_DIR"), "/market.rs"));
 
@@ -26,14 +26,14 @@ const UNREAD: &str = "evals";
 /// A folder that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: cannot be read: {cause}")]
-pub struct ReadError {
+pub struct PackReadError {
     /// Which file or folder.
     pub path: String,
     /// What the system said.
     pub cause: std::io::Error,
 }
 
-impl ReadError {
+impl PackReadError {
     fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.display().to_string();
         move |cause| Self { path, cause }
@@ -42,19 +42,19 @@ impl ReadError {
 
 /// The files of a pack: relative path with `/` → text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct PackFiles {
     texts: BTreeMap<String, String>,
     /// What the folder has and nobody reads, with the reason: path → reason.
     odd: BTreeMap<String, &'static str>,
 }
 
-impl Files {
+impl PackFiles {
     /// Reads a folder. Hidden files and `evals/` are passed over; of a file that is too long, or of
     /// too many files, only as much is read as `check` needs to say so. What is neither a file nor
     /// a folder is never opened: a pipe has no end.
-    pub fn read(dir: &Path) -> Result<Self, ReadError> {
+    pub fn read(dir: &Path) -> Result<Self, PackReadError> {
         let mut files = Self::default();
-        let root = dir.canonicalize().map_err(ReadError::at(dir))?;
+        let root = dir.canonicalize().map_err(PackReadError::at(dir))?;
         files.walk(&Walk { root }, dir, "", 0)?;
         Ok(files)
     }
@@ -65,17 +65,17 @@ impl Files {
         dir: &Path,
         prefix: &str,
         depth: usize,
-    ) -> Result<(), ReadError> {
-        let listed = std::fs::read_dir(dir).map_err(ReadError::at(dir))?;
+    ) -> Result<(), PackReadError> {
+        let listed = std::fs::read_dir(dir).map_err(PackReadError::at(dir))?;
         for entry in listed {
-            let path = entry.map_err(ReadError::at(dir))?.path();
+            let path = entry.map_err(PackReadError::at(dir))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let relative = format!("{prefix}{name}");
             if name.starts_with('.') || relative == UNREAD || self.texts.len() > FILES_MAX {
                 continue;
             }
             // Links are followed: a mounted folder may be made of nothing else.
-            let kind = std::fs::metadata(&path).map_err(ReadError::at(&path))?;
+            let kind = std::fs::metadata(&path).map_err(PackReadError::at(&path))?;
             if kind.is_file() {
                 match text(&path, bytes_max(&relative))? {
                     Some(text) => drop(self.texts.insert(relative, text)),
@@ -177,16 +177,16 @@ impl Walk {
 
 /// The text of a file; none if it is not one after all. Bytes that are no text become U+FFFD,
 /// which `check` tells about.
-fn text(path: &Path, bytes_max: usize) -> Result<Option<String>, ReadError> {
-    let file = std::fs::File::open(path).map_err(ReadError::at(path))?;
+fn text(path: &Path, bytes_max: usize) -> Result<Option<String>, PackReadError> {
+    let file = std::fs::File::open(path).map_err(PackReadError::at(path))?;
     // Asked again of what is open now: the name may mean something else than a moment ago.
-    if !file.metadata().map_err(ReadError::at(path))?.is_file() {
+    if !file.metadata().map_err(PackReadError::at(path))?.is_file() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
     file.take(bytes_max as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(ReadError::at(path))?;
+        .map_err(PackReadError::at(path))?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 

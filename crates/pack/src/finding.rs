@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use crate::wording::{closest_name, one_line, quoted_list};
+use crate::text::wording::{closest_name, one_line, quoted_list};
 use crate::yaml::{Located, TextPosition};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum FindingLevel {
     /// The pack cannot be used.
     Error,
     /// The pack works; somebody should look.
     Warning,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for FindingLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "error",
@@ -25,9 +25,9 @@ impl fmt::Display for Level {
 
 /// One thing that `check` has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct PackFinding {
     /// How bad it is.
-    pub level: Level,
+    pub level: FindingLevel,
     /// The file, relative to the pack's folder.
     pub file: String,
     /// The line, from 1.
@@ -35,7 +35,7 @@ pub struct Finding {
     /// The column, from 1.
     pub column: u64,
     /// What is wrong.
-    pub what: String,
+    pub message: String,
     /// What to write instead.
     pub instead: Option<String>,
     /// Whether it is about a status id that an agent may not emit: not registered, not active, or
@@ -43,12 +43,12 @@ pub struct Finding {
     pub unregistered: bool,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for PackFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "{}:{}:{}: {}: {}",
-            self.file, self.line, self.column, self.level, self.what
+            self.file, self.line, self.column, self.level, self.message
         )?;
         match &self.instead {
             Some(instead) => write!(f, "; write: {instead}"),
@@ -57,14 +57,19 @@ impl fmt::Display for Finding {
     }
 }
 
-impl Finding {
+impl PackFinding {
     /// An error.
-    pub fn error(file: impl Into<String>, line: u64, column: u64, what: impl Into<String>) -> Self {
+    pub fn error(
+        file: impl Into<String>,
+        line: u64,
+        column: u64,
+        message: impl Into<String>,
+    ) -> Self {
         Self::new(
-            Level::Error,
+            FindingLevel::Error,
             file.into(),
             TextPosition { line, column },
-            what,
+            message,
         )
     }
 
@@ -73,105 +78,110 @@ impl Finding {
         file: impl Into<String>,
         line: u64,
         column: u64,
-        what: impl Into<String>,
+        message: impl Into<String>,
     ) -> Self {
         Self::new(
-            Level::Warning,
+            FindingLevel::Warning,
             file.into(),
             TextPosition { line, column },
-            what,
+            message,
         )
     }
 
-    fn new(level: Level, file: String, position: TextPosition, what: impl Into<String>) -> Self {
+    fn new(
+        level: FindingLevel,
+        file: String,
+        position: TextPosition,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             level,
             file,
             line: position.line,
             column: position.column,
-            what: what.into(),
+            message: message.into(),
             instead: None,
             unregistered: false,
         }
     }
 
     /// Says that it is about a status id that an agent may not emit.
-    pub(crate) fn emitted(&mut self) -> &mut Self {
+    pub(crate) fn mark_unregistered(&mut self) -> &mut Self {
         self.unregistered = true;
         self
     }
 
     /// Adds what to write instead.
-    pub(crate) fn write(&mut self, instead: impl Into<String>) {
+    pub(crate) fn suggest(&mut self, instead: impl Into<String>) {
         self.instead = Some(instead.into());
     }
 }
 
 /// Names that may be pointed at. Where a file that gives some of them is broken nobody can say
-/// that a name is unknown, and `hidden` is set: one mistake is told once.
+/// that a name is unknown, and `incomplete` is set: one mistake is told once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownNames {
     pub(crate) names: Vec<String>,
-    pub(crate) hidden: bool,
+    pub(crate) incomplete: bool,
 }
 
-impl Known {
+impl KnownNames {
     pub(crate) fn lacks(&self, name: &str) -> bool {
-        !self.hidden && !self.names.iter().any(|known| known == name)
+        !self.incomplete && !self.names.iter().any(|known| known == name)
     }
 
     /// These and others.
     pub(crate) fn and(&self, others: &Self) -> Self {
         Self {
             names: [self.names.as_slice(), &others.names].concat(),
-            hidden: self.hidden || others.hidden,
+            incomplete: self.incomplete || others.incomplete,
         }
     }
 }
 
 /// Findings as they are gathered.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<Finding>);
+pub(crate) struct Findings(Vec<PackFinding>);
 
 impl Findings {
     pub(crate) fn error(
         &mut self,
         file: &str,
         position: TextPosition,
-        what: impl Into<String>,
-    ) -> &mut Finding {
-        self.add(Level::Error, file, position, what.into())
+        message: impl Into<String>,
+    ) -> &mut PackFinding {
+        self.add(FindingLevel::Error, file, position, message.into())
     }
 
     pub(crate) fn warning(
         &mut self,
         file: &str,
         position: TextPosition,
-        what: impl Into<String>,
-    ) -> &mut Finding {
-        self.add(Level::Warning, file, position, what.into())
+        message: impl Into<String>,
+    ) -> &mut PackFinding {
+        self.add(FindingLevel::Warning, file, position, message.into())
     }
 
     fn add(
         &mut self,
-        level: Level,
+        level: FindingLevel,
         file: &str,
         position: TextPosition,
-        what: String,
-    ) -> &mut Finding {
+        message: String,
+    ) -> &mut PackFinding {
         self.0
-            .push(Finding::new(level, file.to_owned(), position, what));
+            .push(PackFinding::new(level, file.to_owned(), position, message));
         self.0.last_mut().expect("one was pushed just now")
     }
 
-    /// A name that points at nothing; `what` is the noun. None if it points at something.
+    /// A name that points at nothing; `message` is the noun. None if it points at something.
     pub(crate) fn unknown(
         &mut self,
         file: &str,
         name: &Located<String>,
-        what: &str,
-        known: &Known,
-    ) -> Option<&mut Finding> {
+        message: &str,
+        known: &KnownNames,
+    ) -> Option<&mut PackFinding> {
         if !known.lacks(&name.value) {
             return None;
         }
@@ -179,16 +189,20 @@ impl Findings {
         let written = one_line(&name.value);
         match closest_name(&name.value, names()) {
             Some(meant) => {
-                let what = format!("unknown {what} `{written}`, did you mean `{meant}`?");
-                self.error(file, name.position, what);
+                let message = format!("unknown {message} `{written}`, did you mean `{meant}`?");
+                self.error(file, name.position, message);
             }
             None if known.names.is_empty() => {
-                let what = format!("unknown {what} `{written}`: the pack has none");
-                self.error(file, name.position, what);
+                let message = format!("unknown {message} `{written}`: the pack has none");
+                self.error(file, name.position, message);
             }
             None => {
-                self.error(file, name.position, format!("unknown {what} `{written}`"))
-                    .write(format!("one of {}", quoted_list(names())));
+                self.error(
+                    file,
+                    name.position,
+                    format!("unknown {message} `{written}`"),
+                )
+                .suggest(format!("one of {}", quoted_list(names())));
             }
         }
         self.0.last_mut()
@@ -196,7 +210,7 @@ impl Findings {
 
     /// True if something is reported at a position of a file.
     pub(crate) fn has(&self, file: &str, position: TextPosition) -> bool {
-        let at = |finding: &Finding| (finding.line, finding.column);
+        let at = |finding: &PackFinding| (finding.line, finding.column);
         let mut of_file = self.0.iter().filter(|finding| finding.file == file);
         of_file.any(|finding| at(finding) == (position.line, position.column))
     }
@@ -207,13 +221,15 @@ impl Findings {
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        self.0.iter().any(|finding| finding.level == Level::Error)
+        self.0
+            .iter()
+            .any(|finding| finding.level == FindingLevel::Error)
     }
 
     /// By file and position.
-    pub(crate) fn sorted(mut self) -> Vec<Finding> {
+    pub(crate) fn sorted(mut self) -> Vec<PackFinding> {
         self.0.sort_by(|a, b| {
-            let key = |finding: &Finding| (finding.line, finding.column, finding.level);
+            let key = |finding: &PackFinding| (finding.line, finding.column, finding.level);
             a.file.cmp(&b.file).then(key(a).cmp(&key(b)))
         });
         self.0

@@ -1,24 +1,35 @@
 //! A checked pack: everything a team wrote, with every name in it known to point at something.
 
+pub(crate) mod agent;
+pub(crate) mod status;
+pub(crate) mod tool;
+pub(crate) mod locale;
+pub(crate) mod overrides;
+pub(crate) mod flag;
+pub(crate) mod provider;
+pub(crate) mod routing;
+pub(crate) mod price;
+pub(crate) mod model_use;
+
 use std::collections::BTreeMap;
 
 use turnwire_event::body::turn::Versions;
 
-use crate::definition::{Definition, SPEAKER};
-use crate::digest::Digest;
-use crate::flag::{Cohort, Flag};
-use crate::locale::Locales;
-use crate::model::ModelUse;
-use crate::price::PriceTable;
-use crate::provider::ProviderDef;
-use crate::registry::Registry;
-use crate::route::RoutingPolicy;
-use crate::rule::Override;
-use crate::tool::{ALL_OF, Enricher, McpServer, Service, ToolDef, ToolKind};
+use crate::pack::agent::{AgentDefinition, ORCHESTRATOR_ID};
+use crate::pack::flag::{FeatureFlag, FlagCohort};
+use crate::pack::locale::LocaleTable;
+use crate::pack::model_use::ModelUse;
+use crate::pack::overrides::RenderOverride;
+use crate::pack::price::PriceTable;
+use crate::pack::provider::ProviderDef;
+use crate::pack::routing::RoutingPolicy;
+use crate::pack::status::StatusRegistry;
+use crate::pack::tool::{DataService, Enricher, McpServer, SERVER_PREFIX, ToolDef, ToolKind};
+use crate::text::digest::Digest;
 
 /// Numbers that bound a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct PackLimits {
     /// How long a sub-agent may take, where its own file does not say.
     pub sub_agent_timeout_ms: u64,
     /// Model calls of one agent in one turn.
@@ -39,7 +50,7 @@ pub struct Limits {
     pub prior_context_chars: u32,
 }
 
-impl Default for Limits {
+impl Default for PackLimits {
     fn default() -> Self {
         Self {
             sub_agent_timeout_ms: 20_000,
@@ -69,21 +80,21 @@ pub struct Pack {
     /// Sub-agents asked at once, at most.
     pub cap: u32,
     /// Numbers that bound a turn.
-    pub limits: Limits,
+    pub limits: PackLimits,
     /// Flags, sorted by name.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<FeatureFlag>,
     /// Names for models → `provider:model`.
     pub models: BTreeMap<String, String>,
     /// Who speaks with the person.
-    pub orchestrator: Definition,
+    pub orchestrator: AgentDefinition,
     /// Whom it may ask, in the order of its `sub_agents`.
-    pub agents: Vec<Definition>,
+    pub agents: Vec<AgentDefinition>,
     /// The status ids.
-    pub registry: Registry,
+    pub registry: StatusRegistry,
     /// Prompt blocks by name.
     pub prompts: BTreeMap<String, String>,
     /// Services by name.
-    pub services: BTreeMap<String, Service>,
+    pub services: BTreeMap<String, DataService>,
     /// Enrichers.
     pub enrichers: Vec<Enricher>,
     /// Tools.
@@ -91,11 +102,11 @@ pub struct Pack {
     /// Tool servers by name.
     pub mcp_servers: BTreeMap<String, McpServer>,
     /// Agents that only work in sessions of their own, for whoever delegates to them.
-    pub workers: Vec<Definition>,
+    pub workers: Vec<AgentDefinition>,
     /// Texts by language.
-    pub locales: Locales,
+    pub locales: LocaleTable,
     /// What flags change.
-    pub overrides: Vec<Override>,
+    pub overrides: Vec<RenderOverride>,
     /// Scripts of the scripted model: file name without folder and ending, YAML.
     pub scripts: Vec<(String, String)>,
     /// Cassettes of the model that plays them: file name without folder and ending, JSON lines.
@@ -111,7 +122,7 @@ pub struct Pack {
     pub uses: Vec<ModelUse>,
     /// What the pack says of tools and tool servers before variables are filled in: tool, or
     /// `mcp:` and server → digest.
-    pub(crate) written: BTreeMap<String, String>,
+    pub(crate) unexpanded: BTreeMap<String, String>,
     /// Where `tools.yaml` names tools and tool servers: tool, or `mcp:` and server → line and
     /// column.
     pub tool_positions: BTreeMap<String, (u64, u64)>,
@@ -123,7 +134,7 @@ pub struct Pack {
 
 impl Pack {
     /// The versions a turn of this cohort is bound to.
-    pub fn versions(&self, cohort: &Cohort) -> Versions {
+    pub fn versions(&self, cohort: &FlagCohort) -> Versions {
         let definitions = self.definitions().full();
         Versions {
             agent_definition: format!("{}@{}+{}", self.name, self.version, &definitions[..8]),
@@ -134,7 +145,7 @@ impl Pack {
     }
 
     /// What a principal gets.
-    pub fn cohort(&self, principal: &str) -> Cohort {
+    pub fn cohort(&self, principal: &str) -> FlagCohort {
         let active = self.flags.iter().filter(|flag| flag.active(principal));
         let mut flags: Vec<String> = active.map(|flag| flag.name.clone()).collect();
         flags.sort();
@@ -147,7 +158,7 @@ impl Pack {
         for flag in &flags {
             digest.add(flag);
         }
-        Cohort {
+        FlagCohort {
             id: digest.short(),
             flags,
         }
@@ -159,13 +170,13 @@ impl Pack {
     }
 
     /// A sub-agent by id.
-    pub fn agent(&self, id: &str) -> Option<&Definition> {
+    pub fn agent(&self, id: &str) -> Option<&AgentDefinition> {
         self.agents.iter().find(|agent| agent.id == id)
     }
 
     /// Who works in a session of its own: a worker or a sub-agent by id, or `orchestrator`.
-    pub fn worker(&self, id: &str) -> Option<&Definition> {
-        if id == SPEAKER {
+    pub fn worker(&self, id: &str) -> Option<&AgentDefinition> {
+        if id == ORCHESTRATOR_ID {
             return Some(&self.orchestrator);
         }
         let mut all = self.workers.iter().chain(&self.agents);
@@ -185,7 +196,7 @@ impl Pack {
             .collect()
     }
 
-    fn every(&self) -> impl Iterator<Item = &Definition> {
+    fn every(&self) -> impl Iterator<Item = &AgentDefinition> {
         let speaker = std::iter::once(&self.orchestrator);
         speaker.chain(&self.agents).chain(&self.workers)
     }
@@ -198,15 +209,15 @@ impl Pack {
         for definition in self.every() {
             digest.add(&format!("{definition:?}"));
             for name in &definition.tools {
-                if let Some(server) = name.strip_prefix(ALL_OF) {
+                if let Some(server) = name.strip_prefix(SERVER_PREFIX) {
                     self.server(&mut digest, server);
                 }
                 let Some(tool) = self.tool(name) else {
                     continue;
                 };
                 digest.add(&format!("{tool:?}"));
-                if let Some(written) = self.written.get(name) {
-                    digest.add(written);
+                if let Some(unexpanded) = self.unexpanded.get(name) {
+                    digest.add(unexpanded);
                 }
                 if let ToolKind::Mcp { server, .. } = &tool.kind {
                     self.server(&mut digest, server);
@@ -221,8 +232,8 @@ impl Pack {
 
     /// Of a tool server, as the pack says it.
     fn server(&self, digest: &mut Digest, name: &str) {
-        let written = self.written.get(&format!("{ALL_OF}{name}"));
-        digest.add(written.map_or("", String::as_str));
+        let unexpanded = self.unexpanded.get(&format!("{SERVER_PREFIX}{name}"));
+        digest.add(unexpanded.map_or("", String::as_str));
         if let Some(server) = self.mcp_servers.get(name) {
             digest.add(&format!("{server:?}"));
         }

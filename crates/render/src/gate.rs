@@ -10,7 +10,7 @@ use std::time::Instant;
 use turnwire_event::body::status::UNREGISTERED;
 use turnwire_event::port::{Emission, Gate, Onward};
 use turnwire_event::{Actor, Body, EventType, Render, RenderPolicy};
-use turnwire_pack::Line;
+use turnwire_pack::LocaleLine;
 
 use crate::filter::TextFilter;
 use crate::hold::{HeldStatus, Hold};
@@ -32,7 +32,7 @@ pub(crate) struct TurnGate {
     speech: Speech,
     hold: Hold,
     /// The texts of statuses that were emitted, by their place in the table.
-    lines: Vec<Option<Line>>,
+    lines: Vec<Option<LocaleLine>>,
     group: u32,
     seen: u32,
     warned: u8,

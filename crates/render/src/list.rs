@@ -1,7 +1,7 @@
 //! The registry as a list that can be shown: every status id with all that is known of it.
 
 use turnwire_event::RenderPolicy;
-use turnwire_pack::{Lifecycle, Pack};
+use turnwire_pack::{Pack, StatusLifecycle};
 
 /// A status id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct StatusEntry {
     /// The sub-agents that may emit it.
     pub emitters: Vec<String>,
     /// Whether it may still be used.
-    pub lifecycle: Lifecycle,
+    pub lifecycle: StatusLifecycle,
     /// What to use instead, or why it is as it is.
     pub note: Option<String>,
     /// The file it stands in.
@@ -91,7 +91,7 @@ mod tests {
             render_key: "status.searching_offers".into(),
             policy: RenderPolicy::Transform,
             emitters: vec!["shop".into()],
-            lifecycle: Lifecycle::Active,
+            lifecycle: StatusLifecycle::Active,
             note: None,
             fragment: "verticals/shop/status_events.yaml".into(),
             texts: vec![

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use turnwire_event::metric;
 use turnwire_event::port::Gate;
-use turnwire_pack::{Cohort, Override, Pack};
+use turnwire_pack::{FlagCohort, Pack, RenderOverride};
 
 use crate::filter::{DenyList, TextFilter};
 use crate::gate::TurnGate;
@@ -60,7 +60,7 @@ impl Policies {
     }
 
     /// The gate of a turn of this cohort, in this language.
-    pub fn gate(&self, cohort: &Cohort, locale: &str) -> Box<dyn Gate> {
+    pub fn gate(&self, cohort: &FlagCohort, locale: &str) -> Box<dyn Gate> {
         let filter = self.filters.as_ref().map(|make| make());
         Box::new(TurnGate::new(self.table(cohort), locale, filter))
     }
@@ -71,7 +71,7 @@ impl Policies {
         Box::new(TurnGate::new(table, "en", None))
     }
 
-    fn table(&self, cohort: &Cohort) -> Arc<Table> {
+    fn table(&self, cohort: &FlagCohort) -> Arc<Table> {
         let active = |flag: &usize| cohort.has(&self.flags[*flag]);
         let key: Vec<usize> = (0..self.flags.len()).filter(active).collect();
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,13 +86,13 @@ impl Policies {
         table
     }
 
-    fn resolve(&self, cohort: &Cohort) -> Table {
+    fn resolve(&self, cohort: &FlagCohort) -> Table {
         let definition = self.pack.versions(cohort).agent_definition;
         let dimensions = metric::dimensions(&definition);
         let size = self.pack.registry.entries.len();
         metrics::gauge!(metric::STREAM_REGISTRY_SIZE, &dimensions).set(size as f64);
         let overrides = self.pack.overrides.iter();
-        let active: Vec<&Override> = overrides.filter(|o| cohort.has(&o.flag)).collect();
+        let active: Vec<&RenderOverride> = overrides.filter(|o| cohort.has(&o.flag)).collect();
         Table::new(self.pack.clone(), &active, definition)
     }
 }

@@ -6,7 +6,7 @@
 use icu_list::ListFormatter;
 use icu_list::options::{ListFormatterOptions, ListLength};
 use icu_locale_core::Locale;
-use turnwire_pack::{Line, Locales};
+use turnwire_pack::{LocaleLine, LocaleTable};
 
 /// The key of the frame.
 const COMBINED: &str = "combined";
@@ -14,12 +14,12 @@ const COMBINED: &str = "combined";
 const PHRASES: &str = "{phrases}";
 
 /// The sentence for the texts of all keys, in the best language that has them all.
-pub(crate) fn combined(keys: &[&str], locales: &Locales, wanted: &str) -> String {
+pub(crate) fn combined(keys: &[&str], locales: &LocaleTable, wanted: &str) -> String {
     let chain = locales.chain(wanted);
     let whole = |tag: &&str| keys.iter().all(|key| locales.has(tag, key));
     let tag = chain.iter().copied().find(whole).or(chain.last().copied());
     let tag = tag.unwrap_or("en");
-    let lines: Vec<Line> = keys
+    let lines: Vec<LocaleLine> = keys
         .iter()
         .filter_map(|key| locales.line(tag, key))
         .collect();
@@ -30,7 +30,7 @@ pub(crate) fn combined(keys: &[&str], locales: &Locales, wanted: &str) -> String
 }
 
 /// What a line adds to a sentence; without a phrase of its own, the sentence without its end.
-fn phrase(line: &Line) -> &str {
+fn phrase(line: &LocaleLine) -> &str {
     let whole = || line.message.trim_end_matches(['.', '…', '!', ' ']);
     line.phrase.as_deref().unwrap_or_else(whole)
 }

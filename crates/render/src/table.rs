@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use turnwire_event::{Actor, ActorKind, EventType, RenderPolicy};
-use turnwire_pack::{Entry, Lifecycle, Override, Pack, Target};
+use turnwire_pack::{OverrideTarget, Pack, RegisteredStatus, RenderOverride, StatusLifecycle};
 
 use crate::kind::{KINDS, overridden, policy};
 use crate::meter::{Meter, Who};
@@ -58,11 +58,11 @@ impl Table {
     }
 
     /// What `pack` says while the flags of `overrides` are active.
-    pub(crate) fn new(pack: Arc<Pack>, overrides: &[&Override], definition: String) -> Self {
+    pub(crate) fn new(pack: Arc<Pack>, overrides: &[&RenderOverride], definition: String) -> Self {
         let mut kinds = defaults();
         let mut any_status = None;
         for change in overrides {
-            let Target::Type(kind) = change.target else {
+            let OverrideTarget::Type(kind) = change.target else {
                 continue;
             };
             match change.policy.map(|wanted| overridden(kind, wanted)) {
@@ -77,7 +77,7 @@ impl Table {
         let entries = &pack.registry.entries;
         let status = |entry| Status::new(entry, any_status, overrides, &pack);
         let statuses: Vec<Status> = entries.iter().map(status).collect();
-        let index = |(index, entry): (usize, &Entry)| (entry.id.clone(), index);
+        let index = |(index, entry): (usize, &RegisteredStatus)| (entry.id.clone(), index);
         let who = pack.agents.iter().map(|agent| Who {
             sub_agent_id: agent.id.clone(),
             vertical: agent.vertical.clone().unwrap_or_default(),
@@ -112,15 +112,15 @@ impl Table {
 impl Status {
     /// An override of the id weighs more than one of the type, a later one more than an earlier.
     fn new(
-        entry: &Entry,
+        entry: &RegisteredStatus,
         any_status: Option<RenderPolicy>,
-        overrides: &[&Override],
+        overrides: &[&RenderOverride],
         pack: &Pack,
     ) -> Self {
         let mut policy = any_status.unwrap_or(entry.policy);
         let mut render_key = &entry.render_key;
         for change in overrides {
-            if !matches!(&change.target, Target::Status(id) if *id == entry.id) {
+            if !matches!(&change.target, OverrideTarget::Status(id) if *id == entry.id) {
                 continue;
             }
             policy = change.policy.unwrap_or(policy);
@@ -138,8 +138,8 @@ impl Status {
             emitters: entry.emitters.clone(),
             platform: entry.fragment.starts_with("platform/") || entry.emitters.contains(speaker),
             deprecated: match entry.lifecycle {
-                Lifecycle::Active => None,
-                Lifecycle::Deprecated => Some(AtomicBool::new(false)),
+                StatusLifecycle::Active => None,
+                StatusLifecycle::Deprecated => Some(AtomicBool::new(false)),
             },
         }
     }

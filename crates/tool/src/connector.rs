@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 use turnwire_dial::Dialer;
-use turnwire_pack::{Definition, Enricher, Pack, Service};
+use turnwire_pack::{AgentDefinition, DataService, Enricher, Pack};
 
 use crate::live::Live;
 use crate::scene::Scene;
@@ -50,7 +50,7 @@ pub(crate) use verdict::{Given, Lapse};
 const CALLS_MAX: usize = 256;
 
 /// The way to a service that is behind the tool server of that name, or why there is none.
-pub type Behind<'a> = dyn Fn(&str, &Service) -> Result<Arc<dyn Transport>, String> + 'a;
+pub type Behind<'a> = dyn Fn(&str, &DataService) -> Result<Arc<dyn Transport>, String> + 'a;
 
 /// The way to all services of a pack.
 pub struct Connector {
@@ -84,17 +84,17 @@ impl Connector {
                 }),
             },
         )?;
-        let vertical = |agent: &Definition| Some((agent.id.clone(), agent.vertical.clone()?));
+        let vertical = |agent: &AgentDefinition| Some((agent.id.clone(), agent.vertical.clone()?));
         connector.verticals = pack.agents.iter().filter_map(vertical).collect();
         Ok(connector)
     }
 
     /// The same over any transport, without anything but services.
     pub(crate) fn over(
-        services: &BTreeMap<String, Service>,
+        services: &BTreeMap<String, DataService>,
         enrichers: &[Enricher],
         verify: Arc<dyn Verify>,
-        mut transport: impl FnMut(&str, &Service) -> Result<Arc<dyn Transport>, BadConnector>,
+        mut transport: impl FnMut(&str, &DataService) -> Result<Arc<dyn Transport>, BadConnector>,
     ) -> Result<Self, BadConnector> {
         let transports = services
             .iter()

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use turnwire_dial::{Dialer, Headers, Request};
 use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::{HttpDef, Method, ToolDef};
+use turnwire_pack::{HttpDef, ToolDef, ToolMethod};
 
 use crate::secrets::Secrets;
 use crate::tool::{Call, Tool, ToolFailure};
@@ -41,7 +41,7 @@ pub(crate) struct Http {
 /// All that it takes to ask.
 struct Ask {
     dialer: Arc<Dialer>,
-    method: Method,
+    method: ToolMethod,
     address: Address,
     headers: Headers,
     accept: String,
@@ -98,11 +98,11 @@ impl Ask {
         let loose = input.iter().filter(|(name, _)| !self.address.uses(name));
         let loose: Map<String, Value> = loose.map(|(k, v)| (k.clone(), v.clone())).collect();
         let (method, sends) = match self.method {
-            Method::Get => (turnwire_dial::Method::Get, false),
-            Method::Delete => (turnwire_dial::Method::Delete, false),
-            Method::Post => (turnwire_dial::Method::Post, true),
-            Method::Put => (turnwire_dial::Method::Put, true),
-            Method::Patch => (turnwire_dial::Method::Patch, true),
+            ToolMethod::Get => (turnwire_dial::Method::Get, false),
+            ToolMethod::Delete => (turnwire_dial::Method::Delete, false),
+            ToolMethod::Post => (turnwire_dial::Method::Post, true),
+            ToolMethod::Put => (turnwire_dial::Method::Put, true),
+            ToolMethod::Patch => (turnwire_dial::Method::Patch, true),
         };
         let (asked, body) = if sends {
             (Map::new(), Some(Value::Object(loose).to_string().into()))

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Refusal, Ward, WardId};
-use turnwire_pack::{Output, ProcessDef, ProcessLimits, Stdin, ToolDef};
+use turnwire_pack::{ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolDef};
 
 use crate::guard::frame::How;
 use crate::guard::order::Limits;
@@ -211,8 +211,8 @@ impl Plan {
             dir,
             limits: limits(self.process.limits),
             input: match self.process.stdin {
-                Stdin::Input => Some(call.input.to_string()),
-                Stdin::None => None,
+                ProcessStdin::Input => Some(call.input.to_string()),
+                ProcessStdin::None => None,
             },
             output_bytes_max: usize::try_from(self.process.output_bytes_max).unwrap_or(usize::MAX),
         })
@@ -260,10 +260,10 @@ impl Plan {
 
     fn read(&self, output: &[u8]) -> Result<Value, ToolFailure> {
         match self.process.output {
-            Output::Json => serde_json::from_slice(output)
+            ProcessOutput::Json => serde_json::from_slice(output)
                 .map(|value| self.secrets.hide_in(value))
                 .map_err(|_| ToolFailure::internal("The program wrote something else than JSON.")),
-            Output::Text => {
+            ProcessOutput::Text => {
                 let text = String::from_utf8_lossy(output);
                 let text = text.strip_suffix('\n').unwrap_or(&text);
                 Ok(Value::String(self.secrets.hide(text.to_owned())))

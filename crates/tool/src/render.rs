@@ -15,7 +15,7 @@ use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Emission, Refusal};
 use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{Actor, Body, ContentBlock, MessageId, Mint, Role};
-use turnwire_pack::{Shape, ToolDef};
+use turnwire_pack::{RenderShape, ToolDef};
 
 use crate::connector::Typed;
 use crate::deliver::deliver;
@@ -26,7 +26,7 @@ use choice::{Choice, IDS_MAX};
 /// A tool that shows one type of data.
 pub(crate) struct Render {
     def: ToolDef,
-    shape: Shape,
+    shape: RenderShape,
     what: Arc<What>,
 }
 
@@ -42,7 +42,7 @@ struct What {
 impl Render {
     pub(crate) fn new(
         def: &ToolDef,
-        (data_type, shape): (&str, Shape),
+        (data_type, shape): (&str, RenderShape),
         typed: Vec<Arc<Typed>>,
         mint: &Arc<dyn Mint>,
     ) -> Self {
@@ -64,9 +64,9 @@ impl Render {
     }
 }
 
-fn schema(shape: Shape) -> Value {
+fn schema(shape: RenderShape) -> Value {
     let properties = match shape {
-        Shape::List => json!({
+        RenderShape::List => json!({
             "ids": {
                 "type": "array",
                 "items": {"type": "string"},
@@ -81,7 +81,7 @@ fn schema(shape: Shape) -> Value {
                 "description": "Whole items, only where nothing was found to name by id.",
             },
         }),
-        Shape::Single => json!({
+        RenderShape::Single => json!({
             "id": {"type": "string", "description": "The id of what was found."},
             "component": {
                 "type": "object",
@@ -126,8 +126,10 @@ impl Tool for Render {
         let shape = self.shape;
         Box::pin(async move {
             let choice = match shape {
-                Shape::List => Choice::list(&call.input, &what.data_type, &what.typed, &call.scene),
-                Shape::Single => {
+                RenderShape::List => {
+                    Choice::list(&call.input, &what.data_type, &what.typed, &call.scene)
+                }
+                RenderShape::Single => {
                     Choice::one(&call.input, &what.data_type, &what.typed, &call.scene)
                 }
             }?;
@@ -137,8 +139,8 @@ impl Tool for Render {
                 "ids": choice.ids,
             });
             let sent = match shape {
-                Shape::List => what.list(&call, choice).await,
-                Shape::Single => what.one(&call, choice).await,
+                RenderShape::List => what.list(&call, choice).await,
+                RenderShape::Single => what.one(&call, choice).await,
             };
             sent.map(|()| shown).map_err(|refusal| {
                 ToolFailure::new(ToolErrorClass::Cancelled, format!("Not shown: {refusal}."))

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use turnwire_dial::Url;
-use turnwire_pack::{HttpDef, McpTransport, Piece, pieces};
+use turnwire_pack::{HttpDef, McpTransport, TemplatePart, template_parts};
 
 use crate::percent::encoded;
 
@@ -116,8 +116,8 @@ fn take_address(url: &str, all: &mut Vec<String>) {
 /// What stands beside the places for fields in some parameters.
 fn take_filled(pairs: impl Iterator<Item = (String, String)>, all: &mut Vec<String>) {
     for (name, value) in pairs {
-        for piece in pieces(&value) {
-            if let Piece::Text(text) = piece {
+        for piece in template_parts(&value) {
+            if let TemplatePart::Text(text) = piece {
                 take(&name, text, all);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnwire_dial::Dialer;
 use turnwire_event::{Clock, Mint};
-use turnwire_pack::{Function, Pack, ToolDef, ToolKind};
+use turnwire_pack::{BuiltinFunction, Pack, ToolDef, ToolKind};
 
 use crate::ccs::Ccs;
 use crate::checked::Checked;
@@ -223,13 +223,13 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
         }
         ToolKind::Direct(function) => {
             let inner: Arc<dyn Tool> = match function {
-                Function::Clock => Arc::new(ClockTool::new(Arc::clone(clock))),
-                Function::Echo => Arc::new(Echo),
-                Function::Sleep => Arc::new(Sleep),
-                Function::Fail => Arc::new(Fail),
-                Function::Burst => Arc::new(Burst::new(Arc::clone(mint))),
-                Function::EmitStatus => Arc::new(EmitStatus),
-                Function::LlmFeedback => Arc::new(Feedback),
+                BuiltinFunction::Clock => Arc::new(ClockTool::new(Arc::clone(clock))),
+                BuiltinFunction::Echo => Arc::new(Echo),
+                BuiltinFunction::Sleep => Arc::new(Sleep),
+                BuiltinFunction::Fail => Arc::new(Fail),
+                BuiltinFunction::Burst => Arc::new(Burst::new(Arc::clone(mint))),
+                BuiltinFunction::EmitStatus => Arc::new(EmitStatus),
+                BuiltinFunction::LlmFeedback => Arc::new(Feedback),
             };
             Ok(Arc::new(Named::new(def, inner)))
         }

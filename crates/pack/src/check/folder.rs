@@ -3,7 +3,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::files::{FILES_MAX, Files, bytes_max};
+use crate::files::{FILES_MAX, PackFiles, bytes_max};
 use crate::finding::Findings;
 use crate::schema::{self, PackFile};
 use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
@@ -14,8 +14,8 @@ use crate::source::route::RoutingSource;
 use crate::source::status::EntrySource;
 use crate::source::text::{LocaleSource, OverridesSource};
 use crate::source::tool::ToolsSource;
-use crate::wording::closest_name;
-use crate::wording::one_line;
+use crate::text::wording::closest_name;
+use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 /// Files with a fixed position, for advice.
@@ -32,7 +32,7 @@ const FIXED: [&str; 9] = [
 ];
 
 /// A file and what it holds; none if it is broken.
-pub(crate) struct Doc<T> {
+pub(crate) struct ParsedFile<T> {
     pub(crate) file: String,
     /// What the file is named for: a vertical's or a worker's folder, a language's tag; else empty.
     pub(crate) name: String,
@@ -40,21 +40,21 @@ pub(crate) struct Doc<T> {
 }
 
 /// All files as shapes.
-pub(crate) struct Folder {
+pub(crate) struct ParsedPack {
     pub(crate) manifest: Option<ManifestSource>,
     pub(crate) orchestrator: Option<OrchestratorSource>,
-    pub(crate) agents: Vec<Doc<AgentSource>>,
-    pub(crate) workers: Vec<Doc<WorkerSource>>,
-    pub(crate) fragments: Vec<Doc<Vec<Located<EntrySource>>>>,
+    pub(crate) agents: Vec<ParsedFile<AgentSource>>,
+    pub(crate) workers: Vec<ParsedFile<WorkerSource>>,
+    pub(crate) fragments: Vec<ParsedFile<Vec<Located<EntrySource>>>>,
     pub(crate) connectors: Option<ConnectorsSource>,
     pub(crate) tools: Option<ToolsSource>,
     pub(crate) overrides: Option<OverridesSource>,
     pub(crate) providers: Option<ProvidersSource>,
     pub(crate) routing: Option<RoutingSource>,
     pub(crate) prices: Option<PricesSource>,
-    pub(crate) locales: Vec<Doc<LocaleSource>>,
+    pub(crate) locales: Vec<ParsedFile<LocaleSource>>,
     /// Blocks by name, with their text.
-    pub(crate) prompts: Vec<Doc<String>>,
+    pub(crate) prompts: Vec<ParsedFile<String>>,
     pub(crate) scripts: Vec<(String, String)>,
     pub(crate) cassettes: Vec<(String, String)>,
 }
@@ -69,84 +69,84 @@ enum Role<'a> {
     Script(&'a str),
     Cassette(&'a str),
     /// Read elsewhere, or known and not read.
-    Known,
+    KnownNames,
     Unknown,
 }
 
 /// Says so if this cannot be a pack because of how many files it has.
-pub(crate) fn is_too_much(files: &Files, found: &mut Findings) -> bool {
-    let too_much = files.iter().count() > FILES_MAX;
-    if too_much {
-        let what = format!("the folder has more than {FILES_MAX} files");
-        found
-            .error("pack.yaml", TextPosition::TOP, what)
-            .write("a folder with nothing but the pack in it");
+pub(crate) fn is_too_large(files: &PackFiles, findings: &mut Findings) -> bool {
+    let is_too_large = files.iter().count() > FILES_MAX;
+    if is_too_large {
+        let message = format!("the folder has more than {FILES_MAX} files");
+        findings
+            .error("pack.yaml", TextPosition::TOP, message)
+            .suggest("a folder with nothing but the pack in it");
     }
-    too_much
+    is_too_large
 }
 
 /// Reads every file.
-pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
-    let mut folder = Folder {
+pub(crate) fn read(files: &PackFiles, findings: &mut Findings) -> ParsedPack {
+    let mut folder = ParsedPack {
         manifest: required(
             files,
             "pack.yaml",
             "`name: my_pack` and `version: \"1.0.0\"`",
-            found,
+            findings,
         ),
         orchestrator: required(
             files,
             "orchestrator.yaml",
             "`kind: orchestrator` with id, version, description and prompt_blocks",
-            found,
+            findings,
         ),
         agents: Vec::new(),
         workers: Vec::new(),
         fragments: Vec::new(),
-        connectors: optional(files, "connectors.yaml", found),
-        tools: optional(files, "tools.yaml", found),
-        overrides: optional(files, "overrides.yaml", found),
-        providers: optional(files, "providers.yaml", found),
-        routing: optional(files, "routing.yaml", found),
-        prices: optional(files, "prices.yaml", found),
+        connectors: optional(files, "connectors.yaml", findings),
+        tools: optional(files, "tools.yaml", findings),
+        overrides: optional(files, "overrides.yaml", findings),
+        providers: optional(files, "providers.yaml", findings),
+        routing: optional(files, "routing.yaml", findings),
+        prices: optional(files, "prices.yaml", findings),
         locales: Vec::new(),
         prompts: Vec::new(),
         scripts: Vec::new(),
         cassettes: Vec::new(),
     };
     for (path, why) in files.odd() {
-        found
+        findings
             .warning(path, TextPosition::TOP, why)
-            .write("a file of the pack here, or nothing");
+            .suggest("a file of the pack here, or nothing");
     }
     // The platform's ids come first.
     if files.get("platform/status_events.yaml").is_some() {
         folder
             .fragments
-            .push(doc(files, "platform/status_events.yaml", "", found));
+            .push(doc(files, "platform/status_events.yaml", "", findings));
     }
     for (path, _) in files.iter() {
         match role(path) {
-            Role::Agent(vertical) => folder.agents.push(doc(files, path, vertical, found)),
-            Role::Worker(id) => folder.workers.push(doc(files, path, id, found)),
-            Role::Fragment(vertical) => folder.fragments.push(doc(files, path, vertical, found)),
-            Role::Locale(tag) => folder.locales.push(doc(files, path, tag, found)),
-            Role::Prompt(block) => folder.prompts.push(prompt(files, path, block, found)),
+            Role::Agent(vertical) => folder.agents.push(doc(files, path, vertical, findings)),
+            Role::Worker(id) => folder.workers.push(doc(files, path, id, findings)),
+            Role::Fragment(vertical) => folder.fragments.push(doc(files, path, vertical, findings)),
+            Role::Locale(tag) => folder.locales.push(doc(files, path, tag, findings)),
+            Role::Prompt(block) => folder.prompts.push(prompt(files, path, block, findings)),
             Role::Script(name) => {
-                if let Some(text) = text(files, path, found) {
+                if let Some(text) = text(files, path, findings) {
                     folder.scripts.push((name.to_owned(), text.to_owned()));
                 }
             }
             Role::Cassette(name) => {
-                if let Some(text) = text(files, path, found) {
+                if let Some(text) = text(files, path, findings) {
                     folder.cassettes.push((name.to_owned(), text.to_owned()));
                 }
             }
-            Role::Known => {}
+            Role::KnownNames => {}
             Role::Unknown if FIXED.iter().any(|meant| stands_for(files, path, meant)) => {
-                misnamed(path, found);
+                misnamed(path, findings);
             }
-            Role::Unknown => unknown(path, found),
+            Role::Unknown => unknown(path, findings),
         }
     }
     folder
@@ -168,15 +168,17 @@ fn role(path: &str) -> Role<'_> {
         ["cassettes", file] => file
             .strip_suffix(".jsonl")
             .map_or(Role::Unknown, Role::Cassette),
-        ["schemas", file] if file.ends_with(".json") => Role::Known,
-        ["evals", ..] => Role::Known,
-        [.., file] if file.eq_ignore_ascii_case("readme.md") || file == "LICENSE" => Role::Known,
-        _ if FIXED.contains(&path) => Role::Known,
+        ["schemas", file] if file.ends_with(".json") => Role::KnownNames,
+        ["evals", ..] => Role::KnownNames,
+        [.., file] if file.eq_ignore_ascii_case("readme.md") || file == "LICENSE" => {
+            Role::KnownNames
+        }
+        _ if FIXED.contains(&path) => Role::KnownNames,
         _ => Role::Unknown,
     }
 }
 
-fn unknown(path: &str, found: &mut Findings) {
+fn unknown(path: &str, findings: &mut Findings) {
     let yaml = path.strip_suffix(".yml").map(|stem| format!("{stem}.yaml"));
     let meant = match yaml {
         Some(yaml) if !matches!(role(&yaml), Role::Unknown) => Some(yaml),
@@ -184,17 +186,17 @@ fn unknown(path: &str, found: &mut Findings) {
     };
     match meant {
         Some(meant) => {
-            let what = format!("nothing reads this file, did you mean `{meant}`?");
-            found.warning(path, TextPosition::TOP, what);
+            let message = format!("nothing reads this file, did you mean `{meant}`?");
+            findings.warning(path, TextPosition::TOP, message);
         }
-        None => found
+        None => findings
             .warning(path, TextPosition::TOP, "nothing reads this file")
-            .write("it outside of the pack, or the name of a file that a pack can have"),
+            .suggest("it outside of the pack, or the name of a file that a pack can have"),
     }
 }
 
 /// Whether a file is another that is missing, but for its ending or its capitals.
-fn stands_for(files: &Files, path: &str, meant: &str) -> bool {
+fn stands_for(files: &PackFiles, path: &str, meant: &str) -> bool {
     let stem = |path: &str| {
         path.rsplit_once('.')
             .map(|(stem, _)| stem.to_ascii_lowercase())
@@ -206,13 +208,13 @@ fn stands_for(files: &Files, path: &str, meant: &str) -> bool {
 }
 
 /// A file that would be read under its right name. It is an error: the pack is another without it.
-fn misnamed(path: &str, found: &mut Findings) {
+fn misnamed(path: &str, findings: &mut Findings) {
     let lower = path.to_ascii_lowercase();
     let stem = lower
         .rsplit_once('.')
         .map_or(lower.as_str(), |(stem, _)| stem);
-    let what = format!("nothing reads this file, did you mean `{stem}.yaml`?");
-    found.error(path, TextPosition::TOP, what);
+    let message = format!("nothing reads this file, did you mean `{stem}.yaml`?");
+    findings.error(path, TextPosition::TOP, message);
 }
 
 /// The path that was probably meant.
@@ -233,92 +235,101 @@ fn near(path: &str) -> Option<String> {
 }
 
 /// The text of a file, if it is text and not too much of it.
-pub(crate) fn text<'a>(files: &'a Files, path: &str, found: &mut Findings) -> Option<&'a str> {
+pub(crate) fn text<'a>(
+    files: &'a PackFiles,
+    path: &str,
+    findings: &mut Findings,
+) -> Option<&'a str> {
     let text = files.get(path)?;
     let most = bytes_max(path);
     if text.len() > most {
-        let what = format!("the file has more than {most} bytes");
-        found
-            .error(path, TextPosition::TOP, what)
-            .write("a shorter file");
+        let message = format!("the file has more than {most} bytes");
+        findings
+            .error(path, TextPosition::TOP, message)
+            .suggest("a shorter file");
         return None;
     }
     if text.contains('\u{fffd}') {
-        found
+        findings
             .error(path, TextPosition::TOP, "the file is not UTF-8 text")
-            .write("it again as UTF-8");
+            .suggest("it again as UTF-8");
         return None;
     }
     Some(text)
 }
 
 /// Whether a file is there under a name that is almost its own, which is told.
-fn is_misnamed(files: &Files, meant: &str) -> bool {
+fn is_misnamed(files: &PackFiles, meant: &str) -> bool {
     files.iter().any(|(path, _)| stands_for(files, path, meant))
 }
 
 fn required<T: DeserializeOwned + PackFile>(
-    files: &Files,
+    files: &PackFiles,
     path: &str,
     example: &str,
-    found: &mut Findings,
+    findings: &mut Findings,
 ) -> Option<T> {
     if files.get(path).is_none() {
         if !is_misnamed(files, path) {
-            found
+            findings
                 .error(path, TextPosition::TOP, "the file is missing")
-                .write(example);
+                .suggest(example);
         }
         return None;
     }
-    schema::read(path, text(files, path, found)?, found)
+    schema::read(path, text(files, path, findings)?, findings)
 }
 
 fn optional<T: DeserializeOwned + PackFile + Default>(
-    files: &Files,
+    files: &PackFiles,
     path: &str,
-    found: &mut Findings,
+    findings: &mut Findings,
 ) -> Option<T> {
     if files.get(path).is_none() {
         return (!is_misnamed(files, path)).then(T::default);
     }
-    schema::read(path, text(files, path, found)?, found)
+    schema::read(path, text(files, path, findings)?, findings)
 }
 
 fn doc<T: DeserializeOwned + PackFile>(
-    files: &Files,
+    files: &PackFiles,
     path: &str,
     name: &str,
-    found: &mut Findings,
-) -> Doc<T> {
-    let text = text(files, path, found);
-    Doc {
+    findings: &mut Findings,
+) -> ParsedFile<T> {
+    let text = text(files, path, findings);
+    ParsedFile {
         file: path.to_owned(),
         name: name.to_owned(),
-        source: text.and_then(|text| schema::read(path, text, found)),
+        source: text.and_then(|text| schema::read(path, text, findings)),
     }
 }
 
-fn prompt(files: &Files, path: &str, block: &str, found: &mut Findings) -> Doc<String> {
-    let text = text(files, path, found);
+fn prompt(
+    files: &PackFiles,
+    path: &str,
+    block: &str,
+    findings: &mut Findings,
+) -> ParsedFile<String> {
+    let text = text(files, path, findings);
     if text.is_some_and(|text| text.trim().is_empty()) {
-        found
+        findings
             .error(path, TextPosition::TOP, "the prompt is empty")
-            .write("what the agent is to be told");
+            .suggest("what the agent is to be told");
     }
     for (position, name) in text.map(blanks).unwrap_or_default() {
-        let what = format!("nothing fills in `{{{{{}}}}}`", one_line(name));
+        let message = format!("nothing fills in `{{{{{}}}}}`", one_line(name));
         match closest_name(name.trim(), BLANKS) {
             Some(meant) => {
-                let what = format!("{what}, did you mean `{{{{{meant}}}}}`?");
-                found.error(path, position, what);
+                let message = format!("{message}, did you mean `{{{{{meant}}}}}`?");
+                findings.error(path, position, message);
             }
-            None => found
-                .error(path, position, what)
-                .write("`{{cap}}`, the one that is filled in, or no `{{`"),
+            None => findings
+                .error(path, position, message)
+                .suggest("`{{cap}}`, the one that is filled in, or no `{{`"),
         }
     }
-    Doc {
+    ParsedFile {
         file: path.to_owned(),
         name: block.to_owned(),
         source: text.map(str::to_owned),
@@ -330,7 +341,7 @@ const BLANKS: [&str; 1] = ["cap"];
 
 /// The `{{…}}` of a prompt that nothing fills in: position, name.
 fn blanks(text: &str) -> Vec<(TextPosition, &str)> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for (line, written) in (1..).zip(text.lines()) {
         let mut at = 0;
         while let Some(start) = written[at..].find("{{").map(|start| at + start) {
@@ -340,10 +351,10 @@ fn blanks(text: &str) -> Vec<(TextPosition, &str)> {
             let name = &written[start + 2..end];
             if !BLANKS.contains(&name) {
                 let column = written[..start].chars().count() as u64 + 1;
-                found.push((TextPosition { line, column }, name));
+                findings.push((TextPosition { line, column }, name));
             }
             at = end + 2;
         }
     }
-    found
+    findings
 }

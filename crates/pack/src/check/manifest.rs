@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::page::{Page, is_id, text_of, value_or};
-use crate::finding::{Findings, Known};
-use crate::flag::{Flag, Rollout};
-use crate::locale::is_tag;
-use crate::pack::Limits;
+use crate::check::report::{FileReport, is_id, text_of, value_or};
+use crate::finding::{Findings, KnownNames};
+use crate::pack::PackLimits;
+use crate::pack::flag::{FeatureFlag, FlagRollout};
+use crate::pack::locale::is_tag;
 use crate::source::form::Either;
 use crate::source::manifest::{LimitsSource, ManifestSource, RolloutSource};
-use crate::wording::one_line;
+use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 const FILE: &str = "pack.yaml";
@@ -20,53 +20,56 @@ const CAP_DEFAULT: u64 = 3;
 
 /// What `pack.yaml` says.
 #[derive(Default)]
-pub(crate) struct Manifest {
+pub(crate) struct CheckedManifest {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) default_locale: String,
     pub(crate) cap: u32,
-    pub(crate) limits: Limits,
-    pub(crate) flags: Vec<Flag>,
+    pub(crate) limits: PackLimits,
+    pub(crate) flags: Vec<FeatureFlag>,
     pub(crate) models: BTreeMap<String, String>,
     /// Where `default_locale` stands.
     pub(crate) locale_position: TextPosition,
     /// Whether the file is broken, so that nobody knows its names.
-    pub(crate) hidden: bool,
+    pub(crate) incomplete: bool,
 }
 
-impl Manifest {
-    pub(crate) fn known_flags(&self) -> Known {
-        let is_good = |flag: &&Flag| is_id(&flag.name) && flag.name.starts_with(FLAG_PREFIX);
+impl CheckedManifest {
+    pub(crate) fn known_flags(&self) -> KnownNames {
+        let is_good = |flag: &&FeatureFlag| is_id(&flag.name) && flag.name.starts_with(FLAG_PREFIX);
         let good = self.flags.iter().filter(is_good);
         let names: Vec<String> = good.map(|flag| flag.name.clone()).collect();
-        Known {
+        KnownNames {
             // One that is misspelt there may be the one that is meant here.
-            hidden: self.hidden || names.len() < self.flags.len(),
+            incomplete: self.incomplete || names.len() < self.flags.len(),
             names,
         }
     }
 
-    pub(crate) fn known_models(&self) -> Known {
-        Known {
+    pub(crate) fn known_models(&self) -> KnownNames {
+        KnownNames {
             names: self.models.keys().cloned().collect(),
-            hidden: self.hidden,
+            incomplete: self.incomplete,
         }
     }
 }
 
 /// Checks it.
-pub(crate) fn check(source: Option<&ManifestSource>, found: &mut Findings) -> Manifest {
+pub(crate) fn check(source: Option<&ManifestSource>, findings: &mut Findings) -> CheckedManifest {
     let Some(source) = source else {
-        return Manifest {
-            hidden: true,
-            ..Manifest::default()
+        return CheckedManifest {
+            incomplete: true,
+            ..CheckedManifest::default()
         };
     };
-    let mut page = Page { file: FILE, found };
-    Manifest {
+    let mut report = FileReport {
+        file: FILE,
+        findings,
+    };
+    CheckedManifest {
         name: text_of(&source.name),
-        version: page.text(&source.version, "version", "version: \"1.0.0\""),
-        default_locale: locale(&mut page, source.default_locale.as_ref()),
+        version: report.text(&source.version, "version", "version: \"1.0.0\""),
+        default_locale: locale(&mut report, source.default_locale.as_ref()),
         locale_position: source
             .default_locale
             .as_ref()
@@ -75,30 +78,34 @@ pub(crate) fn check(source: Option<&ManifestSource>, found: &mut Findings) -> Ma
             .fan_out
             .as_ref()
             .map_or(CAP_DEFAULT, |fan_out| value_or(&fan_out.cap, CAP_DEFAULT)) as u32,
-        limits: source.limits.as_ref().map_or_else(Limits::default, limits),
-        flags: flags(&mut page, source),
-        models: models(&mut page, source),
-        hidden: false,
+        limits: source
+            .limits
+            .as_ref()
+            .map_or_else(PackLimits::default, limits),
+        flags: flags(&mut report, source),
+        models: models(&mut report, source),
+        incomplete: false,
     }
 }
 
-fn locale(page: &mut Page<'_>, tag: Option<&Located<String>>) -> String {
+fn locale(report: &mut FileReport<'_>, tag: Option<&Located<String>>) -> String {
     let Some(tag) = tag else {
         return "en".to_owned();
     };
     if !is_tag(&tag.value) {
-        let what = format!("`{}` is not a language tag", one_line(&tag.value));
-        page.error(tag.position, what)
-            .write("for example `en` or `es-MX`");
+        let message = format!("`{}` is not a language tag", one_line(&tag.value));
+        report
+            .error(tag.position, message)
+            .suggest("for example `en` or `es-MX`");
     }
     tag.value.replace('_', "-")
 }
 
-fn limits(source: &LimitsSource) -> Limits {
-    let default = Limits::default();
+fn limits(source: &LimitsSource) -> PackLimits {
+    let default = PackLimits::default();
     let number =
         |field: &Option<Located<u64>>, default: u32| value_or(field, default.into()) as u32;
-    Limits {
+    PackLimits {
         workers_max: number(&source.workers_max, default.workers_max),
         sub_agent_timeout_ms: value_or(&source.sub_agent_timeout_ms, default.sub_agent_timeout_ms),
         calls_max: number(&source.calls_max, default.calls_max),
@@ -111,13 +118,14 @@ fn limits(source: &LimitsSource) -> Limits {
     }
 }
 
-fn models(page: &mut Page<'_>, source: &ManifestSource) -> BTreeMap<String, String> {
+fn models(report: &mut FileReport<'_>, source: &ManifestSource) -> BTreeMap<String, String> {
     let mut models = BTreeMap::new();
     for (name, model) in &source.models.0 {
         if !is_model(&model.value) {
-            let what = format!("`{}` is not a model", one_line(&model.value));
-            page.error(model.position, what)
-                .write("`provider:model`, for example `scripted:market`");
+            let message = format!("`{}` is not a model", one_line(&model.value));
+            report
+                .error(model.position, message)
+                .suggest("`provider:model`, for example `scripted:market`");
         }
         models.insert(name.value.clone(), model.value.clone());
     }
@@ -131,15 +139,15 @@ pub(crate) fn is_model(text: &str) -> bool {
     })
 }
 
-fn flags(page: &mut Page<'_>, source: &ManifestSource) -> Vec<Flag> {
+fn flags(report: &mut FileReport<'_>, source: &ManifestSource) -> Vec<FeatureFlag> {
     let mut flags = Vec::new();
     for (name, rollout) in &source.flags.0 {
         let rollout = match &rollout.value {
-            Either::Short(true) => Rollout::On,
-            Either::Short(false) => Rollout::Off,
-            Either::Long(source) => spread(page, rollout.position, source),
+            Either::Short(true) => FlagRollout::On,
+            Either::Short(false) => FlagRollout::Off,
+            Either::Long(source) => spread(report, rollout.position, source),
         };
-        flags.push(Flag {
+        flags.push(FeatureFlag {
             name: name.value.clone(),
             rollout,
         });
@@ -148,14 +156,15 @@ fn flags(page: &mut Page<'_>, source: &ManifestSource) -> Vec<Flag> {
     flags
 }
 
-fn spread(page: &mut Page<'_>, home: TextPosition, source: &RolloutSource) -> Rollout {
+fn spread(report: &mut FileReport<'_>, home: TextPosition, source: &RolloutSource) -> FlagRollout {
     match (&source.share, &source.principals) {
-        (Some(share), None) => Rollout::Share(share.value),
-        (None, Some(principals)) => Rollout::Principals(principals.clone()),
+        (Some(share), None) => FlagRollout::Share(share.value),
+        (None, Some(principals)) => FlagRollout::Principals(principals.clone()),
         (None, None) | (Some(_), Some(_)) => {
-            page.error(home, "a flag says one thing about whom it is active for")
-                .write("`true`, `false`, `{share: 0.25}` or `{principals: [user-42]}`");
-            Rollout::Off
+            report
+                .error(home, "a flag says one thing about whom it is active for")
+                .suggest("`true`, `false`, `{share: 0.25}` or `{principals: [user-42]}`");
+            FlagRollout::Off
         }
     }
 }

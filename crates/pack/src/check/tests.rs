@@ -216,7 +216,7 @@ enum Change<'a> {
 use Change::{Drop, Swap, Write};
 
 /// The good pack with changes.
-fn files(changes: &[Change<'_>]) -> Files {
+fn files(changes: &[Change<'_>]) -> PackFiles {
     let mut files: BTreeMap<String, String> = GOOD
         .iter()
         .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
@@ -236,7 +236,7 @@ fn files(changes: &[Change<'_>]) -> Files {
             }
         }
     }
-    Files::from_pairs(files)
+    PackFiles::from_pairs(files)
 }
 
 fn vars(name: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::keyword::{Meaning, pointer};
 use super::pattern::Pattern;
 use super::{ComplexityLimit, TooComplex};
-use crate::wording::one_line;
+use crate::text::wording::one_line;
 
 /// The index of a part.
 pub(super) type PartIndex = usize;

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::graph::SchemaGraph;
 use super::keyword::pointer;
 use super::{ComplexityLimit, TooComplex};
-use crate::wording::one_line;
+use crate::text::wording::one_line;
 
 /// Bytes of the text of a pattern: translating it takes quadratic time.
 const TEXT_BYTES_MAX: usize = 16 << 10;

@@ -3,14 +3,14 @@
 use super::*;
 use crate::check::check;
 
-fn told(files: &Files) -> Vec<String> {
+fn told(files: &PackFiles) -> Vec<String> {
     let report = check(files, &|_| None);
     report.findings.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn the_skeleton_passes_without_a_word() {
-    let files = Files::skeleton("corner_shop");
+    let files = PackFiles::skeleton("corner_shop");
     assert_eq!(told(&files), [""; 0]);
     let pack = check(&files, &|_| None)
         .pack
@@ -24,7 +24,7 @@ fn the_skeleton_passes_without_a_word() {
 
 #[test]
 fn the_demo_pack_passes() {
-    let files = Files::market();
+    let files = PackFiles::market();
     assert!(files.get("pack.yaml").is_some());
     let report = check(&files, &|_: &str| None);
     let told: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
@@ -58,13 +58,13 @@ impl Drop for Folder {
 #[test]
 fn a_folder_reads_as_it_was_written() {
     let folder = Folder::new("skeleton");
-    let files = Files::skeleton("corner");
+    let files = PackFiles::skeleton("corner");
     for (path, text) in files.iter() {
         folder.write(path, text.as_bytes());
     }
     folder.write(".git/config", b"hidden");
     folder.write(".pack.yaml.swp", b"hidden");
-    let read = Files::read(&folder.0).expect("a folder that can be read");
+    let read = PackFiles::read(&folder.0).expect("a folder that can be read");
     assert_eq!(read, files);
     assert_eq!(read.digest(), files.digest());
 }
@@ -76,7 +76,7 @@ fn what_is_no_text_or_too_long_is_told_by_check() {
     folder.write("orchestrator.yaml", &vec![b'#'; FILE_BYTES_MAX + 10]);
     folder.write("cassettes/a.jsonl", &vec![b'#'; CASSETTE_BYTES_MAX + 10]);
     folder.write("cassettes/b.jsonl", &vec![b'#'; FILE_BYTES_MAX + 10]);
-    let read = Files::read(&folder.0).expect("a folder that can be read");
+    let read = PackFiles::read(&folder.0).expect("a folder that can be read");
     assert_eq!(
         told(&read),
         [
@@ -95,7 +95,7 @@ fn what_is_not_a_file_is_passed_over_and_told() {
     use std::os::unix::net::UnixListener;
 
     let folder = Folder::new("kinds");
-    for (path, text) in Files::skeleton("corner").iter() {
+    for (path, text) in PackFiles::skeleton("corner").iter() {
         folder.write(path, text.as_bytes());
     }
     let pipe = folder.0.join("prompts/pipe.md");
@@ -106,7 +106,7 @@ fn what_is_not_a_file_is_passed_over_and_told() {
     symlink("/", folder.0.join("schemas")).expect("a link");
     symlink("..", folder.0.join("prompts/round")).expect("a link");
     folder.write("notes/a/b/c/d/e.md", b"deep");
-    let read = Files::read(&folder.0).expect("a folder that can be read");
+    let read = PackFiles::read(&folder.0).expect("a folder that can be read");
     let told = told(&read);
     for line in [
         "prompts/pipe.md:1:1: warning: this is not a file: it is not read; write: a file of the pack here, or nothing",
@@ -129,7 +129,7 @@ fn evals_are_not_looked_into_and_links_inside_are_followed() {
     use std::os::unix::fs::symlink;
 
     let folder = Folder::new("links");
-    let files = Files::skeleton("corner");
+    let files = PackFiles::skeleton("corner");
     for (path, text) in files.iter() {
         folder.write(&format!(".data/{path}"), text.as_bytes());
     }
@@ -138,13 +138,13 @@ fn evals_are_not_looked_into_and_links_inside_are_followed() {
         symlink(Path::new(".data").join(&name), folder.0.join(&name)).expect("a link");
     }
     symlink("/", folder.0.join("evals")).expect("a link");
-    let read = Files::read(&folder.0).expect("a folder that can be read");
+    let read = PackFiles::read(&folder.0).expect("a folder that can be read");
     assert_eq!(read, files);
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_named() {
-    let error = Files::read(Path::new("no/such/folder")).expect_err("it is not there");
+    let error = PackFiles::read(Path::new("no/such/folder")).expect_err("it is not there");
     assert!(
         error
             .to_string()
@@ -155,7 +155,7 @@ fn a_folder_that_is_not_there_is_named() {
 
 #[test]
 fn a_digest_sees_names_and_texts() {
-    let digest = |pairs: [(&str, &str); 2]| Files::from_pairs(pairs).digest();
+    let digest = |pairs: [(&str, &str); 2]| PackFiles::from_pairs(pairs).digest();
     let one = digest([("a", "b"), ("c", "d")]);
     assert_eq!(
         one,

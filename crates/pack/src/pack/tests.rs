@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::check::check;
-use crate::files::Files;
-use crate::flag::Rollout;
+use crate::files::PackFiles;
+use crate::pack::flag::FlagRollout;
 
 fn pack_with(flags: &str, extra: &[(&str, &str, &str)]) -> Pack {
-    let files = Files::skeleton("corner");
+    let files = PackFiles::skeleton("corner");
     let mut pairs: Vec<(String, String)> = files
         .iter()
         .map(|(path, text)| (path.to_owned(), text.to_owned()))
@@ -21,7 +21,7 @@ fn pack_with(flags: &str, extra: &[(&str, &str, &str)]) -> Pack {
             *text = text.replace(from, to);
         }
     }
-    let report = check(&Files::from_pairs(pairs), &|_| None);
+    let report = check(&PackFiles::from_pairs(pairs), &|_| None);
     assert_eq!(report.findings, []);
     report.pack.expect("no findings")
 }
@@ -45,12 +45,12 @@ fn flags_are_resolved_for_a_principal() {
 
 #[test]
 fn a_share_is_about_that_many_and_differs_by_flag() {
-    let flag = |name: &str, share| Flag {
+    let flag = |name: &str, share| FeatureFlag {
         name: name.to_owned(),
-        rollout: Rollout::Share(share),
+        rollout: FlagRollout::Share(share),
     };
     let principals: Vec<String> = (0..2_000).map(|n| format!("user-{n}")).collect();
-    let count = |flag: &Flag| principals.iter().filter(|one| flag.active(one)).count();
+    let count = |flag: &FeatureFlag| principals.iter().filter(|one| flag.active(one)).count();
     let quarter = flag("ai_assistant_a", 0.25);
     assert!((400..600).contains(&count(&quarter)), "{}", count(&quarter));
     assert_eq!(count(&flag("ai_assistant_a", 0.0)), 0);

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::instance::SubSchema;
 use crate::source::form::{ID_PATTERN, ID_RULE};
-use crate::wording::{closest_name, one_line, quoted_list};
+use crate::text::wording::{closest_name, one_line, quoted_list};
 use crate::yaml::{Located, TextPosition, YamlNode, unexpected_kind, unknown_field};
 
 /// How much of a file can still be used beside a refused field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Severity {
     /// A key or a kind of value that hides what was meant: nothing of the file.
-    Shape,
+    RenderShape,
     /// A number or a truth value that cannot be read: all but that value.
     Blank,
     /// A value that is out of bounds or missing: everything.
@@ -109,7 +109,7 @@ pub(super) fn field_errors(
             let keys = keys.filter_map(|key| Some(&target.node.value.get(key)?.0));
             let stray = |key: &Located<String>| {
                 let words = unknown_field(&key.value, &allowed);
-                found(Severity::Shape, key.position, words)
+                found(Severity::RenderShape, key.position, words)
             };
             keys.map(stray).collect()
         }
@@ -161,7 +161,7 @@ pub(super) fn field_errors(
             kinds.retain(|kind| *kind != "null");
             let severity = match kinds[..] {
                 ["integer" | "boolean"] => Severity::Blank,
-                _ => Severity::Shape,
+                _ => Severity::RenderShape,
             };
             let words = wrong_kind(&kinds, target.schema.part);
             vec![found(severity, position, words)]

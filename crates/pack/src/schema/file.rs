@@ -49,7 +49,9 @@ impl FileSchema {
 }
 
 fn has_wrong_shape(errors: &[FieldError]) -> bool {
-    errors.iter().any(|error| error.severity == Severity::Shape)
+    errors
+        .iter()
+        .any(|error| error.severity == Severity::RenderShape)
 }
 
 /// Reads a file and reports every field that its schema refuses. `None` if the text is not YAML or

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::Path;
 
 use super::*;
-use crate::files::Files;
+use crate::files::PackFiles;
 
 /// Which schema a file of a pack has.
 fn kind(path: &str) -> Option<&str> {
@@ -20,8 +20,8 @@ fn kind(path: &str) -> Option<&str> {
 fn s2_084_the_files_of_good_packs_fit_their_schemas() {
     let mut seen = 0;
     let workshop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/workshop");
-    let workshop = Files::read(&workshop).expect("the folder of the pack");
-    for files in [Files::skeleton("corner"), Files::market(), workshop] {
+    let workshop = PackFiles::read(&workshop).expect("the folder of the pack");
+    for files in [PackFiles::skeleton("corner"), PackFiles::market(), workshop] {
         for (path, text) in files.iter() {
             let Some(kind) = kind(path).filter(|_| path.ends_with(".yaml")) else {
                 continue;

@@ -8,7 +8,7 @@ use super::form::Either;
 #[cfg(feature = "schema")]
 use super::form::ID_PATTERN;
 #[cfg(feature = "schema")]
-use crate::definition::OnCancel;
+use crate::pack::agent::OnCancel;
 use crate::yaml::Located;
 
 /// The agent that talks to the user and calls the sub-agents.

@@ -7,7 +7,7 @@ use super::form::Pairs;
 #[cfg(feature = "schema")]
 use super::form::{ID_PATTERN, id_names};
 #[cfg(feature = "schema")]
-use crate::provider::DialectName;
+use crate::pack::provider::DialectName;
 use crate::yaml::Located;
 
 /// Model providers.

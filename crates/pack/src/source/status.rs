@@ -7,7 +7,7 @@ use turnwire_event::RenderPolicy;
 #[cfg(feature = "schema")]
 use super::form::ID_PATTERN;
 #[cfg(feature = "schema")]
-use crate::registry::Lifecycle;
+use crate::pack::status::StatusLifecycle;
 use crate::yaml::Located;
 
 /// One status id.
@@ -34,7 +34,10 @@ pub(crate) struct EntrySource {
     #[cfg_attr(feature = "schema", schemars(required))]
     pub(crate) emitter_subagents: Option<Located<Vec<Located<String>>>>,
     /// Whether the status may still be used.
-    #[cfg_attr(feature = "schema", schemars(required, with = "Option<Lifecycle>"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(required, with = "Option<StatusLifecycle>")
+    )]
     pub(crate) lifecycle: Option<Located<String>>,
     /// What to use instead; a deprecated id needs it.
     pub(crate) note: Option<Located<String>>,

@@ -7,7 +7,7 @@ use super::form::Pairs;
 #[cfg(feature = "schema")]
 use super::form::{ID_PATTERN, id_names};
 #[cfg(feature = "schema")]
-use crate::tool::{Function, Method, Output, Shape, Stdin};
+use crate::pack::tool::{BuiltinFunction, ProcessOutput, ProcessStdin, RenderShape, ToolMethod};
 use crate::yaml::Located;
 
 /// The tools of the pack, and the MCP servers behind some of them.
@@ -130,13 +130,13 @@ pub(crate) struct ToolSource {
     #[cfg_attr(feature = "schema", schemars(regex(pattern = ID_PATTERN)))]
     pub(crate) data_type: Option<Located<String>>,
     /// `render`: many items, or one component.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Shape>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<RenderShape>"))]
     pub(crate) shape: Option<Located<String>>,
     /// `direct`: the function to call.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Function>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<BuiltinFunction>"))]
     pub(crate) function: Option<Located<String>>,
     /// `http`: the method. The default is `GET`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Method>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<ToolMethod>"))]
     pub(crate) method: Option<Located<String>>,
     /// `http`: the address; `{field}` in path or query stands for a field of the input,
     /// `${NAME}` and `${NAME:-default}` for a variable.
@@ -157,10 +157,10 @@ pub(crate) struct ToolSource {
     /// `process`: environment variables of the program; values may have `${NAME}`.
     pub(crate) env: Option<Located<Pairs<Located<String>>>>,
     /// `process`: what the program reads. The default is `input`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Stdin>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<ProcessStdin>"))]
     pub(crate) stdin: Option<Located<String>>,
     /// `process`: what the program writes. The default is `text`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Output>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<ProcessOutput>"))]
     pub(crate) output: Option<Located<String>>,
     /// `process`: the maximum size of the output, in bytes. The default is 65536.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_048_576)))]

@@ -6,8 +6,8 @@ use serde::de::{self, Expected, Unexpected};
 use serde_saphyr::{Error, MessageFormatter as _};
 
 use super::position::TextPosition;
-use crate::wording::one_line;
-use crate::wording::{closest_name, quoted_list};
+use crate::text::wording::one_line;
+use crate::text::wording::{closest_name, quoted_list};
 
 /// A text that is not YAML, or a value that does not fit the type that is read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -62,7 +62,7 @@ fn a_sentence_is_in_one_language() {
 
 #[test]
 fn a_line_without_a_phrase_gives_its_sentence_without_the_end() {
-    let line = |message: &str| Line {
+    let line = |message: &str| LocaleLine {
         message: message.into(),
         phrase: None,
     };

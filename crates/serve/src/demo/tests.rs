@@ -65,7 +65,7 @@ async fn r_22_an_answer_has_every_field_of_the_envelope() {
 
 #[tokio::test]
 async fn s1_084_answers_are_what_the_packs_schemas_promise_and_nothing_more() {
-    let files = turnwire_pack::Files::market();
+    let files = turnwire_pack::PackFiles::market();
     for pair in ALL {
         let path = format!("schemas/{}.json", pair.1);
         let schema = files.get(&path).expect("a schema");

@@ -183,7 +183,10 @@ fn a_pattern_that_looks_around_is_left_to_a_tool_that_checks_again() {
         "additionalProperties": false,
     });
     let why = InputSchema::new(&schema).map(|_| ()).expect_err("not here");
-    assert!(why.0.contains("has a look-around or a back-reference"), "{why}");
+    assert!(
+        why.0.contains("has a look-around or a back-reference"),
+        "{why}"
+    );
     let again = InputSchema::checked_again(&schema).expect("a schema");
     assert_eq!(again.text(), &schema);
     assert_eq!(again.check(&json!({"to": "xa", "other": 5})), Ok(()));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use turnwire_dial::{Answer, DialError, Dialer, Limits, Url};
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::Service;
+use turnwire_pack::DataService;
 
 use crate::connector::typing::BadConnector;
 
@@ -34,7 +34,7 @@ pub(crate) struct Rest {
 impl Rest {
     pub(crate) fn new(
         name: &str,
-        service: &Service,
+        service: &DataService,
         dialer: &Arc<Dialer>,
     ) -> Result<Self, BadConnector> {
         let base = service.url.trim_end_matches('/');

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 use turnwire_dial::{Dialer, Url};
-use turnwire_pack::is_plain;
+use turnwire_pack::is_plain_url_char;
 
 use crate::percent::encoded;
 use crate::tool::ToolFailure;
@@ -223,7 +223,7 @@ fn parts(
 
 /// What the pack wrote as a part of an address, as it is.
 fn plain(text: &str) -> Result<String, BadAddress> {
-    if text.chars().all(is_plain) {
+    if text.chars().all(is_plain_url_char) {
         Ok(text.to_owned())
     } else {
         Err(BadAddress::new(

@@ -27,7 +27,7 @@ fn answer(status: u16, kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-fn http(method: Method, url: impl Into<String>) -> HttpDef {
+fn http(method: ToolMethod, url: impl Into<String>) -> HttpDef {
     HttpDef {
         method,
         url: url.into(),
@@ -73,7 +73,7 @@ async fn a_get_fills_the_address_and_puts_the_rest_into_the_query() {
         r#"{"t": 21}"#,
     ))
     .await;
-    let mut def = http(Method::Get, format!("{}/v1/{{city}}/now", site.url));
+    let mut def = http(ToolMethod::Get, format!("{}/v1/{{city}}/now", site.url));
     def.query = vec![("units".into(), "metric".into())];
     let result = run(&def, json!({"city": "St. Pölten/../x", "days": 3})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": {"t": 21}})));
@@ -91,9 +91,9 @@ async fn a_get_fills_the_address_and_puts_the_rest_into_the_query() {
 async fn what_no_hole_takes_is_the_body_of_a_post_put_or_patch() {
     let site = Site::saying(answer(201, "application/json", "[]")).await;
     for (method, line) in [
-        (Method::Post, "POST /c/Wien HTTP/1.1\r\n"),
-        (Method::Put, "PUT /c/Wien HTTP/1.1\r\n"),
-        (Method::Patch, "PATCH /c/Wien HTTP/1.1\r\n"),
+        (ToolMethod::Post, "POST /c/Wien HTTP/1.1\r\n"),
+        (ToolMethod::Put, "PUT /c/Wien HTTP/1.1\r\n"),
+        (ToolMethod::Patch, "PATCH /c/Wien HTTP/1.1\r\n"),
     ] {
         let mut def = http(method, format!("{}/c/{{city}}", site.url));
         def.headers
@@ -118,7 +118,7 @@ async fn what_no_hole_takes_is_the_body_of_a_post_put_or_patch() {
             "{heard}"
         );
     }
-    let def = http(Method::Delete, format!("{}/c/{{city}}", site.url));
+    let def = http(ToolMethod::Delete, format!("{}/c/{{city}}", site.url));
     assert!(
         run(&def, json!({"city": "Wien", "hard": true}))
             .await
@@ -138,7 +138,7 @@ async fn g8_headers_are_the_packs_and_nothing_else_goes_along() {
     let input = json!({
         "authorization": "Bearer model", "headers": {"cookie": "a=b"}, "Cookie": "c", "principal": "p",
     });
-    for method in [Method::Get, Method::Post] {
+    for method in [ToolMethod::Get, ToolMethod::Post] {
         assert!(run(&http(method, &site.url), input.clone()).await.is_ok());
         let heard = site.heard().pop().expect("a request");
         let (head, _) = heard.split_once("\r\n\r\n").expect("a head");
@@ -152,7 +152,7 @@ async fn g8_headers_are_the_packs_and_nothing_else_goes_along() {
             "host",
             "user-agent",
         ];
-        if method == Method::Post {
+        if method == ToolMethod::Post {
             expected.extend(["content-length", "content-type"]);
         }
         expected.sort_unstable();
@@ -180,7 +180,7 @@ async fn bodies_are_json_or_text_by_what_they_say() {
         ("nonsense;;", "hi", json!("hi")),
     ] {
         let site = Site::saying(answer(200, kind, body)).await;
-        let result = run(&http(Method::Get, &site.url), json!({})).await;
+        let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
         assert_eq!(
             result,
             Ok(json!({"status": 200, "body": expected})),
@@ -188,15 +188,15 @@ async fn bodies_are_json_or_text_by_what_they_say() {
         );
     }
     let site = Site::saying(answer(200, "text/plain", b"caf\xe9")).await;
-    let result = run(&http(Method::Get, &site.url), json!({})).await;
+    let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": "caf\u{fffd}"})));
     let site = Site::saying(answer(200, "image/png", b"\x89PNG\xff")).await;
-    let failure = told(&http(Method::Get, &site.url), json!({})).await;
+    let failure = told(&http(ToolMethod::Get, &site.url), json!({})).await;
     let neither = "The answer is neither JSON nor text.";
     assert_eq!(failure, (ToolErrorClass::Internal, neither.into()));
     let deep = "[".repeat(5_000) + &"]".repeat(5_000);
     let site = Site::saying(answer(200, "application/json", &deep)).await;
-    let result = run(&http(Method::Get, &site.url), json!({})).await;
+    let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": deep})));
 }
 
@@ -208,22 +208,22 @@ async fn an_error_of_the_service_is_told_with_a_bounded_part_of_its_body() {
         "{\"error\":\"no such city\"}\n",
     ))
     .await;
-    let (class, words) = told(&http(Method::Get, &site.url), json!({})).await;
+    let (class, words) = told(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(class, ToolErrorClass::Internal);
     assert_eq!(
         words,
         "The service answered with status 404: {\"error\":\"no such city\"}"
     );
     let site = Site::saying(answer(500, "text/html", "ü".repeat(4_000))).await;
-    let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
+    let (_, words) = told(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert!((2_000..2_200).contains(&words.len()), "{}", words.len());
     for body in ["", " \n"] {
         let site = Site::saying(answer(503, "text/plain", body)).await;
-        let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
+        let (_, words) = told(&http(ToolMethod::Get, &site.url), json!({})).await;
         assert_eq!(words, "The service answered with status 503.");
     }
     let site = Site::saying(answer(500, "image/png", b"\xff\xfe")).await;
-    let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
+    let (_, words) = told(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(words, "The service answered with status 500.");
 }
 
@@ -244,7 +244,7 @@ async fn g5_a_redirect_inside_is_refused_and_told_in_plain_words() {
     ] {
         let head = format!("HTTP/1.1 302 Go\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n");
         let site = Site::saying(head).await;
-        let failure = told(&http(Method::Get, &site.url), json!({})).await;
+        let failure = told(&http(ToolMethod::Get, &site.url), json!({})).await;
         let expected = (
             ToolErrorClass::Internal,
             "The address is not allowed.".to_owned(),
@@ -257,7 +257,7 @@ async fn g5_a_redirect_inside_is_refused_and_told_in_plain_words() {
 #[tokio::test]
 async fn every_other_way_to_fail_has_its_words() {
     let circle = Site::saying("HTTP/1.1 302 Go\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
-    let (class, words) = told(&http(Method::Get, &circle.url), json!({})).await;
+    let (class, words) = told(&http(ToolMethod::Get, &circle.url), json!({})).await;
     assert_eq!(
         (class, words.as_str()),
         (
@@ -267,7 +267,7 @@ async fn every_other_way_to_fail_has_its_words() {
     );
     assert_eq!(circle.heard().len(), 4);
     let large = Site::saying(answer(200, "text/plain", "x".repeat(10_001))).await;
-    let (class, words) = told(&http(Method::Get, &large.url), json!({})).await;
+    let (class, words) = told(&http(ToolMethod::Get, &large.url), json!({})).await;
     assert_eq!(
         (class, words.as_str()),
         (
@@ -277,12 +277,12 @@ async fn every_other_way_to_fail_has_its_words() {
     );
     let packed =
         Site::saying("HTTP/1.1 200 X\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n").await;
-    let (_, words) = told(&http(Method::Get, &packed.url), json!({})).await;
+    let (_, words) = told(&http(ToolMethod::Get, &packed.url), json!({})).await;
     assert_eq!(words, "The answer is neither JSON nor text.");
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", gone.local_addr().expect("bound"));
     drop(gone);
-    let (class, words) = told(&http(Method::Get, url), json!({})).await;
+    let (class, words) = told(&http(ToolMethod::Get, url), json!({})).await;
     assert_eq!(
         (class, words.as_str()),
         (
@@ -291,7 +291,7 @@ async fn every_other_way_to_fail_has_its_words() {
         )
     );
     let (class, words) = told(
-        &http(Method::Get, "https://no.invalid/{a}"),
+        &http(ToolMethod::Get, "https://no.invalid/{a}"),
         json!({"a": ".."}),
     )
     .await;
@@ -313,7 +313,7 @@ async fn a_service_that_is_slow_or_drips_is_a_timeout_of_its_own() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    let tool = made(&http(Method::Get, url), Some(300)).expect("a tool");
+    let tool = made(&http(ToolMethod::Get, url), Some(300)).expect("a tool");
     assert_eq!(tool.timeout(), Some(Duration::from_millis(1_300)));
     let ran = tool.run(call(json!({}), &Sink::with_room(0))).await;
     let failure = ran.expect_err("late");
@@ -327,7 +327,7 @@ async fn a_service_that_is_slow_or_drips_is_a_timeout_of_its_own() {
 async fn dropping_the_future_closes_the_socket() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
-    let tool = made(&http(Method::Get, url), None).expect("a tool");
+    let tool = made(&http(ToolMethod::Get, url), None).expect("a tool");
     let running = tool.run(call(json!({}), &Sink::with_room(0)));
     let running = tokio::spawn(running);
     let (mut socket, _) = listener.accept().await.expect("a client");

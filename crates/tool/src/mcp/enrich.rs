@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use turnwire_dial::{Answer, DialError};
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::Service;
+use turnwire_pack::DataService;
 
 use crate::connector::{BYTES_MAX, CALL_MAX, Transport};
 use crate::mcp::answer::words;
@@ -34,7 +34,10 @@ pub(crate) struct Enrich {
 }
 
 impl Enrich {
-    pub(crate) fn new((server, secrets): (&Arc<Server>, &Arc<Secrets>), service: &Service) -> Self {
+    pub(crate) fn new(
+        (server, secrets): (&Arc<Server>, &Arc<Secrets>),
+        service: &DataService,
+    ) -> Self {
         Self {
             server: Arc::clone(server),
             secrets: Arc::clone(secrets),

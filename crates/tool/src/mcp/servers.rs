@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use turnwire_dial::{Dialer, Headers, Url};
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::{McpServer, McpTransport, Service, ToolDef, ToolKind};
+use turnwire_pack::{DataService, McpServer, McpTransport, ToolDef, ToolKind};
 
 use crate::connector::Transport;
 use crate::mcp::connection::{Start, Way};
@@ -236,7 +236,11 @@ impl Listed {
     }
 
     /// The way to a data service behind `server`.
-    pub fn service(&self, server: &str, service: &Service) -> Result<Arc<dyn Transport>, String> {
+    pub fn service(
+        &self,
+        server: &str,
+        service: &DataService,
+    ) -> Result<Arc<dyn Transport>, String> {
         let listing = self.listing(server)?;
         if listing.tools.iter().any(|found| found.name == ENRICH) {
             return Ok(Arc::new(Enrich::new(

@@ -8,7 +8,7 @@ use turnwire_event::body::feedback::Recorded;
 use turnwire_event::body::status::Emitted;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{Actor, Body};
-use turnwire_pack::{Function, ToolDef, ToolKind};
+use turnwire_pack::{BuiltinFunction, ToolDef, ToolKind};
 
 use crate::platform::{EmitStatus, Feedback, Named};
 use crate::stage::{Sink, call, scene};
@@ -104,7 +104,7 @@ fn what_a_pack_does_not_say_the_function_says() {
         progress_status: None,
         name: "rate".into(),
         description: String::new(),
-        kind: ToolKind::Direct(Function::LlmFeedback),
+        kind: ToolKind::Direct(BuiltinFunction::LlmFeedback),
         input_schema: Value::Null,
         status: None,
         timeout_ms: None,

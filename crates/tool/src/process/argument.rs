@@ -11,10 +11,10 @@ const ARGUMENT_BYTES_MAX: usize = 64 * 1_024;
 
 /// An argument with places for fields of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Argument(Vec<Piece>);
+pub(super) struct Argument(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     Field(String),
 }
@@ -23,15 +23,22 @@ impl Argument {
     /// Reads `{field}` as a place; any other brace stands for itself.
     pub(super) fn new(text: &str) -> Self {
         let owned = |piece| match piece {
-            turnwire_pack::Piece::Text(text) => Piece::Text(text.to_owned()),
-            turnwire_pack::Piece::Field(name) => Piece::Field(name.to_owned()),
+            turnwire_pack::TemplatePart::Text(text) => TemplatePart::Text(text.to_owned()),
+            turnwire_pack::TemplatePart::Field(name) => TemplatePart::Field(name.to_owned()),
         };
-        Self(turnwire_pack::pieces(text).into_iter().map(owned).collect())
+        Self(
+            turnwire_pack::template_parts(text)
+                .into_iter()
+                .map(owned)
+                .collect(),
+        )
     }
 
     /// Whether there is any place in it.
     pub(super) fn has_place(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, Piece::Field(_)))
+        self.0
+            .iter()
+            .any(|piece| matches!(piece, TemplatePart::Field(_)))
     }
 
     /// The argument for `input`; none if a field is not there.
@@ -39,8 +46,8 @@ impl Argument {
         let mut filled = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(text) => filled.push_str(text),
-                Piece::Field(name) => match input.get(name) {
+                TemplatePart::Text(text) => filled.push_str(text),
+                TemplatePart::Field(name) => match input.get(name) {
                     None | Some(Value::Null) => return Ok(None),
                     Some(Value::String(text)) => filled.push_str(text),
                     Some(value) => filled.push_str(&value.to_string()),
@@ -48,8 +55,8 @@ impl Argument {
             }
         }
         let begins = match self.0.first() {
-            Some(Piece::Field(name)) => Some(name),
-            Some(Piece::Text(_)) | None => None,
+            Some(TemplatePart::Field(name)) => Some(name),
+            Some(TemplatePart::Text(_)) | None => None,
         };
         if let Some(name) = begins.filter(|_| filled.starts_with('-')) {
             let told = format!("`{name}` may not begin with `-`.");

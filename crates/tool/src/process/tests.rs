@@ -12,8 +12,8 @@ fn process(command: &[&str]) -> ProcessDef {
     ProcessDef {
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         env: Vec::new(),
-        stdin: Stdin::None,
-        output: Output::Text,
+        stdin: ProcessStdin::None,
+        output: ProcessOutput::Text,
         output_bytes_max: 1_000,
         limits: ProcessLimits {
             cpu_s: 30,
@@ -80,7 +80,7 @@ fn a_tool_says_what_the_pack_says_and_has_time_to_end_its_program() {
 #[test]
 fn arguments_and_input_come_from_the_model_and_nothing_else_does() {
     let mut process = process(&["sh", "-c", "--n={n}", "{missing}", "{q}"]);
-    process.stdin = Stdin::Input;
+    process.stdin = ProcessStdin::Input;
     process.env = vec![("KEY".to_owned(), "{q}".to_owned())];
     let tool = tool(process).expect("a tool");
     let input = json!({"q": "a b", "n": 5});
@@ -111,7 +111,7 @@ fn a_result_is_words_or_json_as_the_pack_says() {
     assert_eq!(given(&text, b""), Ok(json!("")));
     assert_eq!(given(&text, b"\xff\n\n"), Ok(json!("\u{fffd}\n")));
     let mut of_json = process(&["sh"]);
-    of_json.output = Output::Json;
+    of_json.output = ProcessOutput::Json;
     let json_plan = tool(of_json).expect("a tool").plan;
     assert_eq!(given(&json_plan, b" {\"a\": 1}\n"), Ok(json!({"a": 1})));
     for bad in [&b""[..], b"{", b"{} {}", b"\xff"] {
@@ -132,14 +132,14 @@ fn g6_a_key_of_the_environment_is_in_no_result_and_no_failure() {
         process.output = output;
         tool(process).expect("a tool").plan
     };
-    let text = plan(Output::Text);
+    let text = plan(ProcessOutput::Text);
     let given = text.result(done(
         How::Code(0),
         b"SERVICE_TOKEN=sk-of-a-program in north-east",
     ));
     assert_eq!(given, Ok(json!("SERVICE_TOKEN=*** in north-east")));
-    let given =
-        plan(Output::Json).result(done(How::Code(0), b"{\"k\": [\"\\u0073k-of-a-program\"]}"));
+    let given = plan(ProcessOutput::Json)
+        .result(done(How::Code(0), b"{\"k\": [\"\\u0073k-of-a-program\"]}"));
     assert_eq!(given, Ok(json!({"k": ["***"]})));
     // Also where it stands at the end of what is shown.
     let long = format!("{}{key}", "x".repeat(SHOWN_BYTES_MAX - 5));

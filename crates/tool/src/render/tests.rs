@@ -35,7 +35,7 @@ fn offers() -> Vec<Arc<Typed>> {
         })),
     };
     let mut services = BTreeMap::new();
-    let service = turnwire_pack::Service {
+    let service = turnwire_pack::DataService {
         mcp: None,
         url: "http://127.0.0.1:1".into(),
         timeout_ms: 1,
@@ -59,7 +59,7 @@ impl crate::connector::Transport for Nowhere {
     }
 }
 
-fn tool(shape: Shape, typed: Vec<Arc<Typed>>) -> Render {
+fn tool(shape: RenderShape, typed: Vec<Arc<Typed>>) -> Render {
     let def = ToolDef {
         approval: false,
         progress_status: None,
@@ -109,7 +109,7 @@ fn key(ids: &[&str]) -> Key {
 #[tokio::test]
 async fn s1_082_s1_085_s1_088_a_list_is_announced_then_loaded_and_kept() {
     let (given, events) = run(
-        &tool(Shape::List, offers()),
+        &tool(RenderShape::List, offers()),
         json!({"ids": ["OFF_2", "OFF_1", "OFF_2"]}),
     )
     .await;
@@ -163,7 +163,7 @@ async fn s1_021_s1_085_one_thing_is_a_component_with_its_tool_call() {
         (json!({"id": "OFF_3"}), offer(3), vec!["OFF_3"]),
         (json!({"component": offer(9)}), offer(9), vec!["OFF_9"]),
     ] {
-        let (given, events) = run(&tool(Shape::Single, offers()), input).await;
+        let (given, events) = run(&tool(RenderShape::Single, offers()), input).await;
         assert_eq!(given, Ok(shown(&ids)));
         let [event] = events.as_slice() else {
             panic!("one event, not {events:?}");
@@ -189,7 +189,7 @@ async fn s1_021_s1_085_one_thing_is_a_component_with_its_tool_call() {
 
 #[tokio::test]
 async fn ids_that_were_never_found_are_named_and_nothing_is_shown() {
-    let list = tool(Shape::List, offers());
+    let list = tool(RenderShape::List, offers());
     let (given, events) = run(&list, json!({"ids": ["OFF_1", "OFF_8", "made up"]})).await;
     let failure = given.expect_err("not there");
     assert_eq!(failure.class, ToolErrorClass::InvalidInput);
@@ -211,14 +211,14 @@ async fn ids_that_were_never_found_are_named_and_nothing_is_shown() {
         "{told}"
     );
 
-    let (given, events) = run(&tool(Shape::Single, offers()), json!({"id": "OFF_8"})).await;
+    let (given, events) = run(&tool(RenderShape::Single, offers()), json!({"id": "OFF_8"})).await;
     assert!(given.expect_err("not there").told.contains("OFF_8"));
     assert_eq!(events, []);
 }
 
 #[tokio::test]
 async fn r_20_items_a_model_brings_must_fit_the_schema_of_their_type() {
-    let list = tool(Shape::List, offers());
+    let list = tool(RenderShape::List, offers());
     let (given, events) = run(&list, json!({"items": [offer(7), offer(8)]})).await;
     assert_eq!(given, Ok(shown(&["OFF_7", "OFF_8"])));
     assert_eq!(events.len(), 2);
@@ -239,21 +239,21 @@ async fn r_20_items_a_model_brings_must_fit_the_schema_of_their_type() {
         assert_eq!(events, [], "{items}");
     }
     let (given, events) = run(
-        &tool(Shape::Single, offers()),
+        &tool(RenderShape::Single, offers()),
         json!({"component": {"id": "x"}}),
     )
     .await;
     assert!(given.is_err() && events.is_empty());
 
     // A type that no enricher gives has no schema; an id is all that is asked of its items.
-    let free = tool(Shape::List, Vec::new());
+    let free = tool(RenderShape::List, Vec::new());
     let (given, _) = run(&free, json!({"items": [{"id": 5, "any": [1]}]})).await;
     assert_eq!(given, Ok(shown(&["5"])));
 }
 
 #[tokio::test]
 async fn s1_012_a_list_is_bounded_in_number_and_bytes() {
-    let list = tool(Shape::List, Vec::new());
+    let list = tool(RenderShape::List, Vec::new());
     let items = |count: usize, bytes: usize| {
         let item = |n: usize| json!({"id": n.to_string(), "text": "x".repeat(bytes)});
         json!({"items": (0..count).map(item).collect::<Vec<_>>()})
@@ -272,7 +272,10 @@ async fn s1_012_a_list_is_bounded_in_number_and_bytes() {
 
 #[tokio::test]
 async fn inputs_that_do_not_fit_are_told() {
-    let (list, single) = (tool(Shape::List, offers()), tool(Shape::Single, offers()));
+    let (list, single) = (
+        tool(RenderShape::List, offers()),
+        tool(RenderShape::Single, offers()),
+    );
     let cases = [
         (&list, json!({}), "Give either `ids` or `items`: a list."),
         (
@@ -317,7 +320,7 @@ async fn a_turn_that_is_stopping_is_shown_nothing_more() {
         let sink = Sink::with_room(room);
         let call = call(json!({"ids": ["OFF_1"]}), &sink);
         call.scene.shelf.put("offer_list", "OFF_1", offer(1));
-        let failure = tool(Shape::List, offers())
+        let failure = tool(RenderShape::List, offers())
             .run(call)
             .await
             .expect_err("refused");
@@ -328,13 +331,13 @@ async fn a_turn_that_is_stopping_is_shown_nothing_more() {
 
 #[test]
 fn a_render_tool_tells_its_type_and_its_input() {
-    let list = tool(Shape::List, offers());
+    let list = tool(RenderShape::List, offers());
     assert_eq!(list.tool_type(), ToolType::Render);
     assert_eq!(
         list.input_schema()["properties"]["ids"]["maxItems"],
         json!(500)
     );
-    let single = tool(Shape::Single, offers());
+    let single = tool(RenderShape::Single, offers());
     assert_eq!(
         single.input_schema()["properties"]["id"]["type"],
         json!("string")

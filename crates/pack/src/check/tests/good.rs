@@ -1,9 +1,9 @@
 //! What a good pack becomes, and what its versions see.
 
 use super::*;
-use crate::registry::Lifecycle;
-use crate::rule::{Override, Target};
-use crate::tool::{Service, Shape, ToolKind};
+use crate::pack::overrides::{OverrideTarget, RenderOverride};
+use crate::pack::status::StatusLifecycle;
+use crate::pack::tool::{DataService, RenderShape, ToolKind};
 use turnwire_event::{EventType, RenderPolicy};
 
 fn good() -> Pack {
@@ -18,7 +18,7 @@ fn a_good_pack_has_everything_resolved() {
         (pack.name.as_str(), pack.version.as_str(), pack.cap),
         ("corner", "1.0.0", 3)
     );
-    assert_eq!(pack.limits, crate::pack::Limits::default());
+    assert_eq!(pack.limits, crate::pack::PackLimits::default());
     assert_eq!(pack.agents[0].model, "scripted:big");
     assert_eq!(pack.agents[1].model, "scripted:corner", "the default");
     assert_eq!(
@@ -30,7 +30,7 @@ fn a_good_pack_has_everything_resolved() {
         pack.orchestrator.sub_agents[1].flag.as_deref(),
         Some("ai_assistant_some")
     );
-    let service = Service {
+    let service = DataService {
         mcp: None,
         url: "http://127.0.0.1:8422".to_owned(),
         timeout_ms: 10_000,
@@ -47,7 +47,7 @@ fn a_good_pack_has_everything_resolved() {
     let render = pack.tool("render_offer_list").expect("a tool");
     let kind = ToolKind::Render {
         data_type: "offer_list".to_owned(),
-        shape: Shape::List,
+        shape: RenderShape::List,
     };
     assert_eq!(render.kind, kind);
     assert_eq!(pack.prompts["persona"], "You are kind.\n");
@@ -60,7 +60,7 @@ fn a_good_pack_has_everything_resolved() {
 #[test]
 fn s1_064_the_registry_is_the_union_with_the_owning_fragment() {
     let pack = good();
-    let entries: Vec<(&str, &str, Lifecycle)> = pack
+    let entries: Vec<(&str, &str, StatusLifecycle)> = pack
         .registry
         .entries
         .iter()
@@ -73,24 +73,24 @@ fn s1_064_the_registry_is_the_union_with_the_owning_fragment() {
             (
                 "looking_back",
                 "platform/status_events.yaml",
-                Lifecycle::Active
+                StatusLifecycle::Active
             ),
-            ("searching_offers", shop, Lifecycle::Active),
-            ("old_search", shop, Lifecycle::Deprecated),
+            ("searching_offers", shop, StatusLifecycle::Active),
+            ("old_search", shop, StatusLifecycle::Deprecated),
         ]
     );
 }
 
 #[test]
 fn d_20_one_alias_of_an_override_stands_for_several_types() {
-    let to = |target: Target, policy| Override {
+    let to = |target: OverrideTarget, policy| RenderOverride {
         flag: "ai_assistant_batch".to_owned(),
         target,
         policy: Some(policy),
         render_key: None,
     };
-    let suppress = |kind| to(Target::Type(kind), RenderPolicy::Suppress);
-    let searching = Target::Status("searching_offers".to_owned());
+    let suppress = |kind| to(OverrideTarget::Type(kind), RenderPolicy::Suppress);
+    let searching = OverrideTarget::Status("searching_offers".to_owned());
     assert_eq!(
         good().overrides,
         [

@@ -137,7 +137,7 @@ fn vars(name: &str) -> Option<String> {
     }
 }
 
-fn examined(changes: Vec<Change<'_>>) -> Report {
+fn examined(changes: Vec<Change<'_>>) -> PackReport {
     let mut all = base();
     all.extend(changes);
     check(&files(&all), &vars)

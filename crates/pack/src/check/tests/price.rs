@@ -1,7 +1,7 @@
 //! Mistakes in `prices.yaml`, models without a price, and the bounds of a turn's cost.
 
 use super::*;
-use crate::price::PriceDef;
+use crate::pack::price::ModelPrice;
 
 const FILE: &str = "prices.yaml";
 
@@ -87,7 +87,7 @@ fn a_model_that_is_used_and_has_no_price_is_told_once() {
 #[test]
 fn a_good_file_has_everything_filled_in() {
     let pack = check(&files(&[]), &vars).pack.expect("good");
-    let claude = PriceDef {
+    let claude = ModelPrice {
         input: 3.0,
         output: 15.0,
         cached_input: 0.3,
@@ -96,7 +96,7 @@ fn a_good_file_has_everything_filled_in() {
     assert_eq!(pack.prices.of("anthropic:claude"), Some(claude));
     let changes = [Swap(FILE, ", cached_input: 0.3, cache_write: 3.75", "")];
     let pack = check(&files(&changes), &vars).pack.expect("good");
-    let plain = PriceDef {
+    let plain = ModelPrice {
         cached_input: 3.0,
         cache_write: 3.0,
         ..claude

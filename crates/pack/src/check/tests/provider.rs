@@ -1,7 +1,7 @@
 //! Mistakes in `providers.yaml`.
 
 use super::*;
-use crate::provider::{DialectName, KeyRef, ParamsDef};
+use crate::pack::provider::{ApiKeySource, DialectName, ParamsDef};
 
 const FILE: &str = "providers.yaml";
 
@@ -266,7 +266,10 @@ fn a_good_providers_file_has_everything_resolved() {
     let local = &pack.providers["local"];
     assert_eq!(local.dialect, DialectName::OpenaiChat);
     assert_eq!(local.base_url, "http://127.0.0.1:8090/v1");
-    assert_eq!(local.key, KeyRef::Variables(vec!["LOCAL_KEY".to_owned()]));
+    assert_eq!(
+        local.key,
+        ApiKeySource::Variables(vec!["LOCAL_KEY".to_owned()])
+    );
     let headers = [("x-team".to_owned(), "market".to_owned())];
     assert_eq!(local.headers, headers);
     let extra = serde_json::json!({"top_p": 0.9});
@@ -296,10 +299,13 @@ fn a_good_providers_file_has_everything_resolved() {
     let retries = local.retries;
     assert_eq!((retries.attempts, retries.base_ms), (Some(3), Some(500)));
     let thinker = &pack.providers["thinker"];
-    assert_eq!(thinker.key, KeyRef::File("/run/secrets/thinker".to_owned()));
+    assert_eq!(
+        thinker.key,
+        ApiKeySource::File("/run/secrets/thinker".to_owned())
+    );
     let gemini = &pack.providers["gemini"].key;
     let names = ["GEMINI_API_KEY", "GOOGLE_API_KEY"].map(str::to_owned);
-    assert_eq!(*gemini, KeyRef::Variables(names.to_vec()));
+    assert_eq!(*gemini, ApiKeySource::Variables(names.to_vec()));
 }
 
 #[test]

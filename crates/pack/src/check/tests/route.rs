@@ -1,7 +1,7 @@
 //! Mistakes in `routing.yaml`.
 
 use super::*;
-use crate::route::{Choice, RoutingRule, When};
+use crate::pack::routing::{ModelChoice, RoutingCondition, RoutingRule};
 use turnwire_event::code::TurnKind;
 
 const FILE: &str = "routing.yaml";
@@ -269,14 +269,14 @@ fn r_16_a_good_file_has_everything_resolved() {
     assert_eq!(routing.version, "2026-11-16T10:00:00Z");
     let first = RoutingRule {
         name: "german_shop".to_owned(),
-        when: When {
+        when: RoutingCondition {
             tenants: vec!["0192f1aa-0000-7000-8000-000000000001".to_owned()],
             agents: vec!["shop".to_owned()],
             locales: vec!["de".to_owned()],
             kinds: vec![TurnKind::Chat],
             cost_above_usd: Some(0.5),
         },
-        choice: Choice {
+        choice: ModelChoice {
             model: "local:small".to_owned(),
             fallbacks: vec!["scripted:big".to_owned(), "anthropic:claude".to_owned()],
         },

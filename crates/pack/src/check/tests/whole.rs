@@ -32,7 +32,7 @@ fn missing_files_say_what_to_write_in_them() {
 
 #[test]
 fn an_empty_folder_is_told_what_a_pack_needs() {
-    let report = check(&Files::default(), &vars);
+    let report = check(&PackFiles::default(), &vars);
     let files: Vec<&str> = report
         .findings
         .iter()
@@ -103,7 +103,7 @@ fn too_much_is_refused() {
         .map(|(p, t)| (p.to_owned(), t.to_owned()))
         .collect::<Vec<_>>();
     many.extend((0..1_000).map(|n| (format!("evals/{n}.yaml"), String::new())));
-    let report = check(&Files::from_pairs(many), &vars);
+    let report = check(&PackFiles::from_pairs(many), &vars);
     assert_eq!(report.findings.len(), 1);
     assert_eq!(
         report.findings[0].to_string(),

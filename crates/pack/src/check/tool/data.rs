@@ -1,17 +1,17 @@
 //! Checks the tools that fetch data from services of connectors.yaml, and those that show it.
 
-use super::super::connector::Connectors;
-use super::super::page::{Page, is_id, word};
-use super::RENDER;
+use crate::check::report::{FileReport, is_id, word};
+use crate::check::tool::RENDER;
+use crate::check::tool::connector::CheckedConnectors;
+use crate::pack::tool::{RenderShape, ToolKind};
 use crate::source::tool::ToolSource;
-use crate::tool::{Shape, ToolKind};
-use crate::wording::one_line;
-use crate::wording::{closest_name, quoted_list};
+use crate::text::wording::one_line;
+use crate::text::wording::{closest_name, quoted_list};
 use crate::yaml::{Located, TextPosition};
 
 /// How an enricher is reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Through {
+pub(super) enum ConnectorTransport {
     /// Over HTTP.
     Http,
     /// Through a tool server.
@@ -20,30 +20,30 @@ pub(super) enum Through {
 
 /// Checks a tool that asks an enricher, over HTTP or `through` a tool server.
 pub(super) fn ccs(
-    page: &mut Page<'_>,
+    report: &mut FileReport<'_>,
     home: TextPosition,
     source: &ToolSource,
-    through: Through,
-    known: &Connectors,
+    through: ConnectorTransport,
+    known: &CheckedConnectors,
 ) -> ToolKind {
-    let enricher_id = page.needed_text(
+    let enricher_id = report.needed_text(
         &source.enricher_id,
         "enricher_id",
         home,
         "enricher_id: offer_search",
     );
-    let domain_type = page.needed_text(
+    let domain_type = report.needed_text(
         &source.domain_type,
         "domain_type",
         home,
         "domain_type: offer_list",
     );
     if let (Some(enricher), Some(domain), false) =
-        (&source.enricher_id, &source.domain_type, known.hidden)
+        (&source.enricher_id, &source.domain_type, known.incomplete)
     {
-        pair(page, enricher, domain, known);
+        pair(report, enricher, domain, known);
         way(
-            page,
+            report,
             source,
             &(enricher_id.as_str(), domain_type.as_str()),
             through,
@@ -58,10 +58,10 @@ pub(super) fn ccs(
 
 /// Says so if connectors.yaml has no such pair.
 fn pair(
-    page: &mut Page<'_>,
+    report: &mut FileReport<'_>,
     enricher: &Located<String>,
     domain: &Located<String>,
-    known: &Connectors,
+    known: &CheckedConnectors,
 ) {
     let of_id: Vec<&str> = known
         .enrichers
@@ -73,27 +73,29 @@ fn pair(
         return;
     }
     if !of_id.is_empty() {
-        let what = format!(
+        let message = format!(
             "the enricher `{}` has no domain_type `{}` in connectors.yaml",
             enricher.value,
             one_line(&domain.value)
         );
-        page.error(domain.position, what).write(quoted_list(of_id));
+        report
+            .error(domain.position, message)
+            .suggest(quoted_list(of_id));
         return;
     }
     let ids = || known.enrichers.iter().map(|one| one.enricher_id.as_str());
-    let what = format!(
+    let message = format!(
         "connectors.yaml has no enricher `{}`",
         one_line(&enricher.value)
     );
     match closest_name(&enricher.value, ids()) {
         Some(meant) => {
-            page.error(
+            report.error(
                 enricher.position,
-                format!("{what}, did you mean `{meant}`?"),
+                format!("{message}, did you mean `{meant}`?"),
             );
         }
-        None => page.error(enricher.position, what).write(format!(
+        None => report.error(enricher.position, message).suggest(format!(
             "an entry in `enrichers` of connectors.yaml with this enricher_id and domain_type `{}`",
             one_line(&domain.value)
         )),
@@ -102,11 +104,11 @@ fn pair(
 
 /// Says so if the service of an enricher is reached in another way.
 fn way(
-    page: &mut Page<'_>,
+    report: &mut FileReport<'_>,
     source: &ToolSource,
     (enricher_id, domain_type): &(&str, &str),
-    through: Through,
-    known: &Connectors,
+    through: ConnectorTransport,
+    known: &CheckedConnectors,
 ) {
     let enricher = known.enrichers.iter().find(|one| {
         (one.enricher_id.as_str(), one.domain_type.as_str()) == (*enricher_id, *domain_type)
@@ -116,73 +118,83 @@ fn way(
         return;
     };
     let (behind, right) = match service.mcp {
-        Some(_) => (Through::Server, "ccs_mcp"),
-        None => (Through::Http, "ccs_rest"),
+        Some(_) => (ConnectorTransport::Server, "ccs_mcp"),
+        None => (ConnectorTransport::Http, "ccs_rest"),
     };
     if through != behind {
-        let has = if behind == Through::Server {
+        let has = if behind == ConnectorTransport::Server {
             "mcp"
         } else {
             "url"
         };
-        let what = format!(
+        let message = format!(
             "the enricher `{enricher_id}` is asked at the service `{name}`, which has `{has}`"
         );
-        page.error(word.position, what)
-            .write(format!("`connector: {right}`"));
+        report
+            .error(word.position, message)
+            .suggest(format!("`connector: {right}`"));
     }
 }
 
 /// Checks a tool that shows data.
 pub(super) fn render(
-    page: &mut Page<'_>,
+    report: &mut FileReport<'_>,
     home: TextPosition,
     source: &ToolSource,
     name: &str,
-    known: &Connectors,
+    known: &CheckedConnectors,
 ) -> ToolKind {
     let rest = name.strip_prefix(RENDER).unwrap_or_default();
     if let Some(written) = &source.name
         && rest.is_empty()
     {
-        let what = format!(
+        let message = format!(
             "the render tool `{}` does not begin with `{RENDER}`",
             one_line(name)
         );
         let stem = name.trim_start_matches("show_").trim_start_matches(RENDER);
         let stem = if stem.is_empty() { "offer_list" } else { stem };
-        page.error(written.position, what)
-            .write(format!("`{RENDER}{}`", one_line(stem)));
+        report
+            .error(written.position, message)
+            .suggest(format!("`{RENDER}{}`", one_line(stem)));
     }
-    page.needed(&source.shape, "shape", home, "shape: list");
+    report.needed(&source.shape, "shape", home, "shape: list");
     let data_type = match &source.data_type {
         Some(data_type) => data_type.value.clone(),
         None => rest.to_owned(),
     };
-    if is_id(&data_type) && !known.hidden {
+    if is_id(&data_type) && !known.incomplete {
         let written = source.data_type.as_ref().or(source.name.as_ref());
         let position = written.map_or(home, |written| written.position);
-        shows(page, position, &data_type, known);
+        shows(report, position, &data_type, known);
     }
     ToolKind::Render {
         data_type,
-        shape: word(&source.shape).unwrap_or(Shape::List),
+        shape: word(&source.shape).unwrap_or(RenderShape::List),
     }
 }
 
 /// Says so if no enricher gives what a render tool is to show.
-fn shows(page: &mut Page<'_>, position: TextPosition, data_type: &str, known: &Connectors) {
+fn shows(
+    report: &mut FileReport<'_>,
+    position: TextPosition,
+    data_type: &str,
+    known: &CheckedConnectors,
+) {
     let given = || known.enrichers.iter().map(|one| one.domain_type.as_str());
     if given().any(|domain_type| domain_type == data_type) {
         return;
     }
-    let what = format!("no enricher has the domain_type `{data_type}`");
+    let message = format!("no enricher has the domain_type `{data_type}`");
     match closest_name(data_type, given()) {
         Some(meant) => {
-            page.warning(position, format!("{what}, did you mean `{meant}`?"));
+            report.warning(position, format!("{message}, did you mean `{meant}`?"));
         }
-        None => page
-            .warning(position, format!("{what}: there is nothing to show by id"))
-            .write("`data_type` with a domain_type of connectors.yaml"),
+        None => report
+            .warning(
+                position,
+                format!("{message}: there is nothing to show by id"),
+            )
+            .suggest("`data_type` with a domain_type of connectors.yaml"),
     }
 }

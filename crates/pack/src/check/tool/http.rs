@@ -1,13 +1,13 @@
 //! Checks an HTTP tool: where it asks, how, and with what.
 
-use super::super::address;
-use super::super::filled::{self, Vars};
-use super::super::page::{Page, value_or, word};
-use crate::finding::Known;
+use crate::check::endpoint::expansion::{self, Vars};
+use crate::check::endpoint::tool_url;
+use crate::check::report::{FileReport, value_or, word};
+use crate::finding::KnownNames;
+use crate::pack::tool::{HttpDef, ToolKind, ToolMethod};
 use crate::source::form::Pairs;
 use crate::source::tool::ToolSource;
-use crate::tool::{HttpDef, Method, ToolKind};
-use crate::wording::one_line;
+use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 /// The longest call: who waits longer for a service should delegate.
@@ -23,27 +23,27 @@ const QUERY_MAX: usize = 64;
 
 /// Checks it; `known` are the fields of its input.
 pub(super) fn check(
-    page: &mut Page<'_>,
+    report: &mut FileReport<'_>,
     home: TextPosition,
     source: &ToolSource,
-    known: &Known,
+    known: &KnownNames,
     vars: Vars<'_>,
 ) -> ToolKind {
     let example = "url: https://api.example.com/v1/{field}";
-    let url = match page.needed(&source.url, "url", home, example) {
-        Some(url) => address::check(page, url, Some(known), vars),
+    let url = match report.needed(&source.url, "url", home, example) {
+        Some(url) => tool_url::check(report, url, Some(known), vars),
         None => String::new(),
     };
     let query = source.query.as_ref();
     let headers = source.headers.as_ref();
     ToolKind::Http(HttpDef {
-        method: word(&source.method).unwrap_or(Method::Get),
+        method: word(&source.method).unwrap_or(ToolMethod::Get),
         url,
         query: query
-            .map(|pairs| added(page, &pairs.value, known, vars))
+            .map(|pairs| added(report, &pairs.value, known, vars))
             .unwrap_or_default(),
         headers: headers
-            .map(|pairs| filled::headers(page, &pairs.value, &[], vars))
+            .map(|pairs| expansion::headers(report, &pairs.value, &[], vars))
             .unwrap_or_default(),
         max_bytes: value_or(&source.max_bytes, MAX_BYTES),
         redirects_max: value_or(&source.redirects_max, REDIRECTS_MAX) as u32,
@@ -52,9 +52,9 @@ pub(super) fn check(
 
 /// What is added to the query.
 fn added(
-    page: &mut Page<'_>,
+    report: &mut FileReport<'_>,
     pairs: &Pairs<Located<String>>,
-    known: &Known,
+    known: &KnownNames,
     vars: Vars<'_>,
 ) -> Vec<(String, String)> {
     let mut query = Vec::new();
@@ -64,29 +64,33 @@ fn added(
                 .value
                 .contains(|c: char| c.is_control() || "{}".contains(c));
         if !is_name {
-            let what = format!("`{}` is not the name of a parameter", one_line(&name.value));
-            page.error(name.position, what)
-                .write("a plain name; `{field}` only in its value");
+            let message = format!("`{}` is not the name of a parameter", one_line(&name.value));
+            report
+                .error(name.position, message)
+                .suggest("a plain name; `{field}` only in its value");
         }
-        let text = filled::text(page, value, vars).unwrap_or_default();
-        let before = page.found.count();
-        filled::held(page, value, &text, known);
-        if page.found.count() == before {
-            value_form(page, value.position, &text);
+        let text = expansion::text(report, value, vars).unwrap_or_default();
+        let before = report.findings.count();
+        expansion::held(report, value, &text, known);
+        if report.findings.count() == before {
+            value_form(report, value.position, &text);
         }
         query.push((name.value.clone(), text));
     }
     let over = pairs.0.get(QUERY_MAX).map(|(name, _)| name.position);
-    page.at_most(over, QUERY_MAX, "parameters");
+    report.at_most(over, QUERY_MAX, "parameters");
     query
 }
 
-fn value_form(page: &mut Page<'_>, position: TextPosition, text: &str) {
+fn value_form(report: &mut FileReport<'_>, position: TextPosition, text: &str) {
     if text.contains(char::is_control) {
-        page.error(position, "this cannot be the value of a parameter")
-            .write("text on one line");
-    } else if !address::is_braced(text) {
-        let what = "this has a `{` or `}` that is not around the name of a field";
-        page.error(position, what).write("`{field}`, or no braces");
+        report
+            .error(position, "this cannot be the value of a parameter")
+            .suggest("text on one line");
+    } else if !tool_url::is_braced(text) {
+        let message = "this has a `{` or `}` that is not around the name of a field";
+        report
+            .error(position, message)
+            .suggest("`{field}`, or no braces");
     }
 }

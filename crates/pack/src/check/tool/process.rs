@@ -1,10 +1,10 @@
 //! Checks a process tool: the program, what it reads and writes, and what it may take.
 
-use super::super::filled::{self, Vars};
-use super::super::page::{Page, value_or, word};
-use crate::finding::Known;
+use crate::check::endpoint::expansion::{self, Vars};
+use crate::check::report::{FileReport, value_or, word};
+use crate::finding::KnownNames;
+use crate::pack::tool::{ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolKind};
 use crate::source::tool::{LimitsSource, ToolSource};
-use crate::tool::{Output, ProcessDef, ProcessLimits, Stdin, ToolKind};
 use crate::yaml::{Located, TextPosition};
 
 /// Where the tool does not say.
@@ -18,17 +18,17 @@ const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "zsh"];
 
 /// Checks it; `known` are the fields of its input.
 pub(super) fn check(
-    page: &mut Page<'_>,
+    report: &mut FileReport<'_>,
     home: TextPosition,
     source: &ToolSource,
-    known: &Known,
+    known: &KnownNames,
     vars: Vars<'_>,
 ) -> ToolKind {
     let example = "command: [wc, \"-w\"]";
-    let command = match page.needed(&source.command, "command", home, example) {
+    let command = match report.needed(&source.command, "command", home, example) {
         Some(words) => {
-            let command = filled::command(page, words, Some(known), vars);
-            scripted(page, &words.value);
+            let command = expansion::command(report, words, Some(known), vars);
+            scripted(report, &words.value);
             command
         }
         None => Vec::new(),
@@ -38,31 +38,31 @@ pub(super) fn check(
     ToolKind::Process(ProcessDef {
         command,
         env: env
-            .map(|pairs| filled::environment(page, &pairs.value, vars))
+            .map(|pairs| expansion::environment(report, &pairs.value, vars))
             .unwrap_or_default(),
-        stdin: word(&source.stdin).unwrap_or(Stdin::Input),
-        output: word(&source.output).unwrap_or(Output::Text),
+        stdin: word(&source.stdin).unwrap_or(ProcessStdin::Input),
+        output: word(&source.output).unwrap_or(ProcessOutput::Text),
         output_bytes_max: value_or(&source.output_bytes_max, OUTPUT_BYTES_MAX),
         limits: bounds(limits),
     })
 }
 
 /// Says so if a field stands inside the script of a shell: what a model writes would be run.
-fn scripted(page: &mut Page<'_>, words: &[Located<String>]) {
+fn scripted(report: &mut FileReport<'_>, words: &[Located<String>]) {
     let [program, flag, script, ..] = words else {
         return;
     };
     let name = program.value.rsplit('/').next().unwrap_or_default();
     let reads = flag.value.starts_with('-') && flag.value.ends_with('c');
-    let bare = filled::bare(&script.value);
-    let Some(field) = filled::fields(&bare).next() else {
+    let bare = expansion::bare(&script.value);
+    let Some(field) = expansion::fields(&bare).next() else {
         return;
     };
     if SHELLS.contains(&name) && reads {
-        let what = format!(
+        let message = format!(
             "`{{{field}}}` stands inside the script of a shell: what a model puts there is run"
         );
-        page.warning(script.position, what).write(format!(
+        report.warning(script.position, message).suggest(format!(
             "`\"$1\"` in the script, and `{name}, \"{{{field}}}\"` as the next two words"
         ));
     }

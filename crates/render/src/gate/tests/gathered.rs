@@ -4,7 +4,7 @@ use turnwire_event::body::subagent::Completed;
 use turnwire_event::code::{DispatchOutcome, ErrorCode};
 use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, EventType, InvocationId, RenderPolicy, ToolUseId, Ulid};
-use turnwire_pack::{Override, Target};
+use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::hold::{HELD_STATUSES_MAX, HELD_TEXT_BYTES_MAX};
 use crate::stage::{
@@ -33,9 +33,9 @@ fn ended(agent: &str) -> Emission {
 /// With text gathered too.
 fn gathering_text() -> Stage {
     let mut pack = pack();
-    pack.overrides.push(Override {
+    pack.overrides.push(RenderOverride {
         flag: BATCH.into(),
-        target: Target::Type(EventType::TextDelta),
+        target: OverrideTarget::Type(EventType::TextDelta),
         policy: Some(RenderPolicy::Batch),
         render_key: None,
     });

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use turnwire_event::port::Emission;
 use turnwire_event::{Body, EventType, RenderPolicy};
-use turnwire_pack::{Override, Target};
+use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::stage::{BATCH, Stage, called, loading, noted, pack, status, text_in, thinking};
 
@@ -78,9 +78,9 @@ fn taken(steps: &[Step]) -> Vec<&Emission> {
 
 fn stage(text: RenderPolicy) -> Stage {
     let mut pack = pack();
-    pack.overrides.push(Override {
+    pack.overrides.push(RenderOverride {
         flag: BATCH.into(),
-        target: Target::Type(EventType::TextDelta),
+        target: OverrideTarget::Type(EventType::TextDelta),
         policy: Some(text),
         render_key: None,
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnwire_event::{Actor, EventType, RenderPolicy, metric};
-use turnwire_pack::{Lifecycle, Override, Target};
+use turnwire_pack::{OverrideTarget, RenderOverride, StatusLifecycle};
 
 use crate::gate::nameable;
 use crate::policies::Policies;
@@ -82,9 +82,9 @@ fn s1_055_a_component_that_is_suppressed_is_in_no_message_either() {
     };
     assert_eq!(shown(pack()), (true, None));
     let mut bare = pack();
-    bare.overrides.push(Override {
+    bare.overrides.push(RenderOverride {
         flag: "ai_assistant_bare".into(),
-        target: Target::Type(EventType::ComponentRendered),
+        target: OverrideTarget::Type(EventType::ComponentRendered),
         policy: Some(RenderPolicy::Suppress),
         render_key: None,
     });
@@ -142,7 +142,7 @@ fn an_id_of_the_platform_is_for_the_orchestrator_and_for_those_it_lists() {
 fn a_deprecated_id_is_still_shown() {
     let mut pack = pack();
     for entry in &mut pack.registry.entries {
-        entry.lifecycle = Lifecycle::Deprecated;
+        entry.lifecycle = StatusLifecycle::Deprecated;
     }
     let mut stage = Stage::new(pack, &[], "en");
     stage.take(status("shop", "searching_offers"));
@@ -204,9 +204,9 @@ fn s1_059_a_flag_changes_words_or_hides_and_without_it_the_default_is_back() {
 fn an_override_of_the_type_is_for_all_statuses_but_those_with_their_own() {
     let mut pack = pack();
     let flag = "ai_assistant_quiet";
-    let on = |kind, policy| Override {
+    let on = |kind, policy| RenderOverride {
         flag: flag.into(),
-        target: Target::Type(kind),
+        target: OverrideTarget::Type(kind),
         policy: Some(policy),
         render_key: None,
     };

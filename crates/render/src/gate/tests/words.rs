@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use turnwire_event::{Actor, Body, EventType, RenderPolicy};
-use turnwire_pack::{Override, Target};
+use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::stage::{BATCH, Stage, called, message_start, pack, status, text, text_in, thinking};
 
 fn stage(flags: &[&str]) -> Stage {
     let mut pack = pack();
     pack.orchestrator.deny_words = vec!["acme".into(), "acme gold".into()];
-    pack.overrides.push(Override {
+    pack.overrides.push(RenderOverride {
         flag: "ai_assistant_chunks".into(),
-        target: Target::Type(EventType::TextDelta),
+        target: OverrideTarget::Type(EventType::TextDelta),
         policy: Some(RenderPolicy::Batch),
         render_key: None,
     });

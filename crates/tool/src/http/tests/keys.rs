@@ -9,7 +9,7 @@ async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
     // A service that tells everyone what it was sent.
     for status in [200, 403] {
         let site = Site::open(move |request| answer(status, "text/plain", request)).await;
-        let mut def = http(Method::Get, &site.url);
+        let mut def = http(ToolMethod::Get, &site.url);
         def.headers
             .push(("x-api-version".into(), "2022-11-28".into()));
         def.headers
@@ -26,14 +26,14 @@ async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
         assert!(seen.contains("2022-11-28"), "what is no key stays: {seen}");
     }
     let site = Site::saying("nonsense").await;
-    let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
+    let (_, words) = told(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(words, "The service could not be reached.");
     let heard = ears.heard();
     assert!(!heard.contains("sk-pack-key"), "{heard}");
-    let bad = http(Method::Get, "https://x.example").headers;
+    let bad = http(ToolMethod::Get, "https://x.example").headers;
     let bad = HttpDef {
         headers: [bad, vec![("x-key".into(), "sk-pack\nkey".into())]].concat(),
-        ..http(Method::Get, "https://x.example")
+        ..http(ToolMethod::Get, "https://x.example")
     };
     let why = made(&bad, None).err().expect("a header");
     assert!(why.contains("x-key") && !why.contains("sk-pack"), "{why}");
@@ -56,7 +56,7 @@ async fn g6_a_key_is_hidden_however_the_service_writes_it() {
         for body in bodies {
             let site = Site::saying(answer(status, "application/json", body)).await;
             let mut def = http(
-                Method::Get,
+                ToolMethod::Get,
                 format!("{}/?token=url-own-secret&pass=1234567890", site.url),
             );
             def.query.push(("api_key".into(), key.into()));
@@ -72,7 +72,7 @@ async fn g6_a_key_is_hidden_however_the_service_writes_it() {
     }
     // The pieces around a field of the input are the pack's too.
     let site = Site::saying(answer(200, "text/plain", "half-a-secret-x")).await;
-    let mut def = http(Method::Get, &site.url);
+    let mut def = http(ToolMethod::Get, &site.url);
     def.query.push(("key".into(), "half-a-secret-{n}".into()));
     let seen = run(&def, json!({"n": "x"})).await.expect("a result");
     assert_eq!(seen["body"], "***x");

@@ -1,10 +1,11 @@
 //! What tools of every kind become.
 
 use super::*;
-use crate::definition::Kind;
 use crate::pack::Pack;
-use crate::tool::{
-    HttpDef, McpServer, McpTransport, Method, Output, ProcessDef, ProcessLimits, Stdin, ToolKind,
+use crate::pack::agent::AgentKind;
+use crate::pack::tool::{
+    HttpDef, McpServer, McpTransport, ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin,
+    ToolKind, ToolMethod,
 };
 
 fn pack() -> Pack {
@@ -27,7 +28,7 @@ fn words(words: &[&str]) -> Vec<String> {
 fn every_field_of_a_tool_arrives_and_what_is_left_out_has_its_default() {
     let pack = pack();
     let weather = HttpDef {
-        method: Method::Post,
+        method: ToolMethod::Post,
         url: "https://api.example.com/v1/{city}?lang={lang}&key=hush-hush".to_owned(),
         query: vec![pair("units", "metric"), pair("day", "{day}")],
         headers: vec![
@@ -40,7 +41,7 @@ fn every_field_of_a_tool_arrives_and_what_is_left_out_has_its_default() {
     };
     assert_eq!(kind(&pack, "weather"), ToolKind::Http(weather));
     let plain = HttpDef {
-        method: Method::Get,
+        method: ToolMethod::Get,
         url: "http://127.0.0.1:9000".to_owned(),
         query: Vec::new(),
         headers: Vec::new(),
@@ -51,8 +52,8 @@ fn every_field_of_a_tool_arrives_and_what_is_left_out_has_its_default() {
     let count = ProcessDef {
         command: words(&["wc", "-w", "--files={file}", "{print $1}", "hush-hush"]),
         env: vec![pair("LANG", "C"), pair("TOKEN", "hush-hush")],
-        stdin: Stdin::None,
-        output: Output::Json,
+        stdin: ProcessStdin::None,
+        output: ProcessOutput::Json,
         output_bytes_max: 1_048_576,
         limits: ProcessLimits {
             cpu_s: 600,
@@ -66,8 +67,8 @@ fn every_field_of_a_tool_arrives_and_what_is_left_out_has_its_default() {
     let cat = ProcessDef {
         command: words(&["cat"]),
         env: Vec::new(),
-        stdin: Stdin::Input,
-        output: Output::Text,
+        stdin: ProcessStdin::Input,
+        output: ProcessOutput::Text,
         output_bytes_max: 65_536,
         limits: ProcessLimits {
             cpu_s: 30,
@@ -159,7 +160,7 @@ fn tool_servers_services_and_workers_arrive() {
     };
     assert_eq!(
         (worker.id.as_str(), worker.kind),
-        ("researcher", Kind::Worker)
+        ("researcher", AgentKind::Worker)
     );
     assert_eq!(
         (worker.model.as_str(), worker.timeout_ms),

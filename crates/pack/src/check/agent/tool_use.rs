@@ -1,0 +1,172 @@
+//! Checks who uses which tools: what only some may have, and what nobody has.
+
+use crate::check::agent::team::{SubAgentFile, WorkerFile};
+use crate::check::tool::CheckedTools;
+use crate::check::tool::server::{self, CheckedServers};
+use crate::finding::Findings;
+use crate::pack::agent::ORCHESTRATOR_ID;
+use crate::pack::tool::{DataService, SERVER_PREFIX, ToolDef, ToolKind};
+use crate::source::agent::OrchestratorSource;
+use crate::yaml::{Located, TextPosition};
+
+const ORCHESTRATOR: &str = "orchestrator.yaml";
+
+/// Everybody who uses tools.
+pub(crate) struct ToolUsers<'a> {
+    pub(crate) orchestrator: &'a OrchestratorSource,
+    pub(crate) sub_agents: &'a [SubAgentFile<'a>],
+    pub(crate) workers: &'a [WorkerFile<'a>],
+}
+
+impl ToolUsers<'_> {
+    /// The names that everybody lists.
+    fn names(&self) -> Vec<&str> {
+        let of_members = self.sub_agents.iter().flat_map(|one| &one.source.tools);
+        let of_hands = self.workers.iter().flat_map(|one| &one.source.tools);
+        let all = self
+            .orchestrator
+            .tools
+            .iter()
+            .chain(of_members)
+            .chain(of_hands);
+        all.map(|name| name.value.as_str()).collect()
+    }
+}
+
+/// What each may have: statuses are for sub-agents, a person's word for the orchestrator.
+pub(crate) fn check(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut Findings) {
+    silent(ORCHESTRATOR, &users.orchestrator.tools, tools, findings);
+    for hand in users.workers {
+        silent(hand.file, &hand.source.tools, tools, findings);
+        unattended(hand.file, &hand.source.tools, tools, findings);
+    }
+    for member in users.sub_agents {
+        unattended(member.file, &member.source.tools, tools, findings);
+    }
+}
+
+/// The tools of a list.
+fn used<'a>(
+    names: &'a [Located<String>],
+    tools: &'a CheckedTools,
+) -> impl Iterator<Item = (&'a Located<String>, &'a ToolDef)> {
+    names.iter().filter_map(|name| {
+        let tool = tools.tools.iter().find(|tool| tool.name == name.value);
+        Some((name, tool?))
+    })
+}
+
+/// Tools that emit a status, of somebody who has none to emit.
+fn silent(file: &str, names: &[Located<String>], tools: &CheckedTools, findings: &mut Findings) {
+    for (name, tool) in used(names, tools) {
+        let fields = [
+            ("status", &tool.status),
+            ("progress_status", &tool.progress_status),
+        ];
+        for (field, status) in fields {
+            if let Some(status) = status {
+                let message = format!(
+                    "the tool `{}` emits `{status}`, and only sub-agents emit statuses",
+                    name.value
+                );
+                findings
+                    .error(file, name.position, message)
+                    .suggest(format!(
+                        "a tool without `{field}`, or give it to a sub-agent"
+                    ));
+            }
+        }
+    }
+}
+
+/// Tools that wait for a person, of somebody whom no person speaks with.
+fn unattended(
+    file: &str,
+    names: &[Located<String>],
+    tools: &CheckedTools,
+    findings: &mut Findings,
+) {
+    for (name, tool) in used(names, tools).filter(|(_, tool)| tool.approval) {
+        let message = format!(
+            "the tool `{}` waits for approval, and only the orchestrator can wait for a person",
+            tool.name
+        );
+        findings
+            .error(file, name.position, message)
+            .suggest("it in `tools` of orchestrator.yaml, or no `approval` in tools.yaml");
+    }
+}
+
+/// Tools, tool servers and workers that nobody uses.
+pub(crate) fn check_unused<'a>(
+    users: &ToolUsers<'_>,
+    tools: &CheckedTools,
+    servers: &CheckedServers,
+    services: impl Iterator<Item = &'a DataService>,
+    findings: &mut Findings,
+) {
+    let listed = users.names();
+    for (tool, position) in tools.tools.iter().zip(&tools.positions) {
+        if !tool.name.is_empty() && !listed.contains(&tool.name.as_str()) {
+            let message = format!("nobody uses the tool `{}`", tool.name);
+            findings
+                .warning("tools.yaml", *position, message)
+                .suggest("its name in `tools` of an agent, or no entry");
+        }
+    }
+    let whole = listed
+        .iter()
+        .filter_map(|name| name.strip_prefix(SERVER_PREFIX));
+    let single = tools.tools.iter().filter_map(|tool| match &tool.kind {
+        ToolKind::Mcp { server, .. } => Some(server.as_str()),
+        ToolKind::Ccs { .. }
+        | ToolKind::Render { .. }
+        | ToolKind::Direct(_)
+        | ToolKind::Http(_)
+        | ToolKind::Process(_)
+        | ToolKind::Delegate { .. } => None,
+    });
+    let behind = services.filter_map(|service| service.mcp.as_deref());
+    let used: Vec<&str> = whole.chain(single).chain(behind).collect();
+    // Who is misspelt is meant by somebody.
+    if !used.iter().any(|name| servers.known.lacks(name)) {
+        server::unused(servers, &used, findings);
+    }
+    idle(users, tools, findings);
+}
+
+/// Workers that nobody gives work to.
+fn idle(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut Findings) {
+    let given: Vec<&str> = tools.tools.iter().filter_map(worker).collect();
+    let of_hands = users.workers.iter().map(|hand| &hand.definition.id);
+    let of_members = users.sub_agents.iter().map(|member| &member.definition.id);
+    let ids: Vec<&String> = of_hands.chain(of_members).collect();
+    let is_known = |id: &&str| *id == ORCHESTRATOR_ID || ids.iter().any(|known| known == id);
+    if !given.iter().all(is_known) {
+        return;
+    }
+    for hand in users.workers {
+        let id = &hand.definition.id;
+        if !given.contains(&id.as_str()) {
+            let message = format!("nobody delegates to `{id}`");
+            findings
+                .warning(hand.file, TextPosition::TOP, message)
+                .suggest(format!(
+                    "a tool with `connector: delegate` and `agent: {id}` in tools.yaml"
+                ));
+        }
+    }
+}
+
+/// Who a tool gives work to.
+fn worker(tool: &ToolDef) -> Option<&str> {
+    match &tool.kind {
+        ToolKind::Delegate { agent } => Some(agent),
+        ToolKind::Ccs { .. }
+        | ToolKind::Render { .. }
+        | ToolKind::Direct(_)
+        | ToolKind::Http(_)
+        | ToolKind::Process(_)
+        | ToolKind::Mcp { .. } => None,
+    }
+}

@@ -1,0 +1,252 @@
+//! Values of tools and tool servers with variables filled in: commands, environments, headers.
+//! Messages never repeat a value: a variable may hold what nobody should read in a log.
+
+use crate::check::endpoint::header;
+use crate::check::endpoint::url;
+use crate::check::report::FileReport;
+use crate::finding::KnownNames;
+use crate::source::form::Pairs;
+use crate::text::template::{TemplatePart, template_parts};
+use crate::text::wording::one_line;
+use crate::text::wording::{closest_name, quoted_list};
+use crate::yaml::{Located, TextPosition};
+
+/// What answers `${NAME}`.
+pub(crate) type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Words of one command: more are a script, which belongs into a file.
+const WORDS_MAX: usize = 64;
+/// Bytes of one word of a command.
+const WORD_BYTES_MAX: usize = 16_384;
+/// Variables that one program is given.
+const ENV_MAX: usize = 64;
+/// Bytes of the value of a variable.
+const ENV_BYTES_MAX: usize = 16_384;
+
+/// Bytes of the value of a header: a long token still fits.
+const VALUE_MAX: usize = 8_192;
+
+/// Headers that belong to the request itself or to the connection.
+const OWN: [&str; 12] = [
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Headers of the conversation with a tool server.
+pub(crate) const MCP_RESERVED: [&str; 5] = [
+    "accept",
+    "content-type",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+];
+
+/// A text with its variables filled in; none if one is not set, which is told.
+pub(crate) fn text(
+    report: &mut FileReport<'_>,
+    text: &Located<String>,
+    vars: Vars<'_>,
+) -> Option<String> {
+    match url::fill(&text.value, "…", vars) {
+        Ok(filled) => Some(filled),
+        Err((message, instead)) => {
+            report.error(text.position, message).suggest(instead);
+            None
+        }
+    }
+}
+
+/// The text as it is written, with something harmless in the position of each variable.
+pub(crate) fn bare(text: &str) -> String {
+    url::fill(text, "", &|_| Some("x".to_owned())).unwrap_or_default()
+}
+
+/// The fields of a text.
+pub(crate) fn fields(text: &str) -> impl Iterator<Item = &str> {
+    template_parts(text)
+        .into_iter()
+        .filter_map(|piece| match piece {
+            TemplatePart::Field(name) => Some(name),
+            TemplatePart::Text(_) => None,
+        })
+}
+
+/// Says so if a text names a field that the input does not have, or a variable brought one along.
+pub(crate) fn held(
+    report: &mut FileReport<'_>,
+    written: &Located<String>,
+    filled: &str,
+    known: &KnownNames,
+) {
+    let bare = bare(&written.value);
+    if fields(&bare).ne(fields(filled)) {
+        report
+            .error(
+                written.position,
+                "a variable has something in braces in it, as only a field of the input has",
+            )
+            .suggest("the variable without `{` and `}`");
+        return;
+    }
+    for field in fields(&bare).filter(|field| known.lacks(field)) {
+        let names = || known.names.iter().map(String::as_str);
+        let message = format!("`{{{}}}` is no property of `input_schema`", one_line(field));
+        match closest_name(field, names()) {
+            Some(meant) => {
+                let message = format!("{message}, did you mean `{{{meant}}}`?");
+                report.error(written.position, message);
+            }
+            None if known.names.is_empty() => report
+                .error(written.position, format!("{message}, which has none"))
+                .suggest(format!("`properties: {{{field}: …}}` in the schema")),
+            None => report
+                .error(written.position, message)
+                .suggest(format!("one of {} in braces", quoted_list(names()))),
+        }
+    }
+}
+
+/// A program and its arguments; `known` are the fields that an argument may have, none for none.
+pub(crate) fn command(
+    report: &mut FileReport<'_>,
+    words: &Located<Vec<Located<String>>>,
+    known: Option<&KnownNames>,
+    vars: Vars<'_>,
+) -> Vec<String> {
+    if words.value.is_empty() {
+        report
+            .error(words.position, "`command` is empty")
+            .suggest("the program and its arguments: `command: [wc, \"-w\"]`");
+    }
+    let over = words.value.get(WORDS_MAX).map(|word| word.position);
+    report.at_most(over, WORDS_MAX, "words in `command`");
+    let mut command = Vec::new();
+    for (at, word) in words.value.iter().enumerate() {
+        let filled = text(report, word, vars).unwrap_or_else(|| "x".to_owned());
+        let has_field = fields(&bare(&word.value)).next().is_some();
+        if filled.contains('\0') || filled.len() > WORD_BYTES_MAX {
+            let message = "this cannot be a word of a command";
+            report
+                .error(word.position, message)
+                .suggest(format!("text, at most {WORD_BYTES_MAX} bytes of it"));
+        } else if at == 0 {
+            program(report, word, &filled, has_field);
+        } else if let Some(known) = known {
+            held(report, word, &filled, known);
+        }
+        command.push(filled);
+    }
+    command
+}
+
+/// The first word of a command.
+fn program(report: &mut FileReport<'_>, word: &Located<String>, filled: &str, has_field: bool) {
+    if filled.trim().is_empty() {
+        report
+            .error(word.position, "the program of `command` is empty")
+            .suggest("its name or its path");
+    } else if has_field {
+        report
+            .error(
+                word.position,
+                "the program itself cannot be a field of the input",
+            )
+            .suggest("the program; `{field}` only in its arguments");
+    } else if filled.contains('/') && !filled.starts_with('/') {
+        report
+            .error(
+                word.position,
+                "the program is a path that does not begin with `/`",
+            )
+            .suggest("a name that is found in PATH, or the path from `/` on");
+    } else if filled.contains(' ') && !filled.contains('/') {
+        report
+            .warning(
+                word.position,
+                "the program has a space in its name: no shell reads it",
+            )
+            .suggest("each word of its own: `command: [wc, \"-w\"]`");
+    }
+}
+
+/// Variables of a program.
+pub(crate) fn environment(
+    report: &mut FileReport<'_>,
+    pairs: &Pairs<Located<String>>,
+    vars: Vars<'_>,
+) -> Vec<(String, String)> {
+    let mut env = Vec::new();
+    for (name, value) in &pairs.0 {
+        if !url::is_name(&name.value) {
+            let message = format!("`{}` is not the name of a variable", one_line(&name.value));
+            report
+                .error(name.position, message)
+                .suggest("letters, digits and `_`, for example `LANG`");
+        }
+        let filled = text(report, value, vars).unwrap_or_default();
+        if header::is_key(&value.value) {
+            key(report, value.position);
+        } else if filled.contains(char::is_control) || filled.len() > ENV_BYTES_MAX {
+            report
+                .error(value.position, "this cannot be the value of a variable")
+                .suggest(format!("text on one line, at most {ENV_BYTES_MAX} bytes"));
+        }
+        env.push((name.value.clone(), filled));
+    }
+    let over = pairs.0.get(ENV_MAX).map(|(name, _)| name.position);
+    report.at_most(over, ENV_MAX, "variables");
+    env
+}
+
+/// Headers of a request, names in lower case; those of `own` are not the pack's to write either.
+pub(crate) fn headers(
+    report: &mut FileReport<'_>,
+    pairs: &Pairs<Located<String>>,
+    own: &[&str],
+    vars: Vars<'_>,
+) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = Vec::new();
+    for (written, value) in &pairs.0 {
+        let name = written.value.to_ascii_lowercase();
+        let is_own = OWN.iter().chain(own).any(|own| *own == name);
+        if header::name(report, written, &name) && is_own {
+            header::foreign(report, written);
+        }
+        if headers.iter().any(|(known, _)| *known == name) {
+            header::twice(report, written, &name);
+        }
+        let filled = text(report, value, vars);
+        let is_written = !value.value.contains("${");
+        if is_written && (header::is_key(&value.value) || header::is_secret(&name)) {
+            key(report, value.position);
+        } else if filled
+            .as_deref()
+            .is_some_and(|text| !header::is_value(text, VALUE_MAX))
+        {
+            header::no_value(report, value.position, VALUE_MAX);
+        }
+        headers.push((name, filled.unwrap_or_default()));
+    }
+    header::few(report, pairs);
+    headers
+}
+
+/// A key where the name of a variable should be.
+fn key(report: &mut FileReport<'_>, position: TextPosition) {
+    report
+        .error(
+            position,
+            "this looks like a key, and a key is never written into a pack",
+        )
+        .suggest("`${NAME}`, with the key in the variable `NAME`");
+}

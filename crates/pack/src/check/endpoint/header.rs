@@ -1,0 +1,159 @@
+//! Checks headers: names and values that a request can carry; of a provider none that carries a
+//! key, and none that is written anyway.
+
+use crate::check::report::FileReport;
+use crate::source::form::Pairs;
+use crate::text::wording::one_line;
+use crate::yaml::{Located, TextPosition};
+
+/// Headers of one provider.
+const HEADERS_MAX: usize = 32;
+/// Bytes of a value of a provider's header.
+const VALUE_MAX: usize = 1_024;
+
+/// Headers that carry a key, whatever stands in them.
+const SECRET: [&str; 8] = [
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "x-auth-token",
+    "x-access-token",
+    "cookie",
+];
+
+/// Headers that are written anyway, or that belong to the connection.
+const OWN: [&str; 15] = [
+    "accept",
+    "accept-encoding",
+    "anthropic-version",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
+
+/// How keys begin.
+const KEYS: [&str; 5] = ["sk-", "bearer ", "basic ", "aiza", "eyj"];
+
+/// The headers, names in lower case.
+pub(crate) fn check(
+    report: &mut FileReport<'_>,
+    source: &Pairs<Located<String>>,
+) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = Vec::new();
+    for (written, value) in &source.0 {
+        let lower = written.value.to_ascii_lowercase();
+        if name(report, written, &lower) {
+            fitting(report, written, &lower);
+        }
+        if headers.iter().any(|(known, _)| *known == lower) {
+            twice(report, written, &lower);
+        }
+        value_form(report, value);
+        headers.push((lower, value.value.clone()));
+    }
+    few(report, source);
+    headers
+}
+
+/// Whether a name can be one; else it is told.
+pub(crate) fn name(report: &mut FileReport<'_>, written: &Located<String>, name: &str) -> bool {
+    let is_token = is_token(name);
+    if !is_token {
+        let message = format!("`{}` is not the name of a header", one_line(&written.value));
+        report
+            .error(written.position, message)
+            .suggest("letters, digits and `-`, for example `x-team`");
+    }
+    is_token
+}
+
+/// Says that a header is there twice.
+pub(crate) fn twice(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
+    let message = format!("the header `{}` is there twice", one_line(name));
+    report.error(written.position, message).suggest("it once");
+}
+
+/// Says that a header is written by somebody else.
+pub(crate) fn foreign(report: &mut FileReport<'_>, written: &Located<String>) {
+    let shown = one_line(&written.value);
+    let message = format!("the header `{shown}` is not the pack's to write");
+    report.error(written.position, message).suggest("nothing");
+}
+
+/// Says so if there are too many.
+pub(crate) fn few(report: &mut FileReport<'_>, source: &Pairs<Located<String>>) {
+    let over = source.0.get(HEADERS_MAX).map(|(name, _)| name.position);
+    report.at_most(over, HEADERS_MAX, "headers");
+}
+
+/// Whether a header of this name carries a key.
+pub(crate) fn is_secret(name: &str) -> bool {
+    SECRET.contains(&name)
+}
+
+/// Whether this looks like a key.
+pub(crate) fn is_key(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    !value.contains("${") && KEYS.iter().any(|key| value.starts_with(key))
+}
+
+/// Whether this can be the value of a header.
+pub(crate) fn is_value(text: &str, most: usize) -> bool {
+    let is_plain_url_char = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    (1..=most).contains(&text.len()) && text.bytes().all(is_plain_url_char)
+}
+
+/// Says that this cannot be the value of a header.
+pub(crate) fn no_value(report: &mut FileReport<'_>, position: TextPosition, most: usize) {
+    report
+        .error(position, "this cannot be the value of a header")
+        .suggest(format!("plain ASCII on one line, 1 to {most} characters"));
+}
+
+fn fitting(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
+    if is_secret(name) {
+        let shown = one_line(&written.value);
+        report
+            .error(
+                written.position,
+                format!("the header `{shown}` carries a key"),
+            )
+            .suggest("`key: ${NAME}` of the provider: its dialect knows the header");
+    } else if OWN.contains(&name) {
+        foreign(report, written);
+    }
+}
+
+/// Messages do not repeat the value: a key may have been written there.
+fn value_form(report: &mut FileReport<'_>, value: &Located<String>) {
+    if value.value.contains("${") {
+        report
+            .error(value.position, "variables are not filled in in a header")
+            .suggest("the value itself; a key as `key: ${NAME}`");
+    } else if is_key(&value.value) {
+        report
+            .error(value.position, "this looks like a key")
+            .suggest("`key: ${NAME}` of the provider");
+    } else if !is_value(&value.value, VALUE_MAX) {
+        no_value(report, value.position, VALUE_MAX);
+    }
+}
+
+/// Whether this can be a header's name.
+fn is_token(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}

@@ -1,0 +1,237 @@
+//! Checks `overrides.yaml`: flags that exist, things that may be shown otherwise, and how.
+
+use turnwire_event::{EventType, RenderPolicy};
+
+use crate::check::manifest::CheckedManifest;
+use crate::check::report::{FileReport, word, word_of};
+use crate::check::text::status::CheckedStatuses;
+use crate::finding::{Findings, KnownNames};
+use crate::pack::overrides::{OverrideTarget, RenderOverride};
+use crate::pack::status::{StatusLifecycle, StatusRegistry};
+use crate::source::form::Pairs;
+use crate::source::text::{ChangeSource, OverridesSource};
+use crate::text::wording::one_line;
+use crate::text::wording::{closest_name, quoted_list};
+use crate::yaml::Located;
+
+pub(crate) const FILE: &str = "overrides.yaml";
+
+const SHOWN_OR_NOT: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Suppress];
+const AT_ONCE_OR_TOGETHER: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Batch];
+const ANY: &[RenderPolicy] = &[
+    RenderPolicy::Forward,
+    RenderPolicy::Transform,
+    RenderPolicy::Suppress,
+    RenderPolicy::Batch,
+];
+
+/// A name that may stand in the file, the types it is for, and how they may be shown.
+type Name = (&'static str, &'static [EventType], &'static [RenderPolicy]);
+
+const NAMES: [Name; 10] = {
+    use EventType as T;
+    [
+        ("text.delta", &[T::TextDelta], AT_ONCE_OR_TOGETHER),
+        (
+            "tool_call",
+            &[T::ToolCalled, T::ToolCompleted, T::ToolFailed],
+            SHOWN_OR_NOT,
+        ),
+        // Pairs are shown or hidden as a whole: no end without its beginning (S1-046, S1-082).
+        ("data", &[T::DataLoading, T::DataLoaded], SHOWN_OR_NOT),
+        ("component.rendered", &[T::ComponentRendered], SHOWN_OR_NOT),
+        ("error.reported", &[T::ErrorReported], SHOWN_OR_NOT),
+        (
+            "mcp.*",
+            &[
+                T::McpListToolsStarted,
+                T::McpListToolsCompleted,
+                T::McpSessionStarted,
+                T::McpSessionProgressed,
+            ],
+            SHOWN_OR_NOT,
+        ),
+        (
+            "mcp.list_tools_started",
+            &[T::McpListToolsStarted],
+            SHOWN_OR_NOT,
+        ),
+        (
+            "mcp.list_tools_completed",
+            &[T::McpListToolsCompleted],
+            SHOWN_OR_NOT,
+        ),
+        ("mcp.session_started", &[T::McpSessionStarted], SHOWN_OR_NOT),
+        (
+            "mcp.session_progressed",
+            &[T::McpSessionProgressed],
+            SHOWN_OR_NOT,
+        ),
+    ]
+};
+
+/// What an override may point at.
+pub(crate) struct OverrideContext<'a> {
+    pub(crate) manifest: &'a CheckedManifest,
+    pub(crate) statuses: &'a CheckedStatuses,
+    pub(crate) agents: &'a KnownNames,
+}
+
+/// The overrides, and the render keys they ask for.
+pub(crate) struct CheckedOverrides {
+    pub(crate) overrides: Vec<RenderOverride>,
+    pub(crate) keys: Vec<(String, Located<String>)>,
+}
+
+/// Checks it.
+pub(crate) fn check(
+    source: Option<&OverridesSource>,
+    context: &OverrideContext<'_>,
+    findings: &mut Findings,
+) -> CheckedOverrides {
+    let mut report = FileReport {
+        file: FILE,
+        findings,
+    };
+    let flags = context.manifest.known_flags();
+    let mut rules = CheckedOverrides {
+        overrides: Vec::new(),
+        keys: Vec::new(),
+    };
+    for (flag, changes) in source.iter().flat_map(|source| &source.0) {
+        report.unknown(flag, "flag", &flags);
+        of_flag(&mut report, &flag.value, changes, context, &mut rules);
+    }
+    rules
+}
+
+/// The render keys of statuses that are shown together with others, for some people at least.
+pub(crate) fn batched_keys<'a>(
+    registry: &'a StatusRegistry,
+    overrides: &'a [RenderOverride],
+) -> Vec<&'a str> {
+    let mut keys = Vec::new();
+    for entry in &registry.entries {
+        if entry.policy == RenderPolicy::Batch && entry.lifecycle == StatusLifecycle::Active {
+            keys.push(entry.render_key.as_str());
+        }
+        let of_entry = overrides.iter().filter(|one| {
+            one.policy == Some(RenderPolicy::Batch)
+                && one.target == OverrideTarget::Status(entry.id.clone())
+        });
+        keys.extend(of_entry.map(|one| one.render_key.as_deref().unwrap_or(&entry.render_key)));
+    }
+    keys
+}
+
+fn of_flag(
+    report: &mut FileReport<'_>,
+    flag: &str,
+    changes: &Pairs<Located<ChangeSource>>,
+    context: &OverrideContext<'_>,
+    rules: &mut CheckedOverrides,
+) {
+    for (name, change) in &changes.0 {
+        let Some((targets, allowed)) = targets(report, name, context) else {
+            continue;
+        };
+        let source = &change.value;
+        if source.policy.is_none() && source.render_key.is_none() {
+            report
+                .error(change.position, "the override changes nothing")
+                .suggest("`policy: …` or `render_key: …`");
+        }
+        let policy = policy_of(report, &source.policy, &name.value, allowed);
+        if let Some(key) = &source.render_key {
+            if matches!(targets[..], [OverrideTarget::Status(_)]) {
+                rules.keys.push((FILE.to_owned(), key.clone()));
+            } else {
+                let message = format!("`{}` has no text, so no `render_key`", name.value);
+                report
+                    .error(key.position, message)
+                    .suggest("`policy: …`; only status ids have a text");
+            }
+        }
+        for target in targets {
+            rules.overrides.push(RenderOverride {
+                flag: flag.to_owned(),
+                target,
+                policy,
+                render_key: source.render_key.as_ref().map(|key| key.value.clone()),
+            });
+        }
+    }
+}
+
+fn policy_of(
+    report: &mut FileReport<'_>,
+    field: &Option<Located<String>>,
+    name: &str,
+    allowed: &[RenderPolicy],
+) -> Option<RenderPolicy> {
+    let policy = word(field)?;
+    if let Some(written) = field.as_ref().filter(|_| !allowed.contains(&policy)) {
+        let message = format!("`{name}` cannot have the policy `{}`", written.value);
+        let names: Vec<String> = allowed.iter().map(word_of).collect();
+        report.error(written.position, message).suggest(format!(
+            "one of {}",
+            quoted_list(names.iter().map(String::as_str))
+        ));
+    }
+    Some(policy)
+}
+
+/// The names that are told to a person: those that `mcp.*` stands for are left out.
+fn advised() -> String {
+    let names = NAMES.iter().map(|(name, ..)| *name);
+    quoted_list(names.filter(|name| *name == "mcp.*" || !name.starts_with("mcp.")))
+}
+
+/// What a key of the file is about, and how that may be shown.
+fn targets(
+    report: &mut FileReport<'_>,
+    name: &Located<String>,
+    context: &OverrideContext<'_>,
+) -> Option<(Vec<OverrideTarget>, &'static [RenderPolicy])> {
+    let written = one_line(&name.value);
+    if context.statuses.registry.get(&name.value).is_some() {
+        return Some((vec![OverrideTarget::Status(name.value.clone())], ANY));
+    }
+    if let Some((_, types, allowed)) = NAMES.iter().find(|(known, ..)| *known == name.value) {
+        let types = types.iter().map(|one| OverrideTarget::Type(*one));
+        return Some((types.collect(), allowed));
+    }
+    if name.value.parse::<EventType>().is_ok() {
+        report
+            .error(name.position, format!("`{written}` cannot be overridden"))
+            .suggest(format!("a status id, or one of {}", advised()));
+        return None;
+    }
+    if context.agents.names.contains(&name.value) {
+        let message =
+            format!("`{written}` is a sub-agent, and overrides are for status ids and event types");
+        report
+            .error(name.position, message)
+            .suggest("the status ids that it emits");
+        return None;
+    }
+    if context.statuses.known.incomplete {
+        return None;
+    }
+    let statuses = || context.statuses.known.names.iter().map(String::as_str);
+    let names = statuses().chain(NAMES.map(|(name, ..)| name));
+    match closest_name(&name.value, names) {
+        Some(meant) => {
+            let message =
+                format!("unknown status id or event type `{written}`, did you mean `{meant}`?");
+            report.error(name.position, message);
+        }
+        None => report
+            .error(
+                name.position,
+                format!("unknown status id or event type `{written}`"),
+            )
+            .suggest(format!("a status id, or one of {}", advised())),
+    }
+    None
+}

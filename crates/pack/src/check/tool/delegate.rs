@@ -1,0 +1,99 @@
+//! Checks the tools that others work for: a tool server, or an agent in a session of its own.
+
+use crate::check::report::FileReport;
+use crate::finding::KnownNames;
+use crate::pack::agent::ORCHESTRATOR_ID;
+use crate::pack::tool::ToolKind;
+use crate::source::tool::ToolSource;
+use crate::text::wording::one_line;
+use crate::text::wording::{closest_name, quoted_list};
+use crate::yaml::TextPosition;
+
+/// How long a worker may work where the tool does not say.
+pub(super) const TIMEOUT_MS: u64 = 120_000;
+/// Characters of what a server calls its tool.
+const TOOL_CHARS_MAX: usize = 128;
+
+/// Who work can be given to.
+pub(crate) struct DelegateTargets {
+    /// Workers, and sub-agents that the orchestrator asks.
+    pub(crate) known: KnownNames,
+    /// Sub-agents that nobody asks, and which are no part of the pack.
+    pub(crate) unasked: Vec<String>,
+    /// The orchestrator's id; none if its file is broken.
+    pub(crate) orchestrator: Option<String>,
+}
+
+/// Checks a tool of a tool server.
+pub(super) fn mcp(
+    report: &mut FileReport<'_>,
+    home: TextPosition,
+    source: &ToolSource,
+    servers: &KnownNames,
+) -> ToolKind {
+    let server = report.needed_text(&source.server, "server", home, "server: files");
+    if let Some(written) = source.server.as_ref().filter(|name| !name.value.is_empty()) {
+        report.unknown(written, "tool server", servers);
+    }
+    let tool = match &source.tool {
+        Some(tool) => {
+            let length = tool.value.chars().count();
+            if !(1..=TOOL_CHARS_MAX).contains(&length) || tool.value.contains(char::is_control) {
+                report
+                    .error(tool.position, "this cannot be the name of a server's tool")
+                    .suggest(format!("its name there, 1 to {TOOL_CHARS_MAX} characters"));
+            }
+            tool.value.clone()
+        }
+        None => source
+            .name
+            .as_ref()
+            .map_or_else(String::new, |name| name.value.clone()),
+    };
+    ToolKind::Mcp { server, tool }
+}
+
+/// Checks a tool that gives work to a worker session.
+pub(super) fn delegate(
+    report: &mut FileReport<'_>,
+    home: TextPosition,
+    source: &ToolSource,
+    workers: &DelegateTargets,
+) -> ToolKind {
+    let agent = report.needed_text(&source.agent, "agent", home, "agent: researcher");
+    let is_speaker = agent == ORCHESTRATOR_ID || workers.orchestrator.as_ref() == Some(&agent);
+    if is_speaker {
+        let agent = ORCHESTRATOR_ID.to_owned();
+        return ToolKind::Delegate { agent };
+    }
+    if let Some(written) = source.agent.as_ref().filter(|name| !name.value.is_empty())
+        && workers.known.lacks(&agent)
+    {
+        let name = one_line(&agent);
+        let names = || {
+            workers
+                .known
+                .names
+                .iter()
+                .map(String::as_str)
+                .chain([ORCHESTRATOR_ID])
+        };
+        if workers.unasked.contains(&agent) {
+            let message = format!("`{name}` is a sub-agent that orchestrator.yaml does not list");
+            report.error(written.position, message).suggest(format!(
+                "it as a worker in workers/{name}/agent.yaml, or in `sub_agents` there"
+            ));
+        } else if let Some(meant) = closest_name(&agent, names()) {
+            let message = format!("unknown agent `{name}`, did you mean `{meant}`?");
+            report.error(written.position, message);
+        } else {
+            report
+                .error(written.position, format!("unknown agent `{name}`"))
+                .suggest(format!(
+                    "one of {}, or its definition in workers/{name}/agent.yaml",
+                    quoted_list(names())
+                ));
+        }
+    }
+    ToolKind::Delegate { agent }
+}

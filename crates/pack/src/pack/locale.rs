@@ -1,0 +1,120 @@
+//! Texts by language: what a person reads for a render key, with a chain of languages to look in.
+
+mod platform;
+
+use std::collections::BTreeMap;
+
+/// The keys that every pack has a text for.
+pub(crate) const PLATFORM_KEYS: [&str; 4] = [
+    "combined",
+    "failure.sub_agent",
+    "failure.internal",
+    "failure.rate_limit",
+];
+
+/// The text of a render key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocaleLine {
+    /// The sentence.
+    pub message: String,
+    /// The same as a part of a sentence, for when several are shown as one.
+    pub phrase: Option<String>,
+}
+
+/// Texts by language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocaleTable {
+    default: String,
+    texts: BTreeMap<String, BTreeMap<String, LocaleLine>>,
+}
+
+impl LocaleTable {
+    /// Texts by language and render key, and no other.
+    pub fn of(default: &str, texts: BTreeMap<String, BTreeMap<String, LocaleLine>>) -> Self {
+        Self {
+            default: default.to_owned(),
+            texts,
+        }
+    }
+
+    /// The platform's own texts.
+    pub(crate) fn new(default: &str) -> Self {
+        let mut texts: BTreeMap<String, BTreeMap<String, LocaleLine>> = BTreeMap::new();
+        for (tag, key, message) in platform::TEXTS {
+            let line = LocaleLine {
+                message: message.to_owned(),
+                phrase: None,
+            };
+            let lines = texts.entry(tag.to_owned()).or_default();
+            lines.insert(key.to_owned(), line);
+        }
+        Self {
+            default: default.to_owned(),
+            texts,
+        }
+    }
+
+    /// Puts a pack's texts over what is there.
+    pub(crate) fn add(&mut self, tag: &str, lines: BTreeMap<String, LocaleLine>) {
+        let known = self.tags().find(|known| known.eq_ignore_ascii_case(tag));
+        let tag = known.unwrap_or(tag).to_owned();
+        self.texts.entry(tag).or_default().extend(lines);
+    }
+
+    /// Whether a language itself has a text for a key.
+    pub fn has(&self, tag: &str, key: &str) -> bool {
+        let lines = self.texts.get(tag);
+        lines.is_some_and(|lines| lines.contains_key(key))
+    }
+
+    /// The languages there are texts in.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.texts.keys().map(String::as_str)
+    }
+
+    /// The languages to look in, best first: `es-MX`, `es`, then the default and what that falls
+    /// back to. Only those there are.
+    pub fn chain(&self, wanted: &str) -> Vec<&str> {
+        let mut chain = Vec::new();
+        for tag in [wanted, &self.default] {
+            let tag = tag.replace('_', "-");
+            let mut rest = tag.as_str();
+            while !rest.is_empty() {
+                self.link(rest, &mut chain);
+                rest = rest.rfind('-').map_or("", |end| &rest[..end]);
+            }
+        }
+        chain
+    }
+
+    fn link<'a>(&'a self, wanted: &str, chain: &mut Vec<&'a str>) {
+        let known = self.tags().find(|tag| tag.eq_ignore_ascii_case(wanted));
+        if let Some(tag) = known
+            && !chain.contains(&tag)
+        {
+            chain.push(tag);
+        }
+    }
+
+    /// The text of a key in the best language that has it.
+    pub fn line(&self, wanted: &str, key: &str) -> Option<LocaleLine> {
+        let mut chain = self.chain(wanted).into_iter();
+        chain.find_map(|tag| self.texts.get(tag)?.get(key).cloned())
+    }
+}
+
+/// Whether this has the form of a language tag: `en`, `es-MX`, `zh-Hant-TW`, also with `_`.
+pub(crate) fn is_tag(text: &str) -> bool {
+    let text = text.replace('_', "-");
+    let mut parts = text.split('-');
+    let language = parts.next().unwrap_or_default();
+    let is_language =
+        (2..=3).contains(&language.len()) && language.bytes().all(|b| b.is_ascii_alphabetic());
+    let is_part = |part: &str| {
+        (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric())
+    };
+    is_language && text.len() <= 35 && parts.all(is_part)
+}
+
+#[cfg(test)]
+mod tests;
