@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let packs = here.join("../../packs");
+    let manifest_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let packs = manifest_dir.join("../../packs");
     let market = packs.join("market");
     let mut files = Vec::new();
     if market.is_dir() {

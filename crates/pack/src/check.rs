@@ -76,15 +76,15 @@ fn checked(
     let manifest = manifest::check(parsed.manifest.as_ref(), findings);
     let servers = server::check(parsed.tools.as_ref(), vars, findings);
     let source = parsed.connectors.as_ref();
-    let connectors = connector::check(source, &schemas, &servers.known, vars, findings);
+    let connectors = connector::check(source, &schemas, &servers.known_names, vars, findings);
     let agents = team::sub_agent_ids(&parsed.agents);
     let workers = team::worker_ids(&parsed.workers);
     let statuses = status::check(&parsed.fragments, &agents, &verticals(&parsed), findings);
     let context = ToolContext {
         connectors: &connectors,
-        statuses: &statuses.known,
+        statuses: &statuses.known_names,
         schemas: &schemas,
-        servers: &servers.known,
+        servers: &servers.known_names,
         delegates: &team::delegate_targets(&parsed, &agents, &workers),
         vars,
     };
@@ -160,7 +160,7 @@ fn check_texts(
 ) {
     let keys = [statuses.keys.as_slice(), overrides.keys.as_slice()].concat();
     locale::check_keys(&keys, texts, &parsed.locales, manifest, findings);
-    if statuses.known.incomplete {
+    if statuses.known_names.incomplete {
         return;
     }
     let batched = overrides::batched_keys(&statuses.registry, &overrides.overrides);
@@ -190,11 +190,11 @@ fn check_models(
     findings: &mut Findings,
 ) -> ModelParts {
     let providers = provider::check(parsed.providers.as_ref(), vars, findings);
-    name::check_manifest(parsed.manifest.as_ref(), &providers.known, findings);
+    name::check_manifest(parsed.manifest.as_ref(), &providers.known_names, findings);
     let orchestrator = parsed.orchestrator.as_ref();
     let context = RoutingContext {
         manifest,
-        providers: &providers.known,
+        providers: &providers.known_names,
         agents,
         orchestrator: orchestrator.and_then(|source| Some(source.id.as_ref()?.value.as_str())),
     };
@@ -224,13 +224,13 @@ fn check_agents(
     let prompts = parsed.prompts.iter().map(|prompt| prompt.name.clone());
     let context = DefinitionContext {
         manifest: &parts.manifest,
-        providers: &parts.models.providers.known,
+        providers: &parts.models.providers.known_names,
         prompts: &KnownNames {
             names: prompts.collect(),
             incomplete: false,
         },
-        tools: &parts.tools.known,
-        servers: &parts.servers.known,
+        tools: &parts.tools.known_names,
+        servers: &parts.servers.known_names,
     };
     let orchestrator = parsed.orchestrator.as_ref().map(|source| {
         let mut report = FileReport::new("orchestrator.yaml", findings);
@@ -268,7 +268,7 @@ fn check_agents(
             workers: &worker_files,
         };
         tool_use::check(&users, &parts.tools, findings);
-        if !agents.incomplete && !workers.incomplete && !parts.tools.known.incomplete {
+        if !agents.incomplete && !workers.incomplete && !parts.tools.known_names.incomplete {
             let services = parts.connectors.services.values();
             tool_use::check_unused(&users, &parts.tools, &parts.servers, services, findings);
         }
@@ -337,7 +337,7 @@ fn assemble(
 
 /// The positions of tools and tool servers, by the names that agents use for them.
 fn tool_positions(tools: &CheckedTools, servers: &CheckedServers) -> BTreeMap<String, (u64, u64)> {
-    let names = tools.known.names.iter().cloned();
+    let names = tools.known_names.names.iter().cloned();
     let tools = names.zip(&tools.positions);
     let servers = servers.positions.iter();
     let servers = servers.map(|(name, position)| (format!("{SERVER_PREFIX}{name}"), position));

@@ -14,6 +14,7 @@
 mod keyword;
 mod pattern;
 mod graph;
+mod pattern_limit;
 mod weight;
 mod input;
 mod lenient;
@@ -77,7 +78,7 @@ impl SchemaCost {
     pub fn new(schema: &Value) -> Result<Self, TooComplex> {
         let graph = SchemaGraph::new(schema)?;
         weight::check(&graph)?;
-        pattern::check(&graph)?;
+        pattern_limit::check(&graph)?;
         Ok(Self { graph })
     }
 

@@ -188,8 +188,9 @@ impl Findings {
         let names = || known.names.iter().map(String::as_str);
         let written = one_line(&name.value);
         match closest_name(&name.value, names()) {
-            Some(meant) => {
-                let message = format!("unknown {message} `{written}`, did you mean `{meant}`?");
+            Some(suggestion) => {
+                let message =
+                    format!("unknown {message} `{written}`, did you mean `{suggestion}`?");
                 self.error(file, name.position, message);
             }
             None if known.names.is_empty() => {

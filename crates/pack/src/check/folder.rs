@@ -143,7 +143,11 @@ pub(crate) fn read(files: &PackFiles, findings: &mut Findings) -> ParsedPack {
                 }
             }
             Role::KnownNames => {}
-            Role::Unknown if FIXED.iter().any(|meant| stands_for(files, path, meant)) => {
+            Role::Unknown
+                if FIXED
+                    .iter()
+                    .any(|suggestion| stands_for(files, path, suggestion)) =>
+            {
                 misnamed(path, findings);
             }
             Role::Unknown => unknown(path, findings),
@@ -180,13 +184,13 @@ fn role(path: &str) -> Role<'_> {
 
 fn unknown(path: &str, findings: &mut Findings) {
     let yaml = path.strip_suffix(".yml").map(|stem| format!("{stem}.yaml"));
-    let meant = match yaml {
+    let suggestion = match yaml {
         Some(yaml) if !matches!(role(&yaml), Role::Unknown) => Some(yaml),
         _ => near(path),
     };
-    match meant {
-        Some(meant) => {
-            let message = format!("nothing reads this file, did you mean `{meant}`?");
+    match suggestion {
+        Some(suggestion) => {
+            let message = format!("nothing reads this file, did you mean `{suggestion}`?");
             findings.warning(path, TextPosition::TOP, message);
         }
         None => findings
@@ -196,14 +200,14 @@ fn unknown(path: &str, findings: &mut Findings) {
 }
 
 /// Whether a file is another that is missing, but for its ending or its capitals.
-fn stands_for(files: &PackFiles, path: &str, meant: &str) -> bool {
+fn stands_for(files: &PackFiles, path: &str, suggestion: &str) -> bool {
     let stem = |path: &str| {
         path.rsplit_once('.')
             .map(|(stem, _)| stem.to_ascii_lowercase())
     };
     let lower = path.to_ascii_lowercase();
-    files.get(meant).is_none()
-        && stem(path) == stem(meant)
+    files.get(suggestion).is_none()
+        && stem(path) == stem(suggestion)
         && (lower.ends_with(".yml") || lower.ends_with(".yaml"))
 }
 
@@ -222,8 +226,8 @@ fn near(path: &str) -> Option<String> {
     if let Some((dir, file)) = path.rsplit_once('/')
         && dir.starts_with("verticals/")
     {
-        let meant = closest_name(file, ["agent.yaml", "status_events.yaml"])?;
-        return Some(format!("{dir}/{meant}"));
+        let suggestion = closest_name(file, ["agent.yaml", "status_events.yaml"])?;
+        return Some(format!("{dir}/{suggestion}"));
     }
     if let Some(("workers", rest)) = path.split_once('/')
         && let Some((id, file)) = rest.split_once('/')
@@ -259,8 +263,10 @@ pub(crate) fn text<'a>(
 }
 
 /// Whether a file is there under a name that is almost its own, which is told.
-fn is_misnamed(files: &PackFiles, meant: &str) -> bool {
-    files.iter().any(|(path, _)| stands_for(files, path, meant))
+fn is_misnamed(files: &PackFiles, suggestion: &str) -> bool {
+    files
+        .iter()
+        .any(|(path, _)| stands_for(files, path, suggestion))
 }
 
 fn required<T: DeserializeOwned + PackFile>(
@@ -320,8 +326,8 @@ fn prompt(
     for (position, name) in text.map(blanks).unwrap_or_default() {
         let message = format!("nothing fills in `{{{{{}}}}}`", one_line(name));
         match closest_name(name.trim(), BLANKS) {
-            Some(meant) => {
-                let message = format!("{message}, did you mean `{{{{{meant}}}}}`?");
+            Some(suggestion) => {
+                let message = format!("{message}, did you mean `{{{{{suggestion}}}}}`?");
                 findings.error(path, position, message);
             }
             None => findings

@@ -66,14 +66,14 @@ impl<'a> SchemaFiles<'a> {
     }
 
     fn absent(&self, report: &mut FileReport<'_>, position: TextPosition, path: &str) {
-        let known = KnownNames {
+        let known_names = KnownNames {
             names: self.files.keys().map(|path| (*path).to_owned()).collect(),
             incomplete: false,
         };
         let message = format!("there is no file `{}` in the pack", one_line(path));
-        match closest_name(path, known.names.iter().map(String::as_str)) {
-            Some(meant) => {
-                report.error(position, format!("{message}, did you mean `{meant}`?"));
+        match closest_name(path, known_names.names.iter().map(String::as_str)) {
+            Some(suggestion) => {
+                report.error(position, format!("{message}, did you mean `{suggestion}`?"));
             }
             None => report
                 .error(position, message)

@@ -7,7 +7,7 @@ use crate::finding::{Findings, KnownNames};
 use crate::pack::PackLimits;
 use crate::pack::flag::{FeatureFlag, FlagRollout};
 use crate::pack::locale::is_tag;
-use crate::source::form::Either;
+use crate::source::form::ShortOrLong;
 use crate::source::manifest::{LimitsSource, ManifestSource, RolloutSource};
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
@@ -143,9 +143,9 @@ fn flags(report: &mut FileReport<'_>, source: &ManifestSource) -> Vec<FeatureFla
     let mut flags = Vec::new();
     for (name, rollout) in &source.flags.0 {
         let rollout = match &rollout.value {
-            Either::Short(true) => FlagRollout::On,
-            Either::Short(false) => FlagRollout::Off,
-            Either::Long(source) => spread(report, rollout.position, source),
+            ShortOrLong::Short(true) => FlagRollout::On,
+            ShortOrLong::Short(false) => FlagRollout::Off,
+            ShortOrLong::Long(source) => rollout_of(report, rollout.position, source),
         };
         flags.push(FeatureFlag {
             name: name.value.clone(),
@@ -156,7 +156,11 @@ fn flags(report: &mut FileReport<'_>, source: &ManifestSource) -> Vec<FeatureFla
     flags
 }
 
-fn spread(report: &mut FileReport<'_>, home: TextPosition, source: &RolloutSource) -> FlagRollout {
+fn rollout_of(
+    report: &mut FileReport<'_>,
+    home: TextPosition,
+    source: &RolloutSource,
+) -> FlagRollout {
     match (&source.share, &source.principals) {
         (Some(share), None) => FlagRollout::Share(share.value),
         (None, Some(principals)) => FlagRollout::Principals(principals.clone()),

@@ -45,19 +45,22 @@ impl<'a> FileReport<'a> {
     }
 
     /// Reports a name that is not among the known ones; `noun` says what it should name.
-    pub(crate) fn unknown(&mut self, name: &Located<String>, noun: &str, known: &KnownNames) {
-        self.findings.unknown(self.file, name, noun, known);
+    pub(crate) fn unknown(&mut self, name: &Located<String>, noun: &str, known_names: &KnownNames) {
+        self.findings.unknown(self.file, name, noun, known_names);
     }
 
     /// As [`Self::unknown`], for a status id that somebody emits.
-    pub(crate) fn unregistered(&mut self, id: &Located<String>, known: &KnownNames) {
-        if let Some(finding) = self.findings.unknown(self.file, id, "status id", known) {
+    pub(crate) fn unregistered(&mut self, id: &Located<String>, known_names: &KnownNames) {
+        if let Some(finding) = self
+            .findings
+            .unknown(self.file, id, "status id", known_names)
+        {
             finding.mark_unregistered();
         }
     }
 
     /// A field that other fields of its entry make required; `example` is what to write.
-    pub(crate) fn needed<'f, T>(
+    pub(crate) fn require<'f, T>(
         &mut self,
         field: &'f Option<Located<T>>,
         name: &str,
@@ -88,20 +91,20 @@ impl<'a> FileReport<'a> {
         text.value.clone()
     }
 
-    /// As [`Self::needed`] and [`Self::text`].
-    pub(crate) fn needed_text(
+    /// As [`Self::require`] and [`Self::text`].
+    pub(crate) fn require_text(
         &mut self,
         field: &Option<Located<String>>,
         name: &str,
         entry: TextPosition,
         example: &str,
     ) -> String {
-        self.needed(field, name, entry, example);
+        self.require(field, name, entry, example);
         self.text(field, name, example)
     }
 
     /// Reports each name that stands twice in a list.
-    pub(crate) fn once<'f>(
+    pub(crate) fn check_unique<'f>(
         &mut self,
         names: impl IntoIterator<Item = &'f Located<String>>,
         list: &str,
@@ -117,8 +120,13 @@ impl<'a> FileReport<'a> {
     }
 
     /// Reports the first entry of a map or list above `most`.
-    pub(crate) fn at_most(&mut self, over: Option<TextPosition>, most: usize, entries: &str) {
-        if let Some(position) = over {
+    pub(crate) fn at_most(
+        &mut self,
+        first_extra: Option<TextPosition>,
+        most: usize,
+        entries: &str,
+    ) {
+        if let Some(position) = first_extra {
             self.error(position, format!("more than {most} {entries}"))
                 .suggest("fewer");
         }

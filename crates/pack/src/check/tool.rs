@@ -38,7 +38,7 @@ pub(crate) struct CheckedTools {
     /// Where each stands, in the same order.
     pub(crate) positions: Vec<TextPosition>,
     /// The names; hidden if the file is broken.
-    pub(crate) known: KnownNames,
+    pub(crate) known_names: KnownNames,
 }
 
 /// What a tool may point at.
@@ -64,7 +64,7 @@ pub(crate) fn check(
         findings,
     };
     let sources = source.map_or(&[][..], |source| &source.tools);
-    report.once(
+    report.check_unique(
         sources.iter().filter_map(|tool| tool.value.name.as_ref()),
         "tools",
     );
@@ -91,7 +91,7 @@ pub(crate) fn check(
     };
     let incomplete = source.is_none() || !tools.iter().enumerate().all(is_good);
     CheckedTools {
-        known: KnownNames { names, incomplete },
+        known_names: KnownNames { names, incomplete },
         tools,
         positions,
     }
@@ -167,7 +167,7 @@ fn kind(
     context: &ToolContext<'_>,
 ) -> ToolKind {
     let name = source.name.as_ref().map_or("", |name| name.value.as_str());
-    let (known, vars) = (fields(schema), context.vars);
+    let (known_names, vars) = (fields(schema), context.vars);
     let data = context.connectors;
     match connector {
         Some(Connector::CcsRest) => data::ccs(report, home, source, ConnectorTransport::Http, data),
@@ -176,8 +176,8 @@ fn kind(
         }
         Some(Connector::Render) => data::render(report, home, source, name, data),
         Some(Connector::Direct) => direct(report, home, source),
-        Some(Connector::Http) => http::check(report, home, source, &known, vars),
-        Some(Connector::Process) => process::check(report, home, source, &known, vars),
+        Some(Connector::Http) => http::check(report, home, source, &known_names, vars),
+        Some(Connector::Process) => process::check(report, home, source, &known_names, vars),
         Some(Connector::Mcp) => delegate::mcp(report, home, source, context.servers),
         Some(Connector::Delegate) => delegate::delegate(report, home, source, context.delegates),
         // Something, so that the other fields are looked at; the pack is refused anyway.
@@ -225,7 +225,7 @@ fn timeout(
 }
 
 fn direct(report: &mut FileReport<'_>, home: TextPosition, source: &ToolSource) -> ToolKind {
-    report.needed(&source.function, "function", home, "function: clock");
+    report.require(&source.function, "function", home, "function: clock");
     ToolKind::Direct(word(&source.function).unwrap_or(BuiltinFunction::Fail))
 }
 
@@ -293,10 +293,10 @@ fn described(
     };
     if !says || source.description.is_some() {
         let example = "description: what it does, for the model";
-        report.needed_text(&source.description, "description", home, example);
+        report.require_text(&source.description, "description", home, example);
     }
     if takes {
-        report.needed(
+        report.require(
             &source.input_schema,
             "input_schema",
             home,

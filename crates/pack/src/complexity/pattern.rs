@@ -1,24 +1,17 @@
 //! Size limits of patterns. The regex engine is linear in text and pattern; a pattern is measured
 //! with its repeats written out.
 
-use std::collections::HashSet;
-
 use jsonschema::{PatternOptions, Regex};
 use regex_syntax::ast::{ErrorKind, parse::Parser};
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 use serde_json::json;
 
-use super::graph::SchemaGraph;
-use super::keyword::pointer;
-use super::{ComplexityLimit, TooComplex};
-use crate::text::wording::one_line;
+use super::ComplexityLimit;
 
 /// Bytes of the text of a pattern: translating it takes quadratic time.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// Bytes of one compiled pattern: the default of the engine.
 const COMPILED_BYTES_MAX: usize = 10 << 20;
-/// Bytes of all compiled patterns of a schema, estimated.
-const SCHEMA_BYTES_MAX: u64 = 32 << 20;
 /// Bytes of the engine's cache while a pattern is tried.
 const CACHE_BYTES_MAX: usize = 1 << 20;
 /// Compiled bytes of one range of characters, about.
@@ -29,17 +22,17 @@ const LARGE_CLASS_STEPS: u64 = 4;
 /// A pattern with its cost.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
-    text: String,
+    pub(super) text: String,
     /// Steps of compiling the pattern.
     pub(super) weight: u64,
     /// Parts of the pattern that can be active at the same character.
     active: u64,
     /// Compiled bytes, estimated.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl Pattern {
-    /// Measures a pattern. One that cannot be used costs nothing: [`check`] refuses it.
+    /// Measures a pattern. One that cannot be used costs nothing: the check of patterns refuses it.
     pub(super) fn new(text: &str) -> Self {
         let hir = parse(text).unwrap_or_else(|_| Hir::empty());
         Self {
@@ -67,54 +60,15 @@ pub(super) fn is_supported(text: &str) -> bool {
     parse(text).is_ok() && compiles(text)
 }
 
-/// Fails with the first pattern of a schema that cannot be used.
-pub(super) fn check(graph: &SchemaGraph) -> Result<(), TooComplex> {
-    let (mut seen, mut bytes) = (HashSet::new(), 0_u64);
-    for (part, at) in graph.parts.iter().zip(&graph.pointers) {
-        let own = part.pattern.iter().map(|own| (own, pointer(at, "pattern")));
-        let by_pattern = part.by_pattern.iter().map(|(pattern, _)| {
-            let names = pointer(at, "patternProperties");
-            (pattern, self::pointer(&names, &pattern.text))
-        });
-        for (pattern, at) in own.chain(by_pattern) {
-            if !seen.insert(&pattern.text) {
-                continue;
-            }
-            bytes = bytes.saturating_add(pattern.bytes);
-            let limit = match parse(&pattern.text) {
-                Err(limit) => limit,
-                Ok(_) if bytes > SCHEMA_BYTES_MAX => ComplexityLimit::PatternSize,
-                Ok(_) if !compiles(&pattern.text) => ComplexityLimit::PatternSize,
-                Ok(_) => continue,
-            };
-            let reason = match limit {
-                ComplexityLimit::Backtracking => "has a look-around or a back-reference",
-                ComplexityLimit::PatternSize
-                    if pattern.bytes <= SCHEMA_BYTES_MAX && bytes > SCHEMA_BYTES_MAX =>
-                {
-                    "is too large together with the others"
-                }
-                ComplexityLimit::PatternSize => "is too large with its repeats written out",
-                _ => "is not a regular expression",
-            };
-            let message = format!("the `pattern` `{}` {reason}", one_line(&pattern.text));
-            return Err(TooComplex {
-                limit,
-                ..TooComplex::new(message, &at)
-            });
-        }
-    }
-    Ok(())
-}
-
-fn compiles(text: &str) -> bool {
+/// True if a pattern that can be parsed is within the size limit.
+pub(super) fn compiles(text: &str) -> bool {
     let schema = json!({ "pattern": text });
     let options = jsonschema::options().with_pattern_options(options());
     options.build(&schema).is_ok()
 }
 
 /// The parsed pattern, or the limit that it is over.
-fn parse(text: &str) -> Result<Hir, ComplexityLimit> {
+pub(super) fn parse(text: &str) -> Result<Hir, ComplexityLimit> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(ComplexityLimit::PatternSize);
     }

@@ -28,14 +28,14 @@ fn nested(field: &str, depth: usize) -> Value {
 /// Checks `input` if it may be checked, and never for long.
 fn checked(schema: &Value, input: &Value) -> Option<bool> {
     let from = Instant::now();
-    let cost = SchemaCost::new(schema).unwrap_or_else(|why| panic!("{why}: {schema}"));
-    let fits = cost.allows(input).then(|| {
-        let validator = validator(schema).unwrap_or_else(|why| panic!("{why}: {schema}"));
+    let cost = SchemaCost::new(schema).unwrap_or_else(|error| panic!("{error}: {schema}"));
+    let is_valid = cost.allows(input).then(|| {
+        let validator = validator(schema).unwrap_or_else(|error| panic!("{error}: {schema}"));
         validator.validate(input).is_ok()
     });
     let took = from.elapsed();
     assert!(took < Duration::from_secs(60), "{took:?}");
-    fits
+    is_valid
 }
 
 fn weigh(schema: &Value) -> Result<(), TooComplex> {
@@ -47,24 +47,24 @@ fn refused(schema: &Value) -> TooComplex {
 }
 
 #[test]
-fn a_schema_that_doubles_at_one_place_is_refused() {
+fn schema_that_doubles_for_one_value_is_refused() {
     for twice in ["allOf", "anyOf", "oneOf"] {
-        let why = refused(&doubled(20, |before| json!({ twice: [before, before] })));
-        assert!(why.message.contains("more than 20000 steps"), "{why}");
+        let error = refused(&doubled(20, |before| json!({ twice: [before, before] })));
+        assert!(error.message.contains("more than 20000 steps"), "{error}");
     }
     let both = refused(&doubled(20, |before| json!({"if": before, "then": before})));
     assert!(both.message.contains("steps"), "{both}");
     let by_field = |before| json!({"dependentSchemas": {"a": before, "b": before}});
     assert!(refused(&doubled(20, by_field)).message.contains("steps"));
     // Each takes what is below it again for what is left over.
-    let left = |before| json!({"allOf": [before], "unevaluatedProperties": false});
-    assert!(refused(&doubled(20, left)).message.contains("steps"));
+    let unevaluated = |before| json!({"allOf": [before], "unevaluatedProperties": false});
+    assert!(refused(&doubled(20, unevaluated)).message.contains("steps"));
     let good = doubled(6, |before| json!({"allOf": [before, before]}));
     assert_eq!(checked(&good, &json!({})), Some(true));
 }
 
 #[test]
-fn a_reference_that_goes_round_without_going_into_the_data_is_refused() {
+fn circular_reference_is_refused() {
     for schema in [
         json!({"$ref": "#"}),
         json!({"allOf": [{"$ref": "#"}]}),
@@ -72,15 +72,15 @@ fn a_reference_that_goes_round_without_going_into_the_data_is_refused() {
             "properties": {"x": {"$ref": "#/$defs/a"}}}),
         json!({"$id": "http://a/b", "allOf": [{"$ref": "http://a/b#"}]}),
     ] {
-        let why = refused(&schema);
-        assert!(why.message.contains("leads back"), "{schema}: {why}");
+        let error = refused(&schema);
+        assert!(error.message.contains("leads back"), "{schema}: {error}");
     }
-    let why = refused(&doubled(100, |before| before));
-    assert!(why.message.contains("inside each other"), "{why}");
+    let error = refused(&doubled(100, |before| before));
+    assert!(error.message.contains("inside each other"), "{error}");
 }
 
 #[test]
-fn a_tree_is_a_good_schema() {
+fn recursive_tree_schema_is_accepted() {
     let tree = json!({
         "type": "object",
         "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#"}}},
@@ -108,7 +108,7 @@ fn a_tree_is_a_good_schema() {
 }
 
 #[test]
-fn an_input_that_doubles_its_schema_at_every_level_is_not_checked() {
+fn exponential_input_is_not_checked() {
     let both = json!({
         "type": "object",
         "additionalProperties": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
@@ -128,7 +128,7 @@ fn an_input_that_doubles_its_schema_at_every_level_is_not_checked() {
 }
 
 #[test]
-fn the_heaviest_that_passes_is_checked_in_a_moment() {
+fn heaviest_accepted_schema_is_checked_quickly() {
     let parts: Vec<Value> = (0..3_000)
         .map(|at| json!({"maxLength": 5, "title": at.to_string()}))
         .collect();
@@ -137,10 +137,10 @@ fn the_heaviest_that_passes_is_checked_in_a_moment() {
         .map(|at| (at.to_string(), json!("longer than five")))
         .collect();
     assert_eq!(checked(&many, &Value::Object(fields.clone())), Some(false));
-    let more: serde_json::Map<String, Value> = (0..3_000)
+    let extra: serde_json::Map<String, Value> = (0..3_000)
         .map(|at| (at.to_string(), json!("longer than five")))
         .collect();
-    assert_eq!(checked(&many, &Value::Object(more)), None);
+    assert_eq!(checked(&many, &Value::Object(extra)), None);
     // A stack that is used as deep as it may be.
     let chain = doubled(60, |before| json!({"allOf": [before]}));
     assert!(refused(&chain).message.contains("inside each other"));
@@ -151,8 +151,8 @@ fn the_heaviest_that_passes_is_checked_in_a_moment() {
 }
 
 #[test]
-fn a_reference_that_cannot_be_followed_is_told() {
-    for (schema, told, pointer) in [
+fn unsupported_reference_is_refused() {
+    for (schema, reported, pointer) in [
         (json!({"$ref": "#a"}), "`#a` is not followed", "/$ref"),
         (
             json!({"properties": {"x": {"$ref": "#/none"}}}),
@@ -172,10 +172,10 @@ fn a_reference_that_cannot_be_followed_is_told() {
             "/items/0",
         ),
     ] {
-        let why = refused(&schema);
-        let told = told.replace("an `id`", "a `id`");
-        assert!(why.message.contains(&told), "{why}");
-        assert_eq!(why.pointer, pointer);
+        let error = refused(&schema);
+        let reported = reported.replace("an `id`", "a `id`");
+        assert!(error.message.contains(&reported), "{error}");
+        assert_eq!(error.pointer, pointer);
     }
     for good in [
         json!({"$id": "http://a/b", "properties": {"$id": {"$ref": "http://a/b#/$defs/c d"}, "id": {"$ref": "#/$defs/c%20d"}}, "$defs": {"c d": {"id": "x"}}}),
@@ -186,7 +186,7 @@ fn a_reference_that_cannot_be_followed_is_told() {
 }
 
 #[test]
-fn a_name_in_data_is_no_name_of_a_part() {
+fn id_inside_data_is_accepted() {
     let file = json!({"$id": "a", "id": "b"});
     for good in [
         json!({"properties": {"x": {"default": file}}}),
@@ -196,7 +196,7 @@ fn a_name_in_data_is_no_name_of_a_part() {
         assert_eq!(weigh(&good), Ok(()), "{good}");
     }
     // A field may be called as a keyword is, and data is not a part that is referred to.
-    for (bad, told, pointer) in [
+    for (bad, reported, pointer) in [
         (
             json!({"properties": {"default": {"$id": "a"}}}),
             "a `$id` inside",
@@ -208,8 +208,8 @@ fn a_name_in_data_is_no_name_of_a_part() {
             "/items/$ref",
         ),
     ] {
-        let why = refused(&bad);
-        assert!(why.message.contains(told), "{why}");
-        assert_eq!(why.pointer, pointer);
+        let error = refused(&bad);
+        assert!(error.message.contains(reported), "{error}");
+        assert_eq!(error.pointer, pointer);
     }
 }

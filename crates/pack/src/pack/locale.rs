@@ -56,8 +56,10 @@ impl LocaleTable {
 
     /// Puts a pack's texts over what is there.
     pub(crate) fn add(&mut self, tag: &str, lines: BTreeMap<String, LocaleLine>) {
-        let known = self.tags().find(|known| known.eq_ignore_ascii_case(tag));
-        let tag = known.unwrap_or(tag).to_owned();
+        let stored_tag = self
+            .tags()
+            .find(|stored_tag| stored_tag.eq_ignore_ascii_case(tag));
+        let tag = stored_tag.unwrap_or(tag).to_owned();
         self.texts.entry(tag).or_default().extend(lines);
     }
 
@@ -78,18 +80,18 @@ impl LocaleTable {
         let mut chain = Vec::new();
         for tag in [wanted, &self.default] {
             let tag = tag.replace('_', "-");
-            let mut rest = tag.as_str();
-            while !rest.is_empty() {
-                self.link(rest, &mut chain);
-                rest = rest.rfind('-').map_or("", |end| &rest[..end]);
+            let mut prefix = tag.as_str();
+            while !prefix.is_empty() {
+                self.link(prefix, &mut chain);
+                prefix = prefix.rfind('-').map_or("", |end| &prefix[..end]);
             }
         }
         chain
     }
 
     fn link<'a>(&'a self, wanted: &str, chain: &mut Vec<&'a str>) {
-        let known = self.tags().find(|tag| tag.eq_ignore_ascii_case(wanted));
-        if let Some(tag) = known
+        let stored_tag = self.tags().find(|tag| tag.eq_ignore_ascii_case(wanted));
+        if let Some(tag) = stored_tag
             && !chain.contains(&tag)
         {
             chain.push(tag);

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_name_that_fits_counts() {
+    fn longest_matching_price_wins() {
         let names = ["*", "a:*", "a:big*", "a:big", "a:big-1", "b:x"];
         let entries = names.iter().zip(1..).map(|(name, n)| {
             let usd = f64::from(n);

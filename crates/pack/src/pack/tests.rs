@@ -36,15 +36,15 @@ const FLAGS: &str = "flags:
 #[test]
 fn flags_are_resolved_for_a_principal() {
     let pack = pack_with(FLAGS, &[]);
-    let known = pack.cohort("user-42");
-    assert!(known.has("ai_assistant_on") && known.has("ai_assistant_few"));
-    assert!(!known.has("ai_assistant_off") && !known.has("ai_assistant_nothing"));
+    let names = pack.cohort("user-42");
+    assert!(names.has("ai_assistant_on") && names.has("ai_assistant_few"));
+    assert!(!names.has("ai_assistant_off") && !names.has("ai_assistant_nothing"));
     assert!(!pack.cohort("user-43").has("ai_assistant_few"));
-    assert_eq!(known, pack.cohort("user-42"), "nothing is drawn");
+    assert_eq!(names, pack.cohort("user-42"), "nothing is drawn");
 }
 
 #[test]
-fn a_share_is_about_that_many_and_differs_by_flag() {
+fn rollout_share_is_approximate_and_differs_by_flag() {
     let flag = |name: &str, share| FeatureFlag {
         name: name.to_owned(),
         rollout: FlagRollout::Share(share),
@@ -72,8 +72,9 @@ fn a_share_is_about_that_many_and_differs_by_flag() {
     );
 }
 
+// D-20
 #[test]
-fn d_20_a_cohort_is_a_digest_of_versions_and_flags() {
+fn cohort_is_a_digest_of_versions_and_flags() {
     let pack = pack_with(FLAGS, &[]);
     let few = pack.cohort("user-42");
     let others: Vec<String> = (0..50).map(|n| pack.cohort(&format!("a{n}")).id).collect();
@@ -95,7 +96,7 @@ fn d_20_a_cohort_is_a_digest_of_versions_and_flags() {
 }
 
 #[test]
-fn versions_tell_what_changed() {
+fn versions_change_with_their_content() {
     let versions = |extra: &[(&str, &str, &str)]| {
         let pack = pack_with("", extra);
         pack.versions(&pack.cohort("user-1"))
@@ -129,7 +130,7 @@ fn versions_tell_what_changed() {
 }
 
 #[test]
-fn names_are_looked_up() {
+fn agents_tools_and_models_are_found_by_name() {
     let pack = pack_with("", &[]);
     assert_eq!(pack.model("default"), "scripted:corner");
     assert_eq!(pack.model("other:model"), "other:model");

@@ -31,7 +31,7 @@ pub(super) struct FieldError {
 }
 
 /// The value that an error is about, and what the schema says of it.
-struct Target<'n, 's> {
+struct FieldTarget<'n, 's> {
     /// The key that the value, or the list that it is in, stands under.
     name: &'n str,
     /// True if the value is an entry of a list.
@@ -40,7 +40,7 @@ struct Target<'n, 's> {
     schema: SubSchema<'s>,
 }
 
-impl<'n, 's> Target<'n, 's> {
+impl<'n, 's> FieldTarget<'n, 's> {
     fn new(
         root: &'n Located<YamlNode>,
         schema: SubSchema<'s>,
@@ -91,17 +91,18 @@ pub(super) fn field_errors(
             .flat_map(|error| field_errors(root, schema, error))
             .collect();
     }
-    let target = Target::new(root, schema, error);
+    let target = FieldTarget::new(root, schema, error);
     let position = target.node.position;
     let pointer = error.instance_path().as_str();
-    let found = |severity, position, (message, instead): (String, Option<String>)| FieldError {
-        severity,
-        position,
-        message,
-        instead,
-        pointer: pointer.to_owned(),
-    };
-    let value = |words| vec![found(Severity::Value, position, words)];
+    let field_error =
+        |severity, position, (message, instead): (String, Option<String>)| FieldError {
+            severity,
+            position,
+            message,
+            instead,
+            pointer: pointer.to_owned(),
+        };
+    let value = |words| vec![field_error(Severity::Value, position, words)];
     match error.kind() {
         K::AdditionalProperties { unexpected } => {
             let allowed = allowed(target.schema.of(&target.node.value).part);
@@ -109,7 +110,7 @@ pub(super) fn field_errors(
             let keys = keys.filter_map(|key| Some(&target.node.value.get(key)?.0));
             let stray = |key: &Located<String>| {
                 let words = unknown_field(&key.value, &allowed);
-                found(Severity::RenderShape, key.position, words)
+                field_error(Severity::RenderShape, key.position, words)
             };
             keys.map(stray).collect()
         }
@@ -120,14 +121,14 @@ pub(super) fn field_errors(
                 _ => position,
             };
             let words = missing(property, target.property(property));
-            vec![found(Severity::Value, position, words)]
+            vec![field_error(Severity::Value, position, words)]
         }
         K::PropertyNames { error: inner } => {
             let name = inner.instance().as_str().unwrap_or_default();
             let key = target.node.value.get(name).map(|(key, _)| key.position);
             let names = &target.schema.of(&target.node.value).part["propertyNames"];
             let words = malformed(name, &format!("name in `{}`", target.name), names);
-            vec![found(Severity::Value, key.unwrap_or(position), words)]
+            vec![field_error(Severity::Value, key.unwrap_or(position), words)]
         }
         K::Pattern { .. } => {
             let text = error.instance().as_str().unwrap_or_default();
@@ -147,10 +148,14 @@ pub(super) fn field_errors(
         }
         K::MaxItems { limit } => {
             let index = limit.to_string();
-            let over = target.node.step(&index).map(|item| item.position);
+            let first_extra = target.node.step(&index).map(|item| item.position);
             let message = format!("`{}` has more than {limit} entries", target.name);
             let words = (message, Some("fewer".to_owned()));
-            vec![found(Severity::Value, over.unwrap_or(position), words)]
+            vec![field_error(
+                Severity::Value,
+                first_extra.unwrap_or(position),
+                words,
+            )]
         }
         K::Not { .. } | K::FalseSchema => {
             let message = description(target.schema.part).unwrap_or_default();
@@ -164,7 +169,7 @@ pub(super) fn field_errors(
                 _ => Severity::RenderShape,
             };
             let words = wrong_kind(&kinds, target.schema.part);
-            vec![found(severity, position, words)]
+            vec![field_error(severity, position, words)]
         }
         _ => value((format!("this does not fit: {}", error.masked()), None)),
     }
@@ -224,8 +229,8 @@ fn missing(name: &str, schema: SubSchema<'_>) -> (String, Option<String>) {
 
 fn unknown_word(word: &str, name: &str, choices: &[&str]) -> (String, Option<String>) {
     let message = format!("unknown {name} `{}`", one_line(word));
-    if let Some(meant) = closest_name(word, choices.iter().copied()) {
-        return (format!("{message}, did you mean `{meant}`?"), None);
+    if let Some(suggestion) = closest_name(word, choices.iter().copied()) {
+        return (format!("{message}, did you mean `{suggestion}`?"), None);
     }
     let instead = match choices {
         [only] => format!("`{name}: {only}`"),

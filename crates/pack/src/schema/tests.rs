@@ -16,8 +16,9 @@ fn kind(path: &str) -> Option<&str> {
     }
 }
 
+// S2-084
 #[test]
-fn s2_084_the_files_of_good_packs_fit_their_schemas() {
+fn good_pack_files_match_their_schemas() {
     let mut seen = 0;
     let workshop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/workshop");
     let workshop = PackFiles::read(&workshop).expect("the folder of the pack");
@@ -28,11 +29,11 @@ fn s2_084_the_files_of_good_packs_fit_their_schemas() {
             };
             let value: Value = crate::yaml::from_str(text).expect("a good pack is YAML");
             let validator = named(kind).validator();
-            let wrong: Vec<String> = validator
+            let mismatches: Vec<String> = validator
                 .iter_errors(&value)
                 .map(|error| format!("{path}: {error}"))
                 .collect();
-            assert_eq!(wrong, [""; 0]);
+            assert_eq!(mismatches, [""; 0]);
             seen += 1;
         }
     }
@@ -40,7 +41,7 @@ fn s2_084_the_files_of_good_packs_fit_their_schemas() {
 }
 
 #[test]
-fn what_check_refuses_a_schema_refuses_too() {
+fn schema_refuses_what_check_refuses() {
     let cases = [
         ("pack", r#"{"name": "a"}"#),
         ("pack", r#"{"name": "A B", "version": "1"}"#),

@@ -4,9 +4,9 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::form::Either;
 #[cfg(feature = "schema")]
 use super::form::ID_PATTERN;
+use super::form::ShortOrLong;
 #[cfg(feature = "schema")]
 use crate::pack::agent::OnCancel;
 use crate::yaml::Located;
@@ -39,7 +39,7 @@ pub(crate) struct OrchestratorSource {
     pub(crate) prompt_blocks: Option<Located<Vec<Located<String>>>>,
     /// The sub-agents that the orchestrator may call: ids, or `{id, flag}`.
     #[serde(default)]
-    pub(crate) sub_agents: Vec<Located<Either<String, SubAgentSource>>>,
+    pub(crate) sub_agents: Vec<Located<ShortOrLong<String, SubAgentSource>>>,
     /// Tools of tools.yaml that the orchestrator may call; `mcp:<server>` for all tools of a server.
     #[serde(default)]
     pub(crate) tools: Vec<Located<String>>,
@@ -48,6 +48,23 @@ pub(crate) struct OrchestratorSource {
     /// Words that are removed from the orchestrator's text.
     #[serde(default)]
     pub(crate) deny_words: Vec<Located<String>>,
+}
+
+impl OrchestratorSource {
+    /// The ids of the sub-agents that the orchestrator lists, as far as they are written.
+    pub(crate) fn sub_agent_ids(&self) -> Vec<Located<String>> {
+        let ids = self
+            .sub_agents
+            .iter()
+            .filter_map(|listed| match &listed.value {
+                ShortOrLong::Short(id) => Some(Located {
+                    value: id.clone(),
+                    position: listed.position,
+                }),
+                ShortOrLong::Long(long) => long.id.clone(),
+            });
+        ids.collect()
+    }
 }
 
 /// A sub-agent behind a flag.

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use super::form::{Either, Pairs};
 #[cfg(feature = "schema")]
 use super::form::{ID_PATTERN, id_names};
+use super::form::{Pairs, ShortOrLong};
 use crate::yaml::Located;
 
 /// The pack's name and version, its models, limits and flags.
@@ -34,7 +34,7 @@ pub(crate) struct ManifestSource {
     /// Flags, each named `ai_assistant_…` → for whom it is on.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "pattern": "^ai_assistant_[a-z0-9_]{1,35}$", "description": "`ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all." })))]
-    pub(crate) flags: Pairs<Located<Either<bool, RolloutSource>>>,
+    pub(crate) flags: Pairs<Located<ShortOrLong<bool, RolloutSource>>>,
 }
 
 /// How many sub-agents run at once.

@@ -6,7 +6,7 @@ use turnwire_event::code::TurnKind;
 
 #[cfg(feature = "schema")]
 use super::form::ID_PATTERN;
-use super::form::Many;
+use super::form::OneOrMany;
 use crate::yaml::Located;
 
 /// Which model serves which turn.
@@ -43,7 +43,7 @@ pub(crate) struct RuleSource {
     #[cfg_attr(feature = "schema", schemars(required))]
     pub(crate) model: Option<Located<String>>,
     /// Models to try if the model fails, first to last.
-    pub(crate) fallback: Option<Located<Many>>,
+    pub(crate) fallback: Option<Located<OneOrMany>>,
 }
 
 /// The choice if no rule matches.
@@ -56,7 +56,7 @@ pub(crate) struct ChoiceSource {
     #[cfg_attr(feature = "schema", schemars(required))]
     pub(crate) model: Option<Located<String>>,
     /// Models to try if the model fails, first to last.
-    pub(crate) fallback: Option<Located<Many>>,
+    pub(crate) fallback: Option<Located<OneOrMany>>,
 }
 
 /// When a rule matches: all conditions must match, and of a list any entry.
@@ -65,14 +65,14 @@ pub(crate) struct ChoiceSource {
 #[serde(deny_unknown_fields)]
 pub(crate) struct WhenSource {
     /// The tenant of the turn: UUIDs.
-    pub(crate) tenant: Option<Located<Many>>,
+    pub(crate) tenant: Option<Located<OneOrMany>>,
     /// The agent that calls the model: ids, or `orchestrator`.
-    pub(crate) agent: Option<Located<Many>>,
+    pub(crate) agent: Option<Located<OneOrMany>>,
     /// The language of the turn: tags; `de` matches `de-AT` too.
-    pub(crate) locale: Option<Located<Many>>,
+    pub(crate) locale: Option<Located<OneOrMany>>,
     /// What the turn is for.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Kinds>"))]
-    pub(crate) kind: Option<Located<Many>>,
+    pub(crate) kind: Option<Located<OneOrMany>>,
     /// The session has cost more than this before the turn, in USD.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
     pub(crate) cost_above_usd: Option<Located<f64>>,

@@ -4,11 +4,11 @@ use serde::Deserialize;
 #[cfg(feature = "schema")]
 use turnwire_event::RenderPolicy;
 
-use super::form::{Either, Pairs};
+use super::form::{Pairs, ShortOrLong};
 use crate::yaml::Located;
 
 /// Render keys → texts.
-pub(crate) type LocaleSource = Pairs<Located<Either<String, LineSource>>>;
+pub(crate) type LocaleSource = Pairs<Located<ShortOrLong<String, LineSource>>>;
 
 /// A text with the form it has inside a sentence.
 #[derive(Debug, Deserialize)]

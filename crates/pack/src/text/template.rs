@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_a_name_in_braces_and_all_else_is_text() {
+    fn only_names_in_braces_are_fields() {
         let cases: [(&str, &[TemplatePart<'_>]); 9] = [
             ("", &[]),
             ("plain", &[Text("plain")]),

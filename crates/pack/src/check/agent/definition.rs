@@ -7,7 +7,7 @@ use crate::finding::KnownNames;
 use crate::pack::agent::{AgentDefinition, AgentKind, HistoryLimits, SubAgentRef};
 use crate::pack::tool::{ASK_PREFIX, SERVER_PREFIX};
 use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource, WorkerSource};
-use crate::source::form::Either;
+use crate::source::form::ShortOrLong;
 use crate::text::wording::one_line;
 use crate::text::wording::{closest_name, quoted_list};
 use crate::yaml::{Located, TextPosition};
@@ -36,8 +36,8 @@ pub(crate) fn orchestrator(
     let mut sub_agents = Vec::new();
     for asked in &source.sub_agents {
         let (id, flag) = match &asked.value {
-            Either::Short(id) => (id.clone(), None),
-            Either::Long(long) => {
+            ShortOrLong::Short(id) => (id.clone(), None),
+            ShortOrLong::Long(long) => {
                 let id = text_of(&long.id);
                 if let Some(flag) = &long.flag {
                     report.unknown(flag, "flag", &flags);
@@ -157,8 +157,8 @@ fn lists(report: &mut FileReport<'_>, source: &AgentSource, folder: &str) {
             .error(vertical.position, message)
             .suggest(format!("`vertical: {folder}`, or leave it out"));
     }
-    report.once(&source.aliases, "aliases");
-    report.once(&source.emits, "emits");
+    report.check_unique(&source.aliases, "aliases");
+    report.check_unique(&source.emits, "emits");
 }
 
 fn described(report: &mut FileReport<'_>, field: &Option<Located<String>>) -> String {
@@ -195,7 +195,7 @@ fn model(
 fn blocks(
     report: &mut FileReport<'_>,
     field: Option<&Located<Vec<Located<String>>>>,
-    known: &KnownNames,
+    known_names: &KnownNames,
 ) -> Vec<String> {
     let Some(blocks) = field else {
         return Vec::new();
@@ -205,16 +205,16 @@ fn blocks(
             .error(blocks.position, "`prompt_blocks` is empty")
             .suggest("at least one name of a file in prompts/, without `.md`");
     }
-    report.once(&blocks.value, "prompt_blocks");
-    let names = || known.names.iter().map(String::as_str);
+    report.check_unique(&blocks.value, "prompt_blocks");
+    let names = || known_names.names.iter().map(String::as_str);
     for block in blocks
         .value
         .iter()
-        .filter(|block| known.lacks(&block.value))
+        .filter(|block| known_names.lacks(&block.value))
     {
         let name = one_line(&block.value);
         match closest_name(&block.value, names()) {
-            Some(_) => report.unknown(block, "prompt block", known),
+            Some(_) => report.unknown(block, "prompt block", known_names),
             None => report
                 .error(block.position, format!("unknown prompt block `{name}`"))
                 .suggest(match names().next() {
@@ -235,7 +235,7 @@ fn tools(
     kind: AgentKind,
     context: &DefinitionContext<'_>,
 ) {
-    report.once(names, "tools");
+    report.check_unique(names, "tools");
     for name in names {
         if let Some(server) = name.value.strip_prefix(SERVER_PREFIX) {
             let server = Located {

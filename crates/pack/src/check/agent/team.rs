@@ -10,7 +10,6 @@ use crate::pack::agent::AgentDefinition;
 use crate::pack::status::StatusLifecycle;
 use crate::pack::tool::ToolKind;
 use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
-use crate::source::form::Either;
 use crate::text::wording::closest_name;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
@@ -39,7 +38,7 @@ pub(crate) fn sub_agent_ids(agents: &[ParsedFile<AgentSource>]) -> KnownNames {
     let ids = agents
         .iter()
         .map(|agent| agent.source.as_ref()?.id.as_ref());
-    named(ids)
+    unique_ids(ids)
 }
 
 /// The same of the workers.
@@ -48,20 +47,20 @@ pub(crate) fn worker_ids(workers: &[ParsedFile<WorkerSource>]) -> KnownNames {
         let id = worker.source.as_ref()?.id.as_ref()?;
         (id.value == worker.name).then_some(id)
     });
-    named(ids)
+    unique_ids(ids)
 }
 
-fn named<'a>(ids: impl Iterator<Item = Option<&'a Located<String>>>) -> KnownNames {
-    let mut known = KnownNames::default();
+fn unique_ids<'a>(ids: impl Iterator<Item = Option<&'a Located<String>>>) -> KnownNames {
+    let mut known_names = KnownNames::default();
     for id in ids {
         match id {
-            Some(id) if is_id(&id.value) && !known.names.contains(&id.value) => {
-                known.names.push(id.value.clone());
+            Some(id) if is_id(&id.value) && !known_names.names.contains(&id.value) => {
+                known_names.names.push(id.value.clone());
             }
-            Some(_) | None => known.incomplete = true,
+            Some(_) | None => known_names.incomplete = true,
         }
     }
-    known
+    known_names
 }
 
 /// The agents that a delegate tool may name.
@@ -71,24 +70,16 @@ pub(crate) fn delegate_targets(
     workers: &KnownNames,
 ) -> DelegateTargets {
     let orchestrator = folder.orchestrator.as_ref();
-    let asked = orchestrator.map_or(&[][..], |source| &source.sub_agents);
-    let asked: Vec<String> = asked
-        .iter()
-        .filter_map(asked_id)
-        .map(|id| id.value)
-        .collect();
-    let (asked, unasked) = agents
-        .names
-        .iter()
-        .cloned()
-        .partition(|id| asked.contains(id));
-    let asked = KnownNames {
-        names: asked,
+    let listed = orchestrator.map(OrchestratorSource::sub_agent_ids);
+    let is_listed = |id: &String| listed.iter().flatten().any(|listed| listed.value == *id);
+    let (listed_ids, unlisted) = agents.names.iter().cloned().partition(is_listed);
+    let listed_ids = KnownNames {
+        names: listed_ids,
         incomplete: agents.incomplete || orchestrator.is_none(),
     };
     DelegateTargets {
-        known: workers.and(&asked),
-        unasked,
+        known_names: workers.and(&listed_ids),
+        unlisted,
         orchestrator: orchestrator.and_then(|source| Some(source.id.as_ref()?.value.clone())),
     }
 }
@@ -100,9 +91,9 @@ pub(crate) fn check_names(
     workers: &[WorkerFile<'_>],
     findings: &mut Findings,
 ) {
-    let mut taken: Vec<(&str, &str)> = Vec::new();
+    let mut owners: Vec<(&str, &str)> = Vec::new();
     if let Some(orchestrator) = orchestrator {
-        taken.push((&orchestrator.id, ORCHESTRATOR));
+        owners.push((&orchestrator.id, ORCHESTRATOR));
     }
     // All ids first, so that it is the alias that is told to give way.
     let of_members = sub_agents.iter().map(|one| (one.file, &one.source.id));
@@ -111,7 +102,7 @@ pub(crate) fn check_names(
         let Some(id) = id else {
             continue;
         };
-        match taken.iter().find(|(name, _)| *name == id.value) {
+        match owners.iter().find(|(name, _)| *name == id.value) {
             Some((_, file)) => findings
                 .error(
                     own,
@@ -122,12 +113,12 @@ pub(crate) fn check_names(
                     ),
                 )
                 .suggest("another id"),
-            None => taken.push((&id.value, own)),
+            None => owners.push((&id.value, own)),
         }
     }
     for member in sub_agents {
         for alias in &member.source.aliases {
-            match taken.iter().find(|(name, _)| *name == alias.value) {
+            match owners.iter().find(|(name, _)| *name == alias.value) {
                 Some((_, file)) => findings
                     .error(
                         member.file,
@@ -138,7 +129,7 @@ pub(crate) fn check_names(
                         ),
                     )
                     .suggest("another alias, or none"),
-                None => taken.push((&alias.value, member.file)),
+                None => owners.push((&alias.value, member.file)),
             }
         }
     }
@@ -148,24 +139,24 @@ pub(crate) fn check_names(
 pub(crate) fn check_sub_agents(
     source: &OrchestratorSource,
     sub_agents: &[SubAgentFile<'_>],
-    (known, workers): (&KnownNames, &KnownNames),
+    (known_names, workers): (&KnownNames, &KnownNames),
     findings: &mut Findings,
 ) {
-    let ids: Vec<Located<String>> = source.sub_agents.iter().filter_map(asked_id).collect();
+    let ids = source.sub_agent_ids();
     let mut report = FileReport {
         file: ORCHESTRATOR,
         findings,
     };
-    report.once(&ids, "sub_agents");
+    report.check_unique(&ids, "sub_agents");
     for id in &ids {
         let alias = sub_agents
             .iter()
             .find(|member| member.definition.aliases.contains(&id.value));
         match alias {
-            Some(member) if known.lacks(&id.value) => report
+            Some(member) if known_names.lacks(&id.value) => report
                 .error(id.position, format!("`{}` is an alias", id.value))
                 .suggest(format!("`{}`", member.definition.id)),
-            None if known.lacks(&id.value) && workers.names.contains(&id.value) => report
+            None if known_names.lacks(&id.value) && workers.names.contains(&id.value) => report
                 .error(
                     id.position,
                     format!("`{}` is a worker, and nobody asks one", id.value),
@@ -174,42 +165,30 @@ pub(crate) fn check_sub_agents(
                     "no entry here, and a tool with `connector: delegate` and `agent: {}`",
                     id.value
                 )),
-            Some(_) | None => report.unknown(id, "sub-agent", known),
+            Some(_) | None => report.unknown(id, "sub-agent", known_names),
         }
     }
-    if let Some(over) = source.sub_agents.get(AGENTS_SOFT_MAX) {
+    if let Some(first_extra) = source.sub_agents.get(AGENTS_SOFT_MAX) {
         let message = format!(
             "{} sub-agents; above {AGENTS_SOFT_MAX} the model chooses among them less well",
             ids.len()
         );
         report
-            .warning(over.position, message)
+            .warning(first_extra.position, message)
             .suggest("fewer sub-agents, each with more to do");
     }
     // Who is misspelt above is meant to be asked.
-    if known.incomplete || ids.iter().any(|id| known.lacks(&id.value)) {
+    if known_names.incomplete || ids.iter().any(|id| known_names.lacks(&id.value)) {
         return;
     }
     for member in sub_agents {
         let id = &member.definition.id;
-        if !ids.iter().any(|asked| asked.value == *id) {
+        if !ids.iter().any(|listed| listed.value == *id) {
             let message = format!("nobody asks `{id}`: {ORCHESTRATOR} does not list it");
             findings
                 .warning(member.file, TextPosition::TOP, message)
                 .suggest(format!("`{id}` in `sub_agents` of {ORCHESTRATOR}"));
         }
-    }
-}
-
-pub(crate) fn asked_id(
-    asked: &Located<Either<String, crate::source::agent::SubAgentSource>>,
-) -> Option<Located<String>> {
-    match &asked.value {
-        Either::Short(id) => Some(Located {
-            value: id.clone(),
-            position: asked.position,
-        }),
-        Either::Long(long) => long.id.clone(),
     }
 }
 
@@ -226,7 +205,7 @@ pub(crate) fn check_emits(
             findings,
         };
         for id in &member.source.emits {
-            registered(&mut report, id, &member.definition, statuses);
+            check_registered(&mut report, id, &member.definition, statuses);
         }
         let uses = member.source.tools.iter();
         for name in uses {
@@ -268,15 +247,15 @@ pub(crate) fn check_emits(
 
 /// Whether `emits` has this id with a mistake in it, which is told there.
 fn is_misspelt(status: &str, emits: &[String], statuses: &CheckedStatuses) -> bool {
-    let unknown = emits.iter().filter(|id| statuses.known.lacks(id));
-    let mut meant = unknown.filter_map(|id| {
-        let names = statuses.known.names.iter().map(String::as_str);
+    let unknown = emits.iter().filter(|id| statuses.known_names.lacks(id));
+    let mut suggestion = unknown.filter_map(|id| {
+        let names = statuses.known_names.names.iter().map(String::as_str);
         closest_name(id, names)
     });
-    meant.any(|meant| meant == status)
+    suggestion.any(|suggestion| suggestion == status)
 }
 
-fn registered(
+fn check_registered(
     report: &mut FileReport<'_>,
     id: &Located<String>,
     agent: &AgentDefinition,
@@ -285,17 +264,20 @@ fn registered(
     let (name, written) = (&agent.id, one_line(&id.value));
     let message = format!("agent `{name}` emits `{written}`");
     let Some(entry) = statuses.registry.get(&id.value) else {
-        if statuses.known.incomplete {
+        if statuses.known_names.incomplete {
             return;
         }
         let vertical = agent.vertical.as_deref().unwrap_or_default();
         let fragment = format!("verticals/{vertical}/status_events.yaml");
-        let names = statuses.known.names.iter().map(String::as_str);
+        let names = statuses.known_names.names.iter().map(String::as_str);
         let message = format!("{message}, which no status_events.yaml registers");
         match closest_name(&id.value, names) {
-            Some(meant) => {
+            Some(suggestion) => {
                 report
-                    .error(id.position, format!("{message}, did you mean `{meant}`?"))
+                    .error(
+                        id.position,
+                        format!("{message}, did you mean `{suggestion}`?"),
+                    )
                     .mark_unregistered();
             }
             None => report
@@ -322,8 +304,8 @@ fn registered(
             .mark_unregistered()
             .suggest(instead);
     }
-    let told = entry.emitters.is_empty() || !is_id(name);
-    if !told && !entry.emitters.contains(name) {
+    let is_reported = entry.emitters.is_empty() || !is_id(name);
+    if !is_reported && !entry.emitters.contains(name) {
         let message = format!(
             "{message}, but {} does not list `{name}` as an emitter of it",
             entry.fragment

@@ -35,13 +35,13 @@ impl ToolUsers<'_> {
 
 /// What each may have: statuses are for sub-agents, a person's word for the orchestrator.
 pub(crate) fn check(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut Findings) {
-    silent(ORCHESTRATOR, &users.orchestrator.tools, tools, findings);
+    check_statuses(ORCHESTRATOR, &users.orchestrator.tools, tools, findings);
     for hand in users.workers {
-        silent(hand.file, &hand.source.tools, tools, findings);
-        unattended(hand.file, &hand.source.tools, tools, findings);
+        check_statuses(hand.file, &hand.source.tools, tools, findings);
+        check_approvals(hand.file, &hand.source.tools, tools, findings);
     }
     for member in users.sub_agents {
-        unattended(member.file, &member.source.tools, tools, findings);
+        check_approvals(member.file, &member.source.tools, tools, findings);
     }
 }
 
@@ -57,7 +57,12 @@ fn used<'a>(
 }
 
 /// Tools that emit a status, of somebody who has none to emit.
-fn silent(file: &str, names: &[Located<String>], tools: &CheckedTools, findings: &mut Findings) {
+fn check_statuses(
+    file: &str,
+    names: &[Located<String>],
+    tools: &CheckedTools,
+    findings: &mut Findings,
+) {
     for (name, tool) in used(names, tools) {
         let fields = [
             ("status", &tool.status),
@@ -80,7 +85,7 @@ fn silent(file: &str, names: &[Located<String>], tools: &CheckedTools, findings:
 }
 
 /// Tools that wait for a person, of somebody whom no person speaks with.
-fn unattended(
+fn check_approvals(
     file: &str,
     names: &[Located<String>],
     tools: &CheckedTools,
@@ -114,7 +119,7 @@ pub(crate) fn check_unused<'a>(
                 .suggest("its name in `tools` of an agent, or no entry");
         }
     }
-    let whole = listed
+    let whole_servers = listed
         .iter()
         .filter_map(|name| name.strip_prefix(SERVER_PREFIX));
     let single = tools.tools.iter().filter_map(|tool| match &tool.kind {
@@ -127,27 +132,28 @@ pub(crate) fn check_unused<'a>(
         | ToolKind::Delegate { .. } => None,
     });
     let behind = services.filter_map(|service| service.mcp.as_deref());
-    let used: Vec<&str> = whole.chain(single).chain(behind).collect();
+    let used: Vec<&str> = whole_servers.chain(single).chain(behind).collect();
     // Who is misspelt is meant by somebody.
-    if !used.iter().any(|name| servers.known.lacks(name)) {
+    if !used.iter().any(|name| servers.known_names.lacks(name)) {
         server::unused(servers, &used, findings);
     }
-    idle(users, tools, findings);
+    check_idle_workers(users, tools, findings);
 }
 
 /// Workers that nobody gives work to.
-fn idle(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut Findings) {
-    let given: Vec<&str> = tools.tools.iter().filter_map(worker).collect();
+fn check_idle_workers(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut Findings) {
+    let delegated_ids: Vec<&str> = tools.tools.iter().filter_map(delegate_of).collect();
     let of_hands = users.workers.iter().map(|hand| &hand.definition.id);
     let of_members = users.sub_agents.iter().map(|member| &member.definition.id);
     let ids: Vec<&String> = of_hands.chain(of_members).collect();
-    let is_known = |id: &&str| *id == ORCHESTRATOR_ID || ids.iter().any(|known| known == id);
-    if !given.iter().all(is_known) {
+    let is_known =
+        |id: &&str| *id == ORCHESTRATOR_ID || ids.iter().any(|known_names| known_names == id);
+    if !delegated_ids.iter().all(is_known) {
         return;
     }
     for hand in users.workers {
         let id = &hand.definition.id;
-        if !given.contains(&id.as_str()) {
+        if !delegated_ids.contains(&id.as_str()) {
             let message = format!("nobody delegates to `{id}`");
             findings
                 .warning(hand.file, TextPosition::TOP, message)
@@ -159,7 +165,7 @@ fn idle(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut Findings) {
 }
 
 /// Who a tool gives work to.
-fn worker(tool: &ToolDef) -> Option<&str> {
+fn delegate_of(tool: &ToolDef) -> Option<&str> {
     match &tool.kind {
         ToolKind::Delegate { agent } => Some(agent),
         ToolKind::Ccs { .. }

@@ -67,7 +67,7 @@ pub(crate) fn text(
 }
 
 /// The text as it is written, with something harmless in the position of each variable.
-pub(crate) fn bare(text: &str) -> String {
+pub(crate) fn without_variables(text: &str) -> String {
     url::fill(text, "", &|_| Some("x".to_owned())).unwrap_or_default()
 }
 
@@ -82,14 +82,14 @@ pub(crate) fn fields(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Says so if a text names a field that the input does not have, or a variable brought one along.
-pub(crate) fn held(
+pub(crate) fn check_fields(
     report: &mut FileReport<'_>,
     written: &Located<String>,
     filled: &str,
-    known: &KnownNames,
+    known_names: &KnownNames,
 ) {
-    let bare = bare(&written.value);
-    if fields(&bare).ne(fields(filled)) {
+    let without_variables = without_variables(&written.value);
+    if fields(&without_variables).ne(fields(filled)) {
         report
             .error(
                 written.position,
@@ -98,15 +98,15 @@ pub(crate) fn held(
             .suggest("the variable without `{` and `}`");
         return;
     }
-    for field in fields(&bare).filter(|field| known.lacks(field)) {
-        let names = || known.names.iter().map(String::as_str);
+    for field in fields(&without_variables).filter(|field| known_names.lacks(field)) {
+        let names = || known_names.names.iter().map(String::as_str);
         let message = format!("`{{{}}}` is no property of `input_schema`", one_line(field));
         match closest_name(field, names()) {
-            Some(meant) => {
-                let message = format!("{message}, did you mean `{{{meant}}}`?");
+            Some(suggestion) => {
+                let message = format!("{message}, did you mean `{{{suggestion}}}`?");
                 report.error(written.position, message);
             }
-            None if known.names.is_empty() => report
+            None if known_names.names.is_empty() => report
                 .error(written.position, format!("{message}, which has none"))
                 .suggest(format!("`properties: {{{field}: …}}` in the schema")),
             None => report
@@ -116,11 +116,11 @@ pub(crate) fn held(
     }
 }
 
-/// A program and its arguments; `known` are the fields that an argument may have, none for none.
+/// A program and its arguments; `known_names` are the fields that an argument may have, none for none.
 pub(crate) fn command(
     report: &mut FileReport<'_>,
     words: &Located<Vec<Located<String>>>,
-    known: Option<&KnownNames>,
+    known_names: Option<&KnownNames>,
     vars: Vars<'_>,
 ) -> Vec<String> {
     if words.value.is_empty() {
@@ -128,12 +128,12 @@ pub(crate) fn command(
             .error(words.position, "`command` is empty")
             .suggest("the program and its arguments: `command: [wc, \"-w\"]`");
     }
-    let over = words.value.get(WORDS_MAX).map(|word| word.position);
-    report.at_most(over, WORDS_MAX, "words in `command`");
+    let first_extra = words.value.get(WORDS_MAX).map(|word| word.position);
+    report.at_most(first_extra, WORDS_MAX, "words in `command`");
     let mut command = Vec::new();
     for (at, word) in words.value.iter().enumerate() {
         let filled = text(report, word, vars).unwrap_or_else(|| "x".to_owned());
-        let has_field = fields(&bare(&word.value)).next().is_some();
+        let has_field = fields(&without_variables(&word.value)).next().is_some();
         if filled.contains('\0') || filled.len() > WORD_BYTES_MAX {
             let message = "this cannot be a word of a command";
             report
@@ -141,8 +141,8 @@ pub(crate) fn command(
                 .suggest(format!("text, at most {WORD_BYTES_MAX} bytes of it"));
         } else if at == 0 {
             program(report, word, &filled, has_field);
-        } else if let Some(known) = known {
-            held(report, word, &filled, known);
+        } else if let Some(known_names) = known_names {
+            check_fields(report, word, &filled, known_names);
         }
         command.push(filled);
     }
@@ -203,8 +203,8 @@ pub(crate) fn environment(
         }
         env.push((name.value.clone(), filled));
     }
-    let over = pairs.0.get(ENV_MAX).map(|(name, _)| name.position);
-    report.at_most(over, ENV_MAX, "variables");
+    let first_extra = pairs.0.get(ENV_MAX).map(|(name, _)| name.position);
+    report.at_most(first_extra, ENV_MAX, "variables");
     env
 }
 
@@ -220,10 +220,10 @@ pub(crate) fn headers(
         let name = written.value.to_ascii_lowercase();
         let is_own = OWN.iter().chain(own).any(|own| *own == name);
         if header::name(report, written, &name) && is_own {
-            header::foreign(report, written);
+            header::report_reserved(report, written);
         }
-        if headers.iter().any(|(known, _)| *known == name) {
-            header::twice(report, written, &name);
+        if headers.iter().any(|(known_names, _)| *known_names == name) {
+            header::report_duplicate(report, written, &name);
         }
         let filled = text(report, value, vars);
         let is_written = !value.value.contains("${");
@@ -233,11 +233,11 @@ pub(crate) fn headers(
             .as_deref()
             .is_some_and(|text| !header::is_value(text, VALUE_MAX))
         {
-            header::no_value(report, value.position, VALUE_MAX);
+            header::report_bad_value(report, value.position, VALUE_MAX);
         }
         headers.push((name, filled.unwrap_or_default()));
     }
-    header::few(report, pairs);
+    header::check_count(report, pairs);
     headers
 }
 

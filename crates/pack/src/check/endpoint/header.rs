@@ -54,15 +54,15 @@ pub(crate) fn check(
     for (written, value) in &source.0 {
         let lower = written.value.to_ascii_lowercase();
         if name(report, written, &lower) {
-            fitting(report, written, &lower);
+            check_allowed(report, written, &lower);
         }
-        if headers.iter().any(|(known, _)| *known == lower) {
-            twice(report, written, &lower);
+        if headers.iter().any(|(known_names, _)| *known_names == lower) {
+            report_duplicate(report, written, &lower);
         }
         value_form(report, value);
         headers.push((lower, value.value.clone()));
     }
-    few(report, source);
+    check_count(report, source);
     headers
 }
 
@@ -79,22 +79,22 @@ pub(crate) fn name(report: &mut FileReport<'_>, written: &Located<String>, name:
 }
 
 /// Says that a header is there twice.
-pub(crate) fn twice(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
+pub(crate) fn report_duplicate(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
     let message = format!("the header `{}` is there twice", one_line(name));
     report.error(written.position, message).suggest("it once");
 }
 
 /// Says that a header is written by somebody else.
-pub(crate) fn foreign(report: &mut FileReport<'_>, written: &Located<String>) {
-    let shown = one_line(&written.value);
-    let message = format!("the header `{shown}` is not the pack's to write");
+pub(crate) fn report_reserved(report: &mut FileReport<'_>, written: &Located<String>) {
+    let quoted_name = one_line(&written.value);
+    let message = format!("the header `{quoted_name}` is not the pack's to write");
     report.error(written.position, message).suggest("nothing");
 }
 
 /// Says so if there are too many.
-pub(crate) fn few(report: &mut FileReport<'_>, source: &Pairs<Located<String>>) {
-    let over = source.0.get(HEADERS_MAX).map(|(name, _)| name.position);
-    report.at_most(over, HEADERS_MAX, "headers");
+pub(crate) fn check_count(report: &mut FileReport<'_>, source: &Pairs<Located<String>>) {
+    let first_extra = source.0.get(HEADERS_MAX).map(|(name, _)| name.position);
+    report.at_most(first_extra, HEADERS_MAX, "headers");
 }
 
 /// Whether a header of this name carries a key.
@@ -115,23 +115,23 @@ pub(crate) fn is_value(text: &str, most: usize) -> bool {
 }
 
 /// Says that this cannot be the value of a header.
-pub(crate) fn no_value(report: &mut FileReport<'_>, position: TextPosition, most: usize) {
+pub(crate) fn report_bad_value(report: &mut FileReport<'_>, position: TextPosition, most: usize) {
     report
         .error(position, "this cannot be the value of a header")
         .suggest(format!("plain ASCII on one line, 1 to {most} characters"));
 }
 
-fn fitting(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
+fn check_allowed(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
     if is_secret(name) {
-        let shown = one_line(&written.value);
+        let quoted_name = one_line(&written.value);
         report
             .error(
                 written.position,
-                format!("the header `{shown}` carries a key"),
+                format!("the header `{quoted_name}` carries a key"),
             )
             .suggest("`key: ${NAME}` of the provider: its dialect knows the header");
     } else if OWN.contains(&name) {
-        foreign(report, written);
+        report_reserved(report, written);
     }
 }
 
@@ -146,7 +146,7 @@ fn value_form(report: &mut FileReport<'_>, value: &Located<String>) {
             .error(value.position, "this looks like a key")
             .suggest("`key: ${NAME}` of the provider");
     } else if !is_value(&value.value, VALUE_MAX) {
-        no_value(report, value.position, VALUE_MAX);
+        report_bad_value(report, value.position, VALUE_MAX);
     }
 }
 

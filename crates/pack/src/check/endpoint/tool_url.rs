@@ -28,11 +28,11 @@ const PRIVATE: [&str; 6] = [
     ".corp",
 ];
 
-/// The url with variables filled in; `known` are the fields that it may have, none for none.
+/// The url with variables filled in; `known_names` are the fields that it may have, none for none.
 pub(crate) fn check(
     report: &mut FileReport<'_>,
     url: &Located<String>,
-    known: Option<&KnownNames>,
+    known_names: Option<&KnownNames>,
     vars: Vars<'_>,
 ) -> String {
     let filled = match url::fill(&url.value, TOOL.example, vars) {
@@ -43,10 +43,10 @@ pub(crate) fn check(
         }
     };
     let before = report.findings.count();
-    if let Some(known) = known {
-        expansion::held(report, url, &filled, known);
+    if let Some(known_names) = known_names {
+        expansion::check_fields(report, url, &filled, known_names);
     }
-    if let Err((message, instead)) = look(&filled, known.is_some()) {
+    if let Err((message, instead)) = check_url(&filled, known_names.is_some()) {
         let after = if filled == url.value {
             ""
         } else {
@@ -57,58 +57,58 @@ pub(crate) fn check(
             .suggest(instead);
     }
     if report.findings.count() == before {
-        near(report, url, &filled);
+        warn_private_name(report, url, &filled);
     }
     filled
 }
 
 /// Whether a call can be made there.
-fn look(text: &str, takes_fields: bool) -> Result<(), UrlProblem> {
-    let wrong = |message: &str, instead: &str| Err((message.to_owned(), instead.to_owned()));
+fn check_url(text: &str, takes_fields: bool) -> Result<(), UrlProblem> {
+    let problem = |message: &str, instead: &str| Err((message.to_owned(), instead.to_owned()));
     let host = host(text);
     if host.contains(['{', '}']) {
-        return wrong(
+        return problem(
             "has a field of the input in its host",
             "the host itself; `{field}` only in path and query",
         );
     }
     if text.contains('#') {
-        return wrong("has `#` in it", "it without what follows");
+        return problem("has `#` in it", "it without what follows");
     }
     let (base, query) = text.split_once('?').unwrap_or((text, ""));
-    url::look(&sample(base), &TOOL)?;
+    url::check_url(&sample(base), &TOOL)?;
     if !takes_fields && text.contains(['{', '}']) {
-        return wrong(
+        return problem(
             "has `{` or `}` in it, and takes no fields",
             "it without, or `%7B` and `%7D`",
         );
     }
     if !is_braced(text) {
-        return wrong(
+        return problem(
             "has a `{` or `}` that is not around the name of a field",
             "`{field}`, or `%7B` and `%7D`",
         );
     }
     let named = query.split('&').map(|pair| pair.split('=').next());
     if named.flatten().any(|name| name.contains('{')) {
-        return wrong(
+        return problem(
             "has a field in the name of a parameter",
             "it as a value: `name={field}`",
         );
     }
     let path = &base[base.find(host).unwrap_or(0) + host.len()..];
-    let fits = |c: char| is_plain_url_char(c) || matches!(c, '{' | '}');
-    if !path.chars().chain(query.chars()).all(fits) {
-        return wrong(
+    let is_allowed = |c: char| is_plain_url_char(c) || matches!(c, '{' | '}');
+    if !path.chars().chain(query.chars()).all(is_allowed) {
+        return problem(
             "has characters that an address cannot carry",
             "them percent-encoded",
         );
     }
     if path.split('/').any(|part| matches!(part, "." | "..")) {
-        return wrong("has `.` or `..` as a part of its path", "the path without");
+        return problem("has `.` or `..` as a part of its path", "the path without");
     }
-    if is_odd(host) {
-        return wrong(
+    if is_unusual_address(host) {
+        return problem(
             "has an address in an unusual form",
             "it like `10.1.2.3` or `[fd12::1]`",
         );
@@ -118,8 +118,10 @@ fn look(text: &str, takes_fields: bool) -> Result<(), UrlProblem> {
 
 /// What stands between `//` and the path.
 fn host(text: &str) -> &str {
-    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
-    rest.split(['/', '?', '#']).next().unwrap_or_default()
+    let remaining = text
+        .split_once("://")
+        .map_or("", |(_, remaining)| remaining);
+    remaining.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
 /// The text with something plain for each field.
@@ -141,7 +143,7 @@ pub(crate) fn is_braced(text: &str) -> bool {
 
 /// Whether a host is an address in numbers that is not written as addresses are: a mistake or a
 /// trick, whoever wrote it.
-fn is_odd(host: &str) -> bool {
+fn is_unusual_address(host: &str) -> bool {
     let Ok(url) = ::url::Url::parse(&format!("http://{host}/")) else {
         return false;
     };
@@ -151,13 +153,13 @@ fn is_odd(host: &str) -> bool {
         Some(::url::Host::Domain(_)) | None => return false,
     };
     let lower = host.to_ascii_lowercase();
-    let rest = lower.strip_prefix(&plain);
-    !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    let remaining = lower.strip_prefix(&plain);
+    !remaining.is_some_and(|remaining| remaining.is_empty() || remaining.starts_with(':'))
 }
 
 /// Says so if a name looks like one of a private network: there an address in numbers is the
 /// pack's word, and a name is not.
-fn near(report: &mut FileReport<'_>, url: &Located<String>, filled: &str) {
+fn warn_private_name(report: &mut FileReport<'_>, url: &Located<String>, filled: &str) {
     let Ok(parsed) = ::url::Url::parse(&sample(filled)) else {
         return;
     };

@@ -34,18 +34,18 @@ pub(crate) const SERVICE: UrlField = UrlField {
 pub(crate) fn check(
     report: &mut FileReport<'_>,
     url: &Located<String>,
-    asked: &UrlField,
+    field: &UrlField,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> String {
-    let filled = match fill(&url.value, asked.example, vars) {
+    let filled = match fill(&url.value, field.example, vars) {
         Ok(filled) => filled,
         Err((message, instead)) => {
             report.error(url.position, message).suggest(instead);
             return String::new();
         }
     };
-    if let Err((message, instead)) = look(&filled, asked) {
-        let field = asked.field;
+    if let Err((message, instead)) = check_url(&filled, field) {
+        let field = field.field;
         let message = if filled == url.value {
             format!("the {field} {message}")
         } else {
@@ -66,10 +66,10 @@ pub(crate) fn fill(
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> Result<String, UrlProblem> {
     let mut filled = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        filled.push_str(&rest[..start]);
-        let inside = &rest[start + 2..];
+    let mut remaining = text;
+    while let Some(start) = remaining.find("${") {
+        filled.push_str(&remaining[..start]);
+        let inside = &remaining[start + 2..];
         let Some(end) = inside.find('}') else {
             let message = "a variable begins with `${` and does not end".to_owned();
             return Err((message, "`${NAME}` or `${NAME:-default}`".to_owned()));
@@ -92,9 +92,9 @@ pub(crate) fn fill(
                 return Err((format!("the variable `{name}` is not set"), instead));
             }
         }
-        rest = &inside[end + 1..];
+        remaining = &inside[end + 1..];
     }
-    filled.push_str(rest);
+    filled.push_str(remaining);
     Ok(filled)
 }
 
@@ -105,50 +105,50 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// Whether a request can be sent there: the parser is the one that the request goes through.
-pub(crate) fn look(text: &str, asked: &UrlField) -> Result<(), UrlProblem> {
-    let wrong = |message: &str, instead: &str| Err((message.to_owned(), instead.to_owned()));
+pub(crate) fn check_url(text: &str, field: &UrlField) -> Result<(), UrlProblem> {
+    let problem = |message: &str, instead: &str| Err((message.to_owned(), instead.to_owned()));
     let example = "`http://host:port` or `https://host`, with a path if there is one";
-    let rest = text
+    let remaining = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));
-    let Some(rest) = rest else {
-        return wrong("does not begin with http:// or https://", example);
+    let Some(remaining) = remaining else {
+        return problem("does not begin with http:// or https://", example);
     };
     if text.len() > URL_MAX {
-        return wrong("is longer than 2048 characters", example);
+        return problem("is longer than 2048 characters", example);
     }
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return wrong("has a space in it", example);
+        return problem("has a space in it", example);
     }
     if text.contains(['?', '#']) {
-        return wrong("has `?` or `#` in it", asked.query);
+        return problem("has `?` or `#` in it", field.query);
     }
     // The parser takes a third slash, or one that leans the other way, for nothing.
-    if text.contains('\\') || rest.starts_with('/') {
-        return wrong("has a slash where the host should be", example);
+    if text.contains('\\') || remaining.starts_with('/') {
+        return problem("has a slash where the host should be", example);
     }
-    let authority = rest.split('/').next().unwrap_or_default();
+    let authority = remaining.split('/').next().unwrap_or_default();
     if authority.contains('@') {
-        return wrong("has a user name in it", asked.user);
+        return problem("has a user name in it", field.user);
     }
     let url = match url::Url::parse(text) {
         Ok(url) => url,
         Err(error) => {
             let (message, instead) = unreadable(error);
-            return wrong(message, if instead.is_empty() { example } else { instead });
+            return problem(message, if instead.is_empty() { example } else { instead });
         }
     };
     if url.port() == Some(0) {
-        return wrong("has a port that cannot be one", PORT);
+        return problem("has a port that cannot be one", PORT);
     }
-    let never = match url.host() {
-        Some(url::Host::Ipv4(address)) => never_v4(address),
-        Some(url::Host::Ipv6(address)) => never_v6(address),
+    let is_link_local = match url.host() {
+        Some(url::Host::Ipv4(address)) => is_link_local_v4(address),
+        Some(url::Host::Ipv6(address)) => is_link_local_v6(address),
         Some(url::Host::Domain(_)) => false,
-        None => return wrong("has no host", example),
+        None => return problem("has no host", example),
     };
-    if never {
-        return wrong(
+    if is_link_local {
+        return problem(
             "is an address that is never asked: link-local, where machines keep their secrets",
             "the address of the service",
         );
@@ -181,12 +181,12 @@ fn unreadable(error: url::ParseError) -> (&'static str, &'static str) {
 }
 
 /// 169.254.0.0/16: link-local, the metadata of cloud machines among them.
-fn never_v4(address: Ipv4Addr) -> bool {
+fn is_link_local_v4(address: Ipv4Addr) -> bool {
     address.is_link_local()
 }
 
 /// fe80::/10, the metadata address of fd00:ec2::254, and IPv4 addresses in IPv6 clothes.
-fn never_v6(address: Ipv6Addr) -> bool {
+fn is_link_local_v6(address: Ipv6Addr) -> bool {
     const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
     /// 64:ff9b::/96 is translated to IPv4 on its way.
     const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
@@ -200,5 +200,5 @@ fn never_v6(address: Ipv6Addr) -> bool {
         ];
         (parts[..6] == TRANSLATED).then(|| Ipv4Addr::new(a as u8, b as u8, c as u8, d as u8))
     });
-    parts[0] & 0xffc0 == 0xfe80 || address == METADATA || inner.is_some_and(never_v4)
+    parts[0] & 0xffc0 == 0xfe80 || address == METADATA || inner.is_some_and(is_link_local_v4)
 }

@@ -1,7 +1,6 @@
 //! Checks every name of a model: the provider before the `:` is there, can be reached where it is,
 //! and what its calls cost is known.
 
-use crate::check::agent::team;
 use crate::check::folder::ParsedPack;
 use crate::check::manifest::{CheckedManifest, is_model};
 use crate::check::model::provider::{CASSETTE, CheckedProviders};
@@ -78,12 +77,11 @@ pub(crate) fn uses(folder: &ParsedPack) -> Vec<ModelUse> {
         "orchestrator.yaml",
         orchestrator.model.as_ref(),
     ));
-    let asked = orchestrator.sub_agents.iter().filter_map(team::asked_id);
-    let asked: Vec<String> = asked.map(|id| id.value).collect();
+    let listed_ids = orchestrator.sub_agent_ids();
     for doc in &folder.agents {
         let Some(source) = &doc.source else { continue };
         let id = source.id.as_ref();
-        if id.is_some_and(|id| asked.contains(&id.value)) {
+        if id.is_some_and(|id| listed_ids.iter().any(|listed| listed.value == id.value)) {
             uses.extend(one(folder, &doc.file, source.model.as_ref()));
         }
     }
@@ -97,11 +95,11 @@ pub(crate) fn uses(folder: &ParsedPack) -> Vec<ModelUse> {
 fn one(folder: &ParsedPack, file: &str, field: Option<&Located<String>>) -> Option<ModelUse> {
     let name = field.map_or(DEFAULT, |field| field.value.as_str());
     let models = folder.manifest.iter().flat_map(|source| &source.models.0);
-    let named = models
+    let unique_ids = models
         .into_iter()
-        .find(|(known, _)| known.value == name)
+        .find(|(known_names, _)| known_names.value == name)
         .map(|(_, model)| ("pack.yaml", model));
-    let (file, model) = named.or(field.map(|field| (file, field)))?;
+    let (file, model) = unique_ids.or(field.map(|field| (file, field)))?;
     Some(used(file, model.position, &model.value))
 }
 
@@ -117,7 +115,7 @@ pub(crate) fn used(file: &str, position: TextPosition, model: &str) -> ModelUse 
 
 /// Says so if a model plays a cassette that the pack does not have.
 pub(crate) fn check_cassettes(uses: &[ModelUse], folder: &ParsedPack, findings: &mut Findings) {
-    let known = KnownNames {
+    let known_names = KnownNames {
         names: folder
             .cassettes
             .iter()
@@ -141,8 +139,8 @@ pub(crate) fn check_cassettes(uses: &[ModelUse], folder: &ParsedPack, findings: 
                 column: used.column,
             },
         };
-        let told = findings.unknown(&used.file, &name, "cassette", &known);
-        if let Some(finding) = told.filter(|_| known.names.is_empty()) {
+        let is_reported = findings.unknown(&used.file, &name, "cassette", &known_names);
+        if let Some(finding) = is_reported.filter(|_| known_names.names.is_empty()) {
             finding.suggest(format!("it as `cassettes/{}.jsonl`", one_line(&name.value)));
         }
     }
@@ -155,7 +153,7 @@ pub(crate) fn check_uses(
     prices: Option<&PriceTable>,
     findings: &mut Findings,
 ) {
-    let mut astray: Vec<&str> = Vec::new();
+    let mut invalid_builtins: Vec<&str> = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
     for used in uses {
         let (provider, model) = (used.provider(), used.model.as_str());
@@ -168,10 +166,10 @@ pub(crate) fn check_uses(
             line: used.line,
             column: used.column,
         };
-        if let Some((message, instead)) = providers.astray.get(provider)
-            && !astray.contains(&provider)
+        if let Some((message, instead)) = providers.invalid_builtins.get(provider)
+            && !invalid_builtins.contains(&provider)
         {
-            astray.push(provider);
+            invalid_builtins.push(provider);
             findings
                 .error(&used.file, position, message)
                 .suggest(instead);

@@ -24,10 +24,10 @@ pub(crate) fn check(source: Option<&PricesSource>, findings: &mut Findings) -> O
         name_form(&mut report, name);
         entries.push((name.value.clone(), one(&price.value)));
     }
-    if let Some((over, _)) = written.get(PRICES_MAX) {
+    if let Some((first_extra, _)) = written.get(PRICES_MAX) {
         let message = format!("the file has more than {PRICES_MAX} prices");
         report
-            .error(over.position, message)
+            .error(first_extra.position, message)
             .suggest("one for many models: `\"provider:*\"`");
     }
     entries.sort_by(|a, b| a.0.cmp(&b.0));

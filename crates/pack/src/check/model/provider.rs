@@ -78,9 +78,9 @@ pub(crate) struct CheckedProviders {
     pub(crate) key_positions: BTreeMap<String, TextPosition>,
     /// Built-in ones whose address stands in a variable and is wrong, with what to say if they are
     /// used.
-    pub(crate) astray: BTreeMap<String, url::UrlProblem>,
+    pub(crate) invalid_builtins: BTreeMap<String, url::UrlProblem>,
     /// The names that may stand before the `:` of a model.
-    pub(crate) known: KnownNames,
+    pub(crate) known_names: KnownNames,
 }
 
 /// Checks it.
@@ -96,8 +96,8 @@ pub(crate) fn check(
     let mut providers = CheckedProviders {
         all: BTreeMap::new(),
         key_positions: BTreeMap::new(),
-        astray: BTreeMap::new(),
-        known: KnownNames {
+        invalid_builtins: BTreeMap::new(),
+        known_names: KnownNames {
             names: vec![SCRIPTED.to_owned(), CASSETTE.to_owned()],
             incomplete: source.is_none(),
         },
@@ -119,13 +119,16 @@ pub(crate) fn check(
                 .key_positions
                 .insert(name.value.clone(), key.position);
         }
-        providers.astray.remove(&name.value);
+        providers.invalid_builtins.remove(&name.value);
         providers.all.insert(name.value.clone(), provider);
     }
-    let over = written.get(PROVIDERS_MAX).map(|(name, _)| name.position);
-    report.at_most(over, PROVIDERS_MAX, "providers");
-    providers.known.names.extend(providers.all.keys().cloned());
-    providers.known.names.sort();
+    let first_extra = written.get(PROVIDERS_MAX).map(|(name, _)| name.position);
+    report.at_most(first_extra, PROVIDERS_MAX, "providers");
+    providers
+        .known_names
+        .names
+        .extend(providers.all.keys().cloned());
+    providers.known_names.names.sort();
     providers
 }
 
@@ -135,9 +138,11 @@ fn builtin(providers: &mut CheckedProviders, vars: &dyn Fn(&str) -> Option<Strin
         let address = match &set {
             None => address,
             Some(set) => {
-                if let Err((message, instead)) = url::look(set, &PROVIDER) {
+                if let Err((message, instead)) = url::check_url(set, &PROVIDER) {
                     let message = format!("the url in the variable `{variable}` {message}");
-                    providers.astray.insert(name.to_owned(), (message, instead));
+                    providers
+                        .invalid_builtins
+                        .insert(name.to_owned(), (message, instead));
                 }
                 set.trim_end_matches('/')
             }
@@ -183,12 +188,12 @@ fn provider(
         timeouts: source
             .timeouts
             .as_ref()
-            .map(|timeouts| patience(report, timeouts))
+            .map(|source| timeouts(report, source))
             .unwrap_or_default(),
         retries: source
             .retries
             .as_ref()
-            .map(|retries| again(report, retries))
+            .map(|source| retries(report, source))
             .unwrap_or_default(),
     };
     if dialect.is_some() {
@@ -210,7 +215,7 @@ fn address(
         return filled;
     }
     path(report, url, &filled, dialect);
-    if *key != ApiKeySource::None && is_open(&filled) {
+    if *key != ApiKeySource::None && is_unencrypted(&filled) {
         report
             .warning(
                 url.position,
@@ -268,7 +273,7 @@ fn path(
 
 /// Whether what is sent there can be read on its way: no TLS, and not this machine or a private
 /// network.
-fn is_open(base_url: &str) -> bool {
+fn is_unencrypted(base_url: &str) -> bool {
     let Ok(url) = ::url::Url::parse(base_url) else {
         return false;
     };
@@ -282,7 +287,7 @@ fn is_open(base_url: &str) -> bool {
     url.scheme() == "http" && !is_near
 }
 
-fn patience(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef {
+fn timeouts(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef {
     let ms = |field: &Option<Located<u64>>| field.as_ref().map(|ms| ms.value);
     let timeouts = TimeoutsDef {
         connect_ms: ms(&source.connect_ms),
@@ -304,7 +309,7 @@ fn patience(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef
     timeouts
 }
 
-fn again(report: &mut FileReport<'_>, source: &RetriesSource) -> RetriesDef {
+fn retries(report: &mut FileReport<'_>, source: &RetriesSource) -> RetriesDef {
     let number = |field: &Option<Located<u64>>| field.as_ref().map(|number| number.value);
     let retries = RetriesDef {
         attempts: number(&source.attempts).map(|attempts| attempts as u32),

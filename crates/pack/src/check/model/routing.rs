@@ -11,7 +11,7 @@ use crate::pack::agent::ORCHESTRATOR_ID;
 use crate::pack::locale::is_tag;
 use crate::pack::model_use::ModelUse;
 use crate::pack::routing::{ModelChoice, RoutingCondition, RoutingPolicy, RoutingRule};
-use crate::source::form::Many;
+use crate::source::form::OneOrMany;
 use crate::source::route::{RoutingSource, RuleSource, WhenSource};
 use crate::text::digest::Digest;
 use crate::text::wording::one_line;
@@ -52,7 +52,7 @@ pub(crate) fn check(
     let (Some(source), Some(text)) = (source, text) else {
         return CheckedRouting::default();
     };
-    let mut check = Check {
+    let mut check = RoutingCheck {
         report: FileReport {
             file: FILE,
             findings,
@@ -100,18 +100,18 @@ pub(crate) fn check(
 }
 
 /// The file under the eye, with what is around it and what it uses.
-struct Check<'a, 'p> {
+struct RoutingCheck<'a, 'p> {
     report: FileReport<'p>,
     context: &'a RoutingContext<'a>,
     uses: Vec<ModelUse>,
 }
 
-impl Check<'_, '_> {
+impl RoutingCheck<'_, '_> {
     fn version(&mut self, version: &Located<String>) -> String {
         let text = version.value.trim();
-        let fits = (1..=VERSION_MAX).contains(&text.len())
+        let is_valid = (1..=VERSION_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_graphic());
-        if !fits {
+        if !is_valid {
             let message = format!("`{}` is not a version", one_line(&version.value));
             self.report
                 .error(version.position, message)
@@ -168,7 +168,7 @@ impl Check<'_, '_> {
     }
 
     /// The texts of a condition.
-    fn list(&mut self, field: Option<&Located<Many>>, name: &str) -> Vec<Located<String>> {
+    fn list(&mut self, field: Option<&Located<OneOrMany>>, name: &str) -> Vec<Located<String>> {
         let Some(field) = field else {
             return Vec::new();
         };
@@ -178,13 +178,13 @@ impl Check<'_, '_> {
             let instead = format!("at least one, or no `{name}`");
             self.report.error(field.position, message).suggest(instead);
         }
-        if let Some(over) = texts.get(LIST_MAX) {
+        if let Some(first_extra) = texts.get(LIST_MAX) {
             let message = format!("`{name}` has more than {LIST_MAX} names");
             self.report
-                .error(over.position, message)
+                .error(first_extra.position, message)
                 .suggest("a rule for each");
         }
-        self.report.once(&texts, name);
+        self.report.check_unique(&texts, name);
         texts
     }
 
@@ -206,10 +206,10 @@ impl Check<'_, '_> {
         if agent.value == ORCHESTRATOR_ID || agent.value == orchestrator {
             return ORCHESTRATOR_ID.to_owned();
         }
-        let mut known = context.agents.clone();
-        known.names.insert(0, ORCHESTRATOR_ID.to_owned());
-        known.incomplete |= context.orchestrator.is_none();
-        self.report.unknown(agent, "agent", &known);
+        let mut known_names = context.agents.clone();
+        known_names.names.insert(0, ORCHESTRATOR_ID.to_owned());
+        known_names.incomplete |= context.orchestrator.is_none();
+        self.report.unknown(agent, "agent", &known_names);
         agent.value.clone()
     }
 
@@ -225,16 +225,18 @@ impl Check<'_, '_> {
 
     fn choice(
         &mut self,
-        (model, fallback): (&Option<Located<String>>, &Option<Located<Many>>),
+        (model, fallback): (&Option<Located<String>>, &Option<Located<OneOrMany>>),
     ) -> ModelChoice {
         let model = model
             .as_ref()
             .and_then(|name| self.model(name))
             .unwrap_or_default();
         let listed = fallback.as_ref().map(Located::texts).unwrap_or_default();
-        if let Some(over) = listed.get(FALLBACKS_MAX) {
+        if let Some(first_extra) = listed.get(FALLBACKS_MAX) {
             let message = format!("more than {FALLBACKS_MAX} fallbacks");
-            self.report.error(over.position, message).suggest("fewer");
+            self.report
+                .error(first_extra.position, message)
+                .suggest("fewer");
         }
         let mut fallbacks: Vec<String> = Vec::new();
         for name in &listed {
@@ -281,7 +283,7 @@ impl Check<'_, '_> {
         };
         let name = one_line(&rule.name);
         let always = rule.when == RoutingCondition::default();
-        let why = if always {
+        let reason = if always {
             format!("rule `{name}` before it always holds")
         } else {
             format!("rule `{name}` before it holds whenever this does")
@@ -292,7 +294,7 @@ impl Check<'_, '_> {
             format!("it before rule `{name}`, or nothing")
         };
         self.report
-            .warning(position, format!("{message} is never used: {why}"))
+            .warning(position, format!("{message} is never used: {reason}"))
             .suggest(instead);
     }
 }

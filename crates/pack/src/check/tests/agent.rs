@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_orchestrator_says_what_it_is() {
+fn orchestrator_fields_are_required() {
     table(&[
         (
             Swap("orchestrator.yaml", "id: orchestrator\n", ""),
@@ -74,8 +74,9 @@ fn the_orchestrator_says_what_it_is() {
     ]);
 }
 
+// S2-008
 #[test]
-fn s2_008_a_description_is_needed() {
+fn agent_without_description_is_refused() {
     table(&[
         (
             Swap(
@@ -106,8 +107,9 @@ fn s2_008_a_description_is_needed() {
     ]);
 }
 
+// S2-006
 #[test]
-fn s2_006_an_id_that_cannot_be_one_is_named() {
+fn invalid_id_is_reported_with_a_repair() {
     table(&[
         (
             Swap("verticals/points/agent.yaml", "id: points", "id: \"\""),
@@ -129,7 +131,7 @@ fn s2_006_an_id_that_cannot_be_one_is_named() {
 }
 
 #[test]
-fn names_that_point_at_nothing_are_told_with_the_nearest() {
+fn unknown_names_are_reported_with_the_closest() {
     table(&[
         (
             Swap("orchestrator.yaml", "[persona,", "[persna,"),
@@ -192,8 +194,9 @@ fn names_that_point_at_nothing_are_told_with_the_nearest() {
     ]);
 }
 
+// S2-019
 #[test]
-fn s2_019_a_sub_agent_asks_nobody() {
+fn sub_agent_that_calls_agents_is_refused() {
     table(&[
         (
             Swap(
@@ -228,8 +231,9 @@ fn s2_019_a_sub_agent_asks_nobody() {
     ]);
 }
 
+// S1-113
 #[test]
-fn s1_113_on_cancel_is_asked_for() {
+fn sub_agent_without_on_cancel_is_refused() {
     table(&[
         (
             Swap("verticals/shop/agent.yaml", "on_cancel: discard\n", ""),
@@ -261,7 +265,7 @@ fn s1_113_on_cancel_is_asked_for() {
 }
 
 #[test]
-fn a_sub_agent_fits_its_folder_and_its_lists() {
+fn sub_agent_must_match_its_folder_and_lists() {
     table(&[
         (
             Swap(
@@ -331,7 +335,7 @@ fn a_sub_agent_fits_its_folder_and_its_lists() {
 }
 
 #[test]
-fn no_two_agents_answer_to_one_name() {
+fn duplicate_agent_names_are_refused() {
     table(&[
         (
             Swap("verticals/points/agent.yaml", "id: points", "id: shop"),
@@ -373,7 +377,7 @@ fn no_two_agents_answer_to_one_name() {
 }
 
 #[test]
-fn who_is_not_listed_is_a_warning() {
+fn unlisted_sub_agent_is_a_warning() {
     table(&[(
         Swap(
             "orchestrator.yaml",
@@ -387,7 +391,7 @@ fn who_is_not_listed_is_a_warning() {
 }
 
 #[test]
-fn a_way_to_cancel_that_does_nothing_is_refused() {
+fn unsupported_on_cancel_is_refused() {
     table(&[(
         Swap(
             "verticals/shop/agent.yaml",

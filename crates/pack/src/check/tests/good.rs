@@ -12,7 +12,7 @@ fn good() -> Pack {
 }
 
 #[test]
-fn a_good_pack_has_everything_resolved() {
+fn good_pack_is_fully_resolved() {
     let pack = good();
     assert_eq!(
         (pack.name.as_str(), pack.version.as_str(), pack.cap),
@@ -57,8 +57,9 @@ fn a_good_pack_has_everything_resolved() {
     );
 }
 
+// S1-064
 #[test]
-fn s1_064_the_registry_is_the_union_with_the_owning_fragment() {
+fn registry_merges_fragments_with_their_owner() {
     let pack = good();
     let entries: Vec<(&str, &str, StatusLifecycle)> = pack
         .registry
@@ -81,8 +82,9 @@ fn s1_064_the_registry_is_the_union_with_the_owning_fragment() {
     );
 }
 
+// D-20
 #[test]
-fn d_20_one_alias_of_an_override_stands_for_several_types() {
+fn override_alias_covers_several_event_types() {
     let to = |target: OverrideTarget, policy| RenderOverride {
         flag: "ai_assistant_batch".to_owned(),
         target,
@@ -103,7 +105,7 @@ fn d_20_one_alias_of_an_override_stands_for_several_types() {
 }
 
 #[test]
-fn the_version_of_the_definitions_sees_tools_enrichers_and_schemas_but_no_urls() {
+fn definitions_version_ignores_urls() {
     let version = |changes: &[Change<'_>], url: &'static str| {
         let report = check(&files(changes), &|_| Some(url.to_owned()));
         let pack = report
@@ -111,8 +113,8 @@ fn the_version_of_the_definitions_sees_tools_enrichers_and_schemas_but_no_urls()
             .unwrap_or_else(|| panic!("{:?}", report.findings));
         pack.versions(&pack.cohort("user-42")).agent_definition
     };
-    let here = "http://127.0.0.1:8422";
-    let before = version(&[], here);
+    let address = "http://127.0.0.1:8422";
+    let before = version(&[], address);
     assert_eq!(before, version(&[], "https://ccs.example.com"));
     let changes = [
         Swap(
@@ -137,6 +139,6 @@ fn the_version_of_the_definitions_sees_tools_enrichers_and_schemas_but_no_urls()
         ),
     ];
     for change in changes {
-        assert_ne!(before, version(&[change], here));
+        assert_ne!(before, version(&[change], address));
     }
 }

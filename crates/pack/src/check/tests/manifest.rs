@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn name_version_and_language_are_asked_for() {
+fn manifest_name_version_and_locale_are_checked() {
     table(&[
         (
             Swap("pack.yaml", "name: corner\n", ""),
@@ -47,7 +47,7 @@ fn name_version_and_language_are_asked_for() {
 }
 
 #[test]
-fn numbers_keep_their_bounds() {
+fn manifest_limits_are_checked() {
     table(&[
         (
             Swap("pack.yaml", "cap: 3", "cap: 0"),
@@ -95,7 +95,7 @@ fn numbers_keep_their_bounds() {
 }
 
 #[test]
-fn models_are_provider_and_model() {
+fn malformed_model_is_refused() {
     table(&[
         (
             Swap("pack.yaml", "big: \"scripted:big\"", "big: huge"),
@@ -116,8 +116,9 @@ fn models_are_provider_and_model() {
     ]);
 }
 
+// S1-060
 #[test]
-fn s1_060_flags_are_named_ai_assistant() {
+fn flag_without_the_prefix_is_refused() {
     table(&[
         (
             Swap("pack.yaml", "ai_assistant_few:", "few:"),
@@ -141,7 +142,7 @@ fn s1_060_flags_are_named_ai_assistant() {
 }
 
 #[test]
-fn a_flag_is_active_for_somebody_in_one_way() {
+fn flag_rollout_must_be_one_of_its_forms() {
     table(&[
         (
             Swap("pack.yaml", "share: 0.25", "share: 25"),
@@ -171,7 +172,7 @@ fn a_flag_is_active_for_somebody_in_one_way() {
 }
 
 #[test]
-fn a_misspelt_flag_is_told_where_it_is_and_offered_nowhere() {
+fn misspelt_flag_is_not_suggested_elsewhere() {
     table(&[(
         Swap("pack.yaml", "ai_assistant_batch: true", "batch: true"),
         &[

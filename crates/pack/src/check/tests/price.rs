@@ -6,7 +6,7 @@ use crate::pack::price::ModelPrice;
 const FILE: &str = "prices.yaml";
 
 #[test]
-fn prices_are_amounts_of_models() {
+fn malformed_prices_are_refused() {
     table(&[
         (
             Swap(FILE, "output: 15,", ""),
@@ -74,18 +74,18 @@ fn prices_are_amounts_of_models() {
 }
 
 #[test]
-fn a_model_that_is_used_and_has_no_price_is_told_once() {
+fn model_without_a_price_is_reported_once() {
     let claude = "routing.yaml:6:21: warning: `anthropic:claude` has no price: its calls count as 0 USD; write: `\"anthropic:claude\": {input: …, output: …}` under `prices:` in prices.yaml";
     let small = "routing.yaml:5:10: warning: `local:small` has no price: its calls count as 0 USD; write: `\"local:small\": {input: …, output: …}` under `prices:` in prices.yaml";
-    assert_eq!(told(&[Drop(FILE)]), [small, claude]);
+    assert_eq!(reported(&[Drop(FILE)]), [small, claude]);
     let changes = [Swap(FILE, "anthropic:claude", "anthropic:other")];
-    assert_eq!(told(&changes), [claude]);
-    let broken = told(&[Write(FILE, "prices: 7\n")]);
+    assert_eq!(reported(&changes), [claude]);
+    let broken = reported(&[Write(FILE, "prices: 7\n")]);
     assert_eq!(broken.len(), 1, "{broken:?}");
 }
 
 #[test]
-fn a_good_file_has_everything_filled_in() {
+fn good_prices_file_is_fully_read() {
     let pack = check(&files(&[]), &vars).pack.expect("good");
     let claude = ModelPrice {
         input: 3.0,
@@ -105,9 +105,9 @@ fn a_good_file_has_everything_filled_in() {
 }
 
 #[test]
-fn the_bounds_of_a_turn_are_numbers() {
-    let limits = |more: &str| format!("calls_max: 8, {more}");
-    let told = |more: &str| told(&[Swap("pack.yaml", "calls_max: 8", &limits(more))]);
+fn turn_limits_are_checked() {
+    let limits = |extra: &str| format!("calls_max: 8, {extra}");
+    let reported = |extra: &str| reported(&[Swap("pack.yaml", "calls_max: 8", &limits(extra))]);
     let cases: &[(&str, &[&str])] = &[
         (
             "tool_calls_max: 0",
@@ -140,11 +140,11 @@ fn the_bounds_of_a_turn_are_numbers() {
             &[],
         ),
     ];
-    for (more, expected) in cases {
-        assert_eq!(told(more), *expected, "{more}");
+    for (extra, expected) in cases {
+        assert_eq!(reported(extra), *expected, "{extra}");
     }
-    let more = limits("tool_calls_max: 4, turn_tokens_max: 5000, turn_cost_max_usd: 0.5");
-    let changes = [Swap("pack.yaml", "calls_max: 8", &more)];
+    let extra = limits("tool_calls_max: 4, turn_tokens_max: 5000, turn_cost_max_usd: 0.5");
+    let changes = [Swap("pack.yaml", "calls_max: 8", &extra)];
     let pack = check(&files(&changes), &vars).pack.expect("good");
     let limits = pack.limits;
     assert_eq!(

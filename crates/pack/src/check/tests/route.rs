@@ -7,7 +7,7 @@ use turnwire_event::code::TurnKind;
 const FILE: &str = "routing.yaml";
 
 #[test]
-fn a_rule_says_what_it_uses() {
+fn routing_rule_without_a_model_is_refused() {
     table(&[
         (
             Swap(FILE, "    use: local:small\n", ""),
@@ -81,7 +81,7 @@ fn a_rule_says_what_it_uses() {
 }
 
 #[test]
-fn conditions_name_what_there_is() {
+fn unknown_names_in_conditions_are_reported() {
     table(&[
         (
             Swap(FILE, "agent: shop", "agent: shopp"),
@@ -157,7 +157,7 @@ fn conditions_name_what_there_is() {
 }
 
 #[test]
-fn a_rule_that_never_holds_is_told() {
+fn unreachable_routing_rule_is_a_warning() {
     let small = |first: &str, second: &str| {
         format!("rules:\n  - {{{first}use: big}}\n  - {{{second}use: default}}\n")
     };
@@ -196,19 +196,19 @@ fn a_rule_that_never_holds_is_told() {
         ),
     ];
     for (first, second, expected) in cases {
-        let told = told(&[Write(FILE, &small(first, second))]);
-        assert_eq!(told, *expected, "{first} {second}");
+        let reported = reported(&[Write(FILE, &small(first, second))]);
+        assert_eq!(reported, *expected, "{first} {second}");
     }
     let changes = [Write(
         FILE,
         "rules: [{use: big}]\ndefault: {use: default}\n",
     )];
     let default = "routing.yaml:2:10: warning: the default is never used: rule `1` before it always holds; write: a `when` for rule `1`, or it as the last";
-    assert_eq!(told(&changes), [default]);
+    assert_eq!(reported(&changes), [default]);
 }
 
 #[test]
-fn fallbacks_are_others_and_few() {
+fn repeated_or_too_many_fallbacks_are_reported() {
     table(&[
         (
             Swap(FILE, "[big, \"anthropic:claude\"]", "[local:small, big]"),
@@ -245,7 +245,7 @@ fn fallbacks_are_others_and_few() {
 }
 
 #[test]
-fn there_are_at_most_200_rules() {
+fn more_than_200_routing_rules_are_refused() {
     let rules = |count: usize| {
         let rules = (0..count).map(|n| {
             format!(
@@ -255,15 +255,16 @@ fn there_are_at_most_200_rules() {
         });
         format!("rules:\n{}", rules.collect::<String>())
     };
-    assert_eq!(told(&[Write(FILE, &rules(200))]), [""; 0]);
+    assert_eq!(reported(&[Write(FILE, &rules(200))]), [""; 0]);
     assert_eq!(
-        told(&[Write(FILE, &rules(201))]),
+        reported(&[Write(FILE, &rules(201))]),
         ["routing.yaml:202:5: error: `rules` has more than 200 entries; write: fewer"]
     );
 }
 
+//
 #[test]
-fn r_16_a_good_file_has_everything_resolved() {
+fn good_routing_file_is_fully_read() {
     let pack = check(&files(&[]), &vars).pack.expect("good");
     let routing = pack.routing.expect("rules");
     assert_eq!(routing.version, "2026-11-16T10:00:00Z");
@@ -304,8 +305,9 @@ fn r_16_a_good_file_has_everything_resolved() {
     assert_eq!(used, expected);
 }
 
+//
 #[test]
-fn r_16_without_a_version_the_file_is_its_own() {
+fn routing_version_defaults_to_a_digest() {
     let version = |rest: &str| {
         let text = format!("default: {{use: big}}\n{rest}");
         let report = check(&files(&[Write(FILE, &text)]), &vars);
@@ -331,7 +333,7 @@ fn r_16_without_a_version_the_file_is_its_own() {
 }
 
 #[test]
-fn the_speaker_may_be_called_by_its_own_id() {
+fn condition_accepts_the_orchestrators_own_id() {
     let changes = [
         Swap("orchestrator.yaml", "id: orchestrator", "id: boss"),
         Write(FILE, "rules: [{when: {agent: boss}, use: big}]\n"),

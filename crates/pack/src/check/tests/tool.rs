@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_tool_has_a_name_of_its_own() {
+fn invalid_or_duplicate_tool_name_is_refused() {
     table(&[
         (
             Swap("tools.yaml", "name: clock", "name: note"),
@@ -35,7 +35,7 @@ fn a_tool_has_a_name_of_its_own() {
 }
 
 #[test]
-fn a_connector_is_one_that_there_is() {
+fn unknown_connector_is_refused() {
     table(&[
         (
             Swap("tools.yaml", "    connector: ccs_rest\n", ""),
@@ -63,7 +63,7 @@ fn a_connector_is_one_that_there_is() {
 }
 
 #[test]
-fn a_tool_has_what_its_connector_needs_and_no_more() {
+fn tool_fields_must_suit_its_connector() {
     table(&[
         (
             Swap("tools.yaml", "    description: Searches offers.\n", ""),
@@ -135,7 +135,7 @@ fn a_tool_has_what_its_connector_needs_and_no_more() {
 }
 
 #[test]
-fn a_tool_points_at_things_that_exist() {
+fn unknown_references_of_a_tool_are_reported() {
     table(&[
         (
             Swap(
@@ -181,7 +181,7 @@ fn a_tool_points_at_things_that_exist() {
 }
 
 #[test]
-fn a_tool_that_nobody_uses_is_a_warning() {
+fn unused_tool_is_a_warning() {
     table(&[(
         Swap("verticals/points/agent.yaml", "tools: [clock]", "tools: []"),
         &[
@@ -191,7 +191,7 @@ fn a_tool_that_nobody_uses_is_a_warning() {
 }
 
 #[test]
-fn only_sub_agents_use_tools_with_a_status() {
+fn status_tool_outside_sub_agents_is_refused() {
     table(&[(
         Swap(
             "orchestrator.yaml",
@@ -205,7 +205,7 @@ fn only_sub_agents_use_tools_with_a_status() {
 }
 
 #[test]
-fn an_input_schema_can_be_met_and_asks_for_no_principal() {
+fn input_schema_must_be_an_object_without_principal() {
     let schema = "{type: object, properties: {query: {type: string}}}";
     table(&[
         (
@@ -284,7 +284,7 @@ fn an_input_schema_can_be_met_and_asks_for_no_principal() {
 }
 
 #[test]
-fn a_render_tool_shows_what_an_enricher_gives() {
+fn render_tool_without_an_enricher_is_a_warning() {
     table(&[
         (
             Swap(

@@ -7,7 +7,7 @@ use crate::check::manifest::CheckedManifest;
 use crate::check::report::FileReport;
 use crate::finding::Findings;
 use crate::pack::locale::{LocaleLine, LocaleTable, PLATFORM_KEYS, is_tag};
-use crate::source::form::Either;
+use crate::source::form::ShortOrLong;
 use crate::source::text::{LineSource, LocaleSource};
 use crate::text::wording::closest_name;
 use crate::text::wording::one_line;
@@ -73,7 +73,7 @@ fn lines(report: &mut FileReport<'_>, source: &LocaleSource) -> BTreeMap<String,
     let mut lines = BTreeMap::new();
     for (key, written) in &source.0 {
         let line = match &written.value {
-            Either::Short(message) => {
+            ShortOrLong::Short(message) => {
                 if message.trim().is_empty() {
                     report
                         .error(
@@ -87,7 +87,7 @@ fn lines(report: &mut FileReport<'_>, source: &LocaleSource) -> BTreeMap<String,
                     phrase: None,
                 }
             }
-            Either::Long(long) => long_line(report, long),
+            ShortOrLong::Long(long) => long_line(report, long),
         };
         if key.value == "combined" && !line.message.contains(PHRASES) {
             report
@@ -112,7 +112,7 @@ fn long_line(report: &mut FileReport<'_>, source: &LineSource) -> LocaleLine {
 
 /// Every key that is asked for has a text: in the default language it must, in others it should.
 pub(crate) fn check_keys(
-    asked: &[(String, Located<String>)],
+    used_keys: &[(String, Located<String>)],
     texts: &CheckedTexts,
     docs: &[ParsedFile<LocaleSource>],
     manifest: &CheckedManifest,
@@ -120,7 +120,7 @@ pub(crate) fn check_keys(
 ) {
     let default = &manifest.default_locale;
     let has = |key: &str| texts.locales.line(default, key).is_some();
-    let asked_keys = asked.iter().map(|(_, key)| key.value.as_str());
+    let asked_keys = used_keys.iter().map(|(_, key)| key.value.as_str());
     if !texts.incomplete && !asked_keys.chain(PLATFORM_KEYS).any(has) {
         // One finding, not one for each key.
         findings
@@ -131,7 +131,7 @@ pub(crate) fn check_keys(
             )
             .suggest(format!("them in locales/{default}.yaml"));
     } else if !texts.incomplete {
-        for (file, key) in asked {
+        for (file, key) in used_keys {
             if !key.value.is_empty() && !has(&key.value) {
                 let message = format!("`{}` has no text in `{default}`", one_line(&key.value));
                 findings.error(file, key.position, message).suggest(format!(
@@ -154,14 +154,14 @@ pub(crate) fn check_keys(
         }
     }
     for doc in docs.iter().filter(|doc| doc.source.is_some()) {
-        gaps(doc, asked, texts, default, findings);
+        gaps(doc, used_keys, texts, default, findings);
     }
 }
 
 /// Texts that nobody asks for. Where a text is missing, one of them may be meant for it: then only
 /// that is told.
 pub(crate) fn check_unused(
-    asked: &[(String, Located<String>)],
+    used_keys: &[(String, Located<String>)],
     texts: &CheckedTexts,
     docs: &[ParsedFile<LocaleSource>],
     manifest: &CheckedManifest,
@@ -169,22 +169,22 @@ pub(crate) fn check_unused(
 ) {
     let default = &manifest.default_locale;
     let has = |key: &str| texts.locales.line(default, key).is_some();
-    let known = || {
-        let asked = asked.iter().map(|(_, key)| key.value.as_str());
-        asked.chain(PLATFORM_KEYS)
+    let known_names = || {
+        let used_keys = used_keys.iter().map(|(_, key)| key.value.as_str());
+        used_keys.chain(PLATFORM_KEYS)
     };
-    if texts.incomplete || !known().all(has) {
+    if texts.incomplete || !known_names().all(has) {
         return;
     }
     for doc in docs.iter().filter(|doc| is_tag(&doc.name)) {
         for (key, _) in doc.source.iter().flat_map(|source| &source.0) {
-            if known().any(|known| known == key.value) {
+            if known_names().any(|known_names| known_names == key.value) {
                 continue;
             }
             let message = format!("nobody asks for the text of `{}`", one_line(&key.value));
-            match closest_name(&key.value, known()) {
-                Some(meant) => {
-                    let message = format!("{message}, did you mean `{meant}`?");
+            match closest_name(&key.value, known_names()) {
+                Some(suggestion) => {
+                    let message = format!("{message}, did you mean `{suggestion}`?");
                     findings.warning(&doc.file, key.position, message);
                 }
                 None => findings
@@ -204,8 +204,8 @@ pub(crate) fn check_phrases(
     for doc in docs {
         for (key, line) in doc.source.iter().flat_map(|source| &source.0) {
             let has_phrase = match &line.value {
-                Either::Short(_) => false,
-                Either::Long(long) => long.phrase.is_some(),
+                ShortOrLong::Short(_) => false,
+                ShortOrLong::Long(long) => long.phrase.is_some(),
             };
             if !has_phrase && together.contains(&key.value.as_str()) {
                 let message = format!(
@@ -222,7 +222,7 @@ pub(crate) fn check_phrases(
 
 fn gaps(
     doc: &ParsedFile<LocaleSource>,
-    asked: &[(String, Located<String>)],
+    used_keys: &[(String, Located<String>)],
     texts: &CheckedTexts,
     default: &str,
     findings: &mut Findings,
@@ -237,13 +237,13 @@ fn gaps(
     if own.is_empty() {
         return;
     }
-    let mut told: Vec<&str> = Vec::new();
-    for (_, key) in asked {
+    let mut reported: Vec<&str> = Vec::new();
+    for (_, key) in used_keys {
         let key = key.value.as_str();
         let has = own.iter().any(|tag| texts.locales.has(tag, key));
         // What the default language lacks too has been told already.
         let elsewhere = texts.locales.line(default, key).is_some();
-        if elsewhere && !has && !told.contains(&key) {
+        if elsewhere && !has && !reported.contains(&key) {
             let message = format!(
                 "`{}` has no text here: that of `{default}` is shown",
                 one_line(key)
@@ -251,7 +251,7 @@ fn gaps(
             findings
                 .warning(&doc.file, TextPosition::TOP, message)
                 .suggest(format!("`{}: …`", one_line(key)));
-            told.push(key);
+            reported.push(key);
         }
     }
 }

@@ -197,7 +197,10 @@ fn targets(
     if context.statuses.registry.get(&name.value).is_some() {
         return Some((vec![OverrideTarget::Status(name.value.clone())], ANY));
     }
-    if let Some((_, types, allowed)) = NAMES.iter().find(|(known, ..)| *known == name.value) {
+    if let Some((_, types, allowed)) = NAMES
+        .iter()
+        .find(|(known_names, ..)| *known_names == name.value)
+    {
         let types = types.iter().map(|one| OverrideTarget::Type(*one));
         return Some((types.collect(), allowed));
     }
@@ -215,15 +218,23 @@ fn targets(
             .suggest("the status ids that it emits");
         return None;
     }
-    if context.statuses.known.incomplete {
+    if context.statuses.known_names.incomplete {
         return None;
     }
-    let statuses = || context.statuses.known.names.iter().map(String::as_str);
+    let statuses = || {
+        context
+            .statuses
+            .known_names
+            .names
+            .iter()
+            .map(String::as_str)
+    };
     let names = statuses().chain(NAMES.map(|(name, ..)| name));
     match closest_name(&name.value, names) {
-        Some(meant) => {
-            let message =
-                format!("unknown status id or event type `{written}`, did you mean `{meant}`?");
+        Some(suggestion) => {
+            let message = format!(
+                "unknown status id or event type `{written}`, did you mean `{suggestion}`?"
+            );
             report.error(name.position, message);
         }
         None => report

@@ -20,7 +20,7 @@ const PLATFORM: &str = "platform/status_events.yaml";
 pub(crate) struct CheckedStatuses {
     pub(crate) registry: StatusRegistry,
     /// The ids; hidden if a fragment is broken.
-    pub(crate) known: KnownNames,
+    pub(crate) known_names: KnownNames,
     /// Where each render key is asked for: file, key with its position.
     pub(crate) keys: Vec<(String, Located<String>)>,
 }
@@ -34,7 +34,7 @@ pub(crate) fn check(
 ) -> CheckedStatuses {
     let mut entries: Vec<RegisteredStatus> = Vec::new();
     let mut keys = Vec::new();
-    let mut twice = false;
+    let mut report_duplicate = false;
     for fragment in fragments {
         let mut report = FileReport {
             file: &fragment.file,
@@ -49,7 +49,7 @@ pub(crate) fn check(
                 report.unknown(emitter, "sub-agent", agents);
             }
             if !fragment.name.is_empty() {
-                owner(&mut report, source, &fragment.name, verticals);
+                check_vertical(&mut report, source, &fragment.name, verticals);
             }
             let position = source
                 .value
@@ -70,7 +70,7 @@ pub(crate) fn check(
                     report.error(position, message).suggest(instead);
                     // Either may be the one that somebody means.
                     first.emitters.extend(entry.emitters);
-                    twice = true;
+                    report_duplicate = true;
                 }
                 Some(_) | None => entries.push(entry),
             }
@@ -89,11 +89,11 @@ pub(crate) fn check(
             .suggest("fewer, more general ids");
     }
     // An entry without a good id, or with another's, may be the one that somebody asks for.
-    let incomplete = twice
+    let incomplete = report_duplicate
         || fragments.iter().any(|fragment| fragment.source.is_none())
         || entries.iter().any(|entry| !is_id(&entry.id));
     CheckedStatuses {
-        known: KnownNames {
+        known_names: KnownNames {
             names: entries.iter().map(|entry| entry.id.clone()).collect(),
             incomplete,
         },
@@ -124,7 +124,7 @@ fn entry(report: &mut FileReport<'_>, source: &Located<EntrySource>) -> Register
                 .error(emitters.position, format!("nobody may emit `{id}`"))
                 .suggest("the ids of the sub-agents that emit it, or no entry");
         }
-        report.once(&emitters.value, "emitter_subagents");
+        report.check_unique(&emitters.value, "emitter_subagents");
     }
     let lifecycle = word(&source.lifecycle);
     let note = source.note.as_ref().map(|note| note.value.clone());
@@ -155,26 +155,26 @@ fn entry(report: &mut FileReport<'_>, source: &Located<EntrySource>) -> Register
 }
 
 /// An id of several verticals belongs to the platform (S1-076).
-fn owner(
+fn check_vertical(
     report: &mut FileReport<'_>,
     source: &Located<EntrySource>,
     vertical: &str,
     verticals: &BTreeMap<String, String>,
 ) {
     let id = source.value.id.as_ref().map_or("", |id| id.value.as_str());
-    let stranger = emitters(source).iter().find(|emitter| {
+    let foreign_emitter = emitters(source).iter().find(|emitter| {
         verticals
             .get(&emitter.value)
             .is_some_and(|of| of != vertical)
     });
-    if let Some(stranger) = stranger {
+    if let Some(foreign_emitter) = foreign_emitter {
         let message = format!(
             "`{}` is emitted by `{}`, which is not of the vertical `{vertical}`",
             one_line(id),
-            stranger.value
+            foreign_emitter.value
         );
         report
-            .warning(stranger.position, message)
+            .warning(foreign_emitter.position, message)
             .suggest(format!("the entry in {PLATFORM}"));
     }
 }

@@ -50,13 +50,13 @@ pub(crate) fn check(
             (name.position.line, name.position.column),
         );
     }
-    let known = KnownNames {
+    let known_names = KnownNames {
         names: services.keys().cloned().collect(),
         incomplete: source.is_none(),
     };
     let mut enrichers: Vec<Enricher> = Vec::new();
     for source in source.iter().flat_map(|source| &source.enrichers) {
-        let enricher = enricher(&mut report, source, &known, schemas);
+        let enricher = enricher(&mut report, source, &known_names, schemas);
         let again = enrichers.iter().any(|other| {
             (&other.enricher_id, &other.domain_type)
                 == (&enricher.enricher_id, &enricher.domain_type)
@@ -96,7 +96,7 @@ fn service_of(
                 .suggest("one of them: a service is asked over HTTP or through a tool server");
         }
     } else {
-        report.needed(&source.url, "url", home, example);
+        report.require(&source.url, "url", home, example);
     }
     let url = source.url.as_ref();
     let url = url.map(|url| url::check(report, url, &url::SERVICE, vars));

@@ -24,30 +24,32 @@ pub(super) fn ccs(
     home: TextPosition,
     source: &ToolSource,
     through: ConnectorTransport,
-    known: &CheckedConnectors,
+    known_names: &CheckedConnectors,
 ) -> ToolKind {
-    let enricher_id = report.needed_text(
+    let enricher_id = report.require_text(
         &source.enricher_id,
         "enricher_id",
         home,
         "enricher_id: offer_search",
     );
-    let domain_type = report.needed_text(
+    let domain_type = report.require_text(
         &source.domain_type,
         "domain_type",
         home,
         "domain_type: offer_list",
     );
-    if let (Some(enricher), Some(domain), false) =
-        (&source.enricher_id, &source.domain_type, known.incomplete)
-    {
-        pair(report, enricher, domain, known);
-        way(
+    if let (Some(enricher), Some(domain), false) = (
+        &source.enricher_id,
+        &source.domain_type,
+        known_names.incomplete,
+    ) {
+        check_pair(report, enricher, domain, known_names);
+        check_transport(
             report,
             source,
             &(enricher_id.as_str(), domain_type.as_str()),
             through,
-            known,
+            known_names,
         );
     }
     ToolKind::Ccs {
@@ -57,13 +59,13 @@ pub(super) fn ccs(
 }
 
 /// Says so if connectors.yaml has no such pair.
-fn pair(
+fn check_pair(
     report: &mut FileReport<'_>,
     enricher: &Located<String>,
     domain: &Located<String>,
-    known: &CheckedConnectors,
+    known_names: &CheckedConnectors,
 ) {
-    let of_id: Vec<&str> = known
+    let of_id: Vec<&str> = known_names
         .enrichers
         .iter()
         .filter(|one| one.enricher_id == enricher.value)
@@ -83,16 +85,21 @@ fn pair(
             .suggest(quoted_list(of_id));
         return;
     }
-    let ids = || known.enrichers.iter().map(|one| one.enricher_id.as_str());
+    let ids = || {
+        known_names
+            .enrichers
+            .iter()
+            .map(|one| one.enricher_id.as_str())
+    };
     let message = format!(
         "connectors.yaml has no enricher `{}`",
         one_line(&enricher.value)
     );
     match closest_name(&enricher.value, ids()) {
-        Some(meant) => {
+        Some(suggestion) => {
             report.error(
                 enricher.position,
-                format!("{message}, did you mean `{meant}`?"),
+                format!("{message}, did you mean `{suggestion}`?"),
             );
         }
         None => report.error(enricher.position, message).suggest(format!(
@@ -103,17 +110,18 @@ fn pair(
 }
 
 /// Says so if the service of an enricher is reached in another way.
-fn way(
+fn check_transport(
     report: &mut FileReport<'_>,
     source: &ToolSource,
     (enricher_id, domain_type): &(&str, &str),
     through: ConnectorTransport,
-    known: &CheckedConnectors,
+    known_names: &CheckedConnectors,
 ) {
-    let enricher = known.enrichers.iter().find(|one| {
+    let enricher = known_names.enrichers.iter().find(|one| {
         (one.enricher_id.as_str(), one.domain_type.as_str()) == (*enricher_id, *domain_type)
     });
-    let service = enricher.and_then(|one| Some((&one.service, known.services.get(&one.service)?)));
+    let service =
+        enricher.and_then(|one| Some((&one.service, known_names.services.get(&one.service)?)));
     let (Some((name, service)), Some(word)) = (service, &source.connector) else {
         return;
     };
@@ -142,11 +150,11 @@ pub(super) fn render(
     home: TextPosition,
     source: &ToolSource,
     name: &str,
-    known: &CheckedConnectors,
+    known_names: &CheckedConnectors,
 ) -> ToolKind {
-    let rest = name.strip_prefix(RENDER).unwrap_or_default();
+    let stem_name = name.strip_prefix(RENDER).unwrap_or_default();
     if let Some(written) = &source.name
-        && rest.is_empty()
+        && stem_name.is_empty()
     {
         let message = format!(
             "the render tool `{}` does not begin with `{RENDER}`",
@@ -158,15 +166,15 @@ pub(super) fn render(
             .error(written.position, message)
             .suggest(format!("`{RENDER}{}`", one_line(stem)));
     }
-    report.needed(&source.shape, "shape", home, "shape: list");
+    report.require(&source.shape, "shape", home, "shape: list");
     let data_type = match &source.data_type {
         Some(data_type) => data_type.value.clone(),
-        None => rest.to_owned(),
+        None => stem_name.to_owned(),
     };
-    if is_id(&data_type) && !known.incomplete {
+    if is_id(&data_type) && !known_names.incomplete {
         let written = source.data_type.as_ref().or(source.name.as_ref());
         let position = written.map_or(home, |written| written.position);
-        shows(report, position, &data_type, known);
+        check_data_type(report, position, &data_type, known_names);
     }
     ToolKind::Render {
         data_type,
@@ -175,20 +183,25 @@ pub(super) fn render(
 }
 
 /// Says so if no enricher gives what a render tool is to show.
-fn shows(
+fn check_data_type(
     report: &mut FileReport<'_>,
     position: TextPosition,
     data_type: &str,
-    known: &CheckedConnectors,
+    known_names: &CheckedConnectors,
 ) {
-    let given = || known.enrichers.iter().map(|one| one.domain_type.as_str());
-    if given().any(|domain_type| domain_type == data_type) {
+    let domain_types = || {
+        known_names
+            .enrichers
+            .iter()
+            .map(|one| one.domain_type.as_str())
+    };
+    if domain_types().any(|domain_type| domain_type == data_type) {
         return;
     }
     let message = format!("no enricher has the domain_type `{data_type}`");
-    match closest_name(data_type, given()) {
-        Some(meant) => {
-            report.warning(position, format!("{message}, did you mean `{meant}`?"));
+    match closest_name(data_type, domain_types()) {
+        Some(suggestion) => {
+            report.warning(position, format!("{message}, did you mean `{suggestion}`?"));
         }
         None => report
             .warning(

@@ -17,9 +17,9 @@ const TOOL_CHARS_MAX: usize = 128;
 /// Who work can be given to.
 pub(crate) struct DelegateTargets {
     /// Workers, and sub-agents that the orchestrator asks.
-    pub(crate) known: KnownNames,
+    pub(crate) known_names: KnownNames,
     /// Sub-agents that nobody asks, and which are no part of the pack.
-    pub(crate) unasked: Vec<String>,
+    pub(crate) unlisted: Vec<String>,
     /// The orchestrator's id; none if its file is broken.
     pub(crate) orchestrator: Option<String>,
 }
@@ -31,7 +31,7 @@ pub(super) fn mcp(
     source: &ToolSource,
     servers: &KnownNames,
 ) -> ToolKind {
-    let server = report.needed_text(&source.server, "server", home, "server: files");
+    let server = report.require_text(&source.server, "server", home, "server: files");
     if let Some(written) = source.server.as_ref().filter(|name| !name.value.is_empty()) {
         report.unknown(written, "tool server", servers);
     }
@@ -60,31 +60,31 @@ pub(super) fn delegate(
     source: &ToolSource,
     workers: &DelegateTargets,
 ) -> ToolKind {
-    let agent = report.needed_text(&source.agent, "agent", home, "agent: researcher");
+    let agent = report.require_text(&source.agent, "agent", home, "agent: researcher");
     let is_speaker = agent == ORCHESTRATOR_ID || workers.orchestrator.as_ref() == Some(&agent);
     if is_speaker {
         let agent = ORCHESTRATOR_ID.to_owned();
         return ToolKind::Delegate { agent };
     }
     if let Some(written) = source.agent.as_ref().filter(|name| !name.value.is_empty())
-        && workers.known.lacks(&agent)
+        && workers.known_names.lacks(&agent)
     {
         let name = one_line(&agent);
         let names = || {
             workers
-                .known
+                .known_names
                 .names
                 .iter()
                 .map(String::as_str)
                 .chain([ORCHESTRATOR_ID])
         };
-        if workers.unasked.contains(&agent) {
+        if workers.unlisted.contains(&agent) {
             let message = format!("`{name}` is a sub-agent that orchestrator.yaml does not list");
             report.error(written.position, message).suggest(format!(
                 "it as a worker in workers/{name}/agent.yaml, or in `sub_agents` there"
             ));
-        } else if let Some(meant) = closest_name(&agent, names()) {
-            let message = format!("unknown agent `{name}`, did you mean `{meant}`?");
+        } else if let Some(suggestion) = closest_name(&agent, names()) {
+            let message = format!("unknown agent `{name}`, did you mean `{suggestion}`?");
             report.error(written.position, message);
         } else {
             report

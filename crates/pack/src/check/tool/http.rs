@@ -21,17 +21,17 @@ const REDIRECTS_MAX: u64 = 3;
 /// Parameters that a tool adds to the query.
 const QUERY_MAX: usize = 64;
 
-/// Checks it; `known` are the fields of its input.
+/// Checks it; `known_names` are the fields of its input.
 pub(super) fn check(
     report: &mut FileReport<'_>,
     home: TextPosition,
     source: &ToolSource,
-    known: &KnownNames,
+    known_names: &KnownNames,
     vars: Vars<'_>,
 ) -> ToolKind {
     let example = "url: https://api.example.com/v1/{field}";
-    let url = match report.needed(&source.url, "url", home, example) {
-        Some(url) => tool_url::check(report, url, Some(known), vars),
+    let url = match report.require(&source.url, "url", home, example) {
+        Some(url) => tool_url::check(report, url, Some(known_names), vars),
         None => String::new(),
     };
     let query = source.query.as_ref();
@@ -40,7 +40,7 @@ pub(super) fn check(
         method: word(&source.method).unwrap_or(ToolMethod::Get),
         url,
         query: query
-            .map(|pairs| added(report, &pairs.value, known, vars))
+            .map(|pairs| added(report, &pairs.value, known_names, vars))
             .unwrap_or_default(),
         headers: headers
             .map(|pairs| expansion::headers(report, &pairs.value, &[], vars))
@@ -54,7 +54,7 @@ pub(super) fn check(
 fn added(
     report: &mut FileReport<'_>,
     pairs: &Pairs<Located<String>>,
-    known: &KnownNames,
+    known_names: &KnownNames,
     vars: Vars<'_>,
 ) -> Vec<(String, String)> {
     let mut query = Vec::new();
@@ -71,14 +71,14 @@ fn added(
         }
         let text = expansion::text(report, value, vars).unwrap_or_default();
         let before = report.findings.count();
-        expansion::held(report, value, &text, known);
+        expansion::check_fields(report, value, &text, known_names);
         if report.findings.count() == before {
             value_form(report, value.position, &text);
         }
         query.push((name.value.clone(), text));
     }
-    let over = pairs.0.get(QUERY_MAX).map(|(name, _)| name.position);
-    report.at_most(over, QUERY_MAX, "parameters");
+    let first_extra = pairs.0.get(QUERY_MAX).map(|(name, _)| name.position);
+    report.at_most(first_extra, QUERY_MAX, "parameters");
     query
 }
 

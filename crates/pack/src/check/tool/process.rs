@@ -16,18 +16,18 @@ const MEGABYTE: u64 = 1 << 20;
 /// Programs that read a script from an argument.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "zsh"];
 
-/// Checks it; `known` are the fields of its input.
+/// Checks it; `known_names` are the fields of its input.
 pub(super) fn check(
     report: &mut FileReport<'_>,
     home: TextPosition,
     source: &ToolSource,
-    known: &KnownNames,
+    known_names: &KnownNames,
     vars: Vars<'_>,
 ) -> ToolKind {
     let example = "command: [wc, \"-w\"]";
-    let command = match report.needed(&source.command, "command", home, example) {
+    let command = match report.require(&source.command, "command", home, example) {
         Some(words) => {
-            let command = expansion::command(report, words, Some(known), vars);
+            let command = expansion::command(report, words, Some(known_names), vars);
             scripted(report, &words.value);
             command
         }
@@ -54,8 +54,8 @@ fn scripted(report: &mut FileReport<'_>, words: &[Located<String>]) {
     };
     let name = program.value.rsplit('/').next().unwrap_or_default();
     let reads = flag.value.starts_with('-') && flag.value.ends_with('c');
-    let bare = expansion::bare(&script.value);
-    let Some(field) = expansion::fields(&bare).next() else {
+    let without_variables = expansion::without_variables(&script.value);
+    let Some(field) = expansion::fields(&without_variables).next() else {
         return;
     };
     if SHELLS.contains(&name) && reads {

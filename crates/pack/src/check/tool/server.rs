@@ -23,7 +23,7 @@ pub(crate) struct CheckedServers {
     /// Where the name of each stands.
     pub(crate) positions: BTreeMap<String, TextPosition>,
     /// The names; hidden if the file is broken.
-    pub(crate) known: KnownNames,
+    pub(crate) known_names: KnownNames,
 }
 
 /// Checks it.
@@ -50,10 +50,10 @@ pub(crate) fn check(
         servers.insert(name.value.clone(), server(&mut report, source, vars));
         positions.insert(name.value.clone(), name.position);
     }
-    let over = written.get(SERVERS_MAX).map(|(name, _)| name.position);
-    report.at_most(over, SERVERS_MAX, "tool servers");
+    let first_extra = written.get(SERVERS_MAX).map(|(name, _)| name.position);
+    report.at_most(first_extra, SERVERS_MAX, "tool servers");
     CheckedServers {
-        known: KnownNames {
+        known_names: KnownNames {
             names: servers.keys().cloned().collect(),
             incomplete: source.is_none(),
         },

@@ -8,7 +8,7 @@ fn with(pattern: &str) -> Value {
 }
 
 #[test]
-fn patterns_are_tried_within_bounds() {
+fn pattern_cost_is_bounded() {
     let long = json!({"a": "a".repeat(60_000)});
     let short = json!({"a": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"});
     let uuid = "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000)$";
@@ -40,7 +40,7 @@ fn patterns_are_tried_within_bounds() {
 }
 
 #[test]
-fn a_pattern_that_goes_back_in_its_text_is_refused() {
+fn backtracking_pattern_is_refused() {
     // Such a pattern can give up, and then the whole check is run again, many times.
     for pattern in [
         r"^(a|a)*\1$",
@@ -50,15 +50,15 @@ fn a_pattern_that_goes_back_in_its_text_is_refused() {
         r"^(?<q>.)\k<q>$",
         r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
     ] {
-        let why = refused(&with(pattern));
+        let error = refused(&with(pattern));
         assert_eq!(
-            (why.limit, &*why.pointer),
+            (error.limit, &*error.pointer),
             (ComplexityLimit::Backtracking, "/properties/a/pattern"),
-            "{why}"
+            "{error}"
         );
         assert!(
-            why.message.contains("look-around or a back-reference"),
-            "{why}"
+            error.message.contains("look-around or a back-reference"),
+            "{error}"
         );
         let key = refused(&json!({"patternProperties": {pattern: {}}}));
         assert_eq!(key.limit, ComplexityLimit::Backtracking);
@@ -69,8 +69,8 @@ fn a_pattern_that_goes_back_in_its_text_is_refused() {
 }
 
 #[test]
-fn patterns_that_people_write_are_used() {
-    for (pattern, fits, not) in [
+fn common_patterns_are_accepted() {
+    for (pattern, is_valid, not) in [
         (
             r"^[\p{L}\p{N} .'-]{1,50}$",
             "Zoë O'Neil".to_owned(),
@@ -82,7 +82,7 @@ fn patterns_that_people_write_are_used() {
         (r"^\w{1,19000}$", "a".repeat(19_000), "-".to_owned()),
         (r"\S{1,500}", "a".repeat(60_000), " ".repeat(60_000)),
     ] {
-        assert_eq!(checked(&with(pattern), &json!({"a": fits})), Some(true));
+        assert_eq!(checked(&with(pattern), &json!({"a": is_valid})), Some(true));
         assert_eq!(checked(&with(pattern), &json!({"a": not})), Some(false));
     }
     let any = with(r"[\s\S]{0,5000}");
@@ -90,12 +90,12 @@ fn patterns_that_people_write_are_used() {
 }
 
 #[test]
-fn a_pattern_that_is_too_large_when_it_is_compiled_is_told_as_that() {
-    let why = refused(&with(r"^\p{L}{4000}$"));
-    assert_eq!(why.limit, ComplexityLimit::PatternSize);
+fn large_pattern_is_refused_for_its_size() {
+    let error = refused(&with(r"^\p{L}{4000}$"));
+    assert_eq!(error.limit, ComplexityLimit::PatternSize);
     assert!(
-        why.message.contains("is too large with its repeats"),
-        "{why}"
+        error.message.contains("is too large with its repeats"),
+        "{error}"
     );
     let fields: serde_json::Map<String, Value> = (0..20)
         .map(|at| {
@@ -105,13 +105,16 @@ fn a_pattern_that_is_too_large_when_it_is_compiled_is_told_as_that() {
             )
         })
         .collect();
-    let why = refused(&json!({"properties": fields}));
-    assert_eq!(why.limit, ComplexityLimit::PatternSize);
-    assert!(why.message.contains("together with the others"), "{why}");
+    let error = refused(&json!({"properties": fields}));
+    assert_eq!(error.limit, ComplexityLimit::PatternSize);
+    assert!(
+        error.message.contains("together with the others"),
+        "{error}"
+    );
 }
 
 #[test]
-fn what_a_pattern_is_with_its_repeats_written_out() {
+fn pattern_weight_counts_repeats() {
     for (pattern, expected) in [
         ("", 1),
         ("abc", 3),
@@ -135,7 +138,7 @@ fn what_a_pattern_is_with_its_repeats_written_out() {
 }
 
 #[test]
-fn a_repeat_at_the_beginning_costs_as_much_as_one_of_it() {
+fn anchored_repeat_costs_one_step_a_character() {
     let text = "a".repeat(8_000);
     for (pattern, cost) in [
         ("^a{1,500}$", 2_000),

@@ -18,8 +18,9 @@ fn message(locales: &LocaleTable, wanted: &str, key: &str) -> Option<String> {
     locales.line(wanted, key).map(|line| line.message)
 }
 
+// S1-081
 #[test]
-fn s1_081_an_unknown_language_gives_the_default_text() {
+fn unknown_language_falls_back_to_the_default() {
     let texts = [("en", "k", "hello"), ("es", "k", "hola")];
     let locales = locales("en", &texts);
     assert_eq!(message(&locales, "fr", "k").as_deref(), Some("hello"));
@@ -27,8 +28,9 @@ fn s1_081_an_unknown_language_gives_the_default_text() {
     assert_eq!(message(&locales, "es", "other"), None);
 }
 
+// D-19
 #[test]
-fn d_19_a_region_falls_back_to_its_language_and_then_to_the_default() {
+fn region_falls_back_to_language_then_default() {
     let texts = [
         ("en", "a", "en a"),
         ("en", "b", "en b"),
@@ -44,7 +46,7 @@ fn d_19_a_region_falls_back_to_its_language_and_then_to_the_default() {
 }
 
 #[test]
-fn tags_are_one_in_any_case_and_with_an_underscore() {
+fn tags_ignore_case_and_underscores() {
     let texts = [
         ("ES", "k", "hola"),
         ("pt_BR", "k", "oi"),
@@ -60,7 +62,7 @@ fn tags_are_one_in_any_case_and_with_an_underscore() {
 }
 
 #[test]
-fn the_default_language_has_a_chain_too() {
+fn default_language_has_a_fallback_chain() {
     let locales = locales("de-AT", &[("de-AT", "k", "Servus")]);
     assert_eq!(locales.chain("fr"), ["de-AT", "de"]);
     let text = message(&locales, "fr", "failure.internal").unwrap_or_default();
@@ -68,7 +70,7 @@ fn the_default_language_has_a_chain_too() {
 }
 
 #[test]
-fn the_platform_speaks_three_languages_without_codes() {
+fn platform_texts_exist_in_three_languages() {
     let locales = LocaleTable::new("en");
     for tag in ["en", "de", "es"] {
         for key in PLATFORM_KEYS {
@@ -85,7 +87,7 @@ fn the_platform_speaks_three_languages_without_codes() {
 }
 
 #[test]
-fn a_pack_can_say_it_in_its_own_words() {
+fn pack_text_replaces_the_platform_text() {
     let locales = locales("en", &[("en", "failure.internal", "Oops, my fault.")]);
     assert_eq!(
         message(&locales, "en", "failure.internal").as_deref(),

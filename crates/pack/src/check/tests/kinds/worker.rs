@@ -5,7 +5,7 @@ use super::*;
 const FILE: &str = "workers/researcher/agent.yaml";
 
 #[test]
-fn a_worker_says_what_it_is() {
+fn worker_fields_are_required() {
     table(
         FILE,
         &[
@@ -69,7 +69,7 @@ fn a_worker_says_what_it_is() {
 }
 
 #[test]
-fn what_only_a_sub_agent_has_is_refused() {
+fn sub_agent_fields_of_a_worker_are_refused() {
     table(
         FILE,
         &[
@@ -119,9 +119,9 @@ fn what_only_a_sub_agent_has_is_refused() {
 }
 
 #[test]
-fn the_id_of_a_worker_is_its_own() {
+fn worker_id_must_be_its_folder_and_unique() {
     let shop = WORKER.replace("id: researcher", "id: shop");
-    let lines = told(vec![Write("workers/shop/agent.yaml", &shop)]);
+    let lines = reported(vec![Write("workers/shop/agent.yaml", &shop)]);
     assert_eq!(
         lines,
         [
@@ -129,14 +129,14 @@ fn the_id_of_a_worker_is_its_own() {
         ]
     );
     let speaker = WORKER.replace("id: researcher", "id: orchestrator");
-    let lines = told(vec![Write("workers/orchestrator/agent.yaml", &speaker)]);
+    let lines = reported(vec![Write("workers/orchestrator/agent.yaml", &speaker)]);
     assert_eq!(
         lines,
         [
             "workers/orchestrator/agent.yaml:1:5: error: the agent id `orchestrator` is already in orchestrator.yaml; write: another id"
         ]
     );
-    let lines = told(vec![Swap(FILE, "id: researcher", "id: finder")]);
+    let lines = reported(vec![Swap(FILE, "id: researcher", "id: finder")]);
     assert_eq!(
         lines,
         [
@@ -146,7 +146,7 @@ fn the_id_of_a_worker_is_its_own() {
 }
 
 #[test]
-fn nobody_asks_a_worker() {
+fn worker_in_sub_agents_is_refused() {
     table(
         "orchestrator.yaml",
         &[(
@@ -160,22 +160,22 @@ fn nobody_asks_a_worker() {
 }
 
 #[test]
-fn a_worker_that_nobody_gives_work_to_is_a_warning() {
+fn unused_worker_is_a_warning() {
     let spare = WORKER.replace("id: researcher", "id: spare");
     assert_eq!(
-        told(vec![Write("workers/spare/agent.yaml", &spare)]),
+        reported(vec![Write("workers/spare/agent.yaml", &spare)]),
         [
             "workers/spare/agent.yaml:1:1: warning: nobody delegates to `spare`; write: a tool with `connector: delegate` and `agent: spare` in tools.yaml"
         ]
     );
     assert_eq!(
-        told(vec![Write("workers/spare/agent.yml", &spare)]),
+        reported(vec![Write("workers/spare/agent.yml", &spare)]),
         [
             "workers/spare/agent.yml:1:1: warning: nothing reads this file, did you mean `workers/spare/agent.yaml`?"
         ]
     );
     assert_eq!(
-        told(vec![Write("workers/spare/agnt.yaml", &spare)]),
+        reported(vec![Write("workers/spare/agnt.yaml", &spare)]),
         [
             "workers/spare/agnt.yaml:1:1: warning: nothing reads this file, did you mean `workers/spare/agent.yaml`?"
         ]
@@ -183,12 +183,12 @@ fn a_worker_that_nobody_gives_work_to_is_a_warning() {
 }
 
 #[test]
-fn a_broken_worker_is_told_once() {
-    assert_eq!(told(vec![Write(FILE, "id: [\n")]).len(), 1,);
+fn broken_worker_file_is_reported_once() {
+    assert_eq!(reported(vec![Write(FILE, "id: [\n")]).len(), 1,);
 }
 
 #[test]
-fn workers_of_a_turn_are_counted() {
+fn workers_max_is_checked() {
     table(
         "pack.yaml",
         &[(
@@ -200,9 +200,9 @@ fn workers_of_a_turn_are_counted() {
 }
 
 #[test]
-fn rules_and_prices_know_the_models_of_workers() {
+fn routing_and_prices_cover_worker_models() {
     assert_eq!(
-        told(vec![Swap(
+        reported(vec![Swap(
             "routing.yaml",
             "agent: [orchestrator, points]",
             "agent: [orchestrator, researcher]"
@@ -210,7 +210,7 @@ fn rules_and_prices_know_the_models_of_workers() {
         [""; 0]
     );
     assert_eq!(
-        told(vec![Swap(FILE, "model: big", "model: \"cassette:tape\"")]),
+        reported(vec![Swap(FILE, "model: big", "model: \"cassette:tape\"")]),
         [
             "workers/researcher/agent.yaml:5:8: error: unknown cassette `tape`: the pack has none; write: it as `cassettes/tape.jsonl`"
         ]

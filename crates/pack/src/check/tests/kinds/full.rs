@@ -25,7 +25,7 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_field_of_a_tool_arrives_and_what_is_left_out_has_its_default() {
+fn tool_fields_are_read_with_defaults() {
     let pack = pack();
     let weather = HttpDef {
         method: ToolMethod::Post,
@@ -131,7 +131,7 @@ fn every_field_of_a_tool_arrives_and_what_is_left_out_has_its_default() {
 }
 
 #[test]
-fn tool_servers_services_and_workers_arrive() {
+fn servers_services_and_workers_are_read() {
     let pack = pack();
     let files = McpServer {
         transport: McpTransport::Stdio {
@@ -182,28 +182,28 @@ fn tool_servers_services_and_workers_arrive() {
 }
 
 #[test]
-fn an_editor_takes_what_the_check_takes() {
+fn schema_accepts_what_check_accepts() {
     for (name, text) in [("tools", TOOLS), ("worker", WORKER)] {
         let validator = crate::schema::named(name).validator();
         let value: serde_json::Value = crate::yaml::from_str(text).expect("YAML");
-        let wrong: Vec<String> = validator
+        let mismatches: Vec<String> = validator
             .iter_errors(&value)
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
-        assert_eq!(wrong, [""; 0], "{name}");
+        assert_eq!(mismatches, [""; 0], "{name}");
     }
 }
 
 #[test]
-fn secrets_are_in_no_debug_form() {
+fn debug_output_has_no_secrets() {
     let pack = pack();
-    let shown = format!("{pack:?}");
-    assert!(shown.contains("count_words"), "{shown}");
-    assert!(!shown.contains("hush"), "{shown}");
+    let debug_text = format!("{pack:?}");
+    assert!(debug_text.contains("count_words"), "{debug_text}");
+    assert!(!debug_text.contains("hush"), "{debug_text}");
 }
 
 #[test]
-fn versions_see_tools_servers_and_workers_but_not_what_variables_hold() {
+fn versions_ignore_values_of_variables() {
     let version = |changes: Vec<Change<'_>>, secret: &'static str| {
         let mut all = base();
         all.extend(changes);

@@ -3,27 +3,27 @@
 use super::*;
 
 #[test]
-fn missing_files_say_what_to_write_in_them() {
+fn missing_file_is_reported_with_its_content() {
     assert_eq!(
-        told(&[Drop("pack.yaml")]),
+        reported(&[Drop("pack.yaml")]),
         [
             "pack.yaml:1:1: error: the file is missing; write: `name: my_pack` and `version: \"1.0.0\"`"
         ]
     );
     assert_eq!(
-        told(&[Drop("orchestrator.yaml")]),
+        reported(&[Drop("orchestrator.yaml")]),
         [
             "orchestrator.yaml:1:1: error: the file is missing; write: `kind: orchestrator` with id, version, description and prompt_blocks"
         ]
     );
     assert_eq!(
-        told(&[Drop("prompts/format.md")]),
+        reported(&[Drop("prompts/format.md")]),
         [
             "orchestrator.yaml:6:26: error: unknown prompt block `format`; write: one of `persona`, `shop`, or its text in prompts/format.md"
         ]
     );
     assert_eq!(
-        told(&[Drop("schemas/offer_list.json")]),
+        reported(&[Drop("schemas/offer_list.json")]),
         [
             "connectors.yaml:8:21: error: there is no file `schemas/offer_list.json` in the pack; write: the path of a file in `schemas/`, ending in `.json`"
         ]
@@ -31,7 +31,7 @@ fn missing_files_say_what_to_write_in_them() {
 }
 
 #[test]
-fn an_empty_folder_is_told_what_a_pack_needs() {
+fn empty_folder_reports_the_required_files() {
     let report = check(&PackFiles::default(), &vars);
     let files: Vec<&str> = report
         .findings
@@ -42,7 +42,7 @@ fn an_empty_folder_is_told_what_a_pack_needs() {
 }
 
 #[test]
-fn prompts_and_strange_files_are_told() {
+fn bad_prompts_and_unread_files_are_reported() {
     table(&[
         (
             Write("prompts/format.md", "\n \n"),
@@ -90,10 +90,10 @@ fn prompts_and_strange_files_are_told() {
 }
 
 #[test]
-fn too_much_is_refused() {
+fn too_many_or_too_large_files_are_refused() {
     let long = "x".repeat((1 << 20) + 1);
     assert_eq!(
-        told(&[Write("prompts/format.md", &long)]),
+        reported(&[Write("prompts/format.md", &long)]),
         [
             "prompts/format.md:1:1: error: the file has more than 1048576 bytes; write: a shorter file"
         ]
@@ -112,8 +112,8 @@ fn too_much_is_refused() {
 }
 
 #[test]
-fn all_mistakes_of_all_files_come_at_once() {
-    let told = told(&[
+fn all_mistakes_are_reported_at_once() {
+    let reported = reported(&[
         Swap("pack.yaml", "cap: 3", "cap: 30"),
         Swap("pack.yaml", "name: corner", "name: Corner"),
         Swap("orchestrator.yaml", "[persona, format]", "[persna, fromat]"),
@@ -122,7 +122,7 @@ fn all_mistakes_of_all_files_come_at_once() {
         Swap("tools.yaml", "shape: list", "shape: lists"),
         Swap("locales/de.yaml", "Blick zurück...", "''"),
     ]);
-    let positions: Vec<&str> = told
+    let positions: Vec<&str> = reported
         .iter()
         .filter_map(|line| line.split(": ").next())
         .collect();
@@ -142,9 +142,9 @@ fn all_mistakes_of_all_files_come_at_once() {
 }
 
 #[test]
-fn every_misspelt_field_of_a_file_is_told() {
+fn every_misspelt_field_is_reported() {
     assert_eq!(
-        told(&[
+        reported(&[
             Swap("verticals/shop/agent.yaml", "emits:", "emit:"),
             Swap("verticals/shop/agent.yaml", "on_cancel:", "oncancel:"),
             Swap("verticals/shop/agent.yaml", "timeout_ms:", "colour:"),
@@ -158,25 +158,30 @@ fn every_misspelt_field_of_a_file_is_told() {
 }
 
 #[test]
-fn a_broken_file_is_one_finding_and_others_are_still_checked() {
+fn broken_file_hides_no_mistake_of_other_files() {
     for (path, text) in GOOD {
         if !path.ends_with(".yaml") || path.starts_with("scripts/") {
             continue;
         }
         let broken = format!("{text}\"");
-        let told = told(&[Write(path, &broken), Write("prompts/persona.md", "")]);
-        assert_eq!(told.len(), 2, "{path}: {told:#?}");
-        assert!(told.iter().any(|line| line.starts_with(path)), "{told:#?}");
+        let reported = reported(&[Write(path, &broken), Write("prompts/persona.md", "")]);
+        assert_eq!(reported.len(), 2, "{path}: {reported:#?}");
         assert!(
-            told.iter()
+            reported.iter().any(|line| line.starts_with(path)),
+            "{reported:#?}"
+        );
+        assert!(
+            reported
+                .iter()
                 .any(|line| line.starts_with("prompts/persona.md")),
-            "{told:#?}"
+            "{reported:#?}"
         );
     }
 }
 
+// S2-007
 #[test]
-fn s2_007_more_than_ten_sub_agents_are_a_warning() {
+fn more_than_ten_sub_agents_are_a_warning() {
     let mut listed = String::from("sub_agents: [shop, {id: points, flag: ai_assistant_some}");
     let mut changes = Vec::new();
     let agents: Vec<(String, String)> = (0..9)
@@ -195,15 +200,16 @@ fn s2_007_more_than_ten_sub_agents_are_a_warning() {
     let from = "sub_agents: [shop, {id: points, flag: ai_assistant_some}]";
     changes.push(Swap("orchestrator.yaml", from, &listed));
     assert_eq!(
-        told(&changes),
+        reported(&changes),
         [
             "orchestrator.yaml:7:91: warning: 11 sub-agents; above 10 the model chooses among them less well; write: fewer sub-agents, each with more to do"
         ]
     );
 }
 
+// S1-077
 #[test]
-fn s1_077_more_than_fifty_ids_are_a_warning_and_no_block() {
+fn more_than_fifty_status_ids_are_a_warning() {
     let mut fragment = String::new();
     for n in 0..49 {
         fragment += &format!(
@@ -212,17 +218,18 @@ fn s1_077_more_than_fifty_ids_are_a_warning_and_no_block() {
     }
     let changes = [Write("verticals/points/status_events.yaml", &fragment)];
     assert_eq!(
-        told(&changes),
+        reported(&changes),
         [
             "platform/status_events.yaml:1:1: warning: 52 status ids; about 50 is plenty; write: fewer, more general ids"
         ]
     );
 }
 
+// S2-088
 #[test]
-fn s2_088_a_slow_tool_of_an_agent_without_a_status_is_a_warning() {
+fn slow_tool_without_a_status_is_a_warning() {
     assert_eq!(
-        told(&[
+        reported(&[
             Swap("tools.yaml", "    status: searching_offers\n", ""),
             Swap(
                 "verticals/points/agent.yaml",
@@ -237,8 +244,9 @@ fn s2_088_a_slow_tool_of_an_agent_without_a_status_is_a_warning() {
     );
 }
 
+// S2-010
 #[test]
-fn s2_010_a_vertical_is_added_by_files_only() {
+fn vertical_is_added_by_files_only() {
     let agent = "id: receipts\nversion: \"1\"\nkind: sub_agent\ndescription: Knows receipts.\nprompt_blocks: [shop]\nemits: [matching]\non_cancel: discard\n";
     let fragment = "- {id: matching, description: d, default_render_key: status.matching, default_policy: batch, emitter_subagents: [receipts], lifecycle: active}\n";
     let changes = [
@@ -266,7 +274,7 @@ fn s2_010_a_vertical_is_added_by_files_only() {
 }
 
 #[test]
-fn nothing_that_is_read_makes_it_panic() {
+fn check_never_panics() {
     let odd = [
         "",
         "\u{0}",
@@ -288,9 +296,9 @@ fn nothing_that_is_read_makes_it_panic() {
 }
 
 #[test]
-fn a_file_with_another_ending_is_told_once() {
+fn file_with_wrong_extension_is_reported_once() {
     let text = |path: &str| {
-        let file = GOOD.iter().find(|(known, _)| *known == path);
+        let file = GOOD.iter().find(|(names, _)| *names == path);
         file.expect("a file of the good pack").1
     };
     for path in [
@@ -301,14 +309,14 @@ fn a_file_with_another_ending_is_told_once() {
     ] {
         let other = path.replace(".yaml", ".yml");
         assert_eq!(
-            told(&[Drop(path), Write(&other, text(path))]),
+            reported(&[Drop(path), Write(&other, text(path))]),
             [format!(
                 "{other}:1:1: error: nothing reads this file, did you mean `{path}`?"
             )]
         );
     }
     assert_eq!(
-        told(&[Drop("tools.yaml"), Write("Tools.yaml", text("tools.yaml"))]),
+        reported(&[Drop("tools.yaml"), Write("Tools.yaml", text("tools.yaml"))]),
         ["Tools.yaml:1:1: error: nothing reads this file, did you mean `tools.yaml`?"]
     );
 }
