@@ -5,12 +5,12 @@ use std::fmt;
 use crate::text::wording::{closest_name, one_line, quoted_list};
 use crate::yaml::{Located, TextPosition};
 
-/// How bad a finding is.
+/// The severity of a [`PackFinding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FindingLevel {
     /// The pack cannot be used.
     Error,
-    /// The pack works; somebody should look.
+    /// The pack works, but its author should look.
     Warning,
 }
 
@@ -23,10 +23,10 @@ impl fmt::Display for FindingLevel {
     }
 }
 
-/// One thing that `check` has to say.
+/// One mistake that [`crate::check`] reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackFinding {
-    /// How bad it is.
+    /// An error refuses the pack, a warning does not.
     pub level: FindingLevel,
     /// The file, relative to the pack's folder.
     pub file: String,
@@ -34,12 +34,12 @@ pub struct PackFinding {
     pub line: u64,
     /// The column, from 1.
     pub column: u64,
-    /// What is wrong.
+    /// What is wrong, as one sentence without a full stop.
     pub message: String,
-    /// What to write instead.
+    /// What to write instead; `None` if the message says it.
     pub instead: Option<String>,
-    /// Whether it is about a status id that an agent may not emit: not registered, not active, or
-    /// without the agent among its emitters (S1-068, S1-070).
+    /// True if the finding is about a status id that an agent may not emit: not registered, not
+    /// active, or without the agent among its emitters (S1-068, S1-070).
     pub unregistered: bool,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for PackFinding {
 }
 
 impl PackFinding {
-    /// An error.
+    /// Makes a finding that refuses the pack.
     pub fn error(
         file: impl Into<String>,
         line: u64,
@@ -73,7 +73,7 @@ impl PackFinding {
         )
     }
 
-    /// A warning.
+    /// Makes a finding that does not refuse the pack.
     pub fn warning(
         file: impl Into<String>,
         line: u64,
@@ -105,7 +105,7 @@ impl PackFinding {
         }
     }
 
-    /// Says that it is about a status id that an agent may not emit.
+    /// Sets [`Self::unregistered`].
     pub(crate) fn mark_unregistered(&mut self) -> &mut Self {
         self.unregistered = true;
         self
@@ -117,8 +117,8 @@ impl PackFinding {
     }
 }
 
-/// Names that may be pointed at. Where a file that gives some of them is broken nobody can say
-/// that a name is unknown, and `incomplete` is set: one mistake is told once.
+/// Names that may be referred to. If a file that defines some of them is broken, `incomplete` is set
+/// and no name counts as unknown: one mistake is reported once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownNames {
     pub(crate) names: Vec<String>,
@@ -130,7 +130,7 @@ impl KnownNames {
         !self.incomplete && !self.names.iter().any(|known| known == name)
     }
 
-    /// These and others.
+    /// The names of both; incomplete if one of them is.
     pub(crate) fn and(&self, others: &Self) -> Self {
         Self {
             names: [self.names.as_slice(), &others.names].concat(),
@@ -139,7 +139,7 @@ impl KnownNames {
     }
 }
 
-/// Findings as they are gathered.
+/// The findings of all files so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(Vec<PackFinding>);
 
@@ -174,12 +174,12 @@ impl Findings {
         self.0.last_mut().expect("one was pushed just now")
     }
 
-    /// A name that points at nothing; `message` is the noun. None if it points at something.
+    /// Reports a name that is not known; `noun` says what it should name. `None` if it is known.
     pub(crate) fn unknown(
         &mut self,
         file: &str,
         name: &Located<String>,
-        message: &str,
+        noun: &str,
         known: &KnownNames,
     ) -> Option<&mut PackFinding> {
         if !known.lacks(&name.value) {
@@ -189,21 +189,16 @@ impl Findings {
         let written = one_line(&name.value);
         match closest_name(&name.value, names()) {
             Some(suggestion) => {
-                let message =
-                    format!("unknown {message} `{written}`, did you mean `{suggestion}`?");
+                let message = format!("unknown {noun} `{written}`, did you mean `{suggestion}`?");
                 self.error(file, name.position, message);
             }
             None if known.names.is_empty() => {
-                let message = format!("unknown {message} `{written}`: the pack has none");
+                let message = format!("unknown {noun} `{written}`: the pack has none");
                 self.error(file, name.position, message);
             }
             None => {
-                self.error(
-                    file,
-                    name.position,
-                    format!("unknown {message} `{written}`"),
-                )
-                .suggest(format!("one of {}", quoted_list(names())));
+                self.error(file, name.position, format!("unknown {noun} `{written}`"))
+                    .suggest(format!("one of {}", quoted_list(names())));
             }
         }
         self.0.last_mut()
@@ -216,7 +211,6 @@ impl Findings {
         of_file.any(|finding| at(finding) == (position.line, position.column))
     }
 
-    /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
@@ -227,7 +221,7 @@ impl Findings {
             .any(|finding| finding.level == FindingLevel::Error)
     }
 
-    /// By file and position.
+    /// The findings by file and position.
     pub(crate) fn sorted(mut self) -> Vec<PackFinding> {
         self.0.sort_by(|a, b| {
             let key = |finding: &PackFinding| (finding.line, finding.column, finding.level);

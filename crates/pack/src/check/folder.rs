@@ -1,5 +1,5 @@
-//! Which file of the folder is what, and their contents as shapes. A file that cannot be read
-//! leaves `None` behind: what is made of it is then unknown, not absent.
+//! The files of a pack by their role, each read as its shape. A file that cannot be read is `None`:
+//! what it defines is then unknown, not absent.
 
 use serde::de::DeserializeOwned;
 
@@ -18,7 +18,7 @@ use crate::text::wording::closest_name;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
-/// Files with a fixed position, for advice.
+/// Files with a fixed path.
 const FIXED: [&str; 9] = [
     "pack.yaml",
     "orchestrator.yaml",
@@ -31,15 +31,15 @@ const FIXED: [&str; 9] = [
     "prices.yaml",
 ];
 
-/// A file and what it holds; none if it is broken.
+/// A file and its content; `source` is `None` if the file is broken.
 pub(crate) struct ParsedFile<T> {
     pub(crate) file: String,
-    /// What the file is named for: a vertical's or a worker's folder, a language's tag; else empty.
+    /// The variable part of the path: a vertical's or a worker's folder, a language tag; else empty.
     pub(crate) name: String,
     pub(crate) source: Option<T>,
 }
 
-/// All files as shapes.
+/// All files of a pack as their shapes.
 pub(crate) struct ParsedPack {
     pub(crate) manifest: Option<ManifestSource>,
     pub(crate) orchestrator: Option<OrchestratorSource>,
@@ -53,14 +53,14 @@ pub(crate) struct ParsedPack {
     pub(crate) routing: Option<RoutingSource>,
     pub(crate) prices: Option<PricesSource>,
     pub(crate) locales: Vec<ParsedFile<LocaleSource>>,
-    /// Blocks by name, with their text.
+    /// Prompt blocks by name, with their text.
     pub(crate) prompts: Vec<ParsedFile<String>>,
     pub(crate) scripts: Vec<(String, String)>,
     pub(crate) cassettes: Vec<(String, String)>,
 }
 
-/// What a path is.
-enum Role<'a> {
+/// The role of a file, by its path.
+enum FileRole<'a> {
     Agent(&'a str),
     Worker(&'a str),
     Fragment(&'a str),
@@ -68,12 +68,12 @@ enum Role<'a> {
     Locale(&'a str),
     Script(&'a str),
     Cassette(&'a str),
-    /// Read elsewhere, or known and not read.
+    /// A file that is read elsewhere, or never.
     KnownNames,
     Unknown,
 }
 
-/// Says so if this cannot be a pack because of how many files it has.
+/// True if the folder has too many files to be a pack, which is reported.
 pub(crate) fn is_too_large(files: &PackFiles, findings: &mut Findings) -> bool {
     let is_too_large = files.iter().count() > FILES_MAX;
     if is_too_large {
@@ -114,79 +114,88 @@ pub(crate) fn read(files: &PackFiles, findings: &mut Findings) -> ParsedPack {
         scripts: Vec::new(),
         cassettes: Vec::new(),
     };
-    for (path, why) in files.odd() {
+    for (path, reason) in files.skipped() {
         findings
-            .warning(path, TextPosition::TOP, why)
+            .warning(path, TextPosition::TOP, reason)
             .suggest("a file of the pack here, or nothing");
     }
     // The platform's ids come first.
     if files.get("platform/status_events.yaml").is_some() {
-        folder
-            .fragments
-            .push(doc(files, "platform/status_events.yaml", "", findings));
+        folder.fragments.push(parsed_file(
+            files,
+            "platform/status_events.yaml",
+            "",
+            findings,
+        ));
     }
     for (path, _) in files.iter() {
         match role(path) {
-            Role::Agent(vertical) => folder.agents.push(doc(files, path, vertical, findings)),
-            Role::Worker(id) => folder.workers.push(doc(files, path, id, findings)),
-            Role::Fragment(vertical) => folder.fragments.push(doc(files, path, vertical, findings)),
-            Role::Locale(tag) => folder.locales.push(doc(files, path, tag, findings)),
-            Role::Prompt(block) => folder.prompts.push(prompt(files, path, block, findings)),
-            Role::Script(name) => {
+            FileRole::Agent(vertical) => folder
+                .agents
+                .push(parsed_file(files, path, vertical, findings)),
+            FileRole::Worker(id) => folder.workers.push(parsed_file(files, path, id, findings)),
+            FileRole::Fragment(vertical) => folder
+                .fragments
+                .push(parsed_file(files, path, vertical, findings)),
+            FileRole::Locale(tag) => folder.locales.push(parsed_file(files, path, tag, findings)),
+            FileRole::Prompt(block) => folder.prompts.push(prompt(files, path, block, findings)),
+            FileRole::Script(name) => {
                 if let Some(text) = text(files, path, findings) {
                     folder.scripts.push((name.to_owned(), text.to_owned()));
                 }
             }
-            Role::Cassette(name) => {
+            FileRole::Cassette(name) => {
                 if let Some(text) = text(files, path, findings) {
                     folder.cassettes.push((name.to_owned(), text.to_owned()));
                 }
             }
-            Role::KnownNames => {}
-            Role::Unknown
+            FileRole::KnownNames => {}
+            FileRole::Unknown
                 if FIXED
                     .iter()
-                    .any(|suggestion| stands_for(files, path, suggestion)) =>
+                    .any(|suggestion| is_variant_of(files, path, suggestion)) =>
             {
-                misnamed(path, findings);
+                report_misnamed(path, findings);
             }
-            Role::Unknown => unknown(path, findings),
+            FileRole::Unknown => report_unread(path, findings),
         }
     }
     folder
 }
 
-fn role(path: &str) -> Role<'_> {
+fn role(path: &str) -> FileRole<'_> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
-        ["verticals", vertical, "agent.yaml"] => Role::Agent(vertical),
-        ["workers", id, "agent.yaml"] => Role::Worker(id),
-        ["verticals", vertical, "status_events.yaml"] => Role::Fragment(vertical),
-        ["prompts", file] => file.strip_suffix(".md").map_or(Role::Unknown, Role::Prompt),
+        ["verticals", vertical, "agent.yaml"] => FileRole::Agent(vertical),
+        ["workers", id, "agent.yaml"] => FileRole::Worker(id),
+        ["verticals", vertical, "status_events.yaml"] => FileRole::Fragment(vertical),
+        ["prompts", file] => file
+            .strip_suffix(".md")
+            .map_or(FileRole::Unknown, FileRole::Prompt),
         ["locales", file] => file
             .strip_suffix(".yaml")
-            .map_or(Role::Unknown, Role::Locale),
+            .map_or(FileRole::Unknown, FileRole::Locale),
         ["scripts", file] => file
             .strip_suffix(".yaml")
-            .map_or(Role::Unknown, Role::Script),
+            .map_or(FileRole::Unknown, FileRole::Script),
         ["cassettes", file] => file
             .strip_suffix(".jsonl")
-            .map_or(Role::Unknown, Role::Cassette),
-        ["schemas", file] if file.ends_with(".json") => Role::KnownNames,
-        ["evals", ..] => Role::KnownNames,
+            .map_or(FileRole::Unknown, FileRole::Cassette),
+        ["schemas", file] if file.ends_with(".json") => FileRole::KnownNames,
+        ["evals", ..] => FileRole::KnownNames,
         [.., file] if file.eq_ignore_ascii_case("readme.md") || file == "LICENSE" => {
-            Role::KnownNames
+            FileRole::KnownNames
         }
-        _ if FIXED.contains(&path) => Role::KnownNames,
-        _ => Role::Unknown,
+        _ if FIXED.contains(&path) => FileRole::KnownNames,
+        _ => FileRole::Unknown,
     }
 }
 
-fn unknown(path: &str, findings: &mut Findings) {
+fn report_unread(path: &str, findings: &mut Findings) {
     let yaml = path.strip_suffix(".yml").map(|stem| format!("{stem}.yaml"));
     let suggestion = match yaml {
-        Some(yaml) if !matches!(role(&yaml), Role::Unknown) => Some(yaml),
-        _ => near(path),
+        Some(yaml) if !matches!(role(&yaml), FileRole::Unknown) => Some(yaml),
+        _ => closest_path(path),
     };
     match suggestion {
         Some(suggestion) => {
@@ -199,8 +208,8 @@ fn unknown(path: &str, findings: &mut Findings) {
     }
 }
 
-/// Whether a file is another that is missing, but for its ending or its capitals.
-fn stands_for(files: &PackFiles, path: &str, suggestion: &str) -> bool {
+/// True if `path` is the missing file `suggestion` but for its extension or its case.
+fn is_variant_of(files: &PackFiles, path: &str, suggestion: &str) -> bool {
     let stem = |path: &str| {
         path.rsplit_once('.')
             .map(|(stem, _)| stem.to_ascii_lowercase())
@@ -211,8 +220,9 @@ fn stands_for(files: &PackFiles, path: &str, suggestion: &str) -> bool {
         && (lower.ends_with(".yml") || lower.ends_with(".yaml"))
 }
 
-/// A file that would be read under its right name. It is an error: the pack is another without it.
-fn misnamed(path: &str, findings: &mut Findings) {
+/// Reports a file that would be read under its right name: an error, because the pack changes
+/// without it.
+fn report_misnamed(path: &str, findings: &mut Findings) {
     let lower = path.to_ascii_lowercase();
     let stem = lower
         .rsplit_once('.')
@@ -222,7 +232,7 @@ fn misnamed(path: &str, findings: &mut Findings) {
 }
 
 /// The path that was probably meant.
-fn near(path: &str) -> Option<String> {
+fn closest_path(path: &str) -> Option<String> {
     if let Some((dir, file)) = path.rsplit_once('/')
         && dir.starts_with("verticals/")
     {
@@ -238,7 +248,7 @@ fn near(path: &str) -> Option<String> {
     closest_name(path, FIXED).map(str::to_owned)
 }
 
-/// The text of a file, if it is text and not too much of it.
+/// The text of a file; `None` if it is too large or not UTF-8, which is reported.
 pub(crate) fn text<'a>(
     files: &'a PackFiles,
     path: &str,
@@ -262,11 +272,11 @@ pub(crate) fn text<'a>(
     Some(text)
 }
 
-/// Whether a file is there under a name that is almost its own, which is told.
+/// True if the pack has the missing file under a wrong name, which is reported elsewhere.
 fn is_misnamed(files: &PackFiles, suggestion: &str) -> bool {
     files
         .iter()
-        .any(|(path, _)| stands_for(files, path, suggestion))
+        .any(|(path, _)| is_variant_of(files, path, suggestion))
 }
 
 fn required<T: DeserializeOwned + PackFile>(
@@ -297,7 +307,7 @@ fn optional<T: DeserializeOwned + PackFile + Default>(
     schema::read(path, text(files, path, findings)?, findings)
 }
 
-fn doc<T: DeserializeOwned + PackFile>(
+fn parsed_file<T: DeserializeOwned + PackFile>(
     files: &PackFiles,
     path: &str,
     name: &str,
@@ -323,9 +333,9 @@ fn prompt(
             .error(path, TextPosition::TOP, "the prompt is empty")
             .suggest("what the agent is to be told");
     }
-    for (position, name) in text.map(blanks).unwrap_or_default() {
+    for (position, name) in text.map(unknown_placeholders).unwrap_or_default() {
         let message = format!("nothing fills in `{{{{{}}}}}`", one_line(name));
-        match closest_name(name.trim(), BLANKS) {
+        match closest_name(name.trim(), PLACEHOLDERS) {
             Some(suggestion) => {
                 let message = format!("{message}, did you mean `{{{{{suggestion}}}}}`?");
                 findings.error(path, position, message);
@@ -342,11 +352,11 @@ fn prompt(
     }
 }
 
-/// What is filled in in a prompt.
-const BLANKS: [&str; 1] = ["cap"];
+/// The placeholders that are filled in in a prompt.
+const PLACEHOLDERS: [&str; 1] = ["cap"];
 
-/// The `{{…}}` of a prompt that nothing fills in: position, name.
-fn blanks(text: &str) -> Vec<(TextPosition, &str)> {
+/// The unknown `{{…}}` placeholders of a prompt: position, name.
+fn unknown_placeholders(text: &str) -> Vec<(TextPosition, &str)> {
     let mut findings = Vec::new();
     for (line, written) in (1..).zip(text.lines()) {
         let mut at = 0;
@@ -355,7 +365,7 @@ fn blanks(text: &str) -> Vec<(TextPosition, &str)> {
                 break;
             };
             let name = &written[start + 2..end];
-            if !BLANKS.contains(&name) {
+            if !PLACEHOLDERS.contains(&name) {
                 let column = written[..start].chars().count() as u64 + 1;
                 findings.push((TextPosition { line, column }, name));
             }

@@ -1,5 +1,5 @@
-//! JSON Schemas of the pack: those in `schemas/*.json`, and those written inside other files. A
-//! schema that cannot be used is found here and not at the first call.
+//! The JSON Schemas of a pack: files in `schemas/`, and schemas inside other files. A schema that
+//! cannot be used is refused here and not at the first call.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::text::wording::closest_name;
 use crate::text::wording::one_line;
 use crate::yaml::{self, Located, TextPosition};
 
-/// The schema files: path → schema; none if it is broken.
+/// The schema files: path → schema, `None` if it is broken.
 pub(crate) struct SchemaFiles<'a> {
     files: BTreeMap<&'a str, Option<Value>>,
 }
 
 impl<'a> SchemaFiles<'a> {
-    /// Reads and checks all of them.
+    /// Reads and checks all schema files.
     pub(crate) fn read(files: &'a PackFiles, findings: &mut Findings) -> Self {
         let paths = files.iter().map(|(path, _)| path);
         let paths = paths.filter(|path| path.starts_with("schemas/") && path.ends_with(".json"));
@@ -31,7 +31,7 @@ impl<'a> SchemaFiles<'a> {
         }
     }
 
-    /// What a field that holds a schema, or the path of one, means.
+    /// The schema of a field that has a schema or the path of one.
     pub(crate) fn value(
         &self,
         report: &mut FileReport<'_>,
@@ -52,7 +52,7 @@ impl<'a> SchemaFiles<'a> {
             Value::String(path) => match self.files.get(path.as_str()) {
                 Some(schema) => schema.clone(),
                 None => {
-                    self.absent(report, field.position, path);
+                    self.report_missing(report, field.position, path);
                     None
                 }
             },
@@ -65,7 +65,7 @@ impl<'a> SchemaFiles<'a> {
         }
     }
 
-    fn absent(&self, report: &mut FileReport<'_>, position: TextPosition, path: &str) {
+    fn report_missing(&self, report: &mut FileReport<'_>, position: TextPosition, path: &str) {
         let known_names = KnownNames {
             names: self.files.keys().map(|path| (*path).to_owned()).collect(),
             incomplete: false,

@@ -1,4 +1,4 @@
-//! Checks `pack.yaml`: what the pack is, its models, bounds and flags.
+//! Checks `pack.yaml`: models, limits and flags.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 const FILE: &str = "pack.yaml";
-/// What every flag begins with (S1-060).
+/// The prefix of every flag (S1-060).
 const FLAG_PREFIX: &str = "ai_assistant_";
-/// Sub-agents asked at once where the pack does not say.
+/// The default of `fan_out.cap`.
 const CAP_DEFAULT: u64 = 3;
 
-/// What `pack.yaml` says.
+/// The content of `pack.yaml`.
 #[derive(Default)]
 pub(crate) struct CheckedManifest {
     pub(crate) name: String,
@@ -28,9 +28,9 @@ pub(crate) struct CheckedManifest {
     pub(crate) limits: PackLimits,
     pub(crate) flags: Vec<FeatureFlag>,
     pub(crate) models: BTreeMap<String, String>,
-    /// Where `default_locale` stands.
+    /// The position of `default_locale`.
     pub(crate) locale_position: TextPosition,
-    /// Whether the file is broken, so that nobody knows its names.
+    /// True if the file is broken, so that its names are not known.
     pub(crate) incomplete: bool,
 }
 
@@ -40,7 +40,7 @@ impl CheckedManifest {
         let good = self.flags.iter().filter(is_good);
         let names: Vec<String> = good.map(|flag| flag.name.clone()).collect();
         KnownNames {
-            // One that is misspelt there may be the one that is meant here.
+            // A misspelt flag may be the one that another file means.
             incomplete: self.incomplete || names.len() < self.flags.len(),
             names,
         }
@@ -54,7 +54,7 @@ impl CheckedManifest {
     }
 }
 
-/// Checks it.
+/// Checks the file.
 pub(crate) fn check(source: Option<&ManifestSource>, findings: &mut Findings) -> CheckedManifest {
     let Some(source) = source else {
         return CheckedManifest {
@@ -132,7 +132,7 @@ fn models(report: &mut FileReport<'_>, source: &ManifestSource) -> BTreeMap<Stri
     models
 }
 
-/// Whether this is `provider:model`.
+/// True if `text` is `provider:model`.
 pub(crate) fn is_model(text: &str) -> bool {
     text.split_once(':').is_some_and(|(provider, model)| {
         !provider.is_empty() && !model.is_empty() && !text.contains(char::is_whitespace)

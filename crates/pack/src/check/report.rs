@@ -49,7 +49,7 @@ impl<'a> FileReport<'a> {
         self.findings.unknown(self.file, name, noun, known_names);
     }
 
-    /// As [`Self::unknown`], for a status id that somebody emits.
+    /// As [`Self::unknown`], for a status id that is emitted.
     pub(crate) fn unregistered(&mut self, id: &Located<String>, known_names: &KnownNames) {
         if let Some(finding) = self
             .findings
@@ -103,7 +103,7 @@ impl<'a> FileReport<'a> {
         self.text(field, name, example)
     }
 
-    /// Reports each name that stands twice in a list.
+    /// Reports each name that is twice in a list.
     pub(crate) fn check_unique<'f>(
         &mut self,
         names: impl IntoIterator<Item = &'f Located<String>>,

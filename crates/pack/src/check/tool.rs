@@ -26,34 +26,32 @@ use crate::check::tool::data::ConnectorTransport;
 pub(crate) use delegate::DelegateTargets;
 
 const FILE: &str = "tools.yaml";
-/// What a tool that shows data begins with.
+/// The prefix of render tools.
 const RENDER: &str = "render_";
 
-/// Who the person is; no model says so.
+/// The property that a model may never set: it comes from the session.
 const PRINCIPAL: &str = "principal";
 
-/// What `tools.yaml` says.
+/// The tools of `tools.yaml`.
 pub(crate) struct CheckedTools {
     pub(crate) tools: Vec<ToolDef>,
-    /// Where each stands, in the same order.
+    /// The position of each tool, in the same order.
     pub(crate) positions: Vec<TextPosition>,
-    /// The names; hidden if the file is broken.
+    /// The names; incomplete if the file is broken.
     pub(crate) known_names: KnownNames,
 }
 
-/// What a tool may point at.
+/// The names that a tool may refer to.
 pub(crate) struct ToolContext<'a> {
     pub(crate) connectors: &'a CheckedConnectors,
     pub(crate) statuses: &'a KnownNames,
     pub(crate) schemas: &'a SchemaFiles<'a>,
-    /// The tool servers.
     pub(crate) servers: &'a KnownNames,
-    /// Who work can be given to.
     pub(crate) delegates: &'a DelegateTargets,
     pub(crate) vars: Vars<'a>,
 }
 
-/// Checks it.
+/// Checks the file.
 pub(crate) fn check(
     source: Option<&ToolsSource>,
     context: &ToolContext<'_>,
@@ -81,7 +79,7 @@ pub(crate) fn check(
         );
     }
     let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
-    // A tool without a good name may be the one that somebody asks for.
+    // A tool with an invalid name may be the one that an agent means.
     let is_good = |(at, tool): (usize, &ToolDef)| {
         let render = matches!(tool.kind, ToolKind::Render { .. });
         is_id(&tool.name)
@@ -158,7 +156,7 @@ fn tool(
     }
 }
 
-/// What the tool does when it is called.
+/// What a call of the tool does.
 fn kind(
     report: &mut FileReport<'_>,
     (home, source): (TextPosition, &ToolSource),
@@ -180,12 +178,12 @@ fn kind(
         Some(Connector::Process) => process::check(report, home, source, &known_names, vars),
         Some(Connector::Mcp) => delegate::mcp(report, home, source, context.servers),
         Some(Connector::Delegate) => delegate::delegate(report, home, source, context.delegates),
-        // Something, so that the other fields are looked at; the pack is refused anyway.
+        // A placeholder, so that the other fields are checked; the pack is refused.
         None => ToolKind::Direct(BuiltinFunction::Fail),
     }
 }
 
-/// The fields of a tool's input; hidden if nobody knows them.
+/// The fields of a tool's input; incomplete without a schema.
 fn fields(schema: Option<&Value>) -> KnownNames {
     let properties = schema.and_then(|schema| schema["properties"].as_object());
     let names = properties.map(|properties| properties.keys().cloned().collect());
@@ -195,7 +193,7 @@ fn fields(schema: Option<&Value>) -> KnownNames {
     }
 }
 
-/// How long a call may take: what is written, else the default of the connector.
+/// The timeout of a call: the written one, else the default of the connector.
 fn timeout(
     report: &mut FileReport<'_>,
     source: &ToolSource,
@@ -229,7 +227,7 @@ fn direct(report: &mut FileReport<'_>, home: TextPosition, source: &ToolSource) 
     ToolKind::Direct(word(&source.function).unwrap_or(BuiltinFunction::Fail))
 }
 
-/// The schema of a tool's input, where its connector takes one, if a call can ever fit it.
+/// The schema of a tool's input, if its connector takes one.
 fn input(
     report: &mut FileReport<'_>,
     field: &Located<Value>,
@@ -277,7 +275,7 @@ fn input(
     Some(schema)
 }
 
-/// What the model must be told about a tool that does not say it itself.
+/// Checks description and input schema of a tool that has none of its own.
 fn described(
     report: &mut FileReport<'_>,
     home: TextPosition,

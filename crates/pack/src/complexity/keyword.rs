@@ -1,4 +1,4 @@
-//! What stands under a keyword of a schema: a part, parts by name, or data.
+//! The meaning of what is under a keyword of a schema: a part, parts by name, or data.
 
 use serde_json::{Map, Value};
 

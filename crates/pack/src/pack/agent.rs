@@ -1,14 +1,14 @@
-//! What an agent is: the orchestrator, a sub-agent or a worker, as its file defines it.
+//! The definition of an agent: the orchestrator, a sub-agent or a worker.
 
 use serde::Deserialize;
 
-/// The agent that speaks, whatever its id.
+/// The name of the orchestrator in tools and rules, whatever its id.
 pub(crate) const ORCHESTRATOR_ID: &str = "orchestrator";
 
-/// Which of the three an agent is.
+/// The role of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AgentKind {
-    /// Speaks with the person and asks the others.
+    /// Talks to the user and calls the sub-agents.
     #[default]
     Orchestrator,
     /// Answers the orchestrator.
@@ -17,7 +17,7 @@ pub enum AgentKind {
     Worker,
 }
 
-/// What becomes of a sub-agent's work when the person cancels.
+/// What happens to a sub-agent's work when the user cancels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -27,58 +27,57 @@ pub enum OnCancel {
     Discard,
 }
 
-/// A sub-agent that the orchestrator may ask.
+/// A sub-agent that the orchestrator may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubAgentRef {
-    /// Which one.
+    /// The sub-agent's id.
     pub id: String,
-    /// The flag it stands behind; without one everybody has it.
+    /// The flag that turns the sub-agent on; `None` if it is on for everybody.
     pub flag: Option<String>,
 }
 
-/// How much of the past an agent sees.
+/// How much of the conversation an agent sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// Messages at most.
+    /// The maximum number of messages.
     pub max_messages: u32,
-    /// Tokens at most.
+    /// The maximum number of tokens.
     pub max_tokens: u32,
 }
 
-/// An agent.
+/// An agent, as its file defines it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentDefinition {
-    /// Its name; the orchestrator asks a sub-agent with the tool `ask_<id>`.
+    /// The id; the orchestrator calls a sub-agent with the tool `ask_<id>`.
     pub id: String,
-    /// The version its author gave it.
+    /// The version that the agent's author wrote.
     pub version: String,
-    /// Which of the three it is.
+    /// The role of the agent.
     pub kind: AgentKind,
-    /// The vertical it belongs to: its folder. None for the orchestrator and workers.
+    /// The vertical of a sub-agent: its folder. `None` for the orchestrator and workers.
     pub vertical: Option<String>,
-    /// Other names that the model may use for it.
+    /// Other names that the model may use for the agent.
     pub aliases: Vec<String>,
-    /// What it is for; word for word the description of `ask_<id>`.
+    /// What the agent is for: the description of the tool `ask_<id>`.
     pub description: String,
     /// The model, as `provider:model`.
     pub model: String,
-    /// Its prompt, block by block.
+    /// The names of the blocks of the prompt, in order.
     pub prompt_blocks: Vec<String>,
-    /// The tools it may use; `mcp:<server>` stands for all of a tool server.
+    /// The tools that the agent may call; `mcp:<server>` for all tools of a server.
     pub tools: Vec<String>,
-    /// Whom it may ask; empty for a sub-agent and a worker.
+    /// The sub-agents that the agent may call; empty for a sub-agent and a worker.
     pub sub_agents: Vec<SubAgentRef>,
-    /// The status ids it may emit.
+    /// The status ids that the agent may emit.
     pub emits: Vec<String>,
-    /// What happens when the person cancels.
+    /// What happens to the agent's work when the user cancels.
     pub on_cancel: OnCancel,
-    /// How long one answer may take; for the orchestrator, and where a worker's file does
-    /// not say, the longest that is allowed.
+    /// The maximum time for one answer.
     pub timeout_ms: u64,
-    /// The status shown when nothing else has been for a while.
+    /// The status shown after a silence.
     pub default_status: Option<String>,
-    /// How much of the past it sees.
+    /// How much of the conversation the agent sees.
     pub history: HistoryLimits,
-    /// Words that its text may not hold.
+    /// Words that may not appear in the agent's text.
     pub deny_words: Vec<String>,
 }

@@ -1,10 +1,10 @@
-//! Texts by language: what a person reads for a render key, with a chain of languages to look in.
+//! Texts by language and render key, with a chain of languages to fall back to.
 
 mod platform;
 
 use std::collections::BTreeMap;
 
-/// The keys that every pack has a text for.
+/// The render keys of the platform: every pack needs a text for them.
 pub(crate) const PLATFORM_KEYS: [&str; 4] = [
     "combined",
     "failure.sub_agent",
@@ -15,13 +15,13 @@ pub(crate) const PLATFORM_KEYS: [&str; 4] = [
 /// The text of a render key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocaleLine {
-    /// The sentence.
+    /// The text as a sentence of its own.
     pub message: String,
-    /// The same as a part of a sentence, for when several are shown as one.
+    /// The text as a part of a sentence, for several statuses shown as one.
     pub phrase: Option<String>,
 }
 
-/// Texts by language.
+/// Texts by language and render key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocaleTable {
     default: String,
@@ -29,7 +29,7 @@ pub struct LocaleTable {
 }
 
 impl LocaleTable {
-    /// Texts by language and render key, and no other.
+    /// A table of `texts` alone, without those of the platform.
     pub fn of(default: &str, texts: BTreeMap<String, BTreeMap<String, LocaleLine>>) -> Self {
         Self {
             default: default.to_owned(),
@@ -37,7 +37,7 @@ impl LocaleTable {
         }
     }
 
-    /// The platform's own texts.
+    /// A table of the platform's texts.
     pub(crate) fn new(default: &str) -> Self {
         let mut texts: BTreeMap<String, BTreeMap<String, LocaleLine>> = BTreeMap::new();
         for (tag, key, message) in platform::TEXTS {
@@ -54,7 +54,7 @@ impl LocaleTable {
         }
     }
 
-    /// Puts a pack's texts over what is there.
+    /// Adds a pack's texts, over those of the platform.
     pub(crate) fn add(&mut self, tag: &str, lines: BTreeMap<String, LocaleLine>) {
         let stored_tag = self
             .tags()
@@ -63,19 +63,19 @@ impl LocaleTable {
         self.texts.entry(tag).or_default().extend(lines);
     }
 
-    /// Whether a language itself has a text for a key.
+    /// True if the language itself has a text for `key`.
     pub fn has(&self, tag: &str, key: &str) -> bool {
         let lines = self.texts.get(tag);
         lines.is_some_and(|lines| lines.contains_key(key))
     }
 
-    /// The languages there are texts in.
+    /// The languages that have texts.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.texts.keys().map(String::as_str)
     }
 
-    /// The languages to look in, best first: `es-MX`, `es`, then the default and what that falls
-    /// back to. Only those there are.
+    /// The languages to look in, best first: `es-MX`, `es`, then the default and its own fallbacks.
+    /// Only languages that have texts.
     pub fn chain(&self, wanted: &str) -> Vec<&str> {
         let mut chain = Vec::new();
         for tag in [wanted, &self.default] {
@@ -105,7 +105,7 @@ impl LocaleTable {
     }
 }
 
-/// Whether this has the form of a language tag: `en`, `es-MX`, `zh-Hant-TW`, also with `_`.
+/// True if `text` has the form of a language tag: `en`, `es-MX`, `zh-Hant-TW`, also with `_`.
 pub(crate) fn is_tag(text: &str) -> bool {
     let text = text.replace('_', "-");
     let mut parts = text.split('-');

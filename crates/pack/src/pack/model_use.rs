@@ -1,11 +1,11 @@
-//! Which models a pack uses, with the position where each is written.
+//! Uses of models in a pack, with the position of each.
 
-/// A model that an agent or a rule uses.
+/// One use of a model by an agent or a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelUse {
     /// The model, as `provider:model`.
     pub model: String,
-    /// The file that names it.
+    /// The file that names the model.
     pub file: String,
     /// The line, from 1.
     pub line: u64,
@@ -14,7 +14,7 @@ pub struct ModelUse {
 }
 
 impl ModelUse {
-    /// What stands before the `:`.
+    /// The part before the `:`.
     pub fn provider(&self) -> &str {
         let split = self.model.split_once(':');
         split.map_or(&self.model, |(provider, _)| provider)

@@ -2,24 +2,24 @@
 
 use turnwire_event::{EventType, RenderPolicy};
 
-/// What an override is about. Never a sub-agent (S1-051).
+/// What an override changes. Never a sub-agent (S1-051).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideTarget {
-    /// A status id.
+    /// A status, by its id.
     Status(String),
-    /// An event type.
+    /// All events of a type.
     Type(EventType),
 }
 
-/// What changes while a flag is active.
+/// A change that applies while a flag is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderOverride {
-    /// The flag.
+    /// The flag that turns the change on.
     pub flag: String,
-    /// What it is about.
+    /// The status or event type that changes.
     pub target: OverrideTarget,
-    /// How it is shown instead.
+    /// The policy to use instead.
     pub policy: Option<RenderPolicy>,
-    /// Which text is shown instead.
+    /// The key of the text to show instead.
     pub render_key: Option<String>,
 }

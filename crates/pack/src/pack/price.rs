@@ -1,27 +1,27 @@
-//! What models cost, as a pack says it.
+//! Prices of models.
 
-/// USD for a million tokens.
+/// The price of a model, in USD for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelPrice {
-    /// Read.
+    /// The price of input tokens.
     pub input: f64,
-    /// Written, reasoning among them.
+    /// The price of output tokens, including reasoning.
     pub output: f64,
-    /// Read from the vendor's cache.
+    /// The price of input tokens that are read from the vendor's cache.
     pub cached_input: f64,
-    /// Put into the vendor's cache.
+    /// The price of input tokens that are written to the vendor's cache.
     pub cache_write: f64,
 }
 
-/// Prices by model: `provider:model`, or the beginning of it with `*` behind.
+/// Prices by model: `provider:model`, or a prefix with `*`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceTable {
-    /// Names and prices, sorted by name, each name once.
+    /// Names and prices, sorted by name; names are unique.
     pub entries: Vec<(String, ModelPrice)>,
 }
 
 impl PriceTable {
-    /// The price of a model: that of its own name, else of the longest beginning.
+    /// The price of a model: that of its own name, else of the longest prefix.
     pub fn of(&self, model: &str) -> Option<ModelPrice> {
         let fit = |(name, _): &&(String, ModelPrice)| match name.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning),

@@ -1,29 +1,29 @@
-//! Who is asked for words: providers with their address, key, parameters and patience.
+//! Model providers: address, key, parameters, timeouts and retries.
 //!
-//! A key is never part of a pack: only where it can be found is.
+//! A key is never part of a pack, only the place where the server finds it.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// How a provider is spoken to.
+/// The API of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DialectName {
-    /// Anthropic Messages.
+    /// The Messages API of Anthropic.
     Anthropic,
-    /// OpenAI Chat Completions, which most compatible servers speak.
+    /// The Chat Completions API of OpenAI, which most compatible servers have.
     OpenaiChat,
-    /// OpenAI Responses.
+    /// The Responses API of OpenAI.
     OpenaiResponses,
-    /// Google Gemini.
+    /// The Gemini API of Google.
     Gemini,
 }
 
 impl DialectName {
-    /// All of them.
+    /// Every dialect.
     pub const ALL: [Self; 4] = [
         Self::Anthropic,
         Self::OpenaiChat,
@@ -31,7 +31,7 @@ impl DialectName {
         Self::Gemini,
     ];
 
-    /// What files call it.
+    /// The name in `providers.yaml`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -42,80 +42,79 @@ impl DialectName {
     }
 }
 
-/// Where a provider's key is.
+/// Where the server finds a provider's API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiKeySource {
-    /// Nowhere: the provider is asked without one.
+    /// No key is sent.
     None,
     /// In the first of these environment variables that is set.
     Variables(Vec<String>),
-    /// In this file.
+    /// In the file at this absolute path.
     File(String),
 }
 
-/// What a model is asked to keep to, where the pack says so.
+/// Parameters of a model call; `None` where the pack sets none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParamsDef {
-    /// Tokens of one answer, at most.
+    /// The maximum number of output tokens.
     pub max_tokens: Option<u32>,
-    /// How freely it speaks.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Tokens it may think with.
+    /// The token budget for reasoning.
     pub thinking_tokens: Option<u32>,
-    /// How hard it thinks, in the vendor's word.
+    /// The reasoning effort, in the vendor's word.
     pub effort: Option<String>,
-    /// Fields put into the request as they are, over those above.
+    /// Fields that are added to the request as they are, over those above.
     pub extra: Map<String, Value>,
 }
 
-/// How long a provider is waited for; what is none is the server's to say.
+/// Timeouts of a model call; `None` for the server's setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeoutsDef {
-    /// Until there is a connection.
+    /// Until the connection is open.
     pub connect_ms: Option<u64>,
-    /// Until the first byte of the answer.
+    /// Until the first byte of the response.
     pub first_byte_ms: Option<u64>,
-    /// Between two pieces of the answer.
+    /// Between two chunks of the response.
     pub idle_ms: Option<u64>,
-    /// For the whole answer.
+    /// For the whole response.
     pub total_ms: Option<u64>,
 }
 
-/// How often a call is tried again that failed before it said anything; what is none is the
-/// server's to say.
+/// Retries of a call that failed before its first output; `None` for the server's setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetriesDef {
-    /// Calls in all, the first among them.
+    /// The maximum number of attempts, including the first.
     pub attempts: Option<u32>,
-    /// The pause before the second; it doubles.
+    /// The pause before the second attempt; it doubles.
     pub base_ms: Option<u64>,
-    /// The longest pause.
+    /// The longest pause between attempts.
     pub max_ms: Option<u64>,
 }
 
-/// A provider.
+/// A model provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderDef {
-    /// How it is spoken to.
+    /// The provider's API.
     pub dialect: DialectName,
-    /// Where it is, variables filled in, without a slash at the end.
+    /// The base URL with variables filled in, without a slash at the end.
     pub base_url: String,
-    /// Where its key is.
+    /// Where the server finds the API key.
     pub key: ApiKeySource,
-    /// Headers of every request besides the dialect's own; names in lower case.
+    /// Additional headers of every request; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// What every model of it is asked to keep to.
+    /// Parameters of all models of the provider.
     pub params: ParamsDef,
-    /// What single models are asked to keep to, over that.
+    /// Parameters of single models, over [`Self::params`].
     pub models: BTreeMap<String, ParamsDef>,
-    /// How long it is waited for.
+    /// Timeouts of a call to the provider.
     pub timeouts: TimeoutsDef,
-    /// How often it is asked again.
+    /// Retries of a call to the provider.
     pub retries: RetriesDef,
 }
 
 impl ProviderDef {
-    /// One with nothing said about it but what it is.
+    /// A provider without headers, parameters, timeouts or retries of its own.
     pub fn new(dialect: DialectName, base_url: impl Into<String>, key: ApiKeySource) -> Self {
         Self {
             dialect,

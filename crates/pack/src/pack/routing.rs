@@ -1,51 +1,50 @@
-//! Which model serves which turn: rules from the first to the last, and what holds where none
-//! does.
+//! Routing rules: which model serves which turn.
 
 use turnwire_event::code::TurnKind;
 
-/// A model, and who is asked where it fails.
+/// A model, and the models to try if it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelChoice {
     /// The model, as `provider:model`.
     pub model: String,
-    /// Whom to ask instead, first to last, each as `provider:model`.
+    /// Models to try instead, first to last, each as `provider:model`.
     pub fallbacks: Vec<String>,
 }
 
-/// When a rule holds: every condition that is given must, and of a list any. One that is empty is
-/// not given.
+/// When a rule matches: all conditions must match, and of a list any entry. An empty list matches
+/// every turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoutingCondition {
     /// Tenants, as UUIDs in lower case.
     pub tenants: Vec<String>,
-    /// Agents by id; `orchestrator` is the one that speaks.
+    /// Agents by id, or `orchestrator`.
     pub agents: Vec<String>,
-    /// Language tags with `-`; `de` holds for `de-AT` too.
+    /// Language tags with `-`; `de` matches `de-AT` too.
     pub locales: Vec<String>,
     /// What the turn is for.
     pub kinds: Vec<TurnKind>,
-    /// The session has cost more than this before the turn.
+    /// Matches if the session has cost more than this before the turn.
     pub cost_above_usd: Option<f64>,
 }
 
-/// One rule.
+/// A rule that chooses a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutingRule {
-    /// Its name, or its number from 1 where it has none.
+    /// The rule's name; its number from 1 if it has no name.
     pub name: String,
-    /// When it holds.
+    /// When the rule matches.
     pub when: RoutingCondition,
-    /// What is used then.
+    /// The model of a matching turn.
     pub choice: ModelChoice,
 }
 
-/// All rules.
+/// The routing rules of a pack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutingPolicy {
-    /// The version its author gave it, or a digest of the file.
+    /// The version that the author wrote, or a digest of the file.
     pub version: String,
-    /// The first that holds counts.
+    /// The rules in order: the first that matches counts.
     pub rules: Vec<RoutingRule>,
-    /// What is used where none holds; without it the agent's own model.
+    /// The choice if no rule matches; `None` for the agent's own model.
     pub default: Option<ModelChoice>,
 }

@@ -1,11 +1,11 @@
-//! The status ids that may be emitted: the union of the platform's fragment and the verticals'.
+//! The registry of status ids: the union of the platform's fragment and the verticals'.
 
 use serde::Deserialize;
 use turnwire_event::RenderPolicy;
 
 use crate::text::digest::Digest;
 
-/// Whether an id may still be used.
+/// Whether a status may still be emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -14,37 +14,37 @@ use crate::text::digest::Digest;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum StatusLifecycle {
-    /// It may.
+    /// Agents may emit the status.
     Active,
-    /// Old logs may have it; no agent emits it.
+    /// Old logs may have the status; no agent may emit it.
     Deprecated,
 }
 
-/// One status id.
+/// A status that agents may emit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredStatus {
-    /// The id.
+    /// The status id.
     pub id: String,
-    /// When it is emitted.
+    /// When agents emit the status.
     pub description: String,
-    /// Which text of the locale files is shown.
+    /// The key of the text in the locale files.
     pub render_key: String,
-    /// How it is shown.
+    /// How the status is shown unless an override says otherwise.
     pub policy: RenderPolicy,
-    /// The sub-agents that may emit it.
+    /// The sub-agents that may emit the status.
     pub emitters: Vec<String>,
-    /// Whether it may still be used.
+    /// Whether the status may still be emitted.
     pub lifecycle: StatusLifecycle,
-    /// What to use instead, or why it is as it is.
+    /// What to use instead of a deprecated status.
     pub note: Option<String>,
-    /// The file it stands in.
+    /// The file that registers the status.
     pub fragment: String,
 }
 
 /// All status ids of a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusRegistry {
-    /// The ids: the platform's first, then vertical by vertical, as written.
+    /// The platform's statuses first, then vertical by vertical, in file order.
     pub entries: Vec<RegisteredStatus>,
     /// A digest of the entries.
     pub version: String,
@@ -62,7 +62,7 @@ impl StatusRegistry {
         }
     }
 
-    /// The entry of an id.
+    /// The status with this id.
     pub fn get(&self, id: &str) -> Option<&RegisteredStatus> {
         self.entries.iter().find(|entry| entry.id == id)
     }

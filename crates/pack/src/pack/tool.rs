@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What stands before the name of a tool server in a list of tools: all of its tools.
+/// The prefix of an MCP server in a list of tools: stands for all tools of the server.
 pub(crate) const SERVER_PREFIX: &str = "mcp:";
-/// What the tools that ask a sub-agent begin with; they are made, not written.
+/// The prefix of the generated tools that call a sub-agent.
 pub(crate) const ASK_PREFIX: &str = "ask_";
 
-/// How many things a render tool shows.
+/// How many items a render tool shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -17,13 +17,13 @@ pub(crate) const ASK_PREFIX: &str = "ask_";
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RenderShape {
-    /// A list of items.
+    /// Shows a list of items.
     List,
-    /// One component.
+    /// Shows one component.
     Single,
 }
 
-/// A function that is built in.
+/// A built-in function of a direct tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -32,60 +32,60 @@ pub enum RenderShape {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum BuiltinFunction {
-    /// Says the time.
+    /// Returns the current time.
     Clock,
-    /// Says its input back.
+    /// Returns its input.
     Echo,
-    /// Waits.
+    /// Waits for a given time.
     Sleep,
-    /// Fails.
+    /// Fails with a given error.
     Fail,
     /// Emits many events.
     Burst,
-    /// Emits a status id.
+    /// Emits a status of the agent.
     EmitStatus,
-    /// Takes a note for support.
+    /// Records a note for support.
     LlmFeedback,
 }
 
 /// What a tool does when it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolKind {
-    /// Asks an enricher.
+    /// Calls an enricher of a data service.
     Ccs {
-        /// Which one.
+        /// The enricher's id.
         enricher_id: String,
-        /// For which type of data.
+        /// The requested type of data.
         domain_type: String,
     },
-    /// Shows data to the person.
+    /// Shows data to the user.
     Render {
         /// The type of the data.
         data_type: String,
-        /// One or many.
+        /// Shows one item or many.
         shape: RenderShape,
     },
-    /// Calls a function that is built in.
+    /// Calls a built-in function.
     Direct(BuiltinFunction),
-    /// Asks a service.
+    /// Calls a service over HTTP.
     Http(HttpDef),
     /// Runs a program.
     Process(ProcessDef),
-    /// Asks a tool server.
+    /// Calls a tool of an MCP server.
     Mcp {
-        /// Which one, by its name in the pack.
+        /// The server's name in the pack.
         server: String,
-        /// What the server calls the tool.
+        /// The server's name for the tool.
         tool: String,
     },
-    /// Gives work to a worker session.
+    /// Delegates work to a worker session.
     Delegate {
         /// The agent that works: a worker or a sub-agent of the pack, or `orchestrator`.
         agent: String,
     },
 }
 
-/// How a service is asked.
+/// The HTTP method of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -94,37 +94,38 @@ pub enum ToolKind {
 )]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ToolMethod {
-    /// To read.
+    /// Reads a resource.
     Get,
-    /// To do.
+    /// Submits data.
     Post,
     /// Replaces a resource.
     Put,
-    /// To change.
+    /// Changes a resource.
     Patch,
-    /// To remove.
+    /// Removes a resource.
     Delete,
 }
 
-/// How an HTTP tool asks its service.
+/// The request of an HTTP tool.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpDef {
-    /// By which method.
+    /// The HTTP method.
     pub method: ToolMethod,
-    /// Where, with variables filled in; `{field}` in path or query stands for a field of the input.
+    /// The address with variables filled in; `{field}` in path or query stands for a field of the
+    /// input.
     pub url: String,
-    /// What is added to the query; values may have `{field}` too.
+    /// Additional query parameters; values may have `{field}` too.
     pub query: Vec<(String, String)>,
-    /// What is sent along, with variables filled in: may hold secrets.
+    /// Headers with variables filled in; they may hold secrets.
     pub headers: Vec<(String, String)>,
-    /// Bytes of an answer at most.
+    /// The maximum size of a response.
     pub max_bytes: u64,
-    /// Hops to other addresses at most.
+    /// The maximum number of redirects.
     pub redirects_max: u32,
 }
 
 impl std::fmt::Debug for HttpDef {
-    /// Without what a variable may have filled in: it may be a secret.
+    /// Leaves out values that may hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpDef")
             .field("method", &self.method)
@@ -141,7 +142,7 @@ fn names(pairs: &[(String, String)]) -> Vec<&str> {
     pairs.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// What a program is given on its standard input.
+/// What a program reads from its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -152,7 +153,7 @@ fn names(pairs: &[(String, String)]) -> Vec<&str> {
 pub enum ProcessStdin {
     /// The tool's input, as JSON.
     Input,
-    /// Nothing.
+    /// The standard input is empty.
     None,
 }
 
@@ -165,24 +166,24 @@ pub enum ProcessStdin {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessOutput {
-    /// Words.
+    /// Plain text.
     Text,
     /// One JSON value.
     Json,
 }
 
-/// What a program may take of the machine.
+/// Resource limits of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// Seconds of CPU.
+    /// Seconds of CPU time.
     pub cpu_s: u64,
     /// Bytes of address space.
     pub memory_bytes: u64,
-    /// Bytes of one file it writes.
+    /// Bytes of one file that the program writes.
     pub file_bytes: u64,
-    /// Files open at once.
+    /// The maximum number of open files.
     pub open_files: u64,
-    /// Processes of its user at once.
+    /// The maximum number of processes of the server's user.
     pub processes: u64,
 }
 
@@ -191,15 +192,15 @@ pub struct ProcessLimits {
 pub struct ProcessDef {
     /// The program and its arguments; `{field}` in an argument stands for a field of the input.
     pub command: Vec<String>,
-    /// Its environment beside the few variables every program has: may hold secrets.
+    /// Environment variables besides the few that every program has; they may hold secrets.
     pub env: Vec<(String, String)>,
-    /// What it is given to read.
+    /// What the program reads.
     pub stdin: ProcessStdin,
-    /// What it writes.
+    /// What the program writes.
     pub output: ProcessOutput,
-    /// Bytes of what it writes at most.
+    /// The maximum size of the output.
     pub output_bytes_max: u64,
-    /// What it may take.
+    /// Resource limits of the program.
     pub limits: ProcessLimits,
 }
 
@@ -216,21 +217,21 @@ impl std::fmt::Debug for ProcessDef {
     }
 }
 
-/// The way to a tool server.
+/// How an MCP server is reached.
 #[derive(Clone, PartialEq, Eq)]
 pub enum McpTransport {
-    /// A program that speaks on its standard streams.
+    /// A program, over its standard streams.
     Stdio {
         /// The program and its arguments.
         command: Vec<String>,
-        /// Its environment beside the few variables every program has: may hold secrets.
+        /// Environment variables besides the few that every program has; they may hold secrets.
         env: Vec<(String, String)>,
     },
-    /// A service.
+    /// A service, over streamable HTTP.
     Http {
-        /// Where, with variables filled in.
+        /// The address with variables filled in.
         url: String,
-        /// What is sent along: may hold secrets.
+        /// Headers with variables filled in; they may hold secrets.
         headers: Vec<(String, String)>,
     },
 }
@@ -245,70 +246,71 @@ impl std::fmt::Debug for McpTransport {
     }
 }
 
-/// A tool server (MCP). Its tools are listed when the pack is loaded, never in a turn.
+/// An MCP server. Its tools are listed when the pack is loaded, never in a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServer {
-    /// The way to it.
+    /// How the server is reached.
     pub transport: McpTransport,
-    /// How long it may take until its tools are listed.
+    /// The maximum time until the server's tools are listed.
     pub start_timeout_ms: u64,
-    /// How long one call may take, progress or not.
+    /// The maximum time for one call, with or without progress.
     pub call_timeout_ms: u64,
 }
 
-/// A tool.
+/// A tool that agents may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDef {
-    /// Its name.
+    /// The name, an id.
     pub name: String,
-    /// What it does, for the model. Empty for a direct or mcp tool that gives none: the function's
-    /// or the server's own.
+    /// What the tool does, for the model. Empty for a direct or mcp tool that takes the description
+    /// of its function or server.
     pub description: String,
-    /// What it does when called.
+    /// What a call of the tool does.
     pub kind: ToolKind,
-    /// The JSON Schema of its input. Null for a direct, render, mcp or delegate tool: its own.
+    /// The JSON Schema of the input. Null for a direct, render, mcp or delegate tool, which has a
+    /// fixed one.
     pub input_schema: Value,
-    /// The status id it emits before it works.
+    /// The status id that is emitted before the tool runs.
     pub status: Option<String>,
-    /// How long a call may take; set for http, process and delegate tools.
+    /// The maximum time for one call; set for http, process and delegate tools.
     pub timeout_ms: Option<u64>,
-    /// Whether its result is kept for later turns.
+    /// True if the result is kept for later turns.
     pub remember: bool,
-    /// Whether a person must say yes before it acts.
+    /// True if a person must approve each call.
     pub approval: bool,
-    /// The status id it emits while it tells of progress.
+    /// The status id that is emitted when an MCP server reports progress.
     pub progress_status: Option<String>,
 }
 
-/// A service that enrichers are asked at.
+/// A data service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataService {
-    /// Where it is, with variables filled in and without a slash at the end; empty for one behind
-    /// a tool server.
+    /// The address with variables filled in and without a slash at the end; empty for a service
+    /// behind an MCP server.
     pub url: String,
-    /// The tool server it is behind (`ccs_mcp`).
+    /// The MCP server that the service is behind (`ccs_mcp`).
     pub mcp: Option<String>,
-    /// How long one request may take.
+    /// The maximum time for one request.
     pub timeout_ms: u64,
-    /// Bytes of an answer at most.
+    /// The maximum size of a response.
     pub max_bytes: u64,
 }
 
-/// An enricher: what a service answers to (enricher id, domain type).
+/// A kind of data that a service returns, by enricher id and domain type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Enricher {
-    /// Its id.
+    /// The id that the service knows.
     pub enricher_id: String,
-    /// The type of its data.
+    /// The type of the data.
     pub domain_type: String,
-    /// The service it is asked at.
+    /// The name of the service in [`crate::Pack::services`].
     pub service: String,
-    /// The version it is asked for.
+    /// The requested version.
     pub version: String,
     /// The field of the payload that has the items.
     pub items: String,
     /// The field of an item that has its id.
     pub item_id: String,
-    /// The JSON Schema of its payload.
+    /// The JSON Schema of the payload; `None` if it is not checked.
     pub payload_schema: Option<Value>,
 }

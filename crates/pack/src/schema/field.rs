@@ -32,7 +32,7 @@ pub(super) struct FieldError {
 
 /// The value that an error is about, and what the schema says of it.
 struct FieldTarget<'n, 's> {
-    /// The key that the value, or the list that it is in, stands under.
+    /// The key of the value, or of the list that it is in.
     name: &'n str,
     /// True if the value is an entry of a list.
     is_item: bool,

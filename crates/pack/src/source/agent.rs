@@ -45,7 +45,7 @@ pub(crate) struct OrchestratorSource {
     pub(crate) tools: Vec<Located<String>>,
     /// How much of the conversation the agent sees.
     pub(crate) history: Option<HistorySource>,
-    /// Words that are removed from the orchestrator's text.
+    /// Words that may not appear in the orchestrator's text.
     #[serde(default)]
     pub(crate) deny_words: Vec<Located<String>>,
 }
@@ -152,8 +152,8 @@ pub(crate) struct AgentSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkerSource {
-    /// The worker's id, the name of its folder: a to z, 0 to 9 and _, beginning with a letter, at most 48
-    /// characters.
+    /// The worker's id, the name of its folder: a to z, 0 to 9 and _, beginning with a letter, at
+    /// most 48 characters.
     #[cfg_attr(
         feature = "schema",
         schemars(required, regex(pattern = ID_PATTERN))

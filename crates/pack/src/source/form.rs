@@ -1,6 +1,5 @@
-//! Forms that files use again and again: a map whose keys have positions, a value with a short way to
-//! write it, and one text or a list of them. All pass values on without buffering, so that positions
-//! are kept.
+//! Shapes that several files use: a map whose keys have positions, a value with a short form, and one
+//! text or a list of texts. Values are read without buffering, which would lose their positions.
 
 #[cfg(feature = "schema")]
 use std::borrow::Cow;
@@ -82,9 +81,9 @@ impl<V: JsonSchema> JsonSchema for Pairs<V> {
     }
 }
 
-/// What a short form can be.
+/// The short form of a value: text or a truth value.
 pub(crate) trait ShortForm: Sized {
-    /// What is expected in its position.
+    /// What is expected, for messages.
     const WANTED: &'static str;
 
     fn text(text: &str) -> Option<Self>;
@@ -182,7 +181,7 @@ pub(crate) enum OneOrMany {
 }
 
 impl Located<OneOrMany> {
-    /// The texts; one alone stands where all stand.
+    /// The texts; a single one has the position of the field.
     pub(crate) fn texts(&self) -> Vec<Located<String>> {
         match &self.value {
             OneOrMany::List(list) => list.clone(),

@@ -1,5 +1,5 @@
-//! Short names for contents: the beginning of a SHA-256 in hex. Parts are told apart by their
-//! length, so that ("ab", "c") and ("a", "bc") never get the same name.
+//! Digests of texts: SHA-256 in hex, whole or shortened. Parts are length-prefixed, so that
+//! ("ab", "c") and ("a", "bc") have different digests.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 /// Hex digits of a short digest: 48 bits, far more than a pack's versions ever need.
 const SHORT: usize = 12;
 
-/// A digest that is being made.
+/// A digest to which parts are added.
 #[derive(Clone, Default)]
 pub(crate) struct Digest(Sha256);
 
@@ -26,7 +26,7 @@ impl Digest {
         self.0.update(part.as_bytes());
     }
 
-    /// All 64 hex digits.
+    /// The whole digest, 64 hex digits.
     pub(crate) fn full(self) -> String {
         let mut hex = String::with_capacity(64);
         for byte in self.0.finalize() {
@@ -35,7 +35,7 @@ impl Digest {
         hex
     }
 
-    /// The first digits.
+    /// The first hex digits of the digest.
     pub(crate) fn short(self) -> String {
         let mut hex = self.full();
         hex.truncate(SHORT);

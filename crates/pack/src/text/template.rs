@@ -1,18 +1,18 @@
-//! Text with positions for fields: `{name}` stands for a field of a tool's input. What is in braces
-//! and could not be a name is text, so that programs can be given braces of their own.
+//! Templates: texts in which `{name}` stands for a field of a tool's input. Braces around anything
+//! that is not a name are text, so that arguments of programs can have braces of their own.
 
-/// A piece of such a text.
+/// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplatePart<'a> {
-    /// Text as it is.
+    /// Text that is used as it is.
     Text(&'a str),
     /// The name of a field, without its braces.
     Field(&'a str),
 }
 
-/// The pieces of a text, in order; none of them is empty.
+/// The parts of a template, in order; no part is empty.
 pub fn template_parts(text: &str) -> Vec<TemplatePart<'_>> {
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     let (mut start, mut at) = (0, 0);
     while let Some(open) = text[at..].find('{').map(|open| at + open) {
         let inside = &text[open + 1..];
@@ -20,9 +20,9 @@ pub fn template_parts(text: &str) -> Vec<TemplatePart<'_>> {
         match name.filter(|name| is_field(name)) {
             Some(name) => {
                 if start < open {
-                    pieces.push(TemplatePart::Text(&text[start..open]));
+                    parts.push(TemplatePart::Text(&text[start..open]));
                 }
-                pieces.push(TemplatePart::Field(name));
+                parts.push(TemplatePart::Field(name));
                 at = open + name.len() + 2;
                 start = at;
             }
@@ -30,18 +30,18 @@ pub fn template_parts(text: &str) -> Vec<TemplatePart<'_>> {
         }
     }
     if start < text.len() {
-        pieces.push(TemplatePart::Text(&text[start..]));
+        parts.push(TemplatePart::Text(&text[start..]));
     }
-    pieces
+    parts
 }
 
-/// Whether this can stand in path or query of an address as it is. An apostrophe is written
-/// percent-encoded there by some and not by others.
+/// True if `c` needs no percent-encoding in path or query of an address. The apostrophe is not among
+/// them: some implementations encode it and others do not.
 pub fn is_plain_url_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._~!$&()*+,;=:@%/?".contains(c)
 }
 
-/// Whether this can be the name of a field.
+/// True if `name` can be the name of a field.
 fn is_field(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name

@@ -1,4 +1,4 @@
-//! Checks one definition: the orchestrator's, a sub-agent's or a worker's, and the names in it.
+//! Checks one definition: the orchestrator, a sub-agent or a worker, and the names it refers to.
 
 use crate::check::manifest::CheckedManifest;
 use crate::check::model::name::{self, DEFAULT};
@@ -12,10 +12,10 @@ use crate::text::wording::one_line;
 use crate::text::wording::{closest_name, quoted_list};
 use crate::yaml::{Located, TextPosition};
 
-/// How long a turn of the orchestrator or of a worker may take where its file does not say.
+/// The default timeout of the orchestrator and of a worker.
 const TIMEOUT_MS: u64 = 600_000;
 
-/// What a definition may point at.
+/// The names that a definition may refer to.
 pub(crate) struct DefinitionContext<'a> {
     pub(crate) manifest: &'a CheckedManifest,
     pub(crate) providers: &'a KnownNames,
@@ -24,14 +24,14 @@ pub(crate) struct DefinitionContext<'a> {
     pub(crate) servers: &'a KnownNames,
 }
 
-/// Checks the orchestrator.
+/// The definition in `orchestrator.yaml`.
 pub(crate) fn orchestrator(
     report: &mut FileReport<'_>,
     source: &OrchestratorSource,
     context: &DefinitionContext<'_>,
 ) -> AgentDefinition {
-    tools(report, &source.tools, AgentKind::Orchestrator, context);
-    deny(report, &source.deny_words);
+    check_tools(report, &source.tools, AgentKind::Orchestrator, context);
+    check_deny_words(report, &source.deny_words);
     let flags = context.manifest.known_flags();
     let mut sub_agents = Vec::new();
     for asked in &source.sub_agents {
@@ -51,9 +51,9 @@ pub(crate) fn orchestrator(
         id: text_of(&source.id),
         version: version(report, &source.version),
         kind: AgentKind::Orchestrator,
-        description: described(report, &source.description),
+        description: description(report, &source.description),
         model: model(report, source.model.as_ref(), context),
-        prompt_blocks: blocks(report, source.prompt_blocks.as_ref(), context.prompts),
+        prompt_blocks: prompt_blocks(report, source.prompt_blocks.as_ref(), context.prompts),
         tools: values(&source.tools),
         sub_agents,
         timeout_ms: TIMEOUT_MS,
@@ -63,15 +63,15 @@ pub(crate) fn orchestrator(
     }
 }
 
-/// Checks a sub-agent; `folder` is its vertical.
+/// The definition of a sub-agent; `folder` is its vertical.
 pub(crate) fn sub_agent(
     report: &mut FileReport<'_>,
     source: &AgentSource,
     folder: &str,
     context: &DefinitionContext<'_>,
 ) -> AgentDefinition {
-    tools(report, &source.tools, AgentKind::SubAgent, context);
-    lists(report, source, folder);
+    check_tools(report, &source.tools, AgentKind::SubAgent, context);
+    check_sub_agent_fields(report, source, folder);
     if let Some(status) = &source.default_status
         && !source.emits.iter().any(|emits| emits.value == status.value)
     {
@@ -89,9 +89,9 @@ pub(crate) fn sub_agent(
         kind: AgentKind::SubAgent,
         vertical: Some(folder.to_owned()),
         aliases: values(&source.aliases),
-        description: described(report, &source.description),
+        description: description(report, &source.description),
         model: model(report, source.model.as_ref(), context),
-        prompt_blocks: blocks(report, source.prompt_blocks.as_ref(), context.prompts),
+        prompt_blocks: prompt_blocks(report, source.prompt_blocks.as_ref(), context.prompts),
         tools: values(&source.tools),
         emits: values(&source.emits),
         on_cancel: word(&source.on_cancel).unwrap_or_default(),
@@ -108,14 +108,14 @@ pub(crate) fn sub_agent(
     }
 }
 
-/// Checks a worker; `folder` is the name of its folder.
+/// The definition of a worker; `folder` is the name of its folder.
 pub(crate) fn worker(
     report: &mut FileReport<'_>,
     source: &WorkerSource,
     folder: &str,
     context: &DefinitionContext<'_>,
 ) -> AgentDefinition {
-    tools(report, &source.tools, AgentKind::Worker, context);
+    check_tools(report, &source.tools, AgentKind::Worker, context);
     let id = text_of(&source.id);
     if let Some(written) = &source.id
         && id != folder
@@ -133,9 +133,9 @@ pub(crate) fn worker(
         id,
         version: version(report, &source.version),
         kind: AgentKind::Worker,
-        description: described(report, &source.description),
+        description: description(report, &source.description),
         model: model(report, source.model.as_ref(), context),
-        prompt_blocks: blocks(report, source.prompt_blocks.as_ref(), context.prompts),
+        prompt_blocks: prompt_blocks(report, source.prompt_blocks.as_ref(), context.prompts),
         tools: values(&source.tools),
         on_cancel: word(&source.on_cancel).unwrap_or_default(),
         timeout_ms: value_or(&source.timeout_ms, TIMEOUT_MS),
@@ -144,8 +144,8 @@ pub(crate) fn worker(
     }
 }
 
-/// What only a sub-agent has: its vertical, its other names, what it emits, and nobody to ask.
-fn lists(report: &mut FileReport<'_>, source: &AgentSource, folder: &str) {
+/// Checks the fields that only a sub-agent has: vertical, aliases and emitted statuses.
+fn check_sub_agent_fields(report: &mut FileReport<'_>, source: &AgentSource, folder: &str) {
     if let Some(vertical) = &source.vertical
         && vertical.value != folder
     {
@@ -161,7 +161,7 @@ fn lists(report: &mut FileReport<'_>, source: &AgentSource, folder: &str) {
     report.check_unique(&source.emits, "emits");
 }
 
-fn described(report: &mut FileReport<'_>, field: &Option<Located<String>>) -> String {
+fn description(report: &mut FileReport<'_>, field: &Option<Located<String>>) -> String {
     let example = "description: what it is for and when to ask it";
     report.text(field, "description", example)
 }
@@ -192,7 +192,7 @@ fn model(
     model.unwrap_or(DEFAULT).to_owned()
 }
 
-fn blocks(
+fn prompt_blocks(
     report: &mut FileReport<'_>,
     field: Option<&Located<Vec<Located<String>>>>,
     known_names: &KnownNames,
@@ -229,7 +229,7 @@ fn blocks(
     values(&blocks.value)
 }
 
-fn tools(
+fn check_tools(
     report: &mut FileReport<'_>,
     names: &[Located<String>],
     kind: AgentKind,
@@ -267,7 +267,7 @@ fn tools(
     }
 }
 
-fn deny(report: &mut FileReport<'_>, words: &[Located<String>]) {
+fn check_deny_words(report: &mut FileReport<'_>, words: &[Located<String>]) {
     for word in words.iter().filter(|word| word.value.trim().is_empty()) {
         report
             .error(word.position, "an empty word in `deny_words`")
@@ -286,7 +286,7 @@ fn deny(report: &mut FileReport<'_>, words: &[Located<String>]) {
     }
 }
 
-/// What the text filter holds back at most; a longer word could pass it in pieces.
+/// The maximum length of a denied word: the text filter holds back no more text than that.
 const DENIED_CHARS_MAX: usize = 64;
 
 fn history(source: Option<&HistorySource>, default: (u64, u64)) -> HistoryLimits {

@@ -1,5 +1,5 @@
-//! Checks what the definitions say of each other and of the registry: names that are unique,
-//! sub-agents that exist, statuses that may be emitted (S1-068), tools that somebody uses.
+//! Checks the definitions against each other and against the status registry: unique names, existing
+//! sub-agents, statuses that may be emitted (S1-068).
 
 use crate::check::folder::{ParsedFile, ParsedPack};
 use crate::check::report::{FileReport, is_id};
@@ -15,25 +15,25 @@ use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 const ORCHESTRATOR: &str = "orchestrator.yaml";
-/// Sub-agents above which their descriptions crowd the prompt (S2-007).
+/// The number of sub-agents above which a model chooses less well among them (S2-007).
 const AGENTS_SOFT_MAX: usize = 10;
 
-/// A sub-agent's file with what it defines.
+/// A sub-agent's file with its definition.
 pub(crate) struct SubAgentFile<'a> {
     pub(crate) file: &'a str,
     pub(crate) source: &'a AgentSource,
     pub(crate) definition: AgentDefinition,
 }
 
-/// A worker's file with what it defines.
+/// A worker's file with its definition.
 pub(crate) struct WorkerFile<'a> {
     pub(crate) file: &'a str,
     pub(crate) source: &'a WorkerSource,
     pub(crate) definition: AgentDefinition,
 }
 
-/// The ids of the sub-agents. Hidden if one of them is not known for sure: its file is broken, or
-/// its id is no id or another's, which is told elsewhere.
+/// The ids of the sub-agents. Incomplete if a file is broken, or if an id is invalid or not unique,
+/// which is reported elsewhere.
 pub(crate) fn sub_agent_ids(agents: &[ParsedFile<AgentSource>]) -> KnownNames {
     let ids = agents
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn sub_agent_ids(agents: &[ParsedFile<AgentSource>]) -> KnownNames {
     unique_ids(ids)
 }
 
-/// The same of the workers.
+/// As [`sub_agent_ids`], for the workers.
 pub(crate) fn worker_ids(workers: &[ParsedFile<WorkerSource>]) -> KnownNames {
     let ids = workers.iter().map(|worker| {
         let id = worker.source.as_ref()?.id.as_ref()?;
@@ -84,7 +84,7 @@ pub(crate) fn delegate_targets(
     }
 }
 
-/// No two members answer to one name.
+/// Reports ids and aliases that are not unique.
 pub(crate) fn check_names(
     orchestrator: Option<&AgentDefinition>,
     sub_agents: &[SubAgentFile<'_>],
@@ -95,7 +95,7 @@ pub(crate) fn check_names(
     if let Some(orchestrator) = orchestrator {
         owners.push((&orchestrator.id, ORCHESTRATOR));
     }
-    // All ids first, so that it is the alias that is told to give way.
+    // Ids first, so that of an id and an equal alias the alias is reported.
     let of_members = sub_agents.iter().map(|one| (one.file, &one.source.id));
     let of_hands = workers.iter().map(|one| (one.file, &one.source.id));
     for (own, id) in of_members.chain(of_hands) {
@@ -135,7 +135,7 @@ pub(crate) fn check_names(
     }
 }
 
-/// Whom the orchestrator asks, and who is left out.
+/// Checks the sub-agents that the orchestrator lists, and reports those it does not list.
 pub(crate) fn check_sub_agents(
     source: &OrchestratorSource,
     sub_agents: &[SubAgentFile<'_>],
@@ -177,7 +177,7 @@ pub(crate) fn check_sub_agents(
             .warning(first_extra.position, message)
             .suggest("fewer sub-agents, each with more to do");
     }
-    // Who is misspelt above is meant to be asked.
+    // A misspelt id above may mean a sub-agent that seems unlisted.
     if known_names.incomplete || ids.iter().any(|id| known_names.lacks(&id.value)) {
         return;
     }
@@ -245,7 +245,7 @@ pub(crate) fn check_emits(
     }
 }
 
-/// Whether `emits` has this id with a mistake in it, which is told there.
+/// True if `emits` has a misspelling of this id, which is reported there.
 fn is_misspelt(status: &str, emits: &[String], statuses: &CheckedStatuses) -> bool {
     let unknown = emits.iter().filter(|id| statuses.known_names.lacks(id));
     let mut suggestion = unknown.filter_map(|id| {
@@ -292,7 +292,7 @@ fn check_registered(
     if entry.lifecycle == StatusLifecycle::Deprecated {
         let note = entry.note.as_deref().unwrap_or_default();
         let instead = match one_line(note.trim()) {
-            // That the note is missing is told where it should be.
+            // A missing note is reported where it should be.
             none if none.is_empty() => "an id that is active".to_owned(),
             note => format!("an id that is active; its note says: {note}"),
         };

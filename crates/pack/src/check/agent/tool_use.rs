@@ -1,4 +1,4 @@
-//! Checks who uses which tools: what only some may have, and what nobody has.
+//! Checks which agents use which tools, and reports tools that no agent uses.
 
 use crate::check::agent::team::{SubAgentFile, WorkerFile};
 use crate::check::tool::CheckedTools;
@@ -11,7 +11,7 @@ use crate::yaml::{Located, TextPosition};
 
 const ORCHESTRATOR: &str = "orchestrator.yaml";
 
-/// Everybody who uses tools.
+/// The agents that use tools.
 pub(crate) struct ToolUsers<'a> {
     pub(crate) orchestrator: &'a OrchestratorSource,
     pub(crate) sub_agents: &'a [SubAgentFile<'a>],
@@ -19,7 +19,7 @@ pub(crate) struct ToolUsers<'a> {
 }
 
 impl ToolUsers<'_> {
-    /// The names that everybody lists.
+    /// The names of tools that the agents list.
     fn names(&self) -> Vec<&str> {
         let of_members = self.sub_agents.iter().flat_map(|one| &one.source.tools);
         let of_hands = self.workers.iter().flat_map(|one| &one.source.tools);
@@ -33,7 +33,7 @@ impl ToolUsers<'_> {
     }
 }
 
-/// What each may have: statuses are for sub-agents, a person's word for the orchestrator.
+/// Checks that only sub-agents emit statuses and only the orchestrator waits for approvals.
 pub(crate) fn check(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut Findings) {
     check_statuses(ORCHESTRATOR, &users.orchestrator.tools, tools, findings);
     for hand in users.workers {
@@ -45,7 +45,7 @@ pub(crate) fn check(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut 
     }
 }
 
-/// The tools of a list.
+/// The known tools of a list of names.
 fn used<'a>(
     names: &'a [Located<String>],
     tools: &'a CheckedTools,
@@ -56,7 +56,7 @@ fn used<'a>(
     })
 }
 
-/// Tools that emit a status, of somebody who has none to emit.
+/// Reports tools that emit a status, of an agent that may not.
 fn check_statuses(
     file: &str,
     names: &[Located<String>],
@@ -84,7 +84,7 @@ fn check_statuses(
     }
 }
 
-/// Tools that wait for a person, of somebody whom no person speaks with.
+/// Reports tools that need approval, of an agent that no person talks to.
 fn check_approvals(
     file: &str,
     names: &[Located<String>],
@@ -102,7 +102,7 @@ fn check_approvals(
     }
 }
 
-/// Tools, tool servers and workers that nobody uses.
+/// Reports tools, tool servers and workers that no agent uses.
 pub(crate) fn check_unused<'a>(
     users: &ToolUsers<'_>,
     tools: &CheckedTools,
@@ -133,14 +133,14 @@ pub(crate) fn check_unused<'a>(
     });
     let behind = services.filter_map(|service| service.mcp.as_deref());
     let used: Vec<&str> = whole_servers.chain(single).chain(behind).collect();
-    // Who is misspelt is meant by somebody.
+    // A misspelt name may mean a server that seems unused.
     if !used.iter().any(|name| servers.known_names.lacks(name)) {
-        server::unused(servers, &used, findings);
+        server::warn_unused(servers, &used, findings);
     }
     check_idle_workers(users, tools, findings);
 }
 
-/// Workers that nobody gives work to.
+/// Reports workers that no tool delegates to.
 fn check_idle_workers(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mut Findings) {
     let delegated_ids: Vec<&str> = tools.tools.iter().filter_map(delegate_of).collect();
     let of_hands = users.workers.iter().map(|hand| &hand.definition.id);
@@ -164,7 +164,7 @@ fn check_idle_workers(users: &ToolUsers<'_>, tools: &CheckedTools, findings: &mu
     }
 }
 
-/// Who a tool gives work to.
+/// The agent that a tool delegates to.
 fn delegate_of(tool: &ToolDef) -> Option<&str> {
     match &tool.kind {
         ToolKind::Delegate { agent } => Some(agent),

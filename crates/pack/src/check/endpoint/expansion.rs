@@ -1,5 +1,5 @@
-//! Values of tools and tool servers with variables filled in: commands, environments, headers.
-//! Messages never repeat a value: a variable may hold what nobody should read in a log.
+//! Commands, environments and headers of tools and tool servers, with variables filled in. Messages
+//! never repeat a value: a variable may hold a secret.
 
 use crate::check::endpoint::header;
 use crate::check::endpoint::url;
@@ -11,23 +11,23 @@ use crate::text::wording::one_line;
 use crate::text::wording::{closest_name, quoted_list};
 use crate::yaml::{Located, TextPosition};
 
-/// What answers `${NAME}`.
+/// Looks up the variable of `${NAME}`.
 pub(crate) type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Words of one command: more are a script, which belongs into a file.
+/// The maximum number of words of a command.
 const WORDS_MAX: usize = 64;
-/// Bytes of one word of a command.
+/// The maximum size of one word of a command.
 const WORD_BYTES_MAX: usize = 16_384;
-/// Variables that one program is given.
+/// The maximum number of environment variables of a program.
 const ENV_MAX: usize = 64;
-/// Bytes of the value of a variable.
+/// The maximum size of the value of an environment variable.
 const ENV_BYTES_MAX: usize = 16_384;
 
-/// Bytes of the value of a header: a long token still fits.
+/// The maximum size of the value of a header: enough for a long token.
 const VALUE_MAX: usize = 8_192;
 
 /// Headers that belong to the request itself or to the connection.
-const OWN: [&str; 12] = [
+const RESERVED: [&str; 12] = [
     "accept-encoding",
     "connection",
     "content-encoding",
@@ -42,7 +42,7 @@ const OWN: [&str; 12] = [
     "upgrade",
 ];
 
-/// Headers of the conversation with a tool server.
+/// Headers that the MCP client sets itself.
 pub(crate) const MCP_RESERVED: [&str; 5] = [
     "accept",
     "content-type",
@@ -51,8 +51,8 @@ pub(crate) const MCP_RESERVED: [&str; 5] = [
     "mcp-session-id",
 ];
 
-/// A text with its variables filled in; none if one is not set, which is told.
-pub(crate) fn text(
+/// A text with its variables filled in; `None` if a variable is not set, which is reported.
+pub(crate) fn expand(
     report: &mut FileReport<'_>,
     text: &Located<String>,
     vars: Vars<'_>,
@@ -66,12 +66,12 @@ pub(crate) fn text(
     }
 }
 
-/// The text as it is written, with something harmless in the position of each variable.
+/// The text with a letter in the place of each variable.
 pub(crate) fn without_variables(text: &str) -> String {
     url::fill(text, "", &|_| Some("x".to_owned())).unwrap_or_default()
 }
 
-/// The fields of a text.
+/// The fields of a template.
 pub(crate) fn fields(text: &str) -> impl Iterator<Item = &str> {
     template_parts(text)
         .into_iter()
@@ -81,7 +81,7 @@ pub(crate) fn fields(text: &str) -> impl Iterator<Item = &str> {
         })
 }
 
-/// Says so if a text names a field that the input does not have, or a variable brought one along.
+/// Reports a field that the input does not have, and a variable whose value has a field in it.
 pub(crate) fn check_fields(
     report: &mut FileReport<'_>,
     written: &Located<String>,
@@ -116,7 +116,8 @@ pub(crate) fn check_fields(
     }
 }
 
-/// A program and its arguments; `known_names` are the fields that an argument may have, none for none.
+/// A program and its arguments; `known_names` are the fields that an argument may have, `None` for no
+/// fields.
 pub(crate) fn command(
     report: &mut FileReport<'_>,
     words: &Located<Vec<Located<String>>>,
@@ -132,7 +133,7 @@ pub(crate) fn command(
     report.at_most(first_extra, WORDS_MAX, "words in `command`");
     let mut command = Vec::new();
     for (at, word) in words.value.iter().enumerate() {
-        let filled = text(report, word, vars).unwrap_or_else(|| "x".to_owned());
+        let filled = expand(report, word, vars).unwrap_or_else(|| "x".to_owned());
         let has_field = fields(&without_variables(&word.value)).next().is_some();
         if filled.contains('\0') || filled.len() > WORD_BYTES_MAX {
             let message = "this cannot be a word of a command";
@@ -140,7 +141,7 @@ pub(crate) fn command(
                 .error(word.position, message)
                 .suggest(format!("text, at most {WORD_BYTES_MAX} bytes of it"));
         } else if at == 0 {
-            program(report, word, &filled, has_field);
+            check_program(report, word, &filled, has_field);
         } else if let Some(known_names) = known_names {
             check_fields(report, word, &filled, known_names);
         }
@@ -149,8 +150,13 @@ pub(crate) fn command(
     command
 }
 
-/// The first word of a command.
-fn program(report: &mut FileReport<'_>, word: &Located<String>, filled: &str, has_field: bool) {
+/// Checks the first word of a command.
+fn check_program(
+    report: &mut FileReport<'_>,
+    word: &Located<String>,
+    filled: &str,
+    has_field: bool,
+) {
     if filled.trim().is_empty() {
         report
             .error(word.position, "the program of `command` is empty")
@@ -179,7 +185,7 @@ fn program(report: &mut FileReport<'_>, word: &Located<String>, filled: &str, ha
     }
 }
 
-/// Variables of a program.
+/// The environment variables of a program.
 pub(crate) fn environment(
     report: &mut FileReport<'_>,
     pairs: &Pairs<Located<String>>,
@@ -193,9 +199,9 @@ pub(crate) fn environment(
                 .error(name.position, message)
                 .suggest("letters, digits and `_`, for example `LANG`");
         }
-        let filled = text(report, value, vars).unwrap_or_default();
+        let filled = expand(report, value, vars).unwrap_or_default();
         if header::is_key(&value.value) {
-            key(report, value.position);
+            report_written_key(report, value.position);
         } else if filled.contains(char::is_control) || filled.len() > ENV_BYTES_MAX {
             report
                 .error(value.position, "this cannot be the value of a variable")
@@ -208,7 +214,7 @@ pub(crate) fn environment(
     env
 }
 
-/// Headers of a request, names in lower case; those of `own` are not the pack's to write either.
+/// The headers of a request, names in lower case; those of `own` are reserved too.
 pub(crate) fn headers(
     report: &mut FileReport<'_>,
     pairs: &Pairs<Located<String>>,
@@ -218,17 +224,17 @@ pub(crate) fn headers(
     let mut headers: Vec<(String, String)> = Vec::new();
     for (written, value) in &pairs.0 {
         let name = written.value.to_ascii_lowercase();
-        let is_own = OWN.iter().chain(own).any(|own| *own == name);
-        if header::name(report, written, &name) && is_own {
+        let is_own = RESERVED.iter().chain(own).any(|own| *own == name);
+        if header::check_name(report, written, &name) && is_own {
             header::report_reserved(report, written);
         }
         if headers.iter().any(|(known_names, _)| *known_names == name) {
             header::report_duplicate(report, written, &name);
         }
-        let filled = text(report, value, vars);
+        let filled = expand(report, value, vars);
         let is_written = !value.value.contains("${");
         if is_written && (header::is_key(&value.value) || header::is_secret(&name)) {
-            key(report, value.position);
+            report_written_key(report, value.position);
         } else if filled
             .as_deref()
             .is_some_and(|text| !header::is_value(text, VALUE_MAX))
@@ -241,8 +247,8 @@ pub(crate) fn headers(
     headers
 }
 
-/// A key where the name of a variable should be.
-fn key(report: &mut FileReport<'_>, position: TextPosition) {
+/// Reports a key that is written in place of a variable.
+fn report_written_key(report: &mut FileReport<'_>, position: TextPosition) {
     report
         .error(
             position,

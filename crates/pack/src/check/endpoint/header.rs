@@ -1,17 +1,17 @@
-//! Checks headers: names and values that a request can carry; of a provider none that carries a
-//! key, and none that is written anyway.
+//! Checks headers: valid names and values; for a provider no header that carries a key or that its
+//! dialect sets.
 
 use crate::check::report::FileReport;
 use crate::source::form::Pairs;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
-/// Headers of one provider.
+/// The maximum number of headers.
 const HEADERS_MAX: usize = 32;
-/// Bytes of a value of a provider's header.
+/// The maximum size of the value of a provider's header.
 const VALUE_MAX: usize = 1_024;
 
-/// Headers that carry a key, whatever stands in them.
+/// Headers that carry a key.
 const SECRET: [&str; 8] = [
     "authorization",
     "proxy-authorization",
@@ -23,8 +23,8 @@ const SECRET: [&str; 8] = [
     "cookie",
 ];
 
-/// Headers that are written anyway, or that belong to the connection.
-const OWN: [&str; 15] = [
+/// Headers that the client sets, or that belong to the connection.
+const RESERVED: [&str; 15] = [
     "accept",
     "accept-encoding",
     "anthropic-version",
@@ -42,10 +42,10 @@ const OWN: [&str; 15] = [
     "user-agent",
 ];
 
-/// How keys begin.
+/// Prefixes of keys.
 const KEYS: [&str; 5] = ["sk-", "bearer ", "basic ", "aiza", "eyj"];
 
-/// The headers, names in lower case.
+/// The headers of a provider, names in lower case.
 pub(crate) fn check(
     report: &mut FileReport<'_>,
     source: &Pairs<Located<String>>,
@@ -53,21 +53,25 @@ pub(crate) fn check(
     let mut headers: Vec<(String, String)> = Vec::new();
     for (written, value) in &source.0 {
         let lower = written.value.to_ascii_lowercase();
-        if name(report, written, &lower) {
+        if check_name(report, written, &lower) {
             check_allowed(report, written, &lower);
         }
         if headers.iter().any(|(known_names, _)| *known_names == lower) {
             report_duplicate(report, written, &lower);
         }
-        value_form(report, value);
+        check_value(report, value);
         headers.push((lower, value.value.clone()));
     }
     check_count(report, source);
     headers
 }
 
-/// Whether a name can be one; else it is told.
-pub(crate) fn name(report: &mut FileReport<'_>, written: &Located<String>, name: &str) -> bool {
+/// True if a name is valid; an invalid one is reported.
+pub(crate) fn check_name(
+    report: &mut FileReport<'_>,
+    written: &Located<String>,
+    name: &str,
+) -> bool {
     let is_token = is_token(name);
     if !is_token {
         let message = format!("`{}` is not the name of a header", one_line(&written.value));
@@ -78,43 +82,43 @@ pub(crate) fn name(report: &mut FileReport<'_>, written: &Located<String>, name:
     is_token
 }
 
-/// Says that a header is there twice.
+/// Reports a header that is there twice.
 pub(crate) fn report_duplicate(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
     let message = format!("the header `{}` is there twice", one_line(name));
     report.error(written.position, message).suggest("it once");
 }
 
-/// Says that a header is written by somebody else.
+/// Reports a header that a pack may not set.
 pub(crate) fn report_reserved(report: &mut FileReport<'_>, written: &Located<String>) {
     let quoted_name = one_line(&written.value);
     let message = format!("the header `{quoted_name}` is not the pack's to write");
     report.error(written.position, message).suggest("nothing");
 }
 
-/// Says so if there are too many.
+/// Reports too many headers.
 pub(crate) fn check_count(report: &mut FileReport<'_>, source: &Pairs<Located<String>>) {
     let first_extra = source.0.get(HEADERS_MAX).map(|(name, _)| name.position);
     report.at_most(first_extra, HEADERS_MAX, "headers");
 }
 
-/// Whether a header of this name carries a key.
+/// True if a header of this name carries a key.
 pub(crate) fn is_secret(name: &str) -> bool {
     SECRET.contains(&name)
 }
 
-/// Whether this looks like a key.
+/// True if `value` looks like a key.
 pub(crate) fn is_key(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     !value.contains("${") && KEYS.iter().any(|key| value.starts_with(key))
 }
 
-/// Whether this can be the value of a header.
+/// True if `text` is a valid value of a header.
 pub(crate) fn is_value(text: &str, most: usize) -> bool {
     let is_plain_url_char = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     (1..=most).contains(&text.len()) && text.bytes().all(is_plain_url_char)
 }
 
-/// Says that this cannot be the value of a header.
+/// Reports an invalid value of a header.
 pub(crate) fn report_bad_value(report: &mut FileReport<'_>, position: TextPosition, most: usize) {
     report
         .error(position, "this cannot be the value of a header")
@@ -130,13 +134,13 @@ fn check_allowed(report: &mut FileReport<'_>, written: &Located<String>, name: &
                 format!("the header `{quoted_name}` carries a key"),
             )
             .suggest("`key: ${NAME}` of the provider: its dialect knows the header");
-    } else if OWN.contains(&name) {
+    } else if RESERVED.contains(&name) {
         report_reserved(report, written);
     }
 }
 
 /// Messages do not repeat the value: a key may have been written there.
-fn value_form(report: &mut FileReport<'_>, value: &Located<String>) {
+fn check_value(report: &mut FileReport<'_>, value: &Located<String>) {
     if value.value.contains("${") {
         report
             .error(value.position, "variables are not filled in in a header")
@@ -150,7 +154,7 @@ fn value_form(report: &mut FileReport<'_>, value: &Located<String>) {
     }
 }
 
-/// Whether this can be a header's name.
+/// True if `name` is a valid name of a header.
 fn is_token(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name

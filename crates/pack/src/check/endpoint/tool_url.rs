@@ -1,6 +1,6 @@
-//! Checks the url of an HTTP tool or of a tool server: unlike a service's it may have a query, and
-//! a tool's may have fields of the input in path and query. Never in the host: where a call goes
-//! is the pack's word alone (G5). Messages never repeat a filled-in url.
+//! Checks the url of an HTTP tool or of a tool server. Unlike the url of a data service it may have a
+//! query, and that of a tool may have fields of the input in path and query, never in the host: the
+//! pack alone decides where a call goes (G5). Messages never repeat a url with variables filled in.
 
 use crate::check::endpoint::expansion::{self, Vars};
 use crate::check::endpoint::url::{self, UrlField, UrlProblem};
@@ -10,7 +10,7 @@ use crate::text::template::{TemplatePart, is_plain_url_char, template_parts};
 use crate::text::wording::one_line;
 use crate::yaml::Located;
 
-/// A tool's or a tool server's address, in words.
+/// The url of a tool or of a tool server.
 const TOOL: UrlField = UrlField {
     field: "url",
     example: "https://api.example.com",
@@ -18,7 +18,7 @@ const TOOL: UrlField = UrlField {
     user: "it without: a key is written into `headers`, as `${NAME}`",
 };
 
-/// Endings of names that belong to private networks.
+/// Suffixes of names in private networks.
 const PRIVATE: [&str; 6] = [
     ".internal",
     ".intranet",
@@ -28,7 +28,8 @@ const PRIVATE: [&str; 6] = [
     ".corp",
 ];
 
-/// The url with variables filled in; `known_names` are the fields that it may have, none for none.
+/// The url with variables filled in; `known_names` are the fields that it may have, `None` for no
+/// fields.
 pub(crate) fn check(
     report: &mut FileReport<'_>,
     url: &Located<String>,
@@ -62,7 +63,7 @@ pub(crate) fn check(
     filled
 }
 
-/// Whether a call can be made there.
+/// Fails if no request can be sent to the url.
 fn check_url(text: &str, takes_fields: bool) -> Result<(), UrlProblem> {
     let problem = |message: &str, instead: &str| Err((message.to_owned(), instead.to_owned()));
     let host = host(text);
@@ -116,7 +117,7 @@ fn check_url(text: &str, takes_fields: bool) -> Result<(), UrlProblem> {
     Ok(())
 }
 
-/// What stands between `//` and the path.
+/// The part between `//` and the path.
 fn host(text: &str) -> &str {
     let remaining = text
         .split_once("://")
@@ -124,7 +125,7 @@ fn host(text: &str) -> &str {
     remaining.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// The text with something plain for each field.
+/// The text with a letter for each field.
 fn sample(text: &str) -> String {
     let piece = |piece| match piece {
         TemplatePart::Text(text) => text,
@@ -133,7 +134,7 @@ fn sample(text: &str) -> String {
     template_parts(text).into_iter().map(piece).collect()
 }
 
-/// Whether every brace is around a field.
+/// True if every brace is around a field.
 pub(crate) fn is_braced(text: &str) -> bool {
     template_parts(text).into_iter().all(|piece| match piece {
         TemplatePart::Text(text) => !text.contains(['{', '}']),
@@ -141,8 +142,7 @@ pub(crate) fn is_braced(text: &str) -> bool {
     })
 }
 
-/// Whether a host is an address in numbers that is not written as addresses are: a mistake or a
-/// trick, whoever wrote it.
+/// True if a host is an IP address in an unusual form, which may be a mistake or an attack.
 fn is_unusual_address(host: &str) -> bool {
     let Ok(url) = ::url::Url::parse(&format!("http://{host}/")) else {
         return false;
@@ -157,8 +157,8 @@ fn is_unusual_address(host: &str) -> bool {
     !remaining.is_some_and(|remaining| remaining.is_empty() || remaining.starts_with(':'))
 }
 
-/// Says so if a name looks like one of a private network: there an address in numbers is the
-/// pack's word, and a name is not.
+/// Warns of a name that looks like one of a private network: such names are only called if the
+/// server allows them.
 fn warn_private_name(report: &mut FileReport<'_>, url: &Located<String>, filled: &str) {
     let Ok(parsed) = ::url::Url::parse(&sample(filled)) else {
         return;

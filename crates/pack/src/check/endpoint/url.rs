@@ -1,5 +1,5 @@
-//! Fills in the variables of a url and looks at what comes out. Messages never repeat
-//! a filled-in url: a variable may hold what nobody should read in a log.
+//! Fills in the variables of a url and checks the result. Messages never repeat the result: a variable
+//! may hold a secret.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,22 +7,22 @@ use crate::check::report::FileReport;
 use crate::text::wording::one_line;
 use crate::yaml::Located;
 
-/// Characters of a url.
+/// The maximum length of a url.
 const URL_MAX: usize = 2_048;
 
-/// Whose url it is, in words.
+/// The words for a url in messages.
 pub(crate) struct UrlField {
     /// The field's name.
     pub(crate) field: &'static str,
-    /// One that could be there, without a path.
+    /// An example without a path.
     pub(crate) example: &'static str,
-    /// What to write instead of one with a query.
+    /// What to write instead of a url with a query.
     pub(crate) query: &'static str,
-    /// What to write instead of one with a user name.
+    /// What to write instead of a url with a user name.
     pub(crate) user: &'static str,
 }
 
-/// A service's.
+/// The url of a data service.
 pub(crate) const SERVICE: UrlField = UrlField {
     field: "url",
     example: "http://127.0.0.1:8422",
@@ -59,7 +59,7 @@ pub(crate) fn check(
 /// What is wrong, and what to write.
 pub(crate) type UrlProblem = (String, String);
 
-/// Fills in `${NAME}` and `${NAME:-default}`; `example` is a default that could be there.
+/// Fills in `${NAME}` and `${NAME:-default}`; `example` is a possible default.
 pub(crate) fn fill(
     text: &str,
     example: &str,
@@ -98,13 +98,13 @@ pub(crate) fn fill(
     Ok(filled)
 }
 
-/// Whether a variable can have this name.
+/// True if `name` is a valid name of a variable.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Whether a request can be sent there: the parser is the one that the request goes through.
+/// Fails if no request can be sent to the url. The parser is the one that requests use.
 pub(crate) fn check_url(text: &str, field: &UrlField) -> Result<(), UrlProblem> {
     let problem = |message: &str, instead: &str| Err((message.to_owned(), instead.to_owned()));
     let example = "`http://host:port` or `https://host`, with a path if there is one";
@@ -123,7 +123,7 @@ pub(crate) fn check_url(text: &str, field: &UrlField) -> Result<(), UrlProblem> 
     if text.contains(['?', '#']) {
         return problem("has `?` or `#` in it", field.query);
     }
-    // The parser takes a third slash, or one that leans the other way, for nothing.
+    // The parser ignores a third slash, and takes a backslash for a slash.
     if text.contains('\\') || remaining.starts_with('/') {
         return problem("has a slash where the host should be", example);
     }
@@ -158,7 +158,7 @@ pub(crate) fn check_url(text: &str, field: &UrlField) -> Result<(), UrlProblem> 
 
 const PORT: &str = "a port from 1 to 65535";
 
-/// What the parser does not take, and what to write; empty for the usual example.
+/// Why the parser refuses a url, and what to write; empty for the usual example.
 fn unreadable(error: url::ParseError) -> (&'static str, &'static str) {
     use url::ParseError as E;
     match error {
@@ -180,12 +180,13 @@ fn unreadable(error: url::ParseError) -> (&'static str, &'static str) {
     }
 }
 
-/// 169.254.0.0/16: link-local, the metadata of cloud machines among them.
+/// True for 169.254.0.0/16: link-local, with the metadata services of clouds.
 fn is_link_local_v4(address: Ipv4Addr) -> bool {
     address.is_link_local()
 }
 
-/// fe80::/10, the metadata address of fd00:ec2::254, and IPv4 addresses in IPv6 clothes.
+/// True for fe80::/10, the metadata address fd00:ec2::254, and IPv6 forms of link-local IPv4
+/// addresses.
 fn is_link_local_v6(address: Ipv6Addr) -> bool {
     const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
     /// 64:ff9b::/96 is translated to IPv4 on its way.

@@ -1,5 +1,5 @@
-//! Checks where a provider's key is: in a variable or in a file. Messages never repeat what stands
-//! there: it may be the key.
+//! Checks where a provider's key is: in a variable or in a file. Messages never repeat the field: it
+//! may be the key itself.
 
 use crate::check::endpoint::url;
 use crate::check::report::FileReport;
@@ -7,7 +7,7 @@ use crate::pack::provider::ApiKeySource;
 use crate::source::provider::ProviderSource;
 use crate::yaml::Located;
 
-/// Where the key of a provider is; nowhere if that cannot be.
+/// Where the key of a provider is; [`ApiKeySource::None`] if the fields are invalid.
 pub(crate) fn check(
     report: &mut FileReport<'_>,
     source: &ProviderSource,
@@ -26,7 +26,7 @@ pub(crate) fn check(
     }
 }
 
-/// A key is the name of a variable and nothing else.
+/// The variable that `key` names; anything else is reported.
 fn variable(report: &mut FileReport<'_>, key: &Located<String>) -> ApiKeySource {
     let inside = key.value.strip_prefix("${").and_then(|rest| {
         let name = rest.strip_suffix('}')?;
@@ -47,7 +47,7 @@ fn variable(report: &mut FileReport<'_>, key: &Located<String>) -> ApiKeySource 
             "`key: ${NAME}`".to_owned(),
         ),
         None => {
-            // A name was meant where it looks like one; what does not may be a key.
+            // Repeats only what looks like the name of a variable: anything else may be a key.
             let name = key.value.trim_start_matches('$');
             let is_name = name.contains('_')
                 && name

@@ -1,5 +1,4 @@
-//! Checks every name of a model: the provider before the `:` is there, can be reached where it is,
-//! and what its calls cost is known.
+//! Checks every use of a model: its provider exists and has a valid address, and its price is known.
 
 use crate::check::folder::ParsedPack;
 use crate::check::manifest::{CheckedManifest, is_model};
@@ -12,10 +11,10 @@ use crate::source::manifest::ManifestSource;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
-/// The model of a definition that does not say.
+/// The name of the model of a definition without one.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The model that a name of `models`, or a `provider:model`, stands for; none if it is neither.
+/// The model of a name of `models`, or of a `provider:model`; `None` if it is neither.
 pub(crate) fn resolved(
     report: &mut FileReport<'_>,
     name: &Located<String>,
@@ -29,12 +28,12 @@ pub(crate) fn resolved(
         report.unknown(name, "model", &manifest.known_models());
         return None;
     }
-    provider(report, name, providers);
+    check_provider(report, name, providers);
     Some(name.value.clone())
 }
 
-/// Says so if nobody is the provider of a `provider:model`.
-fn provider(report: &mut FileReport<'_>, model: &Located<String>, providers: &KnownNames) {
+/// Reports an unknown provider of a `provider:model`.
+fn check_provider(report: &mut FileReport<'_>, model: &Located<String>, providers: &KnownNames) {
     let name = Located {
         value: before_colon(&model.value).to_owned(),
         position: model.position,
@@ -48,7 +47,7 @@ fn before_colon(model: &str) -> &str {
         .map_or(model, |(provider, _)| provider)
 }
 
-/// Looks at the providers of `models` in pack.yaml.
+/// Checks the providers of `models` in pack.yaml.
 pub(crate) fn check_manifest(
     source: Option<&ManifestSource>,
     providers: &KnownNames,
@@ -60,19 +59,19 @@ pub(crate) fn check_manifest(
     };
     for (_, model) in source.iter().flat_map(|source| &source.models.0) {
         if is_model(&model.value) {
-            provider(&mut report, model, providers);
+            check_provider(&mut report, model, providers);
         }
     }
 }
 
-/// The models of those who answer, the speaker first: that of pack.yaml where it stands there
-/// under a name, else that of the agent's own file.
+/// The models of the agents, the orchestrator's first, at the position in pack.yaml if the agent uses
+/// a name, else in the agent's own file.
 pub(crate) fn uses(folder: &ParsedPack) -> Vec<ModelUse> {
     let mut uses = Vec::new();
     let Some(orchestrator) = &folder.orchestrator else {
         return uses;
     };
-    uses.extend(one(
+    uses.extend(agent_use(
         folder,
         "orchestrator.yaml",
         orchestrator.model.as_ref(),
@@ -82,17 +81,17 @@ pub(crate) fn uses(folder: &ParsedPack) -> Vec<ModelUse> {
         let Some(source) = &doc.source else { continue };
         let id = source.id.as_ref();
         if id.is_some_and(|id| listed_ids.iter().any(|listed| listed.value == id.value)) {
-            uses.extend(one(folder, &doc.file, source.model.as_ref()));
+            uses.extend(agent_use(folder, &doc.file, source.model.as_ref()));
         }
     }
     for doc in &folder.workers {
         let Some(source) = &doc.source else { continue };
-        uses.extend(one(folder, &doc.file, source.model.as_ref()));
+        uses.extend(agent_use(folder, &doc.file, source.model.as_ref()));
     }
     uses
 }
 
-fn one(folder: &ParsedPack, file: &str, field: Option<&Located<String>>) -> Option<ModelUse> {
+fn agent_use(folder: &ParsedPack, file: &str, field: Option<&Located<String>>) -> Option<ModelUse> {
     let name = field.map_or(DEFAULT, |field| field.value.as_str());
     let models = folder.manifest.iter().flat_map(|source| &source.models.0);
     let unique_ids = models
@@ -103,7 +102,7 @@ fn one(folder: &ParsedPack, file: &str, field: Option<&Located<String>>) -> Opti
     Some(used(file, model.position, &model.value))
 }
 
-/// A model that is used at a position.
+/// A use of a model at a position.
 pub(crate) fn used(file: &str, position: TextPosition, model: &str) -> ModelUse {
     ModelUse {
         model: model.to_owned(),
@@ -113,7 +112,7 @@ pub(crate) fn used(file: &str, position: TextPosition, model: &str) -> ModelUse 
     }
 }
 
-/// Says so if a model plays a cassette that the pack does not have.
+/// Reports models that play a cassette which the pack does not have.
 pub(crate) fn check_cassettes(uses: &[ModelUse], folder: &ParsedPack, findings: &mut Findings) {
     let known_names = KnownNames {
         names: folder
@@ -146,7 +145,7 @@ pub(crate) fn check_cassettes(uses: &[ModelUse], folder: &ParsedPack, findings: 
     }
 }
 
-/// Looks at each model that is used, once: where its provider is, and what it costs.
+/// Checks the provider and the price of each model that is used, once.
 pub(crate) fn check_uses(
     uses: &[ModelUse],
     providers: &CheckedProviders,

@@ -1,15 +1,15 @@
-//! Checks what a model is asked to keep to.
+//! Checks the parameters of model calls.
 
 use crate::check::report::FileReport;
 use crate::pack::provider::{DialectName, ParamsDef, ProviderDef};
 use crate::source::provider::{ParamsSource, ProviderSource};
 use crate::text::wording::one_line;
 
-/// Bytes of all `extra` fields: they go out with every call.
+/// The maximum size of all `extra` fields: they are sent with every call.
 const EXTRA_MAX: usize = 16_384;
 
-/// Fields of a request that are made of the conversation, in any dialect.
-const OWN: [&str; 11] = [
+/// Fields of a request that the dialects set from the conversation.
+const RESERVED: [&str; 11] = [
     "model",
     "messages",
     "system",
@@ -23,7 +23,7 @@ const OWN: [&str; 11] = [
     "max_tokens",
 ];
 
-/// The parameters.
+/// The parameters of a provider or a model.
 pub(crate) fn check(report: &mut FileReport<'_>, source: &ParamsSource) -> ParamsDef {
     ParamsDef {
         max_tokens: source.max_tokens.as_ref().map(|tokens| tokens.value as u32),
@@ -43,7 +43,7 @@ fn extra(
 ) -> serde_json::Map<String, serde_json::Value> {
     let mut bytes = 0;
     for (name, value) in &source.extra.0 {
-        if OWN.contains(&name.value.as_str()) {
+        if RESERVED.contains(&name.value.as_str()) {
             let message = format!("`{}` of a request is not the pack's to write", name.value);
             report
                 .error(name.position, message)
@@ -65,15 +65,15 @@ fn extra(
         .collect()
 }
 
-/// Looks at what the parameters of each model come to together.
-pub(crate) fn together(
+/// Reports models whose reasoning budget leaves no tokens for the answer.
+pub(crate) fn check_budget(
     report: &mut FileReport<'_>,
     source: &ProviderSource,
     provider: &ProviderDef,
 ) {
     let counts_both = match provider.dialect {
         DialectName::Anthropic | DialectName::Gemini => true,
-        // These think by effort.
+        // These have a reasoning effort instead of a budget.
         DialectName::OpenaiChat | DialectName::OpenaiResponses => false,
     };
     if !counts_both {

@@ -1,4 +1,4 @@
-//! Checks `prices.yaml`: names that a model can have, and prices that something can cost.
+//! Checks `prices.yaml`: names of models, or prefixes of names.
 
 use crate::check::manifest::is_model;
 use crate::check::report::{FileReport, value_or};
@@ -9,10 +9,10 @@ use crate::text::wording::one_line;
 use crate::yaml::Located;
 
 const FILE: &str = "prices.yaml";
-/// Prices of one pack: more than all vendors have models.
+/// The maximum number of prices: more than all vendors have models.
 const PRICES_MAX: usize = 1_000;
 
-/// What `prices.yaml` says; none if it is broken.
+/// The content of `prices.yaml`; `None` if it is broken.
 pub(crate) fn check(source: Option<&PricesSource>, findings: &mut Findings) -> Option<PriceTable> {
     let mut report = FileReport {
         file: FILE,
@@ -21,8 +21,8 @@ pub(crate) fn check(source: Option<&PricesSource>, findings: &mut Findings) -> O
     let written = &source?.prices.0;
     let mut entries = Vec::new();
     for (name, price) in written {
-        name_form(&mut report, name);
-        entries.push((name.value.clone(), one(&price.value)));
+        check_name(&mut report, name);
+        entries.push((name.value.clone(), price_of(&price.value)));
     }
     if let Some((first_extra, _)) = written.get(PRICES_MAX) {
         let message = format!("the file has more than {PRICES_MAX} prices");
@@ -34,12 +34,12 @@ pub(crate) fn check(source: Option<&PricesSource>, findings: &mut Findings) -> O
     Some(PriceTable { entries })
 }
 
-fn name_form(report: &mut FileReport<'_>, name: &Located<String>) {
+fn check_name(report: &mut FileReport<'_>, name: &Located<String>) {
     let text = &name.value;
     let stem = text.strip_suffix('*');
     let is_name = match stem {
         Some("") => true,
-        // `openai*` would be `openai_responses:…` too.
+        // `openai*` would match `openai_responses:…` too.
         Some(stem) => is_model(&format!("{stem}x")) && !stem.contains('*'),
         None => is_model(text) && !text.contains('*'),
     };
@@ -58,7 +58,7 @@ fn name_form(report: &mut FileReport<'_>, name: &Located<String>) {
     ));
 }
 
-fn one(source: &PriceSource) -> ModelPrice {
+fn price_of(source: &PriceSource) -> ModelPrice {
     let input = value_or(&source.input, 0.0);
     ModelPrice {
         input,

@@ -1,5 +1,4 @@
-//! Checks `providers.yaml`: who can be asked, where, how, and where the key is. Messages never
-//! repeat a key, also where one is written into the file.
+//! Checks `providers.yaml`. Messages never repeat a key, also if one is written into the file.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +14,14 @@ use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 pub(crate) const FILE: &str = "providers.yaml";
-/// The provider that asks nobody: it plays the pack's scripts.
+/// The built-in provider that plays the pack's scripts.
 pub(crate) const SCRIPTED: &str = "scripted";
-/// The provider that plays the pack's cassettes: what others once streamed.
+/// The built-in provider that plays the pack's recorded calls.
 pub(crate) const CASSETTE: &str = "cassette";
-/// Providers of one pack: more than there are vendors.
+/// The maximum number of providers: more than there are vendors.
 const PROVIDERS_MAX: usize = 50;
 
-/// A provider's address, in words.
+/// The base url of a provider.
 const PROVIDER: UrlField = UrlField {
     field: "base_url",
     example: "http://127.0.0.1:8090/v1",
@@ -30,8 +29,8 @@ const PROVIDER: UrlField = UrlField {
     user: "it without: a key is written as `key: ${NAME}`",
 };
 
-/// A provider that needs no file: name, dialect, variables of its address, address, variables of
-/// its key. Those are the names that the vendors' own clients read.
+/// A built-in provider: name, dialect, variable of its address, default address, variables of its key.
+/// The variables are those that the vendors' own clients read.
 type Builtin = (
     &'static str,
     DialectName,
@@ -71,19 +70,18 @@ const BUILTIN: [Builtin; 4] = [
     ),
 ];
 
-/// What `providers.yaml` says, and what is built in.
+/// The providers of `providers.yaml`, and the built-in ones.
 pub(crate) struct CheckedProviders {
     pub(crate) all: BTreeMap<String, ProviderDef>,
-    /// Where the key of one is written.
+    /// The position of each provider's key.
     pub(crate) key_positions: BTreeMap<String, TextPosition>,
-    /// Built-in ones whose address stands in a variable and is wrong, with what to say if they are
-    /// used.
+    /// Built-in providers with an invalid address in their variable, reported if they are used.
     pub(crate) invalid_builtins: BTreeMap<String, url::UrlProblem>,
-    /// The names that may stand before the `:` of a model.
+    /// The names that are valid before the `:` of a model.
     pub(crate) known_names: KnownNames,
 }
 
-/// Checks it.
+/// Checks the file.
 pub(crate) fn check(
     source: Option<&ProvidersSource>,
     vars: &dyn Fn(&str) -> Option<String>,
@@ -178,7 +176,7 @@ fn provider(
         models.insert(name.value.clone(), params::check(report, &source.value));
     }
     let provider = ProviderDef {
-        // Only looked at where there is no error.
+        // A placeholder: the pack is refused.
         dialect: dialect.unwrap_or(DialectName::OpenaiChat),
         base_url,
         key,
@@ -197,12 +195,12 @@ fn provider(
             .unwrap_or_default(),
     };
     if dialect.is_some() {
-        params::together(report, source, &provider);
+        params::check_budget(report, source, &provider);
     }
     provider
 }
 
-/// The address, and whether it is one for this dialect and this key.
+/// The base url, checked for this dialect and this key.
 fn address(
     report: &mut FileReport<'_>,
     url: &Located<String>,
@@ -214,7 +212,7 @@ fn address(
     if report.findings.count() > before {
         return filled;
     }
-    path(report, url, &filled, dialect);
+    check_path(report, url, &filled, dialect);
     if *key != ApiKeySource::None && is_unencrypted(&filled) {
         report
             .warning(
@@ -226,13 +224,13 @@ fn address(
     filled
 }
 
-/// Whether this can stand behind the `:` of a model.
+/// True if `name` is valid behind the `:` of a model.
 fn is_model_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// Says so if an address ends where another dialect's would: the paths of calls are put after it.
-fn path(
+/// Warns of a base url with the path of a call, or without the path that most servers need.
+fn check_path(
     report: &mut FileReport<'_>,
     url: &Located<String>,
     filled: &str,
@@ -271,8 +269,7 @@ fn path(
     }
 }
 
-/// Whether what is sent there can be read on its way: no TLS, and not this machine or a private
-/// network.
+/// True if a key would be sent unencrypted: no TLS, and neither this machine nor a private network.
 fn is_unencrypted(base_url: &str) -> bool {
     let Ok(url) = ::url::Url::parse(base_url) else {
         return false;
@@ -280,7 +277,7 @@ fn is_unencrypted(base_url: &str) -> bool {
     let is_near = match url.host() {
         Some(::url::Host::Ipv4(address)) => address.is_loopback() || address.is_private(),
         Some(::url::Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
-        // A name without a dot is one of the same network.
+        // A name without a dot is in the same network.
         Some(::url::Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
         None => true,
     };

@@ -1,5 +1,5 @@
-//! Checks `routing.yaml`: rules that can hold, over tenants, agents, languages and kinds that there
-//! are, to models that there are.
+//! Checks `routing.yaml`: conditions over existing agents and valid tenants and languages, models that
+//! exist, and rules that can match.
 
 use turnwire_event::TenantId;
 
@@ -18,31 +18,31 @@ use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 pub(crate) const FILE: &str = "routing.yaml";
-/// Names in one list of a condition.
+/// The maximum number of names in one list of a condition.
 const LIST_MAX: usize = 100;
-/// Models asked one after the other where one fails: nobody waits for a ninth.
+/// The maximum number of fallbacks: no user waits for a ninth model.
 const FALLBACKS_MAX: usize = 8;
-/// Characters of a version.
+/// The maximum length of a version.
 const VERSION_MAX: usize = 64;
 
-/// What a rule may point at.
+/// The names that a rule may refer to.
 pub(crate) struct RoutingContext<'a> {
     pub(crate) manifest: &'a CheckedManifest,
     pub(crate) providers: &'a KnownNames,
-    /// The ids of the sub-agents.
+    /// The ids of the sub-agents and workers.
     pub(crate) agents: &'a KnownNames,
-    /// The orchestrator's id; none if its file is broken.
+    /// The orchestrator's id; `None` if its file is broken.
     pub(crate) orchestrator: Option<&'a str>,
 }
 
-/// What `routing.yaml` says, and the models that it uses.
+/// The content of `routing.yaml`, and the models that it uses.
 #[derive(Default)]
 pub(crate) struct CheckedRouting {
     pub(crate) policy: Option<RoutingPolicy>,
     pub(crate) uses: Vec<ModelUse>,
 }
 
-/// Checks it; `text` is the file as it is written.
+/// Checks the file; `text` is its text.
 pub(crate) fn check(
     source: Option<&RoutingSource>,
     text: Option<&str>,
@@ -67,11 +67,11 @@ pub(crate) fn check(
     let mut rules: Vec<RoutingRule> = Vec::new();
     for (number, rule) in (1..).zip(&source.rules) {
         let made = check.rule(number, rule, &rules);
-        check.reached(rule.position, &made.when, &rules, "this rule");
+        check.warn_unreachable(rule.position, &made.when, &rules, "this rule");
         rules.push(made);
     }
     let default = source.default.as_ref().map(|default| {
-        check.reached(
+        check.warn_unreachable(
             default.position,
             &RoutingCondition::default(),
             &rules,
@@ -99,7 +99,7 @@ pub(crate) fn check(
     }
 }
 
-/// The file under the eye, with what is around it and what it uses.
+/// A check of `routing.yaml` in progress.
 struct RoutingCheck<'a, 'p> {
     report: FileReport<'p>,
     context: &'a RoutingContext<'a>,
@@ -167,7 +167,7 @@ impl RoutingCheck<'_, '_> {
         }
     }
 
-    /// The texts of a condition.
+    /// The entries of a condition.
     fn list(&mut self, field: Option<&Located<OneOrMany>>, name: &str) -> Vec<Located<String>> {
         let Some(field) = field else {
             return Vec::new();
@@ -270,8 +270,8 @@ impl RoutingCheck<'_, '_> {
         Some(model)
     }
 
-    /// Says so if a rule before holds whenever this does.
-    fn reached(
+    /// Warns of a rule that an earlier rule always hides.
+    fn warn_unreachable(
         &mut self,
         position: TextPosition,
         when: &RoutingCondition,
@@ -299,7 +299,7 @@ impl RoutingCheck<'_, '_> {
     }
 }
 
-/// Whether `first` holds whenever `then` does.
+/// True if `first` matches every turn that `then` matches.
 fn covers(first: &RoutingCondition, then: &RoutingCondition) -> bool {
     fn lists<T>(first: &[T], then: &[T], is_of: impl Fn(&T, &T) -> bool) -> bool {
         let within = |one: &T| first.iter().any(|any| is_of(one, any));
@@ -308,7 +308,9 @@ fn covers(first: &RoutingCondition, then: &RoutingCondition) -> bool {
     let same = |one: &String, any: &String| one == any;
     lists(&first.tenants, &then.tenants, same)
         && lists(&first.agents, &then.agents, same)
-        && lists(&first.locales, &then.locales, |one, any| is_kind(one, any))
+        && lists(&first.locales, &then.locales, |one, any| {
+            is_variant(one, any)
+        })
         && lists(&first.kinds, &then.kinds, |one, any| one == any)
         && match (first.cost_above_usd, then.cost_above_usd) {
             (None, _) => true,
@@ -317,8 +319,8 @@ fn covers(first: &RoutingCondition, then: &RoutingCondition) -> bool {
         }
 }
 
-/// Whether a language tag is another or a kind of it.
-fn is_kind(one: &str, any: &str) -> bool {
+/// True if the language tag `one` is `any` or a variant of it.
+fn is_variant(one: &str, any: &str) -> bool {
     let mut parts = one.split('-');
     any.split('-').all(|any| {
         parts

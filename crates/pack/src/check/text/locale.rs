@@ -1,4 +1,4 @@
-//! Checks the locale files and that every render key has a text in the default language (S1-071).
+//! Checks the locale files: every render key has a text in the default language (S1-071).
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::text::wording::closest_name;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
-/// Where the phrases go in the text of `combined`.
+/// The placeholder of the phrases in the text of `combined`.
 const PHRASES: &str = "{phrases}";
 
-/// The texts, and whether some are unknown because a file is broken.
+/// The texts of a pack.
 pub(crate) struct CheckedTexts {
     pub(crate) locales: LocaleTable,
-    /// Whether nobody can say that a text is missing.
+    /// True if a file is broken, so that no text counts as missing.
     pub(crate) incomplete: bool,
 }
 
-/// Checks the files.
+/// Checks the locale files.
 pub(crate) fn check(
     docs: &[ParsedFile<LocaleSource>],
     manifest: &CheckedManifest,
@@ -110,7 +110,7 @@ fn long_line(report: &mut FileReport<'_>, source: &LineSource) -> LocaleLine {
     }
 }
 
-/// Every key that is asked for has a text: in the default language it must, in others it should.
+/// Reports render keys without a text: an error in the default language, a warning in others.
 pub(crate) fn check_keys(
     used_keys: &[(String, Located<String>)],
     texts: &CheckedTexts,
@@ -122,7 +122,7 @@ pub(crate) fn check_keys(
     let has = |key: &str| texts.locales.line(default, key).is_some();
     let asked_keys = used_keys.iter().map(|(_, key)| key.value.as_str());
     if !texts.incomplete && !asked_keys.chain(PLATFORM_KEYS).any(has) {
-        // One finding, not one for each key.
+        // One finding instead of one for each key.
         findings
             .error(
                 "pack.yaml",
@@ -154,12 +154,12 @@ pub(crate) fn check_keys(
         }
     }
     for doc in docs.iter().filter(|doc| doc.source.is_some()) {
-        gaps(doc, used_keys, texts, default, findings);
+        check_translations(doc, used_keys, texts, default, findings);
     }
 }
 
-/// Texts that nobody asks for. Where a text is missing, one of them may be meant for it: then only
-/// that is told.
+/// Reports texts that no render key uses. If a text is missing, an unused one may be meant for it:
+/// then only the missing one is reported.
 pub(crate) fn check_unused(
     used_keys: &[(String, Located<String>)],
     texts: &CheckedTexts,
@@ -195,7 +195,7 @@ pub(crate) fn check_unused(
     }
 }
 
-/// Texts that are shown as a part of a sentence and have no form for it.
+/// Reports texts that are shown as a part of a sentence and have no phrase.
 pub(crate) fn check_phrases(
     together: &[&str],
     docs: &[ParsedFile<LocaleSource>],
@@ -220,7 +220,7 @@ pub(crate) fn check_phrases(
     }
 }
 
-fn gaps(
+fn check_translations(
     doc: &ParsedFile<LocaleSource>,
     used_keys: &[(String, Located<String>)],
     texts: &CheckedTexts,
@@ -228,7 +228,7 @@ fn gaps(
     findings: &mut Findings,
 ) {
     let tag = doc.name.replace('_', "-");
-    // The text of `es` serves `es-MX` too; only what falls to the default language is a gap.
+    // A text of `es` serves `es-MX` too; only a fallback to the default language is reported.
     let chain = texts.locales.chain(&tag);
     let own: Vec<&str> = chain
         .into_iter()
@@ -241,7 +241,7 @@ fn gaps(
     for (_, key) in used_keys {
         let key = key.value.as_str();
         let has = own.iter().any(|tag| texts.locales.has(tag, key));
-        // What the default language lacks too has been told already.
+        // A text that the default language lacks too is reported there.
         let elsewhere = texts.locales.line(default, key).is_some();
         if elsewhere && !has && !reported.contains(&key) {
             let message = format!(

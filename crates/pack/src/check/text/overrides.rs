@@ -1,4 +1,4 @@
-//! Checks `overrides.yaml`: flags that exist, things that may be shown otherwise, and how.
+//! Checks `overrides.yaml`: known flags, statuses and event types, and policies that suit them.
 
 use turnwire_event::{EventType, RenderPolicy};
 
@@ -16,8 +16,8 @@ use crate::yaml::Located;
 
 pub(crate) const FILE: &str = "overrides.yaml";
 
-const SHOWN_OR_NOT: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Suppress];
-const AT_ONCE_OR_TOGETHER: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Batch];
+const FORWARD_OR_SUPPRESS: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Suppress];
+const FORWARD_OR_BATCH: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Batch];
 const ANY: &[RenderPolicy] = &[
     RenderPolicy::Forward,
     RenderPolicy::Transform,
@@ -25,22 +25,30 @@ const ANY: &[RenderPolicy] = &[
     RenderPolicy::Batch,
 ];
 
-/// A name that may stand in the file, the types it is for, and how they may be shown.
-type Name = (&'static str, &'static [EventType], &'static [RenderPolicy]);
+/// A key of the file: its name, the event types it covers, and the policies they may have.
+type OverridableName = (&'static str, &'static [EventType], &'static [RenderPolicy]);
 
-const NAMES: [Name; 10] = {
+const OVERRIDABLE: [OverridableName; 10] = {
     use EventType as T;
     [
-        ("text.delta", &[T::TextDelta], AT_ONCE_OR_TOGETHER),
+        ("text.delta", &[T::TextDelta], FORWARD_OR_BATCH),
         (
             "tool_call",
             &[T::ToolCalled, T::ToolCompleted, T::ToolFailed],
-            SHOWN_OR_NOT,
+            FORWARD_OR_SUPPRESS,
         ),
-        // Pairs are shown or hidden as a whole: no end without its beginning (S1-046, S1-082).
-        ("data", &[T::DataLoading, T::DataLoaded], SHOWN_OR_NOT),
-        ("component.rendered", &[T::ComponentRendered], SHOWN_OR_NOT),
-        ("error.reported", &[T::ErrorReported], SHOWN_OR_NOT),
+        // Pairs of events are shown or hidden together (S1-046, S1-082).
+        (
+            "data",
+            &[T::DataLoading, T::DataLoaded],
+            FORWARD_OR_SUPPRESS,
+        ),
+        (
+            "component.rendered",
+            &[T::ComponentRendered],
+            FORWARD_OR_SUPPRESS,
+        ),
+        ("error.reported", &[T::ErrorReported], FORWARD_OR_SUPPRESS),
         (
             "mcp.*",
             &[
@@ -49,41 +57,45 @@ const NAMES: [Name; 10] = {
                 T::McpSessionStarted,
                 T::McpSessionProgressed,
             ],
-            SHOWN_OR_NOT,
+            FORWARD_OR_SUPPRESS,
         ),
         (
             "mcp.list_tools_started",
             &[T::McpListToolsStarted],
-            SHOWN_OR_NOT,
+            FORWARD_OR_SUPPRESS,
         ),
         (
             "mcp.list_tools_completed",
             &[T::McpListToolsCompleted],
-            SHOWN_OR_NOT,
+            FORWARD_OR_SUPPRESS,
         ),
-        ("mcp.session_started", &[T::McpSessionStarted], SHOWN_OR_NOT),
+        (
+            "mcp.session_started",
+            &[T::McpSessionStarted],
+            FORWARD_OR_SUPPRESS,
+        ),
         (
             "mcp.session_progressed",
             &[T::McpSessionProgressed],
-            SHOWN_OR_NOT,
+            FORWARD_OR_SUPPRESS,
         ),
     ]
 };
 
-/// What an override may point at.
+/// The names that an override may refer to.
 pub(crate) struct OverrideContext<'a> {
     pub(crate) manifest: &'a CheckedManifest,
     pub(crate) statuses: &'a CheckedStatuses,
     pub(crate) agents: &'a KnownNames,
 }
 
-/// The overrides, and the render keys they ask for.
+/// The overrides, and the render keys that they use.
 pub(crate) struct CheckedOverrides {
     pub(crate) overrides: Vec<RenderOverride>,
     pub(crate) keys: Vec<(String, Located<String>)>,
 }
 
-/// Checks it.
+/// Checks the file.
 pub(crate) fn check(
     source: Option<&OverridesSource>,
     context: &OverrideContext<'_>,
@@ -100,12 +112,12 @@ pub(crate) fn check(
     };
     for (flag, changes) in source.iter().flat_map(|source| &source.0) {
         report.unknown(flag, "flag", &flags);
-        of_flag(&mut report, &flag.value, changes, context, &mut rules);
+        check_flag(&mut report, &flag.value, changes, context, &mut rules);
     }
     rules
 }
 
-/// The render keys of statuses that are shown together with others, for some people at least.
+/// The render keys of statuses that are batched, for some users at least.
 pub(crate) fn batched_keys<'a>(
     registry: &'a StatusRegistry,
     overrides: &'a [RenderOverride],
@@ -124,7 +136,7 @@ pub(crate) fn batched_keys<'a>(
     keys
 }
 
-fn of_flag(
+fn check_flag(
     report: &mut FileReport<'_>,
     flag: &str,
     changes: &Pairs<Located<ChangeSource>>,
@@ -181,13 +193,13 @@ fn policy_of(
     Some(policy)
 }
 
-/// The names that are told to a person: those that `mcp.*` stands for are left out.
-fn advised() -> String {
-    let names = NAMES.iter().map(|(name, ..)| *name);
+/// The names for a message, without those that `mcp.*` covers.
+fn overridable_names() -> String {
+    let names = OVERRIDABLE.iter().map(|(name, ..)| *name);
     quoted_list(names.filter(|name| *name == "mcp.*" || !name.starts_with("mcp.")))
 }
 
-/// What a key of the file is about, and how that may be shown.
+/// What a key of the file covers, and the policies it may have.
 fn targets(
     report: &mut FileReport<'_>,
     name: &Located<String>,
@@ -197,7 +209,7 @@ fn targets(
     if context.statuses.registry.get(&name.value).is_some() {
         return Some((vec![OverrideTarget::Status(name.value.clone())], ANY));
     }
-    if let Some((_, types, allowed)) = NAMES
+    if let Some((_, types, allowed)) = OVERRIDABLE
         .iter()
         .find(|(known_names, ..)| *known_names == name.value)
     {
@@ -207,7 +219,7 @@ fn targets(
     if name.value.parse::<EventType>().is_ok() {
         report
             .error(name.position, format!("`{written}` cannot be overridden"))
-            .suggest(format!("a status id, or one of {}", advised()));
+            .suggest(format!("a status id, or one of {}", overridable_names()));
         return None;
     }
     if context.agents.names.contains(&name.value) {
@@ -229,7 +241,7 @@ fn targets(
             .iter()
             .map(String::as_str)
     };
-    let names = statuses().chain(NAMES.map(|(name, ..)| name));
+    let names = statuses().chain(OVERRIDABLE.map(|(name, ..)| name));
     match closest_name(&name.value, names) {
         Some(suggestion) => {
             let message = format!(
@@ -242,7 +254,7 @@ fn targets(
                 name.position,
                 format!("unknown status id or event type `{written}`"),
             )
-            .suggest(format!("a status id, or one of {}", advised())),
+            .suggest(format!("a status id, or one of {}", overridable_names())),
     }
     None
 }

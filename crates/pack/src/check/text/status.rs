@@ -12,20 +12,20 @@ use crate::source::status::EntrySource;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
-/// Ids above which somebody should look at the list (S1-077).
+/// The number of ids above which a warning is given (S1-077).
 const IDS_SOFT_MAX: usize = 50;
 const PLATFORM: &str = "platform/status_events.yaml";
 
-/// The merged registry, and what later checks ask about it.
+/// The merged registry, and what later checks need of it.
 pub(crate) struct CheckedStatuses {
     pub(crate) registry: StatusRegistry,
-    /// The ids; hidden if a fragment is broken.
+    /// The ids; incomplete if a fragment is broken.
     pub(crate) known_names: KnownNames,
-    /// Where each render key is asked for: file, key with its position.
+    /// The uses of render keys: file, key with its position.
     pub(crate) keys: Vec<(String, Located<String>)>,
 }
 
-/// Checks and merges. `verticals` says where each sub-agent lives; `agents` which there are.
+/// Checks and merges the fragments; `verticals` maps sub-agents to their verticals.
 pub(crate) fn check(
     fragments: &[ParsedFile<Vec<Located<EntrySource>>>],
     agents: &KnownNames,
@@ -68,7 +68,7 @@ pub(crate) fn check(
                         format!("another id, or one entry for both in {PLATFORM}")
                     };
                     report.error(position, message).suggest(instead);
-                    // Either may be the one that somebody means.
+                    // Another file may mean either of the two.
                     first.emitters.extend(entry.emitters);
                     report_duplicate = true;
                 }
@@ -88,7 +88,7 @@ pub(crate) fn check(
             .warning(file, TextPosition::TOP, message)
             .suggest("fewer, more general ids");
     }
-    // An entry without a good id, or with another's, may be the one that somebody asks for.
+    // An entry with an invalid or duplicate id may be the one that another file means.
     let incomplete = report_duplicate
         || fragments.iter().any(|fragment| fragment.source.is_none())
         || entries.iter().any(|entry| !is_id(&entry.id));
@@ -154,7 +154,7 @@ fn entry(report: &mut FileReport<'_>, source: &Located<EntrySource>) -> Register
     }
 }
 
-/// An id of several verticals belongs to the platform (S1-076).
+/// Warns of an id that several verticals emit: it belongs to the platform (S1-076).
 fn check_vertical(
     report: &mut FileReport<'_>,
     source: &Located<EntrySource>,

@@ -1,4 +1,4 @@
-//! Checks `connectors.yaml`: services that can be reached and enrichers that name one of them.
+//! Checks `connectors.yaml`: addresses of data services, and enrichers that name one of them.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::text::wording::quoted_list;
 use crate::yaml::Located;
 
 const FILE: &str = "connectors.yaml";
-/// Bytes of an answer at most where the pack does not say.
+/// The default of `max_bytes`.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What `connectors.yaml` says.
+/// The content of `connectors.yaml`.
 pub(crate) struct CheckedConnectors {
     pub(crate) services: BTreeMap<String, DataService>,
-    /// Where the name of each stands: line and column.
+    /// The position of each service: line and column.
     pub(crate) positions: BTreeMap<String, (u64, u64)>,
     pub(crate) enrichers: Vec<Enricher>,
-    /// Whether the file is broken.
+    /// True if the file is broken.
     pub(crate) incomplete: bool,
 }
 
-/// Checks it.
+/// Checks the file.
 pub(crate) fn check(
     source: Option<&ConnectorsSource>,
     schemas: &SchemaFiles<'_>,
@@ -150,7 +150,7 @@ fn enricher(
             field(&source.items, &items),
             field(&source.item_id, &item_id),
         );
-        pointers(report, schema, &items, &item_id);
+        check_item_fields(report, schema, &items, &item_id);
     }
     Enricher {
         enricher_id: text_of(&source.enricher_id),
@@ -163,9 +163,8 @@ fn enricher(
     }
 }
 
-/// Says so if `items` or `item_id` names a field that the payload's schema does not have. A
-/// schema that lists no fields says nothing about them.
-fn pointers(
+/// Reports `items` or `item_id` if the payload's schema lists fields and not this one.
+fn check_item_fields(
     report: &mut FileReport<'_>,
     schema: &Value,
     items: &Located<String>,
@@ -175,17 +174,17 @@ fn pointers(
         return;
     };
     let Some(list) = fields.get(&items.value) else {
-        absent(report, "items", items, "payload", fields);
+        report_missing_field(report, "items", items, "payload", fields);
         return;
     };
     if let Some(fields) = list["items"]["properties"].as_object()
         && !fields.contains_key(&item_id.value)
     {
-        absent(report, "item_id", item_id, "item", fields);
+        report_missing_field(report, "item_id", item_id, "item", fields);
     }
 }
 
-fn absent(
+fn report_missing_field(
     report: &mut FileReport<'_>,
     field: &str,
     name: &Located<String>,
@@ -208,7 +207,7 @@ fn absent(
         });
 }
 
-/// One to three numbers with points between them; the first is the major version.
+/// True for one to three numbers with dots between them; the first is the major version.
 fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
     let is_number = |part: &&str| {

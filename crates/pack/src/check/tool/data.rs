@@ -1,4 +1,4 @@
-//! Checks the tools that fetch data from services of connectors.yaml, and those that show it.
+//! Checks the tools that fetch data from services of connectors.yaml, and those that show data.
 
 use crate::check::report::{FileReport, is_id, word};
 use crate::check::tool::RENDER;
@@ -12,13 +12,13 @@ use crate::yaml::{Located, TextPosition};
 /// How an enricher is reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectorTransport {
-    /// Over HTTP.
+    /// The data service is called over HTTP.
     Http,
-    /// Through a tool server.
+    /// The data service is behind a tool server.
     Server,
 }
 
-/// Checks a tool that asks an enricher, over HTTP or `through` a tool server.
+/// Checks a tool that calls an enricher.
 pub(super) fn ccs(
     report: &mut FileReport<'_>,
     home: TextPosition,
@@ -58,7 +58,7 @@ pub(super) fn ccs(
     }
 }
 
-/// Says so if connectors.yaml has no such pair.
+/// Reports a pair of enricher and domain type that connectors.yaml does not have.
 fn check_pair(
     report: &mut FileReport<'_>,
     enricher: &Located<String>,
@@ -109,7 +109,7 @@ fn check_pair(
     }
 }
 
-/// Says so if the service of an enricher is reached in another way.
+/// Reports a connector that does not suit the service of the enricher.
 fn check_transport(
     report: &mut FileReport<'_>,
     source: &ToolSource,
@@ -182,7 +182,7 @@ pub(super) fn render(
     }
 }
 
-/// Says so if no enricher gives what a render tool is to show.
+/// Warns of a render tool for data that no enricher returns.
 fn check_data_type(
     report: &mut FileReport<'_>,
     position: TextPosition,

@@ -1,4 +1,4 @@
-//! Checks the tools that others work for: a tool server, or an agent in a session of its own.
+//! Checks the tools of tool servers, and those that delegate work to an agent.
 
 use crate::check::report::FileReport;
 use crate::finding::KnownNames;
@@ -9,18 +9,18 @@ use crate::text::wording::one_line;
 use crate::text::wording::{closest_name, quoted_list};
 use crate::yaml::TextPosition;
 
-/// How long a worker may work where the tool does not say.
+/// The default timeout of a delegate tool.
 pub(super) const TIMEOUT_MS: u64 = 120_000;
-/// Characters of what a server calls its tool.
+/// The maximum length of a server's name for its tool.
 const TOOL_CHARS_MAX: usize = 128;
 
-/// Who work can be given to.
+/// The agents that a delegate tool may name.
 pub(crate) struct DelegateTargets {
-    /// Workers, and sub-agents that the orchestrator asks.
+    /// Workers, and sub-agents that the orchestrator lists.
     pub(crate) known_names: KnownNames,
-    /// Sub-agents that nobody asks, and which are no part of the pack.
+    /// Sub-agents that the orchestrator does not list, which are not part of the pack.
     pub(crate) unlisted: Vec<String>,
-    /// The orchestrator's id; none if its file is broken.
+    /// The orchestrator's id; `None` if its file is broken.
     pub(crate) orchestrator: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn mcp(
     ToolKind::Mcp { server, tool }
 }
 
-/// Checks a tool that gives work to a worker session.
+/// Checks a tool that delegates work to a worker session.
 pub(super) fn delegate(
     report: &mut FileReport<'_>,
     home: TextPosition,

@@ -1,5 +1,5 @@
-//! What a pack says of its tools and tool servers before variables are filled in, in short: the
-//! same in every position the pack runs, and another after every edit.
+//! Digests of tools and tool servers before variables are filled in: the same in every environment,
+//! and different after every edit.
 
 use std::collections::BTreeMap;
 

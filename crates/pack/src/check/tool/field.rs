@@ -1,4 +1,4 @@
-//! Which field belongs to which connector.
+//! Checks that the fields of a tool suit its connector.
 
 use crate::check::report::{FileReport, word_of};
 use crate::source::tool::{Connector, ToolSource};
@@ -6,7 +6,7 @@ use crate::yaml::{Located, TextPosition};
 
 use Connector as C;
 
-/// Says so if a field belongs to another connector.
+/// Reports fields that belong to another connector.
 pub(super) fn check(report: &mut FileReport<'_>, source: &ToolSource, connector: Connector) {
     for (field, written, of) in fields(source) {
         if let Some(position) = written
@@ -29,47 +29,55 @@ pub(super) fn check(report: &mut FileReport<'_>, source: &ToolSource, connector:
     }
 }
 
-/// A field, where it is written, and whose it is.
-type Field = (&'static str, Option<TextPosition>, &'static [Connector]);
+/// A field: its name, its position if it is written, and its connectors.
+type ConnectorField = (&'static str, Option<TextPosition>, &'static [Connector]);
 
-fn at<T>(field: &Option<Located<T>>) -> Option<TextPosition> {
+fn position_of<T>(field: &Option<Located<T>>) -> Option<TextPosition> {
     field.as_ref().map(|field| field.position)
 }
 
-fn fields(source: &ToolSource) -> [Field; 21] {
+fn fields(source: &ToolSource) -> [ConnectorField; 21] {
     [
         (
             "enricher_id",
-            at(&source.enricher_id),
+            position_of(&source.enricher_id),
             &[C::CcsRest, C::CcsMcp],
         ),
         (
             "domain_type",
-            at(&source.domain_type),
+            position_of(&source.domain_type),
             &[C::CcsRest, C::CcsMcp],
         ),
-        ("data_type", at(&source.data_type), &[C::Render]),
-        ("shape", at(&source.shape), &[C::Render]),
-        ("function", at(&source.function), &[C::Direct]),
-        ("method", at(&source.method), &[C::Http]),
-        ("url", at(&source.url), &[C::Http]),
-        ("query", at(&source.query), &[C::Http]),
-        ("headers", at(&source.headers), &[C::Http]),
-        ("max_bytes", at(&source.max_bytes), &[C::Http]),
-        ("redirects_max", at(&source.redirects_max), &[C::Http]),
-        ("command", at(&source.command), &[C::Process]),
-        ("env", at(&source.env), &[C::Process]),
-        ("stdin", at(&source.stdin), &[C::Process]),
-        ("output", at(&source.output), &[C::Process]),
+        ("data_type", position_of(&source.data_type), &[C::Render]),
+        ("shape", position_of(&source.shape), &[C::Render]),
+        ("function", position_of(&source.function), &[C::Direct]),
+        ("method", position_of(&source.method), &[C::Http]),
+        ("url", position_of(&source.url), &[C::Http]),
+        ("query", position_of(&source.query), &[C::Http]),
+        ("headers", position_of(&source.headers), &[C::Http]),
+        ("max_bytes", position_of(&source.max_bytes), &[C::Http]),
+        (
+            "redirects_max",
+            position_of(&source.redirects_max),
+            &[C::Http],
+        ),
+        ("command", position_of(&source.command), &[C::Process]),
+        ("env", position_of(&source.env), &[C::Process]),
+        ("stdin", position_of(&source.stdin), &[C::Process]),
+        ("output", position_of(&source.output), &[C::Process]),
         (
             "output_bytes_max",
-            at(&source.output_bytes_max),
+            position_of(&source.output_bytes_max),
             &[C::Process],
         ),
-        ("limits", at(&source.limits), &[C::Process]),
-        ("server", at(&source.server), &[C::Mcp]),
-        ("tool", at(&source.tool), &[C::Mcp]),
-        ("progress_status", at(&source.progress_status), &[C::Mcp]),
-        ("agent", at(&source.agent), &[C::Delegate]),
+        ("limits", position_of(&source.limits), &[C::Process]),
+        ("server", position_of(&source.server), &[C::Mcp]),
+        ("tool", position_of(&source.tool), &[C::Mcp]),
+        (
+            "progress_status",
+            position_of(&source.progress_status),
+            &[C::Mcp],
+        ),
+        ("agent", position_of(&source.agent), &[C::Delegate]),
     ]
 }

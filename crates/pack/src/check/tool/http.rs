@@ -1,4 +1,4 @@
-//! Checks an HTTP tool: where it asks, how, and with what.
+//! Checks an HTTP tool: address, query and headers.
 
 use crate::check::endpoint::expansion::{self, Vars};
 use crate::check::endpoint::tool_url;
@@ -10,18 +10,18 @@ use crate::source::tool::ToolSource;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
-/// The longest call: who waits longer for a service should delegate.
+/// The maximum timeout: a slower service needs a delegate tool.
 pub(super) const TIMEOUT_MS_MAX: u64 = 60_000;
-/// Where the tool does not say.
+/// The default of `timeout_ms`.
 pub(super) const TIMEOUT_MS: u64 = 10_000;
-/// Bytes of an answer at most where the tool does not say: all of it is read by a model.
+/// The default of `max_bytes`: a model reads the whole response.
 const MAX_BYTES: u64 = 1 << 18;
-/// Redirects at most where the tool does not say.
+/// The default of `redirects_max`.
 const REDIRECTS_MAX: u64 = 3;
-/// Parameters that a tool adds to the query.
+/// The maximum number of additional query parameters.
 const QUERY_MAX: usize = 64;
 
-/// Checks it; `known_names` are the fields of its input.
+/// Checks the tool; `known_names` are the fields of its input.
 pub(super) fn check(
     report: &mut FileReport<'_>,
     home: TextPosition,
@@ -40,7 +40,7 @@ pub(super) fn check(
         method: word(&source.method).unwrap_or(ToolMethod::Get),
         url,
         query: query
-            .map(|pairs| added(report, &pairs.value, known_names, vars))
+            .map(|pairs| query_parameters(report, &pairs.value, known_names, vars))
             .unwrap_or_default(),
         headers: headers
             .map(|pairs| expansion::headers(report, &pairs.value, &[], vars))
@@ -50,8 +50,8 @@ pub(super) fn check(
     })
 }
 
-/// What is added to the query.
-fn added(
+/// The additional query parameters.
+fn query_parameters(
     report: &mut FileReport<'_>,
     pairs: &Pairs<Located<String>>,
     known_names: &KnownNames,
@@ -69,11 +69,11 @@ fn added(
                 .error(name.position, message)
                 .suggest("a plain name; `{field}` only in its value");
         }
-        let text = expansion::text(report, value, vars).unwrap_or_default();
+        let text = expansion::expand(report, value, vars).unwrap_or_default();
         let before = report.findings.count();
         expansion::check_fields(report, value, &text, known_names);
         if report.findings.count() == before {
-            value_form(report, value.position, &text);
+            check_value(report, value.position, &text);
         }
         query.push((name.value.clone(), text));
     }
@@ -82,7 +82,7 @@ fn added(
     query
 }
 
-fn value_form(report: &mut FileReport<'_>, position: TextPosition, text: &str) {
+fn check_value(report: &mut FileReport<'_>, position: TextPosition, text: &str) {
     if text.contains(char::is_control) {
         report
             .error(position, "this cannot be the value of a parameter")

@@ -1,4 +1,4 @@
-//! Checks a process tool: the program, what it reads and writes, and what it may take.
+//! Checks a process tool: command, environment and limits.
 
 use crate::check::endpoint::expansion::{self, Vars};
 use crate::check::report::{FileReport, value_or, word};
@@ -7,16 +7,16 @@ use crate::pack::tool::{ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, 
 use crate::source::tool::{LimitsSource, ToolSource};
 use crate::yaml::{Located, TextPosition};
 
-/// Where the tool does not say.
+/// The default of `timeout_ms`.
 pub(super) const TIMEOUT_MS: u64 = 30_000;
-/// Bytes of output at most where the tool does not say: all of it is read by a model.
+/// The default of `output_bytes_max`: a model reads the whole output.
 const OUTPUT_BYTES_MAX: u64 = 1 << 16;
 const MEGABYTE: u64 = 1 << 20;
 
-/// Programs that read a script from an argument.
+/// Shells, which read a script from an argument.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "zsh"];
 
-/// Checks it; `known_names` are the fields of its input.
+/// Checks the tool; `known_names` are the fields of its input.
 pub(super) fn check(
     report: &mut FileReport<'_>,
     home: TextPosition,
@@ -28,7 +28,7 @@ pub(super) fn check(
     let command = match report.require(&source.command, "command", home, example) {
         Some(words) => {
             let command = expansion::command(report, words, Some(known_names), vars);
-            scripted(report, &words.value);
+            warn_shell_script(report, &words.value);
             command
         }
         None => Vec::new(),
@@ -43,12 +43,12 @@ pub(super) fn check(
         stdin: word(&source.stdin).unwrap_or(ProcessStdin::Input),
         output: word(&source.output).unwrap_or(ProcessOutput::Text),
         output_bytes_max: value_or(&source.output_bytes_max, OUTPUT_BYTES_MAX),
-        limits: bounds(limits),
+        limits: process_limits(limits),
     })
 }
 
-/// Says so if a field stands inside the script of a shell: what a model writes would be run.
-fn scripted(report: &mut FileReport<'_>, words: &[Located<String>]) {
+/// Warns of a field inside the script of a shell: the shell would run what a model writes.
+fn warn_shell_script(report: &mut FileReport<'_>, words: &[Located<String>]) {
     let [program, flag, script, ..] = words else {
         return;
     };
@@ -68,7 +68,7 @@ fn scripted(report: &mut FileReport<'_>, words: &[Located<String>]) {
     }
 }
 
-fn bounds(source: Option<&LimitsSource>) -> ProcessLimits {
+fn process_limits(source: Option<&LimitsSource>) -> ProcessLimits {
     let number = |field: fn(&LimitsSource) -> &Option<Located<u64>>, default| {
         source.map_or(default, |source| value_or(field(source), default))
     };

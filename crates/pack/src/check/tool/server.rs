@@ -1,4 +1,4 @@
-//! Checks `mcp_servers` of `tools.yaml`: each is a program or a service, and somebody uses it.
+//! Checks `mcp_servers` of `tools.yaml`: each is a program or a service.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 const FILE: &str = "tools.yaml";
-/// Servers of one pack: each is a program that runs, or a connection that is held.
+/// The maximum number of servers: each is a running program or an open connection.
 const SERVERS_MAX: usize = 32;
 const START_MS: u64 = 10_000;
 const CALL_MS: u64 = 30_000;
 
-/// What `mcp_servers` says.
+/// The content of `mcp_servers`.
 pub(crate) struct CheckedServers {
     pub(crate) servers: BTreeMap<String, McpServer>,
-    /// Where the name of each stands.
+    /// The position of each server.
     pub(crate) positions: BTreeMap<String, TextPosition>,
-    /// The names; hidden if the file is broken.
+    /// The names; incomplete if the file is broken.
     pub(crate) known_names: KnownNames,
 }
 
-/// Checks it.
+/// Checks the servers.
 pub(crate) fn check(
     source: Option<&ToolsSource>,
     vars: Vars<'_>,
@@ -80,7 +80,7 @@ fn server(
             .error(home, "a tool server is a program or a service")
             .suggest("`command: [program, argument]`, or `url: https://…`");
     }
-    // Each is looked at, so that all mistakes are told.
+    // Both are checked, so that all mistakes are reported.
     let words = command.map(|words| expansion::command(report, words, None, vars));
     let address = url.map(|url| tool_url::check(report, url, None, vars));
     let env = source.env.as_ref();
@@ -119,8 +119,8 @@ fn server(
     }
 }
 
-/// Servers that nobody uses; `used` are the names that somebody does.
-pub(crate) fn unused(servers: &CheckedServers, used: &[&str], findings: &mut Findings) {
+/// Warns of servers that are not among the `used` names.
+pub(crate) fn warn_unused(servers: &CheckedServers, used: &[&str], findings: &mut Findings) {
     for (name, position) in &servers.positions {
         if !used.contains(&name.as_str()) {
             let message = format!("nobody uses the tool server `{name}`");
