@@ -18,7 +18,7 @@ use turnwire_event::body::tool::Called;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, Gate};
 use turnwire_event::{Actor, Body, EventType, MessageId, RenderPolicy, ToolUseId, Ulid};
-use turnwire_pack::{Cohort, Files, Pack, check};
+use turnwire_pack::{FlagCohort, Pack, PackFiles, check};
 use turnwire_render::Policies;
 
 use crate::stat::median;
@@ -95,7 +95,7 @@ pub struct Round {
 impl Round {
     /// A gate of a cohort of its own, and what goes round.
     pub fn new(emission: Emission) -> Self {
-        let cohort = Cohort {
+        let cohort = FlagCohort {
             id: "bench".into(),
             flags: Vec::new(),
         };
@@ -183,7 +183,7 @@ fn pack() -> Pack {
     };
     let manifest = "name: bench\nversion: \"1.0.0\"\ndefault_locale: en\n\
                     models: {default: \"scripted:bench\"}\nfan_out: {cap: 3}\n";
-    let files = Files::from_pairs([
+    let files = PackFiles::from_pairs([
         ("pack.yaml", manifest.to_owned()),
         (
             "orchestrator.yaml",

@@ -1,13 +1,13 @@
-//! Puts the demo pack into the binary: writes the list of its files, each by `include_str!`.
-//! Where the folder is missing the list is empty.
+//! Builds the demo pack into the binary: writes a list of its files, each as `include_str!`. Without
+//! the folder the list is empty.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let packs = here.join("../../packs");
+    let manifest_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let packs = manifest_dir.join("../../packs");
     let market = packs.join("market");
     let mut files = Vec::new();
     if market.is_dir() {
@@ -24,13 +24,13 @@ fn main() -> io::Result<()> {
     list.push_str("];\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("market.rs"), list)?;
-    // The folder above, because a path that does not exist makes cargo build anew every time.
+    // The parent folder: a path that does not exist would make cargo rebuild every time.
     println!("cargo:rerun-if-changed={}", packs.display());
     println!("cargo:rerun-if-changed=build.rs");
     Ok(())
 }
 
-/// Text files below a folder; hidden ones are left out.
+/// Collects the files below a folder, without hidden ones.
 fn walk(dir: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

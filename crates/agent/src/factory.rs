@@ -10,7 +10,7 @@ use turnwire_event::body::subagent::Context;
 use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_model::Models;
 use turnwire_model::routing::{Circumstances, Route, Routing};
-use turnwire_pack::{Cohort, Definition, Pack};
+use turnwire_pack::{AgentDefinition, FlagCohort, Pack};
 use turnwire_tool::{ToolDependencies, Toolbox, toolbox};
 
 use crate::assembly::Assembly;
@@ -117,7 +117,7 @@ impl Factory {
     }
 
     /// Binds one turn: everything it will use, whatever becomes of the pack in the meantime.
-    pub fn bind(&self, input: &TurnInput, cohort: &Cohort) -> Assembly {
+    pub fn bind(&self, input: &TurnInput, cohort: &FlagCohort) -> Assembly {
         let pack = &*self.pack;
         let versions = pack.versions(cohort);
         let Some(part) = self.part(input) else {
@@ -149,9 +149,9 @@ impl Factory {
     }
 
     /// The sub-agents that the cohort has.
-    fn members(&self, input: &TurnInput, cohort: &Cohort) -> Vec<Arc<Member>> {
+    fn members(&self, input: &TurnInput, cohort: &FlagCohort) -> Vec<Arc<Member>> {
         let pack = &*self.pack;
-        let has = |agent: &Definition| {
+        let has = |agent: &AgentDefinition| {
             let mut refs = pack.orchestrator.sub_agents.iter();
             let flag = refs.find(|one| one.id == agent.id);
             let flag = flag.and_then(|one| one.flag.as_deref());
@@ -164,7 +164,12 @@ impl Factory {
             .collect()
     }
 
-    fn member(&self, input: &TurnInput, agent: &Definition, toolbox: Option<&Toolbox>) -> Member {
+    fn member(
+        &self,
+        input: &TurnInput,
+        agent: &AgentDefinition,
+        toolbox: Option<&Toolbox>,
+    ) -> Member {
         let who = Who::Sub(agent.id.clone());
         let route = self.route(input, &who, agent);
         let mut served = self.served(&route);
@@ -241,7 +246,7 @@ impl Factory {
     }
 
     /// Which model the rules give an agent in this turn.
-    fn route(&self, input: &TurnInput, who: &Who, definition: &Definition) -> Route {
+    fn route(&self, input: &TurnInput, who: &Who, definition: &AgentDefinition) -> Route {
         let at = Circumstances {
             tenant: &input.owner.tenant.to_string(),
             agent: who.name(),
@@ -286,7 +291,7 @@ impl Factory {
         }
     }
 
-    fn options(&self, definition: &Definition, system: String) -> Options {
+    fn options(&self, definition: &AgentDefinition, system: String) -> Options {
         Options {
             model: definition.model.clone(),
             system: (!system.is_empty()).then_some(system),
@@ -304,7 +309,7 @@ impl Factory {
 /// Who speaks, and with what.
 struct Part<'a> {
     who: Who,
-    definition: &'a Definition,
+    definition: &'a AgentDefinition,
     /// None if its tools could not be made.
     toolbox: Option<&'a Toolbox>,
     system: String,
@@ -332,7 +337,7 @@ fn absent(model: &str) -> Candidate {
     }
 }
 
-fn budget(definition: &Definition) -> HistoryBudget {
+fn budget(definition: &AgentDefinition) -> HistoryBudget {
     let history = definition.history;
     HistoryBudget {
         messages_max: history.max_messages as usize,

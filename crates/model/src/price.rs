@@ -2,7 +2,7 @@
 //! the pack's table, and [`TokenPrice`] multiplies.
 
 use turnwire_event::Usage;
-use turnwire_pack::{PriceDef, PriceTable};
+use turnwire_pack::{ModelPrice, PriceTable};
 
 use crate::remote::Priced;
 
@@ -44,8 +44,8 @@ impl TokenPrice {
     }
 }
 
-impl From<PriceDef> for TokenPrice {
-    fn from(def: PriceDef) -> Self {
+impl From<ModelPrice> for TokenPrice {
+    fn from(def: ModelPrice) -> Self {
         Self {
             input: def.input,
             output: def.output,
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn unlisted_model_has_no_price_and_costs_nothing() {
-        let price = PriceDef {
+        let price = ModelPrice {
             input: 3.0,
             output: 15.0,
             cached_input: 0.25,

@@ -2,7 +2,7 @@
 //! of the turn, the output a [`Route`] with its reason.
 
 use turnwire_event::code::TurnKind;
-use turnwire_pack::{Choice, RoutingPolicy, When};
+use turnwire_pack::{ModelChoice, RoutingCondition, RoutingPolicy};
 
 /// Version reported if the pack has no rules.
 const BUILTIN: &str = "builtin-1";
@@ -77,7 +77,7 @@ fn own_model(own: &str, reason: &str) -> Route {
     }
 }
 
-fn from_choice(choice: &Choice, reason: String) -> Route {
+fn from_choice(choice: &ModelChoice, reason: String) -> Route {
     Route {
         model: choice.model.clone(),
         fallbacks: choice.fallbacks.clone(),
@@ -85,7 +85,7 @@ fn from_choice(choice: &Choice, reason: String) -> Route {
     }
 }
 
-fn is_match(when: &When, turn: &Circumstances<'_>) -> bool {
+fn is_match(when: &RoutingCondition, turn: &Circumstances<'_>) -> bool {
     let any = |listed: &[String], is_equal: &dyn Fn(&str) -> bool| {
         listed.is_empty() || listed.iter().any(|item| is_equal(item))
     };
@@ -125,14 +125,14 @@ mod tests {
         cost_usd: 0.5,
     };
 
-    fn choice(model: &str) -> Choice {
-        Choice {
+    fn choice(model: &str) -> ModelChoice {
+        ModelChoice {
             model: model.into(),
             fallbacks: vec!["b:spare".into()],
         }
     }
 
-    fn policy(whens: Vec<When>, default: Option<Choice>) -> Routing {
+    fn policy(whens: Vec<RoutingCondition>, default: Option<ModelChoice>) -> Routing {
         let rules = whens.into_iter().zip(1..).map(|(when, n)| RoutingRule {
             name: format!("r{n}"),
             when,
@@ -145,7 +145,7 @@ mod tests {
         })
     }
 
-    fn reason(when: When, turn: &Circumstances<'_>) -> String {
+    fn reason(when: RoutingCondition, turn: &Circumstances<'_>) -> String {
         policy(vec![when], None).route("own:m", turn).reason
     }
 
@@ -168,11 +168,14 @@ mod tests {
     //
     #[test]
     fn route_is_first_match_then_default_then_own_model() {
-        let other_agent = When {
+        let other_agent = RoutingCondition {
             agents: list(&["points"]),
-            ..When::default()
+            ..RoutingCondition::default()
         };
-        let two_rules = policy(vec![When::default(), When::default()], None);
+        let two_rules = policy(
+            vec![RoutingCondition::default(), RoutingCondition::default()],
+            None,
+        );
         assert_eq!(two_rules.version(), "v7");
         let expected = Route {
             model: "a:m1".into(),
@@ -180,7 +183,7 @@ mod tests {
             reason: "rule r1".into(),
         };
         assert_eq!(two_rules.route("own:m", &TURN), expected);
-        let second_matches = policy(vec![other_agent.clone(), When::default()], None);
+        let second_matches = policy(vec![other_agent.clone(), RoutingCondition::default()], None);
         assert_eq!(second_matches.route("own:m", &TURN).model, "a:m2");
         let default = policy(vec![other_agent.clone()], Some(choice("a:any")));
         let route = default.route("own:m", &TURN);
@@ -199,7 +202,7 @@ mod tests {
 
     #[test]
     fn rule_matches_only_if_all_its_conditions_hold() {
-        let all = When {
+        let all = RoutingCondition {
             tenants: list(&["0192F1AA-0000-7000-8000-000000000001"]),
             agents: list(&["points", "shop"]),
             locales: list(&["fr", "de"]),

@@ -12,7 +12,6 @@
 //! and steps, and `placeholder` the placeholders in text and tool inputs. Several files form one
 //! script, in the order of their names.
 
-mod yaml_error;
 mod error;
 mod split;
 mod block_numbers;
@@ -27,12 +26,8 @@ mod names;
 pub(crate) mod call_plan;
 mod rule;
 
-use std::borrow::Cow;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-
-use serde_saphyr::Spanned;
 
 use crate::request::Request;
 
@@ -44,13 +39,12 @@ use error::ScriptMistake;
 use pattern::PatternCache;
 use request_view::RequestView;
 use rule::{PlannedCall, ScriptRule};
-use source::ScriptRuleSource;
 
 /// Name of the built-in script in errors, and its YAML.
 const DEFAULT: (&str, &str) = ("default.yaml", include_str!("../scripts/default.yaml"));
 /// Largest number of patterns listed in the answer to unmatched text.
 const LISTED_PATTERNS_MAX: usize = 12;
-/// Largest number of mistakes reported for one file; each needs another parse of it.
+/// Largest number of mistakes reported for one file.
 const MISTAKES_MAX: usize = 20;
 
 /// A script that has passed all checks.
@@ -112,7 +106,7 @@ impl Script {
         yaml: &str,
         patterns: &mut PatternCache,
     ) -> Result<(), Vec<ScriptError>> {
-        let (sources, mut mistakes) = parse_rules(yaml);
+        let (sources, mut mistakes) = source::read(yaml);
         if sources.is_empty() && mistakes.is_empty() {
             return Err(vec![ScriptError::Wrong {
                 file: file.to_owned(),
@@ -213,40 +207,6 @@ impl Script {
             listed.join(", ")
         )
     }
-}
-
-/// Parses the YAML of a script.
-fn parse_rules(yaml: &str) -> (Vec<Spanned<ScriptRuleSource>>, Vec<ScriptMistake>) {
-    let mut lines: Vec<&str> = yaml.lines().collect();
-    let mut mistakes: Vec<ScriptMistake> = Vec::new();
-    let mut text = Cow::Borrowed(yaml);
-    loop {
-        let mistake = match source::read(&text) {
-            Ok(sources) => return (sources, mistakes),
-            Err(mistake) => mistake,
-        };
-        let item = mistake.line().and_then(|line| item_lines(&lines, line));
-        // A syntax error may be caused by a blanked-out rule.
-        if !mistakes.is_empty() && !mistake.is_structural {
-            return (Vec::new(), mistakes);
-        }
-        let is_structural = mistake.is_structural;
-        mistakes.push(mistake);
-        match item {
-            Some(item) if is_structural && mistakes.len() < MISTAKES_MAX => lines[item].fill(""),
-            Some(_) | None => return (Vec::new(), mistakes),
-        }
-        text = Cow::Owned(lines.join("\n"));
-    }
-}
-
-/// The lines of the list item that contains line `line` (from 1).
-fn item_lines(lines: &[&str], line: u64) -> Option<Range<usize>> {
-    let starts_item = |line: &&str| **line == *"-" || line.starts_with("- ");
-    let end = usize::try_from(line).ok()?.min(lines.len());
-    let start = lines[..end].iter().rposition(starts_item)?;
-    let next = lines[start + 1..].iter().position(starts_item);
-    Some(start..next.map_or(lines.len(), |next| start + 1 + next))
 }
 
 #[cfg(test)]

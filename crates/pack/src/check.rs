@@ -1,349 +1,306 @@
-//! From files to a pack: all mistakes of all files at once.
+//! From files to a [`Pack`]: all mistakes of all files at once.
 //!
-//! Each file is read alone; then what the files say of each other is looked at. A file that is
-//! broken gives one finding, and nothing is held against others because of it. Every check goes
-//! on with something in the place of what is wrong; only a pack without an error comes out.
+//! Each file is read alone against its schema; then what the files say of each other is checked. A
+//! broken file is reported once, and no other file is blamed for it. Every check goes on with a
+//! placeholder for what is wrong; only a pack without an error comes out.
 
-mod page;
+mod report;
 mod folder;
 mod manifest;
-mod schema;
-mod url;
-mod header;
-mod filled;
-mod address;
-mod server;
-mod written;
-mod connector;
-mod status;
+mod json_schema;
+mod endpoint;
 mod tool;
-mod param;
-mod key;
-mod provider;
-mod price;
-mod team;
-mod usage;
+mod text;
 mod model;
 mod agent;
-mod locale;
-mod rule;
-mod route;
 
 use std::collections::BTreeMap;
 
-use crate::definition::Definition;
-use crate::files::Files;
-use crate::finding::{Finding, Findings, Known};
-use crate::model::ModelUse;
+use crate::files::PackFiles;
+use crate::finding::{Findings, KnownNames, PackFinding};
 use crate::pack::Pack;
-use crate::price::PriceTable;
-use crate::registry::Entry;
-use crate::tool::ALL_OF;
+use crate::pack::agent::AgentDefinition;
+use crate::pack::locale::LocaleTable;
+use crate::pack::model_use::ModelUse;
+use crate::pack::price::PriceTable;
+use crate::pack::status::RegisteredStatus;
+use crate::pack::tool::SERVER_PREFIX;
 
-use connector::Connectors;
-use folder::Folder;
-use locale::Texts;
-use manifest::Manifest;
-use page::Page;
-use provider::Providers;
-use route::Routes;
-use rule::Rules;
-use schema::Schemas;
-use server::Servers;
-use status::Statuses;
-use team::{Hand, Member};
-use tool::Tools;
-use usage::Users;
+use agent::definition::{self, DefinitionContext};
+use agent::team::{self, SubAgentFile, WorkerFile};
+use agent::tool_use::{self, ToolUsers};
+use folder::ParsedPack;
+use json_schema::SchemaFiles;
+use manifest::CheckedManifest;
+use model::provider::{self, CheckedProviders};
+use model::routing::{self, CheckedRouting, RoutingContext};
+use model::{name, price};
+use report::FileReport;
+use text::locale::{self, CheckedTexts};
+use text::overrides::{self, CheckedOverrides, OverrideContext};
+use text::status::{self, CheckedStatuses};
+use tool::connector::{self, CheckedConnectors};
+use tool::server::{self, CheckedServers};
+use tool::{CheckedTools, ToolContext, digest};
 
-/// What `check` found.
+/// The result of [`check`].
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// The pack; none if there is an error.
+pub struct PackReport {
+    /// The pack; `None` if there is an error.
     pub pack: Option<Pack>,
-    /// Errors and warnings, by file and place.
-    pub findings: Vec<Finding>,
+    /// Errors and warnings, by file and position.
+    pub findings: Vec<PackFinding>,
 }
 
-/// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml`, `providers.yaml` and
-/// `tools.yaml`. Keys of providers are not looked for: where each should be is in the pack.
-pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
-    let mut found = Findings::default();
-    if folder::is_too_much(files, &mut found) {
-        return Report {
-            pack: None,
-            findings: found.sorted(),
-        };
+/// Checks the files of a pack. `vars` looks up `${NAME}` in `connectors.yaml`, `providers.yaml` and
+/// `tools.yaml`. Keys of providers are not read: the pack says where each should be.
+pub fn check(files: &PackFiles, vars: &dyn Fn(&str) -> Option<String>) -> PackReport {
+    let mut findings = Findings::default();
+    let pack = match folder::is_too_large(files, &mut findings) {
+        true => None,
+        false => checked(files, vars, &mut findings),
+    };
+    PackReport {
+        pack,
+        findings: findings.sorted(),
     }
-    let folder = folder::read(files, &mut found);
-    let schemas = Schemas::read(files, &mut found);
-    let manifest = manifest::check(folder.manifest.as_ref(), &mut found);
-    let servers = server::check(folder.tools.as_ref(), vars, &mut found);
-    let source = folder.connectors.as_ref();
-    let connectors = connector::check(source, &schemas, &servers.known, vars, &mut found);
-    let agents = team::known(&folder.agents);
-    let workers = team::workers(&folder.workers);
-    let statuses = status::check(&folder.fragments, &agents, &verticals(&folder), &mut found);
-    let around = tool::Around {
+}
+
+fn checked(
+    files: &PackFiles,
+    vars: &dyn Fn(&str) -> Option<String>,
+    findings: &mut Findings,
+) -> Option<Pack> {
+    let parsed = folder::read(files, findings);
+    let schemas = SchemaFiles::read(files, findings);
+    let manifest = manifest::check(parsed.manifest.as_ref(), findings);
+    let servers = server::check(parsed.tools.as_ref(), vars, findings);
+    let source = parsed.connectors.as_ref();
+    let connectors = connector::check(source, &schemas, &servers.known_names, vars, findings);
+    let agents = team::sub_agent_ids(&parsed.agents);
+    let workers = team::worker_ids(&parsed.workers);
+    let statuses = status::check(&parsed.fragments, &agents, &verticals(&parsed), findings);
+    let context = ToolContext {
         connectors: &connectors,
-        statuses: &statuses.known,
+        statuses: &statuses.known_names,
         schemas: &schemas,
-        servers: &servers.known,
-        hands: &team::hands(&folder, &agents, &workers),
+        servers: &servers.known_names,
+        delegates: &team::delegate_targets(&parsed, &agents, &workers),
         vars,
     };
-    let tools = tool::check(folder.tools.as_ref(), &around, &mut found);
-    let around = rule::Around {
+    let tools = tool::check(parsed.tools.as_ref(), &context, findings);
+    let context = OverrideContext {
         manifest: &manifest,
         statuses: &statuses,
         agents: &agents,
     };
-    let rules = rule::check(folder.overrides.as_ref(), &around, &mut found);
-    let texts = locale::check(&folder.locales, &manifest, &mut found);
-    let words = Words {
-        statuses: &statuses,
-        rules: &rules,
-        texts: &texts,
-        manifest: &manifest,
+    let overrides = overrides::check(parsed.overrides.as_ref(), &context, findings);
+    let texts = locale::check(&parsed.locales, &manifest, findings);
+    check_texts(
+        &parsed,
+        &manifest,
+        (&statuses, &overrides, &texts),
+        findings,
+    );
+    let ids = agents.and(&workers);
+    let models = check_models(files, &parsed, &manifest, &ids, vars, findings);
+    let parts = PackParts {
+        manifest,
+        connectors,
+        statuses,
+        tools,
+        servers,
+        overrides,
+        locales: texts.locales,
+        models,
     };
-    wording(&folder, &words, &mut found);
-    let everybody = agents.and(&workers);
-    let minds = minds(files, &folder, &manifest, &everybody, vars, &mut found);
-    let around = Around {
-        manifest: &manifest,
-        providers: &minds.providers.known,
-        statuses: &statuses,
-        tools: &tools,
-        servers: &servers,
-        connectors: &connectors,
-        agents: &agents,
-        workers: &workers,
-    };
-    let team = people(&folder, &around, &mut found);
-    let pack = match team {
-        (Some(orchestrator), members, workers) if !found.has_errors() => {
-            let parts = Parts {
-                manifest,
-                connectors,
-                statuses,
-                tools,
-                servers,
-                rules,
-                locales: texts.locales,
-                minds,
-            };
-            Some(pack(files, folder, parts, (orchestrator, members, workers)))
-        }
-        (Some(_) | None, ..) => None,
-    };
-    Report {
-        pack,
-        findings: found.sorted(),
-    }
+    let agents = check_agents(&parsed, &parts, (&agents, &workers), findings);
+    let orchestrator = agents.orchestrator.filter(|_| !findings.has_errors())?;
+    Some(assemble(
+        files,
+        parsed,
+        parts,
+        (orchestrator, agents.sub_agents, agents.workers),
+    ))
 }
 
-/// What asks for texts, and the texts.
-struct Words<'a> {
-    statuses: &'a Statuses,
-    rules: &'a Rules,
-    texts: &'a Texts,
-    manifest: &'a Manifest,
+/// The checked content of the files that are not about agents.
+struct PackParts {
+    manifest: CheckedManifest,
+    connectors: CheckedConnectors,
+    statuses: CheckedStatuses,
+    tools: CheckedTools,
+    servers: CheckedServers,
+    overrides: CheckedOverrides,
+    locales: LocaleTable,
+    models: ModelParts,
 }
 
-/// What is asked for has a text, in the form that it is shown in, and no text is there for nobody.
-fn wording(folder: &Folder, words: &Words<'_>, found: &mut Findings) {
-    let (texts, manifest) = (words.texts, words.manifest);
-    let asked = [words.statuses.keys.as_slice(), words.rules.keys.as_slice()].concat();
-    locale::keys(&asked, texts, &folder.locales, manifest, found);
-    if words.statuses.known.hidden {
+/// Providers, routing rules, prices, and every use of a model.
+struct ModelParts {
+    providers: CheckedProviders,
+    routing: CheckedRouting,
+    prices: PriceTable,
+    uses: Vec<ModelUse>,
+}
+
+/// The definitions of the agents; no orchestrator if its file is broken.
+struct AgentParts {
+    orchestrator: Option<AgentDefinition>,
+    sub_agents: Vec<AgentDefinition>,
+    workers: Vec<AgentDefinition>,
+}
+
+/// Every render key has a text in the form that is shown, and every text has a key that uses it.
+fn check_texts(
+    parsed: &ParsedPack,
+    manifest: &CheckedManifest,
+    (statuses, overrides, texts): (&CheckedStatuses, &CheckedOverrides, &CheckedTexts),
+    findings: &mut Findings,
+) {
+    let keys = [statuses.keys.as_slice(), overrides.keys.as_slice()].concat();
+    locale::check_keys(&keys, texts, &parsed.locales, manifest, findings);
+    if statuses.known_names.incomplete {
         return;
     }
-    let registry = &words.statuses.registry;
-    let together = rule::together(registry, &words.rules.overrides);
-    locale::phrases(&together, &folder.locales, found);
-    // A key that nobody asks for may be asked for where it cannot be read.
-    let is_sure = |entry: &Entry| !entry.render_key.is_empty();
-    if folder.overrides.is_some() && registry.entries.iter().all(is_sure) {
-        locale::unasked(&asked, texts, &folder.locales, manifest, found);
+    let batched = overrides::batched_keys(&statuses.registry, &overrides.overrides);
+    locale::check_phrases(&batched, &parsed.locales, findings);
+    // A key that seems unused may be used where the file cannot be read.
+    let is_complete = |entry: &RegisteredStatus| !entry.render_key.is_empty();
+    if parsed.overrides.is_some() && statuses.registry.entries.iter().all(is_complete) {
+        locale::check_unused(&keys, texts, &parsed.locales, manifest, findings);
     }
 }
 
 /// The vertical of each sub-agent.
-fn verticals(folder: &Folder) -> BTreeMap<String, String> {
-    let agents = folder.agents.iter().filter_map(|agent| {
+fn verticals(parsed: &ParsedPack) -> BTreeMap<String, String> {
+    let agents = parsed.agents.iter().filter_map(|agent| {
         let id = agent.source.as_ref()?.id.as_ref()?;
         Some((id.value.clone(), agent.name.clone()))
     });
     agents.collect()
 }
 
-/// Who answers, by whose rules, for how much.
-struct Minds {
-    providers: Providers,
-    routes: Routes,
-    prices: PriceTable,
-    uses: Vec<ModelUse>,
-}
-
-/// Everything about models.
-fn minds(
-    files: &Files,
-    folder: &Folder,
-    manifest: &Manifest,
-    agents: &Known,
+fn check_models(
+    files: &PackFiles,
+    parsed: &ParsedPack,
+    manifest: &CheckedManifest,
+    agents: &KnownNames,
     vars: &dyn Fn(&str) -> Option<String>,
-    found: &mut Findings,
-) -> Minds {
-    let providers = provider::check(folder.providers.as_ref(), vars, found);
-    model::named(folder.manifest.as_ref(), &providers.known, found);
-    let speaker = folder.orchestrator.as_ref();
-    let around = route::Around {
+    findings: &mut Findings,
+) -> ModelParts {
+    let providers = provider::check(parsed.providers.as_ref(), vars, findings);
+    name::check_manifest(parsed.manifest.as_ref(), &providers.known_names, findings);
+    let orchestrator = parsed.orchestrator.as_ref();
+    let context = RoutingContext {
         manifest,
-        providers: &providers.known,
+        providers: &providers.known_names,
         agents,
-        speaker: speaker.and_then(|source| Some(source.id.as_ref()?.value.as_str())),
+        orchestrator: orchestrator.and_then(|source| Some(source.id.as_ref()?.value.as_str())),
     };
-    let text = files.get(route::FILE);
-    let routes = route::check(folder.routing.as_ref(), text, &around, found);
-    let prices = price::check(folder.prices.as_ref(), found);
-    let mut uses = model::uses(folder);
-    uses.extend(routes.uses.iter().cloned());
-    model::cassettes(&uses, folder, found);
-    model::check(&uses, &providers, prices.as_ref(), found);
-    Minds {
+    let text = files.get(routing::FILE);
+    let routing = routing::check(parsed.routing.as_ref(), text, &context, findings);
+    let prices = price::check(parsed.prices.as_ref(), findings);
+    let mut uses = name::uses(parsed);
+    uses.extend(routing.uses.iter().cloned());
+    name::check_cassettes(&uses, parsed, findings);
+    name::check_uses(&uses, &providers, prices.as_ref(), findings);
+    ModelParts {
         providers,
-        routes,
+        routing,
         prices: prices.unwrap_or_default(),
         uses,
     }
 }
 
-/// What definitions point at.
-struct Around<'a> {
-    manifest: &'a Manifest,
-    providers: &'a Known,
-    statuses: &'a Statuses,
-    tools: &'a Tools,
-    servers: &'a Servers,
-    connectors: &'a Connectors,
-    agents: &'a Known,
-    workers: &'a Known,
-}
-
-/// The orchestrator, the sub-agents and the workers.
-type Team = (Option<Definition>, Vec<Definition>, Vec<Definition>);
-
-/// The definitions, each alone and all together.
-fn people(folder: &Folder, around: &Around<'_>, found: &mut Findings) -> Team {
-    let tools = around.tools;
-    let blocks = Known {
-        names: folder
-            .prompts
-            .iter()
-            .map(|prompt| prompt.name.clone())
-            .collect(),
-        hidden: false,
+/// The definitions, each alone and all together; `agents` and `workers` are the ids of the
+/// sub-agents and workers.
+fn check_agents(
+    parsed: &ParsedPack,
+    parts: &PackParts,
+    (agents, workers): (&KnownNames, &KnownNames),
+    findings: &mut Findings,
+) -> AgentParts {
+    let prompts = parsed.prompts.iter().map(|prompt| prompt.name.clone());
+    let context = DefinitionContext {
+        manifest: &parts.manifest,
+        providers: &parts.models.providers.known_names,
+        prompts: &KnownNames {
+            names: prompts.collect(),
+            incomplete: false,
+        },
+        tools: &parts.tools.known_names,
+        servers: &parts.servers.known_names,
     };
-    let names = agent::Around {
-        manifest: around.manifest,
-        providers: around.providers,
-        blocks: &blocks,
-        tools: &tools.known,
-        servers: &around.servers.known,
-    };
-    let orchestrator = folder.orchestrator.as_ref().map(|source| {
-        let mut page = Page {
-            file: "orchestrator.yaml",
-            found,
-        };
-        agent::orchestrator(&mut page, source, &names)
+    let orchestrator = parsed.orchestrator.as_ref().map(|source| {
+        let mut report = FileReport::new("orchestrator.yaml", findings);
+        definition::orchestrator(&mut report, source, &context)
     });
-    let mut members = Vec::new();
-    for doc in &folder.agents {
-        let mut page = Page {
-            file: &doc.file,
-            found,
-        };
-        if let Some(source) = &doc.source {
-            members.push(Member {
-                file: &doc.file,
+    let mut sub_agents = Vec::new();
+    for parsed in &parsed.agents {
+        if let Some(source) = &parsed.source {
+            let mut report = FileReport::new(&parsed.file, findings);
+            sub_agents.push(SubAgentFile {
+                file: &parsed.file,
                 source,
-                definition: agent::sub_agent(&mut page, source, &doc.name, &names),
+                definition: definition::sub_agent(&mut report, source, &parsed.name, &context),
             });
         }
     }
-    let mut hands = Vec::new();
-    for doc in &folder.workers {
-        let mut page = Page {
-            file: &doc.file,
-            found,
-        };
-        if let Some(source) = &doc.source {
-            hands.push(Hand {
-                file: &doc.file,
+    let mut worker_files = Vec::new();
+    for parsed in &parsed.workers {
+        if let Some(source) = &parsed.source {
+            let mut report = FileReport::new(&parsed.file, findings);
+            worker_files.push(WorkerFile {
+                file: &parsed.file,
                 source,
-                definition: agent::worker(&mut page, source, &doc.name, &names),
+                definition: definition::worker(&mut report, source, &parsed.name, &context),
             });
         }
     }
-    team::names(orchestrator.as_ref(), &members, &hands, found);
-    team::emits(&members, around.statuses, tools, found);
-    together(folder, around, (&members, &hands), found);
-    let members = members.into_iter().map(|member| member.definition);
-    let hands = hands.into_iter().map(|hand| hand.definition);
-    (orchestrator, members.collect(), hands.collect())
-}
-
-/// What only can be said once everybody is known.
-fn together(
-    folder: &Folder,
-    around: &Around<'_>,
-    (members, hands): (&[Member<'_>], &[Hand<'_>]),
-    found: &mut Findings,
-) {
-    let Some(speaker) = &folder.orchestrator else {
-        return;
-    };
-    let (tools, agents, workers) = (around.tools, around.agents, around.workers);
-    team::asked(speaker, members, (agents, workers), found);
-    let users = Users {
-        speaker,
-        members,
-        hands,
-    };
-    usage::check(&users, tools, found);
-    if !agents.hidden && !workers.hidden && !tools.known.hidden {
-        let services = around.connectors.services.values();
-        usage::unused(&users, tools, around.servers, services, found);
+    team::check_names(orchestrator.as_ref(), &sub_agents, &worker_files, findings);
+    team::check_emits(&sub_agents, &parts.statuses, &parts.tools, findings);
+    if let Some(source) = &parsed.orchestrator {
+        team::check_sub_agents(source, &sub_agents, (agents, workers), findings);
+        let users = ToolUsers {
+            orchestrator: source,
+            sub_agents: &sub_agents,
+            workers: &worker_files,
+        };
+        tool_use::check(&users, &parts.tools, findings);
+        if !agents.incomplete && !workers.incomplete && !parts.tools.known_names.incomplete {
+            let services = parts.connectors.services.values();
+            tool_use::check_unused(&users, &parts.tools, &parts.servers, services, findings);
+        }
+    }
+    let sub_agents = sub_agents.into_iter().map(|file| file.definition);
+    let workers = worker_files.into_iter().map(|file| file.definition);
+    AgentParts {
+        orchestrator,
+        sub_agents: sub_agents.collect(),
+        workers: workers.collect(),
     }
 }
 
-/// What the pack is put together from.
-struct Parts {
-    manifest: Manifest,
-    connectors: Connectors,
-    statuses: Statuses,
-    tools: Tools,
-    servers: Servers,
-    rules: Rules,
-    locales: crate::locale::Locales,
-    minds: Minds,
-}
-
-fn pack(
-    files: &Files,
-    folder: Folder,
-    parts: Parts,
-    (orchestrator, members, workers): (Definition, Vec<Definition>, Vec<Definition>),
+fn assemble(
+    files: &PackFiles,
+    parsed: ParsedPack,
+    parts: PackParts,
+    (orchestrator, sub_agents, workers): (
+        AgentDefinition,
+        Vec<AgentDefinition>,
+        Vec<AgentDefinition>,
+    ),
 ) -> Pack {
-    let agents = orchestrator.sub_agents.iter().filter_map(|asked| {
-        let member = members.iter().find(|member| member.id == asked.id);
-        member.cloned()
+    let agents = orchestrator.sub_agents.iter().filter_map(|listed| {
+        let sub_agent = sub_agents.iter().find(|agent| agent.id == listed.id);
+        sub_agent.cloned()
     });
-    let prompts = folder.prompts.into_iter();
-    let key_places = parts.minds.providers.key_places.into_iter();
+    let prompts = parsed.prompts.into_iter();
+    let key_positions = parts.models.providers.key_positions.into_iter();
     Pack {
-        tool_places: tool_places(&parts.tools, &parts.servers),
-        written: written::digests(folder.tools.as_ref()),
+        tool_positions: tool_positions(&parts.tools, &parts.servers),
+        unexpanded: digest::digests(parsed.tools.as_ref()),
         mcp_servers: parts.servers.servers,
         workers,
         agents: agents.collect(),
@@ -361,32 +318,32 @@ fn pack(
             .filter_map(|prompt| prompt.source.map(|text| (prompt.name, text)))
             .collect(),
         services: parts.connectors.services,
-        service_places: parts.connectors.places,
+        service_positions: parts.connectors.positions,
         enrichers: parts.connectors.enrichers,
         tools: parts.tools.tools,
         locales: parts.locales,
-        overrides: parts.rules.overrides,
-        scripts: folder.scripts,
-        cassettes: folder.cassettes,
-        providers: parts.minds.providers.all,
-        routing: parts.minds.routes.policy,
-        prices: parts.minds.prices,
-        uses: parts.minds.uses,
-        key_places: key_places
-            .map(|(name, place)| (name, (place.line, place.column)))
+        overrides: parts.overrides.overrides,
+        scripts: parsed.scripts,
+        cassettes: parsed.cassettes,
+        providers: parts.models.providers.all,
+        routing: parts.models.routing.policy,
+        prices: parts.models.prices,
+        uses: parts.models.uses,
+        key_positions: key_positions
+            .map(|(name, position)| (name, (position.line, position.column)))
             .collect(),
     }
 }
 
-/// Where tools and tool servers stand, by the words that agents have for them.
-fn tool_places(tools: &Tools, servers: &Servers) -> BTreeMap<String, (u64, u64)> {
-    let names = tools.known.names.iter().cloned();
-    let tools = names.zip(&tools.places);
-    let servers = servers.places.iter();
-    let servers = servers.map(|(name, place)| (format!("{ALL_OF}{name}"), place));
-    let places = tools.chain(servers);
-    places
-        .map(|(name, place)| (name, (place.line, place.column)))
+/// The positions of tools and tool servers, by the names that agents use for them.
+fn tool_positions(tools: &CheckedTools, servers: &CheckedServers) -> BTreeMap<String, (u64, u64)> {
+    let names = tools.known_names.names.iter().cloned();
+    let tools = names.zip(&tools.positions);
+    let servers = servers.positions.iter();
+    let servers = servers.map(|(name, position)| (format!("{SERVER_PREFIX}{name}"), position));
+    let positions = tools.chain(servers);
+    positions
+        .map(|(name, position)| (name, (position.line, position.column)))
         .collect()
 }
 

@@ -1,50 +1,37 @@
-//! Pack files in, checked values out, every mistake with its place.
+//! Reads and checks packs: files in, checked values out, every mistake with its position.
 //!
-//! A pack is a folder: all that a team writes to put its agents on the platform. `check` reads
-//! all of it and answers with a [`Pack`] in which every name points at something, or with every
-//! mistake at once: file, line, column, what is wrong, what to write instead.
+//! A pack is a folder: all that a team writes to put its agents on the platform. [`check`] reads the
+//! folder and returns a [`Pack`] in which every name refers to something that exists, or every mistake
+//! at once: file, line, column, what is wrong, what to write instead.
 
-mod digest;
-mod nearest;
-mod place;
-pub mod erased;
+mod text;
+pub mod yaml;
 mod finding;
-pub mod effort;
+pub mod complexity;
 mod files;
-mod definition;
-mod registry;
-mod piece;
-mod tool;
-mod locale;
-mod rule;
-mod flag;
-mod provider;
-mod route;
-mod price;
-mod model;
 mod pack;
 mod source;
 pub mod schema;
-mod tree;
-mod yaml;
 mod check;
 
-pub use check::{Report, check};
-pub use definition::{Definition, History, Kind, OnCancel, SubAgentRef};
-pub use files::{Files, ReadError};
-pub use finding::{Finding, Level, shown};
-pub use flag::{Cohort, Flag, Rollout};
-pub use locale::{Line, Locales};
-pub use model::ModelUse;
-pub use nearest::{listed, nearest};
-pub use pack::{Limits, Pack};
-pub use piece::{Piece, is_plain, pieces};
-pub use price::{PriceDef, PriceTable};
-pub use provider::{DialectName, KeyRef, ParamsDef, ProviderDef, RetriesDef, TimeoutsDef};
-pub use registry::{Entry, Lifecycle, Registry};
-pub use route::{Choice, RoutingPolicy, RoutingRule, When};
-pub use rule::{Override, Target};
-pub use tool::{
-    Enricher, Function, HttpDef, McpServer, McpTransport, Method, Output, ProcessDef,
-    ProcessLimits, Service, Shape, Stdin, ToolDef, ToolKind,
+pub use check::{PackReport, check};
+pub use files::{PackFiles, PackReadError};
+pub use finding::{FindingLevel, PackFinding};
+pub use pack::agent::{AgentDefinition, AgentKind, HistoryLimits, OnCancel, SubAgentRef};
+pub use pack::flag::{FeatureFlag, FlagCohort, FlagRollout};
+pub use pack::locale::{LocaleLine, LocaleTable};
+pub use pack::model_use::ModelUse;
+pub use pack::overrides::{OverrideTarget, RenderOverride};
+pub use pack::price::{ModelPrice, PriceTable};
+pub use pack::provider::{
+    ApiKeySource, DialectName, ParamsDef, ProviderDef, RetriesDef, TimeoutsDef,
 };
+pub use pack::routing::{ModelChoice, RoutingCondition, RoutingPolicy, RoutingRule};
+pub use pack::status::{RegisteredStatus, StatusLifecycle, StatusRegistry};
+pub use pack::tool::{
+    BuiltinFunction, DataService, Enricher, HttpDef, McpServer, McpTransport, ProcessDef,
+    ProcessLimits, ProcessOutput, ProcessStdin, RenderShape, ToolDef, ToolKind, ToolMethod,
+};
+pub use pack::{Pack, PackLimits};
+pub use text::template::{TemplatePart, is_plain_url_char, template_parts};
+pub use text::wording::{closest_name, one_line, quoted_list};

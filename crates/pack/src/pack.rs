@@ -1,45 +1,56 @@
-//! A checked pack: everything a team wrote, with every name in it known to point at something.
+//! A checked pack: every name in it refers to something that exists.
+
+pub(crate) mod agent;
+pub(crate) mod status;
+pub(crate) mod tool;
+pub(crate) mod locale;
+pub(crate) mod overrides;
+pub(crate) mod flag;
+pub(crate) mod provider;
+pub(crate) mod routing;
+pub(crate) mod price;
+pub(crate) mod model_use;
 
 use std::collections::BTreeMap;
 
 use turnwire_event::body::turn::Versions;
 
-use crate::definition::{Definition, SPEAKER};
-use crate::digest::Digest;
-use crate::flag::{Cohort, Flag};
-use crate::locale::Locales;
-use crate::model::ModelUse;
-use crate::price::PriceTable;
-use crate::provider::ProviderDef;
-use crate::registry::Registry;
-use crate::route::RoutingPolicy;
-use crate::rule::Override;
-use crate::tool::{ALL_OF, Enricher, McpServer, Service, ToolDef, ToolKind};
+use crate::pack::agent::{AgentDefinition, ORCHESTRATOR_ID};
+use crate::pack::flag::{FeatureFlag, FlagCohort};
+use crate::pack::locale::LocaleTable;
+use crate::pack::model_use::ModelUse;
+use crate::pack::overrides::RenderOverride;
+use crate::pack::price::PriceTable;
+use crate::pack::provider::ProviderDef;
+use crate::pack::routing::RoutingPolicy;
+use crate::pack::status::StatusRegistry;
+use crate::pack::tool::{DataService, Enricher, McpServer, SERVER_PREFIX, ToolDef, ToolKind};
+use crate::text::digest::Digest;
 
-/// Numbers that bound a turn.
+/// Limits of a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// How long a sub-agent may take, where its own file does not say.
+pub struct PackLimits {
+    /// The timeout of a sub-agent without one of its own.
     pub sub_agent_timeout_ms: u64,
-    /// Model calls of one agent in one turn.
+    /// The maximum number of model calls of one agent in one turn.
     pub calls_max: u32,
-    /// Tools that one message of a model may ask for.
+    /// The maximum number of tool calls in one message of a model.
     pub tool_calls_max: u32,
-    /// Tokens, read and written, of all model calls of one turn.
+    /// The maximum number of input and output tokens of one turn.
     pub turn_tokens_max: u64,
-    /// USD of all model calls of one turn; without it there is no such bound.
+    /// The maximum cost of one turn; `None` for no limit.
     pub turn_cost_max_usd: Option<f64>,
-    /// Workers that one turn may have, one after the other or at once.
+    /// The maximum number of workers of one turn, one after the other or at once.
     pub workers_max: u32,
-    /// How long statuses are gathered before they are shown together.
+    /// How long statuses are collected before they are shown together.
     pub status_window_ms: u64,
-    /// Silence after which the default status is shown.
+    /// The silence after which a sub-agent's default status is shown.
     pub watchdog_ms: u64,
-    /// Characters of the conversation that a sub-agent is given.
+    /// The characters of the conversation that a sub-agent gets.
     pub prior_context_chars: u32,
 }
 
-impl Default for Limits {
+impl Default for PackLimits {
     fn default() -> Self {
         Self {
             sub_agent_timeout_ms: 20_000,
@@ -55,75 +66,75 @@ impl Default for Limits {
     }
 }
 
-/// A pack that passed `check`.
+/// A pack that passed [`crate::check`].
 #[derive(Clone, Debug)]
 pub struct Pack {
-    /// Its name.
+    /// The pack's name, an id.
     pub name: String,
-    /// Its version.
+    /// The version that the pack's author wrote.
     pub version: String,
     /// The language that every text exists in.
     pub default_locale: String,
-    /// A digest of all its files.
+    /// A digest of all files of the pack.
     pub digest: String,
-    /// Sub-agents asked at once, at most.
+    /// The maximum number of sub-agents that run at once.
     pub cap: u32,
-    /// Numbers that bound a turn.
-    pub limits: Limits,
+    /// Limits of a turn; defaults where the pack sets none.
+    pub limits: PackLimits,
     /// Flags, sorted by name.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<FeatureFlag>,
     /// Names for models → `provider:model`.
     pub models: BTreeMap<String, String>,
-    /// Who speaks with the person.
-    pub orchestrator: Definition,
-    /// Whom it may ask, in the order of its `sub_agents`.
-    pub agents: Vec<Definition>,
-    /// The status ids.
-    pub registry: Registry,
+    /// The agent that talks to the user.
+    pub orchestrator: AgentDefinition,
+    /// The sub-agents, in the order of the orchestrator's `sub_agents`.
+    pub agents: Vec<AgentDefinition>,
+    /// The status ids that agents may emit.
+    pub registry: StatusRegistry,
     /// Prompt blocks by name.
     pub prompts: BTreeMap<String, String>,
-    /// Services by name.
-    pub services: BTreeMap<String, Service>,
-    /// Enrichers.
+    /// Data services by name.
+    pub services: BTreeMap<String, DataService>,
+    /// The kinds of data that the services return.
     pub enrichers: Vec<Enricher>,
-    /// Tools.
+    /// The tools of `tools.yaml`, in its order.
     pub tools: Vec<ToolDef>,
-    /// Tool servers by name.
+    /// MCP servers by name.
     pub mcp_servers: BTreeMap<String, McpServer>,
-    /// Agents that only work in sessions of their own, for whoever delegates to them.
-    pub workers: Vec<Definition>,
-    /// Texts by language.
-    pub locales: Locales,
-    /// What flags change.
-    pub overrides: Vec<Override>,
-    /// Scripts of the scripted model: file name without folder and ending, YAML.
+    /// Agents that work in sessions of their own, for the agent that delegates to them.
+    pub workers: Vec<AgentDefinition>,
+    /// The texts that users read, by language.
+    pub locales: LocaleTable,
+    /// How flags change what is shown.
+    pub overrides: Vec<RenderOverride>,
+    /// Scripts of the scripted model: file name without folder and extension, YAML.
     pub scripts: Vec<(String, String)>,
-    /// Cassettes of the model that plays them: file name without folder and ending, JSON lines.
+    /// Recorded model calls: file name without folder and extension, JSON lines.
     pub cassettes: Vec<(String, String)>,
-    /// Who can be asked over the network, by name: those of `providers.yaml`, and the built-in
-    /// ones that it does not define.
+    /// Model providers by name: those of `providers.yaml`, and the built-in ones that it does not
+    /// define.
     pub providers: BTreeMap<String, ProviderDef>,
-    /// Which model serves which turn; without it every agent's own does.
+    /// Which model serves which turn; `None` if every agent uses its own.
     pub routing: Option<RoutingPolicy>,
-    /// What models cost.
+    /// The prices of models.
     pub prices: PriceTable,
-    /// The models that agents and rules use, the speaker's first; one may be there many times.
+    /// Every use of a model by an agent or a rule, the orchestrator's first.
     pub uses: Vec<ModelUse>,
-    /// What the pack says of tools and tool servers before variables are filled in: tool, or
-    /// `mcp:` and server → digest.
-    pub(crate) written: BTreeMap<String, String>,
-    /// Where `tools.yaml` names tools and tool servers: tool, or `mcp:` and server → line and
+    /// Digests of tools and MCP servers before variables are filled in: tool, or `mcp:` and server
+    /// → digest.
+    pub(crate) unexpanded: BTreeMap<String, String>,
+    /// Where `tools.yaml` names tools and MCP servers: tool, or `mcp:` and server → line and
     /// column.
-    pub tool_places: BTreeMap<String, (u64, u64)>,
+    pub tool_positions: BTreeMap<String, (u64, u64)>,
     /// Where `connectors.yaml` names services: name → line and column.
-    pub service_places: BTreeMap<String, (u64, u64)>,
-    /// Where `providers.yaml` says where the key of a provider is: name → line and column.
-    pub key_places: BTreeMap<String, (u64, u64)>,
+    pub service_positions: BTreeMap<String, (u64, u64)>,
+    /// Where `providers.yaml` names the key of a provider: provider → line and column.
+    pub key_positions: BTreeMap<String, (u64, u64)>,
 }
 
 impl Pack {
-    /// The versions a turn of this cohort is bound to.
-    pub fn versions(&self, cohort: &Cohort) -> Versions {
+    /// The versions that a turn of `cohort` is bound to.
+    pub fn versions(&self, cohort: &FlagCohort) -> Versions {
         let definitions = self.definitions().full();
         Versions {
             agent_definition: format!("{}@{}+{}", self.name, self.version, &definitions[..8]),
@@ -133,13 +144,13 @@ impl Pack {
         }
     }
 
-    /// What a principal gets.
-    pub fn cohort(&self, principal: &str) -> Cohort {
+    /// The flags that are on for a principal, and their digest.
+    pub fn cohort(&self, principal: &str) -> FlagCohort {
         let active = self.flags.iter().filter(|flag| flag.active(principal));
         let mut flags: Vec<String> = active.map(|flag| flag.name.clone()).collect();
         flags.sort();
         let mut digest = Digest::default();
-        for definition in self.every() {
+        for definition in self.all_agents() {
             digest.add(&definition.id);
             digest.add(&definition.version);
         }
@@ -147,37 +158,37 @@ impl Pack {
         for flag in &flags {
             digest.add(flag);
         }
-        Cohort {
+        FlagCohort {
             id: digest.short(),
             flags,
         }
     }
 
-    /// A tool by name.
+    /// The tool of this name.
     pub fn tool(&self, name: &str) -> Option<&ToolDef> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// A sub-agent by id.
-    pub fn agent(&self, id: &str) -> Option<&Definition> {
+    /// The sub-agent of this id.
+    pub fn agent(&self, id: &str) -> Option<&AgentDefinition> {
         self.agents.iter().find(|agent| agent.id == id)
     }
 
-    /// Who works in a session of its own: a worker or a sub-agent by id, or `orchestrator`.
-    pub fn worker(&self, id: &str) -> Option<&Definition> {
-        if id == SPEAKER {
+    /// The agent that a delegate tool names: a worker or a sub-agent by id, or `orchestrator`.
+    pub fn worker(&self, id: &str) -> Option<&AgentDefinition> {
+        if id == ORCHESTRATOR_ID {
             return Some(&self.orchestrator);
         }
         let mut all = self.workers.iter().chain(&self.agents);
         all.find(|agent| agent.id == id)
     }
 
-    /// The `provider:model` of a name; what is not a name stays as it is.
+    /// The `provider:model` of a name in [`Self::models`]; another text is returned as it is.
     pub fn model<'a>(&'a self, name: &'a str) -> &'a str {
         self.models.get(name).map_or(name, String::as_str)
     }
 
-    /// Who of the providers is used by an agent or a rule, by name.
+    /// The providers that an agent or a rule uses, by name.
     pub fn used_providers(&self) -> BTreeMap<&str, &ProviderDef> {
         let names = self.uses.iter().map(ModelUse::provider);
         names
@@ -185,28 +196,28 @@ impl Pack {
             .collect()
     }
 
-    fn every(&self) -> impl Iterator<Item = &Definition> {
+    fn all_agents(&self) -> impl Iterator<Item = &AgentDefinition> {
         let speaker = std::iter::once(&self.orchestrator);
         speaker.chain(&self.agents).chain(&self.workers)
     }
 
-    /// Of everything the definitions say and of the tools they list, with their enrichers, so that
-    /// an edit without a new version shows too. Where a service is, is no part of it: the same pack
-    /// is the same in every place.
+    /// The digest of the definitions and of the tools they list, with their enrichers: an edit
+    /// without a new version changes it too. Addresses of services are left out, so that a pack has
+    /// the same digest in every environment.
     fn definitions(&self) -> Digest {
         let mut digest = Digest::default();
-        for definition in self.every() {
+        for definition in self.all_agents() {
             digest.add(&format!("{definition:?}"));
             for name in &definition.tools {
-                if let Some(server) = name.strip_prefix(ALL_OF) {
+                if let Some(server) = name.strip_prefix(SERVER_PREFIX) {
                     self.server(&mut digest, server);
                 }
                 let Some(tool) = self.tool(name) else {
                     continue;
                 };
                 digest.add(&format!("{tool:?}"));
-                if let Some(written) = self.written.get(name) {
-                    digest.add(written);
+                if let Some(unexpanded) = self.unexpanded.get(name) {
+                    digest.add(unexpanded);
                 }
                 if let ToolKind::Mcp { server, .. } = &tool.kind {
                     self.server(&mut digest, server);
@@ -219,10 +230,10 @@ impl Pack {
         digest
     }
 
-    /// Of a tool server, as the pack says it.
+    /// Adds an MCP server before variables are filled in.
     fn server(&self, digest: &mut Digest, name: &str) {
-        let written = self.written.get(&format!("{ALL_OF}{name}"));
-        digest.add(written.map_or("", String::as_str));
+        let unexpanded = self.unexpanded.get(&format!("{SERVER_PREFIX}{name}"));
+        digest.add(unexpanded.map_or("", String::as_str));
         if let Some(server) = self.mcp_servers.get(name) {
             digest.add(&format!("{server:?}"));
         }
@@ -234,7 +245,7 @@ impl Pack {
     }
 }
 
-/// Whether an enricher gives what a tool fetches or shows.
+/// True if an enricher returns what a tool fetches or shows.
 fn serves(enricher: &Enricher, kind: &ToolKind) -> bool {
     match kind {
         ToolKind::Ccs {

@@ -1,10 +1,17 @@
-//! JSON Schemas of the files of a pack, for editors and for `check`. The committed files are built
-//! in. They are generated from the shapes that `check` reads (feature `schema`, which `schemagen` alone
-//! turns on), and a test compares the two, so that they cannot say something else.
+//! The JSON Schemas of the files of a pack, for editors and for `check`.
+//!
+//! The committed schema files are built in. `schemagen` generates them from the shapes in
+//! [`crate::source`] (feature `schema`), and a test compares the two.
 
+mod instance;
+mod field;
+mod file;
+
+use std::sync::LazyLock;
+
+#[cfg(feature = "schema")]
 use serde_json::Value;
 
-use crate::place::At;
 use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
 use crate::source::connector::ConnectorsSource;
 use crate::source::manifest::ManifestSource;
@@ -13,19 +20,26 @@ use crate::source::route::RoutingSource;
 use crate::source::status::EntrySource;
 use crate::source::text::{LocaleSource, OverridesSource};
 use crate::source::tool::ToolsSource;
+use crate::yaml::Located;
+
+pub(crate) use file::{FileSchema, read};
 
 /// The shape of a file that has a committed schema.
-pub(crate) trait Described {
-    /// The schema as JSON text.
-    const SCHEMA: &'static str;
+pub(crate) trait PackFile {
+    /// The schema of the file, compiled once.
+    fn schema() -> &'static FileSchema;
 }
 
 /// Lists the kinds of files: the shape, the name of its schema, where such a file lies in a pack.
 macro_rules! kinds {
     ($($shape:ty, $name:literal, $file:literal;)*) => {
-        $(impl Described for $shape {
-            const SCHEMA: &'static str =
-                include_str!(concat!("../../../schema/pack/", $name, ".json"));
+        $(impl PackFile for $shape {
+            fn schema() -> &'static FileSchema {
+                static SCHEMA: LazyLock<FileSchema> = LazyLock::new(|| {
+                    FileSchema::new(include_str!(concat!("../../../schema/pack/", $name, ".json")))
+                });
+                &SCHEMA
+            }
         })*
 
         /// Each kind of file with its schema, generated from the shape: name, schema.
@@ -34,14 +48,13 @@ macro_rules! kinds {
             vec![$(($name, generated::<$shape>($file))),*]
         }
 
-        /// The committed schema of a kind of file as a validator.
+        /// The schema of a kind of file by its name.
         #[cfg(test)]
-        pub(crate) fn validator(name: &str) -> jsonschema::Validator {
-            let schema = match name {
-                $($name => of::<$shape>(),)*
+        pub(crate) fn named(name: &str) -> &'static FileSchema {
+            match name {
+                $($name => <$shape as PackFile>::schema(),)*
                 other => panic!("no schema is named {other}"),
-            };
-            jsonschema::validator_for(&schema).expect("a usable schema")
+            }
         }
     };
 }
@@ -51,7 +64,7 @@ kinds! {
     OrchestratorSource, "orchestrator", "orchestrator.yaml";
     AgentSource, "agent", "verticals/<vertical>/agent.yaml";
     WorkerSource, "worker", "workers/<id>/agent.yaml";
-    Vec<At<EntrySource>>, "status_events", "status_events.yaml";
+    Vec<Located<EntrySource>>, "status_events", "status_events.yaml";
     ConnectorsSource, "connectors", "connectors.yaml";
     ToolsSource, "tools", "tools.yaml";
     OverridesSource, "overrides", "overrides.yaml";
@@ -59,11 +72,6 @@ kinds! {
     ProvidersSource, "providers", "providers.yaml";
     RoutingSource, "routing", "routing.yaml";
     PricesSource, "prices", "prices.yaml";
-}
-
-/// The committed schema of a file.
-pub(crate) fn of<T: Described>() -> Value {
-    serde_json::from_str(T::SCHEMA).expect("a committed schema is JSON")
 }
 
 #[cfg(feature = "schema")]
@@ -75,140 +83,4 @@ fn generated<T: schemars::JsonSchema>(title: &str) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::files::Files;
-
-    /// Which schema a file of a pack has.
-    fn kind(path: &str) -> Option<&str> {
-        match path.rsplit('/').next().unwrap_or_default() {
-            _ if path.starts_with("locales/") => Some("locale"),
-            _ if path.starts_with("workers/") => Some("worker"),
-            _ if path.starts_with("scripts/") || path.starts_with("evals/") => None,
-            file => file.strip_suffix(".yaml"),
-        }
-    }
-
-    #[test]
-    fn s2_084_the_files_of_good_packs_fit_their_schemas() {
-        let mut seen = 0;
-        let workshop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/workshop");
-        let workshop = Files::read(&workshop).expect("the folder of the pack");
-        for files in [Files::skeleton("corner"), Files::market(), workshop] {
-            for (path, text) in files.iter() {
-                let Some(kind) = kind(path).filter(|_| path.ends_with(".yaml")) else {
-                    continue;
-                };
-                let value: Value = serde_saphyr::from_str(text).expect("a good pack is YAML");
-                let validator = validator(kind);
-                let wrong: Vec<String> = validator
-                    .iter_errors(&value)
-                    .map(|error| format!("{path}: {error}"))
-                    .collect();
-                assert_eq!(wrong, [""; 0]);
-                seen += 1;
-            }
-        }
-        assert!(seen >= 6, "{seen}");
-    }
-
-    #[test]
-    fn what_check_refuses_a_schema_refuses_too() {
-        let cases = [
-            ("pack", r#"{"name": "a"}"#),
-            ("pack", r#"{"name": "A B", "version": "1"}"#),
-            ("pack", r#"{"name": "a", "version": "1", "colour": 1}"#),
-            (
-                "pack",
-                r#"{"name": "a", "version": "1", "fan_out": {"cap": 11}}"#,
-            ),
-            (
-                "pack",
-                r#"{"name": "a", "version": "1", "flags": {"ai_assistant_a": 7}}"#,
-            ),
-            (
-                "pack",
-                r#"{"name": "a", "version": "1", "flags": {"fast": true}}"#,
-            ),
-            ("agent", r#"{"id": "a"}"#),
-            ("status_events", r#"[{"id": "a"}]"#),
-            (
-                "tools",
-                r#"{"tools": [{"name": "a", "connector": "soap"}]}"#,
-            ),
-            (
-                "tools",
-                r#"{"tools": [{"name": "a", "connector": "http", "method": "HEAD"}]}"#,
-            ),
-            (
-                "tools",
-                r#"{"tools": [{"name": "a", "connector": "process", "limits": {"cpu_s": 0}}]}"#,
-            ),
-            (
-                "tools",
-                r#"{"tools": [{"name": "a", "connector": "mcp", "approval": "maybe"}]}"#,
-            ),
-            ("tools", r#"{"mcp_servers": {"A B": {"command": ["a"]}}}"#),
-            (
-                "tools",
-                r#"{"mcp_servers": {"a": {"url": "http://a", "call_timeout_ms": 0}}}"#,
-            ),
-            (
-                "worker",
-                r#"{"id": "a", "version": "1", "kind": "sub_agent", "description": "a", "prompt_blocks": ["a"]}"#,
-            ),
-            (
-                "worker",
-                r#"{"id": "a", "version": "1", "kind": "worker", "description": "a", "prompt_blocks": ["a"], "emits": ["a"]}"#,
-            ),
-            (
-                "pack",
-                r#"{"name": "a", "version": "1", "limits": {"workers_max": 65}}"#,
-            ),
-            (
-                "overrides",
-                r#"{"ai_assistant_a": {"x": {"policy": "show"}}}"#,
-            ),
-            ("locale", r#"{"a": 1}"#),
-            (
-                "pack",
-                r#"{"name": "a", "version": "1", "limits": {"tool_calls_max": 0}}"#,
-            ),
-            (
-                "providers",
-                r#"{"providers": {"a": {"dialect": "openai_chat"}}}"#,
-            ),
-            (
-                "providers",
-                r#"{"providers": {"a": {"dialect": "soap", "base_url": "http://a/v1"}}}"#,
-            ),
-            (
-                "providers",
-                r#"{"providers": {"A B": {"dialect": "gemini", "base_url": "http://a"}}}"#,
-            ),
-            ("routing", r#"{"rules": [{"name": "a"}]}"#),
-            (
-                "routing",
-                r#"{"rules": [{"use": "a:b", "when": {"kind": "chatt"}}]}"#,
-            ),
-            ("routing", r#"{"default": {"use": "a:b", "when": {}}}"#),
-            ("prices", r#"{"prices": {"a:b": {"input": 1}}}"#),
-            (
-                "prices",
-                r#"{"prices": {"a:b": {"input": -1, "output": 1}}}"#,
-            ),
-        ];
-        for (name, text) in cases {
-            let value: Value = serde_json::from_str(text).expect("JSON");
-            assert!(!validator(name).is_valid(&value), "{name} takes {text}");
-        }
-        let good = r#"{"name": "a", "version": "1", "flags": {"ai_assistant_a": {"share": 0.5}}}"#;
-        let good: Value = serde_json::from_str(good).expect("JSON");
-        assert!(validator("pack").is_valid(&good));
-        let good = r#"{"rules": [{"use": "a:b", "when": {"kind": ["chat"], "agent": "shop"}, "fallback": "c:d"}]}"#;
-        let good: Value = serde_json::from_str(good).expect("JSON");
-        assert!(validator("routing").is_valid(&good));
-    }
-}
+mod tests;

@@ -1,7 +1,6 @@
-//! The files of a pack as they are written: the shapes of their YAML, with the place of
-//! everything that can be wrong. Unknown keys and wrong shapes are refused here; what is missing
-//! and what the values mean is looked at in `check`, so that one file can have many mistakes.
-//! The JSON Schemas come from these shapes too.
+//! The shapes of the files of a pack, with the position of everything that can be wrong. The JSON
+//! Schemas are generated from them. Fields are optional, so that a file can be read beside its
+//! mistakes; the schema reports what is missing.
 
 pub(crate) mod form;
 pub(crate) mod manifest;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use turnwire_event::body::status::UNREGISTERED;
 use turnwire_event::port::{Emission, Gate, Onward};
 use turnwire_event::{Actor, Body, EventType, Render, RenderPolicy};
-use turnwire_pack::Line;
+use turnwire_pack::LocaleLine;
 
 use crate::block_filter::BlockFilter;
 use crate::buffer::{BufferedStatus, GateBuffer};
@@ -33,7 +33,7 @@ pub(crate) struct TurnGate {
     block_filter: BlockFilter,
     buffer: GateBuffer,
     /// The texts of the statuses that were emitted, by their index in the table.
-    texts: Vec<Option<Line>>,
+    texts: Vec<Option<LocaleLine>>,
     group: u32,
     decisions: u32,
     warnings: u8,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use turnwire_event::metric;
 use turnwire_event::port::Gate;
-use turnwire_pack::{Cohort, Override, Pack};
+use turnwire_pack::{FlagCohort, Pack, RenderOverride};
 
 use crate::filter::{DenyList, TextFilter};
 use crate::gate::TurnGate;
@@ -61,7 +61,7 @@ impl Policies {
     }
 
     /// The gate of one turn, for the flags of `cohort` and in the language `locale`.
-    pub fn gate(&self, cohort: &Cohort, locale: &str) -> Box<dyn Gate> {
+    pub fn gate(&self, cohort: &FlagCohort, locale: &str) -> Box<dyn Gate> {
         let filter = self.filter.as_ref().map(|create| create());
         Box::new(TurnGate::new(self.table(cohort), locale, filter))
     }
@@ -73,7 +73,7 @@ impl Policies {
         Box::new(TurnGate::new(table, "en", None))
     }
 
-    fn table(&self, cohort: &Cohort) -> Arc<PolicyTable> {
+    fn table(&self, cohort: &FlagCohort) -> Arc<PolicyTable> {
         let active = |flag: &usize| cohort.has(&self.flags[*flag]);
         let key: Vec<usize> = (0..self.flags.len()).filter(active).collect();
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,13 +88,13 @@ impl Policies {
         table
     }
 
-    fn resolve(&self, cohort: &Cohort) -> PolicyTable {
+    fn resolve(&self, cohort: &FlagCohort) -> PolicyTable {
         let definition = self.pack.versions(cohort).agent_definition;
         let dimensions = metric::dimensions(&definition);
         let size = self.pack.registry.entries.len();
         metrics::gauge!(metric::STREAM_REGISTRY_SIZE, &dimensions).set(size as f64);
         let overrides = self.pack.overrides.iter();
-        let active: Vec<&Override> = overrides.filter(|o| cohort.has(&o.flag)).collect();
+        let active: Vec<&RenderOverride> = overrides.filter(|o| cohort.has(&o.flag)).collect();
         PolicyTable::new(self.pack.clone(), &active, definition)
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use turnwire_event::{Actor, ActorKind, EventType, RenderPolicy};
-use turnwire_pack::{Entry, Lifecycle, Override, Pack, Target};
+use turnwire_pack::{OverrideTarget, Pack, RegisteredStatus, RenderOverride, StatusLifecycle};
 
 use crate::event_policy::{EVENT_TYPE_COUNT, default_policy, override_policy};
 use crate::policy_metrics::{PolicyMetrics, SubagentLabels};
@@ -58,11 +58,11 @@ impl PolicyTable {
     }
 
     /// The policies of `pack` while the flags of `overrides` are active.
-    pub(crate) fn new(pack: Arc<Pack>, overrides: &[&Override], definition: String) -> Self {
+    pub(crate) fn new(pack: Arc<Pack>, overrides: &[&RenderOverride], definition: String) -> Self {
         let mut by_type = default_policies();
         let mut any_status = None;
         for rule in overrides {
-            let Target::Type(kind) = rule.target else {
+            let OverrideTarget::Type(kind) = rule.target else {
                 continue;
             };
             match rule
@@ -80,7 +80,7 @@ impl PolicyTable {
         let entries = &pack.registry.entries;
         let status = |entry| StatusPolicy::new(entry, any_status, overrides, &pack);
         let statuses: Vec<StatusPolicy> = entries.iter().map(status).collect();
-        let index = |(index, entry): (usize, &Entry)| (entry.id.clone(), index);
+        let index = |(index, entry): (usize, &RegisteredStatus)| (entry.id.clone(), index);
         let subagents = pack.agents.iter().map(|agent| SubagentLabels {
             sub_agent_id: agent.id.clone(),
             vertical: agent.vertical.clone().unwrap_or_default(),
@@ -115,15 +115,15 @@ impl PolicyTable {
 impl StatusPolicy {
     /// An override of the id takes precedence over one of the type, a later one over an earlier.
     fn new(
-        entry: &Entry,
+        entry: &RegisteredStatus,
         any_status: Option<RenderPolicy>,
-        overrides: &[&Override],
+        overrides: &[&RenderOverride],
         pack: &Pack,
     ) -> Self {
         let mut policy = any_status.unwrap_or(entry.policy);
         let mut render_key = &entry.render_key;
         for rule in overrides {
-            if !matches!(&rule.target, Target::Status(id) if *id == entry.id) {
+            if !matches!(&rule.target, OverrideTarget::Status(id) if *id == entry.id) {
                 continue;
             }
             policy = rule.policy.unwrap_or(policy);
@@ -142,8 +142,8 @@ impl StatusPolicy {
             allows_platform: entry.fragment.starts_with("platform/")
                 || entry.emitters.contains(orchestrator_id),
             deprecated: match entry.lifecycle {
-                Lifecycle::Active => None,
-                Lifecycle::Deprecated => Some(AtomicBool::new(false)),
+                StatusLifecycle::Active => None,
+                StatusLifecycle::Deprecated => Some(AtomicBool::new(false)),
             },
         }
     }

@@ -7,7 +7,7 @@
 use icu_list::ListFormatter;
 use icu_list::options::{ListFormatterOptions, ListLength};
 use icu_locale_core::Locale;
-use turnwire_pack::{Line, Locales};
+use turnwire_pack::{LocaleLine, LocaleTable};
 
 /// The render key of the sentence that contains the phrases.
 const SENTENCE_KEY: &str = "combined";
@@ -16,7 +16,7 @@ const PLACEHOLDER: &str = "{phrases}";
 
 /// The sentence for the texts of all `keys`, in the first locale of the fallback chain of
 /// `requested` that has all of them.
-pub(crate) fn combine_statuses(keys: &[&str], locales: &Locales, requested: &str) -> String {
+pub(crate) fn combine_statuses(keys: &[&str], locales: &LocaleTable, requested: &str) -> String {
     let chain = locales.chain(requested);
     let has_all_keys = |tag: &&str| keys.iter().all(|key| locales.has(tag, key));
     let tag = chain
@@ -25,7 +25,7 @@ pub(crate) fn combine_statuses(keys: &[&str], locales: &Locales, requested: &str
         .find(has_all_keys)
         .or(chain.last().copied());
     let tag = tag.unwrap_or("en");
-    let lines: Vec<Line> = keys
+    let lines: Vec<LocaleLine> = keys
         .iter()
         .filter_map(|key| locales.line(tag, key))
         .collect();
@@ -36,7 +36,7 @@ pub(crate) fn combine_statuses(keys: &[&str], locales: &Locales, requested: &str
 }
 
 /// The phrase of a line, or its message without the final punctuation if it has no phrase.
-fn phrase(line: &Line) -> &str {
+fn phrase(line: &LocaleLine) -> &str {
     let message = || line.message.trim_end_matches(['.', '…', '!', ' ']);
     line.phrase.as_deref().unwrap_or_else(message)
 }

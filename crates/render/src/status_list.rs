@@ -1,7 +1,7 @@
 //! All status ids of a pack with their texts, as the HTTP API lists them.
 
 use turnwire_event::RenderPolicy;
-use turnwire_pack::{Lifecycle, Pack};
+use turnwire_pack::{Pack, StatusLifecycle};
 
 /// A status id of the registry, with its texts in all languages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct StatusEntry {
     /// The ids of the sub-agents that may emit the status.
     pub emitters: Vec<String>,
     /// Whether agents may still emit the status.
-    pub lifecycle: Lifecycle,
+    pub lifecycle: StatusLifecycle,
     /// The author's remark, such as the id that replaces a deprecated one.
     pub note: Option<String>,
     /// The registry file that defines the id, relative to the pack.
@@ -91,7 +91,7 @@ mod tests {
             render_key: "status.searching_offers".into(),
             policy: RenderPolicy::Transform,
             emitters: vec!["shop".into()],
-            lifecycle: Lifecycle::Active,
+            lifecycle: StatusLifecycle::Active,
             note: None,
             fragment: "verticals/shop/status_events.yaml".into(),
             texts: vec![

@@ -16,7 +16,7 @@ use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, Gate};
 use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{Actor, Body, MessageId, Render, RenderPolicy, Role, ToolUseId, Ulid};
-use turnwire_pack::{Cohort, Files, Override, Pack, Target, check};
+use turnwire_pack::{FlagCohort, OverrideTarget, Pack, PackFiles, RenderOverride, check};
 
 use crate::policies::Policies;
 
@@ -68,7 +68,7 @@ fn checked() -> Pack {
             ),
         ]);
     }
-    let report = check(&Files::from_pairs(files), &|_| None);
+    let report = check(&PackFiles::from_pairs(files), &|_| None);
     report
         .pack
         .unwrap_or_else(|| panic!("{:#?}", report.findings))
@@ -147,17 +147,17 @@ pub(crate) fn status_override(
     id: &str,
     policy: Option<RenderPolicy>,
     render_key: Option<&str>,
-) -> Override {
-    Override {
+) -> RenderOverride {
+    RenderOverride {
         flag: flag.into(),
-        target: Target::Status(id.into()),
+        target: OverrideTarget::Status(id.into()),
         policy,
         render_key: render_key.map(str::to_owned),
     }
 }
 
-pub(crate) fn cohort(flags: &[&str]) -> Cohort {
-    Cohort {
+pub(crate) fn cohort(flags: &[&str]) -> FlagCohort {
+    FlagCohort {
         id: "c".into(),
         flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
     }

@@ -26,7 +26,7 @@ use turnwire_dial::Dialer;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Clock, Mint, Owner, metric};
 use turnwire_model::{ModelSet, Routing, Script, Scripted};
-use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
+use turnwire_pack::{FindingLevel, FlagCohort, Pack, PackFiles, PackFinding, PackReadError};
 use turnwire_render::Policies;
 use turnwire_tool::{McpServers, ProgramRunner};
 
@@ -41,14 +41,14 @@ pub use variables::{BundledService, Variables};
 pub enum Broken {
     /// Its folder cannot be read.
     #[error(transparent)]
-    Unreadable(#[from] ReadError),
+    Unreadable(#[from] PackReadError),
     /// There are mistakes in it.
     #[error("the pack has mistakes:\n{}", list(.0))]
-    Wrong(Vec<Finding>),
+    Wrong(Vec<PackFinding>),
 }
 
-fn list(findings: &[Finding]) -> String {
-    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+fn list(findings: &[PackFinding]) -> String {
+    let lines: Vec<String> = findings.iter().map(PackFinding::to_string).collect();
     lines.join("\n")
 }
 
@@ -147,7 +147,7 @@ impl Host {
     /// so they have a thread of their own; servers are waited for here.
     async fn again(
         self: &Arc<Self>,
-        changed: impl Fn(&Self, &Files) -> bool + Send + 'static,
+        changed: impl Fn(&Self, &PackFiles) -> bool + Send + 'static,
     ) -> Result<bool, Broken> {
         let host = self.clone();
         let read = tokio::task::spawn_blocking(move || {
@@ -219,7 +219,7 @@ impl Host {
     }
 
     /// What of the pack is meant for `owner`.
-    pub fn cohort(&self, owner: &Owner) -> Cohort {
+    pub fn cohort(&self, owner: &Owner) -> FlagCohort {
         self.loaded.load().pack.cohort(owner.principal.as_str())
     }
 }
@@ -261,8 +261,8 @@ impl Producer for Alone {
     }
 }
 
-fn read(dir: Option<&PathBuf>) -> Result<Files, ReadError> {
-    dir.map_or_else(|| Ok(Files::market()), |dir| Files::read(dir))
+fn read(dir: Option<&PathBuf>) -> Result<PackFiles, PackReadError> {
+    dir.map_or_else(|| Ok(PackFiles::market()), |dir| PackFiles::read(dir))
 }
 
 /// A pack that has been judged, with all of it that waits for nobody.
@@ -274,7 +274,7 @@ struct Draft {
 }
 
 fn draft(
-    files: &Files,
+    files: &PackFiles,
     variables: &Variables,
     script: Option<&Scripted>,
     means: &Means,
@@ -284,13 +284,13 @@ fn draft(
         None => judge(files, variables),
     };
     for finding in &report.findings {
-        if finding.level == Level::Warning {
+        if finding.level == FindingLevel::Warning {
             tracing::warn!("{finding}");
         }
     }
     let Some(pack) = report.pack else {
         let errors = report.findings.into_iter();
-        let errors: Vec<_> = errors.filter(|f| f.level == Level::Error).collect();
+        let errors: Vec<_> = errors.filter(|f| f.level == FindingLevel::Error).collect();
         let rejected = errors.iter().filter(|f| f.unregistered).count() as u64;
         let dimensions = metric::dimensions("");
         metrics::counter!(
@@ -345,7 +345,7 @@ fn said(pack: &Pack) -> Result<Option<Scripted>, Broken> {
     match Script::parse_many(&pack.scripts) {
         Ok(script) => Ok(Some(Scripted::new(script))),
         Err(error) => {
-            let wrong = Finding::error("scripts", 1, 1, error.to_string());
+            let wrong = PackFinding::error("scripts", 1, 1, error.to_string());
             Err(Broken::Wrong(vec![wrong]))
         }
     }

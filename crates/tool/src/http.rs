@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use turnwire_dial::{Dialer, Headers, Request};
 use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::{HttpDef, Method, ToolDef};
+use turnwire_pack::{HttpDef, ToolDef, ToolMethod};
 
 use crate::pack_tool::{PackTool, ToolAction};
 use crate::secrets::Secrets;
@@ -36,7 +36,7 @@ const REDIRECTS_MAX: u32 = 10;
 /// Sends requests to one service.
 pub(crate) struct HttpTool {
     dialer: Arc<Dialer>,
-    method: Method,
+    method: ToolMethod,
     url: UrlTemplate,
     headers: Headers,
     accept: String,
@@ -95,11 +95,11 @@ impl HttpTool {
         let unused = input.iter().filter(|(name, _)| !self.url.uses(name));
         let unused: Map<String, Value> = unused.map(|(k, v)| (k.clone(), v.clone())).collect();
         let (method, has_body) = match self.method {
-            Method::Get => (turnwire_dial::Method::Get, false),
-            Method::Delete => (turnwire_dial::Method::Delete, false),
-            Method::Post => (turnwire_dial::Method::Post, true),
-            Method::Put => (turnwire_dial::Method::Put, true),
-            Method::Patch => (turnwire_dial::Method::Patch, true),
+            ToolMethod::Get => (turnwire_dial::Method::Get, false),
+            ToolMethod::Delete => (turnwire_dial::Method::Delete, false),
+            ToolMethod::Post => (turnwire_dial::Method::Post, true),
+            ToolMethod::Put => (turnwire_dial::Method::Put, true),
+            ToolMethod::Patch => (turnwire_dial::Method::Patch, true),
         };
         let (query, body) = if has_body {
             (Map::new(), Some(Value::Object(unused).to_string().into()))

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use turnwire_dial::Url;
-use turnwire_pack::{HttpDef, McpTransport, Piece, pieces};
+use turnwire_pack::{HttpDef, McpTransport, TemplatePart, template_parts};
 
 use crate::percent::encoded;
 
@@ -116,8 +116,8 @@ fn add_url(url: &str, secrets: &mut Vec<String>) {
 /// Adds the keys in the fixed text of parameters with fields.
 fn add_templates(pairs: impl Iterator<Item = (String, String)>, secrets: &mut Vec<String>) {
     for (name, value) in pairs {
-        for piece in pieces(&value) {
-            if let Piece::Text(text) = piece {
+        for piece in template_parts(&value) {
+            if let TemplatePart::Text(text) = piece {
                 add(&name, text, secrets);
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turnwire_dial::Dialer;
 use turnwire_event::{Clock, Mint};
-use turnwire_pack::{Function, Pack, ToolDef, ToolKind};
+use turnwire_pack::{BuiltinFunction, Pack, ToolDef, ToolKind};
 
 use crate::builtin::trial::{self, BurstTool, ClockTool, EchoTool, FailTool, SleepTool};
 use crate::builtin::{DelegateTool, EmitStatusTool, FeedbackTool, RenamedTool, RenderTool};
@@ -214,13 +214,13 @@ fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>
         }
         ToolKind::Direct(function) => {
             let inner: Arc<dyn Tool> = match function {
-                Function::Clock => Arc::new(ClockTool::new(Arc::clone(clock))),
-                Function::Echo => Arc::new(EchoTool),
-                Function::Sleep => Arc::new(SleepTool),
-                Function::Fail => Arc::new(FailTool),
-                Function::Burst => Arc::new(BurstTool::new(Arc::clone(mint))),
-                Function::EmitStatus => Arc::new(EmitStatusTool),
-                Function::LlmFeedback => Arc::new(FeedbackTool),
+                BuiltinFunction::Clock => Arc::new(ClockTool::new(Arc::clone(clock))),
+                BuiltinFunction::Echo => Arc::new(EchoTool),
+                BuiltinFunction::Sleep => Arc::new(SleepTool),
+                BuiltinFunction::Fail => Arc::new(FailTool),
+                BuiltinFunction::Burst => Arc::new(BurstTool::new(Arc::clone(mint))),
+                BuiltinFunction::EmitStatus => Arc::new(EmitStatusTool),
+                BuiltinFunction::LlmFeedback => Arc::new(FeedbackTool),
             };
             RenamedTool::build(def, inner)
         }

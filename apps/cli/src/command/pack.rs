@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use turnwire_pack::{Files, Finding, Level};
+use turnwire_pack::{FindingLevel, PackFiles, PackFinding};
 use turnwire_serve::host::{self, Variables};
 
 use crate::args::{Check, Init};
@@ -14,11 +14,14 @@ use crate::terminal::color::{Paint, Tone};
 
 /// Checks a pack as a server would before it starts; the exit code says whether it would start.
 pub(crate) fn check(args: &Check) -> Result<ExitCode> {
-    let files = Files::read(&args.pack)?;
+    let files = PackFiles::read(&args.pack)?;
     // The address of the demo data service is known only when a server starts it.
     let variables = Variables::from_env().or(turnwire_demo::VARIABLE, "http://127.0.0.1:9");
     let report = host::judge(&files, &variables);
-    let errors = report.findings.iter().filter(|f| f.level == Level::Error);
+    let errors = report
+        .findings
+        .iter()
+        .filter(|f| f.level == FindingLevel::Error);
     let errors = errors.count();
     let text = if args.json {
         let findings: Vec<_> = report.findings.iter().map(as_json).collect();
@@ -41,9 +44,9 @@ pub(crate) fn init(args: &Init) -> Result<()> {
         );
     }
     let files = if args.demo {
-        Files::market()
+        PackFiles::market()
     } else {
-        Files::skeleton(&name(dir))
+        PackFiles::skeleton(&name(dir))
     };
     for (path, text) in files.iter() {
         let path = dir.join(path);
@@ -76,25 +79,25 @@ fn name(dir: &Path) -> String {
     }
 }
 
-fn as_text(pack: &Path, findings: &[Finding], paint: Paint) -> String {
+fn as_text(pack: &Path, findings: &[PackFinding], paint: Paint) -> String {
     let mut text = String::new();
     for finding in findings {
         let (tone, word) = match finding.level {
-            Level::Error => (Tone::Bad, "error"),
-            Level::Warning => (Tone::Quiet, "warning"),
+            FindingLevel::Error => (Tone::Bad, "error"),
+            FindingLevel::Warning => (Tone::Quiet, "warning"),
         };
-        let Finding {
+        let PackFinding {
             file,
             line,
             column,
-            what,
+            message,
             instead,
             ..
         } = finding;
         let place = pack.join(file);
         let place = place.display();
         text += &format!(
-            "{place}:{line}:{column}: {}: {what}\n",
+            "{place}:{line}:{column}: {}: {message}\n",
             paint.tint(tone, word)
         );
         if let Some(instead) = instead {
@@ -106,7 +109,7 @@ fn as_text(pack: &Path, findings: &[Finding], paint: Paint) -> String {
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
     };
-    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+    let (errors, warnings) = (count(FindingLevel::Error), count(FindingLevel::Warning));
     let (tone, mark) = if errors > 0 {
         (Tone::Bad, "✗")
     } else {
@@ -121,16 +124,16 @@ fn as_text(pack: &Path, findings: &[Finding], paint: Paint) -> String {
     text
 }
 
-fn as_json(finding: &Finding) -> serde_json::Value {
+fn as_json(finding: &PackFinding) -> serde_json::Value {
     json!({
         "level": match finding.level {
-            Level::Error => "error",
-            Level::Warning => "warning",
+            FindingLevel::Error => "error",
+            FindingLevel::Warning => "warning",
         },
         "file": finding.file,
         "line": finding.line,
         "column": finding.column,
-        "what": finding.what,
+        "what": finding.message,
         "instead": finding.instead,
     })
 }
@@ -153,12 +156,12 @@ mod tests {
 
     #[test]
     fn a_finding_is_told_with_its_place_and_what_to_write() {
-        let finding = Finding {
-            level: Level::Error,
+        let finding = PackFinding {
+            level: FindingLevel::Error,
             file: "verticals/shop/agent.yaml".into(),
             line: 3,
             column: 9,
-            what: "`emits` names `teleporting_offers`, which is not registered".into(),
+            message: "`emits` names `teleporting_offers`, which is not registered".into(),
             instead: Some("one of: searching_offers".into()),
             unregistered: false,
         };

@@ -6,8 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::Origin;
-
-use crate::regression::yaml_writer;
+use turnwire_pack::yaml;
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -137,8 +136,8 @@ impl Case {
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("reading {file}"))?;
-        let case: Self = turnwire_pack::erased::from_str(&text)
-            .map_err(|error| anyhow::anyhow!("{file}: {}", error.without_snippet()))?;
+        let case: Self =
+            yaml::from_str(&text).map_err(|error| anyhow::anyhow!("{file}:{error}"))?;
         if case.version != VERSION {
             bail!(
                 "{file}: version {} of a case; this program reads version {VERSION}",
@@ -153,7 +152,7 @@ impl Case {
 
     /// The file's text.
     pub(crate) fn write(&self) -> Result<String> {
-        Ok(yaml_writer::write(&serde_json::to_value(self)?))
+        Ok(yaml::to_string(self)?)
     }
 }
 

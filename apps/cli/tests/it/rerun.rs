@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use turnwire_client::{Client, Item, Start, Watch};
 use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
-use turnwire_pack::Files;
+use turnwire_pack::PackFiles;
 use turnwire_wire::rest::session::Create;
 use turnwire_wire::rest::turn::Submit;
 
@@ -175,7 +175,7 @@ fn asking(dir: &Path, port: u16, key: &Path) {
         key.display()
     );
     let prices = "prices: {\"local:*\": {input: 2.0, output: 100.0}}\n";
-    let skeleton = Files::skeleton("small");
+    let skeleton = PackFiles::skeleton("small");
     let own = skeleton.iter().map(|(path, text)| {
         let text = match path {
             "pack.yaml" => text.replace("scripted:small", "local:m"),

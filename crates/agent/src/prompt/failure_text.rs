@@ -6,7 +6,7 @@ use futures_util::stream::{BoxStream, iter};
 use turnwire_event::code::{ErrorCode, LlmErrorClass};
 use turnwire_event::{StopReason, Usage};
 use turnwire_model::{Delta, ModelError, Provider, Request};
-use turnwire_pack::Locales;
+use turnwire_pack::LocaleTable;
 
 /// The sentences in one language.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Templates {
 
 impl Templates {
     /// Those for `locale`, or the nearest there are.
-    pub(crate) fn new(locales: &Locales, locale: &str) -> Self {
+    pub(crate) fn new(locales: &LocaleTable, locale: &str) -> Self {
         let line = |key: &str, otherwise: &str| {
             let line = locales.line(locale, key);
             line.map_or_else(|| otherwise.to_owned(), |line| line.message)

@@ -8,7 +8,7 @@ use turnwire_event::ContentBlock;
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Emitter, TurnContext};
 use turnwire_model::{Models, Script, Scripted, ScriptedModels};
-use turnwire_pack::{Files, Pack, check};
+use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ToolInvocation, Toolbox};
 
 use super::recorder::Recorder;
@@ -30,7 +30,7 @@ fn demo() -> (Arc<Pack>, Arc<dyn Models>) {
     static DEMO: OnceLock<(Arc<Pack>, Arc<ScriptedModels>)> = OnceLock::new();
     let (pack, models) = DEMO.get_or_init(|| {
         let vars = |_: &str| Some("http://127.0.0.1:9".to_owned());
-        let report = check(&Files::market(), &vars);
+        let report = check(&PackFiles::market(), &vars);
         let pack = Arc::new(report.pack.expect("the demo is sound"));
         let script = Script::parse_many(&pack.scripts).expect("the demo's script");
         (

@@ -10,7 +10,8 @@ use turnwire_event::{Body, TenantId};
 use turnwire_model::routing::Routing;
 use turnwire_model::{Provider as _, Script, Scripted};
 use turnwire_pack::{
-    Choice, DialectName, KeyRef, Pack, ProviderDef, RetriesDef, RoutingPolicy, RoutingRule, When,
+    ApiKeySource, DialectName, ModelChoice, Pack, ProviderDef, RetriesDef, RoutingCondition,
+    RoutingPolicy, RoutingRule,
 };
 
 use super::stage::Asked;
@@ -18,12 +19,12 @@ use super::troupe::Troupe;
 
 const HELLO: &str = "- steps: [{text: Hello.}]";
 
-fn rule(name: &str, when: When, models: &[&str]) -> RoutingRule {
+fn rule(name: &str, when: RoutingCondition, models: &[&str]) -> RoutingRule {
     let mut models = models.iter().map(|model| (*model).to_owned());
     RoutingRule {
         name: name.into(),
         when,
-        choice: Choice {
+        choice: ModelChoice {
             model: models.next().expect("a model"),
             fallbacks: models.collect(),
         },
@@ -40,7 +41,7 @@ fn routing(rules: Vec<RoutingRule>) -> Option<Routing> {
 
 /// Every agent has these models.
 fn all(models: &[&str]) -> Option<Routing> {
-    routing(vec![rule("any", When::default(), models)])
+    routing(vec![rule("any", RoutingCondition::default(), models)])
 }
 
 /// The script of each model, by its name.
@@ -99,7 +100,7 @@ async fn without_rules_the_agents_own_model_is_the_only_one() {
 
 #[tokio::test]
 async fn r_16_d_47_a_rule_decides_by_what_the_turn_is_and_says_so() {
-    let wanted = When {
+    let wanted = RoutingCondition {
         tenants: vec![TenantId(7).to_string()],
         agents: vec!["orchestrator".into()],
         locales: vec!["de".into()],
@@ -131,9 +132,9 @@ async fn r_16_d_47_a_rule_decides_by_what_the_turn_is_and_says_so() {
 
 #[tokio::test]
 async fn a_sub_agents_model_is_seen_in_its_calls() {
-    let shop = When {
+    let shop = RoutingCondition {
         agents: vec!["shop".into()],
-        ..When::default()
+        ..RoutingCondition::default()
     };
     let mut troupe = Troupe::new(
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
@@ -202,9 +203,9 @@ async fn where_nothing_is_served_the_speaker_fails_and_a_sub_agent_is_axis_1() {
         ["orchestrator asks nobody:x 1", "orchestrator fails"]
     );
 
-    let shop = When {
+    let shop = RoutingCondition {
         agents: vec!["shop".into()],
-        ..When::default()
+        ..RoutingCondition::default()
     };
     let mut troupe = Troupe::new(
         "- {when: {call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
@@ -323,9 +324,9 @@ async fn s1_099_where_all_fail_the_last_one_says_why() {
 #[tokio::test(start_paused = true)]
 async fn a_sub_agent_has_stand_ins_of_its_own_and_the_sessions_model_stays() {
     let mut troupe = Troupe::new(HELLO);
-    let shop = When {
+    let shop = RoutingCondition {
         agents: vec!["shop".into()],
-        ..When::default()
+        ..RoutingCondition::default()
     };
     troupe.routing = routing(vec![rule("shop", shop, &["scripted:a", "scripted:b"])]);
     let speaker = "- {when: {call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
@@ -361,7 +362,7 @@ async fn a_pack_says_how_often_a_provider_is_asked() {
     let fails = "- steps: [{error: timeout, retry: true}]";
     let mut troupe = Troupe::new(fails);
     let mut pack = Pack::clone(&troupe.pack);
-    let mut provider = ProviderDef::new(DialectName::OpenaiChat, "http://x", KeyRef::None);
+    let mut provider = ProviderDef::new(DialectName::OpenaiChat, "http://x", ApiKeySource::None);
     provider.retries = RetriesDef {
         attempts: Some(5),
         ..RetriesDef::default()

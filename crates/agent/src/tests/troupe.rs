@@ -14,7 +14,7 @@ use turnwire_event::port::{
 use turnwire_event::{Body, ContentBlock, Message, Role};
 use turnwire_model::routing::Routing;
 use turnwire_model::{Models, Provider, Request, Script, Scripted};
-use turnwire_pack::{Files, Pack, check};
+use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ServiceFault, Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use super::recorder::Recorder;
@@ -74,7 +74,7 @@ pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
             ),
         ));
     }
-    let report = check(&Files::from_pairs(files), &|_| None);
+    let report = check(&PackFiles::from_pairs(files), &|_| None);
     let found = report.findings;
     Arc::new(report.pack.unwrap_or_else(|| panic!("{found:#?}")))
 }

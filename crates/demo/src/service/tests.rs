@@ -67,7 +67,7 @@ async fn answer_has_every_field_of_the_envelope() {
 // S1-084
 #[tokio::test]
 async fn payloads_satisfy_the_schemas_of_the_pack() {
-    let files = turnwire_pack::Files::market();
+    let files = turnwire_pack::PackFiles::market();
     for pair in ALL {
         let path = format!("schemas/{}.json", pair.1);
         let schema = files.get(&path).expect("a schema");

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use serde_saphyr::{Location, Spanned};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
+use turnwire_pack::yaml::{Located, TextPosition};
 
 use crate::delta::{Again, ModelError};
 
@@ -48,10 +48,10 @@ const REASONS: [(&str, StopReason); 4] = [
 
 /// Checks the steps of a rule.
 pub(crate) fn steps(
-    source: Spanned<Vec<Spanned<StepSource>>>,
+    source: Located<Vec<Located<StepSource>>>,
     patterns: &mut PatternCache,
 ) -> Result<Vec<ConditionalStep>, Vec<ScriptMistake>> {
-    let location = source.referenced;
+    let location = source.position;
     if source.value.is_empty() {
         let message = "the rule has no steps: write at least one";
         return Err(vec![ScriptMistake::new(location, message)]);
@@ -75,26 +75,23 @@ pub(crate) fn steps(
 }
 
 fn conditional_step(
-    source: Spanned<StepSource>,
+    source: Located<StepSource>,
     patterns: &mut PatternCache,
 ) -> Result<ConditionalStep, ScriptMistake> {
-    let location = source.referenced;
+    let location = source.position;
     let mut source = source.value;
     let when = source.when.take().map(|source| when(source, patterns));
     let when = when.transpose()?;
     let step = step_kind(location, &mut source)?;
     // Remaining options belong to another kind of step.
     let unused_options = [
-        ("retry", source.retry.map(|s| s.referenced)),
-        (
-            "retry_after_ms",
-            source.retry_after_ms.map(|s| s.referenced),
-        ),
-        ("signature", source.signature.map(|s| s.referenced)),
-        ("chunk", source.chunk.map(|s| s.referenced)),
-        ("delay_ms", source.delay_ms.map(|s| s.referenced)),
-        ("repeat", source.repeat.map(|s| s.referenced)),
-        ("usage", source.usage.map(|s| s.referenced)),
+        ("retry", source.retry.map(|s| s.position)),
+        ("retry_after_ms", source.retry_after_ms.map(|s| s.position)),
+        ("signature", source.signature.map(|s| s.position)),
+        ("chunk", source.chunk.map(|s| s.position)),
+        ("delay_ms", source.delay_ms.map(|s| s.position)),
+        ("repeat", source.repeat.map(|s| s.position)),
+        ("usage", source.usage.map(|s| s.position)),
     ];
     match unused_options
         .into_iter()
@@ -110,18 +107,18 @@ fn conditional_step(
 
 /// Checks a step's [`RuleCondition`]. The call number belongs to the rule.
 fn when(
-    source: Spanned<ConditionSource>,
+    source: Located<ConditionSource>,
     patterns: &mut PatternCache,
 ) -> Result<RuleCondition, ScriptMistake> {
     if let Some(call) = &source.value.call {
         let message = "`call` belongs to the rule's `when`, not to a step's";
-        return Err(ScriptMistake::new(call.referenced, message));
+        return Err(ScriptMistake::new(call.position, message));
     }
     RuleCondition::new(source.value, patterns)
 }
 
 /// Checks the kind of a step, and takes the options of that kind out of `source`.
-fn step_kind(location: Location, source: &mut StepSource) -> Result<ScriptStep, ScriptMistake> {
+fn step_kind(location: TextPosition, source: &mut StepSource) -> Result<ScriptStep, ScriptMistake> {
     let kinds = usize::from(source.text.is_some())
         + usize::from(source.texts.is_some())
         + usize::from(source.thinking.is_some())
@@ -164,7 +161,7 @@ fn step_kind(location: Location, source: &mut StepSource) -> Result<ScriptStep, 
     }
     if let Some(stall) = source.stall.take() {
         let mistake =
-            ScriptMistake::new(stall.referenced, "`stall` is `true`, or leave the step out");
+            ScriptMistake::new(stall.position, "`stall` is `true`, or leave the step out");
         return stall.value.then_some(ScriptStep::Stall).ok_or(mistake);
     }
     if let Some(class) = source.error.take() {
@@ -180,14 +177,14 @@ fn step_kind(location: Location, source: &mut StepSource) -> Result<ScriptStep, 
 }
 
 /// Checks an error step, and whether it may be retried.
-fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError, ScriptMistake> {
+fn failure(class: Located<String>, source: &mut StepSource) -> Result<ModelError, ScriptMistake> {
     let class = choice_of(class, "an error class", &CLASSES)?;
     let retry = source.retry.take();
     let again = match (retry, source.retry_after_ms.take()) {
         (Some(retry), Some(_)) if !retry.value => {
             let message =
                 "`retry: false` cannot be combined with `retry_after_ms`: leave one of them out";
-            return Err(ScriptMistake::new(retry.referenced, message));
+            return Err(ScriptMistake::new(retry.position, message));
         }
         (_, Some(after)) => Again::After(millis(after, "retry_after_ms", PAUSE_MS_MAX)?),
         (Some(retry), None) if retry.value => Again::Soon,
@@ -198,18 +195,18 @@ fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError
 
 /// The text of the first language, the fallback for all others, and all translations.
 fn texts(
-    source: Spanned<TextsSource>,
-) -> Result<(Spanned<String>, Vec<Translation>), ScriptMistake> {
-    let location = source.referenced;
+    source: Located<TextsSource>,
+) -> Result<(Located<String>, Vec<Translation>), ScriptMistake> {
+    let location = source.position;
     let mut translations = source.value.0.into_iter();
     let Some((tag, first)) = translations.next() else {
         let message = "`texts` has `language: text` pairs: write at least one";
         return Err(ScriptMistake::new(location, message));
     };
-    condition::check_tag(&tag, first.referenced)?;
+    condition::check_tag(&tag, first.position)?;
     let others: Vec<Translation> = translations.collect();
     for (tag, text) in &others {
-        condition::check_tag(tag, text.referenced)?;
+        condition::check_tag(tag, text.position)?;
     }
     // The first language is listed too, so that a later, less specific tag does not match before
     // it.
@@ -219,10 +216,10 @@ fn texts(
 }
 
 /// A language tag and the text in that language.
-type Translation = (String, Spanned<String>);
+type Translation = (String, Located<String>);
 
 fn text_step(
-    text: Spanned<String>,
+    text: Located<String>,
     translations: Vec<Translation>,
     source: &mut StepSource,
 ) -> Result<ScriptStep, ScriptMistake> {
@@ -234,7 +231,7 @@ fn text_step(
         None => 1,
         Some(repeat) => {
             let max = (CALL_BYTES_MAX / bytes_max.max(1)) as u64;
-            let location = repeat.referenced;
+            let location = repeat.position;
             let times = bounded(repeat, "repeat", 1, max.min(1_000_000))?;
             if text.has_placeholders() {
                 let message = "`repeat` cannot be combined with placeholders: write the text out";
@@ -247,17 +244,17 @@ fn text_step(
 }
 
 fn streamed_text(
-    text: Spanned<String>,
+    text: Located<String>,
     translations: Vec<Translation>,
     source: &mut StepSource,
 ) -> Result<StreamedText, ScriptMistake> {
     for text in translations.iter().map(|(_, text)| text).chain([&text]) {
         if text.value.len() > TEXT_BYTES_MAX {
             let message = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.value.len());
-            return Err(ScriptMistake::new(text.referenced, message));
+            return Err(ScriptMistake::new(text.position, message));
         }
         placeholder::has_placeholders(&text.value)
-            .map_err(|message| ScriptMistake::new(text.referenced, message))?;
+            .map_err(|message| ScriptMistake::new(text.position, message))?;
     }
     let chunk = source.chunk.take();
     let chunk = chunk.map(|chunk| bounded(chunk, "chunk", 1, TEXT_BYTES_MAX as u64));
@@ -275,7 +272,7 @@ fn streamed_text(
 
 /// Checks text in fixed pieces. Empty pieces are dropped.
 fn fixed_text(
-    fixed: Spanned<Vec<String>>,
+    fixed: Located<Vec<String>>,
     source: &mut StepSource,
 ) -> Result<StreamedText, ScriptMistake> {
     let pieces = fixed.value.iter().map(String::as_str);
@@ -283,7 +280,7 @@ fn fixed_text(
     let text = fixed.value.concat();
     if text.len() > TEXT_BYTES_MAX {
         let message = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.len());
-        return Err(ScriptMistake::new(fixed.referenced, message));
+        return Err(ScriptMistake::new(fixed.position, message));
     }
     Ok(StreamedText {
         pieces: Some(ends),
@@ -302,20 +299,20 @@ fn delay(source: &mut StepSource) -> Result<Duration, ScriptMistake> {
 fn tool(source: ToolUseSource) -> Result<ScriptStep, ScriptMistake> {
     if source.name.value.is_empty() || source.name.value.len() > 128 {
         let message = "a tool's name has 1 to 128 characters";
-        return Err(ScriptMistake::new(source.name.referenced, message));
+        return Err(ScriptMistake::new(source.name.position, message));
     }
     let input = match source.input {
         None => ToolInput::Json(Value::Object(serde_json::Map::new())),
         Some(input) => match input.value {
             value @ Value::Object(_) => {
-                let mistake = |message: &str| ScriptMistake::new(input.referenced, message);
+                let mistake = |message: &str| ScriptMistake::new(input.position, message);
                 placeholder::has_placeholders_in(&value).map_err(mistake)?;
                 ToolInput::Json(value)
             }
             Value::String(raw) => ToolInput::Raw(raw),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
                 let message = "`input` is `key: value` pairs, or raw text";
-                return Err(ScriptMistake::new(input.referenced, message));
+                return Err(ScriptMistake::new(input.position, message));
             }
         },
     };
@@ -331,12 +328,12 @@ fn tool(source: ToolUseSource) -> Result<ScriptStep, ScriptMistake> {
     })
 }
 
-fn usage(source: Spanned<UsageSource>) -> Result<Usage, ScriptMistake> {
+fn usage(source: Located<UsageSource>) -> Result<Usage, ScriptMistake> {
     let values = source.value;
     let cost_usd = values.cost_usd.unwrap_or_default();
     if !cost_usd.is_finite() || cost_usd < 0.0 {
         let message = "`cost_usd` must be a number of at least 0";
-        return Err(ScriptMistake::new(source.referenced, message));
+        return Err(ScriptMistake::new(source.position, message));
     }
     let input_tokens = values.input_tokens.unwrap_or_default();
     let output_tokens = values.output_tokens.unwrap_or_default();
@@ -352,17 +349,17 @@ fn usage(source: Spanned<UsageSource>) -> Result<Usage, ScriptMistake> {
     })
 }
 
-fn millis(value: Spanned<u64>, key: &str, max: u64) -> Result<Duration, ScriptMistake> {
+fn millis(value: Located<u64>, key: &str, max: u64) -> Result<Duration, ScriptMistake> {
     bounded(value, key, 0, max).map(Duration::from_millis)
 }
 
 pub(crate) fn bounded(
-    value: Spanned<u64>,
+    value: Located<u64>,
     key: &str,
     min: u64,
     max: u64,
 ) -> Result<u64, ScriptMistake> {
-    let (location, value) = (value.referenced, value.value);
+    let (location, value) = (value.position, value.value);
     if (min..=max).contains(&value) {
         return Ok(value);
     }
@@ -371,7 +368,7 @@ pub(crate) fn bounded(
 }
 
 fn choice_of<T: Copy>(
-    name: Spanned<String>,
+    name: Located<String>,
     noun: &str,
     choices: &[(&str, T)],
 ) -> Result<T, ScriptMistake> {
@@ -384,5 +381,5 @@ fn choice_of<T: Copy>(
         name.value.escape_debug(),
         choices.join(", ")
     );
-    Err(ScriptMistake::new(name.referenced, message))
+    Err(ScriptMistake::new(name.position, message))
 }

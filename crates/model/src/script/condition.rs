@@ -2,7 +2,7 @@
 //! described in [`ConditionSource`].
 
 use regex::Regex;
-use serde_saphyr::{Location, Spanned};
+use turnwire_pack::yaml::{Located, TextPosition};
 
 use super::error::ScriptMistake;
 use super::pattern::PatternCache;
@@ -103,27 +103,27 @@ impl RuleCondition {
 }
 
 /// Checks the number of an attempt.
-fn attempt(attempt: Spanned<u32>) -> Result<u32, ScriptMistake> {
-    let mistake = ScriptMistake::new(attempt.referenced, "attempts are counted from 1");
+fn attempt(attempt: Located<u32>) -> Result<u32, ScriptMistake> {
+    let mistake = ScriptMistake::new(attempt.position, "attempts are counted from 1");
     (attempt.value > 0).then_some(attempt.value).ok_or(mistake)
 }
 
 /// Checks the number of a turn.
-fn turn(turn: Spanned<u32>) -> Result<usize, ScriptMistake> {
-    let mistake = ScriptMistake::new(turn.referenced, "turns are counted from 1");
+fn turn(turn: Located<u32>) -> Result<usize, ScriptMistake> {
+    let mistake = ScriptMistake::new(turn.position, "turns are counted from 1");
     (turn.value > 0)
         .then_some(turn.value as usize)
         .ok_or(mistake)
 }
 
 /// Checks a language tag such as `de` or `pt-BR`.
-pub(crate) fn tag(tag: Spanned<String>) -> Result<String, ScriptMistake> {
-    check_tag(&tag.value, tag.referenced)?;
+pub(crate) fn tag(tag: Located<String>) -> Result<String, ScriptMistake> {
+    check_tag(&tag.value, tag.position)?;
     Ok(tag.value)
 }
 
 /// Fails with a mistake at `location` if `tag` cannot be a language tag.
-pub(crate) fn check_tag(tag: &str, location: Location) -> Result<(), ScriptMistake> {
+pub(crate) fn check_tag(tag: &str, location: TextPosition) -> Result<(), ScriptMistake> {
     let parts = |part: &str| {
         (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };

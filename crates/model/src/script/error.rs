@@ -1,9 +1,7 @@
 //! Errors of scripts: the file, the location and the mistake. [`ScriptMistake`] is raised while a
 //! file is checked; [`ScriptError`] is what callers see.
 
-use serde_saphyr::Location;
-
-use super::yaml_error;
+use turnwire_pack::yaml::{TextPosition, YamlError};
 
 /// A script is invalid or cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -39,51 +37,43 @@ fn suggestion(instead: Option<&str>) -> String {
 /// A mistake and its location; [`ScriptMistake::in_file`] adds the file name.
 #[derive(Debug)]
 pub(crate) struct ScriptMistake {
-    location: Option<Location>,
+    location: Option<TextPosition>,
     what: String,
     instead: Option<String>,
-    /// True if only the structure of one rule is wrong, so that the other rules can be read.
-    pub(crate) is_structural: bool,
 }
 
 impl ScriptMistake {
-    pub(crate) fn new(location: Location, what: impl Into<String>) -> Self {
+    pub(crate) fn new(location: TextPosition, what: impl Into<String>) -> Self {
         Self {
             location: Some(location),
             what: what.into(),
             instead: None,
-            is_structural: false,
         }
     }
 
     /// Line of the mistake, if known.
     pub(crate) fn line(&self) -> Option<u64> {
-        self.location.map(|location| location.line())
+        self.location.map(|location| location.line)
     }
 
     pub(crate) fn in_file(self, file: &str) -> ScriptError {
-        let (line, column) = self
-            .location
-            .map_or((1, 1), |location| (location.line(), location.column()));
+        let TextPosition { line, column } = self.location.unwrap_or_default();
         ScriptError::Wrong {
             file: file.to_owned(),
-            line: line.max(1),
-            column: column.max(1),
+            line,
+            column,
             what: self.what,
             instead: self.instead,
         }
     }
 }
 
-impl From<serde_saphyr::Error> for ScriptMistake {
-    fn from(error: serde_saphyr::Error) -> Self {
-        let error = error.without_snippet();
-        let (what, instead) = yaml_error::explain(error);
+impl From<YamlError> for ScriptMistake {
+    fn from(error: YamlError) -> Self {
         Self {
-            location: error.location(),
-            what,
-            instead,
-            is_structural: yaml_error::is_structural(error),
+            location: error.position,
+            what: error.message,
+            instead: error.instead,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! are used. The owner of the pack can check that they exist.
 
 use serde_json::Value;
-use serde_saphyr::{Location, Spanned};
+use turnwire_pack::yaml::{Located, TextPosition};
 
 use super::placeholder;
 use super::source::{ConditionSource, ScriptRuleSource, StepSource, ToolUseSource};
@@ -61,11 +61,11 @@ struct NameCollector<'f> {
 }
 
 impl NameCollector<'_> {
-    fn add(&mut self, kind: Subject, name: &str, location: Location) {
+    fn add(&mut self, kind: Subject, name: &str, location: TextPosition) {
         self.names.push(Named {
             file: self.file.to_owned(),
-            line: location.line().max(1),
-            column: location.column().max(1),
+            line: location.line,
+            column: location.column,
             agent: self.agent.clone(),
             what: kind,
             name: name.to_owned(),
@@ -74,14 +74,14 @@ impl NameCollector<'_> {
 
     fn add_condition(&mut self, when: &ConditionSource) {
         if let Some(agent) = &when.agent {
-            self.add(Subject::Agent, &agent.value, agent.referenced);
+            self.add(Subject::Agent, &agent.value, agent.position);
             self.agent = Some(agent.value.clone());
         }
         for tool in [&when.answered, &when.failed].into_iter().flatten() {
-            self.add(Subject::Result, &tool.value, tool.referenced);
+            self.add(Subject::Result, &tool.value, tool.position);
         }
         for (tool, pattern) in when.results.iter().flatten() {
-            self.add(Subject::Result, tool, pattern.referenced);
+            self.add(Subject::Result, tool, pattern.position);
         }
     }
 
@@ -101,17 +101,17 @@ impl NameCollector<'_> {
     }
 
     fn add_tool(&mut self, tool: &ToolUseSource) {
-        self.add(Subject::Tool, &tool.name.value, tool.name.referenced);
+        self.add(Subject::Tool, &tool.name.value, tool.name.position);
         if let Some(input) = &tool.input {
-            self.add_input(&input.value, input.referenced);
+            self.add_input(&input.value, input.position);
         }
     }
 
-    fn add_text(&mut self, text: &Spanned<String>) {
-        self.add_results(&text.value, text.referenced);
+    fn add_text(&mut self, text: &Located<String>) {
+        self.add_results(&text.value, text.position);
     }
 
-    fn add_input(&mut self, value: &Value, location: Location) {
+    fn add_input(&mut self, value: &Value, location: TextPosition) {
         match value {
             Value::String(text) => self.add_results(text, location),
             Value::Array(items) => items.iter().for_each(|item| self.add_input(item, location)),
@@ -122,7 +122,7 @@ impl NameCollector<'_> {
         }
     }
 
-    fn add_results(&mut self, text: &str, location: Location) {
+    fn add_results(&mut self, text: &str, location: TextPosition) {
         for tool in placeholder::result_tools(text) {
             self.add(Subject::Result, tool, location);
         }

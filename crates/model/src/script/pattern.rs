@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use regex::Regex;
-use serde_saphyr::{Location, Spanned};
+use turnwire_pack::yaml::{Located, TextPosition};
 
 use super::error::ScriptMistake;
 use super::source::PatternsSource;
@@ -17,20 +17,20 @@ pub(crate) struct PatternCache {
 
 impl PatternCache {
     /// Compiles one pattern, or takes it from the cache.
-    pub(crate) fn compile(&mut self, source: Spanned<String>) -> Result<Regex, ScriptMistake> {
-        self.compile_at(source.value, source.referenced)
+    pub(crate) fn compile(&mut self, source: Located<String>) -> Result<Regex, ScriptMistake> {
+        self.compile_at(source.value, source.position)
     }
 
     /// Compiles one pattern or a list.
     pub(crate) fn compile_all(
         &mut self,
-        source: Option<Spanned<PatternsSource>>,
+        source: Option<Located<PatternsSource>>,
     ) -> Result<Vec<Regex>, ScriptMistake> {
         let Some(source) = source else {
             return Ok(Vec::new());
         };
         match source.value {
-            PatternsSource::One(pattern) => Ok(vec![self.compile_at(pattern, source.referenced)?]),
+            PatternsSource::One(pattern) => Ok(vec![self.compile_at(pattern, source.position)?]),
             PatternsSource::Many(patterns) => patterns
                 .into_iter()
                 .map(|pattern| self.compile(pattern))
@@ -38,7 +38,7 @@ impl PatternCache {
         }
     }
 
-    fn compile_at(&mut self, pattern: String, location: Location) -> Result<Regex, ScriptMistake> {
+    fn compile_at(&mut self, pattern: String, location: TextPosition) -> Result<Regex, ScriptMistake> {
         if let Some(compiled) = self.compiled.get(&pattern) {
             return Ok(compiled.clone());
         }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use serde_saphyr::Spanned;
+use turnwire_pack::yaml::Located;
 
 use super::call_plan::CallPlan;
 use super::check;
@@ -38,10 +38,10 @@ pub(crate) struct ScriptRule {
 impl ScriptRule {
     /// Checks a rule; `None` for an item that only defines patterns.
     pub(crate) fn new(
-        source: Spanned<ScriptRuleSource>,
+        source: Located<ScriptRuleSource>,
         patterns: &mut PatternCache,
     ) -> Result<Option<Self>, Vec<ScriptMistake>> {
-        let location = source.referenced;
+        let location = source.position;
         let ScriptRuleSource {
             define,
             when,
@@ -71,14 +71,14 @@ impl ScriptRule {
 
     fn with_steps(
         mut when: ConditionSource,
-        source: Spanned<Vec<Spanned<StepSource>>>,
+        source: Located<Vec<Located<StepSource>>>,
         patterns: &mut PatternCache,
     ) -> Result<Self, Vec<ScriptMistake>> {
         let mut mistakes = Vec::new();
         let call = when.call.take();
         if let Some(call) = call.as_ref().filter(|call| call.value == 0) {
             mistakes.push(ScriptMistake::new(
-                call.referenced,
+                call.position,
                 "calls are counted from 1",
             ));
         }
@@ -88,7 +88,7 @@ impl ScriptRule {
         let after = stop.and_then(|index| steps.get(index + 1));
         if let Some(after) = after.filter(|_| call.is_some()) {
             let message = "a rule with `call` covers one call: no step may follow its `stop`";
-            mistakes.push(ScriptMistake::new(after.referenced, message));
+            mistakes.push(ScriptMistake::new(after.position, message));
         }
         let when = RuleCondition::new(when, patterns).map_err(|mistake| mistakes.push(mistake));
         let steps =

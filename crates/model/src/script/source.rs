@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use serde_saphyr::Spanned;
+use turnwire_pack::yaml::{self, Located, YamlNode};
 
 use super::error::ScriptMistake;
 
@@ -17,9 +17,9 @@ use super::error::ScriptMistake;
 pub(crate) struct ScriptRuleSource {
     /// Patterns that later rules reference by their YAML anchors: `{name: &anchor pattern}`. An item
     /// with this key has no other.
-    pub(crate) define: Option<BTreeMap<String, Spanned<String>>>,
+    pub(crate) define: Option<BTreeMap<String, Located<String>>>,
     pub(crate) when: Option<ConditionSource>,
-    pub(crate) steps: Option<Spanned<Vec<Spanned<StepSource>>>>,
+    pub(crate) steps: Option<Located<Vec<Located<StepSource>>>>,
 }
 
 /// The condition of a rule or a step.
@@ -29,27 +29,27 @@ pub(crate) struct ConditionSource {
     /// The user's text is exactly this.
     pub(crate) says: Option<String>,
     /// All of these patterns match the user's text.
-    pub(crate) user: Option<Spanned<PatternsSource>>,
+    pub(crate) user: Option<Located<PatternsSource>>,
     /// None of these patterns matches the user's text.
-    pub(crate) not: Option<Spanned<PatternsSource>>,
+    pub(crate) not: Option<Located<PatternsSource>>,
     /// Id of the calling agent.
-    pub(crate) agent: Option<Spanned<String>>,
+    pub(crate) agent: Option<Located<String>>,
     /// Number of the call within the agent's invocation, from 1; only in a rule.
-    pub(crate) call: Option<Spanned<u32>>,
+    pub(crate) call: Option<Located<u32>>,
     /// Number of the attempt of this call, from 1.
-    pub(crate) attempt: Option<Spanned<u32>>,
+    pub(crate) attempt: Option<Located<u32>>,
     /// Number of user messages in the request, this one included.
-    pub(crate) turn: Option<Spanned<u32>>,
+    pub(crate) turn: Option<Located<u32>>,
     /// The request's language is this one or more specific: `de` matches `de-AT`.
-    pub(crate) locale: Option<Spanned<String>>,
+    pub(crate) locale: Option<Located<String>>,
     /// The pattern matches one of the newest tool results of the turn.
-    pub(crate) result: Option<Spanned<String>>,
+    pub(crate) result: Option<Located<String>>,
     /// For each tool, the pattern matches its newest result.
-    pub(crate) results: Option<BTreeMap<String, Spanned<String>>>,
+    pub(crate) results: Option<BTreeMap<String, Located<String>>>,
     /// The newest result of this tool is a success.
-    pub(crate) answered: Option<Spanned<String>>,
+    pub(crate) answered: Option<Located<String>>,
     /// The newest result of this tool is an error.
-    pub(crate) failed: Option<Spanned<String>>,
+    pub(crate) failed: Option<Located<String>>,
     /// At least so many tool results arrived since the model's last message.
     pub(crate) answers: Option<u32>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct ConditionSource {
 #[derive(Debug)]
 pub(crate) enum PatternsSource {
     One(String),
-    Many(Vec<Spanned<String>>),
+    Many(Vec<Located<String>>),
 }
 
 impl<'de> Deserialize<'de> for PatternsSource {
@@ -94,46 +94,46 @@ impl<'de> Visitor<'de> for PatternsVisitor {
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSource {
     /// Condition of this step alone; the step is skipped if it does not hold.
-    pub(crate) when: Option<Spanned<ConditionSource>>,
+    pub(crate) when: Option<Located<ConditionSource>>,
     /// Text, streamed word by word or in chunks.
-    pub(crate) text: Option<Spanned<String>>,
+    pub(crate) text: Option<Located<String>>,
     /// Text in several languages, `{en: …, de: …}`; another language gets the first.
-    pub(crate) texts: Option<Spanned<TextsSource>>,
+    pub(crate) texts: Option<Located<TextsSource>>,
     /// Reasoning, streamed like text.
-    pub(crate) thinking: Option<Spanned<String>>,
+    pub(crate) thinking: Option<Located<String>>,
     /// Text in fixed pieces, one delta each, without placeholders.
-    pub(crate) said: Option<Spanned<Vec<String>>>,
+    pub(crate) said: Option<Located<Vec<String>>>,
     /// Reasoning in fixed pieces, like `said`.
-    pub(crate) thought: Option<Spanned<Vec<String>>>,
+    pub(crate) thought: Option<Located<Vec<String>>>,
     /// A tool use.
-    pub(crate) tool: Option<Spanned<ToolUseSource>>,
+    pub(crate) tool: Option<Located<ToolUseSource>>,
     /// A pause of so many milliseconds.
-    pub(crate) pause_ms: Option<Spanned<u64>>,
+    pub(crate) pause_ms: Option<Located<u64>>,
     /// `true` makes the stream silent until it is dropped.
-    pub(crate) stall: Option<Spanned<bool>>,
+    pub(crate) stall: Option<Located<bool>>,
     /// Fails the call with this error class.
-    pub(crate) error: Option<Spanned<String>>,
+    pub(crate) error: Option<Located<String>>,
     /// Option of `error`: true if the call may be retried.
-    pub(crate) retry: Option<Spanned<bool>>,
+    pub(crate) retry: Option<Located<bool>>,
     /// Option of `error`: retry after so many milliseconds.
-    pub(crate) retry_after_ms: Option<Spanned<u64>>,
+    pub(crate) retry_after_ms: Option<Located<u64>>,
     /// Ends the call with this stop reason.
-    pub(crate) stop: Option<Spanned<String>>,
+    pub(crate) stop: Option<Located<String>>,
     /// Option of `thinking` and `thought`: the signature of the reasoning.
-    pub(crate) signature: Option<Spanned<String>>,
+    pub(crate) signature: Option<Located<String>>,
     /// Option of `text` and `thinking`: characters per delta.
-    pub(crate) chunk: Option<Spanned<u64>>,
+    pub(crate) chunk: Option<Located<u64>>,
     /// Option of text and reasoning: delay before each delta.
-    pub(crate) delay_ms: Option<Spanned<u64>>,
+    pub(crate) delay_ms: Option<Located<u64>>,
     /// Option of `text`: number of repetitions.
-    pub(crate) repeat: Option<Spanned<u64>>,
+    pub(crate) repeat: Option<Located<u64>>,
     /// Option of `stop`: the reported usage.
-    pub(crate) usage: Option<Spanned<UsageSource>>,
+    pub(crate) usage: Option<Located<UsageSource>>,
 }
 
 /// One text in several languages (`texts` of [`StepSource`]), in the order of the file.
 #[derive(Debug)]
-pub(crate) struct TextsSource(pub(crate) Vec<(String, Spanned<String>)>);
+pub(crate) struct TextsSource(pub(crate) Vec<(String, Located<String>)>);
 
 impl<'de> Deserialize<'de> for TextsSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -163,10 +163,10 @@ impl<'de> Visitor<'de> for TextsVisitor {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolUseSource {
-    pub(crate) name: Spanned<String>,
-    pub(crate) input: Option<Spanned<Value>>,
-    pub(crate) fragments: Option<Spanned<u64>>,
-    pub(crate) delay_ms: Option<Spanned<u64>>,
+    pub(crate) name: Located<String>,
+    pub(crate) input: Option<Located<Value>>,
+    pub(crate) fragments: Option<Located<u64>>,
+    pub(crate) delay_ms: Option<Located<u64>>,
 }
 
 /// The reported usage of a call.
@@ -181,7 +181,26 @@ pub(crate) struct UsageSource {
     pub(crate) cost_usd: Option<f64>,
 }
 
-/// Parses the YAML of a script.
-pub(crate) fn read(yaml: &str) -> Result<Vec<Spanned<ScriptRuleSource>>, ScriptMistake> {
-    turnwire_pack::erased::from_str(yaml).map_err(ScriptMistake::from)
+/// Parses the rules of a file one by one, so that a malformed rule hides no mistake of another.
+pub(crate) fn read(text: &str) -> (Vec<Located<ScriptRuleSource>>, Vec<ScriptMistake>) {
+    let root = match yaml::parse(text) {
+        Ok(root) => root,
+        Err(error) => return (Vec::new(), vec![error.into()]),
+    };
+    let YamlNode::List(items) = &root.value else {
+        // The reader explains what another value than a list should be.
+        let rules = yaml::from_node::<Vec<Located<ScriptRuleSource>>>(&root);
+        return match rules {
+            Ok(rules) => (rules, Vec::new()),
+            Err(error) => (Vec::new(), vec![error.into()]),
+        };
+    };
+    let (mut rules, mut mistakes) = (Vec::new(), Vec::new());
+    for item in items {
+        match yaml::from_node(item) {
+            Ok(rule) => rules.push(rule),
+            Err(error) => mistakes.push(error.into()),
+        }
+    }
+    (rules, mistakes)
 }

@@ -10,11 +10,11 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::{Delta, Models as _, Request, Said, Script, Scripted, ScriptedModels};
-use turnwire_pack::{Files, Pack};
+use turnwire_pack::{Pack, PackFiles};
 
 fn pack() -> Pack {
     let service = |name: &str| (name == "DEMO_CCS").then(|| "http://127.0.0.1:9".to_owned());
-    let report = turnwire_pack::check(&Files::market(), &service);
+    let report = turnwire_pack::check(&PackFiles::market(), &service);
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     assert_eq!(findings, [""; 0]);
     report.pack.expect("a pack without findings")

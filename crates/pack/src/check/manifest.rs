@@ -1,216 +1,153 @@
-//! Checks `pack.yaml`: what the pack is, its models, bounds and flags.
+//! Checks `pack.yaml`: models, limits and flags.
 
 use std::collections::BTreeMap;
 
-use super::page::{Page, TIMEOUT_MS_MAX, is_id};
-use crate::finding::{Findings, Known, shown};
-use crate::flag::{Flag, Rollout};
-use crate::locale::is_tag;
-use crate::pack::Limits;
-use crate::place::{At, Place};
-use crate::source::form::Either;
+use crate::check::report::{FileReport, is_id, text_of, value_or};
+use crate::finding::{Findings, KnownNames};
+use crate::pack::PackLimits;
+use crate::pack::flag::{FeatureFlag, FlagRollout};
+use crate::pack::locale::is_tag;
+use crate::source::form::ShortOrLong;
 use crate::source::manifest::{LimitsSource, ManifestSource, RolloutSource};
+use crate::text::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
 const FILE: &str = "pack.yaml";
-/// What every flag begins with (S1-060).
+/// The prefix of every flag (S1-060).
 const FLAG_PREFIX: &str = "ai_assistant_";
-/// Sub-agents asked at once where the pack does not say.
+/// The default of `fan_out.cap`.
 const CAP_DEFAULT: u64 = 3;
-/// Tokens of a turn at most: a thousand times what is usual.
-const TOKENS_MAX: u64 = 1_000_000_000;
 
-/// Workers of one turn at most.
-const WORKERS_MAX: u64 = 64;
-
-/// What `pack.yaml` says.
+/// The content of `pack.yaml`.
 #[derive(Default)]
-pub(crate) struct Manifest {
+pub(crate) struct CheckedManifest {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) default_locale: String,
     pub(crate) cap: u32,
-    pub(crate) limits: Limits,
-    pub(crate) flags: Vec<Flag>,
+    pub(crate) limits: PackLimits,
+    pub(crate) flags: Vec<FeatureFlag>,
     pub(crate) models: BTreeMap<String, String>,
-    /// Where `default_locale` stands.
-    pub(crate) locale_place: Place,
-    /// Whether the file is broken, so that nobody knows its names.
-    pub(crate) hidden: bool,
+    /// The position of `default_locale`.
+    pub(crate) locale_position: TextPosition,
+    /// True if the file is broken, so that its names are not known.
+    pub(crate) incomplete: bool,
 }
 
-impl Manifest {
-    pub(crate) fn known_flags(&self) -> Known {
-        let is_good = |flag: &&Flag| is_id(&flag.name) && flag.name.starts_with(FLAG_PREFIX);
+impl CheckedManifest {
+    pub(crate) fn known_flags(&self) -> KnownNames {
+        let is_good = |flag: &&FeatureFlag| is_id(&flag.name) && flag.name.starts_with(FLAG_PREFIX);
         let good = self.flags.iter().filter(is_good);
         let names: Vec<String> = good.map(|flag| flag.name.clone()).collect();
-        Known {
-            // One that is misspelt there may be the one that is meant here.
-            hidden: self.hidden || names.len() < self.flags.len(),
+        KnownNames {
+            // A misspelt flag may be the one that another file means.
+            incomplete: self.incomplete || names.len() < self.flags.len(),
             names,
         }
     }
 
-    pub(crate) fn known_models(&self) -> Known {
-        Known {
+    pub(crate) fn known_models(&self) -> KnownNames {
+        KnownNames {
             names: self.models.keys().cloned().collect(),
-            hidden: self.hidden,
+            incomplete: self.incomplete,
         }
     }
 }
 
-/// Checks it.
-pub(crate) fn check(source: Option<&ManifestSource>, found: &mut Findings) -> Manifest {
+/// Checks the file.
+pub(crate) fn check(source: Option<&ManifestSource>, findings: &mut Findings) -> CheckedManifest {
     let Some(source) = source else {
-        return Manifest {
-            hidden: true,
-            ..Manifest::default()
+        return CheckedManifest {
+            incomplete: true,
+            ..CheckedManifest::default()
         };
     };
-    let mut page = Page { file: FILE, found };
-    let cap = source
-        .fan_out
-        .as_ref()
-        .and_then(|fan_out| fan_out.cap.clone());
-    Manifest {
-        name: page.id(&source.name, "name", Place::TOP, "name: my_pack"),
-        version: page.text(&source.version, "version", Place::TOP, "version: \"1.0.0\""),
-        default_locale: locale(&mut page, source.default_locale.as_ref()),
-        locale_place: source
+    let mut report = FileReport {
+        file: FILE,
+        findings,
+    };
+    CheckedManifest {
+        name: text_of(&source.name),
+        version: report.text(&source.version, "version", "version: \"1.0.0\""),
+        default_locale: locale(&mut report, source.default_locale.as_ref()),
+        locale_position: source
             .default_locale
             .as_ref()
-            .map_or(Place::TOP, |tag| tag.place),
-        cap: page.number(&cap, "cap", (1, 10), CAP_DEFAULT) as u32,
+            .map_or(TextPosition::TOP, |tag| tag.position),
+        cap: source
+            .fan_out
+            .as_ref()
+            .map_or(CAP_DEFAULT, |fan_out| value_or(&fan_out.cap, CAP_DEFAULT)) as u32,
         limits: source
             .limits
             .as_ref()
-            .map_or_else(Limits::default, |limits| bounds(&mut page, limits)),
-        flags: flags(&mut page, source),
-        models: models(&mut page, source),
-        hidden: false,
+            .map_or_else(PackLimits::default, limits),
+        flags: flags(&mut report, source),
+        models: models(&mut report, source),
+        incomplete: false,
     }
 }
 
-fn locale(page: &mut Page<'_>, tag: Option<&At<String>>) -> String {
+fn locale(report: &mut FileReport<'_>, tag: Option<&Located<String>>) -> String {
     let Some(tag) = tag else {
         return "en".to_owned();
     };
     if !is_tag(&tag.value) {
-        let what = format!("`{}` is not a language tag", shown(&tag.value));
-        page.error(tag.place, what)
-            .write("for example `en` or `es-MX`");
+        let message = format!("`{}` is not a language tag", one_line(&tag.value));
+        report
+            .error(tag.position, message)
+            .suggest("for example `en` or `es-MX`");
     }
     tag.value.replace('_', "-")
 }
 
-fn bounds(page: &mut Page<'_>, source: &LimitsSource) -> Limits {
-    let default = Limits::default();
-    let timeout = (1, TIMEOUT_MS_MAX);
-    Limits {
-        // Each is a session with an agent of its own.
-        workers_max: page.number(
-            &source.workers_max,
-            "workers_max",
-            (1, WORKERS_MAX),
-            u64::from(default.workers_max),
-        ) as u32,
-        sub_agent_timeout_ms: page.number(
-            &source.sub_agent_timeout_ms,
-            "sub_agent_timeout_ms",
-            timeout,
-            default.sub_agent_timeout_ms,
-        ),
-        // A turn of a hundred calls of one agent is a loop, not an answer.
-        calls_max: page.number(
-            &source.calls_max,
-            "calls_max",
-            (1, 100),
-            u64::from(default.calls_max),
-        ) as u32,
-        // A message that asks for more is a model that went astray.
-        tool_calls_max: page.number(
-            &source.tool_calls_max,
-            "tool_calls_max",
-            (1, 1_000),
-            u64::from(default.tool_calls_max),
-        ) as u32,
-        turn_tokens_max: page.number(
-            &source.turn_tokens_max,
-            "turn_tokens_max",
-            (1, TOKENS_MAX),
-            default.turn_tokens_max,
-        ),
-        turn_cost_max_usd: source
-            .turn_cost_max_usd
-            .as_ref()
-            .and_then(|usd| page.usd(usd, "turn_cost_max_usd")),
-        // A status that is older than ten seconds tells nothing any more.
-        status_window_ms: page.number(
-            &source.status_window_ms,
-            "status_window_ms",
-            (0, 10_000),
-            default.status_window_ms,
-        ),
-        watchdog_ms: page.number(
-            &source.watchdog_ms,
-            "watchdog_ms",
-            timeout,
-            default.watchdog_ms,
-        ),
-        prior_context_chars: page.number(
-            &source.prior_context_chars,
-            "prior_context_chars",
-            (0, 100_000),
-            u64::from(default.prior_context_chars),
-        ) as u32,
+fn limits(source: &LimitsSource) -> PackLimits {
+    let default = PackLimits::default();
+    let number =
+        |field: &Option<Located<u64>>, default: u32| value_or(field, default.into()) as u32;
+    PackLimits {
+        workers_max: number(&source.workers_max, default.workers_max),
+        sub_agent_timeout_ms: value_or(&source.sub_agent_timeout_ms, default.sub_agent_timeout_ms),
+        calls_max: number(&source.calls_max, default.calls_max),
+        tool_calls_max: number(&source.tool_calls_max, default.tool_calls_max),
+        turn_tokens_max: value_or(&source.turn_tokens_max, default.turn_tokens_max),
+        turn_cost_max_usd: source.turn_cost_max_usd.as_ref().map(|usd| usd.value),
+        status_window_ms: value_or(&source.status_window_ms, default.status_window_ms),
+        watchdog_ms: value_or(&source.watchdog_ms, default.watchdog_ms),
+        prior_context_chars: number(&source.prior_context_chars, default.prior_context_chars),
     }
 }
 
-fn models(page: &mut Page<'_>, source: &ManifestSource) -> BTreeMap<String, String> {
+fn models(report: &mut FileReport<'_>, source: &ManifestSource) -> BTreeMap<String, String> {
     let mut models = BTreeMap::new();
     for (name, model) in &source.models.0 {
-        page.id_form(name, "name of a model");
         if !is_model(&model.value) {
-            let what = format!("`{}` is not a model", shown(&model.value));
-            page.error(model.place, what)
-                .write("`provider:model`, for example `scripted:market`");
+            let message = format!("`{}` is not a model", one_line(&model.value));
+            report
+                .error(model.position, message)
+                .suggest("`provider:model`, for example `scripted:market`");
         }
         models.insert(name.value.clone(), model.value.clone());
     }
     models
 }
 
-/// Whether this is `provider:model`.
+/// True if `text` is `provider:model`.
 pub(crate) fn is_model(text: &str) -> bool {
     text.split_once(':').is_some_and(|(provider, model)| {
         !provider.is_empty() && !model.is_empty() && !text.contains(char::is_whitespace)
     })
 }
 
-/// Says so if a name cannot be a flag.
-pub(crate) fn flag_form(page: &mut Page<'_>, name: &At<String>) -> bool {
-    let rest = name.value.strip_prefix(FLAG_PREFIX);
-    if rest.is_some_and(|rest| !rest.is_empty()) {
-        page.id_form(name, "flag");
-        return true;
-    }
-    let what = format!("`{}` is not a valid flag", shown(&name.value));
-    let stem = name.value.trim_start_matches(FLAG_PREFIX);
-    let stem = if stem.is_empty() { "…" } else { stem };
-    page.error(name.place, what)
-        .write(format!("`{FLAG_PREFIX}{}`", shown(stem)));
-    false
-}
-
-fn flags(page: &mut Page<'_>, source: &ManifestSource) -> Vec<Flag> {
+fn flags(report: &mut FileReport<'_>, source: &ManifestSource) -> Vec<FeatureFlag> {
     let mut flags = Vec::new();
     for (name, rollout) in &source.flags.0 {
-        flag_form(page, name);
         let rollout = match &rollout.value {
-            Either::Short(true) => Rollout::On,
-            Either::Short(false) => Rollout::Off,
-            Either::Long(source) => spread(page, rollout.place, source),
+            ShortOrLong::Short(true) => FlagRollout::On,
+            ShortOrLong::Short(false) => FlagRollout::Off,
+            ShortOrLong::Long(source) => rollout_of(report, rollout.position, source),
         };
-        flags.push(Flag {
+        flags.push(FeatureFlag {
             name: name.value.clone(),
             rollout,
         });
@@ -219,20 +156,19 @@ fn flags(page: &mut Page<'_>, source: &ManifestSource) -> Vec<Flag> {
     flags
 }
 
-fn spread(page: &mut Page<'_>, home: Place, source: &RolloutSource) -> Rollout {
+fn rollout_of(
+    report: &mut FileReport<'_>,
+    home: TextPosition,
+    source: &RolloutSource,
+) -> FlagRollout {
     match (&source.share, &source.principals) {
-        (Some(share), None) => {
-            if !(0.0..=1.0).contains(&share.value) {
-                page.error(share.place, format!("`share` is {}", share.value))
-                    .write("a number from 0 to 1, for example 0.25 for a quarter");
-            }
-            Rollout::Share(share.value)
-        }
-        (None, Some(principals)) => Rollout::Principals(principals.clone()),
+        (Some(share), None) => FlagRollout::Share(share.value),
+        (None, Some(principals)) => FlagRollout::Principals(principals.clone()),
         (None, None) | (Some(_), Some(_)) => {
-            page.error(home, "a flag says one thing about whom it is active for")
-                .write("`true`, `false`, `{share: 0.25}` or `{principals: [user-42]}`");
-            Rollout::Off
+            report
+                .error(home, "a flag says one thing about whom it is active for")
+                .suggest("`true`, `false`, `{share: 0.25}` or `{principals: [user-42]}`");
+            FlagRollout::Off
         }
     }
 }

@@ -14,7 +14,7 @@ mod param;
 mod route;
 mod price;
 mod text;
-mod whole;
+mod full;
 mod good;
 
 use super::*;
@@ -216,7 +216,7 @@ enum Change<'a> {
 use Change::{Drop, Swap, Write};
 
 /// The good pack with changes.
-fn files(changes: &[Change<'_>]) -> Files {
+fn files(changes: &[Change<'_>]) -> PackFiles {
     let mut files: BTreeMap<String, String> = GOOD
         .iter()
         .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
@@ -236,7 +236,7 @@ fn files(changes: &[Change<'_>]) -> Files {
             }
         }
     }
-    Files::from_pairs(files)
+    PackFiles::from_pairs(files)
 }
 
 fn vars(name: &str) -> Option<String> {
@@ -249,12 +249,12 @@ fn vars(name: &str) -> Option<String> {
 }
 
 /// What is said about the good pack with changes.
-fn told(changes: &[Change<'_>]) -> Vec<String> {
+fn reported(changes: &[Change<'_>]) -> Vec<String> {
     let report = check(&files(changes), &vars);
-    let told: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-    let errors = told.iter().any(|line| line.contains(": error: "));
-    assert_eq!(report.pack.is_none(), errors, "{told:#?}");
-    told
+    let reported: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    let errors = reported.iter().any(|line| line.contains(": error: "));
+    assert_eq!(report.pack.is_none(), errors, "{reported:#?}");
+    reported
 }
 
 /// A change, and every line of the answer.
@@ -262,20 +262,21 @@ type Case<'a> = (Change<'a>, &'a [&'a str]);
 
 /// Runs a table.
 fn table(cases: &[Case<'_>]) {
-    let mut wrong = String::new();
+    let mut mismatches = String::new();
     for (change, expected) in cases {
-        let told = told(std::slice::from_ref(change));
-        if told != *expected {
+        let reported = reported(std::slice::from_ref(change));
+        if reported != *expected {
             let (Swap(file, _, to) | Write(file, to)) = change else {
                 panic!("a table drops no file");
             };
-            wrong += &format!("{file} with {to:?}\n  expected {expected:#?}\n  told {told:#?}\n");
+            mismatches +=
+                &format!("{file} with {to:?}\n  expected {expected:#?}\n  told {reported:#?}\n");
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(mismatches.is_empty(), "{mismatches}");
 }
 
 #[test]
-fn the_good_pack_is_good() {
-    assert_eq!(told(&[]), [""; 0]);
+fn good_pack_has_no_findings() {
+    assert_eq!(reported(&[]), [""; 0]);
 }

@@ -1,166 +1,149 @@
 //! Checks `tools.yaml`: each tool has what its connector needs and nothing else.
 
+pub(crate) mod connector;
+pub(crate) mod server;
+pub(crate) mod digest;
 mod data;
 mod http;
 mod process;
-mod hand;
-mod fit;
+mod delegate;
+mod field;
 
 use serde_json::Value;
 
-use super::connector::Connectors;
-use super::filled::Vars;
-use super::page::{CALL_MS_MAX, Page, TIMEOUT_MS_MAX, is_id};
-use super::schema::Schemas;
-use crate::finding::{Findings, Known, shown};
-use crate::place::{At, Place};
-use crate::source::tool::{Connector, ToolSource, ToolsSource};
-use crate::tool::{ASK, Function, ToolDef, ToolKind};
+use crate::check::endpoint::expansion::Vars;
+use crate::check::json_schema::SchemaFiles;
+use crate::check::report::{CALL_MS_MAX, FileReport, is_id, text_of, word};
+use crate::check::tool::connector::CheckedConnectors;
+use crate::finding::{Findings, KnownNames};
+use crate::pack::tool::{ASK_PREFIX, BuiltinFunction, ToolDef, ToolKind};
+use crate::source::tool::{Approval, Connector, ToolSource, ToolsSource};
+use crate::text::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
-use data::Through;
+use crate::check::tool::data::ConnectorTransport;
 
-pub(crate) use hand::Hands;
+pub(crate) use delegate::DelegateTargets;
 
 const FILE: &str = "tools.yaml";
-/// What a tool that shows data begins with.
+/// The prefix of render tools.
 const RENDER: &str = "render_";
 
-/// Who the person is; no model says so.
+/// The property that a model may never set: it comes from the session.
 const PRINCIPAL: &str = "principal";
 
-const CONNECTORS: [(&str, Connector); 8] = [
-    ("ccs_rest", Connector::CcsRest),
-    ("ccs_mcp", Connector::CcsMcp),
-    ("render", Connector::Render),
-    ("direct", Connector::Direct),
-    ("http", Connector::Http),
-    ("process", Connector::Process),
-    ("mcp", Connector::Mcp),
-    ("delegate", Connector::Delegate),
-];
-
-const APPROVALS: [(&str, bool); 2] = [("required", true), ("none", false)];
-
-const FUNCTIONS: [(&str, Function); 7] = [
-    ("clock", Function::Clock),
-    ("echo", Function::Echo),
-    ("sleep", Function::Sleep),
-    ("fail", Function::Fail),
-    ("burst", Function::Burst),
-    ("emit_status", Function::EmitStatus),
-    ("llm_feedback", Function::LlmFeedback),
-];
-
-/// What `tools.yaml` says.
-pub(crate) struct Tools {
+/// The tools of `tools.yaml`.
+pub(crate) struct CheckedTools {
     pub(crate) tools: Vec<ToolDef>,
-    /// Where each stands, in the same order.
-    pub(crate) places: Vec<Place>,
-    /// The names; hidden if the file is broken.
-    pub(crate) known: Known,
+    /// The position of each tool, in the same order.
+    pub(crate) positions: Vec<TextPosition>,
+    /// The names; incomplete if the file is broken.
+    pub(crate) known_names: KnownNames,
 }
 
-/// What a tool may point at.
-pub(crate) struct Around<'a> {
-    pub(crate) connectors: &'a Connectors,
-    pub(crate) statuses: &'a Known,
-    pub(crate) schemas: &'a Schemas<'a>,
-    /// The tool servers.
-    pub(crate) servers: &'a Known,
-    /// Who work can be given to.
-    pub(crate) hands: &'a Hands,
+/// The names that a tool may refer to.
+pub(crate) struct ToolContext<'a> {
+    pub(crate) connectors: &'a CheckedConnectors,
+    pub(crate) statuses: &'a KnownNames,
+    pub(crate) schemas: &'a SchemaFiles<'a>,
+    pub(crate) servers: &'a KnownNames,
+    pub(crate) delegates: &'a DelegateTargets,
     pub(crate) vars: Vars<'a>,
 }
 
-/// Checks it.
+/// Checks the file.
 pub(crate) fn check(
     source: Option<&ToolsSource>,
-    around: &Around<'_>,
-    found: &mut Findings,
-) -> Tools {
-    let mut page = Page { file: FILE, found };
+    context: &ToolContext<'_>,
+    findings: &mut Findings,
+) -> CheckedTools {
+    let mut report = FileReport {
+        file: FILE,
+        findings,
+    };
     let sources = source.map_or(&[][..], |source| &source.tools);
-    page.once(
+    report.check_unique(
         sources.iter().filter_map(|tool| tool.value.name.as_ref()),
         "tools",
     );
     let mut tools = Vec::new();
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for source in sources {
-        tools.push(tool(&mut page, source, around));
-        places.push(
+        tools.push(tool(&mut report, source, context));
+        positions.push(
             source
                 .value
                 .name
                 .as_ref()
-                .map_or(source.place, |name| name.place),
+                .map_or(source.position, |name| name.position),
         );
     }
     let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
-    // A tool without a good name may be the one that somebody asks for.
+    // A tool with an invalid name may be the one that an agent means.
     let is_good = |(at, tool): (usize, &ToolDef)| {
         let render = matches!(tool.kind, ToolKind::Render { .. });
         is_id(&tool.name)
-            && !tool.name.starts_with(ASK)
+            && !tool.name.starts_with(ASK_PREFIX)
             && render == tool.name.starts_with(RENDER)
             && !names[..at].contains(&tool.name)
     };
-    let hidden = source.is_none() || !tools.iter().enumerate().all(is_good);
-    Tools {
-        known: Known { names, hidden },
+    let incomplete = source.is_none() || !tools.iter().enumerate().all(is_good);
+    CheckedTools {
+        known_names: KnownNames { names, incomplete },
         tools,
-        places,
+        positions,
     }
 }
 
-fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> ToolDef {
-    let (home, source) = (source.place, &source.value);
-    let name = page.id(&source.name, "name", home, "name: search_offers");
+fn tool(
+    report: &mut FileReport<'_>,
+    source: &Located<ToolSource>,
+    context: &ToolContext<'_>,
+) -> ToolDef {
+    let (home, source) = (source.position, &source.value);
+    let name = text_of(&source.name);
     if let Some(written) = &source.name
-        && name.starts_with(ASK)
+        && name.starts_with(ASK_PREFIX)
     {
-        let what = format!(
-            "the tool `{name}` begins with `{ASK}`, as only the tools that ask a sub-agent do"
+        let message = format!(
+            "the tool `{name}` begins with `{ASK_PREFIX}`, as only the tools that ask a sub-agent do"
         );
-        page.error(written.place, what)
-            .write("another name; sub-agents are listed in `sub_agents` of orchestrator.yaml");
+        report
+            .error(written.position, message)
+            .suggest("another name; sub-agents are listed in `sub_agents` of orchestrator.yaml");
     }
-    let connector = page
-        .needed(&source.connector, "connector", home, "connector: direct")
-        .and_then(|word| page.choice(word, "connector", &CONNECTORS));
+    let connector = word(&source.connector);
     let schema = source.input_schema.as_ref();
-    let input_schema = schema.and_then(|schema| input(page, schema, connector, around.schemas));
+    let input_schema = schema.and_then(|schema| input(report, schema, connector, context.schemas));
     let kind = kind(
-        page,
+        report,
         (home, source),
         connector,
         input_schema.as_ref(),
-        around,
+        context,
     );
     if let Some(connector) = connector {
-        fit::check(page, source, connector);
-        described(page, home, source, connector);
+        field::check(report, source, connector);
+        described(report, home, source, connector);
     }
     for status in [&source.status, &source.progress_status]
         .into_iter()
         .flatten()
     {
-        page.unregistered(status, around.statuses);
+        report.unregistered(status, context.statuses);
     }
-    let approval = source.approval.as_ref();
-    let approval = approval.and_then(|word| page.choice(word, "approval", &APPROVALS));
-    if let (Some(Connector::Render), Some(true), Some(word)) =
-        (connector, approval, &source.approval)
-    {
-        page.error(
-            word.place,
-            "a render tool waits for nobody: it shows what is there",
-        )
-        .write("no `approval`");
+    let approval = word(&source.approval) == Some(Approval::Required);
+    if let (Some(Connector::Render), true, Some(word)) = (connector, approval, &source.approval) {
+        report
+            .error(
+                word.position,
+                "a render tool waits for nobody: it shows what is there",
+            )
+            .suggest("no `approval`");
     }
-    let text = |field: &Option<At<String>>| field.as_ref().map(|text| text.value.clone());
+    let text = |field: &Option<Located<String>>| field.as_ref().map(|text| text.value.clone());
     ToolDef {
-        approval: approval.unwrap_or(false) && connector != Some(Connector::Render),
+        approval: approval && connector != Some(Connector::Render),
         progress_status: text(&source.progress_status)
             .filter(|_| connector == Some(Connector::Mcp)),
         name,
@@ -168,76 +151,88 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
         kind,
         input_schema: input_schema.unwrap_or(Value::Null),
         status: text(&source.status),
-        timeout_ms: timeout(page, source, connector),
+        timeout_ms: timeout(report, source, connector),
         remember: source.remember.unwrap_or(false),
     }
 }
 
-/// What the tool does when it is called.
+/// What a call of the tool does.
 fn kind(
-    page: &mut Page<'_>,
-    (home, source): (Place, &ToolSource),
+    report: &mut FileReport<'_>,
+    (home, source): (TextPosition, &ToolSource),
     connector: Option<Connector>,
     schema: Option<&Value>,
-    around: &Around<'_>,
+    context: &ToolContext<'_>,
 ) -> ToolKind {
     let name = source.name.as_ref().map_or("", |name| name.value.as_str());
-    let (known, vars) = (fields(schema), around.vars);
-    let data = around.connectors;
+    let (known_names, vars) = (fields(schema), context.vars);
+    let data = context.connectors;
     match connector {
-        Some(Connector::CcsRest) => data::ccs(page, home, source, Through::Http, data),
-        Some(Connector::CcsMcp) => data::ccs(page, home, source, Through::Server, data),
-        Some(Connector::Render) => data::render(page, home, source, name, data),
-        Some(Connector::Direct) => direct(page, home, source),
-        Some(Connector::Http) => http::check(page, home, source, &known, vars),
-        Some(Connector::Process) => process::check(page, home, source, &known, vars),
-        Some(Connector::Mcp) => hand::mcp(page, home, source, around.servers),
-        Some(Connector::Delegate) => hand::delegate(page, home, source, around.hands),
-        // Something, so that the other fields are looked at; the pack is refused anyway.
-        None => ToolKind::Direct(Function::Fail),
+        Some(Connector::CcsRest) => data::ccs(report, home, source, ConnectorTransport::Http, data),
+        Some(Connector::CcsMcp) => {
+            data::ccs(report, home, source, ConnectorTransport::Server, data)
+        }
+        Some(Connector::Render) => data::render(report, home, source, name, data),
+        Some(Connector::Direct) => direct(report, home, source),
+        Some(Connector::Http) => http::check(report, home, source, &known_names, vars),
+        Some(Connector::Process) => process::check(report, home, source, &known_names, vars),
+        Some(Connector::Mcp) => delegate::mcp(report, home, source, context.servers),
+        Some(Connector::Delegate) => delegate::delegate(report, home, source, context.delegates),
+        // A placeholder, so that the other fields are checked; the pack is refused.
+        None => ToolKind::Direct(BuiltinFunction::Fail),
     }
 }
 
-/// The fields of a tool's input; hidden if nobody knows them.
-fn fields(schema: Option<&Value>) -> Known {
+/// The fields of a tool's input; incomplete without a schema.
+fn fields(schema: Option<&Value>) -> KnownNames {
     let properties = schema.and_then(|schema| schema["properties"].as_object());
     let names = properties.map(|properties| properties.keys().cloned().collect());
-    Known {
+    KnownNames {
         names: names.unwrap_or_default(),
-        hidden: schema.is_none(),
+        incomplete: schema.is_none(),
     }
 }
 
-/// How long a call may take: what is written, else what the connector says, else nothing.
-fn timeout(page: &mut Page<'_>, source: &ToolSource, connector: Option<Connector>) -> Option<u64> {
-    let (longest, default) = match connector {
-        Some(Connector::CcsRest | Connector::CcsMcp) => (CALL_MS_MAX, None),
-        Some(Connector::Http) => (http::TIMEOUT_MS_MAX, Some(http::TIMEOUT_MS)),
-        Some(Connector::Process) => (TIMEOUT_MS_MAX, Some(process::TIMEOUT_MS)),
-        Some(Connector::Delegate) => (TIMEOUT_MS_MAX, Some(hand::TIMEOUT_MS)),
-        Some(Connector::Render | Connector::Direct | Connector::Mcp) | None => {
-            (TIMEOUT_MS_MAX, None)
-        }
-    };
-    match &source.timeout_ms {
-        None => default,
-        Some(_) => Some(page.number(&source.timeout_ms, "timeout_ms", (1, longest), 0)),
-    }
-}
-
-fn direct(page: &mut Page<'_>, home: Place, source: &ToolSource) -> ToolKind {
-    let function = page
-        .needed(&source.function, "function", home, "function: clock")
-        .and_then(|word| page.choice(word, "function", &FUNCTIONS));
-    ToolKind::Direct(function.unwrap_or(Function::Fail))
-}
-
-/// The schema of a tool's input, where its connector takes one, if a call can ever fit it.
-fn input(
-    page: &mut Page<'_>,
-    field: &At<Value>,
+/// The timeout of a call: the written one, else the default of the connector.
+fn timeout(
+    report: &mut FileReport<'_>,
+    source: &ToolSource,
     connector: Option<Connector>,
-    schemas: &Schemas<'_>,
+) -> Option<u64> {
+    let (longest, default) = match connector {
+        Some(Connector::CcsRest | Connector::CcsMcp) => (Some(CALL_MS_MAX), None),
+        Some(Connector::Http) => (Some(http::TIMEOUT_MS_MAX), Some(http::TIMEOUT_MS)),
+        Some(Connector::Process) => (None, Some(process::TIMEOUT_MS)),
+        Some(Connector::Delegate) => (None, Some(delegate::TIMEOUT_MS)),
+        Some(Connector::Render | Connector::Direct | Connector::Mcp) | None => (None, None),
+    };
+    let Some(timeout) = &source.timeout_ms else {
+        return default;
+    };
+    if let Some(longest) = longest.filter(|longest| timeout.value > *longest)
+        && !report.findings.has(report.file, timeout.position)
+    {
+        report
+            .error(
+                timeout.position,
+                format!("`timeout_ms` is {}", timeout.value),
+            )
+            .suggest(format!("a number from 1 to {longest}"));
+    }
+    Some(timeout.value)
+}
+
+fn direct(report: &mut FileReport<'_>, home: TextPosition, source: &ToolSource) -> ToolKind {
+    report.require(&source.function, "function", home, "function: clock");
+    ToolKind::Direct(word(&source.function).unwrap_or(BuiltinFunction::Fail))
+}
+
+/// The schema of a tool's input, if its connector takes one.
+fn input(
+    report: &mut FileReport<'_>,
+    field: &Located<Value>,
+    connector: Option<Connector>,
+    schemas: &SchemaFiles<'_>,
 ) -> Option<Value> {
     let own = match connector {
         Some(Connector::Render) => Some("a render tool takes no `input_schema`: its own is used"),
@@ -249,34 +244,44 @@ fn input(
         Some(Connector::CcsRest | Connector::CcsMcp | Connector::Http | Connector::Process)
         | None => None,
     };
-    if let Some(what) = own {
-        page.error(field.place, what).write("no `input_schema`");
+    if let Some(message) = own {
+        report
+            .error(field.position, message)
+            .suggest("no `input_schema`");
         return None;
     }
-    let schema = schemas.value(page, field, "input_schema")?;
+    let schema = schemas.value(report, field, "input_schema")?;
     if schema["type"] != "object" {
-        let what = match schema.get("type") {
+        let message = match schema.get("type") {
             Some(kind) => format!(
                 "the input of a tool is an object, not {}",
-                shown(&kind.to_string())
+                one_line(&kind.to_string())
             ),
             None => "`input_schema` has no `type`, and the input of a tool is an object".to_owned(),
         };
-        page.error(field.place, what).write("`type: object`");
+        report
+            .error(field.position, message)
+            .suggest("`type: object`");
     }
     let is_asked = schema["required"]
         .as_array()
         .is_some_and(|names| names.iter().any(|name| name == PRINCIPAL));
     if is_asked || schema["properties"].get(PRINCIPAL).is_some() {
-        let what = format!("`{PRINCIPAL}` is no input: it is taken from the session");
-        page.error(field.place, what)
-            .write(format!("the schema without `{PRINCIPAL}`"));
+        let message = format!("`{PRINCIPAL}` is no input: it is taken from the session");
+        report
+            .error(field.position, message)
+            .suggest(format!("the schema without `{PRINCIPAL}`"));
     }
     Some(schema)
 }
 
-/// What the model must be told about a tool that does not say it itself.
-fn described(page: &mut Page<'_>, home: Place, source: &ToolSource, connector: Connector) {
+/// Checks description and input schema of a tool that has none of its own.
+fn described(
+    report: &mut FileReport<'_>,
+    home: TextPosition,
+    source: &ToolSource,
+    connector: Connector,
+) {
     let (says, takes) = match connector {
         Connector::CcsRest | Connector::CcsMcp | Connector::Http | Connector::Process => {
             (false, true)
@@ -285,15 +290,11 @@ fn described(page: &mut Page<'_>, home: Place, source: &ToolSource, connector: C
         Connector::Direct | Connector::Mcp => (true, false),
     };
     if !says || source.description.is_some() {
-        page.text(
-            &source.description,
-            "description",
-            home,
-            "description: what it does, for the model",
-        );
+        let example = "description: what it does, for the model";
+        report.require_text(&source.description, "description", home, example);
     }
     if takes {
-        page.needed(
+        report.require(
             &source.input_schema,
             "input_schema",
             home,

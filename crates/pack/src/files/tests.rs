@@ -3,15 +3,15 @@
 use super::*;
 use crate::check::check;
 
-fn told(files: &Files) -> Vec<String> {
+fn reported(files: &PackFiles) -> Vec<String> {
     let report = check(files, &|_| None);
     report.findings.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn the_skeleton_passes_without_a_word() {
-    let files = Files::skeleton("corner_shop");
-    assert_eq!(told(&files), [""; 0]);
+fn skeleton_has_no_findings() {
+    let files = PackFiles::skeleton("corner_shop");
+    assert_eq!(reported(&files), [""; 0]);
     let pack = check(&files, &|_| None)
         .pack
         .expect("no finding, so a pack");
@@ -23,12 +23,12 @@ fn the_skeleton_passes_without_a_word() {
 }
 
 #[test]
-fn the_demo_pack_passes() {
-    let files = Files::market();
+fn demo_pack_has_no_errors() {
+    let files = PackFiles::market();
     assert!(files.get("pack.yaml").is_some());
     let report = check(&files, &|_: &str| None);
-    let told: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-    assert_eq!(told, [""; 0]);
+    let reported: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(reported, [""; 0]);
 }
 
 /// A folder that is gone when the test is over.
@@ -56,29 +56,29 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_folder_reads_as_it_was_written() {
+fn folder_is_read_as_written() {
     let folder = Folder::new("skeleton");
-    let files = Files::skeleton("corner");
+    let files = PackFiles::skeleton("corner");
     for (path, text) in files.iter() {
         folder.write(path, text.as_bytes());
     }
     folder.write(".git/config", b"hidden");
     folder.write(".pack.yaml.swp", b"hidden");
-    let read = Files::read(&folder.0).expect("a folder that can be read");
+    let read = PackFiles::read(&folder.0).expect("a folder that can be read");
     assert_eq!(read, files);
     assert_eq!(read.digest(), files.digest());
 }
 
 #[test]
-fn what_is_no_text_or_too_long_is_told_by_check() {
+fn binary_and_large_files_are_reported() {
     let folder = Folder::new("odd");
     folder.write("pack.yaml", b"name: \xff\xfe");
     folder.write("orchestrator.yaml", &vec![b'#'; FILE_BYTES_MAX + 10]);
     folder.write("cassettes/a.jsonl", &vec![b'#'; CASSETTE_BYTES_MAX + 10]);
     folder.write("cassettes/b.jsonl", &vec![b'#'; FILE_BYTES_MAX + 10]);
-    let read = Files::read(&folder.0).expect("a folder that can be read");
+    let read = PackFiles::read(&folder.0).expect("a folder that can be read");
     assert_eq!(
-        told(&read),
+        reported(&read),
         [
             "cassettes/a.jsonl:1:1: error: the file has more than 16777216 bytes; write: a shorter file",
             "orchestrator.yaml:1:1: error: the file has more than 1048576 bytes; write: a shorter file",
@@ -90,12 +90,12 @@ fn what_is_no_text_or_too_long_is_told_by_check() {
 /// What stands in the folder beside files must not stop anybody: a pipe would for ever.
 #[cfg(unix)]
 #[test]
-fn what_is_not_a_file_is_passed_over_and_told() {
+fn special_files_are_skipped_and_reported() {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
     let folder = Folder::new("kinds");
-    for (path, text) in Files::skeleton("corner").iter() {
+    for (path, text) in PackFiles::skeleton("corner").iter() {
         folder.write(path, text.as_bytes());
     }
     let pipe = folder.0.join("prompts/pipe.md");
@@ -106,8 +106,8 @@ fn what_is_not_a_file_is_passed_over_and_told() {
     symlink("/", folder.0.join("schemas")).expect("a link");
     symlink("..", folder.0.join("prompts/round")).expect("a link");
     folder.write("notes/a/b/c/d/e.md", b"deep");
-    let read = Files::read(&folder.0).expect("a folder that can be read");
-    let told = told(&read);
+    let read = PackFiles::read(&folder.0).expect("a folder that can be read");
+    let reported = reported(&read);
     for line in [
         "prompts/pipe.md:1:1: warning: this is not a file: it is not read; write: a file of the pack here, or nothing",
         "prompts/socket.md:1:1: warning: this is not a file: it is not read; write: a file of the pack here, or nothing",
@@ -115,21 +115,24 @@ fn what_is_not_a_file_is_passed_over_and_told() {
         "schemas:1:1: warning: a link to a folder outside of the pack: it is not read; write: a file of the pack here, or nothing",
         "notes/a/b/c/d:1:1: warning: a folder this deep is not read; write: a file of the pack here, or nothing",
     ] {
-        assert!(told.iter().any(|told| told == line), "{line}\n{told:#?}");
+        assert!(
+            reported.iter().any(|reported| reported == line),
+            "{line}\n{reported:#?}"
+        );
     }
     assert!(
-        !told.iter().any(|line| line.contains(": error: ")),
-        "{told:#?}"
+        !reported.iter().any(|line| line.contains(": error: ")),
+        "{reported:#?}"
     );
 }
 
 #[cfg(unix)]
 #[test]
-fn evals_are_not_looked_into_and_links_inside_are_followed() {
+fn evals_are_skipped_and_inner_links_followed() {
     use std::os::unix::fs::symlink;
 
     let folder = Folder::new("links");
-    let files = Files::skeleton("corner");
+    let files = PackFiles::skeleton("corner");
     for (path, text) in files.iter() {
         folder.write(&format!(".data/{path}"), text.as_bytes());
     }
@@ -138,13 +141,13 @@ fn evals_are_not_looked_into_and_links_inside_are_followed() {
         symlink(Path::new(".data").join(&name), folder.0.join(&name)).expect("a link");
     }
     symlink("/", folder.0.join("evals")).expect("a link");
-    let read = Files::read(&folder.0).expect("a folder that can be read");
+    let read = PackFiles::read(&folder.0).expect("a folder that can be read");
     assert_eq!(read, files);
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_named() {
-    let error = Files::read(Path::new("no/such/folder")).expect_err("it is not there");
+fn missing_folder_is_named() {
+    let error = PackFiles::read(Path::new("no/such/folder")).expect_err("it is not there");
     assert!(
         error
             .to_string()
@@ -154,8 +157,8 @@ fn a_folder_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_digest_sees_names_and_texts() {
-    let digest = |pairs: [(&str, &str); 2]| Files::from_pairs(pairs).digest();
+fn digest_covers_names_and_texts() {
+    let digest = |pairs: [(&str, &str); 2]| PackFiles::from_pairs(pairs).digest();
     let one = digest([("a", "b"), ("c", "d")]);
     assert_eq!(
         one,

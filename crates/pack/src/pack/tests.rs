@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::check::check;
-use crate::files::Files;
-use crate::flag::Rollout;
+use crate::files::PackFiles;
+use crate::pack::flag::FlagRollout;
 
 fn pack_with(flags: &str, extra: &[(&str, &str, &str)]) -> Pack {
-    let files = Files::skeleton("corner");
+    let files = PackFiles::skeleton("corner");
     let mut pairs: Vec<(String, String)> = files
         .iter()
         .map(|(path, text)| (path.to_owned(), text.to_owned()))
@@ -21,7 +21,7 @@ fn pack_with(flags: &str, extra: &[(&str, &str, &str)]) -> Pack {
             *text = text.replace(from, to);
         }
     }
-    let report = check(&Files::from_pairs(pairs), &|_| None);
+    let report = check(&PackFiles::from_pairs(pairs), &|_| None);
     assert_eq!(report.findings, []);
     report.pack.expect("no findings")
 }
@@ -36,21 +36,21 @@ const FLAGS: &str = "flags:
 #[test]
 fn flags_are_resolved_for_a_principal() {
     let pack = pack_with(FLAGS, &[]);
-    let known = pack.cohort("user-42");
-    assert!(known.has("ai_assistant_on") && known.has("ai_assistant_few"));
-    assert!(!known.has("ai_assistant_off") && !known.has("ai_assistant_nothing"));
+    let names = pack.cohort("user-42");
+    assert!(names.has("ai_assistant_on") && names.has("ai_assistant_few"));
+    assert!(!names.has("ai_assistant_off") && !names.has("ai_assistant_nothing"));
     assert!(!pack.cohort("user-43").has("ai_assistant_few"));
-    assert_eq!(known, pack.cohort("user-42"), "nothing is drawn");
+    assert_eq!(names, pack.cohort("user-42"), "nothing is drawn");
 }
 
 #[test]
-fn a_share_is_about_that_many_and_differs_by_flag() {
-    let flag = |name: &str, share| Flag {
+fn rollout_share_is_approximate_and_differs_by_flag() {
+    let flag = |name: &str, share| FeatureFlag {
         name: name.to_owned(),
-        rollout: Rollout::Share(share),
+        rollout: FlagRollout::Share(share),
     };
     let principals: Vec<String> = (0..2_000).map(|n| format!("user-{n}")).collect();
-    let count = |flag: &Flag| principals.iter().filter(|one| flag.active(one)).count();
+    let count = |flag: &FeatureFlag| principals.iter().filter(|one| flag.active(one)).count();
     let quarter = flag("ai_assistant_a", 0.25);
     assert!((400..600).contains(&count(&quarter)), "{}", count(&quarter));
     assert_eq!(count(&flag("ai_assistant_a", 0.0)), 0);
@@ -72,8 +72,9 @@ fn a_share_is_about_that_many_and_differs_by_flag() {
     );
 }
 
+// D-20
 #[test]
-fn d_20_a_cohort_is_a_digest_of_versions_and_flags() {
+fn cohort_is_a_digest_of_versions_and_flags() {
     let pack = pack_with(FLAGS, &[]);
     let few = pack.cohort("user-42");
     let others: Vec<String> = (0..50).map(|n| pack.cohort(&format!("a{n}")).id).collect();
@@ -95,7 +96,7 @@ fn d_20_a_cohort_is_a_digest_of_versions_and_flags() {
 }
 
 #[test]
-fn versions_tell_what_changed() {
+fn versions_change_with_their_content() {
     let versions = |extra: &[(&str, &str, &str)]| {
         let pack = pack_with("", extra);
         pack.versions(&pack.cohort("user-1"))
@@ -129,7 +130,7 @@ fn versions_tell_what_changed() {
 }
 
 #[test]
-fn names_are_looked_up() {
+fn agents_tools_and_models_are_found_by_name() {
     let pack = pack_with("", &[]);
     assert_eq!(pack.model("default"), "scripted:corner");
     assert_eq!(pack.model("other:model"), "other:model");

@@ -1,49 +1,70 @@
-//! `orchestrator.yaml`, `verticals/<vertical>/agent.yaml` and `workers/<id>/agent.yaml` as they
-//! are written.
+//! The shapes of `orchestrator.yaml`, `verticals/<vertical>/agent.yaml` and
+//! `workers/<id>/agent.yaml`.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use super::form::Either;
 #[cfg(feature = "schema")]
-use crate::definition::OnCancel;
-use crate::place::At;
+use super::form::ID_PATTERN;
+use super::form::ShortOrLong;
+#[cfg(feature = "schema")]
+use crate::pack::agent::OnCancel;
+use crate::yaml::Located;
 
-/// The agent that speaks with the person and asks the sub-agents.
+/// The agent that talks to the user and calls the sub-agents.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OrchestratorSource {
-    /// Its id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters.
+    /// The agent's id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters.
     #[cfg_attr(
         feature = "schema",
-        schemars(required, regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))
+        schemars(required, regex(pattern = ID_PATTERN))
     )]
-    pub(crate) id: Option<At<String>>,
-    /// Its version, in quotes.
+    pub(crate) id: Option<Located<String>>,
+    /// The agent's version, in quotes: `"1"`.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) version: Option<At<String>>,
+    pub(crate) version: Option<Located<String>>,
     /// `orchestrator`.
     #[cfg_attr(feature = "schema", schemars(required, extend("const" = "orchestrator")))]
-    pub(crate) kind: Option<At<String>>,
-    /// What it is for.
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) kind: Option<Located<String>>,
+    /// What the agent is for.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) description: Option<At<String>>,
-    /// A name of `models` in pack.yaml, or `provider:model`; `default` where it is left out.
-    pub(crate) model: Option<At<String>>,
-    /// Its prompt: names of files in `prompts/`, without `.md`.
+    pub(crate) description: Option<Located<String>>,
+    /// A name of `models` in pack.yaml, or `provider:model`. The default is `default`.
+    pub(crate) model: Option<Located<String>>,
+    /// The prompt: names of files in `prompts/`, without `.md`.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) prompt_blocks: Option<At<Vec<At<String>>>>,
-    /// Whom it may ask: ids, or `{id, flag}`.
+    pub(crate) prompt_blocks: Option<Located<Vec<Located<String>>>>,
+    /// The sub-agents that the orchestrator may call: ids, or `{id, flag}`.
     #[serde(default)]
-    pub(crate) sub_agents: Vec<At<Either<String, SubAgentSource>>>,
-    /// Tools of tools.yaml that it may use itself; `mcp:<server>` for all of a tool server.
+    pub(crate) sub_agents: Vec<Located<ShortOrLong<String, SubAgentSource>>>,
+    /// Tools of tools.yaml that the orchestrator may call; `mcp:<server>` for all tools of a server.
     #[serde(default)]
-    pub(crate) tools: Vec<At<String>>,
-    /// How much of the past it sees.
+    pub(crate) tools: Vec<Located<String>>,
+    /// How much of the conversation the agent sees.
     pub(crate) history: Option<HistorySource>,
-    /// Words that its text may not hold.
+    /// Words that may not appear in the orchestrator's text.
     #[serde(default)]
-    pub(crate) deny_words: Vec<At<String>>,
+    pub(crate) deny_words: Vec<Located<String>>,
+}
+
+impl OrchestratorSource {
+    /// The ids of the sub-agents that the orchestrator lists, as far as they are written.
+    pub(crate) fn sub_agent_ids(&self) -> Vec<Located<String>> {
+        let ids = self
+            .sub_agents
+            .iter()
+            .filter_map(|listed| match &listed.value {
+                ShortOrLong::Short(id) => Some(Located {
+                    value: id.clone(),
+                    position: listed.position,
+                }),
+                ShortOrLong::Long(long) => long.id.clone(),
+            });
+        ids.collect()
+    }
 }
 
 /// A sub-agent behind a flag.
@@ -52,127 +73,136 @@ pub(crate) struct OrchestratorSource {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubAgentSource {
     /// The sub-agent's id.
-    #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) id: Option<At<String>>,
-    /// A flag of pack.yaml: only those it is active for have the sub-agent.
-    pub(crate) flag: Option<At<String>>,
+    #[cfg_attr(feature = "schema", schemars(required, regex(pattern = ID_PATTERN)))]
+    pub(crate) id: Option<Located<String>>,
+    /// A flag of pack.yaml: only users for whom it is on get the sub-agent.
+    pub(crate) flag: Option<Located<String>>,
 }
 
-/// How much of the past an agent sees.
+/// How much of the conversation an agent sees.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HistorySource {
-    /// Messages at most.
+    /// The maximum number of messages.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000)))]
-    pub(crate) max_messages: Option<At<u64>>,
-    /// Tokens at most.
+    pub(crate) max_messages: Option<Located<u64>>,
+    /// The maximum number of tokens.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000)))]
-    pub(crate) max_tokens: Option<At<u64>>,
+    pub(crate) max_tokens: Option<Located<u64>>,
 }
 
-/// An agent that the orchestrator asks.
+/// An agent that the orchestrator calls.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentSource {
-    /// Its id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters.
+    /// The agent's id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters.
     #[cfg_attr(
         feature = "schema",
-        schemars(required, regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))
+        schemars(required, regex(pattern = ID_PATTERN))
     )]
-    pub(crate) id: Option<At<String>>,
-    /// Its version, in quotes.
+    pub(crate) id: Option<Located<String>>,
+    /// The agent's version, in quotes: `"1"`.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) version: Option<At<String>>,
+    pub(crate) version: Option<Located<String>>,
     /// `sub_agent`.
     #[cfg_attr(feature = "schema", schemars(required, extend("const" = "sub_agent")))]
-    pub(crate) kind: Option<At<String>>,
-    /// The name of its folder; may be left out.
-    pub(crate) vertical: Option<At<String>>,
-    /// Other names that the model may use for it.
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) kind: Option<Located<String>>,
+    /// The name of the agent's folder; optional.
+    pub(crate) vertical: Option<Located<String>>,
+    /// Other names that the model may use for the agent.
     #[serde(default)]
-    pub(crate) aliases: Vec<At<String>>,
-    /// What it is for: word for word the description of the tool `ask_<id>`, and all that the
-    /// orchestrator knows of it.
+    #[cfg_attr(feature = "schema", schemars(inner(regex(pattern = ID_PATTERN))))]
+    pub(crate) aliases: Vec<Located<String>>,
+    /// What the agent is for and when to ask it: the description of the tool `ask_<id>`, and all
+    /// that the orchestrator knows of the agent.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) description: Option<At<String>>,
-    /// A name of `models` in pack.yaml, or `provider:model`; `default` where it is left out.
-    pub(crate) model: Option<At<String>>,
-    /// Its prompt: names of files in `prompts/`, without `.md`.
+    pub(crate) description: Option<Located<String>>,
+    /// A name of `models` in pack.yaml, or `provider:model`. The default is `default`.
+    pub(crate) model: Option<Located<String>>,
+    /// The prompt: names of files in `prompts/`, without `.md`.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) prompt_blocks: Option<At<Vec<At<String>>>>,
-    /// Tools of tools.yaml that it may use; `mcp:<server>` for all of a tool server.
+    pub(crate) prompt_blocks: Option<Located<Vec<Located<String>>>>,
+    /// Tools of tools.yaml that the agent may call; `mcp:<server>` for all tools of a server.
     #[serde(default)]
-    pub(crate) tools: Vec<At<String>>,
-    /// Refused: a sub-agent asks nobody.
-    #[cfg_attr(feature = "schema", schemars(extend("not" = {})))]
-    pub(crate) sub_agents: Option<At<serde_json::Value>>,
-    /// Status ids that it may emit.
+    pub(crate) tools: Vec<Located<String>>,
+    /// Not allowed: a sub-agent cannot ask other agents; only orchestrator.yaml lists sub-agents.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>", extend("not" = {})))]
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) sub_agents: Option<IgnoredAny>,
+    /// Status ids that the agent may emit.
     #[serde(default)]
-    pub(crate) emits: Vec<At<String>>,
-    /// What becomes of its work when the person cancels.
+    pub(crate) emits: Vec<Located<String>>,
+    /// What happens to the agent's work when the user cancels.
     #[cfg_attr(feature = "schema", schemars(required, with = "Option<OnCancel>"))]
-    pub(crate) on_cancel: Option<At<String>>,
-    /// How long one answer may take.
+    pub(crate) on_cancel: Option<Located<String>>,
+    /// The maximum time for one answer, in milliseconds.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) timeout_ms: Option<At<u64>>,
-    /// The status shown when nothing else has been for a while; one of `emits`.
-    pub(crate) default_status: Option<At<String>>,
-    /// How much of the past it sees.
+    pub(crate) timeout_ms: Option<Located<u64>>,
+    /// The status shown after a silence; one of `emits`.
+    pub(crate) default_status: Option<Located<String>>,
+    /// How much of the conversation the agent sees.
     pub(crate) history: Option<HistorySource>,
 }
 
-/// An agent that only works in sessions of its own, for whoever delegates to it.
+/// An agent that works in sessions of its own, for the agent that delegates to it.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkerSource {
-    /// Its id, the name of its folder: a to z, 0 to 9 and _, beginning with a letter, at most 48
-    /// characters.
+    /// The worker's id, the name of its folder: a to z, 0 to 9 and _, beginning with a letter, at
+    /// most 48 characters.
     #[cfg_attr(
         feature = "schema",
-        schemars(required, regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))
+        schemars(required, regex(pattern = ID_PATTERN))
     )]
-    pub(crate) id: Option<At<String>>,
-    /// Its version, in quotes.
+    pub(crate) id: Option<Located<String>>,
+    /// The agent's version, in quotes: `"1"`.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) version: Option<At<String>>,
+    pub(crate) version: Option<Located<String>>,
     /// `worker`.
     #[cfg_attr(feature = "schema", schemars(required, extend("const" = "worker")))]
-    pub(crate) kind: Option<At<String>>,
-    /// What it is for.
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) kind: Option<Located<String>>,
+    /// What the agent is for.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) description: Option<At<String>>,
-    /// A name of `models` in pack.yaml, or `provider:model`; `default` where it is left out.
-    pub(crate) model: Option<At<String>>,
-    /// Its prompt: names of files in `prompts/`, without `.md`.
+    pub(crate) description: Option<Located<String>>,
+    /// A name of `models` in pack.yaml, or `provider:model`. The default is `default`.
+    pub(crate) model: Option<Located<String>>,
+    /// The prompt: names of files in `prompts/`, without `.md`.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) prompt_blocks: Option<At<Vec<At<String>>>>,
-    /// Tools of tools.yaml that it may use; `mcp:<server>` for all of a tool server.
+    pub(crate) prompt_blocks: Option<Located<Vec<Located<String>>>>,
+    /// Tools of tools.yaml that the agent may call; `mcp:<server>` for all tools of a server.
     #[serde(default)]
-    pub(crate) tools: Vec<At<String>>,
-    /// What becomes of its work when somebody cancels; `discard`, also where it is left out.
+    pub(crate) tools: Vec<Located<String>>,
+    /// What happens to the worker's work when it is cancelled. The default is `discard`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<OnCancel>"))]
-    pub(crate) on_cancel: Option<At<String>>,
-    /// How long one turn of it may take; 600000 where it is left out.
+    pub(crate) on_cancel: Option<Located<String>>,
+    /// The maximum time for one turn, in milliseconds. The default is 600000.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) timeout_ms: Option<At<u64>>,
-    /// How much of the past it sees.
+    pub(crate) timeout_ms: Option<Located<u64>>,
+    /// How much of the conversation the agent sees.
     pub(crate) history: Option<HistorySource>,
-    /// Refused: it is of no vertical.
-    #[cfg_attr(feature = "schema", schemars(extend("not" = {})))]
-    pub(crate) vertical: Option<At<serde_json::Value>>,
-    /// Refused: nobody asks it by a name.
-    #[cfg_attr(feature = "schema", schemars(extend("not" = {})))]
-    pub(crate) aliases: Option<At<serde_json::Value>>,
-    /// Refused: it asks nobody.
-    #[cfg_attr(feature = "schema", schemars(extend("not" = {})))]
-    pub(crate) sub_agents: Option<At<serde_json::Value>>,
-    /// Refused: it emits no status.
-    #[cfg_attr(feature = "schema", schemars(extend("not" = {})))]
-    pub(crate) emits: Option<At<serde_json::Value>>,
-    /// Refused: it emits no status.
-    #[cfg_attr(feature = "schema", schemars(extend("not" = {})))]
-    pub(crate) default_status: Option<At<serde_json::Value>>,
+    /// Not allowed: a worker belongs to no vertical.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>", extend("not" = {})))]
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) vertical: Option<IgnoredAny>,
+    /// Not allowed: the model never names a worker, so it needs no other names.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>", extend("not" = {})))]
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) aliases: Option<IgnoredAny>,
+    /// Not allowed: a worker cannot ask sub-agents.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>", extend("not" = {})))]
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) sub_agents: Option<IgnoredAny>,
+    /// Not allowed: a worker emits no status.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>", extend("not" = {})))]
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) emits: Option<IgnoredAny>,
+    /// Not allowed: a worker emits no status.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>", extend("not" = {})))]
+    #[expect(dead_code, reason = "only its schema is used")]
+    pub(crate) default_status: Option<IgnoredAny>,
 }

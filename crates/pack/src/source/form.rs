@@ -1,6 +1,5 @@
-//! Forms that files use again and again: a map whose keys have places, a value with a short way to
-//! write it, and one text or a list of them. All pass values on without buffering, so that places
-//! are kept.
+//! Shapes that several files use: a map whose keys have positions, a value with a short form, and one
+//! text or a list of texts. Values are read without buffering, which would lose their positions.
 
 #[cfg(feature = "schema")]
 use std::borrow::Cow;
@@ -15,11 +14,23 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::place::At;
+use crate::yaml::Located;
+
+/// The form of ids and names (S2-006).
+pub(crate) const ID_PATTERN: &str = "^[a-z][a-z0-9_]{0,47}$";
+/// [`ID_PATTERN`] in words.
+pub(crate) const ID_RULE: &str =
+    "a to z, 0 to 9 and _, beginning with a letter, at most 48 characters";
+
+/// The schema of the keys of a map from ids.
+#[cfg(feature = "schema")]
+pub(crate) fn id_names() -> serde_json::Value {
+    serde_json::json!({ "pattern": ID_PATTERN })
+}
 
 /// A map in the order it is written. Keys are unique: the parser refuses others.
 #[derive(Clone, Debug)]
-pub(crate) struct Pairs<V>(pub(crate) Vec<(At<String>, V)>);
+pub(crate) struct Pairs<V>(pub(crate) Vec<(Located<String>, V)>);
 
 impl<V> Default for Pairs<V> {
     fn default() -> Self {
@@ -70,70 +81,72 @@ impl<V: JsonSchema> JsonSchema for Pairs<V> {
     }
 }
 
-/// What a short form can be.
-pub(crate) trait Short: Sized {
-    /// What is expected in its place.
+/// The short form of a value: text or a truth value.
+pub(crate) trait ShortForm: Sized {
+    /// What is expected, for messages.
     const WANTED: &'static str;
 
     fn text(text: &str) -> Option<Self>;
 
-    fn truth(truth: bool) -> Option<Self>;
+    fn boolean(boolean: bool) -> Option<Self>;
 }
 
-impl Short for String {
+impl ShortForm for String {
     const WANTED: &'static str = "text";
 
     fn text(text: &str) -> Option<Self> {
         Some(text.to_owned())
     }
 
-    fn truth(_: bool) -> Option<Self> {
+    fn boolean(_: bool) -> Option<Self> {
         None
     }
 }
 
-impl Short for bool {
+impl ShortForm for bool {
     const WANTED: &'static str = "true, false";
 
     fn text(_: &str) -> Option<Self> {
         None
     }
 
-    fn truth(truth: bool) -> Option<Self> {
-        Some(truth)
+    fn boolean(boolean: bool) -> Option<Self> {
+        Some(boolean)
     }
 }
 
 /// A value in its short form, or as a map.
 #[derive(Clone, Debug)]
-pub(crate) enum Either<S, L> {
+pub(crate) enum ShortOrLong<S, L> {
     Short(S),
     Long(L),
 }
 
-impl<'de, S: Short, L: Deserialize<'de>> Deserialize<'de> for Either<S, L> {
+impl<'de, S: ShortForm, L: Deserialize<'de>> Deserialize<'de> for ShortOrLong<S, L> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Both<S, L>(PhantomData<(S, L)>);
 
-        impl<'de, S: Short, L: Deserialize<'de>> Visitor<'de> for Both<S, L> {
-            type Value = Either<S, L>;
+        impl<'de, S: ShortForm, L: Deserialize<'de>> Visitor<'de> for Both<S, L> {
+            type Value = ShortOrLong<S, L>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{} or `key: value` pairs", S::WANTED)
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                let wrong = || E::invalid_type(serde::de::Unexpected::Str(text), &self);
-                S::text(text).map(Either::Short).ok_or_else(wrong)
+                let mismatch = || E::invalid_type(serde::de::Unexpected::Str(text), &self);
+                S::text(text).map(ShortOrLong::Short).ok_or_else(mismatch)
             }
 
-            fn visit_bool<E: serde::de::Error>(self, truth: bool) -> Result<Self::Value, E> {
-                let wrong = || E::invalid_type(serde::de::Unexpected::Bool(truth), &self);
-                S::truth(truth).map(Either::Short).ok_or_else(wrong)
+            fn visit_bool<E: serde::de::Error>(self, boolean: bool) -> Result<Self::Value, E> {
+                let mismatch = || E::invalid_type(serde::de::Unexpected::Bool(boolean), &self);
+                S::boolean(boolean)
+                    .map(ShortOrLong::Short)
+                    .ok_or_else(mismatch)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                L::deserialize(MapAccessDeserializer::new(map)).map(Either::Long)
+                L::deserialize(MapAccessDeserializer::new(map)).map(ShortOrLong::Long)
             }
         }
 
@@ -142,7 +155,7 @@ impl<'de, S: Short, L: Deserialize<'de>> Deserialize<'de> for Either<S, L> {
 }
 
 #[cfg(feature = "schema")]
-impl<S: Short + JsonSchema, L: JsonSchema> JsonSchema for Either<S, L> {
+impl<S: ShortForm + JsonSchema, L: JsonSchema> JsonSchema for ShortOrLong<S, L> {
     fn inline_schema() -> bool {
         true
     }
@@ -162,64 +175,64 @@ impl<S: Short + JsonSchema, L: JsonSchema> JsonSchema for Either<S, L> {
 
 /// One text, or a list of them.
 #[derive(Clone, Debug)]
-pub(crate) enum Many {
+pub(crate) enum OneOrMany {
     One(String),
-    List(Vec<At<String>>),
+    List(Vec<Located<String>>),
 }
 
-impl At<Many> {
-    /// The texts; one alone stands where all stand.
-    pub(crate) fn texts(&self) -> Vec<At<String>> {
+impl Located<OneOrMany> {
+    /// The texts; a single one has the position of the field.
+    pub(crate) fn texts(&self) -> Vec<Located<String>> {
         match &self.value {
-            Many::List(list) => list.clone(),
-            Many::One(text) => vec![At {
+            OneOrMany::List(list) => list.clone(),
+            OneOrMany::One(text) => vec![Located {
                 value: text.clone(),
-                place: self.place,
+                position: self.position,
             }],
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Many {
+impl<'de> Deserialize<'de> for OneOrMany {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Texts;
 
         impl<'de> Visitor<'de> for Texts {
-            type Value = Many;
+            type Value = OneOrMany;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("text or a list")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Many, E> {
-                Ok(Many::One(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<OneOrMany, E> {
+                Ok(OneOrMany::One(text.to_owned()))
             }
 
             // What looks like a number is text where text is wanted.
-            fn visit_u64<E>(self, number: u64) -> Result<Many, E> {
-                Ok(Many::One(number.to_string()))
+            fn visit_u64<E>(self, number: u64) -> Result<OneOrMany, E> {
+                Ok(OneOrMany::One(number.to_string()))
             }
 
-            fn visit_i64<E>(self, number: i64) -> Result<Many, E> {
-                Ok(Many::One(number.to_string()))
+            fn visit_i64<E>(self, number: i64) -> Result<OneOrMany, E> {
+                Ok(OneOrMany::One(number.to_string()))
             }
 
-            fn visit_f64<E>(self, number: f64) -> Result<Many, E> {
-                Ok(Many::One(number.to_string()))
+            fn visit_f64<E>(self, number: f64) -> Result<OneOrMany, E> {
+                Ok(OneOrMany::One(number.to_string()))
             }
 
             // `no` is a language here, and a truth to YAML.
-            fn visit_bool<E>(self, truth: bool) -> Result<Many, E> {
-                let word = if truth { "yes" } else { "no" };
-                Ok(Many::One(word.to_owned()))
+            fn visit_bool<E>(self, boolean: bool) -> Result<OneOrMany, E> {
+                let word = if boolean { "yes" } else { "no" };
+                Ok(OneOrMany::One(word.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Many, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OneOrMany, A::Error> {
                 let mut texts = Vec::new();
                 while let Some(text) = list.next_element()? {
                     texts.push(text);
                 }
-                Ok(Many::List(texts))
+                Ok(OneOrMany::List(texts))
             }
         }
 
@@ -228,7 +241,7 @@ impl<'de> Deserialize<'de> for Many {
 }
 
 #[cfg(feature = "schema")]
-impl JsonSchema for Many {
+impl JsonSchema for OneOrMany {
     fn inline_schema() -> bool {
         true
     }

@@ -1,11 +1,13 @@
-//! `pack.yaml` as it is written.
+//! The shape of `pack.yaml`.
 
 use serde::Deserialize;
 
-use super::form::{Either, Pairs};
-use crate::place::At;
+#[cfg(feature = "schema")]
+use super::form::{ID_PATTERN, id_names};
+use super::form::{Pairs, ShortOrLong};
+use crate::yaml::Located;
 
-/// What the pack is, which models it uses, and the numbers that bound it.
+/// The pack's name and version, its models, limits and flags.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -13,79 +15,82 @@ pub(crate) struct ManifestSource {
     /// The pack's name: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters.
     #[cfg_attr(
         feature = "schema",
-        schemars(required, regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))
+        schemars(required, regex(pattern = ID_PATTERN))
     )]
-    pub(crate) name: Option<At<String>>,
-    /// The pack's version, in quotes.
+    pub(crate) name: Option<Located<String>>,
+    /// The pack's version, in quotes: `"1.0.0"`.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) version: Option<At<String>>,
-    /// The language that every text must exist in; `en` where it is left out.
-    pub(crate) default_locale: Option<At<String>>,
-    /// Names that definitions use for models → `provider:model`.
+    pub(crate) version: Option<Located<String>>,
+    /// The language that every text must exist in. The default is `en`.
+    pub(crate) default_locale: Option<Located<String>>,
+    /// Names that agents use for models → `provider:model`.
     #[serde(default)]
-    pub(crate) models: Pairs<At<String>>,
-    /// How many sub-agents are asked at once.
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = id_names())))]
+    pub(crate) models: Pairs<Located<String>>,
+    /// How many sub-agents run at once.
     pub(crate) fan_out: Option<FanOutSource>,
-    /// Numbers that bound a turn.
+    /// Limits of a turn.
     pub(crate) limits: Option<LimitsSource>,
-    /// Flags, each named `ai_assistant_…` → for whom it is active.
+    /// Flags, each named `ai_assistant_…` → for whom it is on.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "pattern": "^ai_assistant_[a-z0-9_]+$" })))]
-    pub(crate) flags: Pairs<At<Either<bool, RolloutSource>>>,
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "pattern": "^ai_assistant_[a-z0-9_]{1,35}$", "description": "`ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all." })))]
+    pub(crate) flags: Pairs<Located<ShortOrLong<bool, RolloutSource>>>,
 }
 
-/// How many sub-agents are asked at once.
+/// How many sub-agents run at once.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FanOutSource {
-    /// Sub-agents asked at once at most; 3 where it is left out.
+    /// The maximum number of sub-agents that run at once. The default is 3.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10)))]
-    pub(crate) cap: Option<At<u64>>,
+    pub(crate) cap: Option<Located<u64>>,
 }
 
-/// Numbers that bound a turn.
+/// Limits of a turn.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitsSource {
-    /// How long a sub-agent may take where its file does not say; 20000.
+    /// The maximum time of a sub-agent without a `timeout_ms`, in milliseconds. The default is 20000.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) sub_agent_timeout_ms: Option<At<u64>>,
-    /// Model calls of one agent in one turn; 8.
+    pub(crate) sub_agent_timeout_ms: Option<Located<u64>>,
+    /// The maximum number of model calls of one agent in one turn. The default is 8.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 100)))]
-    pub(crate) calls_max: Option<At<u64>>,
-    /// Tools that one message of a model may ask for; 32.
+    pub(crate) calls_max: Option<Located<u64>>,
+    /// The maximum number of tool calls in one message of a model. The default is 32.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000)))]
-    pub(crate) tool_calls_max: Option<At<u64>>,
-    /// Tokens, read and written, of all model calls of one turn; 1000000.
+    pub(crate) tool_calls_max: Option<Located<u64>>,
+    /// The maximum number of input and output tokens of one turn. The default is 1000000.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
-    pub(crate) turn_tokens_max: Option<At<u64>>,
-    /// USD of all model calls of one turn; no bound where it is left out.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
-    pub(crate) turn_cost_max_usd: Option<At<f64>>,
-    /// Workers that one turn may have, one after the other or at once; 8.
+    pub(crate) turn_tokens_max: Option<Located<u64>>,
+    /// The maximum cost of one turn, in USD. There is no limit by default.
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
+    pub(crate) turn_cost_max_usd: Option<Located<f64>>,
+    /// The maximum number of workers of one turn. The default is 8.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 64)))]
-    pub(crate) workers_max: Option<At<u64>>,
-    /// How long statuses are gathered before they are shown together; 150.
+    pub(crate) workers_max: Option<Located<u64>>,
+    /// How long statuses are collected before they are shown together, in milliseconds. The default
+    /// is 150.
     #[cfg_attr(feature = "schema", schemars(range(max = 10_000)))]
-    pub(crate) status_window_ms: Option<At<u64>>,
-    /// Silence after which a sub-agent's `default_status` is shown; 1500.
+    pub(crate) status_window_ms: Option<Located<u64>>,
+    /// The silence after which a sub-agent's `default_status` is shown, in milliseconds. The default
+    /// is 1500.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) watchdog_ms: Option<At<u64>>,
-    /// Characters of the conversation that a sub-agent is given; 2000.
+    pub(crate) watchdog_ms: Option<Located<u64>>,
+    /// The characters of the conversation that a sub-agent gets. The default is 2000.
     #[cfg_attr(feature = "schema", schemars(range(max = 100_000)))]
-    pub(crate) prior_context_chars: Option<At<u64>>,
+    pub(crate) prior_context_chars: Option<Located<u64>>,
 }
 
-/// For whom a flag is active: exactly one of the two.
+/// For whom a flag is on: exactly one of the two.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RolloutSource {
-    /// A share of the principals, 0 to 1.
+    /// A share of the principals, 0 to 1: 0.25 is a quarter.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
-    pub(crate) share: Option<At<f64>>,
+    pub(crate) share: Option<Located<f64>>,
     /// These principals.
     pub(crate) principals: Option<Vec<String>>,
 }

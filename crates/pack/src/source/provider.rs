@@ -1,124 +1,126 @@
-//! `providers.yaml` and `prices.yaml` as they are written.
+//! The shapes of `providers.yaml` and `prices.yaml`.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::form::Pairs;
-use crate::place::At;
 #[cfg(feature = "schema")]
-use crate::provider::DialectName;
+use super::form::{ID_PATTERN, id_names};
+#[cfg(feature = "schema")]
+use crate::pack::provider::DialectName;
+use crate::yaml::Located;
 
-/// Who can be asked for words.
+/// Model providers.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProvidersSource {
-    /// Providers by name: what stands before the `:` of a model.
+    /// Providers by name: the part before the `:` of a model.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "pattern": "^[a-z][a-z0-9_]{0,47}$" })))]
-    pub(crate) providers: Pairs<At<ProviderSource>>,
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = id_names())))]
+    pub(crate) providers: Pairs<Located<ProviderSource>>,
 }
 
-/// A provider.
+/// A model provider.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProviderSource {
-    /// How it is spoken to.
+    /// The provider's API.
     #[cfg_attr(feature = "schema", schemars(required, with = "Option<DialectName>"))]
-    pub(crate) dialect: Option<At<String>>,
-    /// Where it is, as the vendor's own client wants it; `${NAME}` and `${NAME:-default}` are
+    pub(crate) dialect: Option<Located<String>>,
+    /// The base URL, as the vendor's own client takes it; `${NAME}` and `${NAME:-default}` are
     /// filled in from the environment.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) base_url: Option<At<String>>,
-    /// The variable that has its key: `${NAME}` and nothing else. Without `key` and `key_file` it
-    /// is asked without one.
-    pub(crate) key: Option<At<String>>,
-    /// The file that has its key, from `/` on; variables are filled in.
-    pub(crate) key_file: Option<At<String>>,
-    /// Headers of every request besides those that are always sent; no secrets.
+    pub(crate) base_url: Option<Located<String>>,
+    /// The variable with the API key: `${NAME}` and nothing else. Without `key` and `key_file` no
+    /// key is sent.
+    pub(crate) key: Option<Located<String>>,
+    /// The absolute path of a file with the API key; variables are filled in.
+    pub(crate) key_file: Option<Located<String>>,
+    /// Additional headers of every request; no secrets.
     #[serde(default)]
-    pub(crate) headers: Pairs<At<String>>,
-    /// What every model of it is asked to keep to.
-    pub(crate) params: Option<At<ParamsSource>>,
-    /// What single models are asked to keep to, over `params`: the vendor's name → params.
+    pub(crate) headers: Pairs<Located<String>>,
+    /// Parameters of all models of the provider.
+    pub(crate) params: Option<Located<ParamsSource>>,
+    /// Parameters of single models, over `params`: the vendor's name → parameters.
     #[serde(default)]
-    pub(crate) models: Pairs<At<ParamsSource>>,
-    /// How long it is waited for; the server's `model` settings where it is left out.
+    pub(crate) models: Pairs<Located<ParamsSource>>,
+    /// Timeouts of a call. The defaults are the server's `model` settings.
     pub(crate) timeouts: Option<TimeoutsSource>,
-    /// How often it is asked again; the server's `model` settings where it is left out.
+    /// Retries of a call. The defaults are the server's `model` settings.
     pub(crate) retries: Option<RetriesSource>,
 }
 
-/// What a model is asked to keep to.
+/// Parameters of a model call.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ParamsSource {
-    /// Tokens of one answer, at most.
+    /// The maximum number of output tokens.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000)))]
-    pub(crate) max_tokens: Option<At<u64>>,
-    /// How freely it speaks, 0 to 2.
+    pub(crate) max_tokens: Option<Located<u64>>,
+    /// The sampling temperature, 0 to 2.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 2)))]
-    pub(crate) temperature: Option<At<f64>>,
-    /// Tokens it may think with.
+    pub(crate) temperature: Option<Located<f64>>,
+    /// The token budget for reasoning.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
-    pub(crate) thinking_tokens: Option<At<u64>>,
-    /// How hard it thinks, in the vendor's word.
+    pub(crate) thinking_tokens: Option<Located<u64>>,
+    /// The reasoning effort, in the vendor's word.
     #[cfg_attr(
         feature = "schema",
-        schemars(regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))
+        schemars(regex(pattern = ID_PATTERN))
     )]
-    pub(crate) effort: Option<At<String>>,
-    /// Fields put into the request as they are, over those above.
+    pub(crate) effort: Option<Located<String>>,
+    /// Fields that are added to the request as they are, over those above.
     #[serde(default)]
     pub(crate) extra: Pairs<Value>,
 }
 
-/// How long a provider is waited for.
+/// Timeouts of a model call, in milliseconds.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TimeoutsSource {
-    /// Until there is a connection.
+    /// Until the connection is open.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) connect_ms: Option<At<u64>>,
-    /// Until the first byte of the answer.
+    pub(crate) connect_ms: Option<Located<u64>>,
+    /// Until the first byte of the response.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) first_byte_ms: Option<At<u64>>,
-    /// Between two pieces of the answer.
+    pub(crate) first_byte_ms: Option<Located<u64>>,
+    /// Between two chunks of the response.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) idle_ms: Option<At<u64>>,
-    /// For the whole answer.
+    pub(crate) idle_ms: Option<Located<u64>>,
+    /// For the whole response.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) total_ms: Option<At<u64>>,
+    pub(crate) total_ms: Option<Located<u64>>,
 }
 
-/// How often a call is tried again that failed before it said anything.
+/// Retries of a call that failed before its first output.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetriesSource {
-    /// Calls in all, the first among them.
+    /// The maximum number of attempts, including the first.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10)))]
-    pub(crate) attempts: Option<At<u64>>,
-    /// The pause before the second; it doubles.
+    pub(crate) attempts: Option<Located<u64>>,
+    /// The pause before the second attempt, in milliseconds; it doubles.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 60_000)))]
-    pub(crate) base_ms: Option<At<u64>>,
-    /// The longest pause.
+    pub(crate) base_ms: Option<Located<u64>>,
+    /// The longest pause, in milliseconds.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 600_000)))]
-    pub(crate) max_ms: Option<At<u64>>,
+    pub(crate) max_ms: Option<Located<u64>>,
 }
 
-/// What models cost.
+/// Prices of models.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PricesSource {
-    /// `provider:model`, or the beginning of it with `*` behind → USD for a million tokens. The
-    /// longest name that fits counts.
+    /// `provider:model`, or a prefix with `*` → USD for a million tokens. The longest match
+    /// counts.
     #[serde(default)]
-    pub(crate) prices: Pairs<At<PriceSource>>,
+    pub(crate) prices: Pairs<Located<PriceSource>>,
 }
 
 /// USD for a million tokens.
@@ -126,22 +128,22 @@ pub(crate) struct PricesSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PriceSource {
-    /// Tokens that are read.
+    /// USD for a million input tokens.
     #[cfg_attr(
         feature = "schema",
         schemars(required, range(min = 0, max = 1_000_000))
     )]
-    pub(crate) input: Option<At<f64>>,
-    /// Tokens that are written, reasoning among them.
+    pub(crate) input: Option<Located<f64>>,
+    /// USD for a million output tokens, including reasoning.
     #[cfg_attr(
         feature = "schema",
         schemars(required, range(min = 0, max = 1_000_000))
     )]
-    pub(crate) output: Option<At<f64>>,
-    /// Tokens that are read from the vendor's cache; as `input` where it is left out.
+    pub(crate) output: Option<Located<f64>>,
+    /// USD for a million input tokens that are read from the vendor's cache. The default is `input`.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
-    pub(crate) cached_input: Option<At<f64>>,
-    /// Tokens that are put into the vendor's cache; as `input` where it is left out.
+    pub(crate) cached_input: Option<Located<f64>>,
+    /// USD for a million input tokens that are written to the vendor's cache. The default is `input`.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
-    pub(crate) cache_write: Option<At<f64>>,
+    pub(crate) cache_write: Option<Located<f64>>,
 }

@@ -1,25 +1,27 @@
-//! `routing.yaml` as it is written.
+//! The shape of `routing.yaml`.
 
 use serde::Deserialize;
 #[cfg(feature = "schema")]
 use turnwire_event::code::TurnKind;
 
-use super::form::Many;
-use crate::place::At;
+#[cfg(feature = "schema")]
+use super::form::ID_PATTERN;
+use super::form::OneOrMany;
+use crate::yaml::Located;
 
 /// Which model serves which turn.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RoutingSource {
-    /// The version of these rules, in quotes; a digest of the file where it is left out.
-    pub(crate) version: Option<At<String>>,
-    /// The rules: the first that holds counts. At most 200.
+    /// The version of these rules, in quotes. The default is a digest of the file.
+    pub(crate) version: Option<Located<String>>,
+    /// The rules: the first that matches counts. At most 200.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(length(max = 200)))]
-    pub(crate) rules: Vec<At<RuleSource>>,
-    /// What is used where no rule holds; the agent's own model where it is left out.
-    pub(crate) default: Option<At<ChoiceSource>>,
+    pub(crate) rules: Vec<Located<RuleSource>>,
+    /// The choice if no rule matches. The default is the agent's own model.
+    pub(crate) default: Option<Located<ChoiceSource>>,
 }
 
 /// One rule.
@@ -27,24 +29,24 @@ pub(crate) struct RoutingSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleSource {
-    /// Its name: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters; its number
-    /// where it is left out.
+    /// The rule's name: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters. The
+    /// default is the rule's number.
     #[cfg_attr(
         feature = "schema",
-        schemars(regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))
+        schemars(regex(pattern = ID_PATTERN))
     )]
-    pub(crate) name: Option<At<String>>,
-    /// When it holds; always where it is left out.
-    pub(crate) when: Option<At<WhenSource>>,
+    pub(crate) name: Option<Located<String>>,
+    /// When the rule matches. The default is always.
+    pub(crate) when: Option<Located<WhenSource>>,
     /// The model: `provider:model`, or a name of `models` in pack.yaml.
     #[serde(rename = "use")]
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) model: Option<At<String>>,
-    /// Whom to ask where it fails, first to last.
-    pub(crate) fallback: Option<At<Many>>,
+    pub(crate) model: Option<Located<String>>,
+    /// Models to try if the model fails, first to last.
+    pub(crate) fallback: Option<Located<OneOrMany>>,
 }
 
-/// What is used where no rule holds.
+/// The choice if no rule matches.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -52,28 +54,28 @@ pub(crate) struct ChoiceSource {
     /// The model: `provider:model`, or a name of `models` in pack.yaml.
     #[serde(rename = "use")]
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) model: Option<At<String>>,
-    /// Whom to ask where it fails, first to last.
-    pub(crate) fallback: Option<At<Many>>,
+    pub(crate) model: Option<Located<String>>,
+    /// Models to try if the model fails, first to last.
+    pub(crate) fallback: Option<Located<OneOrMany>>,
 }
 
-/// When a rule holds: every condition that is written must, and of a list any.
+/// When a rule matches: all conditions must match, and of a list any entry.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WhenSource {
-    /// Whose turn it is: UUIDs.
-    pub(crate) tenant: Option<At<Many>>,
-    /// The agent that asks: ids; `orchestrator` is the one that speaks.
-    pub(crate) agent: Option<At<Many>>,
-    /// The language of the turn: tags; `de` holds for `de-AT` too.
-    pub(crate) locale: Option<At<Many>>,
+    /// The tenant of the turn: UUIDs.
+    pub(crate) tenant: Option<Located<OneOrMany>>,
+    /// The agent that calls the model: ids, or `orchestrator`.
+    pub(crate) agent: Option<Located<OneOrMany>>,
+    /// The language of the turn: tags; `de` matches `de-AT` too.
+    pub(crate) locale: Option<Located<OneOrMany>>,
     /// What the turn is for.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Kinds>"))]
-    pub(crate) kind: Option<At<Many>>,
-    /// The session has cost more than this before the turn.
+    pub(crate) kind: Option<Located<OneOrMany>>,
+    /// The session has cost more than this before the turn, in USD.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
-    pub(crate) cost_above_usd: Option<At<f64>>,
+    pub(crate) cost_above_usd: Option<Located<f64>>,
 }
 
 /// What a turn is for: one, or any of a list.

@@ -1,39 +1,44 @@
-//! `status_events.yaml` as it is written: a list of status ids.
+//! The shape of `status_events.yaml`: a list of status ids.
 
 use serde::Deserialize;
 #[cfg(feature = "schema")]
 use turnwire_event::RenderPolicy;
 
-use crate::place::At;
 #[cfg(feature = "schema")]
-use crate::registry::Lifecycle;
+use super::form::ID_PATTERN;
+#[cfg(feature = "schema")]
+use crate::pack::status::StatusLifecycle;
+use crate::yaml::Located;
 
 /// One status id.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EntrySource {
-    /// The id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters.
+    /// The status id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters.
     #[cfg_attr(
         feature = "schema",
-        schemars(required, regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))
+        schemars(required, regex(pattern = ID_PATTERN))
     )]
-    pub(crate) id: Option<At<String>>,
-    /// When it is emitted.
+    pub(crate) id: Option<Located<String>>,
+    /// When the status is emitted.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) description: Option<At<String>>,
-    /// The key of its text in the locale files.
+    pub(crate) description: Option<Located<String>>,
+    /// The key of the status text in the locale files.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) default_render_key: Option<At<String>>,
-    /// How it is shown.
+    pub(crate) default_render_key: Option<Located<String>>,
+    /// How the status is shown.
     #[cfg_attr(feature = "schema", schemars(required, with = "Option<RenderPolicy>"))]
-    pub(crate) default_policy: Option<At<String>>,
-    /// The sub-agents that may emit it.
+    pub(crate) default_policy: Option<Located<String>>,
+    /// The sub-agents that may emit the status.
     #[cfg_attr(feature = "schema", schemars(required))]
-    pub(crate) emitter_subagents: Option<At<Vec<At<String>>>>,
-    /// Whether it may still be used.
-    #[cfg_attr(feature = "schema", schemars(required, with = "Option<Lifecycle>"))]
-    pub(crate) lifecycle: Option<At<String>>,
+    pub(crate) emitter_subagents: Option<Located<Vec<Located<String>>>>,
+    /// Whether the status may still be used.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(required, with = "Option<StatusLifecycle>")
+    )]
+    pub(crate) lifecycle: Option<Located<String>>,
     /// What to use instead; a deprecated id needs it.
-    pub(crate) note: Option<At<String>>,
+    pub(crate) note: Option<Located<String>>,
 }

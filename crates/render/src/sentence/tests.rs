@@ -64,7 +64,7 @@ fn sentence_uses_one_language() {
 
 #[test]
 fn line_without_phrase_uses_message_without_punctuation() {
-    let line = |message: &str| Line {
+    let line = |message: &str| LocaleLine {
         message: message.into(),
         phrase: None,
     };

@@ -168,7 +168,7 @@ fn non_config_file_is_refused_at_its_place() {
     for (file, message) in [
         (
             "stream: 5\n",
-            "turnwire.yaml:1:1: invalid type: integer `5`, expected the keys of section stream",
+            "turnwire.yaml:1:9: section stream must be `key: value` pairs",
         ),
         (
             "stream:\n  ping_ms: [1]\n",
@@ -176,7 +176,7 @@ fn non_config_file_is_refused_at_its_place() {
         ),
         (
             "stream:\n  ping_ms: 20\n  ping_ms: 30\n",
-            "turnwire.yaml:3:3: duplicate mapping key: ping_ms not allowed here",
+            "turnwire.yaml:3:3: the key `ping_ms` is there twice",
         ),
     ] {
         assert_eq!(refused(file, &[], &[]), message);

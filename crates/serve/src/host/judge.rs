@@ -9,7 +9,8 @@ use turnwire_model::cassette::Tape;
 use turnwire_model::models::dialect_of;
 use turnwire_model::{Named, Script, ScriptError, Subject};
 use turnwire_pack::{
-    Definition, DialectName, Files, Finding, Level, Pack, Report, listed, nearest, shown,
+    AgentDefinition, DialectName, FindingLevel, Pack, PackFiles, PackFinding, PackReport,
+    closest_name, one_line, quoted_list,
 };
 
 use super::{Variables, keys};
@@ -22,7 +23,7 @@ const ALL_OF: &str = "mcp:";
 const ASK: &str = "ask_";
 
 /// Checks a pack as a whole.
-pub fn judge(files: &Files, variables: &Variables) -> Report {
+pub fn judge(files: &PackFiles, variables: &Variables) -> PackReport {
     let mut report = examined(files, variables);
     if let Some(pack) = &report.pack {
         report.findings.extend(keys::missing(pack, variables));
@@ -34,7 +35,7 @@ pub fn judge(files: &Files, variables: &Variables) -> Report {
         let place = (used.file.clone(), used.line, used.column);
         let what = format!(
             "the model `{}` plays a script, and the pack has none",
-            shown(&used.model)
+            one_line(&used.model)
         );
         let instead = format!("one as `scripts/{}.yaml`", pack.name);
         report.findings.push(error(place, what, Some(instead)));
@@ -43,12 +44,12 @@ pub fn judge(files: &Files, variables: &Variables) -> Report {
 }
 
 /// The same for a pack whose models all play a script that is not its own: no key is needed.
-pub(super) fn spoken_for(files: &Files, variables: &Variables) -> Report {
+pub(super) fn spoken_for(files: &PackFiles, variables: &Variables) -> PackReport {
     settled(examined(files, variables))
 }
 
 /// What is wrong whoever speaks for the models.
-fn examined(files: &Files, variables: &Variables) -> Report {
+fn examined(files: &PackFiles, variables: &Variables) -> PackReport {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
     for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
         report.findings.extend(unplayable(path, text));
@@ -72,23 +73,23 @@ fn examined(files: &Files, variables: &Variables) -> Report {
 }
 
 /// By file and place, each once; no pack if there is an error.
-fn settled(mut report: Report) -> Report {
+fn settled(mut report: PackReport) -> PackReport {
     let findings = &mut report.findings;
     findings.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
     findings.dedup_by(|a, b| a.to_string() == b.to_string());
-    if findings.iter().any(|f| f.level == Level::Error) {
+    if findings.iter().any(|f| f.level == FindingLevel::Error) {
         report.pack = None;
     }
     report
 }
 
-fn agents(pack: &Pack) -> impl Iterator<Item = &Definition> {
+fn agents(pack: &Pack) -> impl Iterator<Item = &AgentDefinition> {
     let speaker = std::iter::once(&pack.orchestrator);
     speaker.chain(&pack.agents).chain(&pack.workers)
 }
 
 /// Why a cassette cannot be played: what is wrong in it, or a dialect that nobody speaks.
-fn unplayable(path: &str, text: &str) -> Option<Finding> {
+fn unplayable(path: &str, text: &str) -> Option<PackFinding> {
     let tape = match Tape::parse(path, text, 1.0) {
         Ok(tape) => tape,
         Err(bad) => return Some(error((bad.file, bad.line, 1), bad.what, None)),
@@ -97,9 +98,9 @@ fn unplayable(path: &str, text: &str) -> Option<Finding> {
     let foreign = calls.find(|call| dialect_of(&call.dialect).is_none())?;
     let written = format!("\"dialect\":{}", serde_json::Value::from(&*foreign.dialect));
     let line = text.lines().position(|line| line.contains(&written));
-    let what = format!("unknown dialect `{}`", shown(&foreign.dialect));
+    let what = format!("unknown dialect `{}`", one_line(&foreign.dialect));
     let known = DialectName::ALL.into_iter().map(DialectName::as_str);
-    let instead = format!("one of {}", listed(known));
+    let instead = format!("one of {}", quoted_list(known));
     let place = (path.to_owned(), line.map_or(1, |at| at as u64 + 1), 1);
     Some(error(place, what, Some(instead)))
 }
@@ -111,20 +112,20 @@ fn is_cassette(path: &str) -> bool {
 /// A file, a line and a column.
 type Place = (String, u64, u64);
 
-fn error((file, line, column): Place, what: String, instead: Option<String>) -> Finding {
-    Finding {
-        level: Level::Error,
+fn error((file, line, column): Place, message: String, instead: Option<String>) -> PackFinding {
+    PackFinding {
+        level: FindingLevel::Error,
         file,
         line,
         column,
-        what,
+        message,
         instead,
         unregistered: false,
     }
 }
 
 /// A mistake of a script.
-fn told(mistake: ScriptError) -> Option<Finding> {
+fn told(mistake: ScriptError) -> Option<PackFinding> {
     match mistake {
         ScriptError::Wrong {
             file,
@@ -140,7 +141,7 @@ fn told(mistake: ScriptError) -> Option<Finding> {
 
 /// Names in a script that the pack does not have. Warnings: a script may be there before the
 /// agent that it is for, and a test may want a name that nobody has.
-fn strays(pack: &Pack, names: &[Named]) -> Vec<Finding> {
+fn strays(pack: &Pack, names: &[Named]) -> Vec<PackFinding> {
     let mut out = Vec::new();
     for named in names {
         let (noun, known): (_, Vec<String>) = match named.what {
@@ -151,12 +152,12 @@ fn strays(pack: &Pack, names: &[Named]) -> Vec<Finding> {
             continue;
         }
         let known = || known.iter().map(String::as_str);
-        let written = shown(&named.name);
+        let written = one_line(&named.name);
         let whose = match (&named.agent, named.what) {
-            (Some(agent), Subject::Tool | Subject::Result) => format!(" of `{}`", shown(agent)),
+            (Some(agent), Subject::Tool | Subject::Result) => format!(" of `{}`", one_line(agent)),
             _ => String::new(),
         };
-        let (what, instead) = match nearest(&named.name, known()) {
+        let (what, instead) = match closest_name(&named.name, known()) {
             Some(meant) => (
                 format!("unknown {noun} `{written}`{whose}, did you mean `{meant}`?"),
                 None,
@@ -165,15 +166,15 @@ fn strays(pack: &Pack, names: &[Named]) -> Vec<Finding> {
                 format!("unknown {noun} `{written}`{whose}"),
                 known()
                     .next()
-                    .map(|_| format!("one of {}", listed(known()))),
+                    .map(|_| format!("one of {}", quoted_list(known()))),
             ),
         };
-        out.push(Finding {
-            level: Level::Warning,
+        out.push(PackFinding {
+            level: FindingLevel::Warning,
             file: named.file.clone(),
             line: named.line,
             column: named.column,
-            what,
+            message: what,
             instead,
             unregistered: false,
         });
@@ -194,7 +195,7 @@ fn is_served(name: &str, known: &[String]) -> bool {
 fn callable(pack: &Pack, agent: Option<&str>) -> Vec<String> {
     let one = agent.filter(|id| agents(pack).any(|agent| agent.id == *id));
     let speaking = agents(pack).filter(|agent| one.is_none_or(|id| agent.id == id));
-    let own = |agent: &Definition| {
+    let own = |agent: &AgentDefinition| {
         let asks = agent.sub_agents.iter();
         let asks = asks.map(|sub| format!("{ASK}{}", sub.id));
         asks.chain(agent.tools.clone()).collect::<Vec<_>>()

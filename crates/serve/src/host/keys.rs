@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use turnwire_model::{BadKey, Secret};
-use turnwire_pack::{Files, Finding, KeyRef, ModelUse, Pack, ProviderDef};
+use turnwire_pack::{ApiKeySource, ModelUse, Pack, PackFiles, PackFinding, ProviderDef};
 
 use super::Variables;
 use super::look::Look;
@@ -12,9 +12,9 @@ use super::look::Look;
 /// The key of a provider; none for one that wants none.
 pub(super) fn key(provider: &ProviderDef, variables: &Variables) -> Result<Option<Secret>, BadKey> {
     match &provider.key {
-        KeyRef::None => Ok(None),
-        KeyRef::File(path) => Secret::from_file(Path::new(path)).map(Some),
-        KeyRef::Variables(names) => {
+        ApiKeySource::None => Ok(None),
+        ApiKeySource::File(path) => Secret::from_file(Path::new(path)).map(Some),
+        ApiKeySource::Variables(names) => {
             let set = names.iter().find(|name| variables.get(name).is_some());
             // The first is the one that is told where none is set.
             let name = set.or(names.first()).map_or("", String::as_str);
@@ -25,7 +25,7 @@ pub(super) fn key(provider: &ProviderDef, variables: &Variables) -> Result<Optio
 
 /// An error for every provider that is used and has no key: where its key is written, or where it
 /// is used if it is a built-in one.
-pub(super) fn missing(pack: &Pack, variables: &Variables) -> Vec<Finding> {
+pub(super) fn missing(pack: &Pack, variables: &Variables) -> Vec<PackFinding> {
     let mut findings = Vec::new();
     for (name, provider) in pack.used_providers() {
         let Err(none) = key(provider, variables) else {
@@ -33,7 +33,7 @@ pub(super) fn missing(pack: &Pack, variables: &Variables) -> Vec<Finding> {
         };
         let mut uses = pack.uses.iter();
         let first = uses.find(|used| used.provider() == name);
-        let (file, line, column) = match (pack.key_places.get(name), first) {
+        let (file, line, column) = match (pack.key_positions.get(name), first) {
             (Some((line, column)), _) => ("providers.yaml", *line, *column),
             (
                 None,
@@ -43,20 +43,20 @@ pub(super) fn missing(pack: &Pack, variables: &Variables) -> Vec<Finding> {
             ) => (file.as_str(), *line, *column),
             (None, None) => ("providers.yaml", 1, 1),
         };
-        let mut finding = Finding::error(file, line, column, format!("`{name}`: {none}"));
+        let mut finding = PackFinding::error(file, line, column, format!("`{name}`: {none}"));
         finding.instead = cure(&provider.key, &none);
         findings.push(finding);
     }
     findings
 }
 
-fn cure(key: &KeyRef, none: &BadKey) -> Option<String> {
+fn cure(key: &ApiKeySource, none: &BadKey) -> Option<String> {
     match (key, none) {
-        (KeyRef::Variables(names), BadKey::Missing(_)) => {
+        (ApiKeySource::Variables(names), BadKey::Missing(_)) => {
             let names = names.join(" or ");
             Some(format!("{names} into the environment before the start"))
         }
-        (KeyRef::File(_), BadKey::Unreadable(..)) => {
+        (ApiKeySource::File(_), BadKey::Unreadable(..)) => {
             Some("the path of a file with the key and nothing else".to_owned())
         }
         _ => Some("the key there, and nothing else".to_owned()),
@@ -67,15 +67,15 @@ fn cure(key: &KeyRef, none: &BadKey) -> Option<String> {
 pub(super) fn files(pack: &Pack) -> Vec<PathBuf> {
     let used = pack.used_providers().into_values();
     let files = used.filter_map(|provider| match &provider.key {
-        KeyRef::File(path) => Some(PathBuf::from(path)),
-        KeyRef::None | KeyRef::Variables(_) => None,
+        ApiKeySource::File(path) => Some(PathBuf::from(path)),
+        ApiKeySource::None | ApiKeySource::Variables(_) => None,
     });
     files.collect()
 }
 
 /// The same for a pack that was refused, as far as it can be read: where a key is all that is
 /// missing, it is when a file comes to be there that the pack is as it should be.
-pub(super) fn wanted(files_of: &Files, variables: &Variables) -> Vec<PathBuf> {
+pub(super) fn wanted(files_of: &PackFiles, variables: &Variables) -> Vec<PathBuf> {
     let report = turnwire_pack::check(files_of, &|name| variables.get(name));
     report.pack.as_ref().map(files).unwrap_or_default()
 }

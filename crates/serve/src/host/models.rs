@@ -19,7 +19,7 @@ use turnwire_model::models::{dialect, dialect_of};
 use turnwire_model::{
     Limits, Live, ModelSet, Params, Priced, Prices, Remote, Scripted, Secret, Timeouts, Transport,
 };
-use turnwire_pack::{Finding, Pack, ParamsDef, ProviderDef, TimeoutsDef};
+use turnwire_pack::{Pack, PackFinding, ParamsDef, ProviderDef, TimeoutsDef};
 
 use super::keys::key;
 use super::{Broken, Variables};
@@ -107,7 +107,7 @@ fn dialer<'a>(
     let dialer = Dialer::new(Options { allow });
     dialer.map(Arc::new).map_err(|why| {
         let what = format!("no provider can be asked: {why}");
-        Broken::Wrong(vec![Finding::error("providers.yaml", 1, 1, what)])
+        Broken::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, what)])
     })
 }
 
@@ -152,7 +152,7 @@ impl Asked<'_> {
 
 fn wrong(provider: &str, why: impl std::fmt::Display) -> Broken {
     let what = format!("`{provider}` cannot be asked: {why}");
-    Broken::Wrong(vec![Finding::error("providers.yaml", 1, 1, what)])
+    Broken::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, what)])
 }
 
 fn player(pack: &Pack, prices: Arc<dyn Priced>, pace: f64) -> Result<Player, Broken> {
@@ -160,7 +160,7 @@ fn player(pack: &Pack, prices: Arc<dyn Priced>, pace: f64) -> Result<Player, Bro
     for (name, text) in &pack.cassettes {
         let file = format!("cassettes/{name}.jsonl");
         let tape = Tape::parse(&file, text, pace).map_err(|bad| {
-            let finding = Finding::error(bad.file, bad.line, 1, bad.what);
+            let finding = PackFinding::error(bad.file, bad.line, 1, bad.what);
             Broken::Wrong(vec![finding])
         })?;
         tapes.insert(name.clone(), tape);

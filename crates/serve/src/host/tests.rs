@@ -27,7 +27,7 @@ fn means() -> Means {
     }
 }
 
-fn write(files: &Files, dir: &Path) {
+fn write(files: &PackFiles, dir: &Path) {
     for (path, text) in files.iter() {
         let path = dir.join(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -66,7 +66,7 @@ async fn open(dir: &Path) -> Result<Arc<Host>, Broken> {
 #[tokio::test]
 async fn change_applies_to_new_turns_broken_one_to_none() {
     let folder = tempfile::tempdir().expect("a folder");
-    write(&Files::skeleton("small"), folder.path());
+    write(&PackFiles::skeleton("small"), folder.path());
     let host = open(folder.path())
         .await
         .unwrap_or_else(|why| panic!("{why}"));
@@ -101,7 +101,7 @@ async fn change_applies_to_new_turns_broken_one_to_none() {
 
 #[test]
 fn script_findings_come_with_pack_findings() {
-    let mut pairs: Vec<(String, String)> = Files::skeleton("small")
+    let mut pairs: Vec<(String, String)> = PackFiles::skeleton("small")
         .iter()
         .map(|(path, text)| (path.to_owned(), text.to_owned()))
         .collect();
@@ -109,17 +109,17 @@ fn script_findings_come_with_pack_findings() {
         "scripts/zz.yaml".into(),
         "- steps:\n  - {texd: hi}\n".into(),
     ));
-    let files = Files::from_pairs(pairs);
+    let files = PackFiles::from_pairs(pairs);
     let report = judge(&files, &Variables::default());
     assert!(report.pack.is_none());
-    let told: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
+    let told: Vec<String> = report.findings.iter().map(PackFinding::to_string).collect();
     assert_eq!(report.findings.len(), 1, "{told:?}");
     assert!(told[0].starts_with("scripts/zz.yaml:2:"), "{told:?}");
 }
 
 /// What is told of the skeleton with `from` in one file made `to`.
 fn told_of(file: &str, from: &str, to: &str) -> (Vec<String>, Option<Pack>) {
-    let skeleton = Files::skeleton("small");
+    let skeleton = PackFiles::skeleton("small");
     let pairs = skeleton.iter().map(|(path, text)| {
         let changed = if path == file {
             assert!(text.contains(from), "{file} has no {from}");
@@ -131,15 +131,15 @@ fn told_of(file: &str, from: &str, to: &str) -> (Vec<String>, Option<Pack>) {
     });
     let pairs = pairs.filter(|(_, text)| !text.is_empty());
     let pairs: Vec<(String, String)> = pairs.collect();
-    let report = judge(&Files::from_pairs(pairs), &Variables::default());
-    let told = report.findings.iter().map(Finding::to_string).collect();
+    let report = judge(&PackFiles::from_pairs(pairs), &Variables::default());
+    let told = report.findings.iter().map(PackFinding::to_string).collect();
     (told, report.pack)
 }
 
 // S2-001
 #[tokio::test]
 async fn scripted_model_without_script_is_reported() {
-    let all = Files::skeleton("small")
+    let all = PackFiles::skeleton("small")
         .get("scripts/small.yaml")
         .map(str::to_owned);
     let (told, pack) = told_of("scripts/small.yaml", &all.expect("a script"), "");
@@ -151,7 +151,7 @@ async fn scripted_model_without_script_is_reported() {
     assert!(pack.is_none());
 
     let folder = tempfile::tempdir().expect("a folder");
-    write(&Files::skeleton("small"), folder.path());
+    write(&PackFiles::skeleton("small"), folder.path());
     std::fs::remove_file(folder.path().join("scripts/small.yaml")).expect("removed");
     assert!(open(folder.path()).await.is_err());
     let script = Some(Script::builtin());
@@ -201,8 +201,8 @@ fn unknown_names_in_scripts_get_suggestions() {
 #[test]
 fn built_in_pack_has_no_finding() {
     let variables = Variables::default().or("DEMO_CCS", "http://127.0.0.1:9");
-    let report = judge(&Files::market(), &variables);
-    let told: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
+    let report = judge(&PackFiles::market(), &variables);
+    let told: Vec<String> = report.findings.iter().map(PackFinding::to_string).collect();
     assert_eq!(told, Vec::<String>::new());
     assert!(report.pack.is_some());
 }
@@ -210,7 +210,7 @@ fn built_in_pack_has_no_finding() {
 /// The pack of `packs/workshop`, with texts of its files changed: file, from, to.
 fn workshop(changes: &[(&str, &str, &str)]) -> (Vec<String>, Option<Pack>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/workshop");
-    let files = Files::read(&folder).expect("the folder of the pack");
+    let files = PackFiles::read(&folder).expect("the folder of the pack");
     let changed = files.iter().map(|(path, text)| {
         let mine = changes.iter().filter(|(file, ..)| *file == path);
         let text = mine.fold(text.to_owned(), |text, (_, from, to)| {
@@ -220,8 +220,8 @@ fn workshop(changes: &[(&str, &str, &str)]) -> (Vec<String>, Option<Pack>) {
         (path.to_owned(), text)
     });
     let changed: Vec<(String, String)> = changed.collect();
-    let report = judge(&Files::from_pairs(changed), &Variables::default());
-    let told = report.findings.iter().map(Finding::to_string).collect();
+    let report = judge(&PackFiles::from_pairs(changed), &Variables::default());
+    let told = report.findings.iter().map(PackFinding::to_string).collect();
     (told, report.pack)
 }
 
@@ -240,7 +240,7 @@ fn workshop_pack_has_no_finding_and_one_of_each_tool() {
 #[tokio::test]
 async fn unstartable_tool_server_is_reported_where_named() {
     let dir = tempfile::tempdir().expect("a folder");
-    write(&Files::market(), dir.path());
+    write(&PackFiles::market(), dir.path());
     let file = dir.path().join("tools.yaml");
     let mut text = std::fs::read_to_string(&file).expect("tools");
     text.push_str("\nmcp_servers:\n  files: {command: [no-such-program]}\n");
@@ -256,7 +256,7 @@ async fn unstartable_tool_server_is_reported_where_named() {
         (&*told.file, told.line, told.column),
         ("tools.yaml", line, 3)
     );
-    assert!(told.what.contains("the MCP server `files`"), "{told}");
+    assert!(told.message.contains("the MCP server `files`"), "{told}");
 }
 
 #[test]

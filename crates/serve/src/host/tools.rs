@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnwire_pack::{Finding, Pack, Service};
+use turnwire_pack::{DataService, Pack, PackFinding};
 use turnwire_tool::toolbox::MCP_PREFIX;
 use turnwire_tool::{Connector, McpServers, NoVerifier, ToolDependencies, Toolbox, toolbox};
 
@@ -22,13 +22,20 @@ pub(super) async fn tools(
         });
         Broken::Wrong(told.collect())
     })?;
-    let behind = |server: &str, service: &Service| servers.service(server, service);
+    let behind = |server: &str, service: &DataService| servers.service(server, service);
     let dialer = means.dialer.clone();
     let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerifier)).map_err(|bad| {
-        let place = bad.service().and_then(|name| pack.service_places.get(name));
+        let place = bad
+            .service()
+            .and_then(|name| pack.service_positions.get(name));
         let (line, column) = place.copied().unwrap_or((1, 1));
         let what = bad.to_string();
-        Broken::Wrong(vec![Finding::error("connectors.yaml", line, column, what)])
+        Broken::Wrong(vec![PackFinding::error(
+            "connectors.yaml",
+            line,
+            column,
+            what,
+        )])
     })?;
     let kit = ToolDependencies {
         connector: Arc::new(connector),
@@ -44,10 +51,10 @@ pub(super) async fn tools(
 
 /// What is wrong with a tool, or with the server of a word for all tools of one, where the pack
 /// names it.
-fn wrong(pack: &Pack, tool: &str, what: String) -> Finding {
-    let place = pack.tool_places.get(tool).copied();
+fn wrong(pack: &Pack, tool: &str, what: String) -> PackFinding {
+    let place = pack.tool_positions.get(tool).copied();
     let (line, column) = place.unwrap_or((1, 1));
-    Finding::error("tools.yaml", line, column, what)
+    PackFinding::error("tools.yaml", line, column, what)
 }
 
 /// Every tool of the pack, and every word by which an agent has all tools of a server.

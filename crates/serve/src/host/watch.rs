@@ -15,7 +15,7 @@ use turnwire_event::metric;
 use super::look::Look;
 use super::{Broken, Host};
 
-/// Files looked at; a pack has fewer by its own rule.
+/// PackFiles looked at; a pack has fewer by its own rule.
 const FILES_MAX: usize = 2_000;
 /// Folders inside folders; a pack has three.
 const DEPTH_MAX: usize = 8;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use turnwire_pack::Lifecycle as Life;
+use turnwire_pack::StatusLifecycle as Life;
 use turnwire_render::{StatusEntry, status_list};
 use turnwire_wire::rest::status_event::{Emissions, Lifecycle, StatusEvent, StatusEvents};
 

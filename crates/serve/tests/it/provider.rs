@@ -10,7 +10,7 @@ use crate::house::upstream::Upstream;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use turnwire_pack::Files;
+use turnwire_pack::PackFiles;
 use turnwire_serve::app::{App, host};
 use turnwire_serve::config::{Config, Sources};
 use turnwire_serve::host::{Host, Variables};
@@ -19,7 +19,7 @@ const KEY: &str = "sk-marker-4711";
 
 /// The skeleton, whose speaker is asked at `port`.
 fn pack(dir: &Path, port: u16) {
-    let skeleton = Files::skeleton("small");
+    let skeleton = PackFiles::skeleton("small");
     let mut files: Vec<(String, String)> = skeleton
         .iter()
         .map(|(path, text)| (path.to_owned(), text.to_owned()))

@@ -13,7 +13,7 @@ use turnwire_event::port::{Emission, MessageEnd, TurnContext};
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, Event, MessageId, Position, Role, StopReason, Usage,
 };
-use turnwire_pack::{Cohort, Files, check};
+use turnwire_pack::{FlagCohort, PackFiles, check};
 use turnwire_render::Policies;
 use turnwire_session::Live;
 
@@ -23,7 +23,7 @@ const GATHER: &str = "ai_assistant_gather_text";
 
 /// Gates of a pack that denies a word; text is gathered for those with the flag.
 fn denying(flags: &[&str]) -> Gates {
-    let files = Files::from_pairs([
+    let files = PackFiles::from_pairs([
         (
             "pack.yaml",
             "name: market\nversion: \"1\"\ndefault_locale: en\n\
@@ -47,7 +47,7 @@ fn denying(flags: &[&str]) -> Gates {
         .pack
         .unwrap_or_else(|| panic!("{:#?}", report.findings));
     let policies = Policies::new(Arc::new(pack));
-    let cohort = Cohort {
+    let cohort = FlagCohort {
         id: "c".into(),
         flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
     };

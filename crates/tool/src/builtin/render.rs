@@ -17,7 +17,7 @@ use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Emission, Refusal};
 use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{Actor, Body, ContentBlock, MessageId, Mint, Role};
-use turnwire_pack::{Shape, ToolDef};
+use turnwire_pack::{RenderShape, ToolDef};
 
 use crate::data_service::EnricherType;
 use crate::pack_tool::{PackTool, ToolAction};
@@ -30,7 +30,7 @@ use selection::{ITEMS_MAX, ItemSelection};
 pub(crate) struct RenderTool {
     name: String,
     data_type: String,
-    shape: Shape,
+    shape: RenderShape,
     /// The enrichers of this type; none if only models write its items.
     enrichers: Vec<Arc<EnricherType>>,
     mint: Arc<dyn Mint>,
@@ -39,7 +39,7 @@ pub(crate) struct RenderTool {
 impl RenderTool {
     pub(crate) fn build(
         def: &ToolDef,
-        (data_type, shape): (&str, Shape),
+        (data_type, shape): (&str, RenderShape),
         enrichers: Vec<Arc<EnricherType>>,
         mint: &Arc<dyn Mint>,
     ) -> PackTool {
@@ -63,8 +63,8 @@ impl RenderTool {
     async fn render(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let (data_type, enrichers) = (&self.data_type, &self.enrichers);
         let selection = match self.shape {
-            Shape::List => ItemSelection::list(&call.input, data_type, enrichers, &call.context),
-            Shape::Single => ItemSelection::one(&call.input, data_type, enrichers, &call.context),
+            RenderShape::List => ItemSelection::list(&call.input, data_type, enrichers, &call.context),
+            RenderShape::Single => ItemSelection::one(&call.input, data_type, enrichers, &call.context),
         }?;
         let result = json!({
             "shown": selection.items.len(),
@@ -72,8 +72,8 @@ impl RenderTool {
             "ids": selection.ids,
         });
         let emitted = match self.shape {
-            Shape::List => self.emit_list(&call, selection).await,
-            Shape::Single => self.emit_component(&call, selection).await,
+            RenderShape::List => self.emit_list(&call, selection).await,
+            RenderShape::Single => self.emit_component(&call, selection).await,
         };
         emitted.map(|()| result).map_err(|refusal| {
             ToolFailure::new(ToolErrorClass::Cancelled, format!("Not shown: {refusal}."))
@@ -165,9 +165,9 @@ impl ToolAction for RenderTool {
     }
 }
 
-fn schema(shape: Shape) -> Value {
+fn schema(shape: RenderShape) -> Value {
     let properties = match shape {
-        Shape::List => json!({
+        RenderShape::List => json!({
             "ids": {
                 "type": "array",
                 "items": {"type": "string"},
@@ -182,7 +182,7 @@ fn schema(shape: Shape) -> Value {
                 "description": "Whole items, only where nothing was found to name by id.",
             },
         }),
-        Shape::Single => json!({
+        RenderShape::Single => json!({
             "id": {"type": "string", "description": "The id of what was found."},
             "component": {
                 "type": "object",

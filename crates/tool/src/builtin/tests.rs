@@ -8,7 +8,7 @@ use turnwire_event::body::feedback::Recorded;
 use turnwire_event::body::status::Emitted;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{Actor, Body};
-use turnwire_pack::{Function, ToolDef, ToolKind};
+use turnwire_pack::{BuiltinFunction, ToolDef, ToolKind};
 
 use crate::builtin::{EmitStatusTool, FeedbackTool, RenamedTool};
 use crate::test_support::{EventSink, call, context};
@@ -105,7 +105,7 @@ fn missing_texts_of_a_pack_are_those_of_the_builtin() {
         progress_status: None,
         name: "rate".into(),
         description: String::new(),
-        kind: ToolKind::Direct(Function::LlmFeedback),
+        kind: ToolKind::Direct(BuiltinFunction::LlmFeedback),
         input_schema: Value::Null,
         status: None,
         timeout_ms: None,

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 use turnwire_dial::Dialer;
-use turnwire_pack::{Definition, Enricher, Pack, Service};
+use turnwire_pack::{AgentDefinition, DataService, Enricher, Pack};
 
 use crate::data_service::envelope::EnvelopeVerifier;
 use crate::data_service::metrics;
@@ -33,7 +33,7 @@ const CALLS_MAX: usize = 256;
 
 /// The transport to a service behind the MCP server of a name, or why there is none.
 pub type McpServiceLookup<'a> =
-    dyn Fn(&str, &Service) -> Result<Arc<dyn ServiceTransport>, String> + 'a;
+    dyn Fn(&str, &DataService) -> Result<Arc<dyn ServiceTransport>, String> + 'a;
 
 /// The data services of a pack.
 pub struct Connector {
@@ -67,17 +67,17 @@ impl Connector {
                 }),
             },
         )?;
-        let vertical = |agent: &Definition| Some((agent.id.clone(), agent.vertical.clone()?));
+        let vertical = |agent: &AgentDefinition| Some((agent.id.clone(), agent.vertical.clone()?));
         connector.verticals = pack.agents.iter().filter_map(vertical).collect();
         Ok(connector)
     }
 
     /// Services over any transport, without verticals.
     pub(crate) fn with_transports(
-        services: &BTreeMap<String, Service>,
+        services: &BTreeMap<String, DataService>,
         enrichers: &[Enricher],
         verifier: Arc<dyn EnvelopeVerifier>,
-        mut transport: impl FnMut(&str, &Service) -> Result<Arc<dyn ServiceTransport>, ConnectorError>,
+        mut transport: impl FnMut(&str, &DataService) -> Result<Arc<dyn ServiceTransport>, ConnectorError>,
     ) -> Result<Self, ConnectorError> {
         let transports = services
             .iter()

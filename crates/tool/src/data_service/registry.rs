@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
-use turnwire_pack::{Enricher, effort};
+use turnwire_pack::{Enricher, complexity};
 
 /// The services or enrichers of a pack cannot be used. The check of a pack finds most of these
 /// errors earlier, with their position.
@@ -72,7 +72,7 @@ impl EnricherType {
     fn new(enricher: &Enricher) -> Result<Self, ConnectorError> {
         let schema = enricher.payload_schema.as_ref();
         let compile = |schema: &Value| {
-            effort::validator(schema).map_err(|error| ConnectorError::Schema {
+            complexity::validator(schema).map_err(|error| ConnectorError::Schema {
                 enricher_id: enricher.enricher_id.clone(),
                 reason: error.to_string(),
             })

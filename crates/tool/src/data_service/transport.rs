@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use turnwire_dial::{Answer, DialError, Dialer, Limits, Url};
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::Service;
+use turnwire_pack::DataService;
 
 use crate::data_service::registry::ConnectorError;
 
@@ -33,7 +33,7 @@ pub(crate) struct RestTransport {
 impl RestTransport {
     pub(crate) fn new(
         name: &str,
-        service: &Service,
+        service: &DataService,
         dialer: &Arc<Dialer>,
     ) -> Result<Self, ConnectorError> {
         let base = service.url.trim_end_matches('/');

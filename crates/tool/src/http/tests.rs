@@ -28,7 +28,7 @@ fn response(status: u16, kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-fn http(method: Method, url: impl Into<String>) -> HttpDef {
+fn http(method: ToolMethod, url: impl Into<String>) -> HttpDef {
     HttpDef {
         method,
         url: url.into(),
@@ -74,7 +74,7 @@ async fn get_fills_the_url_and_sends_other_fields_as_query() {
         r#"{"t": 21}"#,
     ))
     .await;
-    let mut def = http(Method::Get, format!("{}/v1/{{city}}/now", site.url));
+    let mut def = http(ToolMethod::Get, format!("{}/v1/{{city}}/now", site.url));
     def.query = vec![("units".into(), "metric".into())];
     let result = run(&def, json!({"city": "St. Pölten/../x", "days": 3})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": {"t": 21}})));
@@ -92,9 +92,9 @@ async fn get_fills_the_url_and_sends_other_fields_as_query() {
 async fn post_put_and_patch_send_other_fields_as_body() {
     let site = Site::with_response(response(201, "application/json", "[]")).await;
     for (method, line) in [
-        (Method::Post, "POST /c/Wien HTTP/1.1\r\n"),
-        (Method::Put, "PUT /c/Wien HTTP/1.1\r\n"),
-        (Method::Patch, "PATCH /c/Wien HTTP/1.1\r\n"),
+        (ToolMethod::Post, "POST /c/Wien HTTP/1.1\r\n"),
+        (ToolMethod::Put, "PUT /c/Wien HTTP/1.1\r\n"),
+        (ToolMethod::Patch, "PATCH /c/Wien HTTP/1.1\r\n"),
     ] {
         let mut def = http(method, format!("{}/c/{{city}}", site.url));
         def.headers
@@ -119,7 +119,7 @@ async fn post_put_and_patch_send_other_fields_as_body() {
             "{request}"
         );
     }
-    let def = http(Method::Delete, format!("{}/c/{{city}}", site.url));
+    let def = http(ToolMethod::Delete, format!("{}/c/{{city}}", site.url));
     assert!(
         run(&def, json!({"city": "Wien", "hard": true}))
             .await
@@ -140,7 +140,7 @@ async fn request_has_the_headers_of_the_pack_only() {
     let input = json!({
         "authorization": "Bearer model", "headers": {"cookie": "a=b"}, "Cookie": "c", "principal": "p",
     });
-    for method in [Method::Get, Method::Post] {
+    for method in [ToolMethod::Get, ToolMethod::Post] {
         assert!(run(&http(method, &site.url), input.clone()).await.is_ok());
         let request = site.requests().pop().expect("a request");
         let (head, _) = request.split_once("\r\n\r\n").expect("a head");
@@ -154,7 +154,7 @@ async fn request_has_the_headers_of_the_pack_only() {
             "host",
             "user-agent",
         ];
-        if method == Method::Post {
+        if method == ToolMethod::Post {
             expected.extend(["content-length", "content-type"]);
         }
         expected.sort_unstable();
@@ -182,7 +182,7 @@ async fn content_type_decides_between_json_and_text() {
         ("nonsense;;", "hi", json!("hi")),
     ] {
         let site = Site::with_response(response(200, kind, body)).await;
-        let result = run(&http(Method::Get, &site.url), json!({})).await;
+        let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
         assert_eq!(
             result,
             Ok(json!({"status": 200, "body": expected})),
@@ -190,15 +190,15 @@ async fn content_type_decides_between_json_and_text() {
         );
     }
     let site = Site::with_response(response(200, "text/plain", b"caf\xe9")).await;
-    let result = run(&http(Method::Get, &site.url), json!({})).await;
+    let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": "caf\u{fffd}"})));
     let site = Site::with_response(response(200, "image/png", b"\x89PNG\xff")).await;
-    let failure = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    let failure = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     let neither = "The response is neither JSON nor text.";
     assert_eq!(failure, (ToolErrorClass::Internal, neither.into()));
     let deep = "[".repeat(5_000) + &"]".repeat(5_000);
     let site = Site::with_response(response(200, "application/json", &deep)).await;
-    let result = run(&http(Method::Get, &site.url), json!({})).await;
+    let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": deep})));
 }
 
@@ -210,22 +210,22 @@ async fn error_response_is_quoted_up_to_a_limit() {
         "{\"error\":\"no such city\"}\n",
     ))
     .await;
-    let (class, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    let (class, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(class, ToolErrorClass::Internal);
     assert_eq!(
         message,
         "The service answered with status 404: {\"error\":\"no such city\"}"
     );
     let site = Site::with_response(response(500, "text/html", "ü".repeat(4_000))).await;
-    let (_, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    let (_, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert!((2_000..2_200).contains(&message.len()), "{}", message.len());
     for body in ["", " \n"] {
         let site = Site::with_response(response(503, "text/plain", body)).await;
-        let (_, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+        let (_, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
         assert_eq!(message, "The service answered with status 503.");
     }
     let site = Site::with_response(response(500, "image/png", b"\xff\xfe")).await;
-    let (_, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    let (_, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(message, "The service answered with status 500.");
 }
 
@@ -247,7 +247,7 @@ async fn redirect_to_a_private_address_is_refused() {
     ] {
         let head = format!("HTTP/1.1 302 Go\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n");
         let site = Site::with_response(head).await;
-        let failure = failure_of(&http(Method::Get, &site.url), json!({})).await;
+        let failure = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
         let expected = (
             ToolErrorClass::Internal,
             "The address is not allowed.".to_owned(),
@@ -261,7 +261,7 @@ async fn redirect_to_a_private_address_is_refused() {
 async fn each_dial_error_has_its_message() {
     let circle =
         Site::with_response("HTTP/1.1 302 Go\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
-    let (class, message) = failure_of(&http(Method::Get, &circle.url), json!({})).await;
+    let (class, message) = failure_of(&http(ToolMethod::Get, &circle.url), json!({})).await;
     assert_eq!(
         (class, message.as_str()),
         (
@@ -271,7 +271,7 @@ async fn each_dial_error_has_its_message() {
     );
     assert_eq!(circle.requests().len(), 4);
     let large = Site::with_response(response(200, "text/plain", "x".repeat(10_001))).await;
-    let (class, message) = failure_of(&http(Method::Get, &large.url), json!({})).await;
+    let (class, message) = failure_of(&http(ToolMethod::Get, &large.url), json!({})).await;
     assert_eq!(
         (class, message.as_str()),
         (
@@ -283,12 +283,12 @@ async fn each_dial_error_has_its_message() {
         "HTTP/1.1 200 X\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n",
     )
     .await;
-    let (_, message) = failure_of(&http(Method::Get, &packed.url), json!({})).await;
+    let (_, message) = failure_of(&http(ToolMethod::Get, &packed.url), json!({})).await;
     assert_eq!(message, "The response is neither JSON nor text.");
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", gone.local_addr().expect("bound"));
     drop(gone);
-    let (class, message) = failure_of(&http(Method::Get, url), json!({})).await;
+    let (class, message) = failure_of(&http(ToolMethod::Get, url), json!({})).await;
     assert_eq!(
         (class, message.as_str()),
         (
@@ -297,7 +297,7 @@ async fn each_dial_error_has_its_message() {
         )
     );
     let (class, message) = failure_of(
-        &http(Method::Get, "https://no.invalid/{a}"),
+        &http(ToolMethod::Get, "https://no.invalid/{a}"),
         json!({"a": ".."}),
     )
     .await;
@@ -319,7 +319,7 @@ async fn slow_response_is_a_timeout() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    let tool = build(&http(Method::Get, url), Some(300)).expect("a tool");
+    let tool = build(&http(ToolMethod::Get, url), Some(300)).expect("a tool");
     assert_eq!(tool.timeout(), Some(Duration::from_millis(1_300)));
     let ran = tool.run(call(json!({}), &EventSink::with_room(0))).await;
     let failure = ran.expect_err("late");
@@ -333,7 +333,7 @@ async fn slow_response_is_a_timeout() {
 async fn dropped_future_closes_the_socket() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
-    let tool = build(&http(Method::Get, url), None).expect("a tool");
+    let tool = build(&http(ToolMethod::Get, url), None).expect("a tool");
     let running = tool.run(call(json!({}), &EventSink::with_room(0)));
     let running = tokio::spawn(running);
     let (mut socket, _) = listener.accept().await.expect("a client");

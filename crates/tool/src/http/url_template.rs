@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 use turnwire_dial::{Dialer, Url};
-use turnwire_pack::is_plain;
+use turnwire_pack::is_plain_url_char;
 
 use crate::percent::encoded;
 use crate::tool::ToolFailure;
@@ -227,7 +227,7 @@ fn parts(
 
 /// Fixed text of the pack, if it has only characters of a URL.
 fn plain(text: &str) -> Result<String, UrlTemplateError> {
-    if text.chars().all(is_plain) {
+    if text.chars().all(is_plain_url_char) {
         Ok(text.to_owned())
     } else {
         Err(UrlTemplateError::new(

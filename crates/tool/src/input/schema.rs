@@ -3,7 +3,7 @@
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use turnwire_pack::effort::{self, Effort};
+use turnwire_pack::complexity::{self, SchemaCost};
 
 use crate::tool::ToolFailure;
 use crate::tool::json_bytes;
@@ -23,7 +23,7 @@ pub(crate) struct InputSchemaError(pub(crate) String);
 pub(crate) struct InputSchema {
     text: Value,
     validator: Validator,
-    effort: Effort,
+    cost: SchemaCost,
 }
 
 impl InputSchema {
@@ -41,17 +41,17 @@ impl InputSchema {
     /// Compiles the schema of a tool that checks its input itself: patterns that cannot be checked
     /// here are left to the tool, and still shown to the model.
     pub(crate) fn without_hard_patterns(text: &Value) -> Result<Self, InputSchemaError> {
-        Self::compile(text.clone(), &effort::loose(text))
+        Self::compile(text.clone(), &complexity::without_unsupported_patterns(text))
     }
 
     fn compile(text: Value, checked: &Value) -> Result<Self, InputSchemaError> {
         let error = |reason: String| InputSchemaError(cut(reason));
-        let effort = Effort::new(checked).map_err(|reason| error(reason.to_string()))?;
-        let validator = effort::validator(checked).map_err(|reason| error(reason.to_string()))?;
+        let cost = SchemaCost::new(checked).map_err(|reason| error(reason.to_string()))?;
+        let validator = complexity::validator(checked).map_err(|reason| error(reason.to_string()))?;
         Ok(Self {
             text,
             validator,
-            effort,
+            cost,
         })
     }
 
@@ -70,7 +70,7 @@ impl InputSchema {
             let message = format!("The input is larger than {INPUT_BYTES_MAX} bytes.");
             return Err(ToolFailure::invalid_input(message));
         }
-        if !self.effort.affords(input) {
+        if !self.cost.allows(input) {
             let message = "The input is too large and too deep to be checked; write a simpler one.";
             return Err(ToolFailure::invalid_input(message));
         }

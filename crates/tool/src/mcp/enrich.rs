@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use turnwire_dial::{Answer, DialError};
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::Service;
+use turnwire_pack::DataService;
 
 use crate::data_service::{BYTES_MAX, CALL_MAX, ServiceTransport};
 use crate::mcp::call::{CallError, call};
@@ -37,7 +37,7 @@ pub(crate) struct EnrichTransport {
 impl EnrichTransport {
     pub(crate) fn new(
         (server, secrets): (&Arc<ToolServer>, &Arc<Secrets>),
-        service: &Service,
+        service: &DataService,
     ) -> Self {
         Self {
             server: Arc::clone(server),

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use turnwire_dial::{Dialer, Headers, Url};
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::{McpServer, McpTransport, Service, ToolDef, ToolKind};
+use turnwire_pack::{DataService, McpServer, McpTransport, ToolDef, ToolKind};
 
 use crate::data_service::ServiceTransport;
 use crate::mcp::connection::{ConnectError, Endpoint, ProgramLauncher};
@@ -201,7 +201,7 @@ impl McpToolset {
         let listed = tools.tools.iter().find(|tool| tool.name == remote_name);
         let Some(listed) = listed else {
             let names: Vec<&str> = tools.tools.iter().map(|t| t.name.as_str()).collect();
-            let names = turnwire_pack::listed(names);
+            let names = turnwire_pack::quoted_list(names);
             return Err(format!(
                 "the MCP server `{server}` has no tool `{remote_name}`; write: one of {names}"
             ));
@@ -227,7 +227,7 @@ impl McpToolset {
     fn tools(&self, server: &str) -> Result<&ServerTools, String> {
         let names = self.servers.keys().map(String::as_str);
         self.servers.get(server).ok_or_else(|| {
-            let names = turnwire_pack::listed(names);
+            let names = turnwire_pack::quoted_list(names);
             format!("there is no MCP server `{server}`; write: one of {names}")
         })
     }
@@ -236,7 +236,7 @@ impl McpToolset {
     pub fn service(
         &self,
         server: &str,
-        service: &Service,
+        service: &DataService,
     ) -> Result<Arc<dyn ServiceTransport>, String> {
         let tools = self.tools(server)?;
         if tools.tools.iter().any(|tool| tool.name == ENRICH) {

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Refusal, Ward, WardId};
-use turnwire_pack::{Output, ProcessDef, ProcessLimits, Stdin, ToolDef};
+use turnwire_pack::{ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolDef};
 
 use crate::pack_tool::{PackTool, ToolAction};
 use crate::program::guard::frame::ProgramExit;
@@ -170,8 +170,8 @@ impl ProcessTool {
             dir,
             limits: limits(self.process.limits),
             input: match self.process.stdin {
-                Stdin::Input => Some(call.input.to_string()),
-                Stdin::None => None,
+                ProcessStdin::Input => Some(call.input.to_string()),
+                ProcessStdin::None => None,
             },
             output_bytes_max: usize::try_from(self.process.output_bytes_max).unwrap_or(usize::MAX),
         })
@@ -220,10 +220,10 @@ impl ProcessTool {
 
     fn read(&self, output: &[u8]) -> Result<Value, ToolFailure> {
         match self.process.output {
-            Output::Json => serde_json::from_slice(output)
+            ProcessOutput::Json => serde_json::from_slice(output)
                 .map(|value| self.secrets.hide_in(value))
                 .map_err(|_| ToolFailure::internal("The output of the program is not JSON.")),
-            Output::Text => {
+            ProcessOutput::Text => {
                 let text = String::from_utf8_lossy(output);
                 let text = text.strip_suffix('\n').unwrap_or(&text);
                 Ok(Value::String(self.secrets.hide(text.to_owned())))

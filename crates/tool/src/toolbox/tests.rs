@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnwire_dial::{Dialer, Options};
 use turnwire_event::code::ToolType;
 use turnwire_event::{Clock, Mint};
-use turnwire_pack::{Files, HttpDef, Method, Pack, ToolDef, ToolKind, check};
+use turnwire_pack::{HttpDef, Pack, PackFiles, ToolDef, ToolKind, ToolMethod, check};
 
 use crate::data_service::{Connector, ConnectorError, NoVerifier};
 use crate::test_support::{CountingMint, EventSink, FixedClock, LogCapture, call};
@@ -36,7 +36,7 @@ tools:
 ";
 
 fn pack() -> Pack {
-    let files = Files::from_pairs([
+    let files = PackFiles::from_pairs([
         (
             "pack.yaml",
             "name: market\nversion: \"1.0.0\"\ndefault_locale: en\nmodels: {default: \"scripted:market\"}\n",
@@ -185,7 +185,7 @@ fn asks(url: &str, input_schema: Value) -> ToolDef {
         name: "weather".into(),
         description: "Tells the weather.".into(),
         kind: ToolKind::Http(HttpDef {
-            method: Method::Get,
+            method: ToolMethod::Get,
             url: url.into(),
             query: Vec::new(),
             headers: Vec::new(),

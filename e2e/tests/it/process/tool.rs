@@ -14,7 +14,9 @@ use turnwire_event::{
     Clock, ContentBlock, EpisodeId, Mint, Owner, Position, SessionId, TenantId, Timestamp,
     ToolUseId, TurnId, Ulid,
 };
-use turnwire_pack::{Files, Output, ProcessDef, ProcessLimits, Stdin, ToolDef, ToolKind, check};
+use turnwire_pack::{
+    PackFiles, ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolDef, ToolKind, check,
+};
 use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_tool::{
     Connector, ItemStore, NoVerifier, Tool, ToolBuildError, ToolContext, ToolDependencies,
@@ -89,8 +91,8 @@ fn process<T: AsRef<str>>(command: &[T]) -> ProcessDef {
             .map(|word| word.as_ref().to_owned())
             .collect(),
         env: Vec::new(),
-        stdin: Stdin::Input,
-        output: Output::Text,
+        stdin: ProcessStdin::Input,
+        output: ProcessOutput::Text,
         output_bytes_max: 10_000,
         limits: ProcessLimits {
             cpu_s: 20,
@@ -103,7 +105,7 @@ fn process<T: AsRef<str>>(command: &[T]) -> ProcessDef {
 }
 
 fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, ToolBuildError> {
-    let report = check(&Files::market(), &|_| None);
+    let report = check(&PackFiles::market(), &|_| None);
     let mut pack = report.pack.expect("the pack that is built in");
     pack.tools.push(ToolDef {
         name: "run".to_owned(),
@@ -224,7 +226,7 @@ async fn program_runs_in_its_session_folder() {
 #[tokio::test]
 async fn json_output_and_exit_codes_are_returned() {
     let mut of_json = process(&["sh", "-c", "echo '{\"a\": [1, 2]}'"]);
-    of_json.output = Output::Json;
+    of_json.output = ProcessOutput::Json;
     let bench = make(Shop::open(), of_json, WITHIN).expect("a tool");
     assert_eq!(bench.run(json!({})).await, Ok(json!({"a": [1, 2]})));
     let bench = self::bench(&[

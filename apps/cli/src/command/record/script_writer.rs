@@ -10,9 +10,10 @@ use turnwire_event::fold::input::read_input;
 use turnwire_event::fold::message::BlockFold;
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{ContentBlock, StopReason, Timestamp, Usage};
+use turnwire_pack::yaml;
 
 use super::model_calls::{Again, Call, End};
-use crate::{regression::observed, regression::yaml_writer};
+use crate::regression::observed;
 
 /// Pieces of a whole script: what its reader takes, with room for everything else in it. A longer
 /// one has its words whole.
@@ -66,7 +67,8 @@ pub(super) fn write(calls: &[Call<'_>], paced: bool) -> (String, Vec<String>) {
             ));
         }
     }
-    (yaml_writer::write(&Value::Array(rules)), strays)
+    let text = yaml::to_string(&rules).expect("JSON can be written as YAML");
+    (text, strays)
 }
 
 #[derive(Clone, Copy)]

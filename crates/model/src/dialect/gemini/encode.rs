@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use crate::dialect::conversation::{
@@ -19,19 +20,19 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// The URL path. A model name with a `/` already has its collection.
 pub(super) fn path(model: &str) -> String {
     let collection = if model.contains('/') { "" } else { "models/" };
-    let model: String = model.chars().map(percent_encoded).collect();
+    let model = utf8_percent_encode(model, RESERVED);
     format!("/v1beta/{collection}{model}:streamGenerateContent?alt=sse")
 }
 
-/// Percent-encodes characters that have a meaning in a path.
-fn percent_encoded(c: char) -> String {
-    if c.is_ascii_alphanumeric() || "-._~/:@".contains(c) {
-        return c.to_string();
-    }
-    let mut bytes = [0; 4];
-    let bytes = c.encode_utf8(&mut bytes).bytes();
-    bytes.map(|byte| format!("%{byte:02X}")).collect()
-}
+/// The characters of a model's name that are percent-encoded, because they have a meaning in a path.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b'@');
 
 /// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {

@@ -30,7 +30,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- when: {user: 'a\n",
-            "1:16: a quotation mark is not closed; write: one at the end of the text too",
+            "1:16: a quotation mark before this is not closed; write: one at the end of the text too",
         ),
         (
             "- when: {user: a}\n",
@@ -250,7 +250,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - texts: hi\n",
-            "2:12: this should be `key: value` pairs; write: `key: value`, a line for each",
+            "2:12: this should be `language: words` pairs",
         ),
         (
             "- steps:\n  - texts: {en: hi, 1de: hallo}\n",

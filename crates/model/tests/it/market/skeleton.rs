@@ -3,14 +3,14 @@
 
 use serde_json::json;
 use turnwire_model::{Script, Scripted, ScriptedModels};
-use turnwire_pack::Files;
+use turnwire_pack::PackFiles;
 
 use super::{after, call, request};
 
 // S2-001
 #[tokio::test(start_paused = true)]
 async fn script_of_a_new_pack_plays_a_turn() {
-    let files = Files::skeleton("corner_shop");
+    let files = PackFiles::skeleton("corner_shop");
     let pack = turnwire_pack::check(&files, &|_| None)
         .pack
         .expect("a pack");

@@ -3,15 +3,19 @@
 use super::*;
 
 #[test]
-fn the_orchestrator_says_what_it_is() {
+fn orchestrator_fields_are_required() {
     table(&[
         (
             Swap("orchestrator.yaml", "id: orchestrator\n", ""),
-            &["orchestrator.yaml:1:1: error: `id` is missing; write: `id: orchestrator`"],
+            &[
+                "orchestrator.yaml:1:1: error: `id` is missing; write: `id: …` (the agent's id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+            ],
         ),
         (
             Swap("orchestrator.yaml", "version: \"1\"\n", ""),
-            &["orchestrator.yaml:1:1: error: `version` is missing; write: `version: \"1\"`"],
+            &[
+                "orchestrator.yaml:1:1: error: `version` is missing; write: `version: …` (the agent's version, in quotes: `\"1\"`)",
+            ],
         ),
         (
             Swap("orchestrator.yaml", "kind: orchestrator\n", ""),
@@ -20,7 +24,7 @@ fn the_orchestrator_says_what_it_is() {
         (
             Swap("orchestrator.yaml", "kind: orchestrator", "kind: sub_agent"),
             &[
-                "orchestrator.yaml:3:7: error: `kind` is `sub_agent`, but this is the file of the orchestrator; write: `kind: orchestrator`",
+                "orchestrator.yaml:3:7: error: unknown kind `sub_agent`; write: `kind: orchestrator`",
             ],
         ),
         (
@@ -35,9 +39,7 @@ fn the_orchestrator_says_what_it_is() {
         ),
         (
             Swap("orchestrator.yaml", "kind: orchestrator", "kind: boss"),
-            &[
-                "orchestrator.yaml:3:7: error: unknown kind `boss`; write: one of `orchestrator`, `sub_agent`, `worker`",
-            ],
+            &["orchestrator.yaml:3:7: error: unknown kind `boss`; write: `kind: orchestrator`"],
         ),
         (
             Swap(
@@ -46,7 +48,7 @@ fn the_orchestrator_says_what_it_is() {
                 "",
             ),
             &[
-                "orchestrator.yaml:1:1: error: `prompt_blocks` is missing; write: `prompt_blocks: [persona]`, with the text in prompts/persona.md",
+                "orchestrator.yaml:1:1: error: `prompt_blocks` is missing; write: `prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`)",
             ],
         ),
         (
@@ -72,8 +74,9 @@ fn the_orchestrator_says_what_it_is() {
     ]);
 }
 
+// S2-008
 #[test]
-fn s2_008_a_description_is_needed() {
+fn agent_without_description_is_refused() {
     table(&[
         (
             Swap(
@@ -82,7 +85,7 @@ fn s2_008_a_description_is_needed() {
                 "",
             ),
             &[
-                "orchestrator.yaml:1:1: error: `description` is missing; write: `description: what it is for and when to ask it`",
+                "orchestrator.yaml:1:1: error: `description` is missing; write: `description: …` (what the agent is for)",
             ],
         ),
         (
@@ -92,7 +95,7 @@ fn s2_008_a_description_is_needed() {
                 "",
             ),
             &[
-                "verticals/shop/agent.yaml:1:1: error: `description` is missing; write: `description: what it is for and when to ask it`",
+                "verticals/shop/agent.yaml:1:1: error: `description` is missing; write: `description: …` (what the agent is for and when to ask it: the description of the tool `ask_<id>`, and all that the orchestrator knows of the agent)",
             ],
         ),
         (
@@ -104,8 +107,9 @@ fn s2_008_a_description_is_needed() {
     ]);
 }
 
+// S2-006
 #[test]
-fn s2_006_an_id_that_cannot_be_one_is_named() {
+fn invalid_id_is_reported_with_a_repair() {
     table(&[
         (
             Swap("verticals/points/agent.yaml", "id: points", "id: \"\""),
@@ -120,14 +124,14 @@ fn s2_006_an_id_that_cannot_be_one_is_named() {
                 "version: \"1\"\naliases: [bonus-points]",
             ),
             &[
-                "verticals/points/agent.yaml:3:11: error: `bonus-points` is not a valid alias; write: `bonus_points` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                "verticals/points/agent.yaml:3:11: error: `bonus-points` is not a valid entry of `aliases`; write: `bonus_points` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
             ],
         ),
     ]);
 }
 
 #[test]
-fn names_that_point_at_nothing_are_told_with_the_nearest() {
+fn unknown_names_are_reported_with_the_closest() {
     table(&[
         (
             Swap("orchestrator.yaml", "[persona,", "[persna,"),
@@ -190,8 +194,9 @@ fn names_that_point_at_nothing_are_told_with_the_nearest() {
     ]);
 }
 
+// S2-019
 #[test]
-fn s2_019_a_sub_agent_asks_nobody() {
+fn sub_agent_that_calls_agents_is_refused() {
     table(&[
         (
             Swap(
@@ -210,7 +215,7 @@ fn s2_019_a_sub_agent_asks_nobody() {
                 "tools: [clock]\nsub_agents: [shop]",
             ),
             &[
-                "verticals/points/agent.yaml:7:13: error: a sub-agent cannot ask other agents; write: no `sub_agents` here; only orchestrator.yaml lists them",
+                "verticals/points/agent.yaml:7:13: error: not allowed: a sub-agent cannot ask other agents; only orchestrator.yaml lists sub-agents; write: no `sub_agents` here",
             ],
         ),
         (
@@ -226,8 +231,9 @@ fn s2_019_a_sub_agent_asks_nobody() {
     ]);
 }
 
+// S1-113
 #[test]
-fn s1_113_on_cancel_is_asked_for() {
+fn sub_agent_without_on_cancel_is_refused() {
     table(&[
         (
             Swap("verticals/shop/agent.yaml", "on_cancel: discard\n", ""),
@@ -241,7 +247,9 @@ fn s1_113_on_cancel_is_asked_for() {
                 "on_cancel: discard",
                 "on_cancel: keep",
             ),
-            &["verticals/shop/agent.yaml:11:12: error: unknown on_cancel `keep`; write: `discard`"],
+            &[
+                "verticals/shop/agent.yaml:11:12: error: unknown on_cancel `keep`; write: `on_cancel: discard`",
+            ],
         ),
         (
             Swap(
@@ -257,7 +265,7 @@ fn s1_113_on_cancel_is_asked_for() {
 }
 
 #[test]
-fn a_sub_agent_fits_its_folder_and_its_lists() {
+fn sub_agent_must_match_its_folder_and_lists() {
     table(&[
         (
             Swap(
@@ -276,7 +284,7 @@ fn a_sub_agent_fits_its_folder_and_its_lists() {
                 "kind: orchestrator",
             ),
             &[
-                "verticals/shop/agent.yaml:3:7: error: `kind` is `orchestrator`, but this is the file of a sub-agent; write: `kind: sub_agent`",
+                "verticals/shop/agent.yaml:3:7: error: unknown kind `orchestrator`; write: `kind: sub_agent`",
             ],
         ),
         (
@@ -327,7 +335,7 @@ fn a_sub_agent_fits_its_folder_and_its_lists() {
 }
 
 #[test]
-fn no_two_agents_answer_to_one_name() {
+fn duplicate_agent_names_are_refused() {
     table(&[
         (
             Swap("verticals/points/agent.yaml", "id: points", "id: shop"),
@@ -369,7 +377,7 @@ fn no_two_agents_answer_to_one_name() {
 }
 
 #[test]
-fn who_is_not_listed_is_a_warning() {
+fn unlisted_sub_agent_is_a_warning() {
     table(&[(
         Swap(
             "orchestrator.yaml",
@@ -383,7 +391,7 @@ fn who_is_not_listed_is_a_warning() {
 }
 
 #[test]
-fn a_way_to_cancel_that_does_nothing_is_refused() {
+fn unsupported_on_cancel_is_refused() {
     table(&[(
         Swap(
             "verticals/shop/agent.yaml",
@@ -391,7 +399,7 @@ fn a_way_to_cancel_that_does_nothing_is_refused() {
             "on_cancel: custom",
         ),
         &[
-            "verticals/shop/agent.yaml:11:12: error: `custom` is not supported by this version; write: `discard`",
+            "verticals/shop/agent.yaml:11:12: error: unknown on_cancel `custom`; write: `on_cancel: discard`",
         ],
     )]);
 }

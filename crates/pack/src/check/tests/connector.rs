@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn variables_are_filled_in_or_asked_for() {
+fn unset_variable_is_reported() {
     table(&[
         (
             Swap("connectors.yaml", "\"${CCS}\"", "\"${CCS_URL}\""),
@@ -27,7 +27,7 @@ fn variables_are_filled_in_or_asked_for() {
 }
 
 #[test]
-fn a_url_can_be_asked() {
+fn malformed_service_url_is_refused() {
     table(&[
         (
             Swap("connectors.yaml", "\"${CCS}\"", "ftp://127.0.0.1"),
@@ -76,7 +76,7 @@ fn a_url_can_be_asked() {
 
 /// What the server would refuse when it starts is refused here.
 #[test]
-fn a_url_that_cannot_be_dialled_is_refused() {
+fn url_that_cannot_be_dialled_is_refused() {
     let six = "the url has a host in `[…]` that is no IPv6 address; write: an address without a zone, such as `http://[::1]:8422`";
     let four = "the url has a host that looks like an IPv4 address and is none; write: four numbers from 0 to 255, such as `http://127.0.0.1:8422`, or a name";
     let name = "the url has a host that no name can be; write: letters, digits, `-` and `.`, such as `https://ccs.example.com`";
@@ -104,7 +104,7 @@ fn a_url_that_cannot_be_dialled_is_refused() {
     for (url, what) in cases {
         let url = format!("'{url}'");
         assert_eq!(
-            told(&[Swap("connectors.yaml", "\"${CCS}\"", &url)]),
+            reported(&[Swap("connectors.yaml", "\"${CCS}\"", &url)]),
             [format!("connectors.yaml:2:17: error: {what}")],
             "{url}"
         );
@@ -117,7 +117,7 @@ fn a_url_that_cannot_be_dialled_is_refused() {
     ] {
         let url = format!("'{url}'");
         assert_eq!(
-            told(&[Swap("connectors.yaml", "\"${CCS}\"", &url)]),
+            reported(&[Swap("connectors.yaml", "\"${CCS}\"", &url)]),
             [""; 0],
             "{url}"
         );
@@ -125,7 +125,7 @@ fn a_url_that_cannot_be_dialled_is_refused() {
 }
 
 #[test]
-fn a_service_keeps_its_bounds() {
+fn service_limits_are_checked() {
     table(&[
         (
             Swap("connectors.yaml", "url: \"${CCS}\", ", ""),
@@ -155,7 +155,7 @@ fn a_service_keeps_its_bounds() {
 }
 
 #[test]
-fn an_enricher_is_complete_and_unique() {
+fn incomplete_or_duplicate_enricher_is_refused() {
     table(&[
         (
             Swap("connectors.yaml", "service: market", "service: markt"),
@@ -169,7 +169,9 @@ fn an_enricher_is_complete_and_unique() {
         ),
         (
             Swap("connectors.yaml", "    version: \"1.2.0\"\n", ""),
-            &["connectors.yaml:4:5: error: `version` is missing; write: `version: \"1.0.0\"`"],
+            &[
+                "connectors.yaml:4:5: error: `version` is missing; write: `version: …` (the requested version, in quotes: `\"1.2.0\"`)",
+            ],
         ),
         (
             Swap(
@@ -185,7 +187,7 @@ fn an_enricher_is_complete_and_unique() {
 }
 
 #[test]
-fn a_schema_is_a_schema() {
+fn invalid_json_schema_is_refused() {
     table(&[
         (
             Swap(
@@ -238,71 +240,71 @@ fn a_schema_is_a_schema() {
                 "{\"$ref\": \"https://example.com/elsewhere.json\"}\n",
             ),
             &[
-                "schemas/offer_list.json:1:10: error: this is not a JSON Schema: the `$ref` to `https://example.com/elsewhere.json` leads out of it; write: for example `{\"type\": \"object\", \"properties\": {…}}`",
+                "schemas/offer_list.json:1:10: error: this is not a JSON Schema: the `$ref` to `https://example.com/elsewhere.json` is not followed: it must be `#` or `#/…` and lead to a part of the schema; write: for example `{\"type\": \"object\", \"properties\": {…}}`",
             ],
         ),
     ]);
 }
 
 #[test]
-fn what_an_enricher_points_at_is_in_its_schema() {
+fn enricher_fields_must_be_in_the_payload_schema() {
     let schema = r#"{type: object, properties: {offers: {type: array, items: {type: object, properties: {key: {type: string}}}}}}"#;
     let written = |fields: &str| format!("{schema}{fields}");
-    let told = |fields: &str| {
-        told(&[Swap(
+    let reported = |fields: &str| {
+        reported(&[Swap(
             "connectors.yaml",
             "schemas/offer_list.json",
             &written(fields),
         )])
     };
     assert_eq!(
-        told(""),
+        reported(""),
         [
             "connectors.yaml:8:21: error: `items` is `items`, and the payload has no such field in its schema; write: `items: …` with one of `offers`"
         ]
     );
     assert_eq!(
-        told("\n    items: ofers"),
+        reported("\n    items: ofers"),
         [
             "connectors.yaml:9:12: error: `items` is `ofers`, and the payload has no such field in its schema; write: `items: …` with one of `offers`"
         ]
     );
     assert_eq!(
-        told("\n    items: offers"),
+        reported("\n    items: offers"),
         [
             "connectors.yaml:8:21: error: `item_id` is `id`, and the item has no such field in its schema; write: `item_id: …` with one of `key`"
         ]
     );
     assert_eq!(
-        told("\n    items: offers\n    item_id: kee"),
+        reported("\n    items: offers\n    item_id: kee"),
         [
             "connectors.yaml:10:14: error: `item_id` is `kee`, and the item has no such field in its schema; write: `item_id: …` with one of `key`"
         ]
     );
-    assert_eq!(told("\n    items: offers\n    item_id: key"), [""; 0]);
+    assert_eq!(reported("\n    items: offers\n    item_id: key"), [""; 0]);
 }
 
 #[test]
-fn a_mistake_in_a_schema_file_is_told_where_it_stands() {
+fn schema_file_error_has_the_position_of_the_part() {
     let file = "schemas/offer_list.json";
-    let why = "write: for example `{\"type\": \"object\", \"properties\": {…}}`";
+    let error = "write: for example `{\"type\": \"object\", \"properties\": {…}}`";
     let cases = [
         (
             "{\n  \"type\": \"object\",\n  \"properties\": {\n    \"items\": {\"type\": \"arry\"}\n  }\n}\n",
             format!(
-                "{file}:4:23: error: this is not a JSON Schema: `\"arry\"` does not fit at /properties/items/type; {why}"
+                "{file}:4:23: error: this is not a JSON Schema: `\"arry\"` does not fit at /properties/items/type; {error}"
             ),
         ),
         (
             "{\"type\": \"object\",\n \"properties\": {\"items\": {\"$ref\": \"#/definitions/none\"}}}\n",
             format!(
-                "{file}:2:35: error: this is not a JSON Schema: the `$ref` to `#/definitions/none` leads to nothing in it; {why}"
+                "{file}:2:35: error: this is not a JSON Schema: the `$ref` to `#/definitions/none` is not followed: it must be `#` or `#/…` and lead to a part of the schema; {error}"
             ),
         ),
         (
             "{\"type\": \"object\",\n \"properties\": {\"items\": {\"items\": {\"properties\": {\"id\": {\"pattern\": \"(\"}}}}}}\n",
             format!(
-                "{file}:2:70: error: this is not a JSON Schema: the `pattern` `(` is not one; {why}"
+                "{file}:2:70: error: this is not a JSON Schema: the `pattern` `(` is not a regular expression; {error}"
             ),
         ),
         (
@@ -314,7 +316,7 @@ fn a_mistake_in_a_schema_file_is_told_where_it_stands() {
         (
             "{\"type\": \"object\",\n \"properties\": {\"items\": {\"items\":\n {\"pattern\": \"^(?!a)b{2}\"}}}}\n",
             format!(
-                "{file}:3:14: error: this cannot be checked in bounded time: the `pattern` `^(?!a)b{{2}}` looks around or refers back; write: a pattern without look-around and back-reference"
+                "{file}:3:14: error: this cannot be checked in bounded time: the `pattern` `^(?!a)b{{2}}` has a look-around or a back-reference; write: a pattern without look-around and back-reference"
             ),
         ),
         (
@@ -325,6 +327,6 @@ fn a_mistake_in_a_schema_file_is_told_where_it_stands() {
         ),
     ];
     for (text, expected) in cases {
-        assert_eq!(told(&[Write(file, text)]), [expected]);
+        assert_eq!(reported(&[Write(file, text)]), [expected]);
     }
 }

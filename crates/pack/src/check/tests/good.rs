@@ -1,9 +1,9 @@
 //! What a good pack becomes, and what its versions see.
 
 use super::*;
-use crate::registry::Lifecycle;
-use crate::rule::{Override, Target};
-use crate::tool::{Service, Shape, ToolKind};
+use crate::pack::overrides::{OverrideTarget, RenderOverride};
+use crate::pack::status::StatusLifecycle;
+use crate::pack::tool::{DataService, RenderShape, ToolKind};
 use turnwire_event::{EventType, RenderPolicy};
 
 fn good() -> Pack {
@@ -12,13 +12,13 @@ fn good() -> Pack {
 }
 
 #[test]
-fn a_good_pack_has_everything_resolved() {
+fn good_pack_is_fully_resolved() {
     let pack = good();
     assert_eq!(
         (pack.name.as_str(), pack.version.as_str(), pack.cap),
         ("corner", "1.0.0", 3)
     );
-    assert_eq!(pack.limits, crate::pack::Limits::default());
+    assert_eq!(pack.limits, crate::pack::PackLimits::default());
     assert_eq!(pack.agents[0].model, "scripted:big");
     assert_eq!(pack.agents[1].model, "scripted:corner", "the default");
     assert_eq!(
@@ -30,7 +30,7 @@ fn a_good_pack_has_everything_resolved() {
         pack.orchestrator.sub_agents[1].flag.as_deref(),
         Some("ai_assistant_some")
     );
-    let service = Service {
+    let service = DataService {
         mcp: None,
         url: "http://127.0.0.1:8422".to_owned(),
         timeout_ms: 10_000,
@@ -47,7 +47,7 @@ fn a_good_pack_has_everything_resolved() {
     let render = pack.tool("render_offer_list").expect("a tool");
     let kind = ToolKind::Render {
         data_type: "offer_list".to_owned(),
-        shape: Shape::List,
+        shape: RenderShape::List,
     };
     assert_eq!(render.kind, kind);
     assert_eq!(pack.prompts["persona"], "You are kind.\n");
@@ -57,10 +57,11 @@ fn a_good_pack_has_everything_resolved() {
     );
 }
 
+// S1-064
 #[test]
-fn s1_064_the_registry_is_the_union_with_the_owning_fragment() {
+fn registry_merges_fragments_with_their_owner() {
     let pack = good();
-    let entries: Vec<(&str, &str, Lifecycle)> = pack
+    let entries: Vec<(&str, &str, StatusLifecycle)> = pack
         .registry
         .entries
         .iter()
@@ -73,24 +74,25 @@ fn s1_064_the_registry_is_the_union_with_the_owning_fragment() {
             (
                 "looking_back",
                 "platform/status_events.yaml",
-                Lifecycle::Active
+                StatusLifecycle::Active
             ),
-            ("searching_offers", shop, Lifecycle::Active),
-            ("old_search", shop, Lifecycle::Deprecated),
+            ("searching_offers", shop, StatusLifecycle::Active),
+            ("old_search", shop, StatusLifecycle::Deprecated),
         ]
     );
 }
 
+// D-20
 #[test]
-fn d_20_one_alias_of_an_override_stands_for_several_types() {
-    let to = |target: Target, policy| Override {
+fn override_alias_covers_several_event_types() {
+    let to = |target: OverrideTarget, policy| RenderOverride {
         flag: "ai_assistant_batch".to_owned(),
         target,
         policy: Some(policy),
         render_key: None,
     };
-    let suppress = |kind| to(Target::Type(kind), RenderPolicy::Suppress);
-    let searching = Target::Status("searching_offers".to_owned());
+    let suppress = |kind| to(OverrideTarget::Type(kind), RenderPolicy::Suppress);
+    let searching = OverrideTarget::Status("searching_offers".to_owned());
     assert_eq!(
         good().overrides,
         [
@@ -103,7 +105,7 @@ fn d_20_one_alias_of_an_override_stands_for_several_types() {
 }
 
 #[test]
-fn the_version_of_the_definitions_sees_tools_enrichers_and_schemas_but_no_urls() {
+fn definitions_version_ignores_urls() {
     let version = |changes: &[Change<'_>], url: &'static str| {
         let report = check(&files(changes), &|_| Some(url.to_owned()));
         let pack = report
@@ -111,8 +113,8 @@ fn the_version_of_the_definitions_sees_tools_enrichers_and_schemas_but_no_urls()
             .unwrap_or_else(|| panic!("{:?}", report.findings));
         pack.versions(&pack.cohort("user-42")).agent_definition
     };
-    let here = "http://127.0.0.1:8422";
-    let before = version(&[], here);
+    let address = "http://127.0.0.1:8422";
+    let before = version(&[], address);
     assert_eq!(before, version(&[], "https://ccs.example.com"));
     let changes = [
         Swap(
@@ -137,6 +139,6 @@ fn the_version_of_the_definitions_sees_tools_enrichers_and_schemas_but_no_urls()
         ),
     ];
     for change in changes {
-        assert_ne!(before, version(&[change], here));
+        assert_ne!(before, version(&[change], address));
     }
 }

@@ -6,7 +6,7 @@ mod process;
 mod server;
 mod hand;
 mod worker;
-mod whole;
+mod full;
 
 use super::*;
 
@@ -137,38 +137,39 @@ fn vars(name: &str) -> Option<String> {
     }
 }
 
-fn examined(changes: Vec<Change<'_>>) -> Report {
+fn examined(changes: Vec<Change<'_>>) -> PackReport {
     let mut all = base();
     all.extend(changes);
     check(&files(&all), &vars)
 }
 
-fn told(changes: Vec<Change<'_>>) -> Vec<String> {
+fn reported(changes: Vec<Change<'_>>) -> Vec<String> {
     let report = examined(changes);
-    let told: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-    let errors = told.iter().any(|line| line.contains(": error: "));
-    assert_eq!(report.pack.is_none(), errors, "{told:#?}");
-    assert!(!told.concat().contains("hush"), "{told:#?}");
-    told
+    let reported: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    let errors = reported.iter().any(|line| line.contains(": error: "));
+    assert_eq!(report.pack.is_none(), errors, "{reported:#?}");
+    assert!(!reported.concat().contains("hush"), "{reported:#?}");
+    reported
 }
 
 /// As the table of the good pack, of this one: each row swaps a text of a file.
 fn table(file: &str, cases: &[(&str, &str, &[&str])]) {
-    let mut wrong = String::new();
+    let mut mismatches = String::new();
     for (from, to, expected) in cases {
-        let told = told(vec![Swap(file, from, to)]);
+        let reported = reported(vec![Swap(file, from, to)]);
         let lines: Vec<String> = expected
             .iter()
             .map(|line| format!("{file}:{line}"))
             .collect();
-        if told != lines {
-            wrong += &format!("{file} with {to:?}\n  expected {lines:#?}\n  told {told:#?}\n");
+        if reported != lines {
+            mismatches +=
+                &format!("{file} with {to:?}\n  expected {lines:#?}\n  told {reported:#?}\n");
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(mismatches.is_empty(), "{mismatches}");
 }
 
 #[test]
-fn a_pack_with_tools_of_every_kind_is_good() {
-    assert_eq!(told(Vec::new()), [""; 0]);
+fn pack_with_every_tool_kind_has_no_findings() {
+    assert_eq!(reported(Vec::new()), [""; 0]);
 }

@@ -3,11 +3,13 @@
 use super::*;
 
 #[test]
-fn name_version_and_language_are_asked_for() {
+fn manifest_name_version_and_locale_are_checked() {
     table(&[
         (
             Swap("pack.yaml", "name: corner\n", ""),
-            &["pack.yaml:1:1: error: `name` is missing; write: `name: my_pack`"],
+            &[
+                "pack.yaml:1:1: error: `name` is missing; write: `name: …` (the pack's name: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+            ],
         ),
         (
             Swap("pack.yaml", "name: corner", "name: Corner-Shop"),
@@ -23,7 +25,9 @@ fn name_version_and_language_are_asked_for() {
         ),
         (
             Swap("pack.yaml", "version: \"1.0.0\"\n", ""),
-            &["pack.yaml:1:1: error: `version` is missing; write: `version: \"1.0.0\"`"],
+            &[
+                "pack.yaml:1:1: error: `version` is missing; write: `version: …` (the pack's version, in quotes: `\"1.0.0\"`)",
+            ],
         ),
         (
             Swap("pack.yaml", "version: \"1.0.0\"", "version: \"\""),
@@ -43,7 +47,7 @@ fn name_version_and_language_are_asked_for() {
 }
 
 #[test]
-fn numbers_keep_their_bounds() {
+fn manifest_limits_are_checked() {
     table(&[
         (
             Swap("pack.yaml", "cap: 3", "cap: 0"),
@@ -91,7 +95,7 @@ fn numbers_keep_their_bounds() {
 }
 
 #[test]
-fn models_are_provider_and_model() {
+fn malformed_model_is_refused() {
     table(&[
         (
             Swap("pack.yaml", "big: \"scripted:big\"", "big: huge"),
@@ -106,48 +110,47 @@ fn models_are_provider_and_model() {
                 "Big: \"scripted:big\", big: \"scripted:b\"",
             ),
             &[
-                "pack.yaml:4:38: error: `Big` is not a valid name of a model; write: `big` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                "pack.yaml:4:38: error: `Big` is not a valid name in `models`; write: `big` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
             ],
         ),
     ]);
 }
 
+// S1-060
 #[test]
-fn s1_060_flags_are_named_ai_assistant() {
+fn flag_without_the_prefix_is_refused() {
     table(&[
         (
             Swap("pack.yaml", "ai_assistant_few:", "few:"),
-            &["pack.yaml:10:3: error: `few` is not a valid flag; write: `ai_assistant_few`"],
+            &[
+                "pack.yaml:10:3: error: `few` is not a valid name in `flags`; write: `ai_assistant_few` (`ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all)",
+            ],
         ),
         (
             Swap("pack.yaml", "ai_assistant_few:", "ai_assistant_:"),
             &[
-                "pack.yaml:10:3: error: `ai_assistant_` is not a valid flag; write: `ai_assistant_…`",
+                "pack.yaml:10:3: error: `ai_assistant_` is not a valid name in `flags`; write: `ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all",
             ],
         ),
         (
             Swap("pack.yaml", "ai_assistant_few:", "ai_assistant_Few:"),
             &[
-                "pack.yaml:10:3: error: `ai_assistant_Few` is not a valid flag; write: `ai_assistant_few` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                "pack.yaml:10:3: error: `ai_assistant_Few` is not a valid name in `flags`; write: `ai_assistant_few` (`ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all)",
             ],
         ),
     ]);
 }
 
 #[test]
-fn a_flag_is_active_for_somebody_in_one_way() {
+fn flag_rollout_must_be_one_of_its_forms() {
     table(&[
         (
             Swap("pack.yaml", "share: 0.25", "share: 25"),
-            &[
-                "pack.yaml:9:30: error: `share` is 25; write: a number from 0 to 1, for example 0.25 for a quarter",
-            ],
+            &["pack.yaml:9:30: error: `share` is 25; write: a number from 0 to 1"],
         ),
         (
             Swap("pack.yaml", "share: 0.25", "share: -0.1"),
-            &[
-                "pack.yaml:9:30: error: `share` is -0.1; write: a number from 0 to 1, for example 0.25 for a quarter",
-            ],
+            &["pack.yaml:9:30: error: `share` is -0.1; write: a number from 0 to 1"],
         ),
         (
             Swap(
@@ -169,9 +172,11 @@ fn a_flag_is_active_for_somebody_in_one_way() {
 }
 
 #[test]
-fn a_misspelt_flag_is_told_where_it_is_and_offered_nowhere() {
+fn misspelt_flag_is_not_suggested_elsewhere() {
     table(&[(
         Swap("pack.yaml", "ai_assistant_batch: true", "batch: true"),
-        &["pack.yaml:8:3: error: `batch` is not a valid flag; write: `ai_assistant_batch`"],
+        &[
+            "pack.yaml:8:3: error: `batch` is not a valid name in `flags`; write: `ai_assistant_batch` (`ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all)",
+        ],
     )]);
 }

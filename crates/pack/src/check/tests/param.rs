@@ -5,7 +5,7 @@ use super::*;
 const FILE: &str = "providers.yaml";
 
 #[test]
-fn headers_are_headers_and_carry_no_keys() {
+fn bad_provider_headers_and_keys_are_refused() {
     let plain = "this cannot be the value of a header; write: plain ASCII on one line, 1 to 1024 characters";
     let long = format!("X-Team: {}", "x".repeat(1025));
     table(&[
@@ -65,7 +65,7 @@ fn headers_are_headers_and_carry_no_keys() {
 }
 
 #[test]
-fn numbers_stay_within_their_bounds() {
+fn provider_limits_are_checked() {
     table(&[
         (
             Swap(FILE, "max_tokens: 2048", "max_tokens: 0"),

@@ -1,32 +1,30 @@
 //! Mistakes in `prices.yaml`, models without a price, and the bounds of a turn's cost.
 
 use super::*;
-use crate::price::PriceDef;
+use crate::pack::price::ModelPrice;
 
 const FILE: &str = "prices.yaml";
 
 #[test]
-fn prices_are_amounts_of_models() {
+fn malformed_prices_are_refused() {
     table(&[
         (
             Swap(FILE, "output: 15,", ""),
-            &["prices.yaml:3:23: error: `output` is missing; write: `output: 3.0`"],
+            &[
+                "prices.yaml:3:23: error: `output` is missing; write: `output: …` (USD for a million output tokens, including reasoning)",
+            ],
         ),
         (
             Swap(FILE, "input: 3.0", "input: -3.0"),
-            &["prices.yaml:3:31: error: `input` is -3; write: a number of USD from 0 to 1000000"],
+            &["prices.yaml:3:31: error: `input` is -3.0; write: a number from 0 to 1000000"],
         ),
         (
             Swap(FILE, "cache_write: 3.75", "cache_write: .nan"),
-            &[
-                "prices.yaml:3:80: error: `cache_write` is NaN; write: a number of USD from 0 to 1000000",
-            ],
+            &["prices.yaml:3:80: error: this should be a number; write: for example 0.25"],
         ),
         (
             Swap(FILE, "cache_write: 3.75", "cache_write: .inf"),
-            &[
-                "prices.yaml:3:80: error: `cache_write` is inf; write: a number of USD from 0 to 1000000",
-            ],
+            &["prices.yaml:3:80: error: this should be a number; write: for example 0.25"],
         ),
         (
             Swap(FILE, "input: 3.0", "input: cheap"),
@@ -76,20 +74,20 @@ fn prices_are_amounts_of_models() {
 }
 
 #[test]
-fn a_model_that_is_used_and_has_no_price_is_told_once() {
+fn model_without_a_price_is_reported_once() {
     let claude = "routing.yaml:6:21: warning: `anthropic:claude` has no price: its calls count as 0 USD; write: `\"anthropic:claude\": {input: …, output: …}` under `prices:` in prices.yaml";
     let small = "routing.yaml:5:10: warning: `local:small` has no price: its calls count as 0 USD; write: `\"local:small\": {input: …, output: …}` under `prices:` in prices.yaml";
-    assert_eq!(told(&[Drop(FILE)]), [small, claude]);
+    assert_eq!(reported(&[Drop(FILE)]), [small, claude]);
     let changes = [Swap(FILE, "anthropic:claude", "anthropic:other")];
-    assert_eq!(told(&changes), [claude]);
-    let broken = told(&[Write(FILE, "prices: 7\n")]);
+    assert_eq!(reported(&changes), [claude]);
+    let broken = reported(&[Write(FILE, "prices: 7\n")]);
     assert_eq!(broken.len(), 1, "{broken:?}");
 }
 
 #[test]
-fn a_good_file_has_everything_filled_in() {
+fn good_prices_file_is_fully_read() {
     let pack = check(&files(&[]), &vars).pack.expect("good");
-    let claude = PriceDef {
+    let claude = ModelPrice {
         input: 3.0,
         output: 15.0,
         cached_input: 0.3,
@@ -98,7 +96,7 @@ fn a_good_file_has_everything_filled_in() {
     assert_eq!(pack.prices.of("anthropic:claude"), Some(claude));
     let changes = [Swap(FILE, ", cached_input: 0.3, cache_write: 3.75", "")];
     let pack = check(&files(&changes), &vars).pack.expect("good");
-    let plain = PriceDef {
+    let plain = ModelPrice {
         cached_input: 3.0,
         cache_write: 3.0,
         ..claude
@@ -107,9 +105,9 @@ fn a_good_file_has_everything_filled_in() {
 }
 
 #[test]
-fn the_bounds_of_a_turn_are_numbers() {
-    let limits = |more: &str| format!("calls_max: 8, {more}");
-    let told = |more: &str| told(&[Swap("pack.yaml", "calls_max: 8", &limits(more))]);
+fn turn_limits_are_checked() {
+    let limits = |extra: &str| format!("calls_max: 8, {extra}");
+    let reported = |extra: &str| reported(&[Swap("pack.yaml", "calls_max: 8", &limits(extra))]);
     let cases: &[(&str, &[&str])] = &[
         (
             "tool_calls_max: 0",
@@ -124,7 +122,7 @@ fn the_bounds_of_a_turn_are_numbers() {
         (
             "turn_cost_max_usd: -1",
             &[
-                "pack.yaml:6:72: error: `turn_cost_max_usd` is -1; write: a number of USD from 0 to 1000000",
+                "pack.yaml:6:72: error: `turn_cost_max_usd` is -1; write: a number from 0 to 1000000",
             ],
         ),
         (
@@ -142,11 +140,11 @@ fn the_bounds_of_a_turn_are_numbers() {
             &[],
         ),
     ];
-    for (more, expected) in cases {
-        assert_eq!(told(more), *expected, "{more}");
+    for (extra, expected) in cases {
+        assert_eq!(reported(extra), *expected, "{extra}");
     }
-    let more = limits("tool_calls_max: 4, turn_tokens_max: 5000, turn_cost_max_usd: 0.5");
-    let changes = [Swap("pack.yaml", "calls_max: 8", &more)];
+    let extra = limits("tool_calls_max: 4, turn_tokens_max: 5000, turn_cost_max_usd: 0.5");
+    let changes = [Swap("pack.yaml", "calls_max: 8", &extra)];
     let pack = check(&files(&changes), &vars).pack.expect("good");
     let limits = pack.limits;
     assert_eq!(

@@ -1,12 +1,12 @@
 //! Mistakes in `providers.yaml`.
 
 use super::*;
-use crate::provider::{DialectName, KeyRef, ParamsDef};
+use crate::pack::provider::{ApiKeySource, DialectName, ParamsDef};
 
 const FILE: &str = "providers.yaml";
 
 #[test]
-fn a_provider_says_how_and_where_it_is_asked() {
+fn provider_dialect_and_base_url_are_checked() {
     table(&[
         (
             Swap(FILE, "dialect: openai_chat", "dialect: openai-chat"),
@@ -22,12 +22,14 @@ fn a_provider_says_how_and_where_it_is_asked() {
         ),
         (
             Swap(FILE, "    dialect: openai_chat\n", ""),
-            &["providers.yaml:3:5: error: `dialect` is missing; write: `dialect: openai_chat`"],
+            &[
+                "providers.yaml:3:5: error: `dialect` is missing; write: `dialect: …` with one of `anthropic`, `openai_chat`, `openai_responses`, `gemini`",
+            ],
         ),
         (
             Swap(FILE, "    base_url: \"${LLM}\"\n", ""),
             &[
-                "providers.yaml:3:5: error: `base_url` is missing; write: `base_url: http://127.0.0.1:8090/v1`",
+                "providers.yaml:3:5: error: `base_url` is missing; write: `base_url: …` (the base URL, as the vendor's own client takes it; `${NAME}` and `${NAME:-default}` are filled in from the environment)",
             ],
         ),
         (
@@ -43,7 +45,7 @@ fn a_provider_says_how_and_where_it_is_asked() {
         (
             Swap(FILE, "  thinker:", "  Think-er:"),
             &[
-                "providers.yaml:11:3: error: `Think-er` is not a valid name of a provider; write: `think_er` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                "providers.yaml:11:3: error: `Think-er` is not a valid name in `providers`; write: `think_er` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
             ],
         ),
         (
@@ -66,7 +68,7 @@ fn a_provider_says_how_and_where_it_is_asked() {
 }
 
 #[test]
-fn a_base_url_is_one_that_calls_can_be_put_behind() {
+fn malformed_base_url_is_refused() {
     table(&[
         (
             Swap(FILE, "\"${LLM}\"", "127.0.0.1:8090/v1"),
@@ -140,9 +142,9 @@ fn a_base_url_is_one_that_calls_can_be_put_behind() {
 
 /// No line of these repeats what stands there: it may be a key.
 #[test]
-fn a_key_is_a_variable_or_a_file_and_never_the_key() {
+fn written_key_is_refused_and_never_repeated() {
     let literal = "a key is never written into a pack, only the variable that has it";
-    let told_of = |key: &str| told(&[Swap(FILE, "${LOCAL_KEY}", key)]);
+    let told_of = |key: &str| reported(&[Swap(FILE, "${LOCAL_KEY}", key)]);
     for key in ["sk-abc", "hunter2", "AKIAIOSFODNN7EXAMPLE", "x${LOCAL_KEY}"] {
         let write = "write: `key: ${NAME}`, or `key_file:` with a path";
         let expected = format!("providers.yaml:5:10: error: {literal}; {write}");
@@ -189,9 +191,9 @@ fn a_key_is_a_variable_or_a_file_and_never_the_key() {
 }
 
 #[test]
-fn a_model_whose_provider_is_not_there_is_told_wherever_it_is_named() {
+fn unknown_provider_of_a_model_is_reported() {
     let all = "write: one of `anthropic`, `cassette`, `gemini`, `local`, `openai`, `openai_responses`, `scripted`, `thinker`";
-    let unknown = |place: &str| format!("{place}: error: unknown provider `teleport`; {all}");
+    let unknown = |position: &str| format!("{position}: error: unknown provider `teleport`; {all}");
     let shop = "verticals/shop/agent.yaml";
     table(&[
         (
@@ -228,15 +230,15 @@ fn a_model_whose_provider_is_not_there_is_told_wherever_it_is_named() {
         Swap("pack.yaml", "\"scripted:big\"", "\"teleport:x\""),
         Swap(FILE, "dialect: anthropic", "dialekt: anthropic"),
     ];
-    let told = told(&changes);
+    let reported = reported(&changes);
     assert_eq!(
-        told,
+        reported,
         ["providers.yaml:12:5: error: unknown field `dialekt`, did you mean `dialect`?"]
     );
 }
 
 #[test]
-fn a_built_in_provider_has_the_address_of_its_variable() {
+fn builtin_provider_takes_its_url_from_a_variable() {
     let base = |url: &'static str| {
         move |name: &str| match name {
             "ANTHROPIC_BASE_URL" => Some(url.to_owned()),
@@ -251,20 +253,26 @@ fn a_built_in_provider_has_the_address_of_its_variable() {
         "https://api.openai.com/v1"
     );
     let report = check(&files(&[]), &base("nowhere"));
-    let told: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-    let wrong = "the url in the variable `ANTHROPIC_BASE_URL` does not begin with http:// or https://; write: `http://host:port` or `https://host`, with a path if there is one";
-    assert_eq!(told, [format!("routing.yaml:6:21: error: {wrong}")]);
+    let reported: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    let mismatches = "the url in the variable `ANTHROPIC_BASE_URL` does not begin with http:// or https://; write: `http://host:port` or `https://host`, with a path if there is one";
+    assert_eq!(
+        reported,
+        [format!("routing.yaml:6:21: error: {mismatches}")]
+    );
     let unused = files(&[Swap("routing.yaml", "\"anthropic:claude\"", "default")]);
     assert!(check(&unused, &base("nowhere")).pack.is_some());
 }
 
 #[test]
-fn a_good_providers_file_has_everything_resolved() {
+fn good_providers_file_is_fully_read() {
     let pack = check(&files(&[]), &vars).pack.expect("good");
     let local = &pack.providers["local"];
     assert_eq!(local.dialect, DialectName::OpenaiChat);
     assert_eq!(local.base_url, "http://127.0.0.1:8090/v1");
-    assert_eq!(local.key, KeyRef::Variables(vec!["LOCAL_KEY".to_owned()]));
+    assert_eq!(
+        local.key,
+        ApiKeySource::Variables(vec!["LOCAL_KEY".to_owned()])
+    );
     let headers = [("x-team".to_owned(), "market".to_owned())];
     assert_eq!(local.headers, headers);
     let extra = serde_json::json!({"top_p": 0.9});
@@ -281,11 +289,11 @@ fn a_good_providers_file_has_everything_resolved() {
         ..ParamsDef::default()
     };
     assert_eq!(local.models["big-1"], big);
-    let places = [
+    let positions = [
         ("local".to_owned(), (5, 10)),
         ("thinker".to_owned(), (14, 15)),
     ];
-    assert_eq!(pack.key_places, BTreeMap::from(places));
+    assert_eq!(pack.key_positions, BTreeMap::from(positions));
     let timeouts = local.timeouts;
     assert_eq!(
         (timeouts.connect_ms, timeouts.total_ms),
@@ -294,22 +302,25 @@ fn a_good_providers_file_has_everything_resolved() {
     let retries = local.retries;
     assert_eq!((retries.attempts, retries.base_ms), (Some(3), Some(500)));
     let thinker = &pack.providers["thinker"];
-    assert_eq!(thinker.key, KeyRef::File("/run/secrets/thinker".to_owned()));
+    assert_eq!(
+        thinker.key,
+        ApiKeySource::File("/run/secrets/thinker".to_owned())
+    );
     let gemini = &pack.providers["gemini"].key;
     let names = ["GEMINI_API_KEY", "GOOGLE_API_KEY"].map(str::to_owned);
-    assert_eq!(*gemini, KeyRef::Variables(names.to_vec()));
+    assert_eq!(*gemini, ApiKeySource::Variables(names.to_vec()));
 }
 
 #[test]
-fn a_cassette_that_is_played_is_there() {
+fn unknown_cassette_is_reported() {
     let played = |name: &str| {
         let model = format!("model: \"cassette:{name}\"");
         let model = Swap("orchestrator.yaml", "model: default", &model);
-        let found = check(
+        let result = check(
             &files(&[model, Write("cassettes/refund.jsonl", "{}\n")]),
             &vars,
         );
-        found
+        result
             .findings
             .iter()
             .map(ToString::to_string)

@@ -1,24 +1,24 @@
 //! Mistakes in `routing.yaml`.
 
 use super::*;
-use crate::route::{Choice, RoutingRule, When};
+use crate::pack::routing::{ModelChoice, RoutingCondition, RoutingRule};
 use turnwire_event::code::TurnKind;
 
 const FILE: &str = "routing.yaml";
 
 #[test]
-fn a_rule_says_what_it_uses() {
+fn routing_rule_without_a_model_is_refused() {
     table(&[
         (
             Swap(FILE, "    use: local:small\n", ""),
             &[
-                "routing.yaml:3:5: error: `use` is missing; write: `use: anthropic:claude-sonnet-4-5`",
+                "routing.yaml:3:5: error: `use` is missing; write: `use: …` (the model: `provider:model`, or a name of `models` in pack.yaml)",
             ],
         ),
         (
             Swap(FILE, "use: default,", ""),
             &[
-                "routing.yaml:9:10: error: `use` is missing; write: `use: anthropic:claude-sonnet-4-5`",
+                "routing.yaml:9:10: error: `use` is missing; write: `use: …` (the model: `provider:model`, or a name of `models` in pack.yaml)",
             ],
         ),
         (
@@ -46,7 +46,7 @@ fn a_rule_says_what_it_uses() {
         (
             Swap(FILE, "name: german_shop", "name: German Shop"),
             &[
-                "routing.yaml:3:11: error: `German Shop` is not a valid name of a rule; write: `german_shop` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                "routing.yaml:3:11: error: `German Shop` is not a valid name; write: `german_shop` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
             ],
         ),
         (
@@ -81,7 +81,7 @@ fn a_rule_says_what_it_uses() {
 }
 
 #[test]
-fn conditions_name_what_there_is() {
+fn unknown_names_in_conditions_are_reported() {
     table(&[
         (
             Swap(FILE, "agent: shop", "agent: shopp"),
@@ -140,14 +140,12 @@ fn conditions_name_what_there_is() {
         (
             Swap(FILE, "cost_above_usd: 0.5", "cost_above_usd: -0.5"),
             &[
-                "routing.yaml:4:113: error: `cost_above_usd` is -0.5; write: a number of USD from 0 to 1000000",
+                "routing.yaml:4:113: error: `cost_above_usd` is -0.5; write: a number from 0 to 1000000",
             ],
         ),
         (
             Swap(FILE, "cost_above_usd: 0.5", "cost_above_usd: .nan"),
-            &[
-                "routing.yaml:4:113: error: `cost_above_usd` is NaN; write: a number of USD from 0 to 1000000",
-            ],
+            &["routing.yaml:4:113: error: this should be a number; write: for example 0.25"],
         ),
         (
             Swap(FILE, "cost_above_usd: 0.5", "cost_above_usd: much"),
@@ -159,7 +157,7 @@ fn conditions_name_what_there_is() {
 }
 
 #[test]
-fn a_rule_that_never_holds_is_told() {
+fn unreachable_routing_rule_is_a_warning() {
     let small = |first: &str, second: &str| {
         format!("rules:\n  - {{{first}use: big}}\n  - {{{second}use: default}}\n")
     };
@@ -198,19 +196,19 @@ fn a_rule_that_never_holds_is_told() {
         ),
     ];
     for (first, second, expected) in cases {
-        let told = told(&[Write(FILE, &small(first, second))]);
-        assert_eq!(told, *expected, "{first} {second}");
+        let reported = reported(&[Write(FILE, &small(first, second))]);
+        assert_eq!(reported, *expected, "{first} {second}");
     }
     let changes = [Write(
         FILE,
         "rules: [{use: big}]\ndefault: {use: default}\n",
     )];
     let default = "routing.yaml:2:10: warning: the default is never used: rule `1` before it always holds; write: a `when` for rule `1`, or it as the last";
-    assert_eq!(told(&changes), [default]);
+    assert_eq!(reported(&changes), [default]);
 }
 
 #[test]
-fn fallbacks_are_others_and_few() {
+fn repeated_or_too_many_fallbacks_are_reported() {
     table(&[
         (
             Swap(FILE, "[big, \"anthropic:claude\"]", "[local:small, big]"),
@@ -247,7 +245,7 @@ fn fallbacks_are_others_and_few() {
 }
 
 #[test]
-fn there_are_at_most_200_rules() {
+fn more_than_200_routing_rules_are_refused() {
     let rules = |count: usize| {
         let rules = (0..count).map(|n| {
             format!(
@@ -257,28 +255,29 @@ fn there_are_at_most_200_rules() {
         });
         format!("rules:\n{}", rules.collect::<String>())
     };
-    assert_eq!(told(&[Write(FILE, &rules(200))]), [""; 0]);
+    assert_eq!(reported(&[Write(FILE, &rules(200))]), [""; 0]);
     assert_eq!(
-        told(&[Write(FILE, &rules(201))]),
-        ["routing.yaml:202:5: error: the file has more than 200 rules; write: fewer rules"]
+        reported(&[Write(FILE, &rules(201))]),
+        ["routing.yaml:202:5: error: `rules` has more than 200 entries; write: fewer"]
     );
 }
 
+//
 #[test]
-fn r_16_a_good_file_has_everything_resolved() {
+fn good_routing_file_is_fully_read() {
     let pack = check(&files(&[]), &vars).pack.expect("good");
     let routing = pack.routing.expect("rules");
     assert_eq!(routing.version, "2026-11-16T10:00:00Z");
     let first = RoutingRule {
         name: "german_shop".to_owned(),
-        when: When {
+        when: RoutingCondition {
             tenants: vec!["0192f1aa-0000-7000-8000-000000000001".to_owned()],
             agents: vec!["shop".to_owned()],
             locales: vec!["de".to_owned()],
             kinds: vec![TurnKind::Chat],
             cost_above_usd: Some(0.5),
         },
-        choice: Choice {
+        choice: ModelChoice {
             model: "local:small".to_owned(),
             fallbacks: vec!["scripted:big".to_owned(), "anthropic:claude".to_owned()],
         },
@@ -306,8 +305,9 @@ fn r_16_a_good_file_has_everything_resolved() {
     assert_eq!(used, expected);
 }
 
+//
 #[test]
-fn r_16_without_a_version_the_file_is_its_own() {
+fn routing_version_defaults_to_a_digest() {
     let version = |rest: &str| {
         let text = format!("default: {{use: big}}\n{rest}");
         let report = check(&files(&[Write(FILE, &text)]), &vars);
@@ -333,7 +333,7 @@ fn r_16_without_a_version_the_file_is_its_own() {
 }
 
 #[test]
-fn the_speaker_may_be_called_by_its_own_id() {
+fn condition_accepts_the_orchestrators_own_id() {
     let changes = [
         Swap("orchestrator.yaml", "id: orchestrator", "id: boss"),
         Write(FILE, "rules: [{when: {agent: boss}, use: big}]\n"),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_file_that_is_no_yaml_says_where() {
+fn invalid_yaml_is_reported_with_its_position() {
     table(&[
         (
             Swap("pack.yaml", "name: corner", "name: \"corner"),
@@ -27,7 +27,7 @@ fn a_file_that_is_no_yaml_says_where() {
 }
 
 #[test]
-fn unknown_fields_name_the_nearest_or_all() {
+fn unknown_field_suggests_the_closest_or_all() {
     table(&[
         (
             Swap("pack.yaml", "fan_out: {cap: 3}", "fanout: {cap: 3}"),
@@ -81,7 +81,7 @@ fn unknown_fields_name_the_nearest_or_all() {
 }
 
 #[test]
-fn a_number_or_a_flag_that_is_none_is_told() {
+fn invalid_number_or_flag_is_reported() {
     table(&[
         (
             Swap("pack.yaml", "calls_max: 8", "calls_max: many"),
@@ -115,7 +115,7 @@ fn a_number_or_a_flag_that_is_none_is_told() {
 }
 
 #[test]
-fn lists_maps_and_texts_in_the_wrong_place_say_what_is_expected() {
+fn wrong_kind_of_value_says_what_is_expected() {
     table(&[
         (
             Swap("pack.yaml", "fan_out: {cap: 3}", "fan_out: 3"),
@@ -204,9 +204,9 @@ fn duplicate_keys_are_refused() {
 }
 
 #[test]
-fn every_value_of_the_wrong_kind_is_told_and_the_rest_is_still_checked() {
+fn wrong_kinds_do_not_stop_the_check() {
     assert_eq!(
-        told(&[
+        reported(&[
             Swap("pack.yaml", "cap: 3", "cap: three"),
             Swap("pack.yaml", "calls_max: 8", "calls_max: \"y\""),
             Swap("pack.yaml", "name: corner", "name: Corner"),
@@ -218,7 +218,7 @@ fn every_value_of_the_wrong_kind_is_told_and_the_rest_is_still_checked() {
         ]
     );
     assert_eq!(
-        told(&[Swap(
+        reported(&[Swap(
             "tools.yaml",
             "    shape: list",
             "    shape: lists\n    timeout_ms: abc\n    remember: maybe # not sure"
@@ -231,7 +231,7 @@ fn every_value_of_the_wrong_kind_is_told_and_the_rest_is_still_checked() {
     );
     // What may hide names is told alone: nothing is held against others because of it.
     assert_eq!(
-        told(&[
+        reported(&[
             Swap(
                 "verticals/shop/agent.yaml",
                 "emits: [searching_offers, looking_back]",
@@ -253,7 +253,7 @@ fn every_value_of_the_wrong_kind_is_told_and_the_rest_is_still_checked() {
 }
 
 #[test]
-fn the_parsers_words_come_with_a_cure() {
+fn syntax_error_comes_with_a_remedy() {
     let tab = "a tab is in the way; write: spaces";
     let colon = "a second `: ` on this line, or a line too far in; write: a text with a colon in quotes: `\"Speaks: loudly\"`";
     let line = "this line does not stand in line with those above; write: as many spaces before it as before its neighbours";
@@ -319,8 +319,8 @@ fn the_parsers_words_come_with_a_cure() {
         ),
     ];
     for (change, expected) in cases {
-        let told = told(&[change]);
-        assert_eq!(told.len(), 1, "{told:#?}");
-        assert!(told[0].ends_with(expected), "{told:#?}\n{expected}");
+        let reported = reported(&[change]);
+        assert_eq!(reported.len(), 1, "{reported:#?}");
+        assert!(reported[0].ends_with(expected), "{reported:#?}\n{expected}");
     }
 }

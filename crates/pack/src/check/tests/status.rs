@@ -2,8 +2,9 @@
 
 use super::*;
 
+// S1-065
 #[test]
-fn s1_065_an_entry_has_all_its_fields() {
+fn status_without_a_field_is_refused() {
     table(&[
         (
             Swap(
@@ -12,7 +13,7 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "- description",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `id` is missing; write: `id: searching_offers`",
+                "platform/status_events.yaml:1:3: error: `id` is missing; write: `id: …` (the status id: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
             ],
         ),
         (
@@ -22,7 +23,7 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `description` is missing; write: `description: when it is emitted`",
+                "platform/status_events.yaml:1:3: error: `description` is missing; write: `description: …` (when the status is emitted)",
             ],
         ),
         (
@@ -32,7 +33,7 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `default_render_key` is missing; write: `default_render_key: status.looking_back`",
+                "platform/status_events.yaml:1:3: error: `default_render_key` is missing; write: `default_render_key: …` (the key of the status text in the locale files)",
             ],
         ),
         (
@@ -42,7 +43,7 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `default_policy` is missing; write: `default_policy: transform`",
+                "platform/status_events.yaml:1:3: error: `default_policy` is missing; write: `default_policy: …` with one of `forward`, `transform`, `suppress`, `batch`",
             ],
         ),
         (
@@ -52,20 +53,21 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `emitter_subagents` is missing; write: `emitter_subagents: [shop]`",
+                "platform/status_events.yaml:1:3: error: `emitter_subagents` is missing; write: `emitter_subagents: …` (the sub-agents that may emit the status)",
             ],
         ),
         (
             Swap("platform/status_events.yaml", "  lifecycle: active\n", ""),
             &[
-                "platform/status_events.yaml:1:3: error: `lifecycle` is missing; write: `lifecycle: active`",
+                "platform/status_events.yaml:1:3: error: `lifecycle` is missing; write: `lifecycle: …` with one of `active`, `deprecated`",
             ],
         ),
     ]);
 }
 
+// S1-065
 #[test]
-fn s1_065_the_words_of_an_entry_are_known_ones() {
+fn unknown_policy_or_lifecycle_is_refused() {
     table(&[
         (
             Swap(
@@ -74,7 +76,7 @@ fn s1_065_the_words_of_an_entry_are_known_ones() {
                 "default_policy: tranform",
             ),
             &[
-                "platform/status_events.yaml:4:19: error: unknown policy `tranform`, did you mean `transform`?",
+                "platform/status_events.yaml:4:19: error: unknown default_policy `tranform`, did you mean `transform`?",
             ],
         ),
         (
@@ -84,7 +86,7 @@ fn s1_065_the_words_of_an_entry_are_known_ones() {
                 "default_policy: show",
             ),
             &[
-                "platform/status_events.yaml:4:19: error: unknown policy `show`; write: one of `forward`, `transform`, `suppress`, `batch`",
+                "platform/status_events.yaml:4:19: error: unknown default_policy `show`; write: one of `forward`, `transform`, `suppress`, `batch`",
             ],
         ),
         (
@@ -110,8 +112,9 @@ fn s1_065_the_words_of_an_entry_are_known_ones() {
     ]);
 }
 
+// S1-065
 #[test]
-fn s1_065_emitters_exist_and_what_is_deprecated_has_a_note() {
+fn unknown_emitter_or_missing_note_is_refused() {
     table(&[
         (
             Swap(
@@ -156,8 +159,9 @@ fn s1_065_emitters_exist_and_what_is_deprecated_has_a_note() {
     ]);
 }
 
+// S1-067
 #[test]
-fn s1_067_duplicate_ids_name_both_files() {
+fn duplicate_status_id_names_both_files() {
     table(&[
         (
             Swap(
@@ -182,8 +186,9 @@ fn s1_067_duplicate_ids_name_both_files() {
     ]);
 }
 
+// S1-068
 #[test]
-fn s1_068_what_is_emitted_is_registered_active_and_allowed() {
+fn emitted_status_must_be_registered_and_allowed() {
     table(&[
         (
             Swap(
@@ -230,8 +235,9 @@ fn s1_068_what_is_emitted_is_registered_active_and_allowed() {
     ]);
 }
 
+// S1-071
 #[test]
-fn s1_071_a_render_key_has_a_text_in_the_default_language() {
+fn render_key_without_a_default_text_is_refused() {
     table(&[
         (
             Swap(
@@ -256,8 +262,9 @@ fn s1_071_a_render_key_has_a_text_in_the_default_language() {
     ]);
 }
 
+// S1-076
 #[test]
-fn s1_076_an_id_of_two_verticals_belongs_to_the_platform() {
+fn status_of_two_verticals_is_a_warning() {
     table(&[(
         Swap(
             "verticals/shop/status_events.yaml",
@@ -270,8 +277,9 @@ fn s1_076_an_id_of_two_verticals_belongs_to_the_platform() {
     )]);
 }
 
+// S1-070
 #[test]
-fn s1_070_findings_about_ids_that_may_not_be_emitted_can_be_told_apart() {
+fn unregistered_status_findings_are_marked() {
     let agent = "verticals/shop/agent.yaml";
     let cases = [
         (
@@ -310,14 +318,15 @@ fn s1_070_findings_about_ids_that_may_not_be_emitted_can_be_told_apart() {
     ];
     for (change, count) in cases {
         let report = check(&files(&[change]), &vars);
-        let told = report.findings.iter().filter(|one| one.unregistered);
-        assert_eq!(told.count(), count, "{:#?}", report.findings);
+        let reported = report.findings.iter().filter(|one| one.unregistered);
+        assert_eq!(reported.count(), count, "{:#?}", report.findings);
         assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
     }
 }
 
+// S1-067
 #[test]
-fn s1_067_a_second_entry_of_an_id_is_told_and_nothing_that_follows_from_it() {
+fn duplicate_status_id_causes_no_other_finding() {
     table(&[(
         Swap(
             "platform/status_events.yaml",
@@ -331,9 +340,9 @@ fn s1_067_a_second_entry_of_an_id_is_told_and_nothing_that_follows_from_it() {
 }
 
 #[test]
-fn a_misspelt_id_in_emits_is_not_held_against_the_tool_that_emits_it() {
+fn misspelt_emits_does_not_blame_the_tool() {
     assert_eq!(
-        told(&[
+        reported(&[
             Swap(
                 "verticals/shop/agent.yaml",
                 "[searching_offers, looking_back]",

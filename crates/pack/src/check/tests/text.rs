@@ -3,12 +3,12 @@
 use super::*;
 
 #[test]
-fn an_override_is_behind_a_flag_that_exists() {
+fn override_of_an_unknown_flag_is_refused() {
     table(&[
         (
             Swap("overrides.yaml", "ai_assistant_batch:", "batch:"),
             &[
-                "overrides.yaml:1:1: error: `batch` is not a valid flag; write: `ai_assistant_batch`",
+                "overrides.yaml:1:1: error: unknown flag `batch`, did you mean `ai_assistant_batch`?",
             ],
         ),
         (
@@ -24,8 +24,9 @@ fn an_override_is_behind_a_flag_that_exists() {
     ]);
 }
 
+// S1-051
 #[test]
-fn s1_051_an_override_is_never_for_a_sub_agent() {
+fn override_of_a_sub_agent_is_refused() {
     table(&[(
         Swap("overrides.yaml", "tool_call:", "shop:"),
         &[
@@ -34,8 +35,9 @@ fn s1_051_an_override_is_never_for_a_sub_agent() {
     )]);
 }
 
+// S1-062
 #[test]
-fn s1_062_only_what_may_be_shown_otherwise_can_be_overridden() {
+fn override_of_a_fixed_event_type_is_refused() {
     table(&[
         (
             Swap("overrides.yaml", "tool_call:", "turn.completed:"),
@@ -58,8 +60,9 @@ fn s1_062_only_what_may_be_shown_otherwise_can_be_overridden() {
     ]);
 }
 
+// S1-062
 #[test]
-fn s1_062_a_type_has_policies_of_its_own_and_no_text() {
+fn override_policy_must_suit_the_event_type() {
     table(&[
         (
             Swap(
@@ -115,7 +118,7 @@ fn s1_062_a_type_has_policies_of_its_own_and_no_text() {
 }
 
 #[test]
-fn a_locale_file_holds_texts() {
+fn malformed_locale_file_is_refused() {
     table(&[
         (
             Swap("locales/en.yaml", "Looking back...", "\"\""),
@@ -130,7 +133,7 @@ fn a_locale_file_holds_texts() {
                 "",
             ),
             &[
-                "locales/en.yaml:1:26: error: `message` is missing; write: `message: Searching for offers…`",
+                "locales/en.yaml:1:26: error: `message` is missing; write: `message: …` (the sentence)",
             ],
         ),
         (
@@ -169,7 +172,7 @@ fn a_locale_file_holds_texts() {
 }
 
 #[test]
-fn a_gap_in_another_language_is_a_warning() {
+fn missing_translation_is_a_warning() {
     table(&[(
         Swap(
             "locales/de.yaml",
@@ -183,7 +186,7 @@ fn a_gap_in_another_language_is_a_warning() {
 }
 
 #[test]
-fn a_text_that_nobody_asks_for_is_a_warning() {
+fn unused_text_is_a_warning() {
     table(&[
         (
             Swap(
@@ -209,7 +212,7 @@ fn a_text_that_nobody_asks_for_is_a_warning() {
 }
 
 #[test]
-fn a_text_that_is_shown_with_others_has_a_phrase() {
+fn batched_text_without_a_phrase_is_a_warning() {
     table(&[
         (
             Swap(
@@ -236,7 +239,7 @@ fn a_text_that_is_shown_with_others_has_a_phrase() {
 }
 
 #[test]
-fn what_nothing_fills_in_is_told() {
+fn unknown_prompt_placeholder_is_refused() {
     table(&[
         (
             Write(

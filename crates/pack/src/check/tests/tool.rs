@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_tool_has_a_name_of_its_own() {
+fn invalid_or_duplicate_tool_name_is_refused() {
     table(&[
         (
             Swap("tools.yaml", "name: clock", "name: note"),
@@ -17,7 +17,9 @@ fn a_tool_has_a_name_of_its_own() {
         ),
         (
             Swap("tools.yaml", "{name: clock,", "{"),
-            &["tools.yaml:13:5: error: `name` is missing; write: `name: search_offers`"],
+            &[
+                "tools.yaml:13:5: error: `name` is missing; write: `name: …` (the tool's name: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters. The name of a render tool begins with `render_`; no name begins with `ask_`)",
+            ],
         ),
         (
             Swap(
@@ -33,11 +35,13 @@ fn a_tool_has_a_name_of_its_own() {
 }
 
 #[test]
-fn a_connector_is_one_that_there_is() {
+fn unknown_connector_is_refused() {
     table(&[
         (
             Swap("tools.yaml", "    connector: ccs_rest\n", ""),
-            &["tools.yaml:2:5: error: `connector` is missing; write: `connector: direct`"],
+            &[
+                "tools.yaml:2:5: error: `connector` is missing; write: `connector: …` with one of `ccs_rest`, `ccs_mcp`, `render`, `direct`, `http`, `process`, `mcp`, `delegate`",
+            ],
         ),
         (
             Swap("tools.yaml", "connector: ccs_rest", "connector: ccs_mcp"),
@@ -59,7 +63,7 @@ fn a_connector_is_one_that_there_is() {
 }
 
 #[test]
-fn a_tool_has_what_its_connector_needs_and_no_more() {
+fn tool_fields_must_suit_its_connector() {
     table(&[
         (
             Swap("tools.yaml", "    description: Searches offers.\n", ""),
@@ -109,7 +113,7 @@ fn a_tool_has_what_its_connector_needs_and_no_more() {
                 "    status: searching_offers",
                 "    timeout_ms: 0",
             ),
-            &["tools.yaml:8:17: error: `timeout_ms` is 0; write: a number from 1 to 10000"],
+            &["tools.yaml:8:17: error: `timeout_ms` is 0; write: a number from 1 to 600000"],
         ),
         (
             Swap(
@@ -131,7 +135,7 @@ fn a_tool_has_what_its_connector_needs_and_no_more() {
 }
 
 #[test]
-fn a_tool_points_at_things_that_exist() {
+fn unknown_references_of_a_tool_are_reported() {
     table(&[
         (
             Swap(
@@ -177,7 +181,7 @@ fn a_tool_points_at_things_that_exist() {
 }
 
 #[test]
-fn a_tool_that_nobody_uses_is_a_warning() {
+fn unused_tool_is_a_warning() {
     table(&[(
         Swap("verticals/points/agent.yaml", "tools: [clock]", "tools: []"),
         &[
@@ -187,7 +191,7 @@ fn a_tool_that_nobody_uses_is_a_warning() {
 }
 
 #[test]
-fn only_sub_agents_use_tools_with_a_status() {
+fn status_tool_outside_sub_agents_is_refused() {
     table(&[(
         Swap(
             "orchestrator.yaml",
@@ -201,7 +205,7 @@ fn only_sub_agents_use_tools_with_a_status() {
 }
 
 #[test]
-fn an_input_schema_can_be_met_and_asks_for_no_principal() {
+fn input_schema_must_be_an_object_without_principal() {
     let schema = "{type: object, properties: {query: {type: string}}}";
     table(&[
         (
@@ -280,7 +284,7 @@ fn an_input_schema_can_be_met_and_asks_for_no_principal() {
 }
 
 #[test]
-fn a_render_tool_shows_what_an_enricher_gives() {
+fn render_tool_without_an_enricher_is_a_warning() {
     table(&[
         (
             Swap(

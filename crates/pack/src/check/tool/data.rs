@@ -1,55 +1,55 @@
-//! Checks the tools that fetch data from services of connectors.yaml, and those that show it.
+//! Checks the tools that fetch data from services of connectors.yaml, and those that show data.
 
-use super::super::connector::Connectors;
-use super::super::page::{Page, is_id};
-use super::RENDER;
-use crate::finding::shown;
-use crate::nearest::{listed, nearest};
-use crate::place::{At, Place};
+use crate::check::report::{FileReport, is_id, word};
+use crate::check::tool::RENDER;
+use crate::check::tool::connector::CheckedConnectors;
+use crate::pack::tool::{RenderShape, ToolKind};
 use crate::source::tool::ToolSource;
-use crate::tool::{Shape, ToolKind};
-
-const SHAPES: [(&str, Shape); 2] = [("list", Shape::List), ("single", Shape::Single)];
+use crate::text::wording::one_line;
+use crate::text::wording::{closest_name, quoted_list};
+use crate::yaml::{Located, TextPosition};
 
 /// How an enricher is reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Through {
-    /// Over HTTP.
+pub(super) enum ConnectorTransport {
+    /// The data service is called over HTTP.
     Http,
-    /// Through a tool server.
+    /// The data service is behind a tool server.
     Server,
 }
 
-/// Checks a tool that asks an enricher, over HTTP or `through` a tool server.
+/// Checks a tool that calls an enricher.
 pub(super) fn ccs(
-    page: &mut Page<'_>,
-    home: Place,
+    report: &mut FileReport<'_>,
+    home: TextPosition,
     source: &ToolSource,
-    through: Through,
-    known: &Connectors,
+    through: ConnectorTransport,
+    known_names: &CheckedConnectors,
 ) -> ToolKind {
-    let enricher_id = page.text(
+    let enricher_id = report.require_text(
         &source.enricher_id,
         "enricher_id",
         home,
         "enricher_id: offer_search",
     );
-    let domain_type = page.text(
+    let domain_type = report.require_text(
         &source.domain_type,
         "domain_type",
         home,
         "domain_type: offer_list",
     );
-    if let (Some(enricher), Some(domain), false) =
-        (&source.enricher_id, &source.domain_type, known.hidden)
-    {
-        pair(page, enricher, domain, known);
-        way(
-            page,
+    if let (Some(enricher), Some(domain), false) = (
+        &source.enricher_id,
+        &source.domain_type,
+        known_names.incomplete,
+    ) {
+        check_pair(report, enricher, domain, known_names);
+        check_transport(
+            report,
             source,
             &(enricher_id.as_str(), domain_type.as_str()),
             through,
-            known,
+            known_names,
         );
     }
     ToolKind::Ccs {
@@ -58,9 +58,14 @@ pub(super) fn ccs(
     }
 }
 
-/// Says so if connectors.yaml has no such pair.
-fn pair(page: &mut Page<'_>, enricher: &At<String>, domain: &At<String>, known: &Connectors) {
-    let of_id: Vec<&str> = known
+/// Reports a pair of enricher and domain type that connectors.yaml does not have.
+fn check_pair(
+    report: &mut FileReport<'_>,
+    enricher: &Located<String>,
+    domain: &Located<String>,
+    known_names: &CheckedConnectors,
+) {
+    let of_id: Vec<&str> = known_names
         .enrichers
         .iter()
         .filter(|one| one.enricher_id == enricher.value)
@@ -70,118 +75,139 @@ fn pair(page: &mut Page<'_>, enricher: &At<String>, domain: &At<String>, known: 
         return;
     }
     if !of_id.is_empty() {
-        let what = format!(
+        let message = format!(
             "the enricher `{}` has no domain_type `{}` in connectors.yaml",
             enricher.value,
-            shown(&domain.value)
+            one_line(&domain.value)
         );
-        page.error(domain.place, what).write(listed(of_id));
+        report
+            .error(domain.position, message)
+            .suggest(quoted_list(of_id));
         return;
     }
-    let ids = || known.enrichers.iter().map(|one| one.enricher_id.as_str());
-    let what = format!(
+    let ids = || {
+        known_names
+            .enrichers
+            .iter()
+            .map(|one| one.enricher_id.as_str())
+    };
+    let message = format!(
         "connectors.yaml has no enricher `{}`",
-        shown(&enricher.value)
+        one_line(&enricher.value)
     );
-    match nearest(&enricher.value, ids()) {
-        Some(meant) => {
-            page.error(enricher.place, format!("{what}, did you mean `{meant}`?"));
+    match closest_name(&enricher.value, ids()) {
+        Some(suggestion) => {
+            report.error(
+                enricher.position,
+                format!("{message}, did you mean `{suggestion}`?"),
+            );
         }
-        None => page.error(enricher.place, what).write(format!(
+        None => report.error(enricher.position, message).suggest(format!(
             "an entry in `enrichers` of connectors.yaml with this enricher_id and domain_type `{}`",
-            shown(&domain.value)
+            one_line(&domain.value)
         )),
     }
 }
 
-/// Says so if the service of an enricher is reached in another way.
-fn way(
-    page: &mut Page<'_>,
+/// Reports a connector that does not suit the service of the enricher.
+fn check_transport(
+    report: &mut FileReport<'_>,
     source: &ToolSource,
     (enricher_id, domain_type): &(&str, &str),
-    through: Through,
-    known: &Connectors,
+    through: ConnectorTransport,
+    known_names: &CheckedConnectors,
 ) {
-    let enricher = known.enrichers.iter().find(|one| {
+    let enricher = known_names.enrichers.iter().find(|one| {
         (one.enricher_id.as_str(), one.domain_type.as_str()) == (*enricher_id, *domain_type)
     });
-    let service = enricher.and_then(|one| Some((&one.service, known.services.get(&one.service)?)));
+    let service =
+        enricher.and_then(|one| Some((&one.service, known_names.services.get(&one.service)?)));
     let (Some((name, service)), Some(word)) = (service, &source.connector) else {
         return;
     };
     let (behind, right) = match service.mcp {
-        Some(_) => (Through::Server, "ccs_mcp"),
-        None => (Through::Http, "ccs_rest"),
+        Some(_) => (ConnectorTransport::Server, "ccs_mcp"),
+        None => (ConnectorTransport::Http, "ccs_rest"),
     };
     if through != behind {
-        let has = if behind == Through::Server {
+        let has = if behind == ConnectorTransport::Server {
             "mcp"
         } else {
             "url"
         };
-        let what = format!(
+        let message = format!(
             "the enricher `{enricher_id}` is asked at the service `{name}`, which has `{has}`"
         );
-        page.error(word.place, what)
-            .write(format!("`connector: {right}`"));
+        report
+            .error(word.position, message)
+            .suggest(format!("`connector: {right}`"));
     }
 }
 
 /// Checks a tool that shows data.
 pub(super) fn render(
-    page: &mut Page<'_>,
-    home: Place,
+    report: &mut FileReport<'_>,
+    home: TextPosition,
     source: &ToolSource,
     name: &str,
-    known: &Connectors,
+    known_names: &CheckedConnectors,
 ) -> ToolKind {
-    let rest = name.strip_prefix(RENDER).unwrap_or_default();
+    let stem_name = name.strip_prefix(RENDER).unwrap_or_default();
     if let Some(written) = &source.name
-        && rest.is_empty()
+        && stem_name.is_empty()
     {
-        let what = format!(
+        let message = format!(
             "the render tool `{}` does not begin with `{RENDER}`",
-            shown(name)
+            one_line(name)
         );
         let stem = name.trim_start_matches("show_").trim_start_matches(RENDER);
         let stem = if stem.is_empty() { "offer_list" } else { stem };
-        page.error(written.place, what)
-            .write(format!("`{RENDER}{}`", shown(stem)));
+        report
+            .error(written.position, message)
+            .suggest(format!("`{RENDER}{}`", one_line(stem)));
     }
-    let shape = page
-        .needed(&source.shape, "shape", home, "shape: list")
-        .and_then(|word| page.choice(word, "shape", &SHAPES));
+    report.require(&source.shape, "shape", home, "shape: list");
     let data_type = match &source.data_type {
-        Some(data_type) => {
-            page.id_form(data_type, "data_type");
-            data_type.value.clone()
-        }
-        None => rest.to_owned(),
+        Some(data_type) => data_type.value.clone(),
+        None => stem_name.to_owned(),
     };
-    if is_id(&data_type) && !known.hidden {
+    if is_id(&data_type) && !known_names.incomplete {
         let written = source.data_type.as_ref().or(source.name.as_ref());
-        let place = written.map_or(home, |written| written.place);
-        shows(page, place, &data_type, known);
+        let position = written.map_or(home, |written| written.position);
+        check_data_type(report, position, &data_type, known_names);
     }
     ToolKind::Render {
         data_type,
-        shape: shape.unwrap_or(Shape::List),
+        shape: word(&source.shape).unwrap_or(RenderShape::List),
     }
 }
 
-/// Says so if no enricher gives what a render tool is to show.
-fn shows(page: &mut Page<'_>, place: Place, data_type: &str, known: &Connectors) {
-    let given = || known.enrichers.iter().map(|one| one.domain_type.as_str());
-    if given().any(|domain_type| domain_type == data_type) {
+/// Warns of a render tool for data that no enricher returns.
+fn check_data_type(
+    report: &mut FileReport<'_>,
+    position: TextPosition,
+    data_type: &str,
+    known_names: &CheckedConnectors,
+) {
+    let domain_types = || {
+        known_names
+            .enrichers
+            .iter()
+            .map(|one| one.domain_type.as_str())
+    };
+    if domain_types().any(|domain_type| domain_type == data_type) {
         return;
     }
-    let what = format!("no enricher has the domain_type `{data_type}`");
-    match nearest(data_type, given()) {
-        Some(meant) => {
-            page.warning(place, format!("{what}, did you mean `{meant}`?"));
+    let message = format!("no enricher has the domain_type `{data_type}`");
+    match closest_name(data_type, domain_types()) {
+        Some(suggestion) => {
+            report.warning(position, format!("{message}, did you mean `{suggestion}`?"));
         }
-        None => page
-            .warning(place, format!("{what}: there is nothing to show by id"))
-            .write("`data_type` with a domain_type of connectors.yaml"),
+        None => report
+            .warning(
+                position,
+                format!("{message}: there is nothing to show by id"),
+            )
+            .suggest("`data_type` with a domain_type of connectors.yaml"),
     }
 }

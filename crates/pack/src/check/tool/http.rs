@@ -1,73 +1,60 @@
-//! Checks an HTTP tool: where it asks, how, and with what.
+//! Checks an HTTP tool: address, query and headers.
 
-use super::super::address;
-use super::super::filled::{self, Vars};
-use super::super::page::Page;
-use crate::finding::{Known, shown};
-use crate::place::{At, Place};
+use crate::check::endpoint::expansion::{self, Vars};
+use crate::check::endpoint::tool_url;
+use crate::check::report::{FileReport, value_or, word};
+use crate::finding::KnownNames;
+use crate::pack::tool::{HttpDef, ToolKind, ToolMethod};
 use crate::source::form::Pairs;
 use crate::source::tool::ToolSource;
-use crate::tool::{HttpDef, Method, ToolKind};
+use crate::text::wording::one_line;
+use crate::yaml::{Located, TextPosition};
 
-/// The longest call: who waits longer for a service should delegate.
+/// The maximum timeout: a slower service needs a delegate tool.
 pub(super) const TIMEOUT_MS_MAX: u64 = 60_000;
-/// Where the tool does not say.
+/// The default of `timeout_ms`.
 pub(super) const TIMEOUT_MS: u64 = 10_000;
-/// Bytes of an answer at most: what is larger is no result of a tool.
-const BYTES_MAX: u64 = 1 << 20;
-/// A quarter of that where the tool does not say: all of it is read by a model.
-const BYTES: u64 = 1 << 18;
-/// Hops at most: who sends a request on more often does not know where it belongs.
-const HOPS_MAX: u64 = 5;
-const HOPS: u64 = 3;
-/// Parameters that a tool adds to the query.
+/// The default of `max_bytes`: a model reads the whole response.
+const MAX_BYTES: u64 = 1 << 18;
+/// The default of `redirects_max`.
+const REDIRECTS_MAX: u64 = 3;
+/// The maximum number of additional query parameters.
 const QUERY_MAX: usize = 64;
 
-const METHODS: [(&str, Method); 5] = [
-    ("GET", Method::Get),
-    ("POST", Method::Post),
-    ("PUT", Method::Put),
-    ("PATCH", Method::Patch),
-    ("DELETE", Method::Delete),
-];
-
-/// Checks it; `known` are the fields of its input.
+/// Checks the tool; `known_names` are the fields of its input.
 pub(super) fn check(
-    page: &mut Page<'_>,
-    home: Place,
+    report: &mut FileReport<'_>,
+    home: TextPosition,
     source: &ToolSource,
-    known: &Known,
+    known_names: &KnownNames,
     vars: Vars<'_>,
 ) -> ToolKind {
-    let method = source.method.as_ref();
-    let method = method.and_then(|word| page.choice(word, "method", &METHODS));
     let example = "url: https://api.example.com/v1/{field}";
-    let url = match page.needed(&source.url, "url", home, example) {
-        Some(url) => address::check(page, url, Some(known), vars),
+    let url = match report.require(&source.url, "url", home, example) {
+        Some(url) => tool_url::check(report, url, Some(known_names), vars),
         None => String::new(),
     };
     let query = source.query.as_ref();
     let headers = source.headers.as_ref();
     ToolKind::Http(HttpDef {
-        method: method.unwrap_or(Method::Get),
+        method: word(&source.method).unwrap_or(ToolMethod::Get),
         url,
         query: query
-            .map(|pairs| added(page, &pairs.value, known, vars))
+            .map(|pairs| query_parameters(report, &pairs.value, known_names, vars))
             .unwrap_or_default(),
         headers: headers
-            .map(|pairs| filled::headers(page, &pairs.value, &[], vars))
+            .map(|pairs| expansion::headers(report, &pairs.value, &[], vars))
             .unwrap_or_default(),
-        max_bytes: page.number(&source.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES),
-        redirects_max: page.number(&source.redirects_max, "redirects_max", (0, HOPS_MAX), HOPS)
-            as u32,
+        max_bytes: value_or(&source.max_bytes, MAX_BYTES),
+        redirects_max: value_or(&source.redirects_max, REDIRECTS_MAX) as u32,
     })
 }
 
-/// What is added to the query.
-fn added(
-    page: &mut Page<'_>,
-    pairs: &Pairs<At<String>>,
-    known: &Known,
+/// The additional query parameters.
+fn query_parameters(
+    report: &mut FileReport<'_>,
+    pairs: &Pairs<Located<String>>,
+    known_names: &KnownNames,
     vars: Vars<'_>,
 ) -> Vec<(String, String)> {
     let mut query = Vec::new();
@@ -77,31 +64,33 @@ fn added(
                 .value
                 .contains(|c: char| c.is_control() || "{}".contains(c));
         if !is_name {
-            let what = format!("`{}` is not the name of a parameter", shown(&name.value));
-            page.error(name.place, what)
-                .write("a plain name; `{field}` only in its value");
+            let message = format!("`{}` is not the name of a parameter", one_line(&name.value));
+            report
+                .error(name.position, message)
+                .suggest("a plain name; `{field}` only in its value");
         }
-        let text = filled::text(page, value, vars).unwrap_or_default();
-        let before = page.found.count();
-        filled::held(page, value, &text, known);
-        if page.found.count() == before {
-            value_form(page, value.place, &text);
+        let text = expansion::expand(report, value, vars).unwrap_or_default();
+        let before = report.findings.count();
+        expansion::check_fields(report, value, &text, known_names);
+        if report.findings.count() == before {
+            check_value(report, value.position, &text);
         }
         query.push((name.value.clone(), text));
     }
-    if let Some((over, _)) = pairs.0.get(QUERY_MAX) {
-        let what = format!("more than {QUERY_MAX} parameters");
-        page.error(over.place, what).write("fewer");
-    }
+    let first_extra = pairs.0.get(QUERY_MAX).map(|(name, _)| name.position);
+    report.at_most(first_extra, QUERY_MAX, "parameters");
     query
 }
 
-fn value_form(page: &mut Page<'_>, place: Place, text: &str) {
+fn check_value(report: &mut FileReport<'_>, position: TextPosition, text: &str) {
     if text.contains(char::is_control) {
-        page.error(place, "this cannot be the value of a parameter")
-            .write("text on one line");
-    } else if !address::is_braced(text) {
-        let what = "this has a `{` or `}` that is not around the name of a field";
-        page.error(place, what).write("`{field}`, or no braces");
+        report
+            .error(position, "this cannot be the value of a parameter")
+            .suggest("text on one line");
+    } else if !tool_url::is_braced(text) {
+        let message = "this has a `{` or `}` that is not around the name of a field";
+        report
+            .error(position, message)
+            .suggest("`{field}`, or no braces");
     }
 }

@@ -4,7 +4,7 @@ use turnwire_event::body::subagent::Completed;
 use turnwire_event::code::{DispatchOutcome, ErrorCode};
 use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, EventType, InvocationId, RenderPolicy, ToolUseId, Ulid};
-use turnwire_pack::{Override, Target};
+use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::buffer::{BUFFERED_STATUSES_MAX, BUFFERED_TEXT_BYTES_MAX};
 use crate::test_support::{
@@ -34,9 +34,9 @@ fn subagent_completed(agent: &str) -> Emission {
 /// A gate that batches text too.
 fn text_batching_harness() -> GateHarness {
     let mut pack = pack();
-    pack.overrides.push(Override {
+    pack.overrides.push(RenderOverride {
         flag: BATCH.into(),
-        target: Target::Type(EventType::TextDelta),
+        target: OverrideTarget::Type(EventType::TextDelta),
         policy: Some(RenderPolicy::Batch),
         render_key: None,
     });

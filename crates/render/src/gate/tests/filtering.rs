@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use turnwire_event::{Actor, Body, EventType, RenderPolicy};
-use turnwire_pack::{Override, Target};
+use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::test_support::{
     BATCH, GateHarness, called, message_start, pack, status, text, text_in, thinking,
@@ -12,9 +12,9 @@ use crate::test_support::{
 fn harness(flags: &[&str]) -> GateHarness {
     let mut pack = pack();
     pack.orchestrator.deny_words = vec!["acme".into(), "acme gold".into()];
-    pack.overrides.push(Override {
+    pack.overrides.push(RenderOverride {
         flag: "ai_assistant_chunks".into(),
-        target: Target::Type(EventType::TextDelta),
+        target: OverrideTarget::Type(EventType::TextDelta),
         policy: Some(RenderPolicy::Batch),
         render_key: None,
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnwire_event::{Actor, EventType, RenderPolicy, metric};
-use turnwire_pack::{Lifecycle, Override, Target};
+use turnwire_pack::{OverrideTarget, RenderOverride, StatusLifecycle};
 
 use crate::gate::loggable_id;
 use crate::policies::Policies;
@@ -87,9 +87,9 @@ fn suppressed_component_has_no_message() {
     };
     assert_eq!(emitted_component(pack()), (true, None));
     let mut bare = pack();
-    bare.overrides.push(Override {
+    bare.overrides.push(RenderOverride {
         flag: "ai_assistant_bare".into(),
-        target: Target::Type(EventType::ComponentRendered),
+        target: OverrideTarget::Type(EventType::ComponentRendered),
         policy: Some(RenderPolicy::Suppress),
         render_key: None,
     });
@@ -154,7 +154,7 @@ fn platform_id_is_allowed_for_orchestrator_and_emitters() {
 fn deprecated_id_is_still_shown() {
     let mut pack = pack();
     for entry in &mut pack.registry.entries {
-        entry.lifecycle = Lifecycle::Deprecated;
+        entry.lifecycle = StatusLifecycle::Deprecated;
     }
     let mut harness = GateHarness::new(pack, &[], "en");
     harness.take(status("shop", "searching_offers"));
@@ -217,9 +217,9 @@ fn flag_overrides_text_or_policy_only_while_active() {
 fn type_override_applies_to_statuses_without_own_override() {
     let mut pack = pack();
     let flag = "ai_assistant_quiet";
-    let type_override = |kind, policy| Override {
+    let type_override = |kind, policy| RenderOverride {
         flag: flag.into(),
-        target: Target::Type(kind),
+        target: OverrideTarget::Type(kind),
         policy: Some(policy),
         render_key: None,
     };

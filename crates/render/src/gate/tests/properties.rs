@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use turnwire_event::port::Emission;
 use turnwire_event::{Body, EventType, RenderPolicy};
-use turnwire_pack::{Override, Target};
+use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::test_support::{
     BATCH, GateHarness, called, loading, noted, pack, status, text_in, thinking,
@@ -80,9 +80,9 @@ fn emissions(actions: &[Action]) -> Vec<&Emission> {
 
 fn harness(text: RenderPolicy) -> GateHarness {
     let mut pack = pack();
-    pack.overrides.push(Override {
+    pack.overrides.push(RenderOverride {
         flag: BATCH.into(),
-        target: Target::Type(EventType::TextDelta),
+        target: OverrideTarget::Type(EventType::TextDelta),
         policy: Some(text),
         render_key: None,
     });

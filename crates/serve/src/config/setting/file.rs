@@ -1,21 +1,12 @@
 //! The config file: sections of keys with single values. A section or key that does not exist is
-//! an error at its place, never ignored.
+//! an error at its position, never ignored.
 
-use std::fmt;
 use std::path::Path;
 
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
-use serde_saphyr::{MessageFormatter as _, Spanned};
+use turnwire_pack::yaml::{self, Located, TextPosition, YamlNode};
 
 use super::origin::{Error, Origin};
 use super::section::{Table, Values};
-
-struct Setting {
-    section: &'static str,
-    key: &'static str,
-    value: Spanned<Value>,
-}
 
 /// Reads `text`, the content of the file at `path`, into `values`.
 pub(in crate::config) fn read(
@@ -24,137 +15,66 @@ pub(in crate::config) fn read(
     tables: &'static [Table],
     values: &mut Values,
 ) -> Result<(), Error> {
-    let place = |line, column| Origin::File {
+    let origin = |TextPosition { line, column }| Origin::File {
         path: path.to_owned(),
         line,
         column,
     };
-    let mut settings = Vec::new();
-    serde_saphyr::with_deserializer_from_str(text, |yaml| {
-        Sections(tables, &mut settings).deserialize(yaml)
-    })
-    .map_err(|error| {
-        let error = error.without_snippet();
-        let at = error.location();
-        Error::File {
-            at: at.map_or(place(1, 1), |at| place(at.line(), at.column())),
-            message: serde_saphyr::UserMessageFormatter
-                .format_message(error)
-                .into_owned(),
-        }
+    let error = |position, message| Error::File {
+        at: origin(position),
+        message,
+    };
+    let root = yaml::parse(text).map_err(|cause| {
+        let position = cause.position.unwrap_or_default();
+        error(position, cause.message)
     })?;
-    for Setting {
-        section,
-        key,
-        value,
-    } in settings
-    {
-        let at = place(value.referenced.line(), value.referenced.column());
-        let text = match value.value {
-            Value::Null => continue,
-            Value::String(text) => text,
-            Value::Number(number) => number.to_string(),
-            Value::Bool(flag) => flag.to_string(),
-            Value::Array(_) | Value::Object(_) => {
-                let message = format!("{section}.{key} must be a single value");
-                return Err(Error::File { at, message });
-            }
-        };
-        values.say(section, key, text, at);
+    let sections = pairs(&root).ok_or_else(|| {
+        error(
+            root.position,
+            "the file must have sections of keys".to_owned(),
+        )
+    })?;
+    for (name, section) in sections {
+        let table = tables.iter().find(|table| table.name == name.value);
+        let table = table.ok_or_else(|| {
+            let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
+            error(name.position, unknown("section", &name.value, &names))
+        })?;
+        let keys = pairs(section).ok_or_else(|| {
+            let message = format!("section {} must be `key: value` pairs", table.name);
+            error(section.position, message)
+        })?;
+        for (name, value) in keys {
+            let key = table.keys.iter().copied().find(|key| *key == name.value);
+            let key = key.ok_or_else(|| {
+                let noun = format!("key in section {}:", table.name);
+                error(name.position, unknown(&noun, &name.value, table.keys))
+            })?;
+            let text = match &value.value {
+                YamlNode::Null => continue,
+                YamlNode::Text(text) => text.clone(),
+                YamlNode::Number(number, _) => number.to_string(),
+                YamlNode::Bool(flag, _) => flag.to_string(),
+                YamlNode::List(_) | YamlNode::Map(_) => {
+                    let message = format!("{}.{key} must be a single value", table.name);
+                    return Err(error(value.position, message));
+                }
+            };
+            values.say(table.name, key, text, origin(value.position));
+        }
     }
     Ok(())
 }
 
-/// A key out of a known list, so that one that is not is refused where it stands.
-struct OneOf<'a> {
-    what: &'a str,
-    names: Vec<&'static str>,
-}
-
-impl<'de> DeserializeSeed<'de> for OneOf<'_> {
-    type Value = &'static str;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let found = self.names.iter().copied().find(|known| *known == name);
-        found.ok_or_else(|| {
-            let known = self.names.join(", ");
-            de::Error::custom(format!(
-                "unknown {} {name:?}; there are: {known}",
-                self.what
-            ))
-        })
+/// The pairs of a map; nothing is an empty map.
+fn pairs(node: &Located<YamlNode>) -> Option<&[(Located<String>, Located<YamlNode>)]> {
+    match &node.value {
+        YamlNode::Map(pairs) => Some(pairs),
+        YamlNode::Null => Some(&[]),
+        YamlNode::List(_) | YamlNode::Text(_) | YamlNode::Number(..) | YamlNode::Bool(..) => None,
     }
 }
 
-struct Sections<'a>(&'static [Table], &'a mut Vec<Setting>);
-
-impl<'de> DeserializeSeed<'de> for Sections<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Sections<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sections of keys")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let names = || self.0.iter().map(|table| table.name).collect();
-        while let Some(name) = map.next_key_seed(OneOf {
-            what: "section",
-            names: names(),
-        })? {
-            for table in self.0.iter().filter(|table| table.name == name) {
-                map.next_value_seed(Keys(*table, self.1))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-struct Keys<'a>(Table, &'a mut Vec<Setting>);
-
-impl<'de> DeserializeSeed<'de> for Keys<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Keys<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the keys of section {}", self.0.name)
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let what = format!("key in section {}:", self.0.name);
-        while let Some(key) = map.next_key_seed(OneOf {
-            what: &what,
-            names: self.0.keys.to_vec(),
-        })? {
-            self.1.push(Setting {
-                section: self.0.name,
-                key,
-                value: map.next_value()?,
-            });
-        }
-        Ok(())
-    }
+fn unknown(noun: &str, name: &str, names: &[&str]) -> String {
+    format!("unknown {noun} {name:?}; there are: {}", names.join(", "))
 }

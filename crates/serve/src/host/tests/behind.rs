@@ -32,7 +32,7 @@ async fn service_behind_server_without_data_is_reported() {
     let app = Router::new().route("/mcp", routing::post(answer));
     tokio::spawn(async move { axum::serve(listener, app).await });
     let folder = tempfile::tempdir().expect("a folder");
-    write(&Files::market(), folder.path());
+    write(&PackFiles::market(), folder.path());
     let change = |file: &str, change: &dyn Fn(&str) -> String| {
         let file = folder.path().join(file);
         let text = std::fs::read_to_string(&file).expect("a file");

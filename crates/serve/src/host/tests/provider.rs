@@ -14,26 +14,26 @@ const LOCAL: &str = "providers:
 const PRICES: &str = "prices: {\"*\": {input: 1, output: 1}}\n";
 
 /// The skeleton with files over its own.
-fn small(more: &[(&str, &str)]) -> Files {
-    let skeleton = Files::skeleton("small");
+fn small(more: &[(&str, &str)]) -> PackFiles {
+    let skeleton = PackFiles::skeleton("small");
     let own = skeleton
         .iter()
         .filter(|(path, _)| more.iter().all(|(other, _)| other != path));
     let all = own.chain(more.iter().copied());
-    Files::from_pairs(all.map(|(path, text)| (path.to_owned(), text.to_owned())))
+    PackFiles::from_pairs(all.map(|(path, text)| (path.to_owned(), text.to_owned())))
 }
 
 /// The manifest of the skeleton with another model.
 fn manifest(model: &str) -> String {
-    let skeleton = Files::skeleton("small");
+    let skeleton = PackFiles::skeleton("small");
     let text = skeleton.get("pack.yaml").expect("a manifest");
     assert!(text.contains("scripted:small"), "{text}");
     text.replace("scripted:small", model)
 }
 
-fn told(files: &Files, variables: &Variables) -> Vec<String> {
+fn told(files: &PackFiles, variables: &Variables) -> Vec<String> {
     let report = judge(files, variables);
-    report.findings.iter().map(Finding::to_string).collect()
+    report.findings.iter().map(PackFinding::to_string).collect()
 }
 
 // S2-001
@@ -121,7 +121,7 @@ async fn missing_key_file_is_reported_and_changed_one_reread() {
 #[tokio::test]
 async fn changed_routing_is_announced_broken_one_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
-    write(&Files::skeleton("small"), folder.path());
+    write(&PackFiles::skeleton("small"), folder.path());
     let host = open(folder.path())
         .await
         .unwrap_or_else(|why| panic!("{why}"));
@@ -142,7 +142,7 @@ async fn changed_routing_is_announced_broken_one_ignored() {
     let Err(Broken::Wrong(findings)) = host.reload().await else {
         panic!("a broken file was applied");
     };
-    let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    let told: Vec<String> = findings.iter().map(PackFinding::to_string).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
         told[0]
@@ -276,8 +276,8 @@ async fn until(so: impl Fn() -> bool) {
 }
 
 /// A skeleton at work, and the same with a provider whose key should be in `key`.
-async fn keyed(dir: &Path, key: &Path) -> (Arc<Host>, Files) {
-    write(&Files::skeleton("small"), dir);
+async fn keyed(dir: &Path, key: &Path) -> (Arc<Host>, PackFiles) {
+    write(&PackFiles::skeleton("small"), dir);
     let host = open(dir).await.unwrap_or_else(|why| panic!("{why}"));
     let providers = LOCAL.replace("key: ${LOCAL_KEY}", &format!("key_file: {}", key.display()));
     let pack = manifest("local:m");
@@ -318,7 +318,7 @@ async fn refused_change_is_retaken_when_key_file_appears() {
 #[tokio::test]
 async fn hangup_rereads_an_unchanged_pack() {
     let folder = tempfile::tempdir().expect("a folder");
-    write(&Files::skeleton("small"), folder.path());
+    write(&PackFiles::skeleton("small"), folder.path());
     let host = open(folder.path())
         .await
         .unwrap_or_else(|why| panic!("{why}"));

@@ -36,7 +36,7 @@ fn offers() -> Vec<Arc<EnricherType>> {
         })),
     };
     let mut services = BTreeMap::new();
-    let service = turnwire_pack::Service {
+    let service = turnwire_pack::DataService {
         mcp: None,
         url: "http://127.0.0.1:1".into(),
         timeout_ms: 1,
@@ -61,7 +61,7 @@ impl crate::data_service::ServiceTransport for Nowhere {
     }
 }
 
-fn tool(shape: Shape, enricher: Vec<Arc<EnricherType>>) -> PackTool {
+fn tool(shape: RenderShape, enricher: Vec<Arc<EnricherType>>) -> PackTool {
     let def = ToolDef {
         approval: false,
         progress_status: None,
@@ -112,7 +112,7 @@ fn key(ids: &[&str]) -> Key {
 #[tokio::test]
 async fn list_is_loading_then_loaded_and_stored() {
     let (result, events) = run(
-        &tool(Shape::List, offers()),
+        &tool(RenderShape::List, offers()),
         json!({"ids": ["OFF_2", "OFF_1", "OFF_2"]}),
     )
     .await;
@@ -167,7 +167,7 @@ async fn single_item_is_a_component_with_its_tool_call() {
         (json!({"id": "OFF_3"}), offer(3), vec!["OFF_3"]),
         (json!({"component": offer(9)}), offer(9), vec!["OFF_9"]),
     ] {
-        let (result, events) = run(&tool(Shape::Single, offers()), input).await;
+        let (result, events) = run(&tool(RenderShape::Single, offers()), input).await;
         assert_eq!(result, Ok(shown(&ids)));
         let [event] = events.as_slice() else {
             panic!("one event, not {events:?}");
@@ -193,7 +193,7 @@ async fn single_item_is_a_component_with_its_tool_call() {
 
 #[tokio::test]
 async fn unknown_ids_are_named_and_nothing_is_shown() {
-    let list = tool(Shape::List, offers());
+    let list = tool(RenderShape::List, offers());
     let (result, events) = run(&list, json!({"ids": ["OFF_1", "OFF_8", "made up"]})).await;
     let failure = result.expect_err("not there");
     assert_eq!(failure.class, ToolErrorClass::InvalidInput);
@@ -215,7 +215,7 @@ async fn unknown_ids_are_named_and_nothing_is_shown() {
         "{message}"
     );
 
-    let (result, events) = run(&tool(Shape::Single, offers()), json!({"id": "OFF_8"})).await;
+    let (result, events) = run(&tool(RenderShape::Single, offers()), json!({"id": "OFF_8"})).await;
     assert!(result.expect_err("not there").message.contains("OFF_8"));
     assert_eq!(events, []);
 }
@@ -223,7 +223,7 @@ async fn unknown_ids_are_named_and_nothing_is_shown() {
 //
 #[tokio::test]
 async fn items_of_a_model_must_match_their_schema() {
-    let list = tool(Shape::List, offers());
+    let list = tool(RenderShape::List, offers());
     let (result, events) = run(&list, json!({"items": [offer(7), offer(8)]})).await;
     assert_eq!(result, Ok(shown(&["OFF_7", "OFF_8"])));
     assert_eq!(events.len(), 2);
@@ -244,14 +244,14 @@ async fn items_of_a_model_must_match_their_schema() {
         assert_eq!(events, [], "{items}");
     }
     let (result, events) = run(
-        &tool(Shape::Single, offers()),
+        &tool(RenderShape::Single, offers()),
         json!({"component": {"id": "x"}}),
     )
     .await;
     assert!(result.is_err() && events.is_empty());
 
     // A type that no enricher gives has no schema; an id is all that is asked of its items.
-    let free = tool(Shape::List, Vec::new());
+    let free = tool(RenderShape::List, Vec::new());
     let (result, _) = run(&free, json!({"items": [{"id": 5, "any": [1]}]})).await;
     assert_eq!(result, Ok(shown(&["5"])));
 }
@@ -259,7 +259,7 @@ async fn items_of_a_model_must_match_their_schema() {
 // S1-012
 #[tokio::test]
 async fn list_is_limited_in_count_and_bytes() {
-    let list = tool(Shape::List, Vec::new());
+    let list = tool(RenderShape::List, Vec::new());
     let items = |count: usize, bytes: usize| {
         let item = |n: usize| json!({"id": n.to_string(), "text": "x".repeat(bytes)});
         json!({"items": (0..count).map(item).collect::<Vec<_>>()})
@@ -278,7 +278,10 @@ async fn list_is_limited_in_count_and_bytes() {
 
 #[tokio::test]
 async fn invalid_inputs_are_described() {
-    let (list, single) = (tool(Shape::List, offers()), tool(Shape::Single, offers()));
+    let (list, single) = (
+        tool(RenderShape::List, offers()),
+        tool(RenderShape::Single, offers()),
+    );
     let cases = [
         (&list, json!({}), "Give either `ids` or `items`: a list."),
         (
@@ -323,7 +326,7 @@ async fn cancelled_turn_is_shown_nothing() {
         let sink = EventSink::with_room(room);
         let call = call(json!({"ids": ["OFF_1"]}), &sink);
         call.context.items.put("offer_list", "OFF_1", offer(1));
-        let failure = tool(Shape::List, offers())
+        let failure = tool(RenderShape::List, offers())
             .run(call)
             .await
             .expect_err("refused");
@@ -334,13 +337,13 @@ async fn cancelled_turn_is_shown_nothing() {
 
 #[test]
 fn render_tool_has_its_type_and_schema() {
-    let list = tool(Shape::List, offers());
+    let list = tool(RenderShape::List, offers());
     assert_eq!(list.tool_type(), ToolType::Render);
     assert_eq!(
         list.input_schema()["properties"]["ids"]["maxItems"],
         json!(500)
     );
-    let single = tool(Shape::Single, offers());
+    let single = tool(RenderShape::Single, offers());
     assert_eq!(
         single.input_schema()["properties"]["id"]["type"],
         json!("string")

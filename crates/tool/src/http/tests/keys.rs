@@ -10,7 +10,7 @@ async fn key_is_in_no_result_failure_or_log() {
     // A service that tells everyone what it was sent.
     for status in [200, 403] {
         let site = Site::open(move |request| response(status, "text/plain", request)).await;
-        let mut def = http(Method::Get, &site.url);
+        let mut def = http(ToolMethod::Get, &site.url);
         def.headers
             .push(("x-api-version".into(), "2022-11-28".into()));
         def.headers
@@ -27,14 +27,14 @@ async fn key_is_in_no_result_failure_or_log() {
         assert!(seen.contains("2022-11-28"), "what is no key stays: {seen}");
     }
     let site = Site::with_response("nonsense").await;
-    let (_, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    let (_, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(message, "The service could not be reached.");
     let received = logs.log();
     assert!(!received.contains("sk-pack-key"), "{received}");
-    let bad = http(Method::Get, "https://x.example").headers;
+    let bad = http(ToolMethod::Get, "https://x.example").headers;
     let bad = HttpDef {
         headers: [bad, vec![("x-key".into(), "sk-pack\nkey".into())]].concat(),
-        ..http(Method::Get, "https://x.example")
+        ..http(ToolMethod::Get, "https://x.example")
     };
     let reason = build(&bad, None).err().expect("a header");
     assert!(
@@ -61,7 +61,7 @@ async fn key_is_hidden_in_every_notation() {
         for body in bodies {
             let site = Site::with_response(response(status, "application/json", body)).await;
             let mut def = http(
-                Method::Get,
+                ToolMethod::Get,
                 format!("{}/?token=url-own-secret&pass=1234567890", site.url),
             );
             def.query.push(("api_key".into(), key.into()));
@@ -77,7 +77,7 @@ async fn key_is_hidden_in_every_notation() {
     }
     // The pieces around a field of the input are the pack's too.
     let site = Site::with_response(response(200, "text/plain", "half-a-secret-x")).await;
-    let mut def = http(Method::Get, &site.url);
+    let mut def = http(ToolMethod::Get, &site.url);
     def.query.push(("key".into(), "half-a-secret-{n}".into()));
     let seen = run(&def, json!({"n": "x"})).await.expect("a result");
     assert_eq!(seen["body"], "***x");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use turnwire_event::Body;
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::Emission;
-use turnwire_pack::{Enricher, McpTransport, Service};
+use turnwire_pack::{DataService, Enricher, McpTransport};
 
 use super::stage::{Stage, run, tool, tool_def, until};
 use crate::data_service::{Connector, NoVerifier, ServiceData};
@@ -266,8 +266,8 @@ async fn ten_concurrent_calls_get_their_own_results() {
 }
 
 /// A data service behind the server.
-fn service() -> Service {
-    Service {
+fn service() -> DataService {
+    DataService {
         url: String::new(),
         mcp: Some("small".to_owned()),
         timeout_ms: 10_000,

@@ -22,10 +22,15 @@ impl ArgumentTemplate {
     /// Reads `{name}` as a field; any other brace stands for itself.
     pub(super) fn new(text: &str) -> Self {
         let owned = |piece| match piece {
-            turnwire_pack::Piece::Text(text) => TemplatePart::Text(text.to_owned()),
-            turnwire_pack::Piece::Field(name) => TemplatePart::Field(name.to_owned()),
+            turnwire_pack::TemplatePart::Text(text) => TemplatePart::Text(text.to_owned()),
+            turnwire_pack::TemplatePart::Field(name) => TemplatePart::Field(name.to_owned()),
         };
-        Self(turnwire_pack::pieces(text).into_iter().map(owned).collect())
+        Self(
+            turnwire_pack::template_parts(text)
+                .into_iter()
+                .map(owned)
+                .collect(),
+        )
     }
 
     pub(super) fn has_field(&self) -> bool {

@@ -13,8 +13,8 @@ fn process(command: &[&str]) -> ProcessDef {
     ProcessDef {
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         env: Vec::new(),
-        stdin: Stdin::None,
-        output: Output::Text,
+        stdin: ProcessStdin::None,
+        output: ProcessOutput::Text,
         output_bytes_max: 1_000,
         limits: ProcessLimits {
             cpu_s: 30,
@@ -88,7 +88,7 @@ fn timeout_of_a_tool_includes_the_grace_period() {
 #[test]
 fn arguments_and_stdin_come_from_the_input() {
     let mut process = process(&["sh", "-c", "--n={n}", "{missing}", "{q}"]);
-    process.stdin = Stdin::Input;
+    process.stdin = ProcessStdin::Input;
     process.env = vec![("KEY".to_owned(), "{q}".to_owned())];
     let action = action(&process);
     let input = json!({"q": "a b", "n": 5});
@@ -120,7 +120,7 @@ fn output_is_text_or_json_as_defined() {
     assert_eq!(result(&text, b""), Ok(json!("")));
     assert_eq!(result(&text, b"\xff\n\n"), Ok(json!("\u{fffd}\n")));
     let mut of_json = process(&["sh"]);
-    of_json.output = Output::Json;
+    of_json.output = ProcessOutput::Json;
     let json_action = action(&of_json);
     assert_eq!(result(&json_action, b" {\"a\": 1}\n"), Ok(json!({"a": 1})));
     for bad in [&b""[..], b"{", b"{} {}", b"\xff"] {
@@ -142,13 +142,13 @@ fn key_of_the_environment_is_removed() {
         process.output = output;
         action(&process)
     };
-    let text = with_output(Output::Text);
+    let text = with_output(ProcessOutput::Text);
     let result = text.result(finished(
         ProgramExit::Code(0),
         b"SERVICE_TOKEN=sk-of-a-program in north-east",
     ));
     assert_eq!(result, Ok(json!("SERVICE_TOKEN=*** in north-east")));
-    let result = with_output(Output::Json).result(finished(
+    let result = with_output(ProcessOutput::Json).result(finished(
         ProgramExit::Code(0),
         b"{\"k\": [\"\\u0073k-of-a-program\"]}",
     ));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn work_is_given_to_somebody_that_there_is() {
+fn delegate_tool_must_name_a_known_agent() {
     let agent = "    agent: researcher\n";
     table(
         "tools.yaml",
@@ -56,8 +56,8 @@ fn work_is_given_to_somebody_that_there_is() {
 }
 
 #[test]
-fn a_sub_agent_that_nobody_asks_is_no_worker() {
-    let lines = told(vec![Swap("orchestrator.yaml", "[shop, {id", "[{id")]);
+fn unlisted_sub_agent_is_no_delegate_target() {
+    let lines = reported(vec![Swap("orchestrator.yaml", "[shop, {id", "[{id")]);
     assert_eq!(
         lines,
         [
@@ -68,10 +68,10 @@ fn a_sub_agent_that_nobody_asks_is_no_worker() {
 }
 
 #[test]
-fn only_the_orchestrator_waits_for_a_person() {
+fn approval_tool_outside_the_orchestrator_is_refused() {
     let name = "the tool `clock` waits for approval, and only the orchestrator can wait for a person; write: it in `tools` of orchestrator.yaml, or no `approval` in tools.yaml";
     assert_eq!(
-        told(vec![Swap(
+        reported(vec![Swap(
             "tools.yaml",
             "function: clock}",
             "function: clock, approval: required}"

@@ -10,8 +10,9 @@ fn url(cases: &[(&str, &[&str])]) {
     table("tools.yaml", &rows);
 }
 
+// G5
 #[test]
-fn g5_a_field_never_says_where_a_call_goes() {
+fn field_in_the_host_is_refused() {
     let host = &[
         "29:10: error: the url has a field of the input in its host; write: the host itself; `{field}` only in path and query",
     ];
@@ -42,7 +43,7 @@ fn g5_a_field_never_says_where_a_call_goes() {
 }
 
 #[test]
-fn a_url_is_one_that_can_be_called() {
+fn malformed_tool_url_is_refused() {
     url(&[
         (
             "ftp://api.example.com/v1",
@@ -128,7 +129,7 @@ fn a_url_is_one_that_can_be_called() {
 }
 
 #[test]
-fn a_field_of_a_url_is_one_of_the_input() {
+fn unknown_field_in_a_url_is_refused() {
     url(&[
         (
             "https://api.example.com/{citty}",
@@ -192,7 +193,7 @@ fn a_field_of_a_url_is_one_of_the_input() {
 }
 
 #[test]
-fn headers_of_a_tool_are_headers_and_keys_stay_in_variables() {
+fn bad_tool_headers_and_written_keys_are_refused() {
     let headers = "X-Key: \"${SECRET}\"";
     let key = &[
         "31:22: error: this looks like a key, and a key is never written into a pack; write: `${NAME}`, with the key in the variable `NAME`",
@@ -258,7 +259,7 @@ fn headers_of_a_tool_are_headers_and_keys_stay_in_variables() {
 }
 
 #[test]
-fn numbers_and_words_of_an_http_tool_are_bounded() {
+fn http_tool_limits_are_checked() {
     table(
         "tools.yaml",
         &[

@@ -5,7 +5,7 @@ use super::*;
 const COMMAND: &str = "[wc, \"-w\", \"--files={file}\", \"{print $1}\", \"${SECRET}\"]";
 
 #[test]
-fn a_command_is_a_program_with_arguments() {
+fn malformed_command_is_refused() {
     let many = format!("[wc{}]", ", a".repeat(64));
     table(
         "tools.yaml",
@@ -85,14 +85,14 @@ fn a_command_is_a_program_with_arguments() {
             (
                 COMMAND,
                 &many,
-                &["40:208: error: `command` has more than 64 words; write: fewer"],
+                &["40:208: error: more than 64 words in `command`; write: fewer"],
             ),
         ],
     );
 }
 
 #[test]
-fn variables_of_a_program_are_variables() {
+fn malformed_environment_is_refused() {
     let env = "LANG: C, ";
     table(
         "tools.yaml",
@@ -123,7 +123,7 @@ fn variables_of_a_program_are_variables() {
 }
 
 #[test]
-fn what_a_program_may_take_is_bounded() {
+fn process_limits_are_checked() {
     table(
         "tools.yaml",
         &[

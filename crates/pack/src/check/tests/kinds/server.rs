@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_tool_server_is_a_program_or_a_service() {
+fn tool_server_must_be_a_program_or_a_service() {
     table(
         "tools.yaml",
         &[
@@ -93,7 +93,7 @@ fn a_tool_server_is_a_program_or_a_service() {
                 "mcp_servers:\n",
                 "mcp_servers:\n  My-Files: {command: [x]}\n",
                 &[
-                    "2:3: error: `My-Files` is not a valid name of a tool server; write: `my_files` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                    "2:3: error: `My-Files` is not a valid name in `mcp_servers`; write: `my_files` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
                     "2:3: warning: nobody uses the tool server `My-Files`; write: `mcp:My-Files` in `tools` of an agent, a tool with `server: My-Files`, or no entry",
                 ],
             ),
@@ -102,7 +102,7 @@ fn a_tool_server_is_a_program_or_a_service() {
 }
 
 #[test]
-fn a_tool_server_is_one_that_there_is() {
+fn unknown_tool_server_is_reported() {
     table(
         "tools.yaml",
         &[
@@ -155,7 +155,7 @@ fn a_tool_server_is_one_that_there_is() {
         )],
     );
     assert_eq!(
-        told(vec![Swap(
+        reported(vec![Swap(
             "verticals/points/agent.yaml",
             "tools: [clock]",
             "tools: [clock, \"mcp:weather\"]"
@@ -167,7 +167,7 @@ fn a_tool_server_is_one_that_there_is() {
 }
 
 #[test]
-fn a_service_is_asked_over_http_or_through_a_tool_server() {
+fn service_must_have_either_url_or_mcp() {
     let facts = "facts: {mcp: facts, timeout_ms: 5000}";
     table(
         "connectors.yaml",
@@ -213,7 +213,7 @@ fn a_service_is_asked_over_http_or_through_a_tool_server() {
 }
 
 #[test]
-fn a_tool_server_that_nobody_uses_is_a_warning() {
+fn unused_tool_server_is_a_warning() {
     table(
         "tools.yaml",
         &[(

@@ -5,16 +5,14 @@ use super::*;
 const FILE: &str = "workers/researcher/agent.yaml";
 
 #[test]
-fn a_worker_says_what_it_is() {
+fn worker_fields_are_required() {
     table(
         FILE,
         &[
             (
                 "kind: worker",
                 "kind: sub_agent",
-                &[
-                    "3:7: error: `kind` is `sub_agent`, but this is the file of a worker; write: `kind: worker`",
-                ],
+                &["3:7: error: unknown kind `sub_agent`; write: `kind: worker`"],
             ),
             (
                 "kind: worker\n",
@@ -25,7 +23,7 @@ fn a_worker_says_what_it_is() {
                 "description: Finds out.\n",
                 "",
                 &[
-                    "1:1: error: `description` is missing; write: `description: what it is for and when to ask it`",
+                    "1:1: error: `description` is missing; write: `description: …` (what the agent is for)",
                 ],
             ),
             (
@@ -63,7 +61,7 @@ fn a_worker_says_what_it_is() {
             (
                 "timeout_ms: 60000",
                 "on_cancel: keep",
-                &["8:12: error: unknown on_cancel `keep`; write: `discard`"],
+                &["8:12: error: unknown on_cancel `keep`; write: `on_cancel: discard`"],
             ),
             ("timeout_ms: 60000", "on_cancel: discard", &[]),
         ],
@@ -71,36 +69,42 @@ fn a_worker_says_what_it_is() {
 }
 
 #[test]
-fn what_only_a_sub_agent_has_is_refused() {
+fn sub_agent_fields_of_a_worker_are_refused() {
     table(
         FILE,
         &[
             (
                 "timeout_ms: 60000",
                 "vertical: shop",
-                &["8:11: error: a worker is of no vertical; write: no `vertical` here"],
+                &[
+                    "8:11: error: not allowed: a worker belongs to no vertical; write: no `vertical` here",
+                ],
             ),
             (
                 "timeout_ms: 60000",
                 "aliases: [finder]",
                 &[
-                    "8:10: error: a worker is asked by nobody, so it needs no other names; write: no `aliases` here",
+                    "8:10: error: not allowed: the model never names a worker, so it needs no other names; write: no `aliases` here",
                 ],
             ),
             (
                 "timeout_ms: 60000",
                 "sub_agents: [shop]",
-                &["8:13: error: a worker cannot ask sub-agents; write: no `sub_agents` here"],
+                &[
+                    "8:13: error: not allowed: a worker cannot ask sub-agents; write: no `sub_agents` here",
+                ],
             ),
             (
                 "timeout_ms: 60000",
                 "emits: [looking_back]",
-                &["8:8: error: a worker emits no status; write: no `emits` here"],
+                &["8:8: error: not allowed: a worker emits no status; write: no `emits` here"],
             ),
             (
                 "timeout_ms: 60000",
                 "default_status: looking_back",
-                &["8:17: error: a worker emits no status; write: no `default_status` here"],
+                &[
+                    "8:17: error: not allowed: a worker emits no status; write: no `default_status` here",
+                ],
             ),
             (
                 "tools: [clock,",
@@ -115,9 +119,9 @@ fn what_only_a_sub_agent_has_is_refused() {
 }
 
 #[test]
-fn the_id_of_a_worker_is_its_own() {
+fn worker_id_must_be_its_folder_and_unique() {
     let shop = WORKER.replace("id: researcher", "id: shop");
-    let lines = told(vec![Write("workers/shop/agent.yaml", &shop)]);
+    let lines = reported(vec![Write("workers/shop/agent.yaml", &shop)]);
     assert_eq!(
         lines,
         [
@@ -125,14 +129,14 @@ fn the_id_of_a_worker_is_its_own() {
         ]
     );
     let speaker = WORKER.replace("id: researcher", "id: orchestrator");
-    let lines = told(vec![Write("workers/orchestrator/agent.yaml", &speaker)]);
+    let lines = reported(vec![Write("workers/orchestrator/agent.yaml", &speaker)]);
     assert_eq!(
         lines,
         [
             "workers/orchestrator/agent.yaml:1:5: error: the agent id `orchestrator` is already in orchestrator.yaml; write: another id"
         ]
     );
-    let lines = told(vec![Swap(FILE, "id: researcher", "id: finder")]);
+    let lines = reported(vec![Swap(FILE, "id: researcher", "id: finder")]);
     assert_eq!(
         lines,
         [
@@ -142,7 +146,7 @@ fn the_id_of_a_worker_is_its_own() {
 }
 
 #[test]
-fn nobody_asks_a_worker() {
+fn worker_in_sub_agents_is_refused() {
     table(
         "orchestrator.yaml",
         &[(
@@ -156,22 +160,22 @@ fn nobody_asks_a_worker() {
 }
 
 #[test]
-fn a_worker_that_nobody_gives_work_to_is_a_warning() {
+fn unused_worker_is_a_warning() {
     let spare = WORKER.replace("id: researcher", "id: spare");
     assert_eq!(
-        told(vec![Write("workers/spare/agent.yaml", &spare)]),
+        reported(vec![Write("workers/spare/agent.yaml", &spare)]),
         [
             "workers/spare/agent.yaml:1:1: warning: nobody delegates to `spare`; write: a tool with `connector: delegate` and `agent: spare` in tools.yaml"
         ]
     );
     assert_eq!(
-        told(vec![Write("workers/spare/agent.yml", &spare)]),
+        reported(vec![Write("workers/spare/agent.yml", &spare)]),
         [
             "workers/spare/agent.yml:1:1: warning: nothing reads this file, did you mean `workers/spare/agent.yaml`?"
         ]
     );
     assert_eq!(
-        told(vec![Write("workers/spare/agnt.yaml", &spare)]),
+        reported(vec![Write("workers/spare/agnt.yaml", &spare)]),
         [
             "workers/spare/agnt.yaml:1:1: warning: nothing reads this file, did you mean `workers/spare/agent.yaml`?"
         ]
@@ -179,12 +183,12 @@ fn a_worker_that_nobody_gives_work_to_is_a_warning() {
 }
 
 #[test]
-fn a_broken_worker_is_told_once() {
-    assert_eq!(told(vec![Write(FILE, "id: [\n")]).len(), 1,);
+fn broken_worker_file_is_reported_once() {
+    assert_eq!(reported(vec![Write(FILE, "id: [\n")]).len(), 1,);
 }
 
 #[test]
-fn workers_of_a_turn_are_counted() {
+fn workers_max_is_checked() {
     table(
         "pack.yaml",
         &[(
@@ -196,9 +200,9 @@ fn workers_of_a_turn_are_counted() {
 }
 
 #[test]
-fn rules_and_prices_know_the_models_of_workers() {
+fn routing_and_prices_cover_worker_models() {
     assert_eq!(
-        told(vec![Swap(
+        reported(vec![Swap(
             "routing.yaml",
             "agent: [orchestrator, points]",
             "agent: [orchestrator, researcher]"
@@ -206,7 +210,7 @@ fn rules_and_prices_know_the_models_of_workers() {
         [""; 0]
     );
     assert_eq!(
-        told(vec![Swap(FILE, "model: big", "model: \"cassette:tape\"")]),
+        reported(vec![Swap(FILE, "model: big", "model: \"cassette:tape\"")]),
         [
             "workers/researcher/agent.yaml:5:8: error: unknown cassette `tape`: the pack has none; write: it as `cassettes/tape.jsonl`"
         ]

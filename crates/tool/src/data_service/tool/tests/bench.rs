@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use turnwire_dial::Answer;
-use turnwire_pack::{Enricher, Service, ToolKind};
+use turnwire_pack::{DataService, Enricher, ToolKind};
 
 use super::*;
 use crate::data_service::{EnvelopeVerifier, NoVerifier, ServiceTransport};
@@ -110,9 +110,9 @@ impl Bench {
 /// A connector to the one enricher at `url`.
 pub(super) fn connector(
     url: &str,
-    transport: impl FnMut(&str, &Service) -> Result<Arc<dyn ServiceTransport>, crate::ConnectorError>,
+    transport: impl FnMut(&str, &DataService) -> Result<Arc<dyn ServiceTransport>, crate::ConnectorError>,
 ) -> Arc<Connector> {
-    let service = Service {
+    let service = DataService {
         mcp: None,
         url: url.to_owned(),
         timeout_ms: 10_000,

@@ -1,0 +1,95 @@
+//! Checks where a provider's key is: in a variable or in a file. Messages never repeat the field: it
+//! may be the key itself.
+
+use crate::check::endpoint::url;
+use crate::check::report::FileReport;
+use crate::pack::provider::ApiKeySource;
+use crate::source::provider::ProviderSource;
+use crate::yaml::Located;
+
+/// Where the key of a provider is; [`ApiKeySource::None`] if the fields are invalid.
+pub(crate) fn check(
+    report: &mut FileReport<'_>,
+    source: &ProviderSource,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> ApiKeySource {
+    match (&source.key, &source.key_file) {
+        (None, None) => ApiKeySource::None,
+        (Some(_), Some(file)) => {
+            report
+                .error(file.position, "`key` and `key_file` are both there")
+                .suggest("one of them");
+            ApiKeySource::None
+        }
+        (Some(key), None) => variable(report, key),
+        (None, Some(file)) => key_file(report, file, vars),
+    }
+}
+
+/// The variable that `key` names; anything else is reported.
+fn variable(report: &mut FileReport<'_>, key: &Located<String>) -> ApiKeySource {
+    let inside = key.value.strip_prefix("${").and_then(|rest| {
+        let name = rest.strip_suffix('}')?;
+        (!name.contains(['{', '}'])).then_some(name)
+    });
+    let (message, instead) = match inside {
+        Some(name) if url::is_name(name) => return ApiKeySource::Variables(vec![name.to_owned()]),
+        Some(name) if name.contains(":-") => {
+            let name = name.split(":-").next().unwrap_or_default();
+            let name = if url::is_name(name) { name } else { "NAME" };
+            (
+                "a key cannot have a default: it would be in the pack",
+                format!("`key: ${{{name}}}`"),
+            )
+        }
+        Some(_) => (
+            "this is not the name of a variable",
+            "`key: ${NAME}`".to_owned(),
+        ),
+        None => {
+            // Repeats only what looks like the name of a variable: anything else may be a key.
+            let name = key.value.trim_start_matches('$');
+            let is_name = name.contains('_')
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+            let name = if is_name && url::is_name(name) {
+                name
+            } else {
+                "NAME"
+            };
+            (
+                "a key is never written into a pack, only the variable that has it",
+                format!("`key: ${{{name}}}`, or `key_file:` with a path"),
+            )
+        }
+    };
+    report.error(key.position, message).suggest(instead);
+    ApiKeySource::None
+}
+
+fn key_file(
+    report: &mut FileReport<'_>,
+    file: &Located<String>,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> ApiKeySource {
+    let example = "`key_file: /run/secrets/provider`";
+    match url::fill(&file.value, "/run/secrets", vars) {
+        Err((message, instead)) => report.error(file.position, message).suggest(instead),
+        Ok(path) if !path.starts_with('/') => {
+            report
+                .error(file.position, "the path of a key file begins with `/`")
+                .suggest(example);
+        }
+        Ok(path) if path.contains(char::is_control) => {
+            report
+                .error(
+                    file.position,
+                    "the path has something in it that no path has",
+                )
+                .suggest(example);
+        }
+        Ok(path) => return ApiKeySource::File(path),
+    }
+    ApiKeySource::None
+}

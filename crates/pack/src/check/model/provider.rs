@@ -1,0 +1,325 @@
+//! Checks `providers.yaml`. Messages never repeat a key, also if one is written into the file.
+
+use std::collections::BTreeMap;
+
+use crate::check::endpoint::header;
+use crate::check::endpoint::url::{self, UrlField};
+use crate::check::model::key;
+use crate::check::model::params;
+use crate::check::report::{FileReport, word};
+use crate::finding::{Findings, KnownNames};
+use crate::pack::provider::{ApiKeySource, DialectName, ProviderDef, RetriesDef, TimeoutsDef};
+use crate::source::provider::{ProviderSource, ProvidersSource, RetriesSource, TimeoutsSource};
+use crate::text::wording::one_line;
+use crate::yaml::{Located, TextPosition};
+
+pub(crate) const FILE: &str = "providers.yaml";
+/// The built-in provider that plays the pack's scripts.
+pub(crate) const SCRIPTED: &str = "scripted";
+/// The built-in provider that plays the pack's recorded calls.
+pub(crate) const CASSETTE: &str = "cassette";
+/// The maximum number of providers: more than there are vendors.
+const PROVIDERS_MAX: usize = 50;
+
+/// The base url of a provider.
+const PROVIDER: UrlField = UrlField {
+    field: "base_url",
+    example: "http://127.0.0.1:8090/v1",
+    query: "it without a query: the path of the call is put after it",
+    user: "it without: a key is written as `key: ${NAME}`",
+};
+
+/// A built-in provider: name, dialect, variable of its address, default address, variables of its key.
+/// The variables are those that the vendors' own clients read.
+type Builtin = (
+    &'static str,
+    DialectName,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
+
+const BUILTIN: [Builtin; 4] = [
+    (
+        "anthropic",
+        DialectName::Anthropic,
+        "ANTHROPIC_BASE_URL",
+        "https://api.anthropic.com",
+        &["ANTHROPIC_API_KEY"],
+    ),
+    (
+        "openai",
+        DialectName::OpenaiChat,
+        "OPENAI_BASE_URL",
+        "https://api.openai.com/v1",
+        &["OPENAI_API_KEY"],
+    ),
+    (
+        "openai_responses",
+        DialectName::OpenaiResponses,
+        "OPENAI_BASE_URL",
+        "https://api.openai.com/v1",
+        &["OPENAI_API_KEY"],
+    ),
+    (
+        "gemini",
+        DialectName::Gemini,
+        "GOOGLE_GEMINI_BASE_URL",
+        "https://generativelanguage.googleapis.com",
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    ),
+];
+
+/// The providers of `providers.yaml`, and the built-in ones.
+pub(crate) struct CheckedProviders {
+    pub(crate) all: BTreeMap<String, ProviderDef>,
+    /// The position of each provider's key.
+    pub(crate) key_positions: BTreeMap<String, TextPosition>,
+    /// Built-in providers with an invalid address in their variable, reported if they are used.
+    pub(crate) invalid_builtins: BTreeMap<String, url::UrlProblem>,
+    /// The names that are valid before the `:` of a model.
+    pub(crate) known_names: KnownNames,
+}
+
+/// Checks the file.
+pub(crate) fn check(
+    source: Option<&ProvidersSource>,
+    vars: &dyn Fn(&str) -> Option<String>,
+    findings: &mut Findings,
+) -> CheckedProviders {
+    let mut report = FileReport {
+        file: FILE,
+        findings,
+    };
+    let mut providers = CheckedProviders {
+        all: BTreeMap::new(),
+        key_positions: BTreeMap::new(),
+        invalid_builtins: BTreeMap::new(),
+        known_names: KnownNames {
+            names: vec![SCRIPTED.to_owned(), CASSETTE.to_owned()],
+            incomplete: source.is_none(),
+        },
+    };
+    builtin(&mut providers, vars);
+    let written = source.map_or(&[][..], |source| &source.providers.0);
+    for (name, source) in written {
+        let plays = [(SCRIPTED, "scripts"), (CASSETTE, "cassettes")];
+        if let Some((built_in, message)) =
+            plays.iter().find(|(built_in, _)| name.value == *built_in)
+        {
+            let message = format!("`{built_in}` is built in and plays {message}");
+            report.error(name.position, message).suggest("another name");
+            continue;
+        }
+        let provider = provider(&mut report, source, vars);
+        if let Some(key) = source.value.key.as_ref().or(source.value.key_file.as_ref()) {
+            providers
+                .key_positions
+                .insert(name.value.clone(), key.position);
+        }
+        providers.invalid_builtins.remove(&name.value);
+        providers.all.insert(name.value.clone(), provider);
+    }
+    let first_extra = written.get(PROVIDERS_MAX).map(|(name, _)| name.position);
+    report.at_most(first_extra, PROVIDERS_MAX, "providers");
+    providers
+        .known_names
+        .names
+        .extend(providers.all.keys().cloned());
+    providers.known_names.names.sort();
+    providers
+}
+
+fn builtin(providers: &mut CheckedProviders, vars: &dyn Fn(&str) -> Option<String>) {
+    for (name, dialect, variable, address, keys) in BUILTIN {
+        let set = vars(variable).filter(|value| !value.is_empty());
+        let address = match &set {
+            None => address,
+            Some(set) => {
+                if let Err((message, instead)) = url::check_url(set, &PROVIDER) {
+                    let message = format!("the url in the variable `{variable}` {message}");
+                    providers
+                        .invalid_builtins
+                        .insert(name.to_owned(), (message, instead));
+                }
+                set.trim_end_matches('/')
+            }
+        };
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        let provider = ProviderDef::new(dialect, address, ApiKeySource::Variables(keys));
+        providers.all.insert(name.to_owned(), provider);
+    }
+}
+
+fn provider(
+    report: &mut FileReport<'_>,
+    source: &Located<ProviderSource>,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> ProviderDef {
+    let source = &source.value;
+    let dialect = word(&source.dialect);
+    let key = key::check(report, source, vars);
+    let base_url = match &source.base_url {
+        Some(url) => address(report, url, (dialect, &key), vars),
+        None => String::new(),
+    };
+    let params = source.params.as_ref();
+    let params = params.map(|params| params::check(report, &params.value));
+    let mut models = BTreeMap::new();
+    for (name, source) in &source.models.0 {
+        if !is_model_name(&name.value) {
+            let message = format!("`{}` is not the name of a model", one_line(&name.value));
+            report
+                .error(name.position, message)
+                .suggest("the vendor's name, without the provider and without spaces");
+        }
+        models.insert(name.value.clone(), params::check(report, &source.value));
+    }
+    let provider = ProviderDef {
+        // A placeholder: the pack is refused.
+        dialect: dialect.unwrap_or(DialectName::OpenaiChat),
+        base_url,
+        key,
+        headers: header::check(report, &source.headers),
+        params: params.unwrap_or_default(),
+        models,
+        timeouts: source
+            .timeouts
+            .as_ref()
+            .map(|source| timeouts(report, source))
+            .unwrap_or_default(),
+        retries: source
+            .retries
+            .as_ref()
+            .map(|source| retries(report, source))
+            .unwrap_or_default(),
+    };
+    if dialect.is_some() {
+        params::check_budget(report, source, &provider);
+    }
+    provider
+}
+
+/// The base url, checked for this dialect and this key.
+fn address(
+    report: &mut FileReport<'_>,
+    url: &Located<String>,
+    (dialect, key): (Option<DialectName>, &ApiKeySource),
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> String {
+    let before = report.findings.count();
+    let filled = url::check(report, url, &PROVIDER, vars);
+    if report.findings.count() > before {
+        return filled;
+    }
+    check_path(report, url, &filled, dialect);
+    if *key != ApiKeySource::None && is_unencrypted(&filled) {
+        report
+            .warning(
+                url.position,
+                "the key is sent unencrypted to another machine",
+            )
+            .suggest("`https://`, or no key");
+    }
+    filled
+}
+
+/// True if `name` is valid behind the `:` of a model.
+fn is_model_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// Warns of a base url with the path of a call, or without the path that most servers need.
+fn check_path(
+    report: &mut FileReport<'_>,
+    url: &Located<String>,
+    filled: &str,
+    dialect: Option<DialectName>,
+) {
+    use DialectName as D;
+    let Some(dialect) = dialect else { return };
+    let end = |end: &str| filled.ends_with(end).then_some(end.len());
+    let (calls, extra): (&str, Option<usize>) = match dialect {
+        D::Anthropic => ("/v1/messages", end("/v1/messages").or_else(|| end("/v1"))),
+        D::OpenaiChat => ("/chat/completions", end("/chat/completions")),
+        D::OpenaiResponses => ("/responses", end("/responses")),
+        D::Gemini => (
+            "/v1beta/models/…",
+            end("/v1beta/models").or_else(|| end("/v1beta")),
+        ),
+    };
+    if extra.is_some() {
+        report
+            .warning(
+                url.position,
+                format!("`{calls}` is put after this base_url, which already has some of it"),
+            )
+            .suggest(format!("it without: what stands before `{calls}`"));
+    }
+    let is_bare = filled.matches('/').count() == 2;
+    if is_bare && matches!(dialect, D::OpenaiChat | D::OpenaiResponses) {
+        report
+            .warning(
+                url.position,
+                format!(
+                    "`{calls}` is put after this base_url, and most servers want `/v1` before it"
+                ),
+            )
+            .suggest("it with `/v1` behind");
+    }
+}
+
+/// True if a key would be sent unencrypted: no TLS, and neither this machine nor a private network.
+fn is_unencrypted(base_url: &str) -> bool {
+    let Ok(url) = ::url::Url::parse(base_url) else {
+        return false;
+    };
+    let is_near = match url.host() {
+        Some(::url::Host::Ipv4(address)) => address.is_loopback() || address.is_private(),
+        Some(::url::Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
+        // A name without a dot is in the same network.
+        Some(::url::Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
+        None => true,
+    };
+    url.scheme() == "http" && !is_near
+}
+
+fn timeouts(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef {
+    let ms = |field: &Option<Located<u64>>| field.as_ref().map(|ms| ms.value);
+    let timeouts = TimeoutsDef {
+        connect_ms: ms(&source.connect_ms),
+        first_byte_ms: ms(&source.first_byte_ms),
+        idle_ms: ms(&source.idle_ms),
+        total_ms: ms(&source.total_ms),
+    };
+    if let (Some(total), Some(first)) = (&source.total_ms, &source.first_byte_ms)
+        && first.value > total.value
+    {
+        let message = format!(
+            "`first_byte_ms` is {}, longer than the whole answer may take",
+            first.value
+        );
+        report
+            .warning(first.position, message)
+            .suggest(format!("at most {}, or a longer `total_ms`", total.value));
+    }
+    timeouts
+}
+
+fn retries(report: &mut FileReport<'_>, source: &RetriesSource) -> RetriesDef {
+    let number = |field: &Option<Located<u64>>| field.as_ref().map(|number| number.value);
+    let retries = RetriesDef {
+        attempts: number(&source.attempts).map(|attempts| attempts as u32),
+        base_ms: number(&source.base_ms),
+        max_ms: number(&source.max_ms),
+    };
+    if let (Some(base), Some(max)) = (&source.base_ms, &source.max_ms)
+        && base.value > max.value
+    {
+        let message = format!("`base_ms` is {}, longer than the longest pause", base.value);
+        report
+            .error(base.position, message)
+            .suggest(format!("at most {}, or a longer `max_ms`", max.value));
+    }
+    retries
+}

@@ -1,0 +1,260 @@
+//! Checks `overrides.yaml`: known flags, statuses and event types, and policies that suit them.
+
+use turnwire_event::{EventType, RenderPolicy};
+
+use crate::check::manifest::CheckedManifest;
+use crate::check::report::{FileReport, word, word_of};
+use crate::check::text::status::CheckedStatuses;
+use crate::finding::{Findings, KnownNames};
+use crate::pack::overrides::{OverrideTarget, RenderOverride};
+use crate::pack::status::{StatusLifecycle, StatusRegistry};
+use crate::source::form::Pairs;
+use crate::source::text::{ChangeSource, OverridesSource};
+use crate::text::wording::one_line;
+use crate::text::wording::{closest_name, quoted_list};
+use crate::yaml::Located;
+
+pub(crate) const FILE: &str = "overrides.yaml";
+
+const FORWARD_OR_SUPPRESS: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Suppress];
+const FORWARD_OR_BATCH: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Batch];
+const ANY: &[RenderPolicy] = &[
+    RenderPolicy::Forward,
+    RenderPolicy::Transform,
+    RenderPolicy::Suppress,
+    RenderPolicy::Batch,
+];
+
+/// A key of the file: its name, the event types it covers, and the policies they may have.
+type OverridableName = (&'static str, &'static [EventType], &'static [RenderPolicy]);
+
+const OVERRIDABLE: [OverridableName; 10] = {
+    use EventType as T;
+    [
+        ("text.delta", &[T::TextDelta], FORWARD_OR_BATCH),
+        (
+            "tool_call",
+            &[T::ToolCalled, T::ToolCompleted, T::ToolFailed],
+            FORWARD_OR_SUPPRESS,
+        ),
+        // Pairs of events are shown or hidden together (S1-046, S1-082).
+        (
+            "data",
+            &[T::DataLoading, T::DataLoaded],
+            FORWARD_OR_SUPPRESS,
+        ),
+        (
+            "component.rendered",
+            &[T::ComponentRendered],
+            FORWARD_OR_SUPPRESS,
+        ),
+        ("error.reported", &[T::ErrorReported], FORWARD_OR_SUPPRESS),
+        (
+            "mcp.*",
+            &[
+                T::McpListToolsStarted,
+                T::McpListToolsCompleted,
+                T::McpSessionStarted,
+                T::McpSessionProgressed,
+            ],
+            FORWARD_OR_SUPPRESS,
+        ),
+        (
+            "mcp.list_tools_started",
+            &[T::McpListToolsStarted],
+            FORWARD_OR_SUPPRESS,
+        ),
+        (
+            "mcp.list_tools_completed",
+            &[T::McpListToolsCompleted],
+            FORWARD_OR_SUPPRESS,
+        ),
+        (
+            "mcp.session_started",
+            &[T::McpSessionStarted],
+            FORWARD_OR_SUPPRESS,
+        ),
+        (
+            "mcp.session_progressed",
+            &[T::McpSessionProgressed],
+            FORWARD_OR_SUPPRESS,
+        ),
+    ]
+};
+
+/// The names that an override may refer to.
+pub(crate) struct OverrideContext<'a> {
+    pub(crate) manifest: &'a CheckedManifest,
+    pub(crate) statuses: &'a CheckedStatuses,
+    pub(crate) agents: &'a KnownNames,
+}
+
+/// The overrides, and the render keys that they use.
+pub(crate) struct CheckedOverrides {
+    pub(crate) overrides: Vec<RenderOverride>,
+    pub(crate) keys: Vec<(String, Located<String>)>,
+}
+
+/// Checks the file.
+pub(crate) fn check(
+    source: Option<&OverridesSource>,
+    context: &OverrideContext<'_>,
+    findings: &mut Findings,
+) -> CheckedOverrides {
+    let mut report = FileReport {
+        file: FILE,
+        findings,
+    };
+    let flags = context.manifest.known_flags();
+    let mut rules = CheckedOverrides {
+        overrides: Vec::new(),
+        keys: Vec::new(),
+    };
+    for (flag, changes) in source.iter().flat_map(|source| &source.0) {
+        report.unknown(flag, "flag", &flags);
+        check_flag(&mut report, &flag.value, changes, context, &mut rules);
+    }
+    rules
+}
+
+/// The render keys of statuses that are batched, for some users at least.
+pub(crate) fn batched_keys<'a>(
+    registry: &'a StatusRegistry,
+    overrides: &'a [RenderOverride],
+) -> Vec<&'a str> {
+    let mut keys = Vec::new();
+    for entry in &registry.entries {
+        if entry.policy == RenderPolicy::Batch && entry.lifecycle == StatusLifecycle::Active {
+            keys.push(entry.render_key.as_str());
+        }
+        let of_entry = overrides.iter().filter(|one| {
+            one.policy == Some(RenderPolicy::Batch)
+                && one.target == OverrideTarget::Status(entry.id.clone())
+        });
+        keys.extend(of_entry.map(|one| one.render_key.as_deref().unwrap_or(&entry.render_key)));
+    }
+    keys
+}
+
+fn check_flag(
+    report: &mut FileReport<'_>,
+    flag: &str,
+    changes: &Pairs<Located<ChangeSource>>,
+    context: &OverrideContext<'_>,
+    rules: &mut CheckedOverrides,
+) {
+    for (name, change) in &changes.0 {
+        let Some((targets, allowed)) = targets(report, name, context) else {
+            continue;
+        };
+        let source = &change.value;
+        if source.policy.is_none() && source.render_key.is_none() {
+            report
+                .error(change.position, "the override changes nothing")
+                .suggest("`policy: …` or `render_key: …`");
+        }
+        let policy = policy_of(report, &source.policy, &name.value, allowed);
+        if let Some(key) = &source.render_key {
+            if matches!(targets[..], [OverrideTarget::Status(_)]) {
+                rules.keys.push((FILE.to_owned(), key.clone()));
+            } else {
+                let message = format!("`{}` has no text, so no `render_key`", name.value);
+                report
+                    .error(key.position, message)
+                    .suggest("`policy: …`; only status ids have a text");
+            }
+        }
+        for target in targets {
+            rules.overrides.push(RenderOverride {
+                flag: flag.to_owned(),
+                target,
+                policy,
+                render_key: source.render_key.as_ref().map(|key| key.value.clone()),
+            });
+        }
+    }
+}
+
+fn policy_of(
+    report: &mut FileReport<'_>,
+    field: &Option<Located<String>>,
+    name: &str,
+    allowed: &[RenderPolicy],
+) -> Option<RenderPolicy> {
+    let policy = word(field)?;
+    if let Some(written) = field.as_ref().filter(|_| !allowed.contains(&policy)) {
+        let message = format!("`{name}` cannot have the policy `{}`", written.value);
+        let names: Vec<String> = allowed.iter().map(word_of).collect();
+        report.error(written.position, message).suggest(format!(
+            "one of {}",
+            quoted_list(names.iter().map(String::as_str))
+        ));
+    }
+    Some(policy)
+}
+
+/// The names for a message, without those that `mcp.*` covers.
+fn overridable_names() -> String {
+    let names = OVERRIDABLE.iter().map(|(name, ..)| *name);
+    quoted_list(names.filter(|name| *name == "mcp.*" || !name.starts_with("mcp.")))
+}
+
+/// What a key of the file covers, and the policies it may have.
+fn targets(
+    report: &mut FileReport<'_>,
+    name: &Located<String>,
+    context: &OverrideContext<'_>,
+) -> Option<(Vec<OverrideTarget>, &'static [RenderPolicy])> {
+    let written = one_line(&name.value);
+    if context.statuses.registry.get(&name.value).is_some() {
+        return Some((vec![OverrideTarget::Status(name.value.clone())], ANY));
+    }
+    if let Some((_, types, allowed)) = OVERRIDABLE
+        .iter()
+        .find(|(known_names, ..)| *known_names == name.value)
+    {
+        let types = types.iter().map(|one| OverrideTarget::Type(*one));
+        return Some((types.collect(), allowed));
+    }
+    if name.value.parse::<EventType>().is_ok() {
+        report
+            .error(name.position, format!("`{written}` cannot be overridden"))
+            .suggest(format!("a status id, or one of {}", overridable_names()));
+        return None;
+    }
+    if context.agents.names.contains(&name.value) {
+        let message =
+            format!("`{written}` is a sub-agent, and overrides are for status ids and event types");
+        report
+            .error(name.position, message)
+            .suggest("the status ids that it emits");
+        return None;
+    }
+    if context.statuses.known_names.incomplete {
+        return None;
+    }
+    let statuses = || {
+        context
+            .statuses
+            .known_names
+            .names
+            .iter()
+            .map(String::as_str)
+    };
+    let names = statuses().chain(OVERRIDABLE.map(|(name, ..)| name));
+    match closest_name(&name.value, names) {
+        Some(suggestion) => {
+            let message = format!(
+                "unknown status id or event type `{written}`, did you mean `{suggestion}`?"
+            );
+            report.error(name.position, message);
+        }
+        None => report
+            .error(
+                name.position,
+                format!("unknown status id or event type `{written}`"),
+            )
+            .suggest(format!("a status id, or one of {}", overridable_names())),
+    }
+    None
+}

@@ -1,0 +1,217 @@
+//! Checks `connectors.yaml`: addresses of data services, and enrichers that name one of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::check::endpoint::url;
+use crate::check::json_schema::SchemaFiles;
+use crate::check::report::{CALL_MS_MAX, FileReport, text_of, value_or};
+use crate::finding::{Findings, KnownNames};
+use crate::pack::tool::{DataService, Enricher};
+use crate::source::connector::{ConnectorsSource, EnricherSource, ServiceSource};
+use crate::text::wording::one_line;
+use crate::text::wording::quoted_list;
+use crate::yaml::Located;
+
+const FILE: &str = "connectors.yaml";
+/// The default of `max_bytes`.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The content of `connectors.yaml`.
+pub(crate) struct CheckedConnectors {
+    pub(crate) services: BTreeMap<String, DataService>,
+    /// The position of each service: line and column.
+    pub(crate) positions: BTreeMap<String, (u64, u64)>,
+    pub(crate) enrichers: Vec<Enricher>,
+    /// True if the file is broken.
+    pub(crate) incomplete: bool,
+}
+
+/// Checks the file.
+pub(crate) fn check(
+    source: Option<&ConnectorsSource>,
+    schemas: &SchemaFiles<'_>,
+    servers: &KnownNames,
+    vars: &dyn Fn(&str) -> Option<String>,
+    findings: &mut Findings,
+) -> CheckedConnectors {
+    let mut report = FileReport {
+        file: FILE,
+        findings,
+    };
+    let mut services = BTreeMap::new();
+    let mut positions = BTreeMap::new();
+    for (name, service) in source.iter().flat_map(|source| &source.services.0) {
+        let service = service_of(&mut report, service, servers, vars);
+        services.insert(name.value.clone(), service);
+        positions.insert(
+            name.value.clone(),
+            (name.position.line, name.position.column),
+        );
+    }
+    let known_names = KnownNames {
+        names: services.keys().cloned().collect(),
+        incomplete: source.is_none(),
+    };
+    let mut enrichers: Vec<Enricher> = Vec::new();
+    for source in source.iter().flat_map(|source| &source.enrichers) {
+        let enricher = enricher(&mut report, source, &known_names, schemas);
+        let again = enrichers.iter().any(|other| {
+            (&other.enricher_id, &other.domain_type)
+                == (&enricher.enricher_id, &enricher.domain_type)
+        });
+        if again && !enricher.enricher_id.is_empty() {
+            let message = format!(
+                "the enricher `{}` for `{}` is there twice",
+                enricher.enricher_id, enricher.domain_type
+            );
+            report
+                .error(source.position, message)
+                .suggest("one entry for each pair of enricher_id and domain_type");
+        }
+        enrichers.push(enricher);
+    }
+    CheckedConnectors {
+        services,
+        positions,
+        enrichers,
+        incomplete: source.is_none(),
+    }
+}
+
+fn service_of(
+    report: &mut FileReport<'_>,
+    source: &Located<ServiceSource>,
+    servers: &KnownNames,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> DataService {
+    let (home, source) = (source.position, &source.value);
+    let example = "url: http://127.0.0.1:8422";
+    if let Some(mcp) = &source.mcp {
+        report.unknown(mcp, "tool server", servers);
+        if source.url.is_some() {
+            report
+                .error(mcp.position, "`url` and `mcp` are both there")
+                .suggest("one of them: a service is asked over HTTP or through a tool server");
+        }
+    } else {
+        report.require(&source.url, "url", home, example);
+    }
+    let url = source.url.as_ref();
+    let url = url.map(|url| url::check(report, url, &url::SERVICE, vars));
+    DataService {
+        mcp: source.mcp.as_ref().map(|mcp| mcp.value.clone()),
+        url: url.unwrap_or_default(),
+        timeout_ms: value_or(&source.timeout_ms, CALL_MS_MAX),
+        max_bytes: value_or(&source.max_bytes, MAX_BYTES),
+    }
+}
+
+fn enricher(
+    report: &mut FileReport<'_>,
+    source: &Located<EnricherSource>,
+    services: &KnownNames,
+    schemas: &SchemaFiles<'_>,
+) -> Enricher {
+    let source = &source.value;
+    let service = report.text(&source.service, "service", "service: market");
+    if let Some(service) = &source.service {
+        report.unknown(service, "service", services);
+    }
+    let version = report.text(&source.version, "version", "version: \"1.0.0\"");
+    if let Some(written) = &source.version
+        && !is_version(&written.value)
+    {
+        let message = format!("`{}` is not a version", one_line(&written.value));
+        report
+            .error(written.position, message)
+            .suggest("numbers with points between them, in quotes: `\"1.2.0\"`");
+    }
+    let field =
+        |report: &mut FileReport<'_>, field: &Option<Located<String>>, name: &str| match field {
+            None => name.to_owned(),
+            Some(_) => report.text(field, if name == "id" { "item_id" } else { name }, name),
+        };
+    let payload_schema = source
+        .payload_schema
+        .as_ref()
+        .and_then(|schema| schemas.value(report, schema, "payload_schema"));
+    let items = field(report, &source.items, "items");
+    let item_id = field(report, &source.item_id, "id");
+    if let (Some(schema), Some(written)) = (&payload_schema, &source.payload_schema) {
+        let field = |field: &Option<Located<String>>, name: &str| Located {
+            value: name.to_owned(),
+            position: field
+                .as_ref()
+                .map_or(written.position, |field| field.position),
+        };
+        let (items, item_id) = (
+            field(&source.items, &items),
+            field(&source.item_id, &item_id),
+        );
+        check_item_fields(report, schema, &items, &item_id);
+    }
+    Enricher {
+        enricher_id: text_of(&source.enricher_id),
+        domain_type: text_of(&source.domain_type),
+        service,
+        version,
+        items,
+        item_id,
+        payload_schema,
+    }
+}
+
+/// Reports `items` or `item_id` if the payload's schema lists fields and not this one.
+fn check_item_fields(
+    report: &mut FileReport<'_>,
+    schema: &Value,
+    items: &Located<String>,
+    item_id: &Located<String>,
+) {
+    let Some(fields) = schema["properties"].as_object() else {
+        return;
+    };
+    let Some(list) = fields.get(&items.value) else {
+        report_missing_field(report, "items", items, "payload", fields);
+        return;
+    };
+    if let Some(fields) = list["items"]["properties"].as_object()
+        && !fields.contains_key(&item_id.value)
+    {
+        report_missing_field(report, "item_id", item_id, "item", fields);
+    }
+}
+
+fn report_missing_field(
+    report: &mut FileReport<'_>,
+    field: &str,
+    name: &Located<String>,
+    of: &str,
+    fields: &Map<String, Value>,
+) {
+    let message = format!(
+        "`{field}` is `{}`, and the {of} has no such field in its schema",
+        one_line(&name.value)
+    );
+    let names = quoted_list(fields.keys().map(String::as_str));
+    report
+        .error(name.position, message)
+        .suggest(match fields.is_empty() {
+            true => format!(
+                "`properties: {{{}: …}}` in the schema",
+                one_line(&name.value)
+            ),
+            false => format!("`{field}: …` with one of {names}"),
+        });
+}
+
+/// True for one to three numbers with dots between them; the first is the major version.
+fn is_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number = |part: &&str| {
+        (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    parts.len() <= 3 && parts.iter().all(is_number)
+}
