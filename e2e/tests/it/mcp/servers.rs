@@ -182,7 +182,7 @@ async fn a_server_that_cannot_be_used_is_named_at_start_with_what_to_do() {
         ),
         (never, "it did not answer within 1500 ms"),
         (desk.program("endless"), "without the end of a message"),
-        (desk.program("cursor"), "has no end"),
+        (desk.program("cursor"), "more than 8 pages"),
         (nowhere, "no server answers at its `url`"),
     ] {
         let told = refused(&server).await;

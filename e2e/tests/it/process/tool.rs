@@ -235,7 +235,7 @@ async fn json_and_codes_are_told_as_they_are() {
     let failure = bench.run(json!({})).await.expect_err("a code");
     assert_eq!(
         failure,
-        ToolFailure::internal("The program ended with code 4. It wrote:\nno such city")
+        ToolFailure::internal("The program exited with code 4. It wrote:\nno such city")
     );
 }
 
@@ -247,7 +247,7 @@ async fn a_program_that_is_gone_since_the_start_is_told_without_its_path() {
     let bench = self::bench(&[&path]);
     std::fs::remove_file(&script).expect("it goes");
     let failure = bench.run(json!({})).await.expect_err("it is not there");
-    let told = "The program of this tool is not there.";
+    let told = "The program of this tool is missing.";
     assert_eq!(failure, ToolFailure::internal(told));
     let made = make(Shop::open(), process(&[&path]), WITHIN).err();
     assert!(
@@ -275,7 +275,7 @@ async fn r_17_a_program_that_takes_too_long_is_gone_when_the_model_is_told() {
         assert_eq!(failure.class, ToolErrorClass::Timeout);
         assert_eq!(
             failure.message,
-            "The program was not done within 1500 ms and was ended."
+            "The program did not finish within 1500 ms and was ended."
         );
     }
 }

@@ -157,7 +157,7 @@ async fn r_06_every_failure_of_an_http_tool_is_typed_and_the_turn_goes_on() {
         (json!("cloud"), internal, "The address is not allowed."),
         (json!("private"), internal, "The address is not allowed."),
         (json!("file"), internal, "The address is not allowed."),
-        (json!(".."), "invalid_input", "which it must not be."),
+        (json!(".."), "invalid_input", "must not be empty"),
         (
             json!(7),
             "invalid_input",
