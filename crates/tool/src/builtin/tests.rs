@@ -1,4 +1,4 @@
-//! What the tools of the platform emit, and what a pack may call them.
+//! The events of the built-in tools, and their names and texts in a pack.
 
 use std::sync::Arc;
 use std::time::Duration;

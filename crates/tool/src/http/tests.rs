@@ -1,8 +1,8 @@
-//! HTTP tools against a real socket: what is sent, what the model gets to see, and what nobody.
+//! HTTP tools against a real socket: the requests, and what the model gets.
 
 mod keys;
 mod definition;
-mod site;
+mod fake_site;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -15,9 +15,9 @@ use super::*;
 use crate::test_support::{EventSink, call};
 use crate::tool::Tool as _;
 
-use site::{Site, request};
+use fake_site::{FakeSite, request};
 
-/// Far longer than anything here takes: a wait that ends with it has failed.
+/// Far longer than any test takes.
 const LONG: Duration = Duration::from_secs(30);
 
 fn response(status: u16, kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
@@ -68,7 +68,7 @@ async fn failure_of(http: &HttpDef, input: Value) -> (ToolErrorClass, String) {
 
 #[tokio::test]
 async fn get_fills_the_url_and_sends_other_fields_as_query() {
-    let site = Site::with_response(response(
+    let site = FakeSite::with_response(response(
         200,
         "application/json; charset=utf-8",
         r#"{"t": 21}"#,
@@ -90,7 +90,7 @@ async fn get_fills_the_url_and_sends_other_fields_as_query() {
 
 #[tokio::test]
 async fn post_put_and_patch_send_other_fields_as_body() {
-    let site = Site::with_response(response(201, "application/json", "[]")).await;
+    let site = FakeSite::with_response(response(201, "application/json", "[]")).await;
     for (method, line) in [
         (ToolMethod::Post, "POST /c/Wien HTTP/1.1\r\n"),
         (ToolMethod::Put, "PUT /c/Wien HTTP/1.1\r\n"),
@@ -136,7 +136,7 @@ async fn post_put_and_patch_send_other_fields_as_body() {
 // G8
 #[tokio::test]
 async fn request_has_the_headers_of_the_pack_only() {
-    let site = Site::with_response(response(200, "text/plain", "ok")).await;
+    let site = FakeSite::with_response(response(200, "text/plain", "ok")).await;
     let input = json!({
         "authorization": "Bearer model", "headers": {"cookie": "a=b"}, "Cookie": "c", "principal": "p",
     });
@@ -160,7 +160,7 @@ async fn request_has_the_headers_of_the_pack_only() {
         expected.sort_unstable();
         assert_eq!(names, expected, "{head}");
         assert!(head.contains("authorization: Bearer sk-pack-key"), "{head}");
-        // Who asks is nobody's business: neither the person nor their session is in it.
+        // Neither the person nor the session is in the request.
         for own in ["user-42", "sess_", "turn_", "traceparent"] {
             assert!(!request.contains(own), "{own} in {request}");
         }
@@ -181,7 +181,7 @@ async fn content_type_decides_between_json_and_text() {
         ("", "hi", json!("hi")),
         ("nonsense;;", "hi", json!("hi")),
     ] {
-        let site = Site::with_response(response(200, kind, body)).await;
+        let site = FakeSite::with_response(response(200, kind, body)).await;
         let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
         assert_eq!(
             result,
@@ -189,22 +189,22 @@ async fn content_type_decides_between_json_and_text() {
             "{kind}"
         );
     }
-    let site = Site::with_response(response(200, "text/plain", b"caf\xe9")).await;
+    let site = FakeSite::with_response(response(200, "text/plain", b"caf\xe9")).await;
     let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": "caf\u{fffd}"})));
-    let site = Site::with_response(response(200, "image/png", b"\x89PNG\xff")).await;
+    let site = FakeSite::with_response(response(200, "image/png", b"\x89PNG\xff")).await;
     let failure = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     let neither = "The response is neither JSON nor text.";
     assert_eq!(failure, (ToolErrorClass::Internal, neither.into()));
     let deep = "[".repeat(5_000) + &"]".repeat(5_000);
-    let site = Site::with_response(response(200, "application/json", &deep)).await;
+    let site = FakeSite::with_response(response(200, "application/json", &deep)).await;
     let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": deep})));
 }
 
 #[tokio::test]
 async fn error_response_is_quoted_up_to_a_limit() {
-    let site = Site::with_response(response(
+    let site = FakeSite::with_response(response(
         404,
         "application/json",
         "{\"error\":\"no such city\"}\n",
@@ -216,15 +216,15 @@ async fn error_response_is_quoted_up_to_a_limit() {
         message,
         "The service answered with status 404: {\"error\":\"no such city\"}"
     );
-    let site = Site::with_response(response(500, "text/html", "ü".repeat(4_000))).await;
+    let site = FakeSite::with_response(response(500, "text/html", "ü".repeat(4_000))).await;
     let (_, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert!((2_000..2_200).contains(&message.len()), "{}", message.len());
     for body in ["", " \n"] {
-        let site = Site::with_response(response(503, "text/plain", body)).await;
+        let site = FakeSite::with_response(response(503, "text/plain", body)).await;
         let (_, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
         assert_eq!(message, "The service answered with status 503.");
     }
-    let site = Site::with_response(response(500, "image/png", b"\xff\xfe")).await;
+    let site = FakeSite::with_response(response(500, "image/png", b"\xff\xfe")).await;
     let (_, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(message, "The service answered with status 500.");
 }
@@ -232,7 +232,7 @@ async fn error_response_is_quoted_up_to_a_limit() {
 // G5
 #[tokio::test]
 async fn redirect_to_a_private_address_is_refused() {
-    let inside = Site::with_response(response(200, "text/plain", "secret")).await;
+    let inside = FakeSite::with_response(response(200, "text/plain", "secret")).await;
     let port = inside.url.rsplit(':').next().expect("a port").to_owned();
     for place in [
         inside.url.clone(),
@@ -246,7 +246,7 @@ async fn redirect_to_a_private_address_is_refused() {
         "gopher://127.0.0.1/".into(),
     ] {
         let head = format!("HTTP/1.1 302 Go\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n");
-        let site = Site::with_response(head).await;
+        let site = FakeSite::with_response(head).await;
         let failure = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
         let expected = (
             ToolErrorClass::Internal,
@@ -260,7 +260,8 @@ async fn redirect_to_a_private_address_is_refused() {
 #[tokio::test]
 async fn each_dial_error_has_its_message() {
     let circle =
-        Site::with_response("HTTP/1.1 302 Go\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
+        FakeSite::with_response("HTTP/1.1 302 Go\r\nlocation: /\r\ncontent-length: 0\r\n\r\n")
+            .await;
     let (class, message) = failure_of(&http(ToolMethod::Get, &circle.url), json!({})).await;
     assert_eq!(
         (class, message.as_str()),
@@ -270,7 +271,7 @@ async fn each_dial_error_has_its_message() {
         )
     );
     assert_eq!(circle.requests().len(), 4);
-    let large = Site::with_response(response(200, "text/plain", "x".repeat(10_001))).await;
+    let large = FakeSite::with_response(response(200, "text/plain", "x".repeat(10_001))).await;
     let (class, message) = failure_of(&http(ToolMethod::Get, &large.url), json!({})).await;
     assert_eq!(
         (class, message.as_str()),
@@ -279,7 +280,7 @@ async fn each_dial_error_has_its_message() {
             "The response is larger than 10000 bytes."
         )
     );
-    let packed = Site::with_response(
+    let packed = FakeSite::with_response(
         "HTTP/1.1 200 X\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n",
     )
     .await;
@@ -314,7 +315,7 @@ async fn slow_response_is_a_timeout() {
         request(&mut socket).await.expect("a request");
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n";
         socket.write_all(head).await.expect("written");
-        // None of the bytes is late; the client is gone long before they end.
+        // No single byte is late; the client has left before the last one.
         while socket.write_all(b"x").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -1,7 +1,7 @@
 //! Running servers: correct ones and faulty ones, over pipes and over HTTP.
 
-mod stage;
-mod good;
-mod bad;
-mod life;
+mod support;
+mod calls;
+mod faults;
+mod restarts;
 mod over_http;

@@ -1,4 +1,4 @@
-//! From the files of a pack to tools that work.
+//! Tools made from the files of a pack.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,7 +179,7 @@ fn build_errors_name_the_tool() {
     );
 }
 
-/// An HTTP tool of nobody's service.
+/// An HTTP tool without a service.
 fn asks(url: &str, input_schema: Value) -> ToolDef {
     ToolDef {
         name: "weather".into(),
@@ -291,7 +291,7 @@ fn connector_errors_name_the_enricher() {
         schema.contains("payload_schema is not a JSON Schema"),
         "{schema}"
     );
-    // Nothing is fetched for a schema.
+    // References of a schema are not fetched.
     let remote = json!({"$ref": "http://127.0.0.1:9/schema.json"});
     let remote = bad(&|pack| pack.enrichers[0].payload_schema = Some(remote.clone()));
     assert!(

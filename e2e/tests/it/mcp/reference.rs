@@ -60,7 +60,7 @@ async fn tried(stage: &Stage) {
         ("sum", "42"),
         ("badsum", "The input does not fit"),
         ("weather", "temperature"),
-        ("picture", "[a picture, image/png"),
+        ("picture", "[an image, image/png"),
     ] {
         let (_, _, shown) = said(stage, word).await;
         assert!(shown.contains(expected), "{word}: {shown}");

@@ -183,7 +183,7 @@ async fn unusable_mcp_server_is_named_at_start() {
         ),
         (never, "it did not answer within 1500 ms"),
         (desk.program("endless"), "without the end of a message"),
-        (desk.program("cursor"), "has no end"),
+        (desk.program("cursor"), "more than 8 pages"),
         (nowhere, "no server answers at its `url`"),
     ] {
         let told = refused(&server).await;

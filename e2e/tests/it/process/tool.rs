@@ -237,7 +237,7 @@ async fn json_output_and_exit_codes_are_returned() {
     let failure = bench.run(json!({})).await.expect_err("a code");
     assert_eq!(
         failure,
-        ToolFailure::internal("The program ended with code 4. It wrote:\nno such city")
+        ToolFailure::internal("The program exited with code 4. It wrote:\nno such city")
     );
 }
 
@@ -249,7 +249,7 @@ async fn program_removed_after_start_is_reported_without_path() {
     let bench = self::bench(&[&path]);
     std::fs::remove_file(&script).expect("it goes");
     let failure = bench.run(json!({})).await.expect_err("it is not there");
-    let told = "The program of this tool is not there.";
+    let told = "The program of this tool is missing.";
     assert_eq!(failure, ToolFailure::internal(told));
     let made = make(Shop::open(), process(&[&path]), WITHIN).err();
     assert!(
@@ -278,7 +278,7 @@ async fn program_over_its_time_is_gone_when_model_learns() {
         assert_eq!(failure.class, ToolErrorClass::Timeout);
         assert_eq!(
             failure.message,
-            "The program was not done within 1500 ms and was ended."
+            "The program did not finish within 1500 ms and was ended."
         );
     }
 }

@@ -158,7 +158,7 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
         (json!("cloud"), internal, "The address is not allowed."),
         (json!("private"), internal, "The address is not allowed."),
         (json!("file"), internal, "The address is not allowed."),
-        (json!(".."), "invalid_input", "which it must not be."),
+        (json!(".."), "invalid_input", "must not be empty"),
         (
             json!(7),
             "invalid_input",

@@ -1,4 +1,4 @@
-//! What the tool tells of a worker, whoever has it.
+//! The events and results of a worker.
 
 use std::sync::Arc;
 

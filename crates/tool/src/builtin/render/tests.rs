@@ -1,4 +1,4 @@
-//! RenderPlan is shown, what is kept of it, and what is refused before anyone sees it.
+//! The events of a render tool, the stored messages, and inputs that are rejected.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ fn offer(n: u32) -> Value {
     json!({"id": format!("OFF_{n}"), "title": "Oat milk"})
 }
 
-/// Runs `tool` with offers 1 to 3 on the shelf.
+/// Runs `tool` with offers 1 to 3 in the store.
 async fn run(tool: &PackTool, input: Value) -> (Result<Value, ToolFailure>, Vec<Emission>) {
     let sink = EventSink::with_room(10);
     let call = call(input, &sink);
@@ -250,7 +250,7 @@ async fn items_of_a_model_must_match_their_schema() {
     .await;
     assert!(result.is_err() && events.is_empty());
 
-    // A type that no enricher gives has no schema; an id is all that is asked of its items.
+    // A type without an enricher has no schema; its items need only an id.
     let free = tool(RenderShape::List, Vec::new());
     let (result, _) = run(&free, json!({"items": [{"id": 5, "any": [1]}]})).await;
     assert_eq!(result, Ok(shown(&["5"])));
@@ -269,7 +269,7 @@ async fn list_is_limited_in_count_and_bytes() {
     let message = result.expect_err("too many").message;
     assert_eq!(message, "At most 500 items can be shown at once.");
     assert_eq!(events, []);
-    // Larger than a wire likes, smaller than what is refused.
+    // Large, and within the limit.
     assert!(run(&list, items(4, 1_000_000)).await.0.is_ok());
     let (result, events) = run(&list, items(5, 1_000_000)).await;
     assert!(result.expect_err("too large").message.contains("4 MiB"));

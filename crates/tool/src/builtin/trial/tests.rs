@@ -1,4 +1,4 @@
-//! Each tool does its one thing, and refuses what does not fit.
+//! The behaviour of each tool, and invalid inputs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! An envelope is read as it comes and opened only for whom it is.
+//! Reading an envelope, and verifying it for a principal.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn full() -> Value {
     })
 }
 
-/// What becomes of an envelope: its payload, or why not.
+/// The payload of an envelope, or why it is rejected.
 fn open(
     envelope: &Value,
     hook: &dyn EnvelopeVerifier,
@@ -189,7 +189,7 @@ fn no_other_fault_hides_a_principal_mismatch() {
 // S2-050
 #[test]
 fn principal_is_compared_before_the_payload_is_parsed() {
-    // Deeper than anything reads: whoever reads it fails, whoever does not, does not.
+    // Deeper than the parser allows: parsing it fails, ignoring it does not.
     let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
     let body = |principal: &str| {
         full()

@@ -1,6 +1,6 @@
-//! A tool in front of a data service: what it sends, what it gives, what it leaves behind.
+//! A tool of a data service: its requests, results, failures, metrics and logs.
 
-mod bench;
+mod fake_service;
 mod detached;
 mod leak;
 
@@ -13,7 +13,7 @@ use crate::input::MESSAGE_CHARS_MAX;
 use crate::test_support::{EventSink, LogCapture, call};
 use crate::tool::Tool as _;
 
-use bench::{Bench, Step, envelope, offers};
+use fake_service::{Step, ToolFixture, envelope, offers};
 
 fn unavailable(class: ToolErrorClass, reason: Reason) -> ToolFailure {
     ToolFailure {
@@ -30,29 +30,29 @@ fn unavailable(class: ToolErrorClass, reason: Reason) -> ToolFailure {
 // S2-038
 #[tokio::test]
 async fn payload_is_the_result_and_its_items_are_stored() {
-    let bench = Bench::new([Step::answer(envelope(json!({})))]);
-    let call = bench.call(json!({"query": "oat milk"}));
+    let fixture = ToolFixture::new([Step::answer(envelope(json!({})))]);
+    let call = fixture.call(json!({"query": "oat milk"}));
     let context = Arc::clone(&call.context);
-    assert_eq!(bench.tool.run(call).await, Ok(offers()));
+    assert_eq!(fixture.tool.run(call).await, Ok(offers()));
     let found = context
         .items
         .get("offer_list", &["OFF_2", "OFF_1"])
         .expect("both");
     assert_eq!(*found[0], json!({"id": "OFF_2", "title": "Granola"}));
     assert_eq!(context.items.len(), 2);
-    assert!(bench.sink.emissions().is_empty(), "a result is no event");
+    assert!(fixture.sink.emissions().is_empty(), "a result is no event");
 }
 
 // S2-039
 #[tokio::test]
 async fn partial_payload_has_a_caveat() {
-    let bench = Bench::new([Step::answer(envelope(json!({
+    let fixture = ToolFixture::new([Step::answer(envelope(json!({
         "status": "partial",
         "partial": [{"source": "FIDORA", "critical": false, "reason": "upstream_timeout"}],
     })))]);
-    let call = bench.call(json!({}));
+    let call = fixture.call(json!({}));
     let context = Arc::clone(&call.context);
-    let result = bench.tool.run(call).await;
+    let result = fixture.tool.run(call).await;
     assert_eq!(result, Ok(json!({"data": offers(), "caveat": true})));
     assert_eq!(context.items.len(), 2);
 }
@@ -61,13 +61,13 @@ async fn partial_payload_has_a_caveat() {
 #[tokio::test]
 async fn input_cannot_change_the_principal() {
     let steps = [(); 3].map(|()| Step::answer(envelope(json!({}))));
-    let bench = Bench::new(steps);
+    let fixture = ToolFixture::new(steps);
     for input in [
         json!({"query": "oat milk"}),
         json!({"query": "oat milk", "principal": "user-99"}),
         json!({"principal": {"id": "user-99"}, "query": "oat milk"}),
     ] {
-        assert_eq!(bench.run(input).await, Ok(offers()));
+        assert_eq!(fixture.run(input).await, Ok(offers()));
     }
     let asked = json!({
         "principal": "user-42",
@@ -80,36 +80,36 @@ async fn input_cannot_change_the_principal() {
             "span_id": "b7ad6b7169203331",
         },
     });
-    assert_eq!(bench.asked(), [asked.clone(), asked.clone(), asked]);
+    assert_eq!(fixture.requests(), [asked.clone(), asked.clone(), asked]);
 }
 
 #[tokio::test]
 async fn turn_without_a_trace_sends_empty_trace_fields() {
-    let bench = Bench::new([Step::answer(envelope(json!({})))]);
-    let mut call = bench.call(json!({}));
+    let fixture = ToolFixture::new([Step::answer(envelope(json!({})))]);
+    let mut call = fixture.call(json!({}));
     let mut context = crate::test_support::context();
     context.trace = None;
     call.context = Arc::new(context);
-    assert!(bench.tool.run(call).await.is_ok());
-    assert_eq!(bench.asked()[0]["trace"], json!({}));
+    assert!(fixture.tool.run(call).await.is_ok());
+    assert_eq!(fixture.requests()[0]["trace"], json!({}));
 }
 
 #[tokio::test]
 async fn invalid_input_is_described_and_nothing_is_sent() {
-    let bench = Bench::new([]);
+    let fixture = ToolFixture::new([]);
     for (input, message) in [
         (json!({"query": 5}), "/query"),
         (json!({"colour": "red"}), "colour"),
         (json!([]), "object"),
         (json!({"query": "x".repeat(70_000)}), "65536"),
     ] {
-        let failure = bench.run(input).await.expect_err("does not fit");
+        let failure = fixture.run(input).await.expect_err("does not fit");
         assert_eq!(failure.class, ToolErrorClass::InvalidInput);
         assert_eq!(failure.fault, None);
         assert!(failure.message.contains(message), "{}", failure.message);
         assert!(failure.message.chars().count() <= MESSAGE_CHARS_MAX);
     }
-    assert!(bench.asked().is_empty());
+    assert!(fixture.requests().is_empty());
 }
 
 // S2-040, S1-091, S1-145
@@ -143,12 +143,12 @@ async fn failure_has_enricher_and_reason_and_is_counted() {
         (json!("garbage"), Reason::UpstreamUnavailable),
     ];
     let logs = LogCapture::start();
-    let bench = Bench::new(cases.iter().map(|(body, _)| Step::answer(body.clone())));
+    let fixture = ToolFixture::new(cases.iter().map(|(body, _)| Step::answer(body.clone())));
     for (_, reason) in &cases {
-        let call = bench.call(json!({}));
+        let call = fixture.call(json!({}));
         let context = Arc::clone(&call.context);
         let failure = unavailable(ToolErrorClass::EnvelopeError, *reason);
-        assert_eq!(bench.tool.run(call).await, Err(failure));
+        assert_eq!(fixture.tool.run(call).await, Err(failure));
         assert!(context.items.is_empty());
     }
     let labels = |reason: &str| {
@@ -181,7 +181,7 @@ async fn failure_has_enricher_and_reason_and_is_counted() {
 #[tokio::test]
 async fn mismatch_is_dropped_counted_and_logged_once() {
     let logs = LogCapture::start();
-    let bench = Bench::new([Step::answer(envelope(json!({"principal": "user-99"})))]);
+    let fixture = ToolFixture::new([Step::answer(envelope(json!({"principal": "user-99"})))]);
     let name = "ps6_envelope_principal_mismatch_total";
     let counted = |n: u8| [format!("{name}{{consumer=\"consumer-agent\"}} {n}")];
     assert_eq!(
@@ -189,10 +189,10 @@ async fn mismatch_is_dropped_counted_and_logged_once() {
         counted(0),
         "there before anything happens"
     );
-    let call = bench.call(json!({}));
+    let call = fixture.call(json!({}));
     let context = Arc::clone(&call.context);
     assert_eq!(
-        bench.tool.run(call).await,
+        fixture.tool.run(call).await,
         Err(unavailable(
             ToolErrorClass::PrincipalMismatch,
             Reason::Unauthorized
@@ -200,7 +200,7 @@ async fn mismatch_is_dropped_counted_and_logged_once() {
     );
     assert_eq!(logs.metrics(name), counted(1));
     assert!(context.items.is_empty());
-    assert_eq!(bench.asked().len(), 1, "no second try");
+    assert_eq!(fixture.requests().len(), 1, "no second try");
     let received = logs.log();
     let lines: Vec<&str> = received
         .lines()
@@ -223,9 +223,9 @@ async fn mismatch_is_dropped_counted_and_logged_once() {
 #[tokio::test]
 async fn cache_and_timing_are_recorded_in_the_span_only() {
     let logs = LogCapture::start();
-    // What is logged inside the call shows the span with its fields.
-    let bench = Bench::new([Step::answer(envelope(json!({"payload": {"items": 5}})))]);
-    bench.run(json!({})).await.expect_err("does not fit");
+    // A log line inside the call shows the span with its fields.
+    let fixture = ToolFixture::new([Step::answer(envelope(json!({"payload": {"items": 5}})))]);
+    fixture.run(json!({})).await.expect_err("does not fit");
     let received = logs.log();
     for field in [
         "ccs.call{",
@@ -244,7 +244,7 @@ async fn cache_and_timing_are_recorded_in_the_span_only() {
 // S2-049
 #[tokio::test]
 async fn rejections_of_the_service_are_envelope_errors() {
-    let bench = Bench::new([
+    let fixture = ToolFixture::new([
         Step::status(400, json!({"error": "missing_principal"})),
         Step::status(403, json!({"error": "principal_mismatch"})),
         Step::status(503, json!({"error": "missing_principal"})),
@@ -255,13 +255,13 @@ async fn rejections_of_the_service_are_envelope_errors() {
         Reason::UpstreamUnavailable,
     ] {
         let failure = unavailable(ToolErrorClass::EnvelopeError, reason);
-        assert_eq!(bench.run(json!({})).await, Err(failure));
+        assert_eq!(fixture.run(json!({})).await, Err(failure));
     }
 }
 
 #[tokio::test]
 async fn unreachable_service_and_late_response_have_reasons() {
-    let bench = Bench::new([
+    let fixture = ToolFixture::new([
         Step::Lost(DialError::Unreachable),
         Step::Lost(DialError::TooLarge { max_bytes: 1 }),
         Step::Lost(DialError::Timeout),
@@ -272,17 +272,17 @@ async fn unreachable_service_and_late_response_have_reasons() {
         Reason::UpstreamTimeout,
     ] {
         let failure = unavailable(ToolErrorClass::EnvelopeError, reason);
-        assert_eq!(bench.run(json!({})).await, Err(failure));
+        assert_eq!(fixture.run(json!({})).await, Err(failure));
     }
 }
 
 // S2-044
 #[tokio::test]
 async fn tool_has_the_type_of_a_data_service() {
-    let bench = Bench::new([]);
-    assert_eq!(bench.tool.tool_type(), ToolType::Ccs);
-    assert_eq!(bench.tool.name(), "search_offers");
-    assert_eq!(bench.tool.status(), Some("searching_offers"));
-    assert!(bench.tool.remember());
-    assert_eq!(bench.tool.timeout(), Some(Duration::from_secs(11)));
+    let fixture = ToolFixture::new([]);
+    assert_eq!(fixture.tool.tool_type(), ToolType::Ccs);
+    assert_eq!(fixture.tool.name(), "search_offers");
+    assert_eq!(fixture.tool.status(), Some("searching_offers"));
+    assert!(fixture.tool.remember());
+    assert_eq!(fixture.tool.timeout(), Some(Duration::from_secs(11)));
 }

@@ -1,4 +1,4 @@
-//! The whole matrix: every kind of answer, and what it is worth.
+//! The matrix of responses and their verdicts.
 
 use serde_json::json;
 use turnwire_pack::Enricher;
@@ -53,7 +53,7 @@ fn verdict(status: u16, body: impl Into<bytes::Bytes>) -> Result<ServiceData, Se
     )
 }
 
-/// The usual answer with some fields changed.
+/// The default response with some fields changed.
 fn with(fields: Value) -> Result<ServiceData, ServiceFailure> {
     let mut envelope = json!({
         "enricher_id": "offer_search", "domain_type": "offer_list", "principal": "user-42",

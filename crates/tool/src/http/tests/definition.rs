@@ -1,4 +1,4 @@
-//! A tool as its pack says it is, or why there is none.
+//! The definition of a tool, and errors in it.
 
 use super::*;
 use crate::tool::Tool as _;

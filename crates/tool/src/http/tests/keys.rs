@@ -1,4 +1,4 @@
-//! Keys: they go to the service and nowhere else.
+//! Keys are sent to the service and never returned or logged.
 
 use super::*;
 use crate::test_support::LogCapture;
@@ -7,9 +7,9 @@ use crate::test_support::LogCapture;
 #[tokio::test]
 async fn key_is_in_no_result_failure_or_log() {
     let logs = LogCapture::start();
-    // A service that tells everyone what it was sent.
+    // A service that echoes its request.
     for status in [200, 403] {
-        let site = Site::open(move |request| response(status, "text/plain", request)).await;
+        let site = FakeSite::open(move |request| response(status, "text/plain", request)).await;
         let mut def = http(ToolMethod::Get, &site.url);
         def.headers
             .push(("x-api-version".into(), "2022-11-28".into()));
@@ -26,7 +26,7 @@ async fn key_is_in_no_result_failure_or_log() {
         assert!(!seen.contains("a-third-secret"), "{seen}");
         assert!(seen.contains("2022-11-28"), "what is no key stays: {seen}");
     }
-    let site = Site::with_response("nonsense").await;
+    let site = FakeSite::with_response("nonsense").await;
     let (_, message) = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     assert_eq!(message, "The service could not be reached.");
     let received = logs.log();
@@ -59,7 +59,7 @@ async fn key_is_hidden_in_every_notation() {
     ];
     for status in [200, 403] {
         for body in bodies {
-            let site = Site::with_response(response(status, "application/json", body)).await;
+            let site = FakeSite::with_response(response(status, "application/json", body)).await;
             let mut def = http(
                 ToolMethod::Get,
                 format!("{}/?token=url-own-secret&pass=1234567890", site.url),
@@ -76,7 +76,7 @@ async fn key_is_hidden_in_every_notation() {
         }
     }
     // The pieces around a field of the input are the pack's too.
-    let site = Site::with_response(response(200, "text/plain", "half-a-secret-x")).await;
+    let site = FakeSite::with_response(response(200, "text/plain", "half-a-secret-x")).await;
     let mut def = http(ToolMethod::Get, &site.url);
     def.query.push(("key".into(), "half-a-secret-{n}".into()));
     let seen = run(&def, json!({"n": "x"})).await.expect("a result");

@@ -1,4 +1,4 @@
-//! What fills a hole stays in it.
+//! Values stay in their field of the URL.
 
 use serde_json::json;
 use turnwire_event::code::ToolErrorClass;

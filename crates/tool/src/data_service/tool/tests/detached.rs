@@ -1,5 +1,5 @@
-//! A request that a service has is not cut: neither by a tool that is dropped nor by one that
-//! waits no longer. Nobody sees its result, it counts while it lives, and it does not live long.
+//! A request that a service has received is not cut off, neither by a dropped tool nor by one that
+//! timed out. Its result is dropped, its task counts in the gauge, and it ends soon.
 
 use std::sync::atomic::Ordering;
 
@@ -18,18 +18,18 @@ fn live(logs: &LogCapture) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn dropped_call_finishes_and_its_result_is_dropped() {
     let logs = LogCapture::start();
-    let bench = Bench::new([Step::late(2 * SECOND, 200, envelope(json!({})))]);
-    let call = bench.call(json!({}));
+    let fixture = ToolFixture::new([Step::late(2 * SECOND, 200, envelope(json!({})))]);
+    let call = fixture.call(json!({}));
     let context = Arc::clone(&call.context);
-    let cut = timeout(SECOND / 2, bench.tool.run(call)).await;
+    let cut = timeout(SECOND / 2, fixture.tool.run(call)).await;
     assert!(cut.is_err(), "the tool is dropped while it waits");
     assert_eq!(live(&logs), ["engine_tasks_live 1"]);
-    assert_eq!(bench.played.answered.load(Ordering::Relaxed), 0);
+    assert_eq!(fixture.played.answered.load(Ordering::Relaxed), 0);
     sleep(2 * SECOND).await;
-    assert_eq!(bench.played.answered.load(Ordering::Relaxed), 1);
+    assert_eq!(fixture.played.answered.load(Ordering::Relaxed), 1);
     assert_eq!(live(&logs), ["engine_tasks_live 0"]);
     assert!(context.items.is_empty());
-    assert_eq!(bench.asked().len(), 1);
+    assert_eq!(fixture.requests().len(), 1);
     assert!(logs.metrics("stream_ccs_error_total").is_empty());
 }
 
@@ -38,8 +38,8 @@ async fn dropped_call_finishes_and_its_result_is_dropped() {
 async fn mismatch_of_a_dropped_call_is_counted() {
     let logs = LogCapture::start();
     let foreign = envelope(json!({"principal": "user-99"}));
-    let bench = Bench::new([Step::late(2 * SECOND, 200, foreign)]);
-    assert!(timeout(SECOND, bench.run(json!({}))).await.is_err());
+    let fixture = ToolFixture::new([Step::late(2 * SECOND, 200, foreign)]);
+    assert!(timeout(SECOND, fixture.run(json!({}))).await.is_err());
     sleep(2 * SECOND).await;
     let name = "ps6_envelope_principal_mismatch_total";
     let one = [format!("{name}{{consumer=\"consumer-agent\"}} 1")];
@@ -50,10 +50,10 @@ async fn mismatch_of_a_dropped_call_is_counted() {
 #[tokio::test(start_paused = true)]
 async fn silent_service_times_out_after_ten_seconds() {
     let logs = LogCapture::start();
-    let bench = Bench::new([Step::Silence]);
+    let fixture = ToolFixture::new([Step::Silence]);
     let begun = Instant::now();
     assert_eq!(
-        bench.run(json!({})).await,
+        fixture.run(json!({})).await,
         Err(unavailable(
             ToolErrorClass::EnvelopeError,
             Reason::UpstreamTimeout
@@ -69,13 +69,13 @@ async fn timeout_of_a_tool_may_be_shorter_than_of_its_service() {
     let logs = LogCapture::start();
     let def = ToolDef {
         timeout_ms: Some(1_500),
-        ..bench::tool()
+        ..fake_service::tool()
     };
-    let bench = Bench::with([Step::late(3 * SECOND, 200, envelope(json!({})))], &def);
-    assert_eq!(bench.tool.timeout(), Some(Duration::from_millis(2_500)));
+    let fixture = ToolFixture::with([Step::late(3 * SECOND, 200, envelope(json!({})))], &def);
+    assert_eq!(fixture.tool.timeout(), Some(Duration::from_millis(2_500)));
     let begun = Instant::now();
     assert_eq!(
-        bench.run(json!({})).await,
+        fixture.run(json!({})).await,
         Err(unavailable(
             ToolErrorClass::EnvelopeError,
             Reason::UpstreamTimeout
@@ -84,7 +84,7 @@ async fn timeout_of_a_tool_may_be_shorter_than_of_its_service() {
     assert_eq!(begun.elapsed(), Duration::from_millis(1_500));
     assert_eq!(live(&logs), ["engine_tasks_live 1"]);
     sleep(2 * SECOND).await;
-    assert_eq!(bench.played.answered.load(Ordering::Relaxed), 1);
+    assert_eq!(fixture.played.answered.load(Ordering::Relaxed), 1);
     assert_eq!(live(&logs), ["engine_tasks_live 0"]);
     assert_eq!(logs.metrics("stream_ccs_error_total").len(), 1);
 }
@@ -93,9 +93,9 @@ async fn timeout_of_a_tool_may_be_shorter_than_of_its_service() {
 #[tokio::test]
 async fn panicked_call_is_a_failure_and_leaves_the_gauge() {
     let logs = LogCapture::start();
-    let bench = Bench::new([Step::Panic]);
+    let fixture = ToolFixture::new([Step::Panic]);
     assert_eq!(
-        bench.run(json!({})).await,
+        fixture.run(json!({})).await,
         Err(unavailable(
             ToolErrorClass::EnvelopeError,
             Reason::UpstreamUnavailable
@@ -107,17 +107,17 @@ async fn panicked_call_is_a_failure_and_leaves_the_gauge() {
 #[tokio::test(start_paused = true)]
 async fn concurrent_calls_are_limited_and_others_wait_unsent() {
     let steps = (0..257).map(|_| Step::late(4 * SECOND, 200, envelope(json!({}))));
-    let bench = Arc::new(Bench::new(steps));
+    let fixture = Arc::new(ToolFixture::new(steps));
     let calls: Vec<_> = (0..257)
         .map(|_| {
-            let bench = Arc::clone(&bench);
-            tokio::spawn(async move { bench.run(json!({})).await })
+            let fixture = Arc::clone(&fixture);
+            tokio::spawn(async move { fixture.run(json!({})).await })
         })
         .collect();
     sleep(SECOND).await;
-    assert_eq!(bench.asked().len(), 256);
+    assert_eq!(fixture.requests().len(), 256);
     sleep(4 * SECOND).await;
-    assert_eq!(bench.asked().len(), 257, "sent when there is room");
+    assert_eq!(fixture.requests().len(), 257, "sent when there is room");
     for call in calls {
         assert_eq!(call.await.expect("it ran"), Ok(offers()));
     }
@@ -125,8 +125,8 @@ async fn concurrent_calls_are_limited_and_others_wait_unsent() {
 
 #[tokio::test]
 async fn nothing_is_sent_before_the_future_is_polled() {
-    let bench = Bench::new([]);
-    drop(bench.run(json!({})));
+    let fixture = ToolFixture::new([]);
+    drop(fixture.run(json!({})));
     tokio::task::yield_now().await;
-    assert!(bench.asked().is_empty());
+    assert!(fixture.requests().is_empty());
 }

@@ -1,5 +1,5 @@
-//! Over a real socket: an answer with a marker of its own in every header and every field. What
-//! comes out is the payload, if anything is; no other marker is in any result, failure or event.
+//! Over a real socket: a response with a marker in every header and every field. Only the payload gets
+//! out; no other marker is in any result, failure or event.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -9,7 +9,7 @@ use super::*;
 use crate::data_service::RestTransport;
 use crate::tool::Tool as _;
 
-/// Fields of an envelope that must stay where they are; `M_PAYLOAD` may come out.
+/// Fields of an envelope that must not get out; `M_PAYLOAD` may.
 const SECRETS: [&str; 9] = [
     "M_HEADER",
     "M_REASON",
@@ -38,7 +38,7 @@ fn marked(fields: Value) -> Value {
     marked
 }
 
-/// A tool whose service answers once, with `body`, over HTTP.
+/// A tool whose service responds once, with `body`, over HTTP.
 async fn served(status: u16, body: String) -> (PackTool, Arc<EventSink>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -59,11 +59,11 @@ async fn served(status: u16, body: String) -> (PackTool, Arc<EventSink>) {
         socket.write_all(answer.as_bytes()).await.expect("written");
     });
     let dialer = Arc::new(Dialer::new(Options::default()).expect("a dialer"));
-    let connector = bench::connector(&url, |name, service| {
+    let connector = fake_service::connector(&url, |name, service| {
         Ok(Arc::new(RestTransport::new(name, service, &dialer)?))
     });
     (
-        bench::ccs(&bench::tool(), &connector),
+        fake_service::enricher_tool(&fake_service::tool(), &connector),
         EventSink::with_room(10),
     )
 }

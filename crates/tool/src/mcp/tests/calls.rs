@@ -1,4 +1,4 @@
-//! A server that does what it should: listing, calling, progress, cancelling.
+//! A correct server: listing, calls, progress and cancels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::Emission;
 use turnwire_pack::{DataService, Enricher, McpTransport};
 
-use super::stage::{Stage, run, tool, tool_def, until};
+use super::support::{ServerFixture, run, tool, tool_def, until};
 use crate::data_service::{Connector, NoVerifier, ServiceData};
 use crate::test_support::{EventSink, call, context};
 
 // S2-001
 #[tokio::test]
 async fn tools_are_listed_at_load_and_never_in_a_call() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let servers: Vec<_> = listed.servers().collect();
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let servers: Vec<_> = tools.servers().collect();
     assert_eq!(servers, [("small", 16)]);
-    let echo = tool(&listed, "echo");
+    let echo = tool(&tools, "echo");
     assert_eq!(echo.name(), "my_echo");
     assert_eq!(echo.description(), "Does echo.");
     assert_eq!(echo.tool_type(), ToolType::Mcp);
@@ -30,13 +30,13 @@ async fn tools_are_listed_at_load_and_never_in_a_call() {
         echo.input_schema()["properties"],
         json!({"text": {"type": "string"}})
     );
-    assert_eq!(stage.count("tools/list"), 2);
+    assert_eq!(fixture.count("tools/list"), 2);
     for _ in 0..3 {
-        let text = run(&listed, "echo", json!({"text": "hi"})).await;
+        let text = run(&tools, "echo", json!({"text": "hi"})).await;
         assert_eq!(text, Ok(json!("hi")));
     }
-    assert_eq!(stage.count("tools/list"), 2);
-    let first = stage.got();
+    assert_eq!(fixture.count("tools/list"), 2);
+    let first = fixture.messages();
     assert_eq!(first[0]["method"], "initialize");
     assert_eq!(first[0]["params"]["capabilities"], json!({}));
     assert_eq!(first[0]["params"]["clientInfo"]["name"], "turnwire");
@@ -44,51 +44,51 @@ async fn tools_are_listed_at_load_and_never_in_a_call() {
 
 #[tokio::test]
 async fn generated_tool_names_are_valid_for_providers() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let all = listed.all("small").expect("tools");
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let all = tools.all("small").expect("tools");
     let names: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
     assert_eq!(names.len(), 16);
     assert_eq!(names[..2], ["small_echo", "small_slow"]);
-    let none = listed.all("other").map(|_| ());
+    let none = tools.all("other").map(|_| ());
     let message = none.expect_err("no such server");
     assert!(message.contains("one of `small`"), "{message}");
 }
 
 #[tokio::test]
 async fn results_are_converted_for_the_model() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let structured = run(&listed, "structured", json!({})).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let structured = run(&tools, "structured", json!({})).await;
     assert_eq!(structured, Ok(json!({"degrees": 20})));
-    let picture = run(&listed, "picture", json!({})).await;
+    let picture = run(&tools, "picture", json!({})).await;
     assert_eq!(picture, Ok(json!("[an image, image/png, about 300 bytes]")));
-    let env = run(&listed, "env", json!({"name": "SECRET"})).await;
+    let env = run(&tools, "env", json!({"name": "SECRET"})).await;
     assert_eq!(env, Ok(json!("told")));
-    let failed = run(&listed, "fail", json!({"text": "no such city"})).await;
+    let failed = run(&tools, "fail", json!({"text": "no such city"})).await;
     let failed = failed.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
     assert_eq!(failed.message, "no such city");
     assert!(!failed.fatal);
-    let big = run(&listed, "big", json!({"bytes": 2_000_000})).await;
+    let big = run(&tools, "big", json!({"bytes": 2_000_000})).await;
     assert!(big.expect_err("too large").message.contains("too large"));
 }
 
 // G6
 #[tokio::test]
 async fn server_key_is_removed_from_results_and_failures() {
-    let stage = Stage::new();
-    let mut def = stage.def("good", &[]);
+    let fixture = ServerFixture::new();
+    let mut def = fixture.def("good", &[]);
     let McpTransport::Stdio { env, .. } = &mut def.transport else {
         panic!("a program")
     };
     env.push(("SMALL_API_TOKEN".to_owned(), "sk-of-a-server".to_owned()));
-    let listed = stage.open(def).await.expect("a server");
-    let message = run(&listed, "env", json!({"name": "SMALL_API_TOKEN"})).await;
+    let tools = fixture.open(def).await.expect("a server");
+    let message = run(&tools, "env", json!({"name": "SMALL_API_TOKEN"})).await;
     assert_eq!(message, Ok(json!("***")));
-    let failed = run(&listed, "fail", json!({"text": "no sk-of-a-server"})).await;
+    let failed = run(&tools, "fail", json!({"text": "no sk-of-a-server"})).await;
     assert_eq!(failed.expect_err("a failure").message, "no ***");
-    let service = listed.service("small", &service()).expect("it enriches");
+    let service = tools.service("small", &service()).expect("it enriches");
     let result = service.send("{}".into()).await.expect("an envelope");
     let result: Value = serde_json::from_slice(&result.body).expect("JSON");
     assert_eq!(result["payload"]["token"], "***");
@@ -96,13 +96,13 @@ async fn server_key_is_removed_from_results_and_failures() {
 
 #[tokio::test]
 async fn invalid_input_fails_without_a_call() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
     for input in [json!({"text": 5}), json!("text")] {
-        let failed = run(&listed, "echo", input).await.expect_err("a failure");
+        let failed = run(&tools, "echo", input).await.expect_err("a failure");
         assert_eq!(failed.class, ToolErrorClass::InvalidInput);
     }
-    assert_eq!(stage.count("tools/call"), 0);
+    assert_eq!(fixture.count("tools/call"), 0);
 }
 
 fn steps(taken: &[Emission]) -> Vec<(String, f64, Option<f64>)> {
@@ -117,12 +117,12 @@ fn steps(taken: &[Emission]) -> Vec<(String, f64, Option<f64>)> {
 
 #[tokio::test]
 async fn progress_events_are_rate_limited_except_the_last() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
     let sink = EventSink::with_room(1_000);
     let mut def = tool_def("slow");
     def.progress_status = Some("mcp_working".to_owned());
-    let slow = listed.tool(&def, "small", "slow").expect("a tool");
+    let slow = tools.tool(&def, "small", "slow").expect("a tool");
     let input = json!({"seconds": 2.0, "steps": 40});
     let done = slow.run(call(input.clone(), &sink)).await;
     assert_eq!(done, Ok(json!("slowly done")));
@@ -138,7 +138,7 @@ async fn progress_events_are_rate_limited_except_the_last() {
     );
     assert!(message.len() >= 3, "{message:?}");
     assert!(message.is_sorted_by(|a, b| a.1 < b.1), "{message:?}");
-    // Forty steps came; a loaded machine takes longer, so the bound is by the time it took.
+    // Fewer events than the forty steps; a loaded machine takes longer and emits more.
     assert!(message.len() < 40, "{message:?}");
     let statuses: Vec<_> = taken
         .iter()
@@ -158,7 +158,7 @@ async fn progress_events_are_rate_limited_except_the_last() {
     );
     assert_eq!(status.message, "");
 
-    // The second call of the turn does not begin it again.
+    // The second call of the turn does not start the session again.
     let again = EventSink::with_room(1_000);
     let input = json!({"seconds": 0.1, "steps": 1});
     assert!(slow.run(call(input, &again)).await.is_ok());
@@ -171,50 +171,55 @@ async fn progress_events_are_rate_limited_except_the_last() {
 
 #[tokio::test]
 async fn dropped_call_is_cancelled_at_the_server() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let slow = tool(&listed, "slow");
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let slow = tool(&tools, "slow");
     let sink = EventSink::with_room(1_000);
     let running = tokio::spawn(slow.run(call(json!({"seconds": 60, "steps": 600}), &sink)));
-    until("the server has the call", || stage.count("tools/call") == 1).await;
-    running.abort();
-    assert!(running.await.is_err());
-    until("the server is told", || {
-        stage.count("notifications/cancelled") == 1
+    until("the server has the call", || {
+        fixture.count("tools/call") == 1
     })
     .await;
-    let got = stage.got();
-    let asked = got.iter().find(|got| got["method"] == "tools/call");
-    let message = got
+    running.abort();
+    assert!(running.await.is_err());
+    until("the call is cancelled", || {
+        fixture.count("notifications/cancelled") == 1
+    })
+    .await;
+    let messages = fixture.messages();
+    let asked = messages
         .iter()
-        .find(|got| got["method"] == "notifications/cancelled");
+        .find(|message| message["method"] == "tools/call");
+    let message = messages
+        .iter()
+        .find(|message| message["method"] == "notifications/cancelled");
     let (asked, message) = (asked.expect("a call"), message.expect("a cancel"));
     assert_eq!(message["params"]["requestId"], asked["id"]);
-    // It serves others as before.
+    // Other calls go on.
     assert_eq!(
-        run(&listed, "echo", json!({"text": "a"})).await,
+        run(&tools, "echo", json!({"text": "a"})).await,
         Ok(json!("a"))
     );
 }
 
 #[tokio::test]
 async fn late_call_times_out_and_is_cancelled() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
     let mut def = tool_def("mute");
     def.timeout_ms = Some(300);
-    let mute = listed.tool(&def, "small", "mute").expect("a tool");
+    let mute = tools.tool(&def, "small", "mute").expect("a tool");
     let sink = EventSink::with_room(10);
     let failed = mute.run(call(json!({}), &sink)).await.expect_err("late");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
-    until("the server is told", || {
-        stage.count("notifications/cancelled") == 1
+    until("the call is cancelled", || {
+        fixture.count("notifications/cancelled") == 1
     })
     .await;
-    // Progress does not make it longer.
+    // Progress does not extend the deadline.
     let mut def = tool_def("slow");
     def.timeout_ms = Some(1_000);
-    let slow = listed.tool(&def, "small", "slow").expect("a tool");
+    let slow = tools.tool(&def, "small", "slow").expect("a tool");
     let sink = EventSink::with_room(1_000);
     let input = json!({"seconds": 60.0, "steps": 300});
     let failed = slow.run(call(input, &sink)).await.expect_err("late");
@@ -223,18 +228,18 @@ async fn late_call_times_out_and_is_cancelled() {
 
 #[tokio::test]
 async fn timeout_of_a_tool_overrides_that_of_its_server() {
-    let stage = Stage::new();
-    let mut server = stage.def("good", &[]);
+    let fixture = ServerFixture::new();
+    let mut server = fixture.def("good", &[]);
     server.call_timeout_ms = 500;
-    let opened = stage.open(server).await;
-    let listed = opened.unwrap_or_else(|bad| panic!("{bad:?}"));
+    let opened = fixture.open(server).await;
+    let tools = opened.unwrap_or_else(|errors| panic!("{errors:?}"));
     let input = json!({"seconds": 3.0, "steps": 1});
-    let failed = run(&listed, "slow", input.clone()).await;
+    let failed = run(&tools, "slow", input.clone()).await;
     let failed = failed.expect_err("the server's time is over");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
     let mut def = tool_def("slow");
     def.timeout_ms = Some(90_000);
-    let slow = listed.tool(&def, "small", "slow").expect("a tool");
+    let slow = tools.tool(&def, "small", "slow").expect("a tool");
     assert_eq!(slow.timeout(), Some(Duration::from_secs(93)));
     let sink = EventSink::with_room(1_000);
     assert_eq!(slow.run(call(input, &sink)).await, Ok(json!("slowly done")));
@@ -242,23 +247,23 @@ async fn timeout_of_a_tool_overrides_that_of_its_server() {
 
 #[tokio::test]
 async fn server_requests_are_refused_except_ping() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let answers = run(&listed, "ask", json!({})).await;
-    let answers = answers.unwrap_or_else(|reason| panic!("{reason}: {:?}", stage.got()));
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let answers = run(&tools, "ask", json!({})).await;
+    let answers = answers.unwrap_or_else(|reason| panic!("{reason}: {:?}", fixture.messages()));
     let answers: Value = serde_json::from_str(answers.as_str().expect("text")).expect("JSON");
     assert_eq!(answers, json!([-32601, -32601, -32601, "answered"]));
 }
 
 #[tokio::test]
 async fn ten_concurrent_calls_get_their_own_results() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
     let calls = (0..10).map(|n| {
-        let listed = listed.clone();
+        let tools = tools.clone();
         async move {
             let text = format!("word {n}");
-            let result = run(&listed, "echo", json!({"text": text})).await;
+            let result = run(&tools, "echo", json!({"text": text})).await;
             assert_eq!(result, Ok(json!(text)));
         }
     });
@@ -278,8 +283,8 @@ fn service() -> DataService {
 // S2-044
 #[tokio::test]
 async fn data_service_behind_a_server_uses_the_connector() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
     let enricher = Enricher {
         enricher_id: "offer_search".to_owned(),
         domain_type: "offer_list".to_owned(),
@@ -294,7 +299,7 @@ async fn data_service_behind_a_server_uses_the_connector() {
         &services,
         &[enricher],
         Arc::new(NoVerifier),
-        |_, service| Ok(listed.service("small", service).expect("it enriches")),
+        |_, service| Ok(tools.service("small", service).expect("it enriches")),
     );
     let connector = connector.expect("a connector");
     let enricher = connector
@@ -307,17 +312,19 @@ async fn data_service_behind_a_server_uses_the_connector() {
     let result = connector.call(&context, enricher, &params, wait).await;
     let expected = json!({"offers": [{"offer_id": "o-1", "title": "One"}]});
     assert_eq!(result, Ok(ServiceData::Complete(expected)));
-    let got = stage.got();
-    let asked = got.iter().find(|got| got["method"] == "tools/call");
+    let messages = fixture.messages();
+    let asked = messages
+        .iter()
+        .find(|message| message["method"] == "tools/call");
     let asked = &asked.expect("a call")["params"];
     assert_eq!(asked["name"], "enrich");
     assert_eq!(asked["arguments"]["principal"], "user-42");
     assert_eq!(asked["arguments"]["params"], json!({"query": "oat milk"}));
 
     // A server without that tool has no data service behind it.
-    let other = Stage::new();
-    let listed = other.good("schema", &[]).await;
-    let refused = listed.service("small", &services["market"]).map(|_| ());
+    let other = ServerFixture::new();
+    let tools = other.open_mode("schema", &[]).await;
+    let refused = tools.service("small", &services["market"]).map(|_| ());
     assert!(
         refused
             .expect_err("it does not")

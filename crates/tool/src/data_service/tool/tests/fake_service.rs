@@ -1,4 +1,4 @@
-//! A tool over a transport that plays steps and remembers what it was asked.
+//! A tool over a transport that plays steps and records the requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,13 +14,13 @@ use crate::tool::Tool as _;
 
 /// What the service does with one request.
 pub(super) enum Step {
-    /// Answers after so long.
+    /// Responds after this time.
     Say(Duration, Answer),
-    /// The door gives up.
+    /// Fails in the dialer.
     Lost(DialError),
-    /// Never answers.
+    /// Never responds.
     Silence,
-    /// Breaks.
+    /// Panics.
     Panic,
 }
 
@@ -39,7 +39,7 @@ impl Step {
     }
 }
 
-/// The service: what it does next, what it was asked, how many it has answered.
+/// The service: its next steps, the requests, and the number of responses.
 #[derive(Default)]
 pub(super) struct Played {
     steps: Mutex<VecDeque<Step>>,
@@ -68,14 +68,14 @@ impl ServiceTransport for Arc<Played> {
     }
 }
 
-/// A tool and the service behind it.
-pub(super) struct Bench {
+/// A tool and its service.
+pub(super) struct ToolFixture {
     pub(super) tool: PackTool,
     pub(super) sink: Arc<EventSink>,
     pub(super) played: Arc<Played>,
 }
 
-impl Bench {
+impl ToolFixture {
     pub(super) fn new(steps: impl IntoIterator<Item = Step>) -> Self {
         Self::with(steps, &tool())
     }
@@ -88,7 +88,7 @@ impl Bench {
             Ok(Arc::new(Arc::clone(&transport)) as Arc<dyn ServiceTransport>)
         });
         Self {
-            tool: ccs(def, &connector),
+            tool: enricher_tool(def, &connector),
             sink: EventSink::with_room(100),
             played,
         }
@@ -102,7 +102,7 @@ impl Bench {
         self.tool.run(self.call(input)).await
     }
 
-    pub(super) fn asked(&self) -> Vec<Value> {
+    pub(super) fn requests(&self) -> Vec<Value> {
         self.played.asked.lock().clone()
     }
 }
@@ -137,7 +137,7 @@ pub(super) fn connector(
     Arc::new(connector.expect("a connector"))
 }
 
-pub(super) fn ccs(def: &ToolDef, connector: &Arc<Connector>) -> PackTool {
+pub(super) fn enricher_tool(def: &ToolDef, connector: &Arc<Connector>) -> PackTool {
     let enricher = connector.enricher("offer_list", "offer_search");
     EnricherTool::build(def, enricher.expect("registered"), connector).expect("a tool")
 }
@@ -170,7 +170,7 @@ pub(super) fn offers() -> Value {
     ]})
 }
 
-/// The usual answer with some fields changed.
+/// The default envelope with some fields changed.
 pub(super) fn envelope(fields: Value) -> Value {
     let mut envelope = json!({
         "enricher_id": "offer_search", "domain_type": "offer_list", "principal": "user-42",

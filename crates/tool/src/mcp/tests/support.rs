@@ -1,5 +1,5 @@
-//! What these tests have in common: servers as plain programs, a folder with their journals, a
-//! tool made of what they list, and patience.
+//! A [`ServerFixture`] with servers as unguarded programs and the journal of their messages, and
+//! helpers that call their tools.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,12 +58,12 @@ impl ProgramLauncher for UnguardedProgram {
 }
 
 /// The servers of a test.
-pub(super) struct Stage {
+pub(super) struct ServerFixture {
     pub(super) servers: McpServers,
     folder: TempDir,
 }
 
-impl Stage {
+impl ServerFixture {
     pub(super) fn new() -> Self {
         let dialer = Dialer::new(Options::default()).expect("a dialer");
         let launchers = |_: &str, command: &[String], env: &[(String, String)]| {
@@ -104,22 +104,22 @@ impl Stage {
         self.servers.open(&defs).await
     }
 
-    /// The servers of a definition that is good.
-    pub(super) async fn good(&self, mode: &str, more: &[&str]) -> Arc<McpToolset> {
+    /// Opens the server in `mode`.
+    pub(super) async fn open_mode(&self, mode: &str, more: &[&str]) -> Arc<McpToolset> {
         let opened = self.open(self.def(mode, more)).await;
-        opened.unwrap_or_else(|bad| panic!("{bad:?}"))
+        opened.unwrap_or_else(|errors| panic!("{errors:?}"))
     }
 
-    /// Why a server in `mode` cannot be used.
-    pub(super) async fn refused(&self, def: McpServer) -> String {
+    /// The error of a server that cannot be used.
+    pub(super) async fn open_error(&self, def: McpServer) -> String {
         match self.open(def).await {
             Ok(_) => panic!("it can be used"),
             Err(bad) => bad.iter().map(ToString::to_string).collect(),
         }
     }
 
-    /// Every message that the server got.
-    pub(super) fn got(&self) -> Vec<Value> {
+    /// Every message that the server received.
+    pub(super) fn messages(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.journal()).unwrap_or_default();
         let lines = text
             .lines()
@@ -127,14 +127,17 @@ impl Stage {
         lines.collect()
     }
 
-    /// How often the server got `method`.
+    /// How often the server received `method`.
     pub(super) fn count(&self, method: &str) -> usize {
-        let got = self.got();
-        got.iter().filter(|got| got["method"] == method).count()
+        let messages = self.messages();
+        messages
+            .iter()
+            .filter(|message| message["method"] == method)
+            .count()
     }
 }
 
-/// The program of the test kit; only its path is known here.
+/// The server program of the test kit, by its path.
 pub(super) fn program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src/mcp/server.py")
 }
@@ -147,13 +150,13 @@ pub(super) fn def(transport: McpTransport) -> McpServer {
     }
 }
 
-pub(super) fn tool_def(theirs: &str) -> ToolDef {
+pub(super) fn tool_def(remote_name: &str) -> ToolDef {
     ToolDef {
-        name: format!("my_{theirs}"),
+        name: format!("my_{remote_name}"),
         description: String::new(),
         kind: ToolKind::Mcp {
             server: "small".into(),
-            tool: theirs.to_owned(),
+            tool: remote_name.to_owned(),
         },
         input_schema: Value::Null,
         status: None,
@@ -164,28 +167,28 @@ pub(super) fn tool_def(theirs: &str) -> ToolDef {
     }
 }
 
-pub(super) fn tool(listed: &McpToolset, theirs: &str) -> Arc<dyn Tool> {
-    let made = listed.tool(&tool_def(theirs), "small", theirs);
+pub(super) fn tool(tools: &McpToolset, remote_name: &str) -> Arc<dyn Tool> {
+    let made = tools.tool(&tool_def(remote_name), "small", remote_name);
     made.unwrap_or_else(|reason| panic!("{reason}"))
 }
 
-/// Calls a tool, as its definition is otherwise empty.
+/// Calls a tool with a minimal definition.
 pub(super) async fn run(
-    listed: &McpToolset,
-    theirs: &str,
+    tools: &McpToolset,
+    remote_name: &str,
     input: Value,
 ) -> Result<Value, ToolFailure> {
     let sink = EventSink::with_room(10_000);
-    tool(listed, theirs).run(call(input, &sink)).await
+    tool(tools, remote_name).run(call(input, &sink)).await
 }
 
-/// Waits until `done` says so.
-pub(super) async fn until(what: &str, mut done: impl FnMut() -> bool) {
+/// Waits until `done` returns true.
+pub(super) async fn until(condition: &str, mut done: impl FnMut() -> bool) {
     for _ in 0..1_500 {
         if done() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("it never was so: {what}");
+    panic!("timed out: {condition}");
 }

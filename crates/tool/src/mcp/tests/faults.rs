@@ -1,20 +1,19 @@
-//! Servers that do what they should not, when they are started: each is told by name, with what to
-//! do.
+//! Servers that fail to start: each error names the server and says what to do.
 
 use std::time::Duration;
 
 use serde_json::json;
 use turnwire_pack::McpTransport;
 
-use super::stage::{Stage, def, run, tool_def};
+use super::support::{ServerFixture, def, run, tool_def};
 use crate::input::check_input;
 
 /// The error of a server in `mode` that has `start_ms` to start.
 async fn start_error(mode: &str, start_ms: u64) -> String {
-    let stage = Stage::new();
-    let mut def = stage.def(mode, &[]);
+    let fixture = ServerFixture::new();
+    let mut def = fixture.def(mode, &[]);
     def.start_timeout_ms = start_ms;
-    let message = stage.refused(def).await;
+    let message = fixture.open_error(def).await;
     assert!(
         message.starts_with("the MCP server `small` cannot be used: "),
         "{message}"
@@ -25,12 +24,12 @@ async fn start_error(mode: &str, start_ms: u64) -> String {
 
 #[tokio::test]
 async fn missing_program_is_reported() {
-    let stage = Stage::new();
+    let fixture = ServerFixture::new();
     let missing = def(McpTransport::Stdio {
         command: vec!["/no/such/program".into()],
         env: Vec::new(),
     });
-    let message = stage.refused(missing).await;
+    let message = fixture.open_error(missing).await;
     assert!(message.contains("there is no such program"), "{message}");
     assert!(
         message.contains("install it, or write another `command`"),
@@ -94,18 +93,18 @@ async fn lists_beyond_their_limits_are_errors() {
 
 #[tokio::test]
 async fn tool_with_unusable_schema_is_left_out_or_an_error() {
-    let stage = Stage::new();
-    let listed = stage.good("schema", &[]).await;
-    let all = listed.all("small").expect("tools");
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("schema", &[]).await;
+    let all = tools.all("small").expect("tools");
     let names: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
     assert_eq!(names, ["small_echo", "small_mail"]);
-    // Its server looks at the pattern itself; the model is shown it.
+    // The server checks the pattern itself; the model sees it.
     let mail = &all[1];
     let shown = mail.input_schema()["properties"]["to"]["pattern"].to_string();
     assert!(shown.contains("(?!"), "{shown}");
     assert_eq!(check_input(&**mail, &json!({"to": "a@b"})), Ok(()));
     assert!(check_input(&**mail, &json!({"to": 5})).is_err());
-    let broken = listed.tool(&tool_def("broken"), "small", "broken");
+    let broken = tools.tool(&tool_def("broken"), "small", "broken");
     let message = broken.map(|_| ()).expect_err("no schema");
     assert!(
         message.contains("`broken` of the MCP server `small`"),
@@ -115,10 +114,10 @@ async fn tool_with_unusable_schema_is_left_out_or_an_error() {
         message.contains("its input schema cannot be used"),
         "{message}"
     );
-    let doubling = listed.tool(&tool_def("doubling"), "small", "doubling");
+    let doubling = tools.tool(&tool_def("doubling"), "small", "doubling");
     let message = doubling.map(|_| ()).expect_err("too much");
     assert!(message.contains("more than 20000 steps"), "{message}");
-    let missing = listed.tool(&tool_def("ecko"), "small", "ecko");
+    let missing = tools.tool(&tool_def("ecko"), "small", "ecko");
     let message = missing.map(|_| ()).expect_err("no such tool");
     assert!(
         message.contains("has no tool `ecko`; write: one of `echo`"),
@@ -128,15 +127,15 @@ async fn tool_with_unusable_schema_is_left_out_or_an_error() {
 
 #[tokio::test]
 async fn all_failing_servers_are_reported_together() {
-    let stage = Stage::new();
-    let mut never = stage.def("never", &[]);
+    let fixture = ServerFixture::new();
+    let mut never = fixture.def("never", &[]);
     never.start_timeout_ms = 1_000;
     let defs = [
-        ("a".to_owned(), stage.def("dies", &[])),
-        ("b".to_owned(), stage.def("good", &[])),
+        ("a".to_owned(), fixture.def("dies", &[])),
+        ("b".to_owned(), fixture.def("good", &[])),
         ("c".to_owned(), never),
     ];
-    let bad = stage.servers.open(&defs.into()).await;
+    let bad = fixture.servers.open(&defs.into()).await;
     let bad = bad.map(|_| ()).expect_err("two are wrong");
     let names: Vec<&str> = bad.iter().map(|bad| bad.server.as_str()).collect();
     assert_eq!(names, ["a", "c"]);
@@ -144,21 +143,19 @@ async fn all_failing_servers_are_reported_together() {
 
 #[tokio::test]
 async fn flood_in_a_call_ends_the_connection_and_restarts() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let failed = run(&listed, "pour", json!({}))
-        .await
-        .expect_err("a failure");
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let failed = run(&tools, "pour", json!({})).await.expect_err("a failure");
     assert_eq!(
         failed.message,
         "The tool's server disconnected during the call."
     );
-    // Away for half a second, and then there again.
+    // Restarted after half a second.
     for _ in 0..40 {
-        if run(&listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
+        if run(&tools, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    panic!("it did not come back");
+    panic!("it did not restart");
 }

@@ -1,17 +1,17 @@
-//! A site of any pages, which remembers what it was asked.
+//! An HTTP server that records its requests.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Answers each request with what `says` makes of it, byte by byte as it is, then closes.
-pub(super) struct Site {
+/// Sends the bytes of `respond` for each request, then closes the connection.
+pub(super) struct FakeSite {
     pub(super) url: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Site {
+impl FakeSite {
     pub(super) async fn open(respond: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -40,7 +40,7 @@ impl Site {
     }
 }
 
-/// Reads one request: head, and as many bytes as it promises.
+/// Reads one request: the head, and the body by its content length.
 pub(super) async fn request(socket: &mut TcpStream) -> Option<String> {
     let mut text = String::new();
     loop {

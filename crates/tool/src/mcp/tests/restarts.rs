@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use turnwire_event::code::ToolErrorClass;
 
-use super::stage::{Stage, run, tool, tool_def, until};
+use super::support::{ServerFixture, run, tool, tool_def, until};
 use crate::mcp::McpToolset;
 use crate::test_support::{EventSink, LogCapture, call};
 
@@ -15,12 +15,12 @@ use crate::test_support::{EventSink, LogCapture, call};
 #[tokio::test]
 async fn server_that_dies_fails_its_call_and_restarts() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
     let up = || logs.metrics("mcp_server_up");
     assert_eq!(up(), [r#"mcp_server_up{server="small"} 1"#]);
     let began = Instant::now();
-    let failed = run(&listed, "die", json!({})).await.expect_err("a failure");
+    let failed = run(&tools, "die", json!({})).await.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
     assert_eq!(
         failed.message,
@@ -31,13 +31,13 @@ async fn server_that_dies_fails_its_call_and_restarts() {
         "{:?}",
         began.elapsed()
     );
-    // Others wait for it to come back; on a loaded machine that may take more than they wait.
-    let mut text = run(&listed, "echo", json!({"text": "a"})).await;
+    // Other calls wait for the restart, which may take longer on a loaded machine.
+    let mut text = run(&tools, "echo", json!({"text": "a"})).await;
     for _ in 0..10 {
         if text.is_ok() {
             break;
         }
-        text = run(&listed, "echo", json!({"text": "a"})).await;
+        text = run(&tools, "echo", json!({"text": "a"})).await;
     }
     assert_eq!(text, Ok(json!("a")));
     assert_eq!(up(), [r#"mcp_server_up{server="small"} 1"#]);
@@ -51,12 +51,12 @@ async fn server_that_dies_fails_its_call_and_restarts() {
 #[tokio::test]
 async fn call_waits_two_seconds_for_a_server_that_is_away() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let once = stage.file("once").display().to_string();
-    let listed = stage.good("good", &["--once", &once]).await;
-    run(&listed, "die", json!({})).await.expect_err("a failure");
+    let fixture = ServerFixture::new();
+    let once = fixture.file("once").display().to_string();
+    let tools = fixture.open_mode("good", &["--once", &once]).await;
+    run(&tools, "die", json!({})).await.expect_err("a failure");
     let began = Instant::now();
-    let failed = run(&listed, "echo", json!({})).await.expect_err("away");
+    let failed = run(&tools, "echo", json!({})).await.expect_err("away");
     let took = began.elapsed();
     assert_eq!(failed.class, ToolErrorClass::Internal);
     assert_eq!(failed.message, "The tool's server is not available.");
@@ -65,9 +65,9 @@ async fn call_waits_two_seconds_for_a_server_that_is_away() {
         logs.metrics("mcp_server_up"),
         [r#"mcp_server_up{server="small"} 0"#]
     );
-    // Half a second, a second, two: the waits grow, so few attempts fit in.
+    // Half a second, a second, two: the pauses grow, so there are few attempts.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let tried = stage.count("initialize");
+    let tried = fixture.count("initialize");
     assert_eq!(tried, 1, "those that came to nothing never spoke");
     let restarts = logs.metrics("mcp_server_restarts_total").concat();
     let restarts: u32 = restarts
@@ -83,12 +83,12 @@ async fn call_waits_two_seconds_for_a_server_that_is_away() {
 #[tokio::test]
 async fn reload_keeps_the_tools_of_a_server_that_is_away() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let once = stage.file("once").display().to_string();
+    let fixture = ServerFixture::new();
+    let once = fixture.file("once").display().to_string();
     let more = ["--once", once.as_str()];
-    let first = stage.good("good", &more).await;
+    let first = fixture.open_mode("good", &more).await;
     run(&first, "die", json!({})).await.expect_err("a failure");
-    let second = stage.good("good", &more).await;
+    let second = fixture.open_mode("good", &more).await;
     assert_eq!(second.servers().collect::<Vec<_>>(), [("small", 16)]);
     assert!(logs.log().contains("is away; the pack is loaded"));
 }
@@ -96,55 +96,55 @@ async fn reload_keeps_the_tools_of_a_server_that_is_away() {
 // S2-001
 #[tokio::test]
 async fn reload_lists_the_tools_again_despite_a_lifetime() {
-    let stage = Stage::new();
-    let _first = stage.good("ttl", &[]).await;
-    let _second = stage.good("ttl", &[]).await;
-    assert_eq!(stage.count("tools/list"), 2);
-    assert_eq!(stage.count("initialize"), 1, "it was kept");
+    let fixture = ServerFixture::new();
+    let _first = fixture.open_mode("ttl", &[]).await;
+    let _second = fixture.open_mode("ttl", &[]).await;
+    assert_eq!(fixture.count("tools/list"), 2);
+    assert_eq!(fixture.count("initialize"), 1, "it was kept");
 }
 
-/// Until `listed` answers again.
-async fn is_back(listed: &McpToolset) {
+/// Waits until the server answers again.
+async fn until_restarted(tools: &McpToolset) {
     for _ in 0..60 {
-        if run(listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
+        if run(tools, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
-    panic!("it was not had back");
+    panic!("it did not reconnect");
 }
 
 // F14
 #[tokio::test]
 async fn server_that_hangs_is_restarted_after_a_late_call() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
     let mut def = tool_def("stop");
     def.timeout_ms = Some(300);
-    let stop = listed.tool(&def, "small", "stop").expect("a tool");
+    let stop = tools.tool(&def, "small", "stop").expect("a tool");
     let sink = EventSink::with_room(10);
     let failed = stop.run(call(json!({}), &sink)).await.expect_err("late");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
-    until("it is left", || {
+    until("it is stopped", || {
         logs.log().contains("it does not respond to pings")
     })
     .await;
-    is_back(&listed).await;
+    until_restarted(&tools).await;
 }
 
 // F14
 #[tokio::test]
 async fn server_that_does_not_read_is_restarted() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
     let sink = EventSink::with_room(10);
-    let stopped = tokio::spawn(tool(&listed, "stop").run(call(json!({}), &sink)));
-    until("it has the call", || stage.count("tools/call") == 1).await;
-    // More than a pipe holds.
+    let stopped = tokio::spawn(tool(&tools, "stop").run(call(json!({}), &sink)));
+    until("it has the call", || fixture.count("tools/call") == 1).await;
+    // More than the buffer of a pipe.
     let text = "x".repeat(60_000);
-    let calls = (0..5).map(|_| run(&listed, "echo", json!({"text": text})));
+    let calls = (0..5).map(|_| run(&tools, "echo", json!({"text": text})));
     let began = Instant::now();
     for failed in futures_util::future::join_all(calls).await {
         let failed = failed.expect_err("nobody reads");
@@ -153,27 +153,27 @@ async fn server_that_does_not_read_is_restarted() {
             "The tool's server disconnected during the call."
         );
     }
-    // Their own time is 30 s.
+    // Their timeout is 30 s.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(25), "{took:?}");
     assert!(stopped.await.expect("it ran").is_err());
-    until("it is told", || {
+    until("it is logged", || {
         logs.log().contains("it read none of its input")
     })
     .await;
-    is_back(&listed).await;
+    until_restarted(&tools).await;
 }
 
 // S2-001
 #[tokio::test]
 async fn restart_with_other_tools_keeps_the_list_until_reload() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let once = stage.file("once").display().to_string();
+    let fixture = ServerFixture::new();
+    let once = fixture.file("once").display().to_string();
     let more = ["--once", once.as_str()];
-    let listed = stage.good("other", &more).await;
-    run(&listed, "die", json!({})).await.expect_err("a failure");
-    until("it is told", || {
+    let tools = fixture.open_mode("other", &more).await;
+    run(&tools, "die", json!({})).await.expect_err("a failure");
+    until("it is logged", || {
         logs.log().contains("has other tools after a restart")
     })
     .await;
@@ -182,52 +182,52 @@ async fn restart_with_other_tools_keeps_the_list_until_reload() {
         received.contains(r#"removed=["echo"] added=["new"]"#),
         "{received}"
     );
-    // What was listed stays, and a tool that is gone fails by the server's own word.
+    // The list of the load stays.
     assert!(
-        listed
-            .tool(&super::stage::tool_def("new"), "small", "new")
+        tools
+            .tool(&super::support::tool_def("new"), "small", "new")
             .is_err()
     );
     assert!(
-        run(&listed, "slow", json!({"seconds": 0.1, "steps": 1}))
+        run(&tools, "slow", json!({"seconds": 0.1, "steps": 1}))
             .await
             .is_ok()
     );
-    let next = stage.good("other", &more).await;
+    let next = fixture.open_mode("other", &more).await;
     assert!(
-        next.tool(&super::stage::tool_def("new"), "small", "new")
+        next.tool(&super::support::tool_def("new"), "small", "new")
             .is_ok()
     );
     assert!(
-        next.tool(&super::stage::tool_def("echo"), "small", "echo")
+        next.tool(&super::support::tool_def("echo"), "small", "echo")
             .is_err()
     );
-    assert_eq!(stage.count("initialize"), 2, "the connection was kept");
+    assert_eq!(fixture.count("initialize"), 2, "the connection was kept");
 }
 
 #[tokio::test]
 async fn unchanged_definition_keeps_its_connection() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let first = stage.good("good", &[]).await;
-    let second = stage.good("good", &[]).await;
-    assert_eq!(stage.count("initialize"), 1);
+    let fixture = ServerFixture::new();
+    let first = fixture.open_mode("good", &[]).await;
+    let second = fixture.open_mode("good", &[]).await;
+    assert_eq!(fixture.count("initialize"), 1);
     drop(first);
     assert!(run(&second, "echo", json!({})).await.is_ok());
-    let mut changed = stage.def("good", &[]);
+    let mut changed = fixture.def("good", &[]);
     changed.call_timeout_ms = 10_000;
-    let third = stage
+    let third = fixture
         .open(changed)
         .await
-        .unwrap_or_else(|bad| panic!("{bad:?}"));
-    assert_eq!(stage.count("initialize"), 2);
-    // Whoever is bound to the old one still has it.
+        .unwrap_or_else(|errors| panic!("{errors:?}"));
+    assert_eq!(fixture.count("initialize"), 2);
+    // The tools of the old definition still work.
     assert!(run(&second, "echo", json!({})).await.is_ok());
     assert!(run(&third, "echo", json!({})).await.is_ok());
     let up = |count: u32| format!(r#"mcp_server_up{{server="small"}} {count}"#);
     assert_eq!(logs.metrics("mcp_server_up"), [up(2)]);
     drop(second);
-    until("the old one is left", || {
+    until("the old one is stopped", || {
         logs.metrics("mcp_server_up") == [up(1)]
     })
     .await;
@@ -236,31 +236,31 @@ async fn unchanged_definition_keeps_its_connection() {
 #[tokio::test]
 async fn unused_server_is_stopped() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let echo = tool(&listed, "echo");
-    drop(listed);
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let echo = tool(&tools, "echo");
+    drop(tools);
     let sink = EventSink::with_room(10);
     assert!(
         echo.run(call(json!({}), &sink)).await.is_ok(),
         "a turn has it"
     );
     drop(echo);
-    until("it is left", || {
+    until("it is stopped", || {
         logs.metrics("mcp_server_up") == [r#"mcp_server_up{server="small"} 0"#]
     })
     .await;
-    // Nothing is left over for the next pack.
-    let none = stage.servers.open(&BTreeMap::new()).await;
-    assert_eq!(none.map(|listed| listed.servers().count()).ok(), Some(0));
+    // The next pack has no servers.
+    let none = fixture.servers.open(&BTreeMap::new()).await;
+    assert_eq!(none.map(|tools| tools.servers().count()).ok(), Some(0));
 }
 
 #[tokio::test]
 async fn notifications_beyond_the_rate_are_dropped_and_counted() {
     let logs = LogCapture::start();
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let text = run(&listed, "spam", json!({"count": 20_000})).await;
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let text = run(&tools, "spam", json!({"count": 20_000})).await;
     assert_eq!(text, Ok(json!("spammed")));
     let dropped = logs.metrics("mcp_notifications_dropped_total").concat();
     let dropped: u64 = dropped
