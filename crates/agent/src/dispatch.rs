@@ -1,5 +1,5 @@
-//! Sub-agents of a turn: what the turn is bound to, one invocation and its result, and a dispatch of
-//! several at once.
+//! Sub-agents of a turn: what a turn is bound to, the invocations of sub-agents, their results and
+//! failures, and the dispatch of several at once.
 
 pub(crate) mod turn_spans;
 pub(crate) mod sub_agent;

@@ -1,5 +1,7 @@
-//! What the agents of a turn emit through: the turn's emitter, ambient for all that runs in the turn,
-//! and wrapped to record what the user was shown and what a sub-agent has open.
+//! The emitters that the agents of a turn write events to.
+//!
+//! All of them end in the turn's own [`Emitter`](turnwire_event::port::Emitter). [`ambient`] makes the
+//! emitter available to all code that runs in a turn; the other two record what passes through them.
 
 pub mod ambient;
 pub(crate) mod output_recorder;

@@ -1,18 +1,19 @@
-//! One turn: ask the model, run the tools it asks for, ask again, until it has said all.
+//! Runs one turn: call the model, run the tools it calls, and repeat until it calls none.
 //!
-//! An `Agent` answers turns alone; a `Factory` makes turns of a pack, whose orchestrator may ask
-//! sub-agents. Both give an `Assembly`, and both run the same loop. None of it knows a session,
-//! log, hub or wire: it emits through the emitter it is given, reads the past through the history
-//! it is given, and is stopped by being dropped. What it emits is the order of S3-052:
+//! A [`StandaloneAgent`] answers turns without a pack; a [`TurnFactory`] binds turns to a pack, whose
+//! orchestrator may call sub-agents. Both return a [`TurnAssembly`] that runs the same loop. The crate
+//! knows no session, log, hub or wire: it emits through the emitter it is given, reads history through
+//! a port, and is cancelled by being dropped. The order of the events of a turn is that of S3-052:
 //!
 //! ```text
 //! route.decided
 //! ( llm.call_started  message.start  deltas  message.complete  llm.call_completed
 //!   tool.called*  ( tool.completed | tool.failed )* )+
 //! ```
-//! A tool that needs a person's word is not called: the turn asks, ends as paused, and the turn that
-//! goes on with the answers begins with the tools (`tool_call`). A call that failed without a word may come again, as the head of `model_call::fallback` shows; where sub-agents
-//! are asked, the order is that at the head of `dispatch::dispatch_step`.
+//! A tool that needs approval is not called: the turn requests the approval, ends as paused, and the
+//! turn that resumes it starts with the approved tools (`tool_call`). A call that failed before its
+//! first output may be repeated (`model_call::fallback`). `dispatch::dispatch_step` shows the order
+//! where sub-agents are called.
 
 pub mod emitter;
 pub mod options;
@@ -23,14 +24,14 @@ mod model_call;
 mod tool_call;
 mod dispatch;
 mod turn_loop;
-pub mod assembly;
-pub mod agent;
-pub mod factory;
+pub mod turn_assembly;
+pub mod standalone_agent;
+pub mod turn_factory;
 
-pub use agent::Agent;
-pub use assembly::Assembly;
-pub use factory::Factory;
-pub use options::{Options, Retries};
+pub use options::{AgentOptions, RetryOptions};
+pub use standalone_agent::StandaloneAgent;
+pub use turn_assembly::TurnAssembly;
+pub use turn_factory::TurnFactory;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
-//! Calls of a model: one call and its stream, retries, and fallbacks to other models.
+//! Calls of a model: one call with its stream, retries of a call, and fallbacks to other models.
 
 pub(crate) mod retry_delay;
 pub(crate) mod message_builder;
-pub(crate) mod call;
+pub(crate) mod single_call;
 pub(crate) mod fallback;

@@ -1,22 +1,22 @@
-//! What an agent is told when it is made: its model, and how much of anything it may take.
+//! The settings of an agent: its model and the bounds of its work.
 
 use std::time::Duration;
 
 use turnwire_event::port::HistoryBudget;
 
-/// How often a model is asked that fails before it says anything.
+/// Retries of a model call that failed before its first output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
-    /// Tries of one model for one call, the first among them. What has not passed after three is
-    /// seldom a matter of seconds.
+pub struct RetryOptions {
+    /// Attempts of one model for one call, the first included. A failure that lasts longer than three
+    /// attempts is seldom a matter of seconds.
     pub attempts: u32,
-    /// The longest wait before the second try; it doubles with each one more.
+    /// The longest delay before the second attempt; it doubles with each further attempt.
     pub base: Duration,
-    /// The longest wait of all.
+    /// The longest delay before any attempt.
     pub max: Duration,
 }
 
-impl Default for Retries {
+impl Default for RetryOptions {
     fn default() -> Self {
         Self {
             attempts: 3,
@@ -26,39 +26,39 @@ impl Default for Retries {
     }
 }
 
-/// An agent's settings.
+/// The settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
-    /// The model, `provider:model`.
+pub struct AgentOptions {
+    /// The name of the model, `provider:model`.
     pub model: String,
-    /// The standing instruction.
+    /// The system prompt.
     pub system: Option<String>,
-    /// How much of the session's past the model is shown.
+    /// How much of the session's history the model is sent.
     pub history: HistoryBudget,
-    /// Model calls of one turn. Real work seldom takes ten; a model that still asks for tools
-    /// after 32 goes in circles and costs money.
+    /// The most model calls of one turn. Real work seldom takes ten; a model that still calls tools
+    /// after 32 is in a loop and costs money.
     pub calls_max: u32,
-    /// Tools that one message may ask for; the rest is not executed. Models ask for a handful.
+    /// The most tools that one message may call; further calls are declined. Models call a handful.
     pub tool_calls_max: usize,
-    /// Tokens, read and written, of all model calls of a turn, those of sub-agents among them:
-    /// several times what the largest model can be shown at once.
+    /// The most tokens, input and output, of all model calls of a turn, sub-agents included: several
+    /// times the context window of the largest model.
     pub turn_tokens_max: u64,
-    /// USD of all model calls of a turn; without it there is no such bound.
+    /// The most USD that all model calls of a turn may cost; `None` for no bound.
     pub turn_cost_max_usd: Option<f64>,
-    /// How often a model is asked that fails before it says anything.
-    pub retries: Retries,
-    /// How long a tool may take that does not say so itself.
+    /// Retries of a model that has no retry options of its own.
+    pub retries: RetryOptions,
+    /// The timeout of a tool that has none of its own.
     pub tool_timeout: Duration,
-    /// Characters of inputs and results that events show.
+    /// The most characters of a tool's input or result in an event.
     pub summary_chars_max: usize,
-    /// Bytes of one result's JSON: as much as the whole history may have.
+    /// The most bytes of one tool result as JSON: as much as the whole history may have.
     pub result_bytes_max: usize,
-    /// Bytes of one message: escaped six-fold, the worst JSON can do to it, it still fits the
-    /// largest frame of 16 MiB.
+    /// The most bytes of one message: escaped six-fold, the worst that JSON can do, a message still
+    /// fits the largest frame of 16 MiB.
     pub message_bytes_max: usize,
 }
 
-impl Default for Options {
+impl Default for AgentOptions {
     fn default() -> Self {
         Self {
             model: "scripted:default".to_owned(),
@@ -71,7 +71,7 @@ impl Default for Options {
             tool_calls_max: 32,
             turn_tokens_max: 1_000_000,
             turn_cost_max_usd: None,
-            retries: Retries::default(),
+            retries: RetryOptions::default(),
             tool_timeout: Duration::from_secs(60),
             summary_chars_max: 256,
             result_bytes_max: 1 << 20,

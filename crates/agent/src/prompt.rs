@@ -1,4 +1,4 @@
-//! Texts that a pack gives to an agent: system prompts, and sentences for when the model fails.
+//! Texts of a pack for its agents: system prompts, and replies for when the model itself fails.
 
-pub(crate) mod instructions;
+pub(crate) mod system_prompt;
 pub(crate) mod failure_text;

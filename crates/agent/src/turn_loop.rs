@@ -1,6 +1,6 @@
-//! The loop of one turn: which model, then call and work in turns until the model asks for
-//! nothing more. With sub-agents to ask, part of the work is a dispatch, and what follows it is
-//! composing.
+//! The loop of one turn: choose the model, then call it and run its tools until it calls no more
+//! tools. Where the model calls sub-agents, part of the work is a dispatch, and the next call composes
+//! the answer from their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,85 +14,93 @@ use turnwire_event::code::{CallPurpose, ErrorCode, LlmErrorClass, TurnStatus};
 use turnwire_event::port::{Outcome, Refusal, TurnContext};
 use turnwire_model::{Provider, Request, Said};
 
-use crate::dispatch::dispatch_step::{Dispatch, Note, Sorted, sort};
-use crate::dispatch::invocation_result::refuse;
-use crate::dispatch::turn_binding::Cast;
-use crate::dispatch::turn_failures::Failures;
-use crate::dispatch::turn_spans::Spans;
-use crate::emitter::output_recorder::Witness;
-use crate::history::conversation;
-use crate::history::prior_context::Before;
-use crate::model_call::call::{CallError, Heard, call};
-use crate::model_call::fallback::{Halt, ask};
-use crate::resources::agent_resources::{self, Desk, Meter};
-use crate::resources::model_choice::Standing;
-use crate::resources::turn_budget::{Limit, Purse};
-use crate::tool_call::approval::{self, sift};
-use crate::tool_call::execute::{
-    BROKEN, Ended, Use, decline, excess, leave_out, too_many, uses, work,
+use crate::dispatch::dispatch_step::{DispatchStep, RetainedNote, SortedRequests, sort_requests};
+use crate::dispatch::invocation_result::decline_sub_agent;
+use crate::dispatch::turn_binding::TurnBinding;
+use crate::dispatch::turn_failures::TurnFailures;
+use crate::dispatch::turn_spans::TurnSpans;
+use crate::emitter::output_recorder::OutputRecorder;
+use crate::history::conversation::{complete_pairs, with_user_message};
+use crate::history::prior_context::PriorExchange;
+use crate::model_call::fallback::{CallHalt, call_with_fallbacks};
+use crate::model_call::single_call::{CallError, ModelReply, call_model};
+use crate::resources::agent_context::{AgentContext, WaitMeter, tool_scene};
+use crate::resources::model_choice::CandidateCursor;
+use crate::resources::turn_budget::{BudgetLimit, TurnBudget};
+use crate::tool_call::approval::{paused_outcome, request_approvals, split_by_approval};
+use crate::tool_call::execute::{ToolOutcome, run_tools};
+use crate::tool_call::resumed_turn::ResumedTurn;
+use crate::tool_call::tool_request::{
+    BROKEN_INPUT, ToolRequest, decline, decline_excess, excess_result, split_excess, tool_requests,
 };
-use crate::tool_call::resumed_turn::leg;
 
-/// What is left to the orchestrator of a turn's time, to say in its own words what came of it.
-const ANSWER_TIME: Duration = Duration::from_secs(1);
-/// The least time a sub-agent is given: enough to find that there is none, and to say so.
-const LEFT_MIN: Duration = Duration::from_millis(100);
+/// The time of a turn that is reserved for the orchestrator to tell the user the outcome.
+const ANSWER_RESERVE: Duration = Duration::from_secs(1);
+/// The least time of a sub-agent: enough to find that there is none, and to fail properly.
+const SUB_AGENT_TIME_MIN: Duration = Duration::from_millis(100);
 
-/// How long sub-agents may take in a turn that may take `limit` and has taken `spent` (D-82).
-fn left(limit: Duration, spent: Duration) -> Duration {
-    let left = limit.saturating_sub(spent).saturating_sub(ANSWER_TIME);
-    left.max(LEFT_MIN)
+/// How long sub-agents may take in a turn with `timeout` of which `elapsed` is over (D-82).
+fn sub_agent_time(timeout: Duration, elapsed: Duration) -> Duration {
+    let remaining = timeout.saturating_sub(elapsed);
+    let remaining = remaining.saturating_sub(ANSWER_RESERVE);
+    remaining.max(SUB_AGENT_TIME_MIN)
 }
 
 /// Answers one turn.
-pub(crate) async fn run(cast: &Cast, turn: TurnContext, witness: &Witness) -> Outcome {
+pub(crate) async fn run_turn(
+    binding: &TurnBinding,
+    turn: TurnContext,
+    output: &OutputRecorder,
+) -> Outcome {
     let trace = turn.input.trace.clone();
-    let scene = agent_resources::scene(&turn, None, trace, &cast.definition);
-    let meter = Meter::default();
-    let standing = Standing::default();
-    let purse = Arc::new(Purse::new(&cast.means.options));
-    let begun = Instant::now();
-    let desk = Desk {
-        means: &cast.means,
+    let scene = tool_scene(&turn, None, trace, &binding.definition_version);
+    let wait_meter = WaitMeter::default();
+    let candidate_cursor = CandidateCursor::default();
+    let budget = Arc::new(TurnBudget::new(&binding.resources.options));
+    let started = Instant::now();
+    let context = AgentContext {
+        resources: &binding.resources,
         emitter: &turn.emitter,
         scene: &scene,
-        meter: &meter,
-        standing: &standing,
-        purse: &purse,
-        until: begun + turn.input.turn_timeout,
-        keeper: None,
-        invocation: None,
+        wait_meter: &wait_meter,
+        candidate_cursor: &candidate_cursor,
+        budget: &budget,
+        deadline: started + turn.input.turn_timeout,
+        deferred_to: None,
+        invocation_id: None,
         purpose: CallPurpose::Orchestrate,
         span: None,
     };
-    let mut telling = Telling {
-        cast,
+    let mut turn_loop = TurnLoop {
+        binding,
         turn: &turn,
-        witness,
-        desk,
+        output,
+        context,
         spans: None,
-        failures: Failures::default(),
+        failures: TurnFailures::default(),
         notes: Vec::new(),
-        begun,
-        steps: 0,
-        asked: Vec::new(),
-        before: 0,
+        started,
+        dispatch_count: 0,
+        need_approval: Vec::new(),
+        earlier_calls: 0,
     };
-    let ended = match telling.answer().await {
+    let ended = match turn_loop.answer().await {
         Ok(()) => {
-            let Telling { failures, desk, .. } = telling;
-            failures.outcome(&desk).await
+            let TurnLoop {
+                failures, context, ..
+            } = turn_loop;
+            failures.into_outcome(&context).await
         }
-        Err(Stop::Failed(code)) => telling.fail(code, None).await,
-        Err(Stop::Limit(limit)) => telling.exhaust(limit).await,
-        Err(Stop::Paused) => telling.pause().await,
-        Err(Stop::Refused) => Err(Refusal::Ended),
+        Err(TurnStop::Failed(code)) => turn_loop.fail(code, None).await,
+        Err(TurnStop::Limit(limit)) => turn_loop.exhaust(limit).await,
+        Err(TurnStop::NeedsApproval) => turn_loop.pause().await,
+        Err(TurnStop::Refused) => Err(Refusal::Ended),
     };
-    // The session has ended the turn or is about to, and does not look at this.
-    ended.unwrap_or_else(|_| failed(ErrorCode::InternalError.into(), None))
+    // After a refusal the session ends the turn itself and ignores this outcome.
+    ended.unwrap_or_else(|_| failed_outcome(ErrorCode::InternalError.into(), None))
 }
 
-fn failed(error: TurnError, limit: Option<Limit>) -> Outcome {
+fn failed_outcome(error: TurnError, limit: Option<BudgetLimit>) -> Outcome {
     Outcome {
         reason: limit.map(|limit| limit.reason().to_owned()),
         status: TurnStatus::Failed,
@@ -100,244 +108,246 @@ fn failed(error: TurnError, limit: Option<Limit>) -> Outcome {
     }
 }
 
-/// Why a turn goes no further.
-enum Stop {
+/// Why a turn stops before its model has finished.
+enum TurnStop {
     Refused,
-    /// A person is asked first.
-    Paused,
+    NeedsApproval,
     Failed(ErrorCode),
-    Limit(Limit),
+    Limit(BudgetLimit),
 }
 
-impl From<Refusal> for Stop {
+impl From<Refusal> for TurnStop {
     fn from(_: Refusal) -> Self {
         Self::Refused
     }
 }
 
-impl From<Halt> for Stop {
-    fn from(halt: Halt) -> Self {
+impl From<CallHalt> for TurnStop {
+    fn from(halt: CallHalt) -> Self {
         match halt {
-            Halt::Refused => Self::Refused,
-            Halt::Model(LlmErrorClass::RateLimited) => Self::Failed(ErrorCode::RateLimitError),
-            Halt::Model(_) => Self::Failed(ErrorCode::InternalError),
-            Halt::Limit(limit) => Self::Limit(limit),
+            CallHalt::Refused => Self::Refused,
+            CallHalt::Model(LlmErrorClass::RateLimited) => Self::Failed(ErrorCode::RateLimitError),
+            CallHalt::Model(_) => Self::Failed(ErrorCode::InternalError),
+            CallHalt::Limit(limit) => Self::Limit(limit),
         }
     }
 }
 
-/// A turn on its way.
-struct Telling<'a> {
-    cast: &'a Cast,
+/// A turn that is running.
+struct TurnLoop<'a> {
+    binding: &'a TurnBinding,
     turn: &'a TurnContext,
-    /// Whether the person has been given anything.
-    witness: &'a Witness,
-    desk: Desk<'a>,
-    /// Made when the first sub-agent is asked.
-    spans: Option<Spans>,
-    failures: Failures,
-    /// What later turns should know, should this one turn out to ask more than one.
-    notes: Vec<Note>,
-    /// When its work began.
-    begun: Instant,
-    /// How often sub-agents were asked.
-    steps: u32,
-    /// The tools that a person must be asked about.
-    asked: Vec<Use>,
-    /// How many calls the turn had that this one goes on with.
-    before: u32,
+    output: &'a OutputRecorder,
+    context: AgentContext<'a>,
+    /// Created by the first dispatch.
+    spans: Option<TurnSpans>,
+    failures: TurnFailures,
+    /// Notes for later turns, stored once the turn calls a second sub-agent.
+    notes: Vec<RetainedNote>,
+    started: Instant,
+    dispatch_count: u32,
+    /// The tools that a person must approve.
+    need_approval: Vec<ToolRequest>,
+    /// The model calls of the turn that this one resumes.
+    earlier_calls: u32,
 }
 
-impl Telling<'_> {
-    async fn answer(&mut self) -> Result<(), Stop> {
-        let options = &self.cast.means.options;
-        let decided = self.cast.means.choice.decided();
-        self.desk.tell(Actor::SYSTEM, decided).await?;
-        for body in self.cast.means.servers() {
-            self.desk.tell(Actor::SYSTEM, body).await?;
+impl TurnLoop<'_> {
+    async fn answer(&mut self) -> Result<(), TurnStop> {
+        let resources = &self.binding.resources;
+        let decided = resources.models.decided_event();
+        self.context.emit(Actor::SYSTEM, decided).await?;
+        for body in resources.mcp_server_events() {
+            self.context.emit(Actor::SYSTEM, body).await?;
         }
-        let history = self.turn.history.recent(options.history).await;
-        let history = history.map_err(|_| Stop::Failed(ErrorCode::InternalError))?;
-        let members = &self.cast.members;
-        let before = Before::find(&history, &self.turn.input, |tool| {
-            let member = members.iter().find(|member| member.answers_to(tool));
-            member.map(|member| member.id.clone())
+        let history = self.turn.history.recent(resources.options.history).await;
+        let history = history.map_err(|_| TurnStop::Failed(ErrorCode::InternalError))?;
+        let prior_exchange = PriorExchange::find(&history, &self.turn.input, |tool| {
+            let sub_agent = self.binding.sub_agent_called_by(tool);
+            sub_agent.map(|sub_agent| sub_agent.id.clone())
         });
-        let mut said = conversation::said(history, &self.turn.input);
-        let more = self.resume(&said).await?;
-        said.extend(more);
-        for n in 1..=options.calls_max {
-            let heard = self.call(n, &said).await?;
-            let uses = uses(&heard.content, &heard.broken);
-            if uses.is_empty() {
-                return self.answered();
+        let mut messages = with_user_message(history, &self.turn.input);
+        let resumed = self.resume(&messages).await?;
+        messages.extend(resumed);
+        for number in 1..=resources.options.calls_max {
+            let reply = self.call(number, &messages).await?;
+            let requests = tool_requests(&reply.content, &reply.broken_tool_uses);
+            if requests.is_empty() {
+                return self.check_output();
             }
-            said.push(heard.said());
-            said.extend(self.work(uses, before.as_ref()).await?);
-            if !self.asked.is_empty() {
-                return Err(Stop::Paused);
+            messages.push(reply.into_message());
+            messages.extend(self.execute(requests, prior_exchange.as_ref()).await?);
+            if !self.need_approval.is_empty() {
+                return Err(TurnStop::NeedsApproval);
             }
         }
-        Err(Stop::Limit(Limit::Calls))
+        Err(TurnStop::Limit(BudgetLimit::Calls))
     }
 
-    /// Goes on with a turn that had asked a person: what they allowed is done first.
-    async fn resume(&mut self, said: &[Arc<Said>]) -> Result<Vec<Arc<Said>>, Refusal> {
+    /// Runs the tools that a person approved, if this turn resumes a paused one.
+    async fn resume(&mut self, messages: &[Arc<Said>]) -> Result<Vec<Arc<Said>>, Refusal> {
         let Some(resumed) = &self.turn.input.resumed else {
             return Ok(Vec::new());
         };
-        let leg = leg(&self.cast.means, resumed, said);
-        self.before = leg.calls;
-        let ended = work(&self.desk, leg.allowed).await?;
-        let mut more = self.took(ended);
-        for (asked, why) in leg.declined {
-            more.push(decline(&self.desk, &asked, why).await?);
+        let resumed = ResumedTurn::new(&self.binding.resources, resumed, messages);
+        self.earlier_calls = resumed.call_count;
+        let outcomes = run_tools(&self.context, resumed.approved).await?;
+        let mut results = self.results(outcomes);
+        for (request, failure) in resumed.declined {
+            results.push(decline(&self.context, &request, failure).await?);
         }
-        Ok(more)
+        Ok(results)
     }
 
-    /// Asks the person, and leaves the tools open for whoever goes on.
+    /// Requests the approvals, and leaves the tools open for the turn that resumes this one.
     async fn pause(mut self) -> Result<Outcome, Refusal> {
-        // What failed is not what the turn ends with: it has not ended for the person.
-        self.failures.release(&self.desk).await?;
-        approval::ask(&self.desk, &self.asked).await?;
-        Ok(approval::paused())
+        // A paused turn does not end with a failure: it has not ended for the user.
+        self.failures.report_pending(&self.context).await?;
+        request_approvals(&self.context, &self.need_approval).await?;
+        Ok(paused_outcome())
     }
 
-    /// A turn that gave the person nothing has not answered, however well its model stopped.
-    fn answered(&self) -> Result<(), Stop> {
-        if self.witness.has_shown() {
+    /// A turn without output has not answered, even if its model stopped properly.
+    fn check_output(&self) -> Result<(), TurnStop> {
+        if self.output.has_output() {
             return Ok(());
         }
-        let model = &self.cast.means.choice.at(self.desk.standing).model;
-        tracing::warn!(model, "a turn's model has stopped and said nothing");
-        Err(Stop::Failed(ErrorCode::InternalError))
+        let cursor = self.context.candidate_cursor;
+        let model = &self.binding.resources.models.current(cursor).model;
+        tracing::warn!(model, "the model of a turn stopped without output");
+        Err(TurnStop::Failed(ErrorCode::InternalError))
     }
 
-    /// The n-th call of the model that speaks: to decide, or to compose what sub-agents gave.
-    async fn call(&self, n: u32, said: &[Arc<Said>]) -> Result<Heard, Halt> {
-        let request = self.request(n, &self.cast.means.options.model, said);
+    /// Call `number` of the orchestrator's model: to decide, or to compose the results of sub-agents.
+    async fn call(&self, number: u32, messages: &[Arc<Said>]) -> Result<ModelReply, CallHalt> {
+        let model = &self.binding.resources.options.model;
+        let request = self.request(number, model, messages);
         let Some(spans) = &self.spans else {
-            return ask(&self.desk, request).await;
+            return call_with_fallbacks(&self.context, request).await;
         };
-        let (desk, span) = Dispatch::compose(&self.desk, spans);
-        ask(&desk, request).instrument(span).await
+        let (context, span) = DispatchStep::compose_context(&self.context, spans);
+        call_with_fallbacks(&context, request)
+            .instrument(span)
+            .await
     }
 
-    fn request(&self, n: u32, model: &str, said: &[Arc<Said>]) -> Request {
-        let means = &self.cast.means;
+    fn request(&self, number: u32, model: &str, messages: &[Arc<Said>]) -> Request {
+        let resources = &self.binding.resources;
         Request {
             model: model.to_owned(),
-            agent: means.who.name().to_owned(),
-            call: self.before.saturating_add(n),
+            agent: resources.role.name().to_owned(),
+            call: self.earlier_calls.saturating_add(number),
             attempt: 1,
             locale: self.turn.input.locale.clone(),
-            system: means.options.system.clone(),
-            messages: conversation::paired(said),
-            tools: Arc::clone(&means.tools),
+            system: resources.options.system.clone(),
+            messages: complete_pairs(messages),
+            tools: Arc::clone(&resources.tool_specs),
         }
     }
 
-    /// Does what one message asks for: sub-agents are asked while other tools run.
-    async fn work(
+    /// Executes the tool calls of one message: sub-agents run while other tools run.
+    async fn execute(
         &mut self,
-        mut uses: Vec<Use>,
-        before: Option<&Before>,
+        mut requests: Vec<ToolRequest>,
+        prior_exchange: Option<&PriorExchange>,
     ) -> Result<Vec<Arc<Said>>, Refusal> {
-        let mut said = self.leave_out(excess(&mut uses, &self.cast.means)).await?;
-        let Sorted {
-            asks,
-            broken,
-            others,
-        } = sort(uses, &self.cast.members);
-        for (call, member) in broken {
-            let why = BROKEN.to_owned();
-            said.push(refuse(&self.desk, &call, &member.id, why).await?);
+        let resources = &self.binding.resources;
+        let excess = split_excess(&mut requests, resources);
+        let mut results = self.decline_excess(excess).await?;
+        let sorted = sort_requests(requests, self.binding);
+        for (request, sub_agent) in sorted.broken_sub_agent_calls {
+            let reason = BROKEN_INPUT.to_owned();
+            let declined = decline_sub_agent(&self.context, &request, &sub_agent.id, reason);
+            results.push(declined.await?);
         }
-        let mut sifted = sift(&self.cast.means, self.turn.input.kind, others);
-        said.extend(sifted.refuse(&self.desk).await?);
-        self.asked = sifted.later;
-        let others = work(&self.desk, sifted.now);
-        if asks.is_empty() {
-            let ended = others.await?;
-            said.extend(self.took(ended));
-            return Ok(said);
+        let mut split = split_by_approval(resources, self.turn.input.kind, sorted.tool_calls);
+        results.extend(split.decline_invalid(&self.context).await?);
+        self.need_approval = split.need_approval;
+        let tools = run_tools(&self.context, split.run_now);
+        if sorted.sub_agent_calls.is_empty() {
+            let outcomes = tools.await?;
+            results.extend(self.results(outcomes));
+            return Ok(results);
         }
-        self.steps += 1;
-        let mint = &self.cast.means.mint;
+        self.dispatch_count += 1;
         let spans = self
             .spans
-            .get_or_insert_with(|| Spans::new(&self.turn.input, Arc::clone(mint)));
-        let dispatch = Dispatch {
-            cast: self.cast,
+            .get_or_insert_with(|| TurnSpans::new(&self.turn.input, Arc::clone(&resources.mint)));
+        let step = DispatchStep {
+            binding: self.binding,
             turn: self.turn,
-            desk: &self.desk,
+            context: &self.context,
             spans,
-            before,
-            number: self.steps,
-            left: left(self.turn.input.turn_timeout, self.begun.elapsed()),
+            prior_exchange,
+            number: self.dispatch_count,
+            time_left: sub_agent_time(self.turn.input.turn_timeout, self.started.elapsed()),
         };
-        let asked = dispatch.run(asks, &mut self.failures, &mut self.notes);
-        let (ended, answered) = try_join(others, asked).await?;
-        said.extend(answered);
-        said.extend(self.took(ended));
-        Ok(said)
+        let dispatch = step.run(sorted.sub_agent_calls, &mut self.failures, &mut self.notes);
+        let (outcomes, answers) = try_join(tools, dispatch).await?;
+        results.extend(answers);
+        results.extend(self.results(outcomes));
+        Ok(results)
     }
 
-    /// Refuses the tools that are more than a message may ask for, sub-agents among them.
-    async fn leave_out(&self, uses: Vec<Use>) -> Result<Vec<Arc<Said>>, Refusal> {
-        let Sorted {
-            asks,
-            broken,
-            others,
-        } = sort(uses, &self.cast.members);
-        let mut said = leave_out(&self.desk, others).await?;
-        for (call, member) in asks.into_iter().chain(broken) {
-            let why = too_many(&self.cast.means);
-            said.push(refuse(&self.desk, &call, &member.id, why).await?);
+    /// Declines the requests beyond the number that a message may make, sub-agents included.
+    async fn decline_excess(&self, excess: Vec<ToolRequest>) -> Result<Vec<Arc<Said>>, Refusal> {
+        let SortedRequests {
+            sub_agent_calls,
+            broken_sub_agent_calls,
+            tool_calls,
+        } = sort_requests(excess, self.binding);
+        let mut results = decline_excess(&self.context, tool_calls).await?;
+        for (request, sub_agent) in sub_agent_calls.into_iter().chain(broken_sub_agent_calls) {
+            let reason = excess_result(&self.binding.resources);
+            let declined = decline_sub_agent(&self.context, &request, &sub_agent.id, reason);
+            results.push(declined.await?);
         }
-        Ok(said)
+        Ok(results)
     }
 
-    /// What the speaker's own tools gave.
-    fn took(&mut self, ended: Vec<Ended>) -> Vec<Arc<Said>> {
-        let fault = |end: &Ended| matches!(&end.given, Err(failure) if failure.fault.is_some());
-        if ended.iter().any(fault) {
+    /// The results of the orchestrator's own tools. The failure of a data service degrades the turn.
+    fn results(&mut self, outcomes: Vec<ToolOutcome>) -> Vec<Arc<Said>> {
+        if outcomes.iter().any(ToolOutcome::has_fault) {
             self.failures.degrade();
         }
-        ended.into_iter().map(|end| end.said).collect()
+        outcomes
+            .into_iter()
+            .map(|outcome| outcome.message)
+            .collect()
     }
 
-    /// Ends a turn whose own model failed: the person is told in the words of a template.
-    async fn fail(self, code: ErrorCode, limit: Option<Limit>) -> Result<Outcome, Refusal> {
-        // A sub-agent that failed before is what the turn is about; that nobody could say so in
-        // better words changes nothing about it.
-        let code = self.failures.held().map_or(code, |error| error.code);
-        if let Some(templates) = &self.cast.templates {
-            let line: Arc<dyn Provider> = Arc::new(templates.line(code));
-            let request = self.request(1, &templates.model, &[]);
-            let desk = Desk {
+    /// Ends a turn whose own model failed: the user gets a text of the pack.
+    async fn fail(self, code: ErrorCode, limit: Option<BudgetLimit>) -> Result<Outcome, Refusal> {
+        // If a sub-agent failed before, the turn ends with that failure: it is what the turn was about.
+        let code = self
+            .failures
+            .pending_error()
+            .map_or(code, |error| error.code);
+        if let Some(texts) = &self.binding.failure_texts {
+            let provider: Arc<dyn Provider> = Arc::new(texts.reply(code));
+            let request = self.request(1, &texts.model, &[]);
+            let context = AgentContext {
                 purpose: CallPurpose::Compose,
-                ..self.desk.clone()
+                ..self.context.clone()
             };
-            match call(&desk, &line, request).await {
-                Ok(_) | Err(CallError::Silent(..) | CallError::Spoken(_)) => {}
+            match call_model(&context, &provider, request).await {
+                Ok(_) | Err(CallError::BeforeOutput(..) | CallError::AfterOutput(_)) => {}
                 Err(CallError::Refused) => return Err(Refusal::Ended),
             }
         }
-        let ended = self.failures.outcome(&self.desk).await?;
-        Ok(match ended.error {
-            Some(error) => failed(error, limit),
-            None => failed(code.into(), limit),
-        })
+        let outcome = self.failures.into_outcome(&self.context).await?;
+        let error = outcome.error.unwrap_or_else(|| code.into());
+        Ok(failed_outcome(error, limit))
     }
 
-    /// Ends a turn that may use no more. What the whole turn may use is the turn's own end,
-    /// whoever used it up: a sub-agent that had to stop for it is not what failed.
-    async fn exhaust(mut self, limit: Limit) -> Result<Outcome, Refusal> {
+    /// Ends a turn that has reached a bound. A bound of the whole turn is the turn's own end, whichever
+    /// agent reached it: a sub-agent that had to stop for it did not fail by itself.
+    async fn exhaust(mut self, limit: BudgetLimit) -> Result<Outcome, Refusal> {
         match limit {
-            Limit::Tokens | Limit::Cost => self.failures.release(&self.desk).await?,
-            Limit::Calls => {}
+            BudgetLimit::Tokens | BudgetLimit::Cost => {
+                self.failures.report_pending(&self.context).await?;
+            }
+            BudgetLimit::Calls => {}
         }
         self.fail(ErrorCode::InternalError, Some(limit)).await
     }

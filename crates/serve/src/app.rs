@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use turnwire_agent::Agent;
+use turnwire_agent::StandaloneAgent;
 use turnwire_dial::Dialer;
 use turnwire_event::port::Producer;
 use turnwire_event::{Clock, Mint};
@@ -95,8 +95,8 @@ pub fn agent(script: Option<&Path>) -> Result<Arc<dyn Producer>, RunError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mint: Arc<dyn Mint> = Arc::new(SystemMint);
     let tools = Toolbox::trial(clock, mint.clone());
-    let options = turnwire_agent::Options::default();
-    Ok(Arc::new(Alone(Agent::new(
+    let options = turnwire_agent::AgentOptions::default();
+    Ok(Arc::new(Alone(StandaloneAgent::new(
         options,
         Arc::new(Scripted::new(script)),
         tools,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch as news;
-use turnwire_agent::{Agent, Factory};
+use turnwire_agent::{StandaloneAgent, TurnFactory};
 use turnwire_dial::Dialer;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Clock, Mint, Owner, metric};
@@ -74,7 +74,7 @@ struct Loaded {
     /// How the key files looked.
     keys: Vec<(PathBuf, Option<Look>)>,
     routing: Arc<Routing>,
-    factory: Factory,
+    factory: TurnFactory,
     policies: Policies,
 }
 
@@ -243,7 +243,7 @@ impl Producer for Host {
 }
 
 /// One agent without a pack.
-pub struct Alone(pub Agent);
+pub struct Alone(pub StandaloneAgent);
 
 impl Producer for Alone {
     fn history(&self) -> HistoryBudget {
@@ -324,7 +324,7 @@ async fn load(draft: Draft, means: &Means, servers: &McpServers) -> Result<Loade
     let tools = tools::tools(&pack, means, servers).await?;
     let routing = pack.routing.as_ref().map(Routing::new);
     let routing = Arc::new(routing.unwrap_or_default());
-    let factory = Factory::with_tools(pack.clone(), draft.models, &tools, means.mint.clone())
+    let factory = TurnFactory::with_tools(pack.clone(), draft.models, &tools, means.mint.clone())
         .routing(routing.clone())
         .retries(means.bounds.retries);
     Ok(Loaded {

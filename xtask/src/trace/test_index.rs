@@ -158,7 +158,8 @@ fn words(comment: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// True for `S3-017`, `SC-02`, `LAW-4` and `G7`: capitals, perhaps digits and a dash, digits.
+/// True for `S3-017`, `SC-02`, `LAW-4` and `G7`: capitals, perhaps digits and a dash, digits,
+/// perhaps a letter.
 fn is_id(word: &str) -> bool {
     let (family, number) = match word.split_once('-') {
         Some((family, number)) => (
@@ -167,6 +168,10 @@ fn is_id(word: &str) -> bool {
         ),
         None => word.split_at(word.bytes().take_while(u8::is_ascii_uppercase).count()),
     };
+    // `D-12b` is a part of `D-12`.
+    let number = number
+        .strip_suffix(|c: char| c.is_ascii_lowercase())
+        .unwrap_or(number);
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let capitals = !family.is_empty() && family.bytes().all(|byte| byte.is_ascii_uppercase());
     digits && capitals
@@ -213,10 +218,14 @@ mod tests {
 
     #[test]
     fn ids_are_capitals_and_digits() {
-        for word in ["S1-056", "SC-02", "C-16", "D-45", "LAW-4", "G7", "I-17"] {
+        for word in [
+            "S1-056", "SC-02", "C-16", "D-45", "LAW-4", "G7", "I-17", "D-12b",
+        ] {
             assert!(is_id(word), "{word}");
         }
-        for word in ["S1-", "S1-x", "A", "4", "Http-1", "-3", "", "s1-056"] {
+        for word in [
+            "S1-", "S1-x", "S1-1bc", "A", "4", "Http-1", "-3", "", "s1-056",
+        ] {
             assert!(!is_id(word), "{word}");
         }
     }

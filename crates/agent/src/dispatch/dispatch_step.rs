@@ -1,14 +1,14 @@
-//! Asking sub-agents, in the six steps of S2 5.3:
+//! A dispatch: the sub-agents that one message calls, in the six steps of S2 5.3.
 //!
 //! ```text
-//! 1 emitted       the tool calls of one response; those beyond the cap are not executed
+//! 1 emitted       the tool calls of one message; those beyond the cap are not executed
 //! 2 resolve       which sub-agent a call means                 tool.called
 //! 3 instantiate   the sub-agent, with what it inherits         subagent.started │ durable
 //! 4 run           its own loop, all of them at once
 //! 5 result        what came back, as each comes                subagent.*, tool.*
 //! 6 compose       the orchestrator's next call
 //! ```
-//! One call and several take the same way; several are one plan step with more slots (S2-032).
+//! One call and several take the same path; several are one plan step with more slots (S2-032).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,325 +24,337 @@ use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CallPurpose, StepStatus, ToolType};
 use turnwire_event::port::{Emission, Refusal, TurnContext};
 use turnwire_event::row::{NewMessage, Scope};
-use turnwire_event::{Actor, Body, ContentBlock, InvocationId, MessageId, Position, Role};
+use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Kept, MessageId, Position, Role};
 use turnwire_model::Said;
 use turnwire_plan::{Expected, Key, Run, Work};
 
-use crate::dispatch::invocation::{self, Job};
-use crate::dispatch::invocation_result::{self, Asked};
-use crate::dispatch::sub_agent::{Member, question};
-use crate::dispatch::turn_binding::{Axis2, Cast, Intent};
-use crate::dispatch::turn_failures::{Failure, Failures};
-use crate::dispatch::turn_spans::Spans;
-use crate::emitter::sub_agent_emitter::Voice;
-use crate::history::prior_context::Before;
-use crate::resources::agent_resources::{self, Desk, Faults, Meter};
-use crate::tool_call::execute::{Use, millis};
+use super::invocation::{Invocation, InvocationError, SubAgentAnswer, run_invocation};
+use super::invocation_result::{PendingInvocation, decline_sub_agent, end_invocation};
+use super::sub_agent::{BoundSubAgent, question};
+use super::turn_binding::{DispatchIntent, EnvelopeFailurePolicy, TurnBinding};
+use super::turn_failures::{AxisFailure, TurnFailures};
+use super::turn_spans::TurnSpans;
+use crate::emitter::sub_agent_emitter::SubAgentEmitter;
+use crate::history::prior_context::PriorExchange;
+use crate::resources::agent_context::{AgentContext, FaultPolicy, WaitMeter, tool_scene};
+use crate::resources::message_metadata;
+use crate::tool_call::tool_request::ToolRequest;
+use crate::tool_call::tool_result::millis;
 
-/// What a dispatch needs of its turn.
-pub(crate) struct Dispatch<'a> {
-    pub(crate) cast: &'a Cast,
+/// A call of a sub-agent.
+pub(crate) type SubAgentCall = (ToolRequest, Arc<BoundSubAgent>);
+
+/// One dispatch of a turn.
+pub(crate) struct DispatchStep<'a> {
+    pub(crate) binding: &'a TurnBinding,
     pub(crate) turn: &'a TurnContext,
-    pub(crate) desk: &'a Desk<'a>,
-    pub(crate) spans: &'a Spans,
-    pub(crate) before: Option<&'a Before>,
-    /// Which dispatch of the turn it is, from 1.
+    pub(crate) context: &'a AgentContext<'a>,
+    pub(crate) spans: &'a TurnSpans,
+    pub(crate) prior_exchange: Option<&'a PriorExchange>,
+    /// The number of the dispatch in the turn, from 1.
     pub(crate) number: u32,
-    /// What is left of the turn's time for those it asks.
-    pub(crate) left: Duration,
+    /// The time of the turn that remains for its sub-agents.
+    pub(crate) time_left: Duration,
 }
 
-/// A result that later turns may need.
-pub(crate) struct Note {
+/// A result that is retained for later turns.
+pub(crate) struct RetainedNote {
     sub_agent_id: String,
     text: String,
 }
 
-/// The calls of one response.
-struct Emitted {
-    taken: Vec<(Use, Arc<Member>)>,
-    dropped: Vec<(Use, Arc<Member>)>,
+/// The calls of one message, split at the cap.
+struct CappedCalls {
+    accepted: Vec<SubAgentCall>,
+    dropped: Vec<SubAgentCall>,
 }
 
-impl Dispatch<'_> {
-    /// Asks the sub-agents that `asks` name; gives what the orchestrator's model is told.
+impl DispatchStep<'_> {
+    /// Runs the sub-agents of `calls` and returns their results for the orchestrator's model.
     pub(crate) async fn run(
         &self,
-        asks: Vec<(Use, Arc<Member>)>,
-        failures: &mut Failures,
-        notes: &mut Vec<Note>,
+        calls: Vec<SubAgentCall>,
+        failures: &mut TurnFailures,
+        notes: &mut Vec<RetainedNote>,
     ) -> Result<Vec<Arc<Said>>, Refusal> {
-        let parsed = Instant::now();
-        // Whatever failed before, the turn now asks someone else.
-        failures.release(self.desk).await?;
-        let calls = self.emitted(asks);
+        let dispatch_start = Instant::now();
+        // An earlier failure no longer ends the turn: the turn now calls another sub-agent.
+        failures.report_pending(self.context).await?;
+        let calls = self.split_at_cap(calls);
         let intent = self.intent(&calls);
-        if intent == Intent::Mixed {
-            self.remember(notes).await?;
+        if intent == DispatchIntent::Mixed {
+            self.store_notes(notes).await?;
         }
-        let faults = self.faults(intent);
-        let step = self.open(&calls).await?;
-        let mut said = self.leave_out(calls.dropped).await?;
-        let mut asked = HashMap::new();
+        let fault_policy = self.fault_policy(intent);
+        let step_id = self.start_step(&calls).await?;
+        let mut results = self.decline_dropped(calls.dropped).await?;
+        let mut pending = HashMap::new();
         let mut works = Vec::new();
-        let mut last = None;
-        for (call, member) in calls.taken {
-            self.resolve(&call).await?;
-            let (at, one, job) = self.instantiate(&step, call, member, faults).await?;
-            last = Some(at);
-            works.push(self.work(&one, job));
-            asked.insert(one.tool_use_id.to_string(), one);
+        let mut last_position = None;
+        for (request, sub_agent) in calls.accepted {
+            self.resolve(&request).await?;
+            let (position, one, invocation) = self
+                .instantiate(&step_id, request, sub_agent, fault_policy)
+                .await?;
+            last_position = Some(position);
+            works.push(self.work(&one, invocation));
+            pending.insert(one.tool_use_id.to_string(), one);
         }
-        // What stands at the last place is durable when all before it is: from here they act.
-        if let Some(last) = last {
-            self.desk.emitter.committed(last).await?;
+        // When the last position is durable, all before it are: from here on they may act.
+        if let Some(position) = last_position {
+            self.context.emitter.committed(position).await?;
         }
-        let mut run = Run::start(&*step, works).expect("every tool use has an id of its own");
+        let mut run = Run::start(&*step_id, works).expect("every tool use has an id of its own");
         let mut errors = Vec::new();
-        while let Some(end) = run.next().await {
-            let Some(one) = asked.remove(&end.key.result_key) else {
+        while let Some(slot) = run.next().await {
+            let Some(one) = pending.remove(&slot.key.result_key) else {
                 continue;
             };
-            let back =
-                invocation_result::result(self.desk, self.spans, &one, end.ended, parsed).await?;
-            said.push(back.said);
-            let noted = back.notes.into_iter().map(|text| Note {
-                sub_agent_id: one.id().to_owned(),
+            let ended = slot.ended;
+            let result =
+                end_invocation(self.context, self.spans, &one, ended, dispatch_start).await?;
+            results.push(result.message);
+            notes.extend(result.notes.into_iter().map(|text| RetainedNote {
+                sub_agent_id: one.sub_agent_id().to_owned(),
                 text,
-            });
-            notes.extend(noted);
-            let failed = failures.take(self.desk, one.id(), back.failed, intent);
-            errors.extend(failed.await?);
+            }));
+            let added = failures.add(self.context, one.sub_agent_id(), result.failures, intent);
+            errors.extend(added.await?);
         }
-        self.close(&mut run, errors, failures).await?;
-        if intent == Intent::Mixed {
-            self.remember(notes).await?;
+        self.end_step(&mut run, errors, failures).await?;
+        if intent == DispatchIntent::Mixed {
+            self.store_notes(notes).await?;
         }
-        Ok(said)
+        Ok(results)
     }
 
-    /// Step 1: the model's calls in its order; the first as many as the cap allows (D-28). The
-    /// cap is for one answer of the model (I-16): the next may ask as many again. How often it
-    /// may is bounded by the calls of a turn, `calls_max`.
-    fn emitted(&self, mut asks: Vec<(Use, Arc<Member>)>) -> Emitted {
-        let dropped = asks.split_off(asks.len().min(self.cast.cap));
-        Emitted {
-            taken: asks,
+    /// Step 1: the calls in the model's order, as many as the cap allows (D-28). The cap is for one
+    /// message of the model (I-16): the next may call as many again. The number of messages is bounded
+    /// by `calls_max`.
+    fn split_at_cap(&self, mut calls: Vec<SubAgentCall>) -> CappedCalls {
+        let dropped = calls.split_off(calls.len().min(self.binding.fan_out_max));
+        CappedCalls {
+            accepted: calls,
             dropped,
         }
     }
 
-    /// Whether one sub-agent is all that the turn has asked.
-    fn intent(&self, calls: &Emitted) -> Intent {
-        if self.number == 1 && calls.taken.len() == 1 {
-            Intent::Single
+    fn intent(&self, calls: &CappedCalls) -> DispatchIntent {
+        if self.number == 1 && calls.accepted.len() == 1 {
+            DispatchIntent::Single
         } else {
-            Intent::Mixed
+            DispatchIntent::Mixed
         }
     }
 
-    /// A data service that fails the only sub-agent of a turn can be made to end it (S1-102).
-    fn faults(&self, intent: Intent) -> Faults {
-        match (self.cast.axis2, intent) {
-            (Axis2::Terminal, Intent::Single) => Faults::Kept,
-            (Axis2::Terminal, Intent::Mixed) | (Axis2::Passing, _) => Faults::Told,
+    /// A data service that fails the only sub-agent of a turn can be made to end the turn (S1-102).
+    fn fault_policy(&self, intent: DispatchIntent) -> FaultPolicy {
+        match (self.binding.envelope_failure_policy, intent) {
+            (EnvelopeFailurePolicy::EndTurn, DispatchIntent::Single) => FaultPolicy::Defer,
+            (EnvelopeFailurePolicy::EndTurn, DispatchIntent::Mixed)
+            | (EnvelopeFailurePolicy::Continue, _) => FaultPolicy::Report,
         }
     }
 
-    /// How long one may take: what its definition allows, within the turn's own time (D-82).
-    fn limit(&self, member: &Member) -> Duration {
-        member.timeout.min(self.left)
+    /// The timeout of an invocation: that of the definition, within the turn's own time (D-82).
+    fn timeout(&self, sub_agent: &BoundSubAgent) -> Duration {
+        sub_agent.timeout.min(self.time_left)
     }
 
-    async fn open(&self, calls: &Emitted) -> Result<String, Refusal> {
+    async fn start_step(&self, calls: &CappedCalls) -> Result<String, Refusal> {
         let plan_step_id = format!("turn-{}-{}", self.turn.input.turn_id, self.number);
-        let ids = |calls: &[(Use, Arc<Member>)]| -> Vec<String> {
-            calls.iter().map(|(_, member)| member.id.clone()).collect()
+        let ids = |calls: &[SubAgentCall]| -> Vec<String> {
+            calls.iter().map(|(_, agent)| agent.id.clone()).collect()
         };
-        let limits = calls.taken.iter().map(|(_, member)| self.limit(member));
+        let timeouts = calls.accepted.iter().map(|(_, agent)| self.timeout(agent));
         let started = Body::PlanStepStarted(StepStarted {
             plan_step_id: plan_step_id.clone(),
-            expected_subagents: ids(&calls.taken),
-            cap: u32::try_from(self.cast.cap).unwrap_or(u32::MAX),
+            expected_subagents: ids(&calls.accepted),
+            cap: u32::try_from(self.binding.fan_out_max).unwrap_or(u32::MAX),
             dropped: ids(&calls.dropped),
-            deadline_ms: millis(limits.max().unwrap_or(Duration::ZERO)),
+            deadline_ms: millis(timeouts.max().unwrap_or(Duration::ZERO)),
         });
-        self.desk.tell(Actor::ORCHESTRATOR, started).await?;
+        self.context.emit(Actor::ORCHESTRATOR, started).await?;
         Ok(plan_step_id)
     }
 
-    /// Refuses the calls beyond the cap (S2-029).
-    async fn leave_out(&self, dropped: Vec<(Use, Arc<Member>)>) -> Result<Vec<Arc<Said>>, Refusal> {
-        let mut said = Vec::new();
-        for (call, member) in dropped {
-            let why = format!(
+    /// Declines the calls beyond the cap (S2-029).
+    async fn decline_dropped(&self, dropped: Vec<SubAgentCall>) -> Result<Vec<Arc<Said>>, Refusal> {
+        let mut results = Vec::new();
+        for (request, sub_agent) in dropped {
+            let reason = format!(
                 "not executed: at most {} assistants can be asked at once.",
-                self.cast.cap
+                self.binding.fan_out_max
             );
-            said.push(invocation_result::refuse(self.desk, &call, &member.id, why).await?);
+            let declined = decline_sub_agent(self.context, &request, &sub_agent.id, reason);
+            results.push(declined.await?);
         }
-        Ok(said)
+        Ok(results)
     }
 
-    /// Step 2: the call means a sub-agent that the turn was bound to, and says so.
-    async fn resolve(&self, call: &Use) -> Result<(), Refusal> {
+    /// Step 2: emits that the call means a sub-agent of the turn.
+    async fn resolve(&self, request: &ToolRequest) -> Result<(), Refusal> {
         let trace = self.spans.child();
         let span_id = &trace.span_id;
-        let span = tracing::info_span!("dispatch.resolve", tool = call.name, span_id);
+        let span = tracing::info_span!("dispatch.resolve", tool = request.name, span_id);
         let called = Body::ToolCalled(Called {
-            tool_use_id: call.id,
-            tool_name: call.name.clone(),
+            tool_use_id: request.id,
+            tool_name: request.name.clone(),
             tool_type: ToolType::SubAgent,
-            input_summary: format!("{} bytes", call.input.to_string().len()),
+            input_summary: format!("{} bytes", request.input.to_string().len()),
         });
         let emission = Emission {
             trace: Some(trace),
-            ..Emission::new(Actor::tool(&call.name), called)
+            ..Emission::new(Actor::tool(&request.name), called)
         };
-        self.desk.deliver(emission).instrument(span).await?;
+        self.context.deliver(emission).instrument(span).await?;
         Ok(())
     }
 
     /// Step 3: the sub-agent with what it inherits: references and short values (S2-016).
     async fn instantiate(
         &self,
-        step: &str,
-        call: Use,
-        member: Arc<Member>,
-        faults: Faults,
-    ) -> Result<(Position, Asked, Job), Refusal> {
+        step_id: &str,
+        request: ToolRequest,
+        sub_agent: Arc<BoundSubAgent>,
+        fault_policy: FaultPolicy,
+    ) -> Result<(Position, PendingInvocation, Invocation), Refusal> {
         let trace = self.spans.child();
         let span_id = &trace.span_id;
-        let span = tracing::info_span!("dispatch.instantiate", sub_agent_id = member.id, span_id);
-        let context = self.context(&member);
-        let question = question(&call.input, &self.turn.input.content);
-        let invocation_id = InvocationId(self.desk.means.mint.ulid());
+        let span =
+            tracing::info_span!("dispatch.instantiate", sub_agent_id = sub_agent.id, span_id);
+        let context = self.inherited_context(&sub_agent);
+        let question = question(&request.input, &self.turn.input.content);
+        let invocation_id = InvocationId(self.context.resources.mint.ulid());
         let started = Body::SubagentStarted(Started {
             invocation_id,
-            sub_agent_id: member.id.clone(),
-            tool_use_id: call.id,
-            plan_step_id: step.to_owned(),
+            sub_agent_id: sub_agent.id.clone(),
+            tool_use_id: request.id,
+            plan_step_id: step_id.to_owned(),
             context: context.clone(),
         });
         let emission = Emission {
             message: Some(NewMessage {
-                kept: turnwire_event::Kept::default(),
-                id: MessageId(self.desk.means.mint.ulid()),
+                kept: Kept::default(),
+                id: MessageId(self.context.resources.mint.ulid()),
                 role: Role::User,
                 content: vec![ContentBlock::text(&*question)],
-                metadata: agent_resources::invocation(&member.id, invocation_id),
-                scope: Scope::Agent(member.id.clone()),
+                metadata: message_metadata::of_invocation(&sub_agent.id, invocation_id),
+                scope: Scope::Agent(sub_agent.id.clone()),
             }),
             trace: Some(trace),
-            ..Emission::new(Actor::subagent(&member.id), started)
+            ..Emission::new(Actor::subagent(&sub_agent.id), started)
         };
-        let at = self.desk.deliver(emission).instrument(span).await?;
-        let run = self.spans.child();
-        let writer = Arc::clone(self.desk.emitter);
-        let voice = Voice::new(writer, Arc::clone(&run), member.emits.clone());
-        let one = Asked {
-            member: Arc::clone(&member),
-            tool_use_id: call.id,
-            tool_name: call.name,
+        let position = self.context.deliver(emission).instrument(span).await?;
+        let run_span = self.spans.child();
+        let emitter = SubAgentEmitter::new(
+            Arc::clone(self.context.emitter),
+            Arc::clone(&run_span),
+            sub_agent.shown_status_ids.clone(),
+        );
+        let pending = PendingInvocation {
+            sub_agent: Arc::clone(&sub_agent),
+            tool_use_id: request.id,
+            tool_name: request.name,
             invocation_id,
-            voice: Arc::new(voice),
-            meter: Arc::new(Meter::default()),
-            begun: Instant::now(),
+            emitter: Arc::new(emitter),
+            wait_meter: Arc::new(WaitMeter::default()),
+            started: Instant::now(),
         };
-        let job = Job {
-            scene: agent_resources::scene(
+        let invocation = Invocation {
+            scene: tool_scene(
                 self.turn,
-                Some(&member.id),
-                Some(run),
-                &self.cast.definition,
+                Some(&sub_agent.id),
+                Some(run_span),
+                &self.binding.definition_version,
             ),
             history: Arc::clone(&self.turn.history),
-            voice: Arc::clone(&one.voice),
-            meter: Arc::clone(&one.meter),
-            purse: Arc::clone(self.desk.purse),
-            limit: self.limit(&member),
-            watchdog: self.cast.watchdog,
-            member,
+            emitter: Arc::clone(&pending.emitter),
+            wait_meter: Arc::clone(&pending.wait_meter),
+            budget: Arc::clone(self.context.budget),
+            timeout: self.timeout(&sub_agent),
+            watchdog: self.binding.watchdog,
+            sub_agent,
             invocation_id,
             context,
             question,
-            faults,
+            fault_policy,
         };
-        Ok((at, one, job))
+        Ok((position, pending, invocation))
     }
 
-    fn context(&self, member: &Member) -> Context {
+    fn inherited_context(&self, sub_agent: &BoundSubAgent) -> Context {
         let input = &self.turn.input;
         let principal = input.owner.principal.as_str();
-        let prior = self
-            .before
-            .and_then(|before| before.prose_for(&member.id, self.cast.prior_context_chars));
+        let chars_max = self.binding.prior_context_chars_max;
+        let prior_context = self
+            .prior_exchange
+            .and_then(|exchange| exchange.summary_for(&sub_agent.id, chars_max));
         Context {
             principal: principal.to_owned(),
             user_id: principal.to_owned(),
             episode_id: input.episode_id,
             locale: input.locale.clone(),
             location: input.location.clone(),
-            prior_context: prior,
+            prior_context,
         }
     }
 
-    /// Step 4: its own loop, on a task of its own.
+    /// Step 4: the loop of the sub-agent, on a task of its own.
     fn work(
         &self,
-        one: &Asked,
-        job: Job,
-    ) -> Work<impl Future<Output = Result<invocation::Answer, invocation::Miss>> + Send + 'static>
-    {
+        pending: &PendingInvocation,
+        invocation: Invocation,
+    ) -> Work<impl Future<Output = Result<SubAgentAnswer, InvocationError>> + Send + 'static> {
         Work {
             expected: Expected {
                 key: Key {
-                    subagent: one.id().to_owned(),
-                    result_key: one.tool_use_id.to_string(),
+                    subagent: pending.sub_agent_id().to_owned(),
+                    result_key: pending.tool_use_id.to_string(),
                 },
-                deadline: self.limit(&one.member),
+                deadline: self.timeout(&pending.sub_agent),
             },
-            future: invocation::run(job),
+            future: run_invocation(invocation),
         }
     }
 
-    /// Ends the step, and names together what failed of several (D-11).
-    async fn close(
+    /// Ends the step, and reports the failures of several sub-agents together (D-11).
+    async fn end_step(
         &self,
-        run: &mut Run<invocation::Answer, invocation::Miss>,
+        run: &mut Run<SubAgentAnswer, InvocationError>,
         errors: Vec<TurnError>,
-        failures: &mut Failures,
+        failures: &mut TurnFailures,
     ) -> Result<(), Refusal> {
         let Some(completed) = run.completion() else {
             return Ok(());
         };
-        let several = completed.slots.len() > 1;
-        let missed = completed.status != StepStatus::Success;
+        let has_several = completed.slots.len() > 1;
+        let has_failed = completed.status != StepStatus::Success;
         let completed = Body::PlanStepCompleted(completed);
-        self.desk.tell(Actor::ORCHESTRATOR, completed).await?;
-        if several && missed {
+        self.context.emit(Actor::ORCHESTRATOR, completed).await?;
+        if has_several && has_failed {
             failures.degrade();
-            let failure = Failure {
+            let failure = AxisFailure {
                 error: TurnError::fan_out(errors),
                 axis: 3,
                 sub_agent_id: None,
             };
-            failure.report(self.desk).await?;
+            failure.report(self.context).await?;
         }
         Ok(())
     }
 
-    /// Keeps what sub-agents of later turns should know of a turn that asked more than one
-    /// (S1-144): where it asked a single one, that one remembers by itself.
-    async fn remember(&self, notes: &mut Vec<Note>) -> Result<(), Refusal> {
-        for Note { sub_agent_id, text } in notes.drain(..) {
+    /// Stores the notes of a turn that calls several sub-agents for the sub-agents of later turns
+    /// (S1-144). A single sub-agent remembers its exchange by itself.
+    async fn store_notes(&self, notes: &mut Vec<RetainedNote>) -> Result<(), Refusal> {
+        for RetainedNote { sub_agent_id, text } in notes.drain(..) {
             let emission = Emission {
                 message: Some(NewMessage {
-                    kept: turnwire_event::Kept::default(),
-                    id: MessageId(self.desk.means.mint.ulid()),
+                    kept: Kept::default(),
+                    id: MessageId(self.context.resources.mint.ulid()),
                     role: Role::System,
                     content: vec![ContentBlock::text(&*text)],
-                    metadata: agent_resources::sub_agent(&sub_agent_id),
+                    metadata: message_metadata::of_sub_agent(&sub_agent_id),
                     scope: Scope::Agents,
                 }),
                 ..Emission::new(
@@ -350,44 +362,46 @@ impl Dispatch<'_> {
                     Body::SupportNoted(Noted { sub_agent_id, text }),
                 )
             };
-            self.desk.deliver(emission).await?;
+            self.context.deliver(emission).await?;
         }
         Ok(())
     }
 
-    /// Step 6: where the orchestrator composes, in a span of its own.
-    pub(crate) fn compose<'a>(desk: &Desk<'a>, spans: &Spans) -> (Desk<'a>, tracing::Span) {
+    /// Step 6: the context and the span in which the orchestrator composes its answer.
+    pub(crate) fn compose_context<'a>(
+        context: &AgentContext<'a>,
+        spans: &TurnSpans,
+    ) -> (AgentContext<'a>, tracing::Span) {
         let trace = spans.child();
         let span = tracing::info_span!("orchestrator.compose", span_id = trace.span_id);
-        let desk = Desk {
+        let context = AgentContext {
             purpose: CallPurpose::Compose,
             span: Some(trace),
-            ..desk.clone()
+            ..context.clone()
         };
-        (desk, span)
+        (context, span)
     }
 }
 
-/// The calls of one message.
+/// The requests of one message by what they call.
 #[derive(Default)]
-pub(crate) struct Sorted {
-    /// Those that ask a sub-agent.
-    pub(crate) asks: Vec<(Use, Arc<Member>)>,
-    /// Those that would, had their input come whole.
-    pub(crate) broken: Vec<(Use, Arc<Member>)>,
-    /// Those of other tools.
-    pub(crate) others: Vec<Use>,
+pub(crate) struct SortedRequests {
+    pub(crate) sub_agent_calls: Vec<SubAgentCall>,
+    /// Calls of sub-agents whose input is unusable.
+    pub(crate) broken_sub_agent_calls: Vec<SubAgentCall>,
+    pub(crate) tool_calls: Vec<ToolRequest>,
 }
 
-/// Sorts `uses` by whom of `members` they ask.
-pub(crate) fn sort(uses: Vec<Use>, members: &[Arc<Member>]) -> Sorted {
-    let mut sorted = Sorted::default();
-    for call in uses {
-        let member = members.iter().find(|member| member.answers_to(&call.name));
-        match member.map(Arc::clone) {
-            Some(member) if call.broken => sorted.broken.push((call, member)),
-            Some(member) => sorted.asks.push((call, member)),
-            None => sorted.others.push(call),
+/// Sorts `requests` by whether they call a sub-agent of `binding`.
+pub(crate) fn sort_requests(requests: Vec<ToolRequest>, binding: &TurnBinding) -> SortedRequests {
+    let mut sorted = SortedRequests::default();
+    for request in requests {
+        match binding.sub_agent_called_by(&request.name).map(Arc::clone) {
+            Some(sub_agent) if request.is_broken => {
+                sorted.broken_sub_agent_calls.push((request, sub_agent));
+            }
+            Some(sub_agent) => sorted.sub_agent_calls.push((request, sub_agent)),
+            None => sorted.tool_calls.push(request),
         }
     }
     sorted

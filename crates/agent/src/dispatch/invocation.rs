@@ -1,7 +1,8 @@
-//! A sub-agent at work: its own instruction, its own memory, its own model, its own tools.
+//! One invocation of a sub-agent, with its own prompt, memory, model and tools.
 //!
-//! It runs the same loop as the agent that speaks. Nobody hears it but the orchestrator, and
-//! that only at the end: what it says, what it has shown, and whether something was missing.
+//! The loop is that of the orchestrator: call the model, run its tools, until it calls none. Only the
+//! orchestrator gets the answer, and only at the end: the text, what was shown, and whether data was
+//! missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,126 +18,128 @@ use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
 use turnwire_model::{Request, Said};
 use turnwire_tool::{LiveTask, ToolContext, deliver};
 
-use crate::dispatch::sub_agent::Member;
+use super::sub_agent::BoundSubAgent;
 use crate::emitter::ambient;
-use crate::emitter::sub_agent_emitter::Voice;
-use crate::history::conversation;
-use crate::history::prior_context::cut;
-use crate::model_call::fallback::{Halt, ask};
-use crate::prompt::instructions;
-use crate::resources::agent_resources::{Desk, Faults, Means, Meter};
-use crate::resources::model_choice::Standing;
-use crate::resources::turn_budget::Purse;
-use crate::tool_call::execute::{Ended, excess, leave_out, uses, work};
+use crate::emitter::sub_agent_emitter::SubAgentEmitter;
+use crate::history::conversation::{by_invocation, complete_pairs};
+use crate::history::prior_context::truncate_words;
+use crate::model_call::fallback::{CallHalt, call_with_fallbacks};
+use crate::prompt::system_prompt::sub_agent_prompt;
+use crate::resources::agent_context::{AgentContext, FaultPolicy, WaitMeter};
+use crate::resources::agent_resources::AgentResources;
+use crate::resources::model_choice::CandidateCursor;
+use crate::resources::turn_budget::TurnBudget;
+use crate::tool_call::execute::{ToolOutcome, run_tools};
 use crate::tool_call::summary::summary;
+use crate::tool_call::tool_request::{decline_excess, split_excess, tool_requests};
 
-/// Characters of one result that is kept for later turns: a few dozen lines.
+/// The most characters of a result that is retained for later turns: a few dozen lines.
 const NOTE_CHARS_MAX: usize = 2_000;
-/// Results of one invocation that are kept: more than any answer needs, few enough that they do
-/// not push out everything else a sub-agent remembers.
+/// The most retained results of one invocation: more than any answer needs, few enough not to displace
+/// everything else that a sub-agent remembers.
 const NOTES_MAX: usize = 4;
-/// Bytes of an answer that the orchestrator is shown: dozens of pages, far more than one can say.
-const TEXT_BYTES_MAX: usize = 65_536;
+/// The most bytes of an answer that the orchestrator gets: dozens of pages.
+const ANSWER_BYTES_MAX: usize = 65_536;
 
-/// Silence after which a status that was shown in silence is shown again: a person should not
-/// wonder whether anything still happens, nor be flooded with the same words (C-18). Three fit
-/// into the minute after which a client takes a silent stream for dead.
-const AGAIN: Duration = Duration::from_secs(20);
+/// The silence after which the default status is shown again: often enough that the user does not take
+/// the stream for dead, rarely enough not to flood (C-18). Three fit into the minute after which a client
+/// takes a silent stream for dead.
+const STATUS_REPEAT: Duration = Duration::from_secs(20);
 
-/// One invocation, ready to run.
-pub(crate) struct Job {
-    pub(crate) member: Arc<Member>,
+/// An invocation that is ready to run.
+pub(crate) struct Invocation {
+    pub(crate) sub_agent: Arc<BoundSubAgent>,
     pub(crate) invocation_id: InvocationId,
     pub(crate) context: Context,
     pub(crate) question: String,
     pub(crate) scene: Arc<ToolContext>,
     pub(crate) history: Arc<dyn History>,
-    pub(crate) voice: Arc<Voice>,
-    pub(crate) meter: Arc<Meter>,
-    pub(crate) purse: Arc<Purse>,
-    /// How long it may take.
-    pub(crate) limit: Duration,
-    pub(crate) faults: Faults,
-    /// How long it may be silent.
+    pub(crate) emitter: Arc<SubAgentEmitter>,
+    pub(crate) wait_meter: Arc<WaitMeter>,
+    pub(crate) budget: Arc<TurnBudget>,
+    pub(crate) timeout: Duration,
+    pub(crate) fault_policy: FaultPolicy,
+    /// How long the sub-agent may be silent.
     pub(crate) watchdog: Duration,
 }
 
-/// What a sub-agent gives.
+/// The answer of a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Answer {
-    /// What it says.
+pub(crate) struct SubAgentAnswer {
     pub(crate) text: String,
-    /// Whether some of its data was incomplete.
-    pub(crate) caveat: bool,
-    /// What is kept for later turns.
+    /// True if some of its data was incomplete.
+    pub(crate) has_caveat: bool,
+    /// Results that are retained for later turns.
     pub(crate) notes: Vec<String>,
 }
 
-/// A slot that was not filled.
+/// An invocation without a complete answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Miss {
-    /// It answered, without data that it wanted.
-    Short(Answer),
-    /// It gave nothing (axis 1).
+pub(crate) enum InvocationError {
+    /// The sub-agent answered, but some of its data was missing.
+    Incomplete(SubAgentAnswer),
+    /// The sub-agent gave no answer (axis 1).
     Failed(AgentErrorClass),
-    /// The session takes no more of the turn.
+    /// The session accepts no more events of the turn.
     Refused,
 }
 
-impl From<Refusal> for Miss {
+impl From<Refusal> for InvocationError {
     fn from(_: Refusal) -> Self {
         Self::Refused
     }
 }
 
-impl From<Halt> for Miss {
-    fn from(halt: Halt) -> Self {
+impl From<CallHalt> for InvocationError {
+    fn from(halt: CallHalt) -> Self {
         match halt {
-            Halt::Refused => Self::Refused,
-            Halt::Model(_) | Halt::Limit(_) => Self::Failed(AgentErrorClass::Model),
+            CallHalt::Refused => Self::Refused,
+            CallHalt::Model(_) | CallHalt::Limit(_) => Self::Failed(AgentErrorClass::Model),
         }
     }
 }
 
-/// Runs it, with its voice as the ambient writer of everything it starts.
-pub(crate) fn run(job: Job) -> impl Future<Output = Result<Answer, Miss>> + Send + 'static {
-    // Made here and not on its own task, so that it stands below whatever asked for it.
+/// Runs `invocation` with its emitter as the ambient emitter.
+pub(crate) fn run_invocation(
+    invocation: Invocation,
+) -> impl Future<Output = Result<SubAgentAnswer, InvocationError>> + Send + 'static {
+    // Created here and not on the task of the invocation, so that the caller's span is its parent.
     let span = tracing::info_span!(
         "subagent.run",
-        sub_agent_id = job.member.id,
-        span_id = job.voice.span().span_id
+        sub_agent_id = invocation.sub_agent.id,
+        span_id = invocation.emitter.span().span_id
     );
-    let writer = Arc::clone(&job.voice) as Arc<dyn Emitter>;
+    let emitter = Arc::clone(&invocation.emitter) as Arc<dyn Emitter>;
     let live = LiveTask::begin();
     let work = async move {
         let _live = live;
-        let _part = job.scene.wards.enter()?;
-        watched(job).await
+        let _child_task = invocation.scene.wards.enter()?;
+        answer_with_watchdog(invocation).await
     };
-    ambient::scope(writer, work).instrument(span)
+    ambient::scope(emitter, work).instrument(span)
 }
 
-/// Says something for a sub-agent that has said nothing for too long, and says it again if that
-/// goes on (D-12b).
-async fn watched(job: Job) -> Result<Answer, Miss> {
-    let mut answer = Box::pin(answer(&job));
-    let Some(status) = &job.member.default_status else {
+/// Runs the invocation, and emits the default status whenever the sub-agent is silent for too long
+/// (D-12b).
+async fn answer_with_watchdog(invocation: Invocation) -> Result<SubAgentAnswer, InvocationError> {
+    let mut answer = Box::pin(answer(&invocation));
+    let Some(status) = &invocation.sub_agent.default_status else {
         return answer.await;
     };
-    let mut known = None;
-    let mut due = Instant::now() + job.watchdog;
+    let mut last_seen = None;
+    let mut due = Instant::now() + invocation.watchdog;
     loop {
         tokio::select! {
             biased;
             ended = &mut answer => return ended,
-            () = job.voice.speaks() => {}
+            () = invocation.emitter.status_shown() => {}
             () = sleep_until(due) => {}
         }
-        let heard = job.voice.heard();
-        // What is said here is heard too, and known.
-        if let Some(last) = heard.filter(|_| heard != known) {
-            known = heard;
-            due = last.at + job.watchdog;
+        let last_shown = invocation.emitter.last_shown();
+        // The default status, emitted below, is recorded too; it must not restart the watchdog.
+        if let Some(status) = last_shown.filter(|_| last_shown != last_seen) {
+            last_seen = last_shown;
+            due = status.at + invocation.watchdog;
         }
         if Instant::now() < due {
             continue;
@@ -145,113 +148,118 @@ async fn watched(job: Job) -> Result<Answer, Miss> {
             event_id: status.clone(),
             message: String::new(),
         });
-        let emission = Emission::new(Actor::subagent(&job.member.id), emitted);
-        deliver(&*job.voice, emission).await?;
-        known = job.voice.heard();
-        due = Instant::now() + AGAIN;
+        let emission = Emission::new(Actor::subagent(&invocation.sub_agent.id), emitted);
+        deliver(&*invocation.emitter, emission).await?;
+        last_seen = invocation.emitter.last_shown();
+        due = Instant::now() + STATUS_REPEAT;
     }
 }
 
-async fn answer(job: &Job) -> Result<Answer, Miss> {
-    let Some(means) = job.member.means.as_deref() else {
-        return Err(Miss::Failed(AgentErrorClass::Instantiation));
+async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationError> {
+    let Some(resources) = invocation.sub_agent.resources.as_deref() else {
+        return Err(InvocationError::Failed(AgentErrorClass::Instantiation));
     };
-    let emitter = Arc::clone(&job.voice) as Arc<dyn Emitter>;
-    let standing = Standing::default();
-    let desk = Desk {
-        means,
+    let emitter = Arc::clone(&invocation.emitter) as Arc<dyn Emitter>;
+    let candidate_cursor = CandidateCursor::default();
+    let defers = invocation.fault_policy == FaultPolicy::Defer;
+    let context = AgentContext {
+        resources,
         emitter: &emitter,
-        scene: &job.scene,
-        meter: &job.meter,
-        standing: &standing,
-        purse: &job.purse,
-        until: Instant::now() + job.limit,
-        keeper: (job.faults == Faults::Kept).then_some(&*job.voice),
-        invocation: Some(job.invocation_id),
+        scene: &invocation.scene,
+        wait_meter: &invocation.wait_meter,
+        candidate_cursor: &candidate_cursor,
+        budget: &invocation.budget,
+        deadline: Instant::now() + invocation.timeout,
+        deferred_to: defers.then_some(&*invocation.emitter),
+        invocation_id: Some(invocation.invocation_id),
         purpose: CallPurpose::Subagent,
         span: None,
     };
-    let (kept, mut said) = memory(job, means).await?;
-    said.push(Arc::new(Said::new(
+    let (notes, mut messages) = memory(invocation, resources).await?;
+    messages.push(Arc::new(Said::new(
         Role::User,
-        vec![ContentBlock::text(&*job.question)],
+        vec![ContentBlock::text(&*invocation.question)],
     )));
-    let options = &means.options;
-    let system = instructions::sub_agent(options.system.as_deref(), &job.context, &kept);
-    let mut gathered = Gathered::default();
-    for n in 1..=options.calls_max {
+    let options = &resources.options;
+    let system = sub_agent_prompt(options.system.as_deref(), &invocation.context, &notes);
+    let mut builder = AnswerBuilder::default();
+    for number in 1..=options.calls_max {
         let request = Request {
             model: options.model.clone(),
-            agent: means.who.name().to_owned(),
-            call: n,
+            agent: resources.role.name().to_owned(),
+            call: number,
             attempt: 1,
-            locale: job.context.locale.clone(),
+            locale: invocation.context.locale.clone(),
             system: Some(system.clone()),
-            messages: conversation::paired(&said),
-            tools: Arc::clone(&means.tools),
+            messages: complete_pairs(&messages),
+            tools: Arc::clone(&resources.tool_specs),
         };
-        let heard = ask(&desk, request).await?;
-        gathered.hear(&heard.content);
-        let mut uses = uses(&heard.content, &heard.broken);
-        if uses.is_empty() {
-            return gathered.answer(job);
+        let reply = call_with_fallbacks(&context, request).await?;
+        builder.add_reply(&reply.content);
+        let mut requests = tool_requests(&reply.content, &reply.broken_tool_uses);
+        if requests.is_empty() {
+            return builder.finish(invocation);
         }
-        said.push(heard.said());
-        let excess = excess(&mut uses, means);
-        said.extend(leave_out(&desk, excess).await?);
-        let ended = work(&desk, uses).await?;
-        gathered.take(&ended)?;
-        said.extend(ended.into_iter().map(|end| end.said));
+        messages.push(reply.into_message());
+        let excess = split_excess(&mut requests, resources);
+        messages.extend(decline_excess(&context, excess).await?);
+        let outcomes = run_tools(&context, requests).await?;
+        builder.add_outcomes(&outcomes)?;
+        messages.extend(outcomes.into_iter().map(|outcome| outcome.message));
     }
-    Err(Miss::Failed(AgentErrorClass::Model))
+    Err(InvocationError::Failed(AgentErrorClass::Model))
 }
 
-/// What it remembers: what was kept for every sub-agent, and its own earlier exchanges.
-async fn memory(job: &Job, means: &Means) -> Result<(Vec<String>, Vec<Arc<Said>>), Miss> {
-    let past = job.history.of_agent(&job.member.id, means.options.history);
-    let failed = |_| Miss::Failed(AgentErrorClass::Internal);
-    let (kept, own): (Vec<_>, Vec<_>) = past
+/// What a sub-agent remembers: the notes retained for all sub-agents, and its own earlier exchanges.
+async fn memory(
+    invocation: &Invocation,
+    resources: &AgentResources,
+) -> Result<(Vec<String>, Vec<Arc<Said>>), InvocationError> {
+    let budget = resources.options.history;
+    let history = invocation
+        .history
+        .of_agent(&invocation.sub_agent.id, budget);
+    let (notes, own): (Vec<_>, Vec<_>) = history
         .await
-        .map_err(failed)?
+        .map_err(|_| InvocationError::Failed(AgentErrorClass::Internal))?
         .into_iter()
         .partition(|message| message.role == Role::System);
-    let kept = kept.iter().map(|message| message.text());
-    Ok((kept.collect(), conversation::exchanges(own)))
+    let notes = notes.iter().map(|message| message.text());
+    Ok((notes.collect(), by_invocation(own)))
 }
 
-/// What a sub-agent has so far.
+/// The answer of a sub-agent as it grows.
 #[derive(Default)]
-struct Gathered {
-    answer: Answer,
-    /// Whether some of its newest data did not come. One that failed and then found another way
-    /// has what it wanted; one whose last try failed has not, whatever it had before. Tools that
-    /// ran at once are one try, whichever of them ended last.
-    missing: bool,
+struct AnswerBuilder {
+    answer: SubAgentAnswer,
+    /// True if some of its newest data is missing. A sub-agent that failed and then found another way
+    /// has its data; one whose last attempt failed has not. Tools that ran at once are one attempt.
+    is_incomplete: bool,
 }
 
-impl Gathered {
-    /// The last words count: those before a tool only say what it is about to do.
-    fn hear(&mut self, content: &[ContentBlock]) {
+impl AnswerBuilder {
+    /// The last text counts: a text before a tool call only announces the call.
+    fn add_reply(&mut self, content: &[ContentBlock]) {
         let mut text: String = content.iter().filter_map(ContentBlock::as_text).collect();
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
         if !text.trim().is_empty() {
             self.answer.text = text;
         }
     }
 
-    /// Takes in what the tools of one message gave.
-    fn take(&mut self, batch: &[Ended]) -> Result<(), Miss> {
-        let came = |end: &Ended| end.tool_type == ToolType::Ccs && end.given.is_ok();
-        let failed = |end: &Ended| matches!(&end.given, Err(failure) if failure.fault.is_some());
-        let missing = batch.iter().any(failed);
-        if missing || batch.iter().any(came) {
-            self.missing = missing;
+    /// Adds the outcomes of the tools of one message.
+    fn add_outcomes(&mut self, outcomes: &[ToolOutcome]) -> Result<(), InvocationError> {
+        let has_data =
+            |outcome: &ToolOutcome| outcome.tool_type == ToolType::Ccs && outcome.result.is_ok();
+        let is_incomplete = outcomes.iter().any(ToolOutcome::has_fault);
+        if is_incomplete || outcomes.iter().any(has_data) {
+            self.is_incomplete = is_incomplete;
         }
-        for ended in batch {
-            match &ended.given {
-                Ok(result) => self.have(ended, result),
+        for outcome in outcomes {
+            match &outcome.result {
+                Ok(result) => self.add_result(outcome, result),
                 Err(failure) if failure.fatal => {
-                    return Err(Miss::Failed(AgentErrorClass::Tool));
+                    return Err(InvocationError::Failed(AgentErrorClass::Tool));
                 }
                 Err(_) => {}
             }
@@ -259,26 +267,23 @@ impl Gathered {
         Ok(())
     }
 
-    fn have(&mut self, ended: &Ended, result: &Value) {
-        if ended.tool_type == ToolType::Ccs {
-            self.answer.caveat |= result.get("caveat") == Some(&json!(true));
+    fn add_result(&mut self, outcome: &ToolOutcome, result: &Value) {
+        if outcome.tool_type == ToolType::Ccs {
+            self.answer.has_caveat |= result.get("caveat") == Some(&json!(true));
         }
-        if ended.remember && self.answer.notes.len() < NOTES_MAX {
-            self.answer.notes.push(note(result));
+        if outcome.is_retained && self.answer.notes.len() < NOTES_MAX {
+            let note = truncate_words(&summary(result, usize::MAX), NOTE_CHARS_MAX);
+            self.answer.notes.push(note);
         }
     }
 
-    fn answer(self, job: &Job) -> Result<Answer, Miss> {
-        if self.answer.text.is_empty() && !job.voice.has_shown() {
-            return Err(Miss::Failed(AgentErrorClass::Model));
+    fn finish(self, invocation: &Invocation) -> Result<SubAgentAnswer, InvocationError> {
+        if self.answer.text.is_empty() && !invocation.emitter.has_components() {
+            return Err(InvocationError::Failed(AgentErrorClass::Model));
         }
-        if self.missing {
-            return Err(Miss::Short(self.answer));
+        if self.is_incomplete {
+            return Err(InvocationError::Incomplete(self.answer));
         }
         Ok(self.answer)
     }
-}
-
-fn note(result: &Value) -> String {
-    cut(&summary(result, usize::MAX), NOTE_CHARS_MAX)
 }

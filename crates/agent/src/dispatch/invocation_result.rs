@@ -1,5 +1,5 @@
-//! Step 5 of a dispatch: what came back from a sub-agent, told to the log and to the model that
-//! asked. Whatever the sub-agent left open is ended before it is.
+//! Step 5 of a dispatch: the result of an invocation, emitted and given to the orchestrator's model.
+//! Calls and tools that the sub-agent left open are ended first.
 
 use std::sync::Arc;
 
@@ -17,244 +17,264 @@ use turnwire_event::content::sha256_hex;
 use turnwire_event::port::{Emission, Refusal};
 use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{
-    Actor, Body, ContentBlock, InvocationId, MessageId, Mint, Role, ToolUseId, Trace, metric,
+    Actor, Body, ContentBlock, InvocationId, Kept, MessageId, Mint, Role, ToolUseId, Trace, metric,
 };
 use turnwire_model::Said;
 use turnwire_plan::Ended;
 
-use crate::dispatch::invocation::{Answer, Miss};
-use crate::dispatch::sub_agent::Member;
-use crate::dispatch::turn_spans::Spans;
-use crate::emitter::sub_agent_emitter::{Trail, Voice};
-use crate::resources::agent_resources::{self, Desk, Meter};
-use crate::tool_call::execute::{Use, error_of, millis, result as told};
-use crate::tool_call::turn_workers;
+use super::invocation::{InvocationError, SubAgentAnswer};
+use super::sub_agent::BoundSubAgent;
+use super::turn_spans::TurnSpans;
+use crate::emitter::sub_agent_emitter::{InvocationRecord, SubAgentEmitter};
+use crate::resources::agent_context::{AgentContext, WaitMeter};
+use crate::resources::message_metadata;
+use crate::tool_call::tool_request::ToolRequest;
+use crate::tool_call::tool_result::{envelope_error, millis, tool_result};
+use crate::tool_call::worker_quota::abandoned_worker_events;
 
-/// A sub-agent that was asked and has not answered.
-pub(crate) struct Asked {
-    pub(crate) member: Arc<Member>,
+/// An invocation that has not ended.
+pub(crate) struct PendingInvocation {
+    pub(crate) sub_agent: Arc<BoundSubAgent>,
     pub(crate) tool_use_id: ToolUseId,
     pub(crate) tool_name: String,
     pub(crate) invocation_id: InvocationId,
-    pub(crate) voice: Arc<Voice>,
-    pub(crate) meter: Arc<Meter>,
-    pub(crate) begun: Instant,
+    pub(crate) emitter: Arc<SubAgentEmitter>,
+    pub(crate) wait_meter: Arc<WaitMeter>,
+    pub(crate) started: Instant,
 }
 
-impl Asked {
-    pub(crate) fn id(&self) -> &str {
-        &self.member.id
+impl PendingInvocation {
+    pub(crate) fn sub_agent_id(&self) -> &str {
+        &self.sub_agent.id
     }
 }
 
-/// How a slot ended, for the turn.
+/// How an invocation ended, for the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
-    /// With all that was wanted.
-    Filled,
+pub(crate) enum SlotStatus {
+    /// With a complete answer.
+    Complete,
     /// With an answer that lacks data.
-    Short,
-    /// With nothing.
+    Incomplete,
+    /// Without an answer.
     Failed,
 }
 
-/// What failed in a slot.
-pub(crate) struct Failed {
-    pub(crate) slot: Slot,
-    /// Failures of data services that clients were told.
-    pub(crate) told: Vec<TurnError>,
-    /// Those they were not.
-    pub(crate) kept: Vec<TurnError>,
+/// The failures of an invocation.
+pub(crate) struct SlotFailures {
+    pub(crate) status: SlotStatus,
+    /// Failures of data services that were reported to clients.
+    pub(crate) reported: Vec<TurnError>,
+    /// Failures of data services that were deferred.
+    pub(crate) deferred: Vec<TurnError>,
 }
 
-/// What came back.
-pub(crate) struct Back {
-    /// What the orchestrator's model is told.
-    pub(crate) said: Arc<Said>,
-    pub(crate) failed: Failed,
-    /// What is kept for later turns.
+/// The result of an invocation.
+pub(crate) struct InvocationResult {
+    /// The result for the orchestrator's model.
+    pub(crate) message: Arc<Said>,
+    pub(crate) failures: SlotFailures,
+    /// Results that are retained for later turns.
     pub(crate) notes: Vec<String>,
 }
 
-/// Ends an invocation; gives what came back of it.
-pub(crate) async fn result(
-    desk: &Desk<'_>,
-    spans: &Spans,
-    one: &Asked,
-    ended: Ended<Answer, Miss>,
-    parsed: Instant,
-) -> Result<Back, Refusal> {
+/// Ends `invocation`: emits its end and records the overhead of the dispatch, measured from
+/// `dispatch_start`.
+pub(crate) async fn end_invocation(
+    context: &AgentContext<'_>,
+    spans: &TurnSpans,
+    invocation: &PendingInvocation,
+    ended: Ended<SubAgentAnswer, InvocationError>,
+    dispatch_start: Instant,
+) -> Result<InvocationResult, Refusal> {
     let trace = spans.child();
+    let sub_agent_id = invocation.sub_agent_id();
     let span_id = &trace.span_id;
-    let span = tracing::info_span!("dispatch.result", sub_agent_id = one.id(), span_id);
-    // One that was cut was cut while it waited; how long for is not known.
-    let measured = matches!(ended, Ended::Filled(_) | Ended::Failed(_));
-    let back = conclude(desk, one, ended, &trace).instrument(span).await?;
-    if measured {
-        let overhead = parsed.elapsed().saturating_sub(one.meter.waited());
-        let ms = overhead.as_secs_f64() * 1_000.0;
-        let (member, definition) = (&one.member, &desk.scene.definition);
-        let labels = metric::dimensions_of(definition, &member.vertical, &member.id);
-        metrics::histogram!(metric::DISPATCH_OVERHEAD_MS, &labels).record(ms);
+    let span = tracing::info_span!("dispatch.result", sub_agent_id, span_id);
+    // An invocation that was dropped was waiting, and its waiting time is unknown.
+    let is_measured = matches!(ended, Ended::Filled(_) | Ended::Failed(_));
+    let result = emit_end(context, invocation, ended, &trace)
+        .instrument(span)
+        .await?;
+    if is_measured {
+        let waited = invocation.wait_meter.total();
+        let overhead = dispatch_start.elapsed().saturating_sub(waited);
+        let vertical = &invocation.sub_agent.vertical;
+        let labels = metric::dimensions_of(&context.scene.definition, vertical, sub_agent_id);
+        let overhead_ms = overhead.as_secs_f64() * 1_000.0;
+        metrics::histogram!(metric::DISPATCH_OVERHEAD_MS, &labels).record(overhead_ms);
     }
-    Ok(back)
+    Ok(result)
 }
 
-async fn conclude(
-    desk: &Desk<'_>,
-    one: &Asked,
-    ended: Ended<Answer, Miss>,
+async fn emit_end(
+    context: &AgentContext<'_>,
+    invocation: &PendingInvocation,
+    ended: Ended<SubAgentAnswer, InvocationError>,
     trace: &Arc<Trace>,
-) -> Result<Back, Refusal> {
-    // Nothing of it gets through from here on, whatever of it still runs elsewhere.
-    let trail = one.voice.close();
-    let (slot, answer) = match ended {
-        Ended::Filled(answer) => (Slot::Filled, Ok(answer)),
-        Ended::Failed(Miss::Short(answer)) => (Slot::Short, Ok(answer)),
+) -> Result<InvocationResult, Refusal> {
+    // From here on no event of the sub-agent gets through, even if some of its tasks still run.
+    let record = invocation.emitter.close();
+    let (status, answer) = match ended {
+        Ended::Filled(answer) => (SlotStatus::Complete, Ok(answer)),
+        Ended::Failed(InvocationError::Incomplete(answer)) => (SlotStatus::Incomplete, Ok(answer)),
         // Only the session refuses, and it ends the turn itself.
-        Ended::Failed(Miss::Refused) => return Err(Refusal::Ended),
-        Ended::Failed(Miss::Failed(class)) => (Slot::Failed, Err(class)),
+        Ended::Failed(InvocationError::Refused) => return Err(Refusal::Ended),
+        Ended::Failed(InvocationError::Failed(class)) => (SlotStatus::Failed, Err(class)),
         Ended::Broke => {
-            tracing::error!(sub_agent_id = one.id(), "a sub-agent panicked");
-            (Slot::Failed, Err(AgentErrorClass::Internal))
+            let sub_agent_id = invocation.sub_agent_id();
+            tracing::error!(sub_agent_id, "a sub-agent panicked");
+            (SlotStatus::Failed, Err(AgentErrorClass::Internal))
         }
-        Ended::TimedOut => (Slot::Failed, Err(AgentErrorClass::Timeout)),
+        Ended::TimedOut => (SlotStatus::Failed, Err(AgentErrorClass::Timeout)),
     };
-    let teller = Teller { desk, one, trace };
-    let (said, notes) = match answer {
+    let result_emitter = ResultEmitter {
+        context,
+        invocation,
+        trace,
+    };
+    let (message, notes) = match answer {
         Ok(answer) => {
-            let said = teller.answered(slot, &answer, &trail).await?;
-            (said, answer.notes)
+            let message = result_emitter.complete(status, &answer, &record).await?;
+            (message, answer.notes)
         }
-        Err(class) => (teller.failed(class, &trail).await?, Vec::new()),
+        Err(class) => (result_emitter.fail(class, &record).await?, Vec::new()),
     };
-    Ok(Back {
-        said,
-        failed: Failed {
-            slot,
-            told: trail.errors,
-            kept: trail.kept.iter().map(error_of).collect(),
+    Ok(InvocationResult {
+        message,
+        failures: SlotFailures {
+            status,
+            reported: record.errors,
+            deferred: record.deferred_faults.iter().map(envelope_error).collect(),
         },
         notes,
     })
 }
 
-/// A result that the orchestrator alone is shown.
-pub(crate) fn private(mint: &dyn Mint, id: &str, content: Vec<ContentBlock>) -> NewMessage {
+/// A result of the sub-agent `id` that only the orchestrator may read.
+pub(crate) fn private_result(mint: &dyn Mint, id: &str, content: Vec<ContentBlock>) -> NewMessage {
     NewMessage {
-        kept: turnwire_event::Kept::default(),
+        kept: Kept::default(),
         id: MessageId(mint.ulid()),
         role: Role::Tool,
         content,
-        metadata: agent_resources::sub_agent(id),
+        metadata: message_metadata::of_sub_agent(id),
         scope: Scope::Private,
     }
 }
 
-/// Gives a call that is not executed a result, because a model's vendor wants one for each, and
-/// no `tool.called`, because nothing acts.
-pub(crate) async fn refuse(
-    desk: &Desk<'_>,
-    call: &Use,
+/// Gives a call of the sub-agent `id` that is not executed its result, because providers require one
+/// for each tool use, and no `tool.called`, because nothing is executed.
+pub(crate) async fn decline_sub_agent(
+    context: &AgentContext<'_>,
+    request: &ToolRequest,
     id: &str,
-    why: String,
+    reason: String,
 ) -> Result<Arc<Said>, Refusal> {
-    let said = told(call.id, Err(why));
+    let result = tool_result(request.id, Err(reason));
     let failed = Body::ToolFailed(ToolFailed {
-        tool_use_id: call.id,
-        tool_name: call.name.clone(),
+        tool_use_id: request.id,
+        tool_name: request.name.clone(),
         tool_type: ToolType::SubAgent,
         error_class: ToolErrorClass::InvalidInput,
         called: false,
     });
-    let mut message = private(&*desk.means.mint, id, said.content.clone());
-    message.metadata.extend([agent_resources::not_executed()]);
+    let mut message = private_result(&*context.resources.mint, id, result.content.clone());
+    message.metadata.extend([message_metadata::not_executed()]);
     let emission = Emission {
         message: Some(message),
-        ..Emission::new(Actor::tool(&call.name), failed)
+        ..Emission::new(Actor::tool(&request.name), failed)
     };
-    desk.deliver(emission).await?;
-    Ok(Arc::new(said))
+    context.deliver(emission).await?;
+    Ok(Arc::new(result))
 }
 
-/// Tells the end of one invocation.
-struct Teller<'a> {
-    desk: &'a Desk<'a>,
-    one: &'a Asked,
+/// Emits the end of one invocation.
+struct ResultEmitter<'a> {
+    context: &'a AgentContext<'a>,
+    invocation: &'a PendingInvocation,
     trace: &'a Arc<Trace>,
 }
 
-impl Teller<'_> {
-    async fn answered(
+impl ResultEmitter<'_> {
+    async fn complete(
         &self,
-        slot: Slot,
-        answer: &Answer,
-        trail: &Trail,
+        status: SlotStatus,
+        answer: &SubAgentAnswer,
+        record: &InvocationRecord,
     ) -> Result<Arc<Said>, Refusal> {
-        let one = self.one;
-        let (outcome, word) = match slot {
-            Slot::Filled => (DispatchOutcome::Success, "success"),
-            Slot::Short | Slot::Failed => (DispatchOutcome::StatusError, "status_error"),
+        let invocation = self.invocation;
+        let (outcome, outcome_name) = match status {
+            SlotStatus::Complete => (DispatchOutcome::Success, "success"),
+            SlotStatus::Incomplete | SlotStatus::Failed => {
+                (DispatchOutcome::StatusError, "status_error")
+            }
         };
         let completed = Body::SubagentCompleted(Completed {
-            invocation_id: one.invocation_id,
-            sub_agent_id: one.id().to_owned(),
-            tool_use_id: one.tool_use_id,
+            invocation_id: invocation.invocation_id,
+            sub_agent_id: invocation.sub_agent_id().to_owned(),
+            tool_use_id: invocation.tool_use_id,
             outcome,
-            latency_ms: millis(one.begun.elapsed()),
-            status_events: trail.statuses,
+            latency_ms: millis(invocation.started.elapsed()),
+            status_events: record.status_count,
         });
-        self.tell(Actor::subagent(one.id()), completed, None)
-            .await?;
-        let mut content = json!({"text": answer.text, "components": trail.components});
-        if answer.caveat {
+        self.emit(self.sub_agent(), completed, None).await?;
+        let mut content = json!({"text": answer.text, "components": record.components});
+        if answer.has_caveat {
             content["caveat"] = Value::Bool(true);
         }
         let json = content.to_string();
         let completed = Body::ToolCompleted(ToolCompleted {
-            tool_use_id: one.tool_use_id,
-            tool_name: one.tool_name.clone(),
+            tool_use_id: invocation.tool_use_id,
+            tool_name: invocation.tool_name.clone(),
             tool_type: ToolType::SubAgent,
-            duration_ms: millis(one.begun.elapsed()),
-            // Its words are for the orchestrator only (D-46).
-            result_summary: format!("{word}, {} bytes", json.len()),
+            duration_ms: millis(invocation.started.elapsed()),
+            // Only the orchestrator may read the answer (D-46).
+            result_summary: format!("{outcome_name}, {} bytes", json.len()),
             result_sha256: sha256_hex(json.as_bytes()),
         });
-        self.back(completed, Ok(content)).await
+        self.emit_tool_end(completed, Ok(content)).await
     }
 
-    async fn failed(&self, class: AgentErrorClass, trail: &Trail) -> Result<Arc<Said>, Refusal> {
-        let one = self.one;
-        self.end_open(class, trail).await?;
+    async fn fail(
+        &self,
+        class: AgentErrorClass,
+        record: &InvocationRecord,
+    ) -> Result<Arc<Said>, Refusal> {
+        let invocation = self.invocation;
+        self.end_open_work(class, record).await?;
         let failed = Body::SubagentFailed(SubagentFailed {
-            invocation_id: one.invocation_id,
-            sub_agent_id: one.id().to_owned(),
-            tool_use_id: one.tool_use_id,
-            latency_ms: millis(one.begun.elapsed()),
+            invocation_id: invocation.invocation_id,
+            sub_agent_id: invocation.sub_agent_id().to_owned(),
+            tool_use_id: invocation.tool_use_id,
+            latency_ms: millis(invocation.started.elapsed()),
             error_class: class,
-            status_events: trail.statuses,
+            status_events: record.status_count,
         });
-        self.tell(Actor::subagent(one.id()), failed, None).await?;
+        self.emit(self.sub_agent(), failed, None).await?;
         let failed = Body::ToolFailed(ToolFailed {
-            tool_use_id: one.tool_use_id,
-            tool_name: one.tool_name.clone(),
+            tool_use_id: invocation.tool_use_id,
+            tool_name: invocation.tool_name.clone(),
             tool_type: ToolType::SubAgent,
-            error_class: tool_class(class),
-            // Known to the writer, who sees the whole turn.
+            error_class: tool_error_class(class),
+            // Set by the session, which sees the whole turn.
             called: false,
         });
-        let told = format!(
+        let for_model = format!(
             "The {} assistant could not answer. Say so in your own words; do not name causes or \
              codes.",
-            one.id()
+            invocation.sub_agent_id()
         );
-        self.back(failed, Err(told)).await
+        self.emit_tool_end(failed, Err(for_model)).await
     }
 
     /// Ends the calls and tools that were left open: every pair is closed before its parent.
-    async fn end_open(&self, class: AgentErrorClass, trail: &Trail) -> Result<(), Refusal> {
-        let actor = Actor::subagent(self.one.id());
-        for call_id in &trail.calls {
+    async fn end_open_work(
+        &self,
+        class: AgentErrorClass,
+        record: &InvocationRecord,
+    ) -> Result<(), Refusal> {
+        for call_id in &record.open_calls {
             let failed = Body::LlmCallFailed(CallFailed {
                 call_id: *call_id,
                 message_id: None,
@@ -264,37 +284,47 @@ impl Teller<'_> {
                     _ => LlmErrorClass::Internal,
                 },
             });
-            self.tell(actor.clone(), failed, None).await?;
+            self.emit(self.sub_agent(), failed, None).await?;
         }
-        for tool in &trail.tools {
-            let which = (tool.id, tool.tool_type);
-            for (actor, body) in turn_workers::lost(self.desk.scene, which, tool_class(class)).await
-            {
-                self.tell(actor, body, None).await?;
+        let error_class = tool_error_class(class);
+        for tool in &record.open_tools {
+            let id_and_type = (tool.id, tool.tool_type);
+            let scene = self.context.scene;
+            for (actor, body) in abandoned_worker_events(scene, id_and_type, error_class).await {
+                self.emit(actor, body, None).await?;
             }
             let failed = Body::ToolFailed(ToolFailed {
                 tool_use_id: tool.id,
                 tool_name: tool.name.clone(),
                 tool_type: tool.tool_type,
-                error_class: tool_class(class),
+                error_class,
                 called: false,
             });
-            self.tell(Actor::tool(&tool.name), failed, None).await?;
+            self.emit(Actor::tool(&tool.name), failed, None).await?;
         }
         Ok(())
     }
 
-    /// Tells the end of the tool use that asked, with what its model is told.
-    async fn back(&self, body: Body, given: Result<Value, String>) -> Result<Arc<Said>, Refusal> {
-        let said = told(self.one.tool_use_id, given);
-        let mint = &*self.desk.means.mint;
-        let message = private(mint, self.one.id(), said.content.clone());
-        let actor = Actor::tool(&self.one.tool_name);
-        self.tell(actor, body, Some(message)).await?;
-        Ok(Arc::new(said))
+    /// Emits the end of the tool use that started the invocation, with its result.
+    async fn emit_tool_end(
+        &self,
+        body: Body,
+        result: Result<Value, String>,
+    ) -> Result<Arc<Said>, Refusal> {
+        let result = tool_result(self.invocation.tool_use_id, result);
+        let mint = &*self.context.resources.mint;
+        let sub_agent_id = self.invocation.sub_agent_id();
+        let message = private_result(mint, sub_agent_id, result.content.clone());
+        let actor = Actor::tool(&self.invocation.tool_name);
+        self.emit(actor, body, Some(message)).await?;
+        Ok(Arc::new(result))
     }
 
-    async fn tell(
+    fn sub_agent(&self) -> Actor {
+        Actor::subagent(self.invocation.sub_agent_id())
+    }
+
+    async fn emit(
         &self,
         actor: Actor,
         body: Body,
@@ -305,11 +335,11 @@ impl Teller<'_> {
             trace: Some(Arc::clone(self.trace)),
             ..Emission::new(actor, body)
         };
-        self.desk.deliver(emission).await.map(|_| ())
+        self.context.deliver(emission).await.map(|_| ())
     }
 }
 
-const fn tool_class(class: AgentErrorClass) -> ToolErrorClass {
+const fn tool_error_class(class: AgentErrorClass) -> ToolErrorClass {
     match class {
         AgentErrorClass::Timeout => ToolErrorClass::Timeout,
         AgentErrorClass::Cancelled => ToolErrorClass::Cancelled,

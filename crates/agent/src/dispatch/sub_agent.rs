@@ -1,4 +1,4 @@
-//! A sub-agent as a turn is bound to it: a tool for the orchestrator, an agent of its own.
+//! A sub-agent that a turn is bound to: a tool for the orchestrator, an agent of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,55 +7,55 @@ use serde_json::{Value, json};
 use turnwire_event::ContentBlock;
 use turnwire_model::ToolSpec;
 
-use crate::resources::agent_resources::Means;
+use crate::resources::agent_resources::AgentResources;
 
-/// What the name of a tool that asks a sub-agent begins with (S2-003).
-const ASK: &str = "ask_";
+/// The prefix of tools that call a sub-agent (S2-003).
+const TOOL_PREFIX: &str = "ask_";
 
-/// A sub-agent that the turn may ask.
-pub(crate) struct Member {
-    /// Its id.
+/// A sub-agent that the orchestrator of a turn may call.
+pub(crate) struct BoundSubAgent {
     pub(crate) id: String,
-    /// The field it knows.
+    /// The business area, a label of metrics.
     pub(crate) vertical: String,
-    /// Other names a model may use for it.
+    /// Other names that a model may use for the sub-agent.
     pub(crate) aliases: Vec<String>,
-    /// What it is good for, word for word as its author says it.
+    /// The description for the orchestrator's model, verbatim from the pack.
     pub(crate) description: String,
-    /// How long one answer may take.
+    /// The longest time of one invocation.
     pub(crate) timeout: Duration,
-    /// The statuses it may show.
-    pub(crate) emits: Vec<String>,
-    /// The status that is shown when it has been silent for a while.
+    /// The ids of the statuses that users are shown.
+    pub(crate) shown_status_ids: Vec<String>,
+    /// The status that is shown after a long silence.
     pub(crate) default_status: Option<String>,
-    /// What it works with; none if it cannot be made.
-    pub(crate) means: Option<Arc<Means>>,
+    /// `None` if its tools or models are not available: an invocation then fails.
+    pub(crate) resources: Option<Arc<AgentResources>>,
 }
 
-impl Member {
-    /// The name of the tool that asks it.
-    pub(crate) fn tool(&self) -> String {
-        format!("{ASK}{}", self.id)
+impl BoundSubAgent {
+    /// The name of the tool that calls the sub-agent.
+    pub(crate) fn tool_name(&self) -> String {
+        format!("{TOOL_PREFIX}{}", self.id)
     }
 
-    /// Every name of a tool that asks it.
-    pub(crate) fn tools(&self) -> Vec<String> {
-        let aliases = self.aliases.iter().map(|alias| format!("{ASK}{alias}"));
-        std::iter::once(self.tool()).chain(aliases).collect()
+    /// All names of tools that call the sub-agent, aliases included.
+    pub(crate) fn tool_names(&self) -> Vec<String> {
+        let aliases = self.aliases.iter();
+        let aliases = aliases.map(|alias| format!("{TOOL_PREFIX}{alias}"));
+        std::iter::once(self.tool_name()).chain(aliases).collect()
     }
 
-    /// Whether the tool `name` asks it.
-    pub(crate) fn answers_to(&self, name: &str) -> bool {
-        let Some(name) = name.strip_prefix(ASK) else {
+    /// True if the tool `name` calls the sub-agent.
+    pub(crate) fn is_called_by(&self, name: &str) -> bool {
+        let Some(name) = name.strip_prefix(TOOL_PREFIX) else {
             return false;
         };
         self.id == name || self.aliases.iter().any(|alias| alias == name)
     }
 
-    /// The tool as the orchestrator's model is told of it.
-    pub(crate) fn spec(&self) -> ToolSpec {
+    /// The tool for the orchestrator's model.
+    pub(crate) fn tool_spec(&self) -> ToolSpec {
         ToolSpec {
-            name: self.tool(),
+            name: self.tool_name(),
             description: self.description.clone(),
             input_schema: json!({
                 "type": "object",
@@ -70,14 +70,15 @@ impl Member {
     }
 }
 
-/// The question in what the model wrote for the tool; what the person said if it wrote nothing.
-pub(crate) fn question(input: &Value, person: &[ContentBlock]) -> String {
+/// The question in the input of the tool; the user's text if the input is empty.
+pub(crate) fn question(input: &Value, user_content: &[ContentBlock]) -> String {
     match input.get("query") {
         Some(Value::String(query)) => query.clone(),
-        _ if input.as_object().is_some_and(serde_json::Map::is_empty) => {
-            person.iter().filter_map(ContentBlock::as_text).collect()
-        }
-        // A model that names it otherwise still meant something.
+        _ if input.as_object().is_some_and(serde_json::Map::is_empty) => user_content
+            .iter()
+            .filter_map(ContentBlock::as_text)
+            .collect(),
+        // A model that uses another field still means a question.
         _ => input.to_string(),
     }
 }
@@ -87,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_found_in_whatever_the_model_wrote() {
-        let person = [ContentBlock::text("oat "), ContentBlock::text("milk")];
+    fn question_is_read_from_any_input() {
+        let user_content = [ContentBlock::text("oat "), ContentBlock::text("milk")];
         let cases = [
             (json!({"query": "q", "more": 1}), "q"),
             (json!({}), "oat milk"),
@@ -96,7 +97,7 @@ mod tests {
             (json!({"query": 7}), r#"{"query":7}"#),
         ];
         for (input, expected) in cases {
-            assert_eq!(question(&input, &person), expected);
+            assert_eq!(question(&input, &user_content), expected);
         }
     }
 }

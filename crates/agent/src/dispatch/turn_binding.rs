@@ -1,65 +1,70 @@
-//! What a turn is bound to: who speaks, whom it may ask, and the rules of their work. Made before
-//! the first model call; whatever changes in the meantime, the turn keeps this (S2-001).
+//! What a turn is bound to: its agent, the sub-agents it may call, and the rules of the dispatch. Made
+//! before the first model call; a turn keeps its binding even if the pack changes (S2-001).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::dispatch::sub_agent::Member;
-use crate::prompt::failure_text::Templates;
-use crate::resources::agent_resources::Means;
+use super::sub_agent::BoundSubAgent;
+use crate::prompt::failure_text::FailureTexts;
+use crate::resources::agent_resources::AgentResources;
 
-/// What a data service's failure is to the only sub-agent of a turn (S1-102).
+/// What the failure of a data service means to a turn with a single sub-agent (S1-102).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Axis2 {
-    /// Something that is told, and passes.
-    Passing,
-    /// The end of the turn.
-    Terminal,
+pub(crate) enum EnvelopeFailurePolicy {
+    /// The failure is reported and the turn goes on.
+    Continue,
+    /// The turn ends with the failure.
+    EndTurn,
 }
 
-/// How much a turn is about.
+/// How many sub-agents a turn is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Intent {
+pub(crate) enum DispatchIntent {
     /// One sub-agent.
     Single,
-    /// More than one, at once or one after the other.
+    /// Several, at once or one after the other.
     Mixed,
 }
 
-/// Everything a turn is bound to.
-pub(crate) struct Cast {
-    /// Who speaks.
-    pub(crate) means: Arc<Means>,
+/// Everything that a turn is bound to.
+pub(crate) struct TurnBinding {
+    /// The agent that answers.
+    pub(crate) resources: Arc<AgentResources>,
     /// The version of its definition.
-    pub(crate) definition: String,
-    /// Whom it may ask.
-    pub(crate) members: Vec<Arc<Member>>,
-    /// How many at once.
-    pub(crate) cap: usize,
-    /// How many workers the turn may have.
+    pub(crate) definition_version: String,
+    pub(crate) sub_agents: Vec<Arc<BoundSubAgent>>,
+    /// The most sub-agents that one message may call.
+    pub(crate) fan_out_max: usize,
+    /// The most workers that the turn may start.
     pub(crate) workers_max: u32,
-    /// How long a sub-agent may be silent.
+    /// How long a sub-agent may be silent before its default status is shown.
     pub(crate) watchdog: Duration,
-    /// Characters that a sub-agent is told of what went before.
-    pub(crate) prior_context_chars: usize,
-    pub(crate) axis2: Axis2,
-    /// What is said when the model that speaks fails; an agent without a pack says nothing then.
-    pub(crate) templates: Option<Templates>,
+    /// The most characters of prior context that a sub-agent is given.
+    pub(crate) prior_context_chars_max: usize,
+    pub(crate) envelope_failure_policy: EnvelopeFailurePolicy,
+    /// Replies for when the agent's model fails; `None` for an agent without a pack.
+    pub(crate) failure_texts: Option<FailureTexts>,
 }
 
-impl Cast {
-    /// One agent that speaks and asks nobody.
-    pub(crate) fn alone(means: Means, definition: &str) -> Self {
+impl TurnBinding {
+    /// An agent without sub-agents.
+    pub(crate) fn standalone(resources: AgentResources, definition_version: &str) -> Self {
         Self {
-            means: Arc::new(means),
-            definition: definition.to_owned(),
-            members: Vec::new(),
-            cap: 0,
+            resources: Arc::new(resources),
+            definition_version: definition_version.to_owned(),
+            sub_agents: Vec::new(),
+            fan_out_max: 0,
             workers_max: 0,
             watchdog: Duration::ZERO,
-            prior_context_chars: 0,
-            axis2: Axis2::Passing,
-            templates: None,
+            prior_context_chars_max: 0,
+            envelope_failure_policy: EnvelopeFailurePolicy::Continue,
+            failure_texts: None,
         }
+    }
+
+    /// The sub-agent that the tool `name` calls.
+    pub(crate) fn sub_agent_called_by(&self, name: &str) -> Option<&Arc<BoundSubAgent>> {
+        let mut sub_agents = self.sub_agents.iter();
+        sub_agents.find(|sub_agent| sub_agent.is_called_by(name))
     }
 }

@@ -1,9 +1,8 @@
-//! What has failed in a turn so far, and what its end will be.
+//! The failures of a turn so far, and how the turn will end with them.
 //!
-//! A turn that asked one sub-agent and lost it ends with that (D-10): the failure is held until
-//! the person has been told in words. As soon as the turn asks anyone else it is no longer what
-//! the turn was about: it is told as an error that does not end the turn, and the turn ends
-//! degraded.
+//! A turn that called one sub-agent and lost it ends with that failure (D-10): the failure is pending
+//! until the user has been told in text. As soon as the turn calls another sub-agent, the failure is
+//! reported as an error that does not end the turn, and the turn ends degraded.
 
 use turnwire_event::body::agent::ErrorEmit;
 use turnwire_event::body::turn::TurnError;
@@ -11,135 +10,138 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::port::{Outcome, Refusal};
 use turnwire_event::{Actor, Body};
 
-use crate::dispatch::invocation_result::{Failed, Slot};
-use crate::dispatch::turn_binding::Intent;
-use crate::resources::agent_resources::Desk;
+use super::invocation_result::{SlotFailures, SlotStatus};
+use super::turn_binding::DispatchIntent;
+use crate::resources::agent_context::AgentContext;
 
-/// One failure, as operators count it.
+/// One failure, with the labels that metrics count it by.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure {
+pub(crate) struct AxisFailure {
     pub(crate) error: TurnError,
-    /// 1: a sub-agent. 2: a data service. 3: some of several.
+    /// 1: a sub-agent. 2: a data service. 3: some of several sub-agents.
     pub(crate) axis: u8,
-    /// The sub-agent at fault; none where several are.
+    /// The sub-agent that failed; `None` for axis 3.
     pub(crate) sub_agent_id: Option<String>,
 }
 
-impl Failure {
+impl AxisFailure {
     fn actor(&self) -> Actor {
         let id = self.sub_agent_id.as_deref();
         id.map_or(Actor::ORCHESTRATOR, Actor::subagent)
     }
 
-    /// Tells it to clients and operators; the turn goes on.
-    pub(crate) async fn report(&self, desk: &Desk<'_>) -> Result<(), Refusal> {
+    /// Reports the failure to clients and operators; the turn goes on.
+    pub(crate) async fn report(&self, context: &AgentContext<'_>) -> Result<(), Refusal> {
         let reported = Body::ErrorReported(self.error.clone());
-        desk.tell(self.actor(), reported).await?;
-        self.count(desk, Weight::Passing).await
+        context.emit(self.actor(), reported).await?;
+        self.count(context, Finality::TurnContinues).await
     }
 
-    async fn count(&self, desk: &Desk<'_>, weight: Weight) -> Result<(), Refusal> {
-        let emit = ErrorEmit {
+    async fn count(&self, context: &AgentContext<'_>, finality: Finality) -> Result<(), Refusal> {
+        let counted = Body::AgentErrorEmit(ErrorEmit {
             sub_agent_id: self.sub_agent_id.clone(),
             axis: self.axis,
-            is_final: weight == Weight::Final,
-        };
-        desk.tell(self.actor(), Body::AgentErrorEmit(emit)).await?;
+            is_final: finality == Finality::TurnEnds,
+        });
+        context.emit(self.actor(), counted).await?;
         Ok(())
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Weight {
-    Passing,
-    Final,
+enum Finality {
+    TurnContinues,
+    TurnEnds,
 }
 
-/// What has failed in a turn.
+/// The failures of a turn.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failures {
-    /// What the turn will end with, first, and what came with it.
-    held: Vec<Failure>,
-    degraded: bool,
+pub(crate) struct TurnFailures {
+    /// The failure that the turn will end with, then those that came with it.
+    pending: Vec<AxisFailure>,
+    is_degraded: bool,
 }
 
-impl Failures {
-    /// Something is missing from the answer.
+impl TurnFailures {
+    /// Marks the answer as incomplete.
     pub(crate) fn degrade(&mut self) {
-        self.degraded = true;
+        self.is_degraded = true;
     }
 
-    /// What the failures of the sub-agent `id` mean for the turn: held if it is all the turn is
-    /// about, told at once otherwise. Gives those that a fan-out must name.
-    pub(crate) async fn take(
+    /// Adds the failures of the sub-agent `id`: pending if the turn is about this sub-agent alone,
+    /// reported at once otherwise. Returns the errors that the end of a fan-out must list.
+    pub(crate) async fn add(
         &mut self,
-        desk: &Desk<'_>,
+        context: &AgentContext<'_>,
         id: &str,
-        failed: Failed,
-        intent: Intent,
+        failures: SlotFailures,
+        intent: DispatchIntent,
     ) -> Result<Vec<TurnError>, Refusal> {
-        let on_axis = |axis: u8, error: TurnError| Failure {
+        let on_axis = |axis: u8, error: TurnError| AxisFailure {
             error,
             axis,
             sub_agent_id: Some(id.to_owned()),
         };
-        let mut errors = failed.told;
-        self.degraded |= !errors.is_empty();
-        let kept = failed.kept.into_iter().map(|error| on_axis(2, error));
-        if failed.slot == Slot::Short {
-            // The first is what the rest followed from; clients that end at an error see one.
-            self.held.extend(kept);
+        let mut errors = failures.reported;
+        self.is_degraded |= !errors.is_empty();
+        let deferred = failures.deferred.into_iter().map(|error| on_axis(2, error));
+        if failures.status == SlotStatus::Incomplete {
+            // The first caused the others; clients that stop at an error see only one.
+            self.pending.extend(deferred);
             return Ok(errors);
         }
-        for failure in kept {
-            self.degraded = true;
-            failure.report(desk).await?;
+        for failure in deferred {
+            self.is_degraded = true;
+            failure.report(context).await?;
         }
-        if failed.slot == Slot::Filled {
+        if failures.status == SlotStatus::Complete {
             return Ok(Vec::new());
         }
         let failure = on_axis(1, TurnError::sub_agent(id));
         errors.push(failure.error.clone());
         match intent {
-            Intent::Single => self.held.push(failure),
-            Intent::Mixed => {
-                self.degraded = true;
-                failure.report(desk).await?;
+            DispatchIntent::Single => self.pending.push(failure),
+            DispatchIntent::Mixed => {
+                self.is_degraded = true;
+                failure.report(context).await?;
             }
         }
         Ok(errors)
     }
 
-    /// Tells what was held: the turn does not end with it any more.
-    pub(crate) async fn release(&mut self, desk: &Desk<'_>) -> Result<(), Refusal> {
-        for failure in std::mem::take(&mut self.held) {
-            self.degraded = true;
-            failure.report(desk).await?;
+    /// Reports the pending failures: the turn no longer ends with them.
+    pub(crate) async fn report_pending(
+        &mut self,
+        context: &AgentContext<'_>,
+    ) -> Result<(), Refusal> {
+        for failure in std::mem::take(&mut self.pending) {
+            self.is_degraded = true;
+            failure.report(context).await?;
         }
         Ok(())
     }
 
-    /// What the turn will end with, if it ends now.
-    pub(crate) fn held(&self) -> Option<&TurnError> {
-        self.held.first().map(|failure| &failure.error)
+    /// The error that the turn will end with, if it ends now.
+    pub(crate) fn pending_error(&self) -> Option<&TurnError> {
+        self.pending.first().map(|failure| &failure.error)
     }
 
-    /// How a turn ends that has said all it had to say.
-    pub(crate) async fn outcome(self, desk: &Desk<'_>) -> Result<Outcome, Refusal> {
-        let mut held = self.held.into_iter();
-        if let Some(failure) = held.next() {
-            // Clients are told one; whoever counts, counts all.
-            for other in held {
-                other.count(desk, Weight::Passing).await?;
+    /// The outcome of a turn that has answered.
+    pub(crate) async fn into_outcome(self, context: &AgentContext<'_>) -> Result<Outcome, Refusal> {
+        let mut pending = self.pending.into_iter();
+        if let Some(failure) = pending.next() {
+            // Clients are sent the first; metrics count all.
+            for other in pending {
+                other.count(context, Finality::TurnContinues).await?;
             }
-            failure.count(desk, Weight::Final).await?;
+            failure.count(context, Finality::TurnEnds).await?;
             return Ok(Outcome {
                 reason: None,
                 status: TurnStatus::Failed,
                 error: Some(failure.error),
             });
         }
-        let status = if self.degraded {
+        let status = if self.is_degraded {
             TurnStatus::Degraded
         } else {
             TurnStatus::Ok

@@ -1,18 +1,18 @@
-//! The spans of one turn: every part of a dispatch has an id of its own, below the turn's.
+//! The trace spans of one turn: every part of a dispatch has a span of its own below the turn's.
 
 use std::sync::Arc;
 
 use turnwire_event::port::TurnInput;
 use turnwire_event::{Mint, Trace};
 
-/// Where the spans of a turn come from.
-pub(crate) struct Spans {
+/// Creates the spans of a turn.
+pub(crate) struct TurnSpans {
     turn: Trace,
     mint: Arc<dyn Mint>,
 }
 
-impl Spans {
-    /// Below the caller's trace, or in one of the turn's own.
+impl TurnSpans {
+    /// Spans below the caller's trace, or in a new trace if the caller sent none.
     pub(crate) fn new(input: &TurnInput, mint: Arc<dyn Mint>) -> Self {
         let turn = match &input.trace {
             Some(trace) => Trace::clone(trace),
@@ -35,8 +35,8 @@ impl Spans {
     }
 }
 
-/// 16 hex digits; never all zeros, which means none.
+/// 16 hex digits, never all zero, which trace context reserves for "invalid".
 fn span_id(mint: &dyn Mint) -> String {
-    // The lower half of an identifier is all chance; the upper half tells the time.
+    // The lower half of a ULID is random; the upper half holds the time.
     format!("{:016x}", (mint.ulid().0 as u64).max(1))
 }

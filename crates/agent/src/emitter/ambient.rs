@@ -1,5 +1,5 @@
-//! The writer of the turn at hand, ambient: whatever runs in a turn finds it without being
-//! handed it, and whatever it starts with `spawn` finds it too.
+//! The emitter of the current turn as a task-local value: code that runs in a turn finds the emitter
+//! without being passed it, and so does every task that the code starts with [`spawn`].
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,26 +8,27 @@ use tokio::task::{AbortHandle, JoinSet};
 use turnwire_event::port::Emitter;
 
 tokio::task_local! {
-    static WRITER: Arc<dyn Emitter>;
+    static EMITTER: Arc<dyn Emitter>;
 }
 
-/// The writer of the turn that this code runs in; none outside of turns.
+/// The emitter of the turn that the calling code runs in; `None` outside of turns.
 pub fn current() -> Option<Arc<dyn Emitter>> {
-    WRITER.try_with(Arc::clone).ok()
+    EMITTER.try_with(Arc::clone).ok()
 }
 
-/// Runs `future` with `writer` as its writer.
-pub async fn scope<F: Future>(writer: Arc<dyn Emitter>, future: F) -> F::Output {
-    WRITER.scope(writer, future).await
+/// Runs `future` with `emitter` as its ambient emitter.
+pub async fn scope<F: Future>(emitter: Arc<dyn Emitter>, future: F) -> F::Output {
+    EMITTER.scope(emitter, future).await
 }
 
-/// Starts a task that keeps the writer. The task belongs to `tasks`: dropping that stops it.
+/// Spawns a task that inherits the ambient emitter. The task belongs to `tasks`: dropping the set
+/// aborts the task.
 pub fn spawn<F>(tasks: &mut JoinSet<F::Output>, future: F) -> AbortHandle
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     match current() {
-        Some(writer) => tasks.spawn(scope(writer, future)),
+        Some(emitter) => tasks.spawn(scope(emitter, future)),
         None => tasks.spawn(future),
     }
 }

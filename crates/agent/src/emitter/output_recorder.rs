@@ -1,7 +1,7 @@
-//! Who saw whether a turn gave the person anything: the turn's writer, with one note of it.
+//! The turn's emitter, with a record of whether the turn has given the user any output.
 //!
-//! Words of the agent that speaks count, and so does what tools have shown, whoever used them.
-//! Reasoning, statuses and errors are no answer, and words between agents go to nobody.
+//! Text of the orchestrator is output, and so is data or a component that any agent's tool has shown.
+//! Reasoning, statuses, errors and messages between agents are no output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,27 +9,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
 use turnwire_event::{Body, ContentBlock, Position};
 
-/// The turn's writer, watched.
-pub(crate) struct Witness {
-    writer: Arc<dyn Emitter>,
-    shown: AtomicBool,
+/// An [`Emitter`] that passes everything on and notes the first output.
+pub(crate) struct OutputRecorder {
+    inner: Arc<dyn Emitter>,
+    has_output: AtomicBool,
 }
 
-impl Witness {
-    pub(crate) fn new(writer: Arc<dyn Emitter>) -> Self {
+impl OutputRecorder {
+    pub(crate) fn new(inner: Arc<dyn Emitter>) -> Self {
         Self {
-            writer,
-            shown: AtomicBool::new(false),
+            inner,
+            has_output: AtomicBool::new(false),
         }
     }
 
-    /// Whether the person has been given anything.
-    pub(crate) fn has_shown(&self) -> bool {
-        self.shown.load(Ordering::Relaxed)
+    /// True once the turn has given the user any output.
+    pub(crate) fn has_output(&self) -> bool {
+        self.has_output.load(Ordering::Relaxed)
     }
 }
 
-fn shows(body: &Body) -> bool {
+fn is_output(body: &Body) -> bool {
     match body {
         Body::TextDelta(delta) => !delta.text.trim().is_empty(),
         Body::DataLoaded(_) | Body::ComponentRendered(_) => true,
@@ -37,26 +37,26 @@ fn shows(body: &Body) -> bool {
     }
 }
 
-impl Emitter for Witness {
+impl Emitter for OutputRecorder {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
-        // Once is enough, so that a long answer is not looked at piece by piece.
-        let shows = !self.has_shown() && shows(&emission.body);
-        let at = self.writer.emit(emission)?;
-        if shows {
-            self.shown.store(true, Ordering::Relaxed);
+        // Only until the first output, so that the deltas of a long answer are not inspected.
+        let is_first_output = !self.has_output() && is_output(&emission.body);
+        let position = self.inner.emit(emission)?;
+        if is_first_output {
+            self.has_output.store(true, Ordering::Relaxed);
         }
-        Ok(at)
+        Ok(position)
     }
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
-        self.writer.complete(end)
+        self.inner.complete(end)
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
-        self.writer.ready()
+        self.inner.ready()
     }
 
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
-        self.writer.committed(at)
+        self.inner.committed(at)
     }
 }

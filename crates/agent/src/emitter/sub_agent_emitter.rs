@@ -1,8 +1,8 @@
-//! The voice of one sub-agent in one invocation: the turn's writer, as that sub-agent has it.
+//! The emitter of one sub-agent in one invocation.
 //!
-//! What it emits goes on to the turn's writer, in the span of its run. The voice notes what is
-//! open and what was shown. Once it is closed nothing of the sub-agent gets through, whatever of
-//! it still runs elsewhere, and what was left open is told.
+//! [`SubAgentEmitter`] passes events on to the turn's emitter, in the span of the invocation, and keeps
+//! an [`InvocationRecord`]: what is open and what was shown. Once the emitter is closed, nothing of the
+//! sub-agent gets through, even if some of its tasks still run; the record says what was left open.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, 
 use turnwire_event::{Body, CallId, ContentBlock, Position, ToolUseId, Trace};
 use turnwire_tool::ServiceFault;
 
-/// A tool that was called and has not ended.
+/// A tool with a `tool.called` and no end.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OpenTool {
     pub(crate) id: ToolUseId,
@@ -24,84 +24,90 @@ pub(crate) struct OpenTool {
     pub(crate) tool_type: ToolType,
 }
 
-/// What a sub-agent has done so far.
+/// What a sub-agent has done so far in one invocation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trail {
-    /// How many status events it emitted.
-    pub(crate) statuses: u32,
-    /// The last of those that the person may have been shown.
-    heard: Option<Heard>,
-    /// What it had shown to the person: types and ids.
+pub(crate) struct InvocationRecord {
+    /// The number of status events, shown or not.
+    pub(crate) status_count: u32,
+    last_shown: Option<ShownStatus>,
+    /// The data and components shown to the user: types and ids.
     pub(crate) components: Vec<Value>,
-    /// The errors that were told of it.
+    /// The errors that were reported to clients.
     pub(crate) errors: Vec<TurnError>,
-    /// Failures of data services that were not told.
-    pub(crate) kept: Vec<ServiceFault>,
-    /// Its model calls in flight.
-    pub(crate) calls: Vec<CallId>,
-    /// Its tools at work.
-    pub(crate) tools: Vec<OpenTool>,
+    /// Failures of data services that were not reported (see [`SubAgentEmitter::defer`]).
+    pub(crate) deferred_faults: Vec<ServiceFault>,
+    /// Model calls in flight.
+    pub(crate) open_calls: Vec<CallId>,
+    /// Tools in flight.
+    pub(crate) open_tools: Vec<OpenTool>,
 }
 
-/// A status that the person may have been shown.
+/// A status that the user may have been shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
-    /// Which of them it was, from 1.
+pub(crate) struct ShownStatus {
+    /// Counts the shown statuses of the invocation, from 1.
     pub(crate) number: u32,
-    /// When.
     pub(crate) at: Instant,
 }
 
-/// One sub-agent's way to the turn's writer.
-pub(crate) struct Voice {
-    writer: Arc<dyn Emitter>,
+/// An [`Emitter`] for one sub-agent that can be closed.
+pub(crate) struct SubAgentEmitter {
+    inner: Arc<dyn Emitter>,
     span: Arc<Trace>,
-    /// The statuses that a person is shown of it; others are dropped on their way.
-    emits: Vec<String>,
-    /// Told when one of those is emitted.
-    spoken: Notify,
-    /// None once closed. Held while an event is handed on, so that closing is a point in time.
-    trail: Mutex<Option<Trail>>,
+    /// The status ids that users are shown; the gate drops all others.
+    shown_status_ids: Vec<String>,
+    /// Notified when a shown status is emitted. The watchdog of the invocation waits on it.
+    status_shown: Notify,
+    /// `None` once closed. Locked while an event is passed on, so that no event gets through after
+    /// [`Self::close`] has returned.
+    record: Mutex<Option<InvocationRecord>>,
 }
 
-impl Voice {
-    pub(crate) fn new(writer: Arc<dyn Emitter>, span: Arc<Trace>, emits: Vec<String>) -> Self {
+impl SubAgentEmitter {
+    pub(crate) fn new(
+        inner: Arc<dyn Emitter>,
+        span: Arc<Trace>,
+        shown_status_ids: Vec<String>,
+    ) -> Self {
         Self {
-            writer,
+            inner,
             span,
-            emits,
-            spoken: Notify::new(),
-            trail: Mutex::new(Some(Trail::default())),
+            shown_status_ids,
+            status_shown: Notify::new(),
+            record: Mutex::new(Some(InvocationRecord::default())),
         }
     }
 
-    /// The last status that the person may have been shown.
-    pub(crate) fn heard(&self) -> Option<Heard> {
-        self.trail.lock().as_ref().and_then(|trail| trail.heard)
+    /// The last status that the user may have been shown.
+    pub(crate) fn last_shown(&self) -> Option<ShownStatus> {
+        let record = self.record.lock();
+        record.as_ref().and_then(|record| record.last_shown)
     }
 
-    /// Comes back when a status has been emitted that the person may have been shown. For one
-    /// listener; what it missed while it did not listen it is told at once.
-    pub(crate) async fn speaks(&self) {
-        self.spoken.notified().await;
+    /// Completes when a status is emitted that the user may be shown, at once if one was emitted since
+    /// the last call. For a single waiter.
+    pub(crate) async fn status_shown(&self) {
+        self.status_shown.notified().await;
     }
 
-    /// Whether anything was shown to the person.
-    pub(crate) fn has_shown(&self) -> bool {
-        let trail = self.trail.lock();
-        trail.as_ref().is_some_and(|h| !h.components.is_empty())
+    /// True if the sub-agent has shown the user data or a component.
+    pub(crate) fn has_components(&self) -> bool {
+        let record = self.record.lock();
+        record
+            .as_ref()
+            .is_some_and(|record| !record.components.is_empty())
     }
 
-    /// Keeps a failure that is not told.
-    pub(crate) fn keep(&self, fault: ServiceFault) {
-        if let Some(trail) = self.trail.lock().as_mut() {
-            trail.kept.push(fault);
+    /// Keeps `fault` in the record instead of reporting it to clients.
+    pub(crate) fn defer(&self, fault: ServiceFault) {
+        if let Some(record) = self.record.lock().as_mut() {
+            record.deferred_faults.push(fault);
         }
     }
 
-    /// Lets nothing more through; gives what it leaves behind.
-    pub(crate) fn close(&self) -> Trail {
-        self.trail.lock().take().unwrap_or_default()
+    /// Refuses all further events and returns the record.
+    pub(crate) fn close(&self) -> InvocationRecord {
+        self.record.lock().take().unwrap_or_default()
     }
 
     pub(crate) fn span(&self) -> &Arc<Trace> {
@@ -109,107 +115,104 @@ impl Voice {
     }
 }
 
-impl Trail {
-    fn note(&mut self, note: Note) {
-        match note {
-            Note::Status(Seen::No) => self.statuses += 1,
-            Note::Status(Seen::Yes) => {
-                self.statuses += 1;
-                self.heard = Some(Heard {
-                    number: self.heard.map_or(0, |last| last.number) + 1,
+impl InvocationRecord {
+    fn apply(&mut self, update: RecordUpdate) {
+        match update {
+            RecordUpdate::HiddenStatus => self.status_count += 1,
+            RecordUpdate::ShownStatus => {
+                self.status_count += 1;
+                self.last_shown = Some(ShownStatus {
+                    number: self.last_shown.map_or(0, |last| last.number) + 1,
                     at: Instant::now(),
                 });
             }
-            Note::Shown(component) => self.components.push(component),
-            Note::Error(error) => self.errors.push(error),
-            Note::Call(id) => self.calls.push(id),
-            Note::CallEnd(id) => self.calls.retain(|open| *open != id),
-            Note::Tool(tool) => self.tools.push(tool),
-            Note::ToolEnd(id) => self.tools.retain(|open| open.id != id),
+            RecordUpdate::Component(component) => self.components.push(component),
+            RecordUpdate::Error(error) => self.errors.push(error),
+            RecordUpdate::CallStarted(id) => self.open_calls.push(id),
+            RecordUpdate::CallEnded(id) => self.open_calls.retain(|open| *open != id),
+            RecordUpdate::ToolStarted(tool) => self.open_tools.push(tool),
+            RecordUpdate::ToolEnded(id) => self.open_tools.retain(|open| open.id != id),
         }
     }
 }
 
-/// Whether a person is shown a status.
-enum Seen {
-    Yes,
-    No,
-}
-
-/// What an event means for what is open.
-enum Note {
-    Status(Seen),
-    Shown(Value),
+/// How an event changes an [`InvocationRecord`].
+enum RecordUpdate {
+    HiddenStatus,
+    ShownStatus,
+    Component(Value),
     Error(TurnError),
-    Call(CallId),
-    CallEnd(CallId),
-    Tool(OpenTool),
-    ToolEnd(ToolUseId),
+    CallStarted(CallId),
+    CallEnded(CallId),
+    ToolStarted(OpenTool),
+    ToolEnded(ToolUseId),
 }
 
-fn note(body: &Body, emits: &[String]) -> Option<Note> {
+fn update_of(body: &Body, shown_status_ids: &[String]) -> Option<RecordUpdate> {
     Some(match body {
-        Body::StatusEmitted(status) if emits.contains(&status.event_id) => Note::Status(Seen::Yes),
-        Body::StatusEmitted(_) => Note::Status(Seen::No),
+        Body::StatusEmitted(status) if shown_status_ids.contains(&status.event_id) => {
+            RecordUpdate::ShownStatus
+        }
+        Body::StatusEmitted(_) => RecordUpdate::HiddenStatus,
         Body::DataLoaded(data) => {
             let ids: Vec<&str> = data.key.ids.iter().map(|item| item.id.as_str()).collect();
-            Note::Shown(json!({"type": data.data_type, "ids": ids}))
+            RecordUpdate::Component(json!({"type": data.data_type, "ids": ids}))
         }
         Body::ComponentRendered(rendered) => {
             let text = |key: &str| rendered.component.get(key).and_then(Value::as_str);
             let name = rendered.tool_call.name.as_str();
             let kind = text("type").unwrap_or(name.strip_prefix("render_").unwrap_or(name));
             let ids: Vec<&str> = text("id").into_iter().collect();
-            Note::Shown(json!({"type": kind, "ids": ids}))
+            RecordUpdate::Component(json!({"type": kind, "ids": ids}))
         }
-        Body::ErrorReported(error) => Note::Error(error.clone()),
-        Body::LlmCallStarted(call) => Note::Call(call.call_id),
-        Body::LlmCallCompleted(call) => Note::CallEnd(call.call_id),
-        Body::LlmCallFailed(call) => Note::CallEnd(call.call_id),
-        Body::ToolCalled(tool) => Note::Tool(OpenTool {
+        Body::ErrorReported(error) => RecordUpdate::Error(error.clone()),
+        Body::LlmCallStarted(call) => RecordUpdate::CallStarted(call.call_id),
+        Body::LlmCallCompleted(call) => RecordUpdate::CallEnded(call.call_id),
+        Body::LlmCallFailed(call) => RecordUpdate::CallEnded(call.call_id),
+        Body::ToolCalled(tool) => RecordUpdate::ToolStarted(OpenTool {
             id: tool.tool_use_id,
             name: tool.tool_name.clone(),
             tool_type: tool.tool_type,
         }),
-        Body::ToolCompleted(tool) => Note::ToolEnd(tool.tool_use_id),
-        Body::ToolFailed(tool) => Note::ToolEnd(tool.tool_use_id),
+        Body::ToolCompleted(tool) => RecordUpdate::ToolEnded(tool.tool_use_id),
+        Body::ToolFailed(tool) => RecordUpdate::ToolEnded(tool.tool_use_id),
         _ => return None,
     })
 }
 
-impl Emitter for Voice {
+impl Emitter for SubAgentEmitter {
     fn emit(&self, mut emission: Emission) -> Result<Position, EmitError> {
-        let mut trail = self.trail.lock();
-        let Some(trail) = trail.as_mut() else {
+        let mut record = self.record.lock();
+        let Some(record) = record.as_mut() else {
             return Err(Refusal::Ended.into());
         };
         if emission.trace.is_none() {
             emission.trace = Some(Arc::clone(&self.span));
         }
-        let note = note(&emission.body, &self.emits);
-        let at = self.writer.emit(emission)?;
-        if let Some(note) = note {
-            if let Note::Status(Seen::Yes) = note {
-                self.spoken.notify_one();
+        let update = update_of(&emission.body, &self.shown_status_ids);
+        let position = self.inner.emit(emission)?;
+        if let Some(update) = update {
+            if let RecordUpdate::ShownStatus = update {
+                self.status_shown.notify_one();
             }
-            trail.note(note);
+            record.apply(update);
         }
-        Ok(at)
+        Ok(position)
     }
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
-        let trail = self.trail.lock();
-        if trail.is_none() {
+        let record = self.record.lock();
+        if record.is_none() {
             return Err(Refusal::Ended);
         }
-        self.writer.complete(end)
+        self.inner.complete(end)
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
-        self.writer.ready()
+        self.inner.ready()
     }
 
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
-        self.writer.committed(at)
+        self.inner.committed(at)
     }
 }

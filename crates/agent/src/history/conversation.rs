@@ -1,9 +1,9 @@
-//! What was said, as a model may be shown it: every tool use has its result and every result its
-//! use, and nothing is empty, because a model's vendor refuses a conversation that breaks this.
+//! Messages in the form that models accept: every tool use has its result, every result its use, and
+//! no message is empty. Providers refuse a conversation that breaks this.
 //!
-//! Half pairs are normal: a cancel leaves uses without results, and the history's budget may cut
-//! between the two. So are empty blocks: they hold the place of a block a model has skipped.
-//! Data and components are for people: a model is shown what its tools said, not those.
+//! Half pairs are normal: a cancel leaves uses without results, and the history budget may cut between
+//! the two. So are empty blocks: they hold the place of a block that a model has skipped. Data and
+//! components are for users: a model is sent the results of its tools instead.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,25 +12,26 @@ use turnwire_event::port::TurnInput;
 use turnwire_event::{ContentBlock, Message, Role, ToolUseId};
 use turnwire_model::Said;
 
-use crate::resources::agent_resources::invocation_of;
+use crate::resources::message_metadata::invocation_id;
 
-/// The history, with the words of the turn at hand at its end.
-pub(crate) fn said(history: Vec<Message>, input: &TurnInput) -> Vec<Arc<Said>> {
-    let heard = |message: &Message| message.turn_id == input.turn_id && message.role == Role::User;
-    // Words larger than the budget are not in the history, and are what the turn is about.
-    let missing = !history.iter().any(heard);
-    let mut said: Vec<Arc<Said>> = history
+/// The history with the user message of the current turn at its end.
+pub(crate) fn with_user_message(history: Vec<Message>, input: &TurnInput) -> Vec<Arc<Said>> {
+    let is_current =
+        |message: &Message| message.turn_id == input.turn_id && message.role == Role::User;
+    // A user message larger than the history budget is not in the history, but the turn is about it.
+    let is_missing = !history.iter().any(is_current);
+    let mut messages: Vec<Arc<Said>> = history
         .into_iter()
-        .map(|message| Arc::new(heard_again(message)))
+        .map(|message| Arc::new(model_message(message)))
         .collect();
-    if missing {
-        said.push(Arc::new(Said::new(Role::User, input.content.clone())));
+    if is_missing {
+        messages.push(Arc::new(Said::new(Role::User, input.content.clone())));
     }
-    said
+    messages
 }
 
-/// A stored message, with what its provider wants back.
-fn heard_again(message: Message) -> Said {
+/// A stored message with the data that its provider wants back.
+fn model_message(message: Message) -> Said {
     Said {
         role: message.role,
         content: message.content,
@@ -38,81 +39,83 @@ fn heard_again(message: Message) -> Said {
     }
 }
 
-/// The messages of a sub-agent, one invocation after the other. Several that ran at once have
-/// written theirs in between each other's; a model is shown each exchange whole.
-pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Arc<Said>> {
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut placed: Vec<(usize, Arc<Said>)> = Vec::with_capacity(messages.len());
-    for (n, message) in messages.into_iter().enumerate() {
-        // The place of an invocation is that of its first message.
-        let place = match invocation_of(&message) {
-            Some(id) => *places.entry(id.to_owned()).or_insert(n),
-            None => n,
+/// The messages of a sub-agent, one invocation after the other. Invocations that ran at once have
+/// stored their messages interleaved; a model is sent each exchange in one piece.
+pub(crate) fn by_invocation(messages: Vec<Message>) -> Vec<Arc<Said>> {
+    let mut first_index: HashMap<String, usize> = HashMap::new();
+    let mut indexed: Vec<(usize, Arc<Said>)> = Vec::with_capacity(messages.len());
+    for (index, message) in messages.into_iter().enumerate() {
+        let sort_key = match invocation_id(&message) {
+            Some(id) => *first_index.entry(id.to_owned()).or_insert(index),
+            None => index,
         };
-        placed.push((place, Arc::new(heard_again(message))));
+        indexed.push((sort_key, Arc::new(model_message(message))));
     }
-    // Stable: within an invocation the order is that of time.
-    placed.sort_by_key(|(place, _)| *place);
-    placed.into_iter().map(|(_, said)| said).collect()
+    // The sort is stable: within an invocation the order of time stays.
+    indexed.sort_by_key(|(sort_key, _)| *sort_key);
+    indexed.into_iter().map(|(_, message)| message).collect()
 }
 
-/// What of `said` can be shown: without half pairs, and without what says nothing.
-pub(crate) fn paired(said: &[Arc<Said>]) -> Vec<Arc<Said>> {
+/// `messages` without half pairs, empty blocks and content for users. Unchanged messages are shared.
+pub(crate) fn complete_pairs(messages: &[Arc<Said>]) -> Vec<Arc<Said>> {
     let mut uses: HashSet<ToolUseId> = HashSet::new();
     let mut results: HashSet<ToolUseId> = HashSet::new();
-    for block in said.iter().flat_map(|said| &said.content) {
+    for block in messages.iter().flat_map(|message| &message.content) {
         match block {
             ContentBlock::ToolUse { id, .. } => uses.insert(*id),
             ContentBlock::ToolResult { tool_use_id, .. } => results.insert(*tool_use_id),
             _ => false,
         };
     }
-    let whole = |block: &ContentBlock| match block {
+    let is_complete = |block: &ContentBlock| match block {
         ContentBlock::ToolUse { id, .. } => results.contains(id),
         ContentBlock::ToolResult { tool_use_id, .. } => uses.contains(tool_use_id),
         ContentBlock::Text { text } => !text.is_empty(),
         ContentBlock::Thinking { .. } => true,
-        // What a person is shown is not what was said.
         ContentBlock::Component { .. } | ContentBlock::Data { .. } => false,
     };
-    let shown = said.iter().filter_map(|said| {
-        let is_shown = |(n, block): (usize, &ContentBlock)| whole(block) || is_sealed(said, n);
-        if said.content.iter().enumerate().all(is_shown) {
-            return (!said.content.is_empty()).then(|| Arc::clone(said));
+    let completed = messages.iter().filter_map(|message| {
+        let is_sent = |(index, block): (usize, &ContentBlock)| {
+            is_complete(block) || is_opaque(message, index)
+        };
+        if message.content.iter().enumerate().all(is_sent) {
+            return (!message.content.is_empty()).then(|| Arc::clone(message));
         }
-        let left = only(said, |n, block| is_shown((n, block)));
-        (!left.content.is_empty()).then(|| Arc::new(left))
+        let reduced = retain_blocks(message, |index, block| is_sent((index, block)));
+        (!reduced.content.is_empty()).then(|| Arc::new(reduced))
     });
-    shown.collect()
+    completed.collect()
 }
 
-/// Whether an empty block stands for something that only its provider can read.
-fn is_sealed(said: &Said, block: usize) -> bool {
-    let empty = matches!(&said.content[block], ContentBlock::Text { text } if text.is_empty());
-    let kept = u32::try_from(block).is_ok_and(|block| said.kept.blocks.contains_key(&block));
-    empty && kept
+/// True if the block at `index` is empty and stands for data that only its provider can read.
+fn is_opaque(message: &Said, index: usize) -> bool {
+    let block = &message.content[index];
+    let is_empty = matches!(block, ContentBlock::Text { text } if text.is_empty());
+    let provider_data = &message.kept.blocks;
+    is_empty && u32::try_from(index).is_ok_and(|index| provider_data.contains_key(&index))
 }
 
-/// What was said without the blocks that are not shown; what is kept moves with its block.
-fn only(said: &Said, is_shown: impl Fn(usize, &ContentBlock) -> bool) -> Said {
-    let mut left = Said::new(said.role, Vec::new());
-    left.kept.by.clone_from(&said.kept.by);
-    for (n, block) in (0_u32..).zip(&said.content) {
-        if !is_shown(n as usize, block) {
+/// `message` with only the blocks that `is_sent` accepts. Provider data moves with its block.
+fn retain_blocks(message: &Said, is_sent: impl Fn(usize, &ContentBlock) -> bool) -> Said {
+    let mut reduced = Said::new(message.role, Vec::new());
+    reduced.kept.by.clone_from(&message.kept.by);
+    for (index, block) in (0_u32..).zip(&message.content) {
+        if !is_sent(index as usize, block) {
             continue;
         }
-        if let Some(data) = said.kept.blocks.get(&n) {
-            let place = left.content.len() as u32;
-            left.kept.blocks.insert(place, data.clone());
+        if let Some(data) = message.kept.blocks.get(&index) {
+            let new_index = reduced.content.len() as u32;
+            reduced.kept.blocks.insert(new_index, data.clone());
         }
-        left.content.push(block.clone());
+        reduced.content.push(block.clone());
     }
-    // What stands behind the last block stays behind it.
-    let (from, to) = (said.content.len() as u32, left.content.len() as u32);
-    for (n, data) in said.kept.blocks.range(from..) {
-        left.kept.blocks.insert(n - from + to, data.clone());
+    // Data behind the last block stays behind the last block.
+    let (old_end, new_end) = (message.content.len() as u32, reduced.content.len() as u32);
+    for (index, data) in message.kept.blocks.range(old_end..) {
+        let new_index = index - old_end + new_end;
+        reduced.kept.blocks.insert(new_index, data.clone());
     }
-    left
+    reduced
 }
 
 #[cfg(test)]
@@ -122,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    fn say(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
+    fn message(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
         Arc::new(Said::new(role, content))
     }
 
@@ -143,20 +146,20 @@ mod tests {
     }
 
     #[test]
-    fn half_pairs_and_empty_messages_are_left_out() {
-        let words = say(Role::User, vec![ContentBlock::text("hi")]);
-        let said = [
-            say(Role::Tool, vec![result(1)]),
-            Arc::clone(&words),
-            say(
+    fn half_pairs_and_empty_messages_are_removed() {
+        let user_message = message(Role::User, vec![ContentBlock::text("hi")]);
+        let messages = [
+            message(Role::Tool, vec![result(1)]),
+            Arc::clone(&user_message),
+            message(
                 Role::Assistant,
                 vec![ContentBlock::text("both"), tool_use(2), tool_use(3)],
             ),
-            say(Role::Tool, vec![result(3)]),
-            say(Role::Assistant, vec![ContentBlock::text("")]),
-            say(Role::Assistant, vec![tool_use(4)]),
-            say(Role::Assistant, vec![]),
-            say(
+            message(Role::Tool, vec![result(3)]),
+            message(Role::Assistant, vec![ContentBlock::text("")]),
+            message(Role::Assistant, vec![tool_use(4)]),
+            message(Role::Assistant, vec![]),
+            message(
                 Role::Tool,
                 vec![ContentBlock::Data {
                     data_id: "data_1".into(),
@@ -167,19 +170,19 @@ mod tests {
             ),
         ];
         assert_eq!(
-            paired(&said),
+            complete_pairs(&messages),
             [
-                Arc::clone(&words),
-                say(
+                Arc::clone(&user_message),
+                message(
                     Role::Assistant,
                     vec![ContentBlock::text("both"), tool_use(3)]
                 ),
-                say(Role::Tool, vec![result(3)]),
+                message(Role::Tool, vec![result(3)]),
             ]
         );
         assert!(
-            Arc::ptr_eq(&paired(&said)[0], &words),
-            "whole messages are shared"
+            Arc::ptr_eq(&complete_pairs(&messages)[0], &user_message),
+            "unchanged messages are shared"
         );
     }
 }

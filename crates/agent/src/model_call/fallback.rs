@@ -1,12 +1,12 @@
-//! Asking the model until it answers: a call that failed before it said anything is tried again,
-//! and after that another model is asked, if the turn has one.
+//! A model call with retries and fallbacks: a call that failed before its first output is attempted
+//! again, and then the next model of the turn is called.
 //!
 //! ```text
-//! llm.call_started 1 ─ llm.call_failed ─ wait ─ llm.call_started 2 ─ llm.call_failed
+//! llm.call_started 1 ─ llm.call_failed ─ delay ─ llm.call_started 2 ─ llm.call_failed
 //! route.decided (another model) ─ llm.call_started 3 ─ message.start …
 //! ```
-//! Between two tries nothing is open, so a turn that is stopped there is stopped at the seam. What
-//! anyone has heard is never said again: a call that breaks after its first word has failed (D-45).
+//! Between two attempts nothing is open, so a turn that is cancelled there has nothing to close.
+//! Output is never repeated: a call that breaks after its first output has failed (D-45).
 
 use tokio::time::{Instant, sleep};
 use turnwire_event::Actor;
@@ -14,107 +14,110 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_event::port::Refusal;
 use turnwire_model::{ModelError, Request};
 
-use crate::model_call::call::{CallError, Heard, call};
-use crate::model_call::retry_delay;
-use crate::resources::agent_resources::{Desk, Who};
-use crate::resources::model_choice::{Candidate, may_stand_in, word};
-use crate::resources::turn_budget::Limit;
+use super::retry_delay::{jitter, retry_delay};
+use super::single_call::{CallError, ModelReply, call_model};
+use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_role::AgentRole;
+use crate::resources::model_choice::{ModelCandidate, allows_fallback, class_name};
+use crate::resources::turn_budget::BudgetLimit;
 
-/// Why an agent goes no further.
+/// Why an agent cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
-    /// The session takes no more of it, and ends it itself.
+pub(crate) enum CallHalt {
+    /// The session accepts no more events of the turn, and ends it.
     Refused,
-    /// Its model failed, and so did all that stand in for it.
+    /// The model failed, and so did all of its fallbacks.
     Model(LlmErrorClass),
-    /// The turn may not use more.
-    Limit(Limit),
+    /// A bound of the turn is reached.
+    Limit(BudgetLimit),
 }
 
-impl From<Refusal> for Halt {
+impl From<Refusal> for CallHalt {
     fn from(_: Refusal) -> Self {
         Self::Refused
     }
 }
 
-impl From<Limit> for Halt {
-    fn from(limit: Limit) -> Self {
+impl From<BudgetLimit> for CallHalt {
+    fn from(limit: BudgetLimit) -> Self {
         Self::Limit(limit)
     }
 }
 
-/// Asks the agent's model, and those that stand in for it; gives what was said. The request's
-/// model and attempt are filled in here.
-pub(crate) async fn ask(desk: &Desk<'_>, mut request: Request) -> Result<Heard, Halt> {
-    let choice = &desk.means.choice;
-    let mut candidate = choice.at(desk.standing);
-    let mut tried = 0;
+/// Calls the agent's model, then its fallbacks, until one replies. Sets the model and the attempt of
+/// `request`.
+pub(crate) async fn call_with_fallbacks(
+    context: &AgentContext<'_>,
+    mut request: Request,
+) -> Result<ModelReply, CallHalt> {
+    let models = &context.resources.models;
+    let mut candidate = models.current(context.candidate_cursor);
+    let mut attempts = 0;
     request.attempt = 0;
     loop {
-        desk.purse.check()?;
-        tried += 1;
+        context.budget.check()?;
+        attempts += 1;
         request.attempt += 1;
         request.model.clone_from(&candidate.model);
-        let error = match call(desk, &candidate.provider, request.clone()).await {
-            Ok(heard) => return Ok(heard),
-            Err(CallError::Refused) => return Err(Halt::Refused),
-            Err(CallError::Spoken(error)) => return Err(Halt::Model(error.class)),
-            Err(CallError::Silent(id, error)) => {
-                let dice = retry_delay::dice(id);
-                if pause(desk, candidate, error, tried, dice).await {
+        let error = match call_model(context, &candidate.provider, request.clone()).await {
+            Ok(reply) => return Ok(reply),
+            Err(CallError::Refused) => return Err(CallHalt::Refused),
+            Err(CallError::AfterOutput(error)) => return Err(CallHalt::Model(error.class)),
+            Err(CallError::BeforeOutput(id, error)) => {
+                if wait_for_retry(context, candidate, error, attempts, jitter(id)).await {
                     continue;
                 }
                 error
             }
         };
-        let next = may_stand_in(error.class).then(|| choice.next(desk.standing));
+        let next = allows_fallback(error.class).then(|| models.advance(context.candidate_cursor));
         let Some(next) = next.flatten() else {
-            return Err(Halt::Model(error.class));
+            return Err(CallHalt::Model(error.class));
         };
-        take_over(desk, next, error.class).await?;
+        announce_fallback(context, next, error.class).await?;
         candidate = next;
-        tried = 0;
+        attempts = 0;
     }
 }
 
-/// Waits for the next try; says whether there is one. A wait that would not end before the turn
-/// does is not begun: what is left of the time is better spent on saying so.
-async fn pause(
-    desk: &Desk<'_>,
-    candidate: &Candidate,
+/// Waits for the next attempt; false if there is none. A delay that would outlast the turn is not
+/// started: the remaining time is better spent on telling the user.
+async fn wait_for_retry(
+    context: &AgentContext<'_>,
+    candidate: &ModelCandidate,
     error: ModelError,
-    tried: u32,
-    dice: f64,
+    attempts: u32,
+    jitter: f64,
 ) -> bool {
-    let Some(wait) = retry_delay::wait(candidate.retries, error.again, tried, dice) else {
+    let Some(delay) = retry_delay(candidate.retries, error.again, attempts, jitter) else {
         return false;
     };
     let now = Instant::now();
-    if wait >= desk.until.saturating_duration_since(now) {
+    if delay >= context.deadline.saturating_duration_since(now) {
         return false;
     }
-    let (model, class) = (candidate.model.as_str(), word(error.class));
-    let wait_ms = wait.as_millis() as u64;
-    tracing::warn!(model, class, tried, wait_ms, "a model call is tried again");
-    sleep(wait).await;
-    desk.meter.add(now.elapsed());
+    let (model, class) = (candidate.model.as_str(), class_name(error.class));
+    let delay_ms = delay.as_millis() as u64;
+    tracing::warn!(model, class, attempts, delay_ms, "retrying a model call");
+    sleep(delay).await;
+    context.wait_meter.add(now.elapsed());
     true
 }
 
-/// Says that another model serves the turn from here on. Which one a sub-agent asks is seen in its
-/// calls: the session's model is that of the agent that speaks.
-async fn take_over(
-    desk: &Desk<'_>,
-    stand_in: &Candidate,
+/// Emits that `fallback` serves the turn from here on. A sub-agent emits nothing: its model is seen in
+/// its calls, and the model of the session is that of the orchestrator.
+async fn announce_fallback(
+    context: &AgentContext<'_>,
+    fallback: &ModelCandidate,
     class: LlmErrorClass,
 ) -> Result<(), Refusal> {
-    let (model, class_word) = (stand_in.model.as_str(), word(class));
-    tracing::warn!(model, class = class_word, "another model takes over");
-    match desk.means.who {
-        Who::Speaker | Who::Worker(_) => {
-            let told = desk.means.choice.replaced(stand_in, class);
-            desk.tell(Actor::SYSTEM, told).await.map(|_| ())
+    let (model, error) = (fallback.model.as_str(), class_name(class));
+    tracing::warn!(model, class = error, "falling back to another model");
+    match context.resources.role {
+        AgentRole::Orchestrator | AgentRole::Worker(_) => {
+            let event = context.resources.models.fallback_event(fallback, class);
+            context.emit(Actor::SYSTEM, event).await.map(|_| ())
         }
-        Who::Sub(_) => Ok(()),
+        AgentRole::SubAgent(_) => Ok(()),
     }
 }

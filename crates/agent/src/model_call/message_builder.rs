@@ -1,8 +1,8 @@
-//! The message the model is writing: deltas in, the events that tell them out.
+//! The message that a model streams: deltas in, the events of the message out.
 //!
-//! It keeps what the house promises about a message: a block has one kind, a tool's input comes
-//! between its start and its end, and the whole stays within bounds. A provider that breaks one
-//! of these is stopped before it can write something that no log could tell again.
+//! [`MessageBuilder`] enforces the rules of a message: a block has one kind, the input of a tool comes
+//! between its start and its end, and the whole stays within bounds. A provider that breaks a rule is
+//! stopped before it can write a message that could not be replayed.
 
 use std::collections::BTreeMap;
 
@@ -15,48 +15,46 @@ use turnwire_event::fold::message::BLOCKS_MAX;
 use turnwire_event::{Body, Kept, MessageId, Mint, Role, ToolUseId};
 use turnwire_model::Delta;
 
-/// Bytes of a tool's name: twice what any vendor allows.
+/// The most bytes of a tool's name: twice what any provider allows.
 const NAME_BYTES_MAX: usize = 256;
 
-/// The provider broke its promise: which one, in a word for the server's log.
+/// The provider broke a rule of the stream; the code of the rule is for the server's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
+pub(crate) struct MalformedStream(pub(crate) &'static str);
 
-/// More than a message may hold.
-const FLOOD: Malformed = Malformed("message_too_large");
-/// More blocks than a message may have.
-const BLOCKS: Malformed = Malformed("too_many_blocks");
-/// A block that changes its kind, or a tool's input outside of its start and end.
-const KIND: Malformed = Malformed("block_kind");
-/// A tool without a name, or with one that nobody gave.
-const NAME: Malformed = Malformed("tool_name");
-/// Something that is no piece of a message.
-const NO_PIECE: Malformed = Malformed("no_piece");
+const MESSAGE_TOO_LARGE: MalformedStream = MalformedStream("message_too_large");
+const TOO_MANY_BLOCKS: MalformedStream = MalformedStream("too_many_blocks");
+/// A block changed its kind, or the input of a tool came outside of its start and end.
+const BLOCK_KIND: MalformedStream = MalformedStream("block_kind");
+/// A tool has an empty or overlong name.
+const TOOL_NAME: MalformedStream = MalformedStream("tool_name");
+/// The delta is not a piece of a message.
+const NO_PIECE: MalformedStream = MalformedStream("no_piece");
 
 #[derive(Debug, PartialEq)]
-enum Block {
-    Gap,
+enum BlockState {
+    Empty,
     Text,
     Thinking,
-    /// The input so far; none once it is whole.
-    Tool(ToolUseId, Option<String>),
+    /// The input so far; `None` once it is complete.
+    ToolUse(ToolUseId, Option<String>),
 }
 
-/// A message being written.
-pub(crate) struct Draft<'a> {
+/// A message that is being streamed.
+pub(crate) struct MessageBuilder<'a> {
     pub(crate) message_id: MessageId,
     mint: &'a dyn Mint,
     bytes_left: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<BlockState>,
     tools: Vec<(ToolUseId, String)>,
     broken: Vec<ToolUseId>,
-    /// Those that ended before any of their input came: `{}` is meant by it, unless it was cut.
-    bare: Vec<ToolUseId>,
-    kept: BTreeMap<u32, Value>,
+    /// Tool uses that ended without any input: that means `{}`, unless the message was truncated.
+    without_input: Vec<ToolUseId>,
+    provider_data: BTreeMap<u32, Value>,
     response_id: Option<String>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> MessageBuilder<'a> {
     pub(crate) fn new(mint: &'a dyn Mint, bytes_max: usize) -> Self {
         Self {
             message_id: MessageId(mint.ulid()),
@@ -65,14 +63,14 @@ impl<'a> Draft<'a> {
             blocks: Vec::new(),
             tools: Vec::new(),
             broken: Vec::new(),
-            bare: Vec::new(),
-            kept: BTreeMap::new(),
+            without_input: Vec::new(),
+            provider_data: BTreeMap::new(),
             response_id: None,
         }
     }
 
-    /// The event that begins it.
-    pub(crate) fn start(&self, model: &str) -> Body {
+    /// The event that starts the message.
+    pub(crate) fn start_event(&self, model: &str) -> Body {
         Body::MessageStart(MessageStart {
             message_id: self.message_id,
             role: Role::Assistant,
@@ -80,13 +78,13 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Takes in a delta; gives the event that tells it, if there is something to tell.
-    pub(crate) fn take(&mut self, delta: Delta) -> Result<Option<Body>, Malformed> {
+    /// Adds a delta and returns its event; `None` if clients are sent nothing for it.
+    pub(crate) fn push(&mut self, delta: Delta) -> Result<Option<Body>, MalformedStream> {
         let message_id = self.message_id;
         match delta {
             Delta::Text { block, text } => {
-                self.grow(text.len())?;
-                self.same(block, Block::Text)?;
+                self.count_bytes(text.len())?;
+                self.set_kind(block, BlockState::Text)?;
                 Ok((!text.is_empty()).then(|| {
                     Body::TextDelta(TextDelta {
                         message_id,
@@ -100,64 +98,64 @@ impl<'a> Draft<'a> {
                 text,
                 signature,
             } => {
-                self.grow(text.len() + signature.as_ref().map_or(0, String::len))?;
-                self.same(block, Block::Thinking)?;
+                self.count_bytes(text.len() + signature.as_ref().map_or(0, String::len))?;
+                self.set_kind(block, BlockState::Thinking)?;
                 Ok((!text.is_empty() || signature.is_some()).then(|| {
                     Body::ThinkingDelta(ThinkingDelta {
                         message_id,
                         content_block_index: block,
                         text,
                         signature,
-                        // Known to the writer, who sees the whole turn.
+                        // Set by the session, which sees the whole turn.
                         after_text: false,
                     })
                 }))
             }
-            Delta::ToolStart { block, name, .. } => self.tool_start(block, name).map(Some),
-            Delta::ToolInput { block, fragment } => self.tool_input(block, fragment),
-            Delta::ToolEnd { block } => self.tool_end(block).map(Some),
+            Delta::ToolStart { block, name, .. } => self.start_tool(block, name).map(Some),
+            Delta::ToolInput { block, fragment } => self.add_tool_input(block, fragment),
+            Delta::ToolEnd { block } => self.end_tool(block).map(Some),
             Delta::Begun { response_id } => {
-                self.grow(response_id.len())?;
+                self.count_bytes(response_id.len())?;
                 self.response_id = Some(response_id);
                 Ok(None)
             }
             Delta::Keep { block, data } => self.keep(block, data).map(|()| None),
-            // Whoever reads the stream takes these.
+            // The reader of the stream handles these.
             Delta::Spent { .. } | Delta::Stop { .. } => Err(NO_PIECE),
         }
     }
 
-    /// Keeps what the provider wants back with a block; a later one takes its place.
-    fn keep(&mut self, block: u32, data: Value) -> Result<(), Malformed> {
-        self.grow(data.to_string().len())?;
-        self.slot(block)?;
-        self.kept.insert(block, data);
+    /// Keeps the data that the provider wants back with a block; later data replaces earlier.
+    fn keep(&mut self, block: u32, data: Value) -> Result<(), MalformedStream> {
+        self.count_bytes(data.to_string().len())?;
+        self.block_mut(block)?;
+        self.provider_data.insert(block, data);
         Ok(())
     }
 
-    /// What `by` wants back with the message; it gives nothing away afterwards.
-    pub(crate) fn take_kept(&mut self, by: &str) -> Kept {
+    /// Takes the data that `provider` wants back with the message.
+    pub(crate) fn take_provider_data(&mut self, provider: &str) -> Kept {
         Kept {
-            by: by.to_owned(),
-            blocks: std::mem::take(&mut self.kept),
+            by: provider.to_owned(),
+            blocks: std::mem::take(&mut self.provider_data),
         }
     }
 
-    /// What the provider calls its answer.
+    /// The provider's id of its response.
     pub(crate) fn response_id(&self) -> Option<&str> {
         self.response_id.as_deref()
     }
 
-    fn tool_start(&mut self, block: u32, tool_name: String) -> Result<Body, Malformed> {
+    fn start_tool(&mut self, block: u32, tool_name: String) -> Result<Body, MalformedStream> {
         if tool_name.is_empty() || tool_name.len() > NAME_BYTES_MAX {
-            return Err(NAME);
+            return Err(TOOL_NAME);
         }
         let tool_use_id = ToolUseId(self.mint.ulid());
-        let slot = self.slot(block)?;
-        if *slot != Block::Gap {
-            return Err(KIND);
+        let state = self.block_mut(block)?;
+        if *state != BlockState::Empty {
+            return Err(BLOCK_KIND);
         }
-        *slot = Block::Tool(tool_use_id, Some(String::new()));
+        *state = BlockState::ToolUse(tool_use_id, Some(String::new()));
         self.tools.push((tool_use_id, tool_name.clone()));
         Ok(Body::ToolUseStart(ToolUseStart {
             message_id: self.message_id,
@@ -167,13 +165,17 @@ impl<'a> Draft<'a> {
         }))
     }
 
-    fn tool_input(&mut self, block: u32, partial_json: String) -> Result<Option<Body>, Malformed> {
-        self.grow(partial_json.len())?;
+    fn add_tool_input(
+        &mut self,
+        block: u32,
+        partial_json: String,
+    ) -> Result<Option<Body>, MalformedStream> {
+        self.count_bytes(partial_json.len())?;
         let message_id = self.message_id;
-        let Block::Tool(tool_use_id, Some(raw)) = self.slot(block)? else {
-            return Err(KIND);
+        let BlockState::ToolUse(tool_use_id, Some(input)) = self.block_mut(block)? else {
+            return Err(BLOCK_KIND);
         };
-        raw.push_str(&partial_json);
+        input.push_str(&partial_json);
         let tool_use_id = *tool_use_id;
         Ok((!partial_json.is_empty()).then(|| {
             Body::ToolUseInputDelta(ToolUseInputDelta {
@@ -185,77 +187,78 @@ impl<'a> Draft<'a> {
         }))
     }
 
-    fn tool_end(&mut self, block: u32) -> Result<Body, Malformed> {
+    fn end_tool(&mut self, block: u32) -> Result<Body, MalformedStream> {
         let message_id = self.message_id;
-        let Block::Tool(tool_use_id, raw) = self.slot(block)? else {
-            return Err(KIND);
+        let BlockState::ToolUse(tool_use_id, input) = self.block_mut(block)? else {
+            return Err(BLOCK_KIND);
         };
-        let raw = raw.take().ok_or(KIND)?;
+        let input = input.take().ok_or(BLOCK_KIND)?;
         let tool_use_id = *tool_use_id;
-        if read_input(&raw).is_none() {
+        if read_input(&input).is_none() {
             self.broken.push(tool_use_id);
-        } else if raw.trim().is_empty() {
-            self.bare.push(tool_use_id);
+        } else if input.trim().is_empty() {
+            self.without_input.push(tool_use_id);
         }
         Ok(Body::ToolUseEnd(ToolUseEnd {
             message_id,
             content_block_index: block,
             tool_use_id,
-            final_input: parse_input(&raw),
+            final_input: parse_input(&input),
         }))
     }
 
-    /// Ends the tool uses that the provider left open: their input was cut, whatever of it parses.
-    pub(crate) fn close(&mut self) -> Vec<Body> {
-        let left_open = self.blocks.iter().filter_map(|block| match block {
-            Block::Tool(id, Some(_)) => Some(*id),
+    /// Ends the tool uses that the provider left open. Their input was cut, even if it parses.
+    pub(crate) fn close_tool_uses(&mut self) -> Vec<Body> {
+        let open = self.blocks.iter().filter_map(|block| match block {
+            BlockState::ToolUse(id, Some(_)) => Some(*id),
             _ => None,
         });
-        self.broken.extend(left_open.collect::<Vec<_>>());
+        self.broken.extend(open.collect::<Vec<_>>());
         let blocks = 0..self.blocks.len() as u32;
         blocks
-            .filter_map(|block| self.tool_end(block).ok())
+            .filter_map(|block| self.end_tool(block).ok())
             .collect()
     }
 
-    /// The answer was cut at its length: where nothing of a tool's input came, nobody knows what
-    /// it would have been, and a tool that acts must not act on a guess.
-    pub(crate) fn cut(&mut self) {
-        self.broken.append(&mut self.bare);
+    /// Marks the message as truncated at its length. A tool use without input may then have lost its
+    /// input, and a tool that acts must not act on a guess.
+    pub(crate) fn mark_truncated(&mut self) {
+        self.broken.append(&mut self.without_input);
     }
 
-    /// The tools whose input is not what the model meant.
-    pub(crate) fn broken(&self) -> &[ToolUseId] {
+    /// The tool uses whose input is unusable.
+    pub(crate) fn broken_tool_uses(&self) -> &[ToolUseId] {
         &self.broken
     }
 
-    /// The tools it asks for.
+    /// The tool uses of the message, with the names of the tools.
     pub(crate) fn tools(&self) -> &[(ToolUseId, String)] {
         &self.tools
     }
 
-    fn grow(&mut self, bytes: usize) -> Result<(), Malformed> {
-        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(FLOOD)?;
+    fn count_bytes(&mut self, bytes: usize) -> Result<(), MalformedStream> {
+        let bytes_left = self.bytes_left.checked_sub(bytes);
+        self.bytes_left = bytes_left.ok_or(MESSAGE_TOO_LARGE)?;
         Ok(())
     }
 
-    fn same(&mut self, block: u32, kind: Block) -> Result<(), Malformed> {
-        let slot = self.slot(block)?;
-        if *slot == Block::Gap {
-            *slot = kind;
+    fn set_kind(&mut self, block: u32, kind: BlockState) -> Result<(), MalformedStream> {
+        let state = self.block_mut(block)?;
+        if *state == BlockState::Empty {
+            *state = kind;
             return Ok(());
         }
-        (*slot == kind).then_some(()).ok_or(KIND)
+        (*state == kind).then_some(()).ok_or(BLOCK_KIND)
     }
 
-    fn slot(&mut self, block: u32) -> Result<&mut Block, Malformed> {
+    fn block_mut(&mut self, block: u32) -> Result<&mut BlockState, MalformedStream> {
         if block >= BLOCKS_MAX {
-            return Err(BLOCKS);
+            return Err(TOO_MANY_BLOCKS);
         }
-        let at = block as usize;
-        while self.blocks.len() <= at {
-            self.blocks.push(Block::Gap);
+        let index = block as usize;
+        while self.blocks.len() <= index {
+            self.blocks.push(BlockState::Empty);
         }
-        Ok(&mut self.blocks[at])
+        Ok(&mut self.blocks[index])
     }
 }

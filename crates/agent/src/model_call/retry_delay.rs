@@ -1,45 +1,50 @@
-//! Trying again: how long to wait after a call that failed before it said anything. Pure.
+//! The delay before the next attempt of a model call that failed without output. Pure functions.
 //!
-//! The wait doubles, up to a bound, and is spread over its whole length, so that a thousand turns
-//! that were refused at once do not come back at once.
+//! The delay doubles with each attempt, up to a bound, and is spread over its whole length, so that a
+//! thousand turns that were refused at the same time do not retry at the same time.
 
 use std::time::Duration;
 
 use turnwire_event::CallId;
 use turnwire_model::Again;
 
-use crate::options::Retries;
+use crate::options::RetryOptions;
 
-/// The longest a provider's own time is waited for: a person waits too, and half a minute without
-/// a word is as good as a failure.
-const AFTER_MAX: Duration = Duration::from_secs(30);
+/// The longest delay that a provider may ask for: the user waits too, and half a minute without output
+/// is as good as a failure.
+const PROVIDER_DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// How long to wait before the next try; none if there is none. `tried` is how often the model has
-/// been asked, `dice` is between 0 and 1.
-pub(crate) fn wait(retries: Retries, again: Again, tried: u32, dice: f64) -> Option<Duration> {
-    if tried >= retries.attempts {
+/// The delay before the next attempt; `None` if there is no further attempt. `attempts` is how often
+/// the model was called, `jitter` is between 0 and 1.
+pub(crate) fn retry_delay(
+    retries: RetryOptions,
+    again: Again,
+    attempts: u32,
+    jitter: f64,
+) -> Option<Duration> {
+    if attempts >= retries.attempts {
         return None;
     }
     // Beyond 2^16 times the base the bound has long been reached.
-    let doubled = 1_u32 << tried.saturating_sub(1).min(16);
+    let factor = 1_u32 << attempts.saturating_sub(1).min(16);
     match again {
         Again::Never => None,
         Again::Soon => {
-            let most = retries.base.saturating_mul(doubled).min(retries.max);
-            Some(most.mul_f64(dice))
+            let longest = retries.base.saturating_mul(factor).min(retries.max);
+            Some(longest.mul_f64(jitter))
         }
-        Again::After(time) if time > AFTER_MAX => None,
-        // Not before its time, and not all at once at it.
-        Again::After(time) => Some(time + retries.base.min(retries.max).mul_f64(dice)),
+        Again::After(delay) if delay > PROVIDER_DELAY_MAX => None,
+        // Not before the provider's time, and not all turns exactly at it.
+        Again::After(delay) => Some(delay + retries.base.min(retries.max).mul_f64(jitter)),
     }
 }
 
-/// A number from 0 to 1, without 1, that is thrown with a call's name: as good as random, because
-/// names are, and known wherever names are given out one by one.
-pub(crate) fn dice(call: CallId) -> f64 {
+/// A number in `0.0..1.0` derived from the id of a call: as good as random, because ids are, and
+/// reproducible in tests that count ids.
+pub(crate) fn jitter(call: CallId) -> f64 {
     let id = call.0.0;
     let mut mixed = (id >> 64) as u64 ^ id as u64;
-    // Every bit of the name moves every bit of the throw (splitmix64).
+    // Every bit of the id changes every bit of the result (splitmix64).
     mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -53,64 +58,67 @@ mod tests {
 
     use super::*;
 
-    const RETRIES: Retries = Retries {
+    const RETRIES: RetryOptions = RetryOptions {
         attempts: 6,
         base: Duration::from_millis(500),
         max: Duration::from_secs(3),
     };
 
     #[test]
-    fn waits_double_up_to_their_bound_and_tries_end() {
-        let wait = |tried| wait(RETRIES, Again::Soon, tried, 1.0).map(|wait| wait.as_millis());
-        let waits: Vec<_> = (1..=6).map(wait).collect();
+    fn delays_double_up_to_the_bound_and_attempts_end() {
+        let delay = |attempts| {
+            let delay = retry_delay(RETRIES, Again::Soon, attempts, 1.0);
+            delay.map(|delay| delay.as_millis())
+        };
+        let delays: Vec<_> = (1..=6).map(delay).collect();
         let expected = [Some(500), Some(1000), Some(2000), Some(3000), Some(3000)];
-        assert_eq!(waits[..5], expected);
-        assert_eq!(waits[5], None);
+        assert_eq!(delays[..5], expected);
+        assert_eq!(delays[5], None);
     }
 
     #[test]
-    fn a_wait_is_spread_over_its_whole_length() {
-        let wait = |dice| wait(RETRIES, Again::Soon, 2, dice);
-        assert_eq!(wait(0.0), Some(Duration::ZERO));
-        assert_eq!(wait(0.25), Some(Duration::from_millis(250)));
+    fn delay_is_spread_over_its_whole_length() {
+        let delay = |jitter| retry_delay(RETRIES, Again::Soon, 2, jitter);
+        assert_eq!(delay(0.0), Some(Duration::ZERO));
+        assert_eq!(delay(0.25), Some(Duration::from_millis(250)));
     }
 
     #[test]
-    fn a_providers_own_time_is_kept_unless_it_is_too_long() {
-        let after = |ms| wait(RETRIES, Again::After(Duration::from_millis(ms)), 1, 0.5);
+    fn provider_delay_is_kept_unless_it_is_too_long() {
+        let after = |ms| retry_delay(RETRIES, Again::After(Duration::from_millis(ms)), 1, 0.5);
         assert_eq!(after(0), Some(Duration::from_millis(250)));
         assert_eq!(after(30_000), Some(Duration::from_millis(30_250)));
         assert_eq!(after(30_001), None);
     }
 
     #[test]
-    fn what_will_not_pass_is_not_tried_again() {
-        assert_eq!(wait(RETRIES, Again::Never, 1, 0.5), None);
-        let none = Retries {
+    fn permanent_failure_is_not_retried() {
+        assert_eq!(retry_delay(RETRIES, Again::Never, 1, 0.5), None);
+        let no_attempts = RetryOptions {
             attempts: 0,
             ..RETRIES
         };
-        assert_eq!(wait(none, Again::Soon, 1, 0.5), None);
+        assert_eq!(retry_delay(no_attempts, Again::Soon, 1, 0.5), None);
     }
 
     #[test]
-    fn wild_settings_break_nothing() {
-        let wild = Retries {
+    fn extreme_settings_do_not_overflow() {
+        let extreme = RetryOptions {
             attempts: u32::MAX,
             base: Duration::MAX,
             max: Duration::from_millis(u64::MAX),
         };
-        assert!(wait(wild, Again::Soon, u32::MAX - 1, 0.999).is_some());
-        assert!(wait(wild, Again::After(AFTER_MAX), 1, 0.999).is_some());
+        assert!(retry_delay(extreme, Again::Soon, u32::MAX - 1, 0.999).is_some());
+        assert!(retry_delay(extreme, Again::After(PROVIDER_DELAY_MAX), 1, 0.999).is_some());
     }
 
     #[test]
-    fn throws_are_spread_evenly_even_where_names_are_counted() {
+    fn jitter_of_counted_ids_is_spread_evenly() {
         let mut tenths = [0; 10];
         for n in 0..1_000 {
-            let dice = dice(CallId(Ulid(n)));
-            assert!((0.0..1.0).contains(&dice), "{dice}");
-            tenths[(dice * 10.0) as usize] += 1;
+            let jitter = jitter(CallId(Ulid(n)));
+            assert!((0.0..1.0).contains(&jitter), "{jitter}");
+            tenths[(jitter * 10.0) as usize] += 1;
         }
         assert!(tenths.iter().all(|&n| (70..130).contains(&n)), "{tenths:?}");
     }

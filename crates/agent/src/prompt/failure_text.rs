@@ -1,5 +1,5 @@
-//! Sentences for when the model that speaks is itself what failed (C-06): written by the pack's
-//! authors, in the person's language, played like a model's.
+//! Replies for when the orchestrator's model itself has failed (C-06): written by the authors of the
+//! pack in the user's language, and streamed like the reply of a model.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, iter};
@@ -8,22 +8,22 @@ use turnwire_event::{StopReason, Usage};
 use turnwire_model::{Delta, ModelError, Provider, Request};
 use turnwire_pack::LocaleTable;
 
-/// The sentences in one language.
+/// The replies in one language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Templates {
-    /// What events call them instead of a model.
+pub(crate) struct FailureTexts {
+    /// The name of the model in events, `template:<tag>`.
     pub(crate) model: String,
     sub_agent: String,
     internal: String,
     rate_limit: String,
 }
 
-impl Templates {
-    /// Those for `locale`, or the nearest there are.
+impl FailureTexts {
+    /// The replies for `locale`, or for the nearest language that `locales` has.
     pub(crate) fn new(locales: &LocaleTable, locale: &str) -> Self {
-        let line = |key: &str, otherwise: &str| {
+        let line = |key: &str, default: &str| {
             let line = locales.line(locale, key);
-            line.map_or_else(|| otherwise.to_owned(), |line| line.message)
+            line.map_or_else(|| default.to_owned(), |line| line.message)
         };
         let tag = locales.chain(locale).first().map_or(locale, |tag| *tag);
         Self {
@@ -43,9 +43,9 @@ impl Templates {
         }
     }
 
-    /// The sentence for a turn that ends with `code`.
-    pub(crate) fn line(&self, code: ErrorCode) -> Line {
-        Line(match code {
+    /// The reply of a turn that ends with `code`.
+    pub(crate) fn reply(&self, code: ErrorCode) -> FixedReply {
+        FixedReply(match code {
             ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError | ErrorCode::PartialFanOut => {
                 self.sub_agent.clone()
             }
@@ -55,10 +55,10 @@ impl Templates {
     }
 }
 
-/// A model that says one sentence, at no cost.
-pub(crate) struct Line(String);
+/// A [`Provider`] that replies with one text, at no cost.
+pub(crate) struct FixedReply(String);
 
-impl Provider for Line {
+impl Provider for FixedReply {
     fn stream(&self, _: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
         let text = Delta::Text {
             block: 0,
@@ -72,10 +72,10 @@ impl Provider for Line {
     }
 }
 
-/// The model that nobody serves: every call of it fails.
-pub(crate) struct Absent;
+/// A [`Provider`] for a model that nobody serves: every call fails.
+pub(crate) struct UnavailableModel;
 
-impl Provider for Absent {
+impl Provider for UnavailableModel {
     fn stream(&self, _: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
         iter([Err(LlmErrorClass::Internal.into())]).boxed()
     }

@@ -1,6 +1,6 @@
-//! The models that an agent asks in a turn: the one that was chosen, and those that stand in for
-//! it. Chosen when the turn is bound, before its first call (S2-001); what stands in is asked when
-//! the one before it failed without a word.
+//! The models that an agent may call in a turn: the one that the routing policy chose, and its
+//! fallbacks. Chosen when the turn is bound, before its first call (S2-001); a fallback is called when
+//! the model before it failed without output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,57 +11,57 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_model::Provider;
 use turnwire_model::routing::Route;
 
-use crate::options::Retries;
+use crate::options::RetryOptions;
 
-/// The policy that has one model to choose from.
-const ONLY: (&str, &str) = ("builtin-1", "only model");
+/// Version and reason of the routing decision where there is only one model.
+const ONLY_MODEL: (&str, &str) = ("builtin-1", "only model");
 
-/// A model that can be asked.
+/// A model that can be called.
 #[derive(Clone)]
-pub(crate) struct Candidate {
-    /// Its name, `provider:model`.
+pub(crate) struct ModelCandidate {
+    /// The name, `provider:model`.
     pub(crate) model: String,
     pub(crate) provider: Arc<dyn Provider>,
-    /// How often it is asked.
-    pub(crate) retries: Retries,
+    pub(crate) retries: RetryOptions,
 }
 
-/// What was chosen for one agent.
-pub(crate) struct Choice {
-    first: Candidate,
-    others: Vec<Candidate>,
-    /// All that the policy named, where it named more than one.
-    named: Vec<String>,
-    policy: String,
+/// The models chosen for one agent.
+pub(crate) struct ModelChoice {
+    first: ModelCandidate,
+    fallbacks: Vec<ModelCandidate>,
+    /// All models that the policy named, available or not; empty if it named only one.
+    named_models: Vec<String>,
+    policy_version: String,
     reason: String,
 }
 
-/// Where an agent stands among its candidates in one turn: it stays with the one that worked.
+/// The position of an agent among its candidates in one turn. An agent stays with a fallback that
+/// worked.
 #[derive(Debug, Default)]
-pub(crate) struct Standing(AtomicUsize);
+pub(crate) struct CandidateCursor(AtomicUsize);
 
-impl Choice {
-    /// One model, because there is no other.
-    pub(crate) fn only(first: Candidate) -> Self {
+impl ModelChoice {
+    /// A single model without fallbacks.
+    pub(crate) fn only(first: ModelCandidate) -> Self {
         Self {
             first,
-            others: Vec::new(),
-            named: Vec::new(),
-            policy: ONLY.0.to_owned(),
-            reason: ONLY.1.to_owned(),
+            fallbacks: Vec::new(),
+            named_models: Vec::new(),
+            policy_version: ONLY_MODEL.0.to_owned(),
+            reason: ONLY_MODEL.1.to_owned(),
         }
     }
 
-    /// What a policy chose: of all that `route` names, `first` and `others` are served.
+    /// The choice of a policy: `first` and `fallbacks` are the models of `route` that are available.
     pub(crate) fn new(
         route: &Route,
-        policy: &str,
-        first: Candidate,
-        others: Vec<Candidate>,
+        policy_version: &str,
+        first: ModelCandidate,
+        fallbacks: Vec<ModelCandidate>,
     ) -> Self {
-        let mut named = names(route);
-        if named.len() == 1 {
-            named.clear();
+        let mut named_models = model_names(route);
+        if named_models.len() == 1 {
+            named_models.clear();
         }
         let reason = if first.model == route.model {
             route.reason.clone()
@@ -70,50 +70,50 @@ impl Choice {
         };
         Self {
             first,
-            others,
-            named: named.into_iter().map(str::to_owned).collect(),
-            policy: policy.to_owned(),
+            fallbacks,
+            named_models: named_models.into_iter().map(str::to_owned).collect(),
+            policy_version: policy_version.to_owned(),
             reason,
         }
     }
 
-    /// The candidate that is asked.
-    pub(crate) fn at(&self, standing: &Standing) -> &Candidate {
-        let at = standing.0.load(Ordering::Relaxed);
-        let other = at.checked_sub(1).and_then(|at| self.others.get(at));
-        other.unwrap_or(&self.first)
+    /// The candidate at `cursor`.
+    pub(crate) fn current(&self, cursor: &CandidateCursor) -> &ModelCandidate {
+        let index = cursor.0.load(Ordering::Relaxed);
+        let fallback = index.checked_sub(1).and_then(|at| self.fallbacks.get(at));
+        fallback.unwrap_or(&self.first)
     }
 
-    /// Goes on to the next candidate; none if there is none.
-    pub(crate) fn next(&self, standing: &Standing) -> Option<&Candidate> {
-        let at = standing.0.load(Ordering::Relaxed);
-        let next = self.others.get(at)?;
-        standing.0.store(at + 1, Ordering::Relaxed);
+    /// Moves `cursor` to the next candidate and returns it; `None` if there is no other.
+    pub(crate) fn advance(&self, cursor: &CandidateCursor) -> Option<&ModelCandidate> {
+        let index = cursor.0.load(Ordering::Relaxed);
+        let next = self.fallbacks.get(index)?;
+        cursor.0.store(index + 1, Ordering::Relaxed);
         Some(next)
     }
 
-    /// That it was chosen.
-    pub(crate) fn decided(&self) -> Body {
-        self.told(&self.first, self.reason.clone())
+    /// The event for the first choice.
+    pub(crate) fn decided_event(&self) -> Body {
+        self.event(&self.first, self.reason.clone())
     }
 
-    /// That `stand_in` takes over from one that failed.
-    pub(crate) fn replaced(&self, stand_in: &Candidate, class: LlmErrorClass) -> Body {
-        self.told(stand_in, format!("fallback after {}", word(class)))
+    /// The event for `fallback`, which replaces a model that failed with `class`.
+    pub(crate) fn fallback_event(&self, fallback: &ModelCandidate, class: LlmErrorClass) -> Body {
+        self.event(fallback, format!("fallback after {}", class_name(class)))
     }
 
-    fn told(&self, candidate: &Candidate, reason: String) -> Body {
+    fn event(&self, candidate: &ModelCandidate, reason: String) -> Body {
         Body::RouteDecided(Decided {
             model: candidate.model.clone(),
-            routing_policy_version: self.policy.clone(),
+            routing_policy_version: self.policy_version.clone(),
             reason,
-            candidates: self.named.clone(),
+            candidates: self.named_models.clone(),
         })
     }
 }
 
-/// The models that `route` names, in its order, each once.
-pub(crate) fn names(route: &Route) -> Vec<&str> {
+/// The models that `route` names, in its order, without duplicates.
+pub(crate) fn model_names(route: &Route) -> Vec<&str> {
     let mut names = vec![route.model.as_str()];
     for model in &route.fallbacks {
         if !names.contains(&model.as_str()) {
@@ -123,9 +123,9 @@ pub(crate) fn names(route: &Route) -> Vec<&str> {
     names
 }
 
-/// Whether another model may do better: one that failed for what the house did will not be
-/// bettered by another.
-pub(crate) const fn may_stand_in(class: LlmErrorClass) -> bool {
+/// True if another model may succeed where one failed with `class`. A failure that the server caused
+/// would repeat with any model.
+pub(crate) const fn allows_fallback(class: LlmErrorClass) -> bool {
     match class {
         LlmErrorClass::RateLimited
         | LlmErrorClass::Timeout
@@ -135,8 +135,8 @@ pub(crate) const fn may_stand_in(class: LlmErrorClass) -> bool {
     }
 }
 
-/// A class as events spell it.
-pub(crate) const fn word(class: LlmErrorClass) -> &'static str {
+/// The name of an error class in events.
+pub(crate) const fn class_name(class: LlmErrorClass) -> &'static str {
     match class {
         LlmErrorClass::Cancelled => "cancelled",
         LlmErrorClass::RateLimited => "rate_limited",
@@ -147,8 +147,8 @@ pub(crate) const fn word(class: LlmErrorClass) -> &'static str {
     }
 }
 
-/// The provider's part of `provider:model`.
-pub(crate) fn provider_of(model: &str) -> &str {
+/// The provider in `provider:model`.
+pub(crate) fn provider_name(model: &str) -> &str {
     model
         .split_once(':')
         .map_or(model, |(provider, _)| provider)

@@ -1,25 +1,25 @@
-//! What the model calls of one turn may use together, whoever makes them. A turn that has used it
-//! up makes no more calls: a model that goes in circles costs money, and so does one that was
-//! talked into it.
+//! What all model calls of one turn may use together, whichever agent makes them. A turn whose budget
+//! is used up starts no more calls: a model in a loop costs money, and so does a model that was tricked
+//! into one.
 
 use parking_lot::Mutex;
 use turnwire_event::Usage;
 
-use crate::options::Options;
+use crate::options::AgentOptions;
 
 /// A bound of a turn that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum BudgetLimit {
     /// Model calls of one agent.
     Calls,
     /// Tokens of all calls.
     Tokens,
-    /// What all calls cost.
+    /// Cost of all calls.
     Cost,
 }
 
-impl Limit {
-    /// What the turn's end says of it.
+impl BudgetLimit {
+    /// The reason in the end of the turn.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Calls => "limit_calls",
@@ -29,23 +29,23 @@ impl Limit {
     }
 }
 
-/// The purse of one turn, shared by the agent that speaks and those that work for it.
+/// The budget of one turn, shared by all of its agents.
 #[derive(Debug)]
-pub(crate) struct Purse {
+pub(crate) struct TurnBudget {
     tokens_max: u64,
     cost_max_usd: Option<f64>,
-    spent: Mutex<Spent>,
+    spent: Mutex<SpentTotals>,
 }
 
 #[derive(Debug, Default)]
-struct Spent {
+struct SpentTotals {
     tokens: u64,
     cost_usd: f64,
 }
 
-impl Purse {
-    /// A full one.
-    pub(crate) fn new(options: &Options) -> Self {
+impl TurnBudget {
+    /// A budget of which nothing is spent.
+    pub(crate) fn new(options: &AgentOptions) -> Self {
         Self {
             tokens_max: options.turn_tokens_max,
             cost_max_usd: options.turn_cost_max_usd,
@@ -53,26 +53,26 @@ impl Purse {
         }
     }
 
-    /// Pays for a call.
+    /// Adds the usage of a call.
     pub(crate) fn spend(&self, usage: Usage) {
-        // Some vendors tell only the parts, some only the sum.
+        // Some providers report only the parts, some only the total.
         let parts = usage.input_tokens.saturating_add(usage.output_tokens);
         let mut spent = self.spent.lock();
         spent.tokens = spent.tokens.saturating_add(usage.total_tokens.max(parts));
         spent.cost_usd += usage.cost_usd;
     }
 
-    /// Whether another call may start. Calls in flight are not known yet: each agent has at most
-    /// one, so what is used beyond the bound is at most one call of each.
-    pub(crate) fn check(&self) -> Result<(), Limit> {
+    /// Refuses another call if a bound is reached. Calls in flight do not count yet: each agent has at
+    /// most one, so the excess is at most one call of each agent.
+    pub(crate) fn check(&self) -> Result<(), BudgetLimit> {
         let spent = self.spent.lock();
         if spent.tokens >= self.tokens_max {
-            return Err(Limit::Tokens);
+            return Err(BudgetLimit::Tokens);
         }
-        // What is free may go on, even where nothing may be paid.
-        let costs = spent.cost_usd > 0.0;
+        // Free calls may go on even if the bound is zero.
+        let has_cost = spent.cost_usd > 0.0;
         match self.cost_max_usd {
-            Some(most) if costs && spent.cost_usd >= most => Err(Limit::Cost),
+            Some(cost_max) if has_cost && spent.cost_usd >= cost_max => Err(BudgetLimit::Cost),
             Some(_) | None => Ok(()),
         }
     }
@@ -82,11 +82,11 @@ impl Purse {
 mod tests {
     use super::*;
 
-    fn purse(tokens: u64, cost: Option<f64>) -> Purse {
-        Purse::new(&Options {
+    fn budget(tokens: u64, cost: Option<f64>) -> TurnBudget {
+        TurnBudget::new(&AgentOptions {
             turn_tokens_max: tokens,
             turn_cost_max_usd: cost,
-            ..Options::default()
+            ..AgentOptions::default()
         })
     }
 
@@ -100,28 +100,28 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counted_as_told_or_as_their_parts() {
-        let purse = purse(30, None);
-        purse.spend(usage(10, 0, 9.0));
-        purse.spend(usage(5, 19, 9.0));
-        assert_eq!(purse.check(), Ok(()));
-        purse.spend(usage(0, 1, 9.0));
-        assert_eq!(purse.check(), Err(Limit::Tokens));
-        purse.spend(usage(u64::MAX, 1, 9.0));
-        assert_eq!(purse.check(), Err(Limit::Tokens));
+    fn tokens_count_as_total_or_as_the_sum_of_their_parts() {
+        let budget = budget(30, None);
+        budget.spend(usage(10, 0, 9.0));
+        budget.spend(usage(5, 19, 9.0));
+        assert_eq!(budget.check(), Ok(()));
+        budget.spend(usage(0, 1, 9.0));
+        assert_eq!(budget.check(), Err(BudgetLimit::Tokens));
+        budget.spend(usage(u64::MAX, 1, 9.0));
+        assert_eq!(budget.check(), Err(BudgetLimit::Tokens));
     }
 
     #[test]
-    fn money_ends_a_turn_and_what_is_free_does_not() {
-        let rich = purse(100, Some(0.5));
-        rich.spend(usage(1, 1, 0.25));
-        assert_eq!(rich.check(), Ok(()));
-        rich.spend(usage(1, 1, 0.25));
-        assert_eq!(rich.check(), Err(Limit::Cost));
-        let poor = purse(100, Some(0.0));
-        poor.spend(usage(1, 1, 0.0));
-        assert_eq!(poor.check(), Ok(()));
-        poor.spend(usage(1, 1, 0.001));
-        assert_eq!(poor.check(), Err(Limit::Cost));
+    fn cost_ends_a_turn_and_free_calls_do_not() {
+        let paid = budget(100, Some(0.5));
+        paid.spend(usage(1, 1, 0.25));
+        assert_eq!(paid.check(), Ok(()));
+        paid.spend(usage(1, 1, 0.25));
+        assert_eq!(paid.check(), Err(BudgetLimit::Cost));
+        let free = budget(100, Some(0.0));
+        free.spend(usage(1, 1, 0.0));
+        assert_eq!(free.check(), Ok(()));
+        free.spend(usage(1, 1, 0.001));
+        assert_eq!(free.check(), Err(BudgetLimit::Cost));
     }
 }

@@ -16,10 +16,10 @@ use turnwire_event::port::{
 use turnwire_event::{Actor, Body, ContentBlock, Position, Trace};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
+use super::pack_stage::{Double, Troupe};
 use super::recorder::Recorder;
-use super::troupe::{Double, Troupe};
 use crate::emitter::ambient;
-use crate::emitter::sub_agent_emitter::Voice;
+use crate::emitter::sub_agent_emitter::SubAgentEmitter;
 
 const SHOP: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
@@ -91,8 +91,9 @@ fn deep() -> Arc<dyn Tool> {
     })
 }
 
+// S1-041
 #[tokio::test]
-async fn s1_041_the_writer_is_found_three_tasks_deep() {
+async fn emitter_is_found_three_tasks_deep() {
     let troupe = Troupe::new(SHOP).tool(deep());
     assert!(ambient::current().is_none());
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
@@ -111,8 +112,9 @@ async fn s1_041_the_writer_is_found_three_tasks_deep() {
     assert_eq!(completed, Some(1), "and counted as the sub-agent's");
 }
 
+// S1-044
 #[tokio::test(start_paused = true)]
-async fn s1_044_any_sink_gets_everything_of_a_turn_and_in_the_same_order() {
+async fn any_emitter_gets_all_events_in_the_same_order() {
     let plain = Troupe::new(SHOP).tool(deep());
     plain.play().await;
     let other = Troupe::new(SHOP).tool(deep());
@@ -135,22 +137,23 @@ async fn s1_044_any_sink_gets_everything_of_a_turn_and_in_the_same_order() {
 }
 
 #[test]
-fn after_its_end_nothing_of_a_sub_agent_gets_through() {
+fn closed_sub_agent_emitter_refuses_events() {
     let recorder = Arc::new(Recorder::default());
     let span = Arc::new(Trace {
         trace_id: "t".into(),
         span_id: "s".into(),
         parent_span_id: None,
     });
-    let voice = Voice::new(Arc::clone(&recorder) as Arc<dyn Emitter>, span, Vec::new());
-    voice.emit(status("one")).expect("open");
-    assert_eq!(voice.close().statuses, 1);
-    assert_eq!(voice.emit(status("two")), Err(Refusal::Ended.into()));
+    let emitter = SubAgentEmitter::new(Arc::clone(&recorder) as Arc<dyn Emitter>, span, Vec::new());
+    emitter.emit(status("one")).expect("open");
+    assert_eq!(emitter.close().status_count, 1);
+    assert_eq!(emitter.emit(status("two")), Err(Refusal::Ended.into()));
     assert_eq!(recorder.lines().len(), 1);
 }
 
+// S1-110
 #[tokio::test(start_paused = true)]
-async fn s1_110_dropping_a_turn_stops_its_sub_agents_and_nothing_is_told_after_it() {
+async fn dropped_turn_stops_its_sub_agents_silently() {
     let notes: Arc<Mutex<Vec<&str>>> = Arc::default();
     let seen = Arc::clone(&notes);
     let troupe = Troupe::new(SHOP).tool(doing(move |_| {
@@ -177,7 +180,7 @@ async fn s1_110_dropping_a_turn_stops_its_sub_agents_and_nothing_is_told_after_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_turn_of_a_pack_returns_at_once_wherever_it_is() {
+async fn refused_pack_turn_returns_at_once_at_every_event() {
     let whole = Troupe::new(SHOP);
     assert_eq!(whole.play().await.status, TurnStatus::Ok);
     let lines = whole.recorder.lines();
@@ -193,7 +196,7 @@ async fn a_refused_turn_of_a_pack_returns_at_once_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_full_outbox_loses_nothing_of_a_dispatch() {
+async fn full_outbox_loses_no_event_of_a_dispatch() {
     let plain = Troupe::new(SHOP);
     plain.play().await;
     let mut full = Troupe::new(SHOP);

@@ -12,8 +12,8 @@ use turnwire_event::row::NewMessage;
 use turnwire_event::{ApprovalId, Body, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
+use super::pack_stage::{Troupe, results as told_to, service};
 use super::stage::{Past, Stage, message};
-use super::troupe::{Troupe, results as told_to, service};
 
 const PAUSED: u128 = 1;
 
@@ -79,8 +79,9 @@ fn results(said: &[NewMessage]) -> Vec<(u128, Value, bool)> {
     results.collect()
 }
 
+// R-40
 #[tokio::test]
-async fn r_40_a_tool_that_needs_a_word_is_asked_about_and_not_called() {
+async fn tool_with_approval_is_requested_and_not_called() {
     let stage = Stage::script(
         "- steps: [{tool: {name: look}}, {tool: {name: pay, input: {cents: 5}}}, \
          {tool: {name: pay, input: {cents: 7}}}, {text: never}]",
@@ -115,8 +116,9 @@ async fn r_40_a_tool_that_needs_a_word_is_asked_about_and_not_called() {
     assert_eq!(provider.requests.lock().len(), 1, "the model is not asked");
 }
 
+// R-40
 #[tokio::test]
-async fn r_40_what_does_not_fit_goes_back_to_the_model_and_to_no_person() {
+async fn invalid_input_is_declined_without_an_approval() {
     let stage =
         Stage::script("- steps: [{tool: {name: pay, input: {cents: much}}}, {text: 'sorry'}]");
     let recorder = Arc::clone(&stage.recorder);
@@ -134,7 +136,7 @@ async fn r_40_what_does_not_fit_goes_back_to_the_model_and_to_no_person() {
 }
 
 #[tokio::test]
-async fn a_leg_does_what_was_allowed_and_tells_of_what_was_not() {
+async fn resumed_turn_runs_approved_and_declines_rejected() {
     let uses = vec![
         tool_use(11, "pay", json!({"cents": 5})),
         tool_use(12, "pay", json!({"cents": 7})),
@@ -197,7 +199,7 @@ async fn a_leg_does_what_was_allowed_and_tells_of_what_was_not() {
 }
 
 #[tokio::test]
-async fn a_leg_may_pause_again() {
+async fn resumed_turn_may_pause_again() {
     let stage = going_on(
         "- when: {call: 2}\n  steps: [{tool: {name: pay, input: {cents: 9}}}]\n\
          - steps: [{text: unexpected}]",
@@ -243,7 +245,7 @@ impl Tool for Guarded {
 }
 
 #[tokio::test]
-async fn a_sub_agent_can_ask_nobody() {
+async fn sub_agent_tool_with_approval_is_declined() {
     let search = service("search", None, Ok(json!(1)));
     let troupe = Troupe::new(
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
@@ -266,8 +268,9 @@ async fn a_sub_agent_can_ask_nobody() {
     assert_eq!(ends, ["tool.failed"], "it is not even called");
 }
 
+// S3-081
 #[tokio::test]
-async fn s3_081_a_worker_can_ask_nobody_and_leaves_no_question() {
+async fn worker_tool_with_approval_is_declined() {
     let mut stage = Stage::script(
         "- {when: {call: 1}, steps: [{tool: {name: pay, input: {cents: 5}}}]}\n\
          - steps: [{text: without}]",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnwire_event::code::TurnStatus;
 use turnwire_event::port::{HistoryBudget, TurnContext};
 
-use super::troupe::{Troupe, pack, results};
+use super::pack_stage::{Troupe, pack, results};
 
 const HELLO: &str = "- steps: [{text: Hello.}]";
 
@@ -14,8 +14,9 @@ fn tool_names(troupe: &Troupe, agent: &str) -> Vec<String> {
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
+// S2-003, S2-004
 #[tokio::test]
-async fn s2_003_s2_004_every_sub_agent_is_a_tool_with_its_description_word_for_word() {
+async fn sub_agent_is_a_tool_with_its_description() {
     let troupe = Troupe::new(HELLO);
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
     assert_eq!(
@@ -27,8 +28,9 @@ async fn s2_003_s2_004_every_sub_agent_is_a_tool_with_its_description_word_for_w
     assert_eq!(tools[1].input_schema["required"][0], "query");
 }
 
+// S2-002
 #[tokio::test]
-async fn s2_002_a_flag_decides_at_binding_whether_a_sub_agent_is_there() {
+async fn flag_decides_whether_a_sub_agent_is_bound() {
     let gated = "{id: support, flag: ai_assistant_support}";
     for (flag, there) in [
         ("true", true),
@@ -43,8 +45,9 @@ async fn s2_002_a_flag_decides_at_binding_whether_a_sub_agent_is_there() {
     }
 }
 
+// S2-028
 #[tokio::test]
-async fn s2_028_the_prompt_says_how_many_to_choose_and_by_what() {
+async fn prompt_names_the_cap_of_sub_agents() {
     let troupe = Troupe::of(pack("fan_out: {cap: 2}\n", "support"), HELLO);
     troupe.play().await;
     let system = troupe.asked("orchestrator")[0].system.clone();
@@ -57,8 +60,9 @@ async fn s2_028_the_prompt_says_how_many_to_choose_and_by_what() {
     );
 }
 
+// S2-028
 #[tokio::test]
-async fn s2_028_a_block_that_names_the_cap_has_it_filled_in_and_nothing_added() {
+async fn cap_placeholder_is_filled_in() {
     let mut troupe = Troupe::new(HELLO);
     let mut pack = turnwire_pack::Pack::clone(&troupe.pack);
     let block = "Ask at most {{cap}}, the most fitting.".to_owned();
@@ -69,8 +73,9 @@ async fn s2_028_a_block_that_names_the_cap_has_it_filled_in_and_nothing_added() 
     assert_eq!(system.as_deref(), Some("Ask at most 3, the most fitting."));
 }
 
+// S2-019
 #[tokio::test]
-async fn s2_019_a_sub_agent_has_its_own_tools_and_cannot_ask() {
+async fn sub_agent_has_its_own_tools_and_no_sub_agents() {
     let troupe = Troupe::new(
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
          - {when: {agent: orchestrator}, steps: [{text: Done.}]}\n\
@@ -89,8 +94,9 @@ async fn s2_019_a_sub_agent_has_its_own_tools_and_cannot_ask() {
     );
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_bound_turn_keeps_its_tools_whatever_the_pack_becomes() {
+async fn bound_turn_keeps_its_tools_after_a_reload() {
     let script = "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: llm_feedback}}]}\n\
                   - {when: {agent: orchestrator}, steps: [{text: Done.}]}\n";
     let mut troupe = Troupe::new(script);
@@ -122,8 +128,9 @@ async fn s2_001_a_bound_turn_keeps_its_tools_whatever_the_pack_becomes() {
     assert_ne!(old, next.versions, "and the log says which it was");
 }
 
+// S2-005
 #[tokio::test]
-async fn s2_005_a_platform_tool_is_called_without_any_sub_agent() {
+async fn platform_tool_needs_no_sub_agent() {
     let troupe = Troupe::new(
         "- {when: {call: 1}, steps: [{tool: {name: llm_feedback, input: {}}}]}\n\
          - {steps: [{text: Thanks.}]}\n",
@@ -143,8 +150,9 @@ async fn s2_005_a_platform_tool_is_called_without_any_sub_agent() {
     );
 }
 
+// S2-009, S2-020
 #[tokio::test]
-async fn s2_009_s2_020_only_the_models_answer_decides_who_is_asked() {
+async fn only_the_reply_decides_which_sub_agents_run() {
     for (script, asked) in [
         ("- steps: [{text: 'I know that myself.'}]", None),
         (
@@ -175,7 +183,7 @@ async fn s2_009_s2_020_only_the_models_answer_decides_who_is_asked() {
 }
 
 #[test]
-fn tokens_of_history_are_four_bytes_each() {
+fn history_token_counts_four_bytes() {
     let troupe = Troupe::new(HELLO);
     let budget = HistoryBudget {
         messages_max: 60,

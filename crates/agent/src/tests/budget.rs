@@ -11,8 +11,8 @@ use turnwire_event::port::Outcome;
 use turnwire_event::{StopReason, Usage};
 use turnwire_model::{Delta, ModelError};
 
+use super::pack_stage::{Troupe, pack};
 use super::stage::Stage;
-use super::troupe::{Troupe, pack};
 
 fn limited(reason: &str) -> Outcome {
     Outcome {
@@ -29,8 +29,9 @@ fn circles(usage: &str) -> Stage {
     stage.tool("again", |_| async { Ok(json!(1)) })
 }
 
+// G7
 #[tokio::test]
-async fn g7_a_turn_that_has_used_its_tokens_calls_no_model_again() {
+async fn token_limit_ends_the_turn() {
     let mut stage = circles("input_tokens: 40, output_tokens: 10");
     stage.options.turn_tokens_max = 101;
     let (provider, recorder) = (Arc::clone(&stage.provider), Arc::clone(&stage.recorder));
@@ -41,8 +42,9 @@ async fn g7_a_turn_that_has_used_its_tokens_calls_no_model_again() {
     assert_eq!(types.last().map(String::as_str), Some("tool.completed"));
 }
 
+// G7
 #[tokio::test]
-async fn g7_a_turn_that_has_cost_enough_calls_no_model_again() {
+async fn cost_limit_ends_the_turn() {
     let mut stage = circles("cost_usd: 0.2");
     stage.options.turn_cost_max_usd = Some(0.4);
     let provider = Arc::clone(&stage.provider);
@@ -50,8 +52,9 @@ async fn g7_a_turn_that_has_cost_enough_calls_no_model_again() {
     assert_eq!(provider.requests.lock().len(), 2);
 }
 
+// G7
 #[tokio::test]
-async fn g7_a_model_that_never_stops_asking_is_stopped_by_the_number_of_its_calls() {
+async fn call_limit_ends_the_turn() {
     let mut stage = circles("cost_usd: 0.2");
     stage.options.calls_max = 4;
     let provider = Arc::clone(&stage.provider);
@@ -69,8 +72,9 @@ fn fails(usage: Usage) -> Stage {
     stage
 }
 
+// G7
 #[tokio::test(start_paused = true)]
-async fn g7_a_call_that_fails_is_paid_and_tries_end_with_the_purse() {
+async fn failed_calls_spend_budget_and_end_retries() {
     let mut stage = fails(Usage {
         input_tokens: 50,
         ..Usage::default()
@@ -94,7 +98,7 @@ async fn g7_a_call_that_fails_is_paid_and_tries_end_with_the_purse() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_whole_is_paid_once() {
+async fn complete_answer_is_paid_once() {
     let usage = Usage {
         total_tokens: 50,
         ..Usage::default()
@@ -124,7 +128,7 @@ async fn an_answer_that_is_whole_is_paid_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_uses_the_last_token_is_an_answer() {
+async fn answer_that_uses_the_last_token_counts() {
     let mut stage = Stage::script(
         "- steps: [{text: Done.}, {stop: end_turn, usage: {total_tokens: 100, cost_usd: 1.0}}]",
     );
@@ -140,8 +144,9 @@ const SHARED: &str = "
 - {when: {agent: shop}, steps: [{tool: {name: search}}, {stop: tool_use, usage: {total_tokens: 30, cost_usd: 0.1}}]}
 ";
 
+// G7
 #[tokio::test]
-async fn g7_sub_agents_pay_from_the_same_purse_and_the_turn_ends_with_it() {
+async fn sub_agents_share_the_budget_of_the_turn() {
     for (limits, reason) in [
         ("turn_tokens_max: 100", "limit_tokens"),
         ("turn_cost_max_usd: 0.3", "limit_cost"),
@@ -170,8 +175,9 @@ async fn g7_sub_agents_pay_from_the_same_purse_and_the_turn_ends_with_it() {
     }
 }
 
+// G7
 #[tokio::test]
-async fn g7_a_sub_agent_that_goes_in_circles_fails_alone() {
+async fn looping_sub_agent_fails_alone() {
     let troupe = Troupe::of(pack("limits: {calls_max: 3}\n", "support"), SHARED);
     let ended = troupe.play().await;
     assert_eq!((ended.status, ended.reason), (TurnStatus::Failed, None));

@@ -12,9 +12,9 @@ use turnwire_event::{Body, ContentBlock, Message, Role, ToolUseId, Ulid};
 use turnwire_model::Said;
 use turnwire_tool::{ToolContext, ToolInvocation};
 
+use super::pack_stage::{Double, Troupe, words};
 use super::stage::message;
-use super::troupe::{Double, Troupe, words};
-use crate::resources::agent_resources::not_executed;
+use crate::resources::message_metadata::not_executed;
 
 /// Rewards is asked.
 const REWARDS: &str = "
@@ -61,8 +61,9 @@ fn turn(turn: u128, asked: &str, tool: &str, answer: &str) -> Vec<Message> {
     said
 }
 
+// S2-015, R-31, SC-17
 #[tokio::test]
-async fn s2_015_r_31_sc_17_everything_a_sub_agent_inherits() {
+async fn sub_agent_inherits_the_whole_context() {
     let mut troupe = Troupe::new(REWARDS);
     troupe.input.locale = "de".into();
     troupe.input.location = Some("Berlin".into());
@@ -90,8 +91,9 @@ async fn s2_015_r_31_sc_17_everything_a_sub_agent_inherits() {
     assert_eq!(request.locale, "de");
 }
 
+// S2-017, D-25
 #[tokio::test]
-async fn s2_017_d_25_what_went_before_is_told_on_a_switch_only() {
+async fn prior_context_is_given_on_a_switch_only() {
     let shop = turn(5, "offers?", "ask_shop", "Two.");
     let talk = [
         message(6, Role::User, vec![ContentBlock::text("thanks")]),
@@ -131,8 +133,9 @@ async fn s2_017_d_25_what_went_before_is_told_on_a_switch_only() {
     }
 }
 
+// S2-016
 #[tokio::test]
-async fn s2_016_the_bundle_does_not_grow_with_the_session() {
+async fn inherited_context_does_not_grow_with_the_session() {
     let long = |words: usize| "word ".repeat(words);
     let size = |troupe: &Troupe| {
         let context = serde_json::to_string(&context(troupe)).expect("plain data");
@@ -158,8 +161,9 @@ async fn s2_016_the_bundle_does_not_grow_with_the_session() {
     assert_eq!(sizes[0], sizes[1]);
 }
 
+// S2-018
 #[tokio::test]
-async fn s2_018_a_sub_agent_remembers_its_own_exchanges_and_only_those() {
+async fn sub_agent_remembers_only_its_own_exchanges() {
     let mut troupe = Troupe::new(REWARDS);
     let old = |role, text: &str| message(7, role, vec![ContentBlock::text(text)]);
     troupe.memory.session = turn(7, "SESSIONWORDS", "ask_rewards", "ANSWER");
@@ -195,8 +199,9 @@ async fn s2_018_a_sub_agent_remembers_its_own_exchanges_and_only_those() {
     );
 }
 
+// S2-018
 #[tokio::test]
-async fn s2_018_invocations_that_ran_at_once_are_remembered_one_after_the_other() {
+async fn parallel_invocations_are_remembered_in_sequence() {
     const TWICE: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_rewards, input: {query: first}}}, {tool: {name: ask_rewards, input: {query: second}}}]}
 - {when: {agent: orchestrator}, steps: [{text: Done.}]}
@@ -235,8 +240,9 @@ async fn s2_018_invocations_that_ran_at_once_are_remembered_one_after_the_other(
     }
 }
 
+// S1-144
 #[tokio::test]
-async fn s1_144_what_was_kept_is_shown_to_every_sub_agent_of_a_later_turn() {
+async fn retained_notes_reach_all_later_sub_agents() {
     let troupe = Troupe::new(REWARDS);
     let kept = message(
         7,
@@ -255,7 +261,7 @@ async fn s1_144_what_was_kept_is_shown_to_every_sub_agent_of_a_later_turn() {
 }
 
 #[tokio::test]
-async fn data_shown_to_the_person_is_not_shown_to_a_model_again() {
+async fn data_for_users_is_not_sent_to_a_model() {
     let mut troupe = Troupe::new("- steps: [{text: Done.}]");
     let shown = ContentBlock::Data {
         data_id: "data_1".into(),
@@ -269,8 +275,9 @@ async fn data_shown_to_the_person_is_not_shown_to_a_model_again() {
     assert_eq!(troupe.asked("orchestrator")[0].messages, [expected]);
 }
 
+// S2-015
 #[tokio::test]
-async fn s2_015_tools_of_a_sub_agent_work_for_the_turns_person_in_its_run() {
+async fn sub_agent_tools_run_for_the_turn_owner() {
     let script = REWARDS.replace("{text: Forty.}", "{tool: {name: points}}, {text: Forty.}");
     let seen: Arc<Mutex<Option<Arc<ToolContext>>>> = Arc::default();
     let slot = Arc::clone(&seen);

@@ -55,8 +55,9 @@ fn stop(reason: StopReason) -> Result<Delta, ModelError> {
     })
 }
 
+// D-45
 #[tokio::test]
-async fn d_45_an_error_before_the_first_delta_fails_the_call_alone() {
+async fn error_before_output_fails_the_call_alone() {
     let stage = Stage::script("- steps: [{error: rate_limited}]");
     let recorder = Arc::clone(&stage.recorder);
     assert_eq!(stage.play().await, failed(ErrorCode::RateLimitError));
@@ -68,8 +69,9 @@ async fn d_45_an_error_before_the_first_delta_fails_the_call_alone() {
     );
 }
 
+// D-45
 #[tokio::test]
-async fn d_45_an_error_in_mid_message_closes_it_first() {
+async fn error_after_output_closes_the_message_first() {
     let stage = Stage::script("- steps: [{text: Hel}, {error: transport}]");
     let recorder = Arc::clone(&stage.recorder);
     assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
@@ -84,7 +86,7 @@ async fn d_45_an_error_in_mid_message_closes_it_first() {
 }
 
 #[tokio::test]
-async fn tools_of_a_message_that_broke_are_ended_and_never_called() {
+async fn tools_of_a_broken_message_are_never_called() {
     let stage = says(vec![
         start(0, "echo"),
         input(0, r#"{"text":"#),
@@ -117,7 +119,7 @@ async fn tools_of_a_message_that_broke_are_ended_and_never_called() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_without_a_stop_has_broken() {
+async fn stream_without_a_stop_has_failed() {
     for (deltas, tail) in [
         (vec![], vec!["llm.call_failed"]),
         (
@@ -140,7 +142,7 @@ async fn a_stream_that_ends_without_a_stop_has_broken() {
 }
 
 #[tokio::test]
-async fn a_provider_that_breaks_its_promises_is_stopped_there() {
+async fn malformed_stream_is_stopped_at_its_delta() {
     let end = || Ok(Delta::ToolEnd { block: 0 });
     let cases = [
         (
@@ -192,7 +194,7 @@ async fn a_provider_that_breaks_its_promises_is_stopped_there() {
 }
 
 #[tokio::test]
-async fn a_tool_use_that_the_provider_left_open_is_ended_and_not_run() {
+async fn open_tool_use_is_ended_and_not_run() {
     let stage = Stage::of(|request| {
         let deltas = if request.call == 1 {
             vec![
@@ -229,7 +231,7 @@ async fn a_tool_use_that_the_provider_left_open_is_ended_and_not_run() {
 }
 
 #[tokio::test]
-async fn a_past_that_cannot_be_read_fails_the_turn_before_any_call() {
+async fn unreadable_history_fails_the_turn_before_a_call() {
     let mut stage = Stage::script("- steps: [{text: hi}]");
     stage.past = Past(Err(HistoryError));
     let recorder = Arc::clone(&stage.recorder);

@@ -13,8 +13,8 @@ use turnwire_event::{Body, ContentBlock, Role};
 use turnwire_model::{Delta, Provider as _};
 use turnwire_tool::{Tool, ToolInvocation};
 
+use super::pack_stage::{Double, Troupe, pack, results, words};
 use super::stage::Asked;
-use super::troupe::{Double, Troupe, pack, results, words};
 
 /// All three are asked at once; each uses its tool and says its name.
 const ALL: &str = "
@@ -48,8 +48,9 @@ fn texts(told: &[(Value, bool)]) -> Vec<String> {
     told.iter().map(text).collect()
 }
 
+// S2-023, S2-024, S2-034
 #[tokio::test(start_paused = true)]
-async fn s2_023_s2_024_s2_034_three_at_once_take_as_long_as_the_slowest() {
+async fn parallel_sub_agents_take_as_long_as_the_slowest() {
     let troupe = Troupe::new(ALL)
         .tool(slow("search", 1_000))
         .tool(slow("points", 200))
@@ -82,7 +83,7 @@ async fn s2_023_s2_024_s2_034_three_at_once_take_as_long_as_the_slowest() {
 }
 
 #[tokio::test]
-async fn all_starts_are_durable_together_before_anyone_acts() {
+async fn all_starts_are_durable_before_any_sub_agent_runs() {
     let troupe = Troupe::new(ALL);
     troupe.play().await;
     let types = troupe.recorder.types();
@@ -93,8 +94,9 @@ async fn all_starts_are_durable_together_before_anyone_acts() {
     assert!(troupe.recorder.lines()[from + 6].starts_with("committed"));
 }
 
+// S2-027, S2-029, SC-14
 #[tokio::test]
-async fn s2_027_s2_029_sc_14_beyond_the_cap_nobody_runs_and_every_call_has_a_result() {
+async fn calls_beyond_the_cap_get_a_result_and_do_not_run() {
     let troupe = Troupe::of(pack("fan_out: {cap: 2}\n", "support"), ALL);
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
     assert!(troupe.asked("support").is_empty());
@@ -141,7 +143,7 @@ async fn s2_027_s2_029_sc_14_beyond_the_cap_nobody_runs_and_every_call_has_a_res
 }
 
 #[tokio::test]
-async fn a_call_whose_input_is_broken_asks_nobody_and_only_the_orchestrator_is_told() {
+async fn broken_sub_agent_call_is_declined_privately() {
     let mut troupe = Troupe::new(ALL);
     let inner = Arc::clone(&troupe.provider);
     troupe.provider = Arc::new(Asked::new(move |request| {
@@ -178,8 +180,9 @@ async fn a_call_whose_input_is_broken_asks_nobody_and_only_the_orchestrator_is_t
     assert!(told.len() == 3 && told.iter().all(|(_, error)| *error));
 }
 
+// D-82
 #[tokio::test(start_paused = true)]
-async fn d_82_a_sub_agent_has_no_more_time_than_its_turn() {
+async fn sub_agent_timeout_is_within_the_turn() {
     let stuck = ALL.replace("{text: SHOP}", "{stall: true}");
     // The definition allows 5 s; a second is left for the answer.
     let cases = [(60_000, 5_000), (4_000, 3_000), (1_050, 100), (0, 100)];
@@ -198,8 +201,9 @@ async fn d_82_a_sub_agent_has_no_more_time_than_its_turn() {
     }
 }
 
+// D-82
 #[tokio::test(start_paused = true)]
-async fn d_82_what_was_spent_before_a_step_is_not_left_for_it() {
+async fn elapsed_time_shortens_the_sub_agent_timeout() {
     let slow = ALL.replace(
         "steps: [{tool: {name: ask_shop",
         "steps: [{pause_ms: 2000}, {tool: {name: ask_shop",
@@ -211,8 +215,9 @@ async fn d_82_what_was_spent_before_a_step_is_not_left_for_it() {
     assert_eq!(begun.elapsed().as_millis(), 5_000);
 }
 
+// S2-030
 #[tokio::test(start_paused = true)]
-async fn s2_030_one_that_fails_stops_nobody() {
+async fn failed_sub_agent_stops_no_other() {
     let troupe =
         Troupe::new(&ALL.replace("{text: SHOP}", "{error: provider}")).tool(slow("points", 300));
     assert_eq!(troupe.play().await.status, TurnStatus::Degraded);
@@ -235,8 +240,9 @@ async fn platform_tools_run_beside_and_do_not_count() {
     assert_eq!(results(&troupe.asked("orchestrator")[1]).len(), 4);
 }
 
+// S1-144
 #[tokio::test(start_paused = true)]
-async fn s1_144_results_worth_remembering_are_kept_after_a_mixed_turn_only() {
+async fn notes_are_stored_after_a_mixed_turn_only() {
     let troupe = Troupe::new(ALL)
         .tool(slow("search", 10))
         .tool(slow("ticket", 20));
@@ -269,8 +275,9 @@ async fn s1_144_results_worth_remembering_are_kept_after_a_mixed_turn_only() {
     );
 }
 
+// S1-144
 #[tokio::test(start_paused = true)]
-async fn s1_144_a_turn_that_asks_one_after_the_other_is_mixed_too() {
+async fn sequential_dispatches_are_a_mixed_turn() {
     let troupe = Troupe::new(
         "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_support, input: {query: a}}}]}
@@ -295,7 +302,7 @@ async fn s1_144_a_turn_that_asks_one_after_the_other_is_mixed_too() {
 }
 
 #[tokio::test]
-async fn one_sub_agent_asked_twice_is_two_slots() {
+async fn sub_agent_called_twice_has_two_slots() {
     let troupe = Troupe::new(
         &ALL.replace("ask_rewards", "ask_shop")
             .replace("ask_support", "ask_shop"),

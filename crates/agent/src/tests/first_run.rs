@@ -12,8 +12,8 @@ use turnwire_tool::Toolbox;
 
 use super::recorder::Recorder;
 use super::stage::{Count, Past, input};
-use crate::agent::Agent;
-use crate::options::Options;
+use crate::options::AgentOptions;
+use crate::standalone_agent::StandaloneAgent;
 
 struct Epoch;
 
@@ -26,8 +26,8 @@ impl Clock for Epoch {
 /// Plays one turn; gives how it ended, what the last message says, and how each tool ended.
 async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
     let mint = Arc::new(Count::default());
-    let agent = Agent::new(
-        Options::default(),
+    let agent = StandaloneAgent::new(
+        AgentOptions::default(),
         Arc::new(Scripted::new(Script::builtin())),
         Toolbox::trial(Arc::new(Epoch), Arc::clone(&mint) as _),
         mint,
@@ -60,7 +60,7 @@ async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_new_person_is_told_to_try_works() {
+async fn suggestions_for_new_users_work() {
     let ok = Outcome {
         reason: None,
         status: TurnStatus::Ok,
@@ -119,7 +119,7 @@ async fn what_a_new_person_is_told_to_try_works() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_meant_to_go_wrong_does() {
+async fn demo_failures_fail() {
     let failed = |code: ErrorCode| {
         Some(Outcome {
             reason: None,
@@ -139,7 +139,7 @@ async fn what_is_meant_to_go_wrong_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_line_of_the_help_is_heard_by_its_own_rule() {
+async fn every_help_line_matches_its_own_rule() {
     let (_, help, _) = say("help").await;
     let (_, fallback, _) = say("gibberish").await;
     assert!(fallback.ends_with(&help));

@@ -12,7 +12,7 @@ use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
 use turnwire_tool::ToolInvocation;
 
-use super::troupe::{Double, Troupe};
+use super::pack_stage::{Double, Troupe};
 
 /// Writes down what is measured of one metric.
 #[derive(Clone, Default)]
@@ -48,8 +48,9 @@ impl metrics::Recorder for Measured {
     }
 }
 
+// S2-070
 #[test]
-fn s2_070_the_time_of_models_and_tools_is_not_overhead() {
+fn time_of_models_and_tools_is_not_overhead() {
     const TURN: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_rewards, input: {query: b}}}, {tool: {name: ask_support, input: {query: b}}}]}
 - {when: {agent: orchestrator}, steps: [{text: Done.}]}

@@ -15,8 +15,9 @@ const OK: Outcome = Outcome {
     error: None,
 };
 
+// S3-052
 #[tokio::test]
-async fn s3_052_a_plain_turn_is_told_in_order() {
+async fn plain_turn_emits_events_in_order() {
     let stage = Stage::script("- steps: [{text: 'Hi you', chunk: 3}]");
     let recorder = Arc::clone(&stage.recorder);
     assert_eq!(stage.play().await, OK);
@@ -36,8 +37,9 @@ async fn s3_052_a_plain_turn_is_told_in_order() {
     );
 }
 
+// S3-055
 #[tokio::test]
-async fn s3_055_reasoning_keeps_its_signature() {
+async fn reasoning_keeps_its_signature() {
     let stage = Stage::script("- steps: [{thinking: a b, signature: seal}, {text: c}]");
     let recorder = Arc::clone(&stage.recorder);
     assert_eq!(stage.play().await, OK);
@@ -59,7 +61,7 @@ async fn s3_055_reasoning_keeps_its_signature() {
 }
 
 #[tokio::test]
-async fn a_call_that_says_nothing_still_has_its_message() {
+async fn empty_reply_still_has_a_message() {
     let stage = Stage::script("- steps: [{stop: max_tokens}]");
     let recorder = Arc::clone(&stage.recorder);
     assert_eq!(stage.play().await.status, TurnStatus::Failed);
@@ -81,7 +83,7 @@ async fn a_call_that_says_nothing_still_has_its_message() {
 }
 
 #[tokio::test]
-async fn a_full_outbox_delays_and_loses_nothing() {
+async fn full_outbox_delays_and_loses_nothing() {
     let steps = "- steps: [{text: 'one two three four'}, {tool: {name: none}}, {text: five}]";
     let calm = Stage::script(steps);
     let pressed = Stage::script(steps).record(Recorder::full_every(2));

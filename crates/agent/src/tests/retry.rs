@@ -13,11 +13,11 @@ use turnwire_event::port::Outcome;
 use turnwire_event::{CallId, StopReason, Ulid, Usage};
 use turnwire_model::{Delta, ModelError};
 
+use super::pack_stage::Troupe;
 use super::recorder::Recorder;
 use super::stage::Stage;
-use super::troupe::Troupe;
 use crate::model_call::retry_delay;
-use crate::options::Retries;
+use crate::options::RetryOptions;
 
 fn failed(code: ErrorCode) -> Outcome {
     Outcome {
@@ -34,8 +34,9 @@ const THIRD: &str = "
 - steps: [{text: Hello.}]
 ";
 
+// R-05
 #[tokio::test(start_paused = true)]
-async fn r_05_every_try_is_a_call_of_its_own_until_one_answers() {
+async fn every_attempt_is_a_call_until_one_replies() {
     let stage = Stage::script(THIRD);
     let recorder = Arc::clone(&stage.recorder);
     let provider = Arc::clone(&stage.provider);
@@ -60,9 +61,9 @@ async fn r_05_every_try_is_a_call_of_its_own_until_one_answers() {
         .collect();
     assert_eq!(tries, [(1, 1), (1, 2), (1, 3)]);
     // The dice are known where names are counted; timers tick in milliseconds.
-    let dice = |call| retry_delay::dice(CallId(Ulid(call)));
+    let jitter = |call| retry_delay::jitter(CallId(Ulid(call)));
     let waits =
-        Duration::from_millis(500).mul_f64(dice(1)) + Duration::from_secs(1).mul_f64(dice(3));
+        Duration::from_millis(500).mul_f64(jitter(1)) + Duration::from_secs(1).mul_f64(jitter(3));
     let spent = begun.elapsed();
     let ticks = Duration::from_millis(4);
     assert!(
@@ -71,8 +72,9 @@ async fn r_05_every_try_is_a_call_of_its_own_until_one_answers() {
     );
 }
 
+// S1-099
 #[tokio::test(start_paused = true)]
-async fn s1_099_a_provider_that_stays_busy_is_asked_so_often_and_no_more() {
+async fn busy_provider_is_called_attempts_times() {
     let mut stage = Stage::script("- steps: [{error: rate_limited, retry: true}]");
     stage.options.retries.attempts = 2;
     let recorder = Arc::clone(&stage.recorder);
@@ -89,7 +91,7 @@ async fn s1_099_a_provider_that_stays_busy_is_asked_so_often_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_call_of_a_turn_begins_with_its_first_try() {
+async fn every_call_starts_at_attempt_one() {
     let stage = Stage::script(
         "- {when: {attempt: 1}, steps: [{error: timeout, retry: true}]}\n\
          - steps: [{tool: {name: look}}, {text: done}]\n",
@@ -103,7 +105,7 @@ async fn every_call_of_a_turn_begins_with_its_first_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_will_not_pass_is_not_tried_again() {
+async fn permanent_error_is_not_retried() {
     for (step, code) in [
         ("{error: rate_limited}", ErrorCode::RateLimitError),
         ("{error: provider, retry: false}", ErrorCode::InternalError),
@@ -149,8 +151,9 @@ fn text(text: &str) -> Delta {
     }
 }
 
+// D-45
 #[tokio::test(start_paused = true)]
-async fn d_45_nothing_that_anyone_heard_is_said_again() {
+async fn call_with_output_is_not_retried() {
     for first in [
         text("a"),
         thinking("a", None),
@@ -171,7 +174,7 @@ async fn d_45_nothing_that_anyone_heard_is_said_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_the_provider_can_read_was_heard_by_nobody() {
+async fn provider_data_alone_is_no_output() {
     let stage = Stage::of(|request| {
         let begun = Delta::Begun {
             response_id: format!("resp_{}", request.attempt),
@@ -210,7 +213,7 @@ async fn what_only_the_provider_can_read_was_heard_by_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_providers_own_time_is_kept() {
+async fn retry_after_of_a_provider_is_respected() {
     let stage = Stage::script(
         "- {when: {attempt: 1}, steps: [{error: rate_limited, retry_after_ms: 20000}]}\n\
          - steps: [{text: Hello.}]\n",
@@ -222,7 +225,7 @@ async fn a_providers_own_time_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_the_turn_has_no_time_for_is_not_begun() {
+async fn delay_beyond_the_turn_timeout_is_not_started() {
     let script = "- {when: {attempt: 1}, steps: [{error: rate_limited, retry_after_ms: 9000}]}\n\
                   - steps: [{text: Hello.}]\n";
     for (limit_ms, tries) in [(9_000, 1), (9_600, 2)] {
@@ -235,7 +238,7 @@ async fn a_wait_that_the_turn_has_no_time_for_is_not_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sub_agents_calls_are_tried_again_within_its_own_time() {
+async fn sub_agent_calls_are_retried_within_its_timeout() {
     const TURN: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
 - {when: {agent: orchestrator}, steps: [{text: Done.}]}
@@ -264,7 +267,7 @@ async fn a_sub_agents_calls_are_tried_again_within_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sub_agent_that_had_begun_to_answer_is_not_asked_again() {
+async fn sub_agent_call_with_output_is_not_retried() {
     let troupe = Troupe::new(
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
          - {when: {agent: orchestrator}, steps: [{text: Sorry.}]}\n\
@@ -274,11 +277,12 @@ async fn a_sub_agent_that_had_begun_to_answer_is_not_asked_again() {
     assert_eq!(troupe.asked("shop").len(), 1);
 }
 
+// S3-077
 #[tokio::test(start_paused = true)]
-async fn s3_077_a_turn_that_is_stopped_between_two_tries_has_nothing_open() {
+async fn turn_dropped_between_attempts_has_nothing_open() {
     let mut stage = Stage::script(THIRD);
     // So long that the first wait is still on when the turn is stopped.
-    stage.options.retries = Retries {
+    stage.options.retries = RetryOptions {
         attempts: 3,
         base: Duration::from_secs(1_000),
         max: Duration::from_secs(1_000),
@@ -298,7 +302,7 @@ async fn s3_077_a_turn_that_is_stopped_between_two_tries_has_nothing_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_is_refused_between_two_tries_tries_no_more() {
+async fn refused_turn_makes_no_further_attempt() {
     for (room, tries) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)] {
         let stage = Stage::script(THIRD).record(Recorder::with_room(room));
         let provider = Arc::clone(&stage.provider);

@@ -20,8 +20,8 @@ use turnwire_model::{Delta, ModelError, Provider, Request, Script, Scripted};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use super::recorder::Recorder;
-use crate::agent::Agent;
-use crate::options::Options;
+use crate::options::AgentOptions;
+use crate::standalone_agent::StandaloneAgent;
 
 /// Ids 1, 2, 3 …
 #[derive(Default)]
@@ -116,7 +116,7 @@ pub(super) struct Stage {
     pub(super) recorder: Arc<Recorder>,
     pub(super) provider: Arc<Asked>,
     pub(super) toolbox: Toolbox,
-    pub(super) options: Options,
+    pub(super) options: AgentOptions,
     pub(super) past: Past,
     /// What it goes on with.
     pub(super) resumed: Option<Resumed>,
@@ -133,7 +133,7 @@ impl Stage {
             recorder: Arc::default(),
             provider: Arc::new(Asked::new(model)),
             toolbox: Toolbox::new(),
-            options: Options::default(),
+            options: AgentOptions::default(),
             past: Past(Ok(Vec::new())),
             resumed: None,
             kind: TurnKind::Chat,
@@ -187,7 +187,7 @@ impl Stage {
 
     /// The turn, to be polled.
     pub(super) fn play(self) -> BoxFuture<'static, Outcome> {
-        let agent = Agent::new(
+        let agent = StandaloneAgent::new(
             self.options,
             self.provider,
             self.toolbox,

@@ -38,8 +38,9 @@ fn work(lines: Vec<String>) -> Vec<String> {
         .collect()
 }
 
+// S3-052
 #[tokio::test(start_paused = true)]
-async fn s3_052_a_tool_acts_after_its_call_is_durable() {
+async fn tool_runs_after_its_call_is_durable() {
     let stage = Stage::script(
         "- steps: [{tool: {name: look, input: {at: moon}, fragments: 2}}, {text: done}]",
     );
@@ -94,7 +95,7 @@ async fn s3_052_a_tool_acts_after_its_call_is_durable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parallel_tools_run_at_once_and_end_in_their_own_time() {
+async fn parallel_tools_run_at_once() {
     let stage = Stage::script(
         "- steps: [{text: both}, {tool: {name: slow}}, {tool: {name: quick}}, {text: done}]",
     );
@@ -128,7 +129,7 @@ async fn parallel_tools_run_at_once_and_end_in_their_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_fails_breaks_or_lingers_fails_alone() {
+async fn failed_tool_fails_alone() {
     let mut stage = Stage::script(
         "- steps: [{tool: {name: sad}}, {tool: {name: mad}}, {tool: {name: bad}}, \
          {tool: {name: late}}, {tool: {name: good}}, {text: done}]",
@@ -199,7 +200,7 @@ async fn a_tool_that_fails_breaks_or_lingers_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_tool_that_does_not_exist_is_called_and_fails() {
+async fn unknown_tool_is_called_and_fails() {
     let stage = Stage::script("- steps: [{tool: {name: 'fly me'}}, {text: done}]");
     let recorder = Arc::clone(&stage.recorder);
     let stage = stage.tool("walk", |_| async { Ok(json!(1)) });
@@ -217,7 +218,7 @@ async fn a_tool_that_does_not_exist_is_called_and_fails() {
 }
 
 #[tokio::test]
-async fn results_larger_than_allowed_are_not_kept() {
+async fn result_over_the_limit_is_not_stored() {
     let mut stage = Stage::script("- steps: [{tool: {name: much}}, {text: done}]");
     stage.options.result_bytes_max = 10;
     let recorder = Arc::clone(&stage.recorder);
@@ -228,7 +229,7 @@ async fn results_larger_than_allowed_are_not_kept() {
 }
 
 #[tokio::test]
-async fn a_model_that_never_stops_asking_is_stopped() {
+async fn model_that_never_stops_reaches_the_call_limit() {
     let mut stage = Stage::script("- steps: [{tool: {name: again}}]");
     stage.options.calls_max = 3;
     let provider = Arc::clone(&stage.provider);
@@ -248,8 +249,9 @@ async fn a_model_that_never_stops_asking_is_stopped() {
     assert_eq!((count("tool.called"), count("tool.completed")), (3, 3));
 }
 
+// S1-041
 #[tokio::test]
-async fn s1_041_tools_and_what_they_start_find_the_writer_of_their_turn() {
+async fn tools_and_their_tasks_find_the_emitter() {
     let stage = Stage::script("- steps: [{tool: {name: nest}}, {text: done}]");
     let recorder = Arc::clone(&stage.recorder);
     let stage = stage.tool("nest", |call| async move {

@@ -12,7 +12,7 @@ use turnwire_event::{Body, SessionId, ToolUseId, Ulid};
 use turnwire_pack::Pack;
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
-use super::troupe::{Double, Troupe, results};
+use super::pack_stage::{Double, Troupe, results};
 
 const HELLO: &str = "- {when: {agent: reader}, steps: [{text: Read.}]}\n\
                      - {when: {agent: shop}, steps: [{text: Shopped.}]}\n\
@@ -37,8 +37,9 @@ fn tools(troupe: &Troupe, agent: &str) -> Vec<String> {
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
+// D-48
 #[tokio::test]
-async fn d_48_a_worker_speaks_by_its_own_definition_and_asks_nobody() {
+async fn worker_has_its_own_definition_and_no_sub_agents() {
     for (agent, said, own) in [
         ("reader", "Read.", vec!["points"]),
         ("shop", "Shopped.", vec!["search", "show"]),
@@ -56,15 +57,16 @@ async fn d_48_a_worker_speaks_by_its_own_definition_and_asks_nobody() {
     }
 }
 
+// D-48
 #[tokio::test]
-async fn d_48_a_worker_that_is_the_orchestrator_may_ask() {
+async fn orchestrator_as_worker_may_call_sub_agents() {
     let troupe = worker("orchestrator");
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
     assert!(tools(&troupe, "orchestrator").contains(&"ask_shop".to_owned()));
 }
 
 #[tokio::test]
-async fn a_worker_is_shown_as_much_of_the_past_as_its_definition_says() {
+async fn worker_reads_the_history_of_its_definition() {
     let troupe = worker("reader");
     let cohort = troupe.pack.cohort("local");
     let factory = troupe.factory();
@@ -78,7 +80,7 @@ async fn a_worker_is_shown_as_much_of_the_past_as_its_definition_says() {
 }
 
 #[tokio::test]
-async fn an_agent_that_the_pack_has_no_more_fails_its_turn_alone() {
+async fn unknown_agent_fails_its_turn_alone() {
     let troupe = worker("gone");
     let outcome = troupe.play().await;
     assert_eq!(outcome.status, TurnStatus::Failed);
@@ -129,7 +131,7 @@ fn delegating(
 }
 
 #[tokio::test]
-async fn a_turn_has_as_many_workers_as_its_pack_allows() {
+async fn workers_of_a_turn_are_limited_by_the_pack() {
     let script = "- {when: {call: 1}, steps: [{tool: {name: llm_feedback}}, {tool: {name: llm_feedback}}, {tool: {name: llm_feedback}}]}\n\
                   - {steps: [{text: Done.}]}\n";
     let tool = delegating("llm_feedback", |call| {
@@ -172,7 +174,7 @@ fn failures(troupe: &Troupe) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_worker_that_a_tool_lets_go_of_is_told_to_have_failed_before_the_tool() {
+async fn abandoned_worker_fails_before_its_tool() {
     let script = "- {when: {call: 1}, steps: [{tool: {name: llm_feedback}}]}\n\
                   - {steps: [{text: Done.}]}\n";
     let tool = delegating("llm_feedback", |call| {
@@ -194,7 +196,7 @@ async fn a_worker_that_a_tool_lets_go_of_is_told_to_have_failed_before_the_tool(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_of_a_sub_agent_that_takes_too_long_is_told_to_have_failed_before_it() {
+async fn worker_of_a_late_sub_agent_fails_before_it() {
     let script = "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: q}}}]}\n\
                   - {when: {agent: orchestrator}, steps: [{text: Done.}]}\n\
                   - {when: {agent: shop}, steps: [{tool: {name: search}}]}\n";
@@ -244,8 +246,9 @@ impl Tool for Served {
     }
 }
 
+// S1-029
 #[tokio::test]
-async fn s1_029_a_turn_tells_of_the_tool_servers_it_is_bound_to() {
+async fn turn_emits_its_mcp_servers() {
     let mut troupe = worker("shop").tool(Arc::new(Served("search")));
     troupe = troupe.tool(Arc::new(Served("show")));
     troupe.play().await;

@@ -1,8 +1,8 @@
-//! Tools that wait for a person. What does not fit its schema is not worth a question: the model
-//! is told at once. The others are put to the person, and the turn ends with them open.
+//! Tools that need the approval of a person. A call whose input does not match the schema is declined
+//! at once; for the others the person is asked, and the turn ends with them open.
 //!
 //! ```text
-//! the other tools run │ approval.requested* │ the turn ends as paused, nothing was called
+//! the other tools run │ approval.requested* │ the turn ends as paused, no tool was called
 //! ```
 
 use std::sync::Arc;
@@ -14,77 +14,90 @@ use turnwire_event::{ApprovalId, Body};
 use turnwire_model::Said;
 use turnwire_tool::{ToolFailure, check_input};
 
-use crate::resources::agent_resources::{Desk, Means};
-use crate::tool_call::execute::{Use, decline};
-use crate::tool_call::summary::summary;
+use super::summary::summary;
+use super::tool_request::{ToolRequest, decline};
+use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_resources::AgentResources;
 
-/// The tools of one message, told apart.
-pub(crate) struct Sifted {
-    /// Those that run right away.
-    pub(crate) now: Vec<Use>,
-    /// Those that a person is asked about.
-    pub(crate) later: Vec<Use>,
-    /// Those that would need a person's word, with an input that does not fit.
-    unfit: Vec<(Use, ToolFailure)>,
+/// The requests of one message, split by whether they need approval.
+pub(crate) struct ApprovalSplit {
+    /// Requests that run at once.
+    pub(crate) run_now: Vec<ToolRequest>,
+    /// Requests that a person is asked about.
+    pub(crate) need_approval: Vec<ToolRequest>,
+    /// Requests that would need approval and whose input does not match the schema.
+    invalid: Vec<(ToolRequest, ToolFailure)>,
 }
 
-/// Tells apart which of `uses` need a person's word.
-pub(crate) fn sift(means: &Means, kind: TurnKind, uses: Vec<Use>) -> Sifted {
-    let mut sifted = Sifted {
-        now: Vec::new(),
-        later: Vec::new(),
-        unfit: Vec::new(),
+/// Splits `requests` by whether their tools need approval.
+pub(crate) fn split_by_approval(
+    resources: &AgentResources,
+    kind: TurnKind,
+    requests: Vec<ToolRequest>,
+) -> ApprovalSplit {
+    let mut split = ApprovalSplit {
+        run_now: Vec::new(),
+        need_approval: Vec::new(),
+        invalid: Vec::new(),
     };
-    // Whoever a worker works for cannot wait for a person: what needs a word is refused, as it is
-    // for sub-agents, and no question is left behind that nobody waits for.
+    // The turn that a worker works for cannot wait for a person: tools that need approval are declined
+    // when they run, as they are for sub-agents.
     if kind == TurnKind::Worker {
-        sifted.now = uses;
-        return sifted;
+        split.run_now = requests;
+        return split;
     }
-    for asked in uses {
-        match means.toolbox.get(&asked.name) {
-            // One that cannot be read is refused as it always is.
-            Some(tool) if tool.approval() && !asked.broken => {
-                match check_input(&**tool, &asked.input) {
-                    Ok(()) => sifted.later.push(asked),
-                    Err(why) => sifted.unfit.push((asked, why)),
+    for request in requests {
+        match resources.toolbox.get(&request.name) {
+            // A broken input is declined when the tool runs.
+            Some(tool) if tool.approval() && !request.is_broken => {
+                match check_input(&**tool, &request.input) {
+                    Ok(()) => split.need_approval.push(request),
+                    Err(failure) => split.invalid.push((request, failure)),
                 }
             }
-            Some(_) | None => sifted.now.push(asked),
+            Some(_) | None => split.run_now.push(request),
         }
     }
-    sifted
+    split
 }
 
-impl Sifted {
-    /// Gives those that do not fit their result.
-    pub(crate) async fn refuse(&mut self, desk: &Desk<'_>) -> Result<Vec<Arc<Said>>, Refusal> {
-        let mut said = Vec::with_capacity(self.unfit.len());
-        for (asked, why) in self.unfit.drain(..) {
-            said.push(decline(desk, &asked, why).await?);
+impl ApprovalSplit {
+    /// Declines the requests whose input does not match the schema.
+    pub(crate) async fn decline_invalid(
+        &mut self,
+        context: &AgentContext<'_>,
+    ) -> Result<Vec<Arc<Said>>, Refusal> {
+        let mut results = Vec::with_capacity(self.invalid.len());
+        for (request, failure) in self.invalid.drain(..) {
+            results.push(decline(context, &request, failure).await?);
         }
-        Ok(said)
+        Ok(results)
     }
 }
 
-/// Puts `uses` to the person.
-pub(crate) async fn ask(desk: &Desk<'_>, uses: &[Use]) -> Result<(), Refusal> {
-    let means = desk.means;
-    for asked in uses {
+/// Emits an `approval.requested` for each of `requests`.
+pub(crate) async fn request_approvals(
+    context: &AgentContext<'_>,
+    requests: &[ToolRequest],
+) -> Result<(), Refusal> {
+    let resources = context.resources;
+    for request in requests {
         let requested = Requested {
-            approval_id: ApprovalId(means.mint.ulid()),
-            tool_use_id: asked.id,
-            tool_name: asked.name.clone(),
-            input_summary: summary(&asked.input, means.options.summary_chars_max),
+            approval_id: ApprovalId(resources.mint.ulid()),
+            tool_use_id: request.id,
+            tool_name: request.name.clone(),
+            input_summary: summary(&request.input, resources.options.summary_chars_max),
         };
-        let actor = means.who.actor();
-        desk.tell(actor, Body::ApprovalRequested(requested)).await?;
+        let actor = resources.role.actor();
+        context
+            .emit(actor, Body::ApprovalRequested(requested))
+            .await?;
     }
     Ok(())
 }
 
-/// The end of a turn that has asked.
-pub(crate) fn paused() -> Outcome {
+/// The outcome of a turn that waits for approvals.
+pub(crate) fn paused_outcome() -> Outcome {
     Outcome {
         status: TurnStatus::Paused,
         error: None,

@@ -1,10 +1,10 @@
-//! The tools of one message, all at once, each on its own.
+//! Executes the tools of one message, all at once, each on a task of its own.
 //!
 //! ```text
 //! tool.called a, tool.called b │ durable │ a runs, b runs │ tool.completed b, tool.failed a
 //! ```
-//! Nothing acts before its `tool.called` is durable, so that after a crash the log names
-//! everything that may have acted. A tool that fails, breaks or takes too long fails alone.
+//! No tool runs before its `tool.called` is durable, so that after a crash the log names every tool
+//! that may have acted. A tool that fails, panics or times out fails alone.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -14,226 +14,167 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, timeout};
-use turnwire_event::body::agent::ErrorEmit;
 use turnwire_event::body::status::Emitted;
 use turnwire_event::body::tool::{Called, Completed, Failed};
-use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
 use turnwire_event::port::{Emission, Refusal};
-use turnwire_event::row::NewMessage;
-use turnwire_event::{Actor, Body, ContentBlock, MessageId, Role, ToolUseId};
+use turnwire_event::{Actor, Body, Position};
 use turnwire_model::Said;
-use turnwire_tool::{LiveTask, ServiceFault, Tool, ToolFailure, ToolInvocation};
+use turnwire_tool::{LiveTask, Tool, ToolFailure, ToolInvocation};
 
+use super::summary::summary;
+use super::tool_request::{BROKEN_INPUT, ToolRequest, decline};
+use super::tool_result::{millis, report_fault, stored_message, tool_result};
+use super::worker_quota::abandoned_worker_events;
 use crate::emitter::ambient;
-use crate::resources::agent_resources::{Desk, Means, not_executed};
-use crate::tool_call::summary::summary;
-use crate::tool_call::turn_workers;
+use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_resources::AgentResources;
 
-/// What a model is told whose input for a tool cannot be read.
-pub(crate) const BROKEN: &str =
-    "The input was cut or is not a JSON object; ask again with a whole one.";
-
-/// What a model is told whose tool needs a person's word where no person can be asked.
-const UNASKED: &str = "not executed: a person has to allow this tool, and none can be asked here.";
-
-/// A tool the model asked for.
-pub(crate) struct Use {
-    pub(crate) id: ToolUseId,
-    pub(crate) name: String,
-    pub(crate) input: Value,
-    /// Whether its input is not what the model meant.
-    pub(crate) broken: bool,
-    /// Whether a person has said yes to it.
-    pub(crate) allowed: bool,
-}
-
-/// The tools that `content` asks for, in its order.
-pub(crate) fn uses(content: &[ContentBlock], broken: &[ToolUseId]) -> Vec<Use> {
-    let asked = |block: &ContentBlock| match block {
-        ContentBlock::ToolUse { id, name, input } => Some(Use {
-            broken: broken.contains(id),
-            allowed: false,
-            id: *id,
-            name: name.clone(),
-            input: input.clone(),
-        }),
-        _ => None,
-    };
-    content.iter().filter_map(asked).collect()
-}
-
-/// Takes from `uses` those that are more than a message may ask for: the first are kept, in the
-/// model's order.
-pub(crate) fn excess(uses: &mut Vec<Use>, means: &Means) -> Vec<Use> {
-    uses.split_off(uses.len().min(means.options.tool_calls_max))
-}
-
-/// What a model is told that asked for more tools than a message may.
-pub(crate) fn too_many(means: &Means) -> String {
-    let most = means.options.tool_calls_max;
-    format!("not executed: at most {most} tools can be asked for at once.")
-}
-
-/// Gives tools that are not executed a result, because a model's vendor wants one for each, and
-/// no `tool.called`, because nothing acts.
-pub(crate) async fn leave_out(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Arc<Said>>, Refusal> {
-    let mut left = Vec::with_capacity(uses.len());
-    for asked in uses {
-        let why = ToolFailure::invalid_input(too_many(desk.means));
-        left.push(decline(desk, &asked, why).await?);
-    }
-    Ok(left)
-}
-
-/// Gives one tool that is not executed its result.
-pub(crate) async fn decline(
-    desk: &Desk<'_>,
-    asked: &Use,
-    why: ToolFailure,
-) -> Result<Arc<Said>, Refusal> {
-    let means = desk.means;
-    let name = means.shown(&asked.name).to_owned();
-    let actor = Actor::tool(&name);
-    let failed = Failed {
-        tool_use_id: asked.id,
-        tool_name: name,
-        tool_type: means.kind(&asked.name),
-        error_class: why.class,
-        called: false,
-    };
-    let said = result(asked.id, Err(why.message));
-    let mut message = message(desk, &said);
-    message.metadata.extend([not_executed()]);
-    let emission = Emission {
-        message: Some(message),
-        ..Emission::new(actor, Body::ToolFailed(failed))
-    };
-    desk.deliver(emission).await?;
-    Ok(Arc::new(said))
-}
+/// The result of a tool that needs approval where no person can be asked.
+const NO_APPROVER: &str =
+    "not executed: a person has to allow this tool, and none can be asked here.";
 
 /// How a tool ended.
-pub(crate) struct Ended {
-    /// What the model is told.
-    pub(crate) said: Arc<Said>,
-    /// What kind of tool it was.
+pub(crate) struct ToolOutcome {
+    /// The result as the model gets it.
+    pub(crate) message: Arc<Said>,
     pub(crate) tool_type: ToolType,
-    /// Whether its result is kept for later turns.
-    pub(crate) remember: bool,
-    /// What it gave.
-    pub(crate) given: Result<Value, ToolFailure>,
+    /// True if the result is retained for later turns.
+    pub(crate) is_retained: bool,
+    pub(crate) result: Result<Value, ToolFailure>,
 }
 
-/// What a tool gave and how long it took.
-type Given = (Result<Value, ToolFailure>, Duration);
+impl ToolOutcome {
+    /// True if a data service has failed.
+    pub(crate) fn has_fault(&self) -> bool {
+        matches!(&self.result, Err(failure) if failure.fault.is_some())
+    }
+}
 
-/// Runs `uses`; gives how they ended, in that order of time. One that fails beyond repair ends
-/// the work: it is the last, and what still ran is dropped.
-pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, Refusal> {
-    let means = desk.means;
-    let mut ended = Vec::with_capacity(uses.len());
-    let (unasked, uses): (Vec<_>, Vec<_>) =
-        uses.into_iter().partition(|asked| is_unasked(means, asked));
-    for asked in unasked {
-        let why = ToolFailure::internal(UNASKED);
-        ended.push(Ended {
-            said: decline(desk, &asked, why.clone()).await?,
-            tool_type: means.kind(&asked.name),
-            remember: false,
-            given: Err(why),
+/// The result of a tool and how long the tool ran.
+type TimedResult = (Result<Value, ToolFailure>, Duration);
+
+/// Runs the tools of `requests` and returns their outcomes in the order they ended. In a sub-agent a
+/// fatal failure ends the rest: it is the last outcome, and tools that still run are dropped.
+pub(crate) async fn run_tools(
+    context: &AgentContext<'_>,
+    requests: Vec<ToolRequest>,
+) -> Result<Vec<ToolOutcome>, Refusal> {
+    let resources = context.resources;
+    let mut outcomes = Vec::with_capacity(requests.len());
+    let (unapproved, requests): (Vec<_>, Vec<_>) = requests
+        .into_iter()
+        .partition(|request| lacks_approval(resources, request));
+    for request in unapproved {
+        let failure = ToolFailure::internal(NO_APPROVER);
+        outcomes.push(ToolOutcome {
+            message: decline(context, &request, failure.clone()).await?,
+            tool_type: resources.tool_type(&request.name),
+            is_retained: false,
+            result: Err(failure),
         });
     }
-    let mut last = None;
-    for asked in &uses {
-        last = Some(announce(desk, asked).await?);
+    let mut last_position = None;
+    for request in &requests {
+        last_position = Some(announce(context, request).await?);
     }
-    // What stands at the last place is durable when all before it is.
-    if let Some(last) = last {
-        desk.emitter.committed(last).await?;
+    // When the last position is durable, all before it are.
+    if let Some(position) = last_position {
+        context.emitter.committed(position).await?;
     }
-    let mut tasks: JoinSet<Given> = JoinSet::new();
-    let mut running: HashMap<Id, Use> = HashMap::new();
-    for asked in uses {
-        let failure = match means.toolbox.get(&asked.name) {
-            _ if asked.broken => ToolFailure::invalid_input(BROKEN),
+    let mut tasks: JoinSet<TimedResult> = JoinSet::new();
+    let mut running: HashMap<Id, ToolRequest> = HashMap::new();
+    for request in requests {
+        let failure = match resources.toolbox.get(&request.name) {
+            _ if request.is_broken => ToolFailure::invalid_input(BROKEN_INPUT),
             Some(tool) => {
-                let task = run(desk, Arc::clone(tool), &asked);
-                running.insert(ambient::spawn(&mut tasks, task).id(), asked);
+                let task = run_tool(context, Arc::clone(tool), &request);
+                running.insert(ambient::spawn(&mut tasks, task).id(), request);
                 continue;
             }
-            None => unknown(means),
+            None => unknown_tool(resources),
         };
-        ended.push(tell(desk, asked, (Err(failure), Duration::ZERO)).await?);
+        let result = (Err(failure), Duration::ZERO);
+        outcomes.push(finish(context, request, result).await?);
     }
     loop {
-        let waiting = Instant::now();
+        let wait_start = Instant::now();
         let joined = tasks.join_next_with_id().await;
-        desk.meter.add(waiting.elapsed());
+        context.wait_meter.add(wait_start.elapsed());
         let Some(joined) = joined else {
-            return Ok(ended);
+            return Ok(outcomes);
         };
-        let (id, given) = match joined {
-            Ok((id, given)) => (id, given),
-            Err(broken) => {
+        let (id, result) = match joined {
+            Ok((id, result)) => (id, result),
+            Err(panicked) => {
                 let failure = ToolFailure::internal("The tool broke and gave no result.");
-                (broken.id(), (Err(failure), Duration::ZERO))
+                (panicked.id(), (Err(failure), Duration::ZERO))
             }
         };
-        if let Some(asked) = running.remove(&id) {
-            let end = tell(desk, asked, given).await?;
-            let fatal = matches!(&end.given, Err(failure) if failure.fatal);
-            ended.push(end);
-            // Whoever speaks has nobody to fail to: its model is told, whatever it was.
-            if fatal && means.who.sub_agent().is_some() {
-                return Ok(ended);
+        if let Some(request) = running.remove(&id) {
+            let outcome = finish(context, request, result).await?;
+            let is_fatal = matches!(&outcome.result, Err(failure) if failure.fatal);
+            outcomes.push(outcome);
+            // Only a sub-agent fails with its tool; the orchestrator's model gets every failure as a
+            // result.
+            if is_fatal && resources.role.sub_agent_id().is_some() {
+                return Ok(outcomes);
             }
         }
     }
 }
 
-/// Whether a person has to allow it and has not: whoever speaks has asked before, and nobody else
-/// can.
-fn is_unasked(means: &Means, asked: &Use) -> bool {
-    let tool = means.toolbox.get(&asked.name).filter(|_| !asked.broken);
-    tool.is_some_and(|tool| tool.approval()) && !asked.allowed
+/// True if a person has to approve the call and has not. The orchestrator has asked before; nobody
+/// else can ask.
+fn lacks_approval(resources: &AgentResources, request: &ToolRequest) -> bool {
+    let tool = resources.toolbox.get(&request.name);
+    let tool = tool.filter(|_| !request.is_broken);
+    tool.is_some_and(|tool| tool.approval()) && !request.is_approved
 }
 
-/// Says that a tool is about to act: to the person what is being done, to the log which tool.
-async fn announce(desk: &Desk<'_>, asked: &Use) -> Result<turnwire_event::Position, Refusal> {
-    let means = desk.means;
-    let tool = means.toolbox.get(&asked.name).filter(|_| !asked.broken);
-    let status = tool.and_then(|tool| tool.status());
-    if let (Some(id), Some(_)) = (status, means.who.sub_agent()) {
+/// Emits that a tool is about to run: a status for the user, `tool.called` for the log.
+async fn announce(context: &AgentContext<'_>, request: &ToolRequest) -> Result<Position, Refusal> {
+    let resources = context.resources;
+    let tool = resources.toolbox.get(&request.name);
+    let status = tool
+        .filter(|_| !request.is_broken)
+        .and_then(|tool| tool.status());
+    if let (Some(id), Some(_)) = (status, resources.role.sub_agent_id()) {
         let emitted = Emitted {
             event_id: id.to_owned(),
-            // Written by the interceptor, in the person's language.
+            // Written by the gate, in the user's language.
             message: String::new(),
         };
-        let actor = means.who.actor();
-        desk.tell(actor, Body::StatusEmitted(emitted)).await?;
+        let actor = resources.role.actor();
+        context.emit(actor, Body::StatusEmitted(emitted)).await?;
     }
+    let name = resources.public_tool_name(&request.name);
     let called = Called {
-        tool_use_id: asked.id,
-        tool_name: means.shown(&asked.name).to_owned(),
-        tool_type: means.kind(&asked.name),
-        input_summary: shown(means, &asked.input),
+        tool_use_id: request.id,
+        tool_name: name.to_owned(),
+        tool_type: resources.tool_type(&request.name),
+        input_summary: public_summary(resources, &request.input),
     };
-    let actor = Actor::tool(means.shown(&asked.name));
-    desk.tell(actor, Body::ToolCalled(called)).await
+    context
+        .emit(Actor::tool(name), Body::ToolCalled(called))
+        .await
 }
 
-/// What events show of a value: little of the speaker's, of a sub-agent's only its size (D-46).
-fn shown(means: &Means, value: &Value) -> String {
-    match means.who.sub_agent() {
-        None => summary(value, means.options.summary_chars_max),
+/// What events show of a value: a summary, or for a sub-agent only the size (D-46).
+fn public_summary(resources: &AgentResources, value: &Value) -> String {
+    match resources.role.sub_agent_id() {
+        None => summary(value, resources.options.summary_chars_max),
         Some(_) => format!("{} bytes", value.to_string().len()),
     }
 }
 
-fn unknown(means: &Means) -> ToolFailure {
-    let names: Vec<&str> = means.tools.iter().map(|tool| tool.name.as_str()).collect();
+fn unknown_tool(resources: &AgentResources) -> ToolFailure {
+    let names: Vec<&str> = resources
+        .tool_specs
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
     ToolFailure::invalid_input(if names.is_empty() {
         "There is no such tool; there are none.".to_owned()
     } else {
@@ -241,156 +182,111 @@ fn unknown(means: &Means) -> ToolFailure {
     })
 }
 
-fn run(
-    desk: &Desk<'_>,
+fn run_tool(
+    context: &AgentContext<'_>,
     tool: Arc<dyn Tool>,
-    asked: &Use,
-) -> impl Future<Output = Given> + Send + 'static {
-    let limit = tool.timeout().unwrap_or(desk.means.options.tool_timeout);
+    request: &ToolRequest,
+) -> impl Future<Output = TimedResult> + Send + 'static {
+    let default_timeout = context.resources.options.tool_timeout;
+    let limit = tool.timeout().unwrap_or(default_timeout);
     let call = ToolInvocation {
-        tool_use_id: asked.id,
-        input: asked.input.clone(),
-        emitter: Arc::clone(desk.emitter),
-        context: Arc::clone(desk.scene),
+        tool_use_id: request.id,
+        input: request.input.clone(),
+        emitter: Arc::clone(context.emitter),
+        context: Arc::clone(context.scene),
     };
     let live = LiveTask::begin();
     async move {
         let _live = live;
-        let begun = Instant::now();
-        // Inside the task, so that a tool that breaks right away breaks only itself.
-        let acting = async {
-            // A stop may have come since this was found to be durable: the session is about to
-            // drop the turn.
-            let Ok(_part) = call.context.wards.enter() else {
+        let started = Instant::now();
+        // Called inside the task, so that a tool that panics at once fails alone.
+        let execution = async {
+            // A cancel may have come since `tool.called` became durable: the session is about to drop
+            // the turn.
+            let Ok(_child_task) = call.context.wards.enter() else {
                 return pending().await;
             };
             tool.run(call).await
         };
-        let given = timeout(limit, acting).await;
-        let given = given.unwrap_or_else(|_| {
-            let told = format!("The tool gave no result within {} ms.", limit.as_millis());
-            Err(ToolFailure::new(ToolErrorClass::Timeout, told))
+        let result = timeout(limit, execution).await;
+        let result = result.unwrap_or_else(|_| {
+            let message = format!("The tool gave no result within {} ms.", limit.as_millis());
+            Err(ToolFailure::new(ToolErrorClass::Timeout, message))
         });
-        (given, begun.elapsed())
+        (result, started.elapsed())
     }
 }
 
-/// Tells how a tool ended, with the message to the model that says the same.
-async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended, Refusal> {
-    let means = desk.means;
-    let tool_type = means.kind(&asked.name);
-    let tool = means.toolbox.get(&asked.name);
-    let remember = tool.is_some_and(|tool| tool.remember());
-    let given = given.and_then(|result| {
-        let json = result.to_string();
-        let most = means.options.result_bytes_max;
-        if json.len() > most {
-            let told = format!("The result was larger than {most} bytes.");
-            return Err(ToolFailure::internal(told));
+/// Emits the end of a tool together with the message that gives its result to the model.
+async fn finish(
+    context: &AgentContext<'_>,
+    request: ToolRequest,
+    (result, duration): TimedResult,
+) -> Result<ToolOutcome, Refusal> {
+    let resources = context.resources;
+    let tool_type = resources.tool_type(&request.name);
+    let tool = resources.toolbox.get(&request.name);
+    let is_retained = tool.is_some_and(|tool| tool.remember());
+    let result = result.and_then(|value| {
+        let json = value.to_string();
+        let bytes_max = resources.options.result_bytes_max;
+        if json.len() > bytes_max {
+            let message = format!("The result was larger than {bytes_max} bytes.");
+            return Err(ToolFailure::internal(message));
         }
-        Ok((result, json))
+        Ok((value, json))
     });
-    let name = means.shown(&asked.name).to_owned();
-    let actor = Actor::tool(&name);
-    let (body, told) = match &given {
-        Ok((result, json)) => {
+    let tool_name = resources.public_tool_name(&request.name).to_owned();
+    let actor = Actor::tool(&tool_name);
+    let (body, for_model) = match &result {
+        Ok((value, json)) => {
             let completed = Completed {
-                tool_use_id: asked.id,
-                tool_name: name,
+                tool_use_id: request.id,
+                tool_name,
                 tool_type,
-                duration_ms: millis(took),
-                result_summary: shown(means, result),
+                duration_ms: millis(duration),
+                result_summary: public_summary(resources, value),
                 result_sha256: sha256_hex(json.as_bytes()),
             };
-            (Body::ToolCompleted(completed), Ok(result.clone()))
+            (Body::ToolCompleted(completed), Ok(value.clone()))
         }
         Err(failure) => {
             let failed = Failed {
-                tool_use_id: asked.id,
-                tool_name: name,
+                tool_use_id: request.id,
+                tool_name,
                 tool_type,
                 error_class: failure.class,
-                // Known to the writer, who sees the whole turn.
+                // Set by the session, which sees the whole turn.
                 called: false,
             };
             (Body::ToolFailed(failed), Err(failure.message.clone()))
         }
     };
-    if let Err(failure) = &given {
-        let which = (asked.id, tool_type);
-        for (actor, body) in turn_workers::lost(desk.scene, which, failure.class).await {
-            desk.tell(actor, body).await?;
+    if let Err(failure) = &result {
+        let tool = (request.id, tool_type);
+        for (actor, body) in abandoned_worker_events(context.scene, tool, failure.class).await {
+            context.emit(actor, body).await?;
         }
     }
-    let said = result(asked.id, told);
+    let message = tool_result(request.id, for_model);
     let emission = Emission {
-        message: Some(message(desk, &said)),
+        message: Some(stored_message(context, &message)),
         ..Emission::new(actor, body)
     };
-    desk.deliver(emission).await?;
-    if let Err(failure) = &given
+    context.deliver(emission).await?;
+    if let Err(failure) = &result
         && let Some(fault) = &failure.fault
     {
-        match desk.keeper {
-            // Right here, and not when all tools have ended: its agent may not live to see that.
-            Some(voice) => voice.keep(fault.clone()),
-            None => report(desk, fault).await?,
+        match context.deferred_to {
+            // At once, and not when all tools have ended: the sub-agent may be stopped before that.
+            Some(emitter) => emitter.defer(fault.clone()),
+            None => report_fault(context, fault).await?,
         }
     }
-    Ok(Ended {
-        said: Arc::new(said),
+    Ok(ToolOutcome {
+        message: Arc::new(message),
         tool_type,
-        remember,
-        given: given.map(|(result, _)| result),
+        is_retained,
+        result: result.map(|(value, _)| value),
     })
-}
-
-/// What was said, as it is stored.
-fn message(desk: &Desk<'_>, said: &Said) -> NewMessage {
-    NewMessage {
-        kept: turnwire_event::Kept::default(),
-        id: MessageId(desk.means.mint.ulid()),
-        role: said.role,
-        content: said.content.clone(),
-        metadata: desk.metadata(),
-        scope: desk.means.who.scope(),
-    }
-}
-
-/// What a model is told of a tool's end.
-pub(crate) fn result(tool_use_id: ToolUseId, told: Result<Value, String>) -> Said {
-    let is_error = told.is_err();
-    let content = told.unwrap_or_else(Value::String);
-    Said::new(
-        Role::Tool,
-        vec![ContentBlock::ToolResult {
-            tool_use_id,
-            content,
-            is_error,
-        }],
-    )
-}
-
-/// Whole milliseconds, as events tell them.
-pub(crate) fn millis(took: Duration) -> u64 {
-    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The error that a data service's failure is, as clients are told it.
-pub(crate) fn error_of(fault: &ServiceFault) -> TurnError {
-    TurnError::envelope(&fault.enricher_id, fault.reason)
-}
-
-/// Tells that a data service failed; the turn goes on (axis 2).
-pub(crate) async fn report(desk: &Desk<'_>, fault: &ServiceFault) -> Result<(), Refusal> {
-    let who = &desk.means.who;
-    desk.tell(who.actor(), Body::ErrorReported(error_of(fault)))
-        .await?;
-    let emit = ErrorEmit {
-        sub_agent_id: who.sub_agent().map(str::to_owned),
-        axis: 2,
-        is_final: false,
-    };
-    desk.tell(who.actor(), Body::AgentErrorEmit(emit)).await?;
-    Ok(())
 }

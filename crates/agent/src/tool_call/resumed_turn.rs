@@ -1,11 +1,12 @@
-//! Going on with a paused turn: the tools that a person allowed run first, those they did not allow
-//! have their result, and then the model is asked as always.
+//! A turn that resumes a paused turn: the approved tools run first, the rejected ones get a result,
+//! and then the model is called as always.
 //!
-//! What was asked for stands in the history, in the message of the turn that paused. The pack may
-//! be another one by now: a tool that is gone, or that takes something else, is not run.
+//! The inputs of the tools are in the history, in the message of the turn that paused. The pack may
+//! have changed since: a tool that is gone, or whose schema no longer accepts the input, does not run.
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use turnwire_event::body::approval::Answer;
 use turnwire_event::code::{Decision, ToolErrorClass};
 use turnwire_event::port::Resumed;
@@ -13,72 +14,78 @@ use turnwire_event::{ContentBlock, Role, ToolUseId};
 use turnwire_model::Said;
 use turnwire_tool::{ToolFailure, check_input};
 
-use crate::resources::agent_resources::Means;
-use crate::tool_call::execute::Use;
+use super::tool_request::ToolRequest;
+use crate::resources::agent_resources::AgentResources;
 
-/// What a model is told of a person's comment, in characters: a remark, not a document.
+/// The most characters of a person's comment that the model is sent: a remark, not a document.
 const COMMENT_CHARS_MAX: usize = 500;
 
-/// What a turn goes on with.
-pub(crate) struct Leg {
+/// What a resumed turn starts with.
+pub(crate) struct ResumedTurn {
     /// The tools that run.
-    pub(crate) allowed: Vec<Use>,
-    /// Those that do not, and why.
-    pub(crate) declined: Vec<(Use, ToolFailure)>,
-    /// How many calls the model has answered since the person spoke: the next is one more.
-    pub(crate) calls: u32,
+    pub(crate) approved: Vec<ToolRequest>,
+    /// The tools that do not run, each with its failure.
+    pub(crate) declined: Vec<(ToolRequest, ToolFailure)>,
+    /// The number of model calls since the user's last message: the next call is one more.
+    pub(crate) call_count: u32,
 }
 
-/// What the answers in `resumed` come to, by what was said.
-pub(crate) fn leg(means: &Means, resumed: &Resumed, said: &[Arc<Said>]) -> Leg {
-    let mut leg = Leg {
-        allowed: Vec::new(),
-        declined: Vec::new(),
-        calls: calls(said),
-    };
-    for answer in &resumed.answers {
-        let mut asked = Use {
-            id: answer.tool_use_id,
-            name: answer.tool_name.clone(),
-            input: serde_json::Value::Null,
-            broken: false,
-            allowed: answer.decision == Decision::Approve,
+impl ResumedTurn {
+    /// Matches the answers in `resumed` with the tool uses in `messages`.
+    pub(crate) fn new(
+        resources: &AgentResources,
+        resumed: &Resumed,
+        messages: &[Arc<Said>],
+    ) -> Self {
+        let mut turn = Self {
+            approved: Vec::new(),
+            declined: Vec::new(),
+            call_count: calls_since_user_message(messages),
         };
-        let input = input_of(said, asked.id);
-        match verdict(means, answer, input) {
-            Ok(input) => {
-                asked.input = input.clone();
-                leg.allowed.push(asked);
+        for answer in &resumed.answers {
+            let mut request = ToolRequest {
+                id: answer.tool_use_id,
+                name: answer.tool_name.clone(),
+                input: Value::Null,
+                is_broken: false,
+                is_approved: answer.decision == Decision::Approve,
+            };
+            let input = input_of(messages, request.id);
+            match executable_input(resources, answer, input) {
+                Ok(input) => {
+                    request.input = input.clone();
+                    turn.approved.push(request);
+                }
+                Err(failure) => turn.declined.push((request, failure)),
             }
-            Err(why) => leg.declined.push((asked, why)),
         }
+        turn
     }
-    leg
 }
 
-/// The input that a tool runs with, or why it does not run.
-fn verdict<'a>(
-    means: &Means,
+/// The input that the tool of `answer` runs with, or why the tool does not run.
+fn executable_input<'a>(
+    resources: &AgentResources,
     answer: &Answer,
-    input: Option<&'a serde_json::Value>,
-) -> Result<&'a serde_json::Value, ToolFailure> {
+    input: Option<&'a Value>,
+) -> Result<&'a Value, ToolFailure> {
     if answer.decision == Decision::Reject {
-        let told = said_no(answer.comment.as_deref());
-        return Err(ToolFailure::new(ToolErrorClass::Cancelled, told));
+        let message = rejection(answer.comment.as_deref());
+        return Err(ToolFailure::new(ToolErrorClass::Cancelled, message));
     }
-    let Some(tool) = means.toolbox.get(&answer.tool_name) else {
-        let told = "not executed: there is no such tool any more.";
-        return Err(ToolFailure::internal(told));
+    let Some(tool) = resources.toolbox.get(&answer.tool_name) else {
+        let message = "not executed: there is no such tool any more.";
+        return Err(ToolFailure::internal(message));
     };
     let Some(input) = input else {
-        let told = "not executed: what it was asked for is no longer kept. Ask again.";
-        return Err(ToolFailure::internal(told));
+        let message = "not executed: what it was asked for is no longer kept. Ask again.";
+        return Err(ToolFailure::internal(message));
     };
     check_input(&**tool, input)?;
     Ok(input)
 }
 
-fn said_no(comment: Option<&str>) -> String {
+fn rejection(comment: Option<&str>) -> String {
     let comment: String = comment
         .unwrap_or_default()
         .trim()
@@ -91,8 +98,8 @@ fn said_no(comment: Option<&str>) -> String {
     }
 }
 
-fn input_of(said: &[Arc<Said>], tool_use: ToolUseId) -> Option<&serde_json::Value> {
-    let blocks = said.iter().rev().flat_map(|said| &said.content);
+fn input_of(messages: &[Arc<Said>], tool_use: ToolUseId) -> Option<&Value> {
+    let blocks = messages.iter().rev().flat_map(|message| &message.content);
     let mut inputs = blocks.filter_map(|block| match block {
         ContentBlock::ToolUse { id, input, .. } if *id == tool_use => Some(input),
         _ => None,
@@ -100,12 +107,11 @@ fn input_of(said: &[Arc<Said>], tool_use: ToolUseId) -> Option<&serde_json::Valu
     inputs.next()
 }
 
-/// The messages of the model since the person's last words.
-fn calls(said: &[Arc<Said>]) -> u32 {
-    let since = said
+fn calls_since_user_message(messages: &[Arc<Said>]) -> u32 {
+    let since = messages
         .iter()
         .rev()
-        .take_while(|said| said.role != Role::User || said.content.is_empty());
-    let of_model = since.filter(|said| said.role == Role::Assistant).count();
-    u32::try_from(of_model).unwrap_or(u32::MAX)
+        .take_while(|message| message.role != Role::User || message.content.is_empty());
+    let replies = since.filter(|message| message.role == Role::Assistant);
+    u32::try_from(replies.count()).unwrap_or(u32::MAX)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnwire_agent::Retries;
+use turnwire_agent::RetryOptions;
 use turnwire_log::sqlite;
 use turnwire_model::cassette::{Deck, DeckError};
 use turnwire_model::{Limits, Timeouts};
@@ -26,7 +26,7 @@ pub(super) fn bounds(config: &Config) -> Result<host::Bounds, DeckError> {
             frame_bytes_max: model.frame_bytes_max,
             call_bytes_max: model.call_bytes_max,
         },
-        retries: Retries {
+        retries: RetryOptions {
             attempts: model.retry_attempts,
             base: ms(model.retry_base_ms),
             max: ms(model.retry_max_ms),

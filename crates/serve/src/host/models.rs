@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnwire_agent::Retries;
+use turnwire_agent::RetryOptions;
 use turnwire_dial::{Allow, Dialer, Options, Url};
 use turnwire_model::cassette::{CASSETTE, Deck, DialectOf, Player, Recorder, Tape};
 use turnwire_model::models::{dialect, dialect_of};
@@ -32,7 +32,7 @@ pub struct Bounds {
     /// How much it may say.
     pub limits: Limits,
     /// How often it is asked again, where the pack does not say.
-    pub retries: Retries,
+    pub retries: RetryOptions,
     /// Hosts that may be asked although they are not public, besides those of the pack.
     pub allow: Vec<Allow>,
     /// What records all that is streamed.
@@ -46,7 +46,7 @@ impl Default for Bounds {
         Self {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
-            retries: Retries::default(),
+            retries: RetryOptions::default(),
             allow: Vec::new(),
             deck: None,
             pace: 1.0,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use turnwire_agent::Agent;
+use turnwire_agent::StandaloneAgent;
 use turnwire_event::Body;
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::code::{ReceiptKind, StopOutcome};
@@ -48,7 +48,7 @@ impl Tool for Stubborn {
     }
 }
 
-struct Plain(Agent);
+struct Plain(StandaloneAgent);
 
 impl Producer for Plain {
     fn history(&self) -> HistoryBudget {
@@ -83,8 +83,8 @@ async fn play(back: Option<Duration>) -> (ReceiptLine, bool) {
         gone: Arc::clone(&gone),
     };
     let script = Script::parse("script", ONE).expect("a script");
-    let agent = Agent::new(
-        turnwire_agent::Options::default(),
+    let agent = StandaloneAgent::new(
+        turnwire_agent::AgentOptions::default(),
         Arc::new(Scripted::new(script)),
         Toolbox::new().with(Arc::new(tool)).expect("one tool"),
         Arc::new(SystemMint),

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use turnwire_agent::Agent;
+use turnwire_agent::StandaloneAgent;
 use turnwire_event::code::{Phase, ReceiptKind, StopOutcome, ToolErrorClass};
 use turnwire_event::port::{
     Bound, BoxFuture, Emission, EmitError, Emitter, HistoryBudget, MessageEnd, Producer, Refusal,
@@ -106,7 +106,7 @@ impl Tool for WriteFile {
 
 /// The agent, with its turns' emitters wrapped.
 struct Wrapped {
-    agent: Agent,
+    agent: StandaloneAgent,
     when: When,
     sessions: Arc<Mutex<Option<Arc<Sessions>>>>,
 }
@@ -157,8 +157,8 @@ async fn play(when: When) -> (Arc<Sessions>, SessionId, Vec<Event>, Vec<String>)
     let (dir, files) = (dir.expect("a folder"), files.expect("a folder"));
     let script = Script::parse("script", THREE).expect("a script");
     let tools = Toolbox::new().with(Arc::new(WriteFile(files.path().to_owned())));
-    let agent = Agent::new(
-        turnwire_agent::Options::default(),
+    let agent = StandaloneAgent::new(
+        turnwire_agent::AgentOptions::default(),
         Arc::new(Scripted::new(script)),
         tools.expect("one tool"),
         Arc::new(SystemMint),

@@ -14,8 +14,8 @@ use turnwire_pack::{
     RoutingPolicy, RoutingRule,
 };
 
+use super::pack_stage::Troupe;
 use super::stage::Asked;
-use super::troupe::Troupe;
 
 const HELLO: &str = "- steps: [{text: Hello.}]";
 
@@ -85,7 +85,7 @@ fn failed(code: ErrorCode) -> Outcome {
 }
 
 #[tokio::test]
-async fn without_rules_the_agents_own_model_is_the_only_one() {
+async fn model_of_the_agent_is_used_without_rules() {
     let troupe = Troupe::new(HELLO);
     troupe.play().await;
     assert_eq!(
@@ -98,8 +98,9 @@ async fn without_rules_the_agents_own_model_is_the_only_one() {
     );
 }
 
+// R-16, D-47
 #[tokio::test]
-async fn r_16_d_47_a_rule_decides_by_what_the_turn_is_and_says_so() {
+async fn routing_rule_chooses_the_model_with_a_reason() {
     let wanted = RoutingCondition {
         tenants: vec![TenantId(7).to_string()],
         agents: vec!["orchestrator".into()],
@@ -131,7 +132,7 @@ async fn r_16_d_47_a_rule_decides_by_what_the_turn_is_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_sub_agents_model_is_seen_in_its_calls() {
+async fn sub_agent_model_is_seen_in_its_calls() {
     let shop = RoutingCondition {
         agents: vec!["shop".into()],
         ..RoutingCondition::default()
@@ -155,8 +156,9 @@ async fn a_sub_agents_model_is_seen_in_its_calls() {
     );
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_bound_turn_keeps_its_model_whatever_the_policy_becomes() {
+async fn bound_turn_keeps_its_model_after_a_reload() {
     let mut troupe = Troupe::new(HELLO);
     troupe.routing = all(&["scripted:a"]);
     let cohort = troupe.pack.cohort("local");
@@ -179,7 +181,7 @@ async fn s2_001_a_bound_turn_keeps_its_model_whatever_the_policy_becomes() {
 }
 
 #[tokio::test]
-async fn a_model_that_nobody_serves_is_passed_over() {
+async fn unavailable_model_is_skipped() {
     let mut troupe = Troupe::new(HELLO);
     troupe.routing = all(&["nobody:x", "scripted:b"]);
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
@@ -193,7 +195,7 @@ async fn a_model_that_nobody_serves_is_passed_over() {
 }
 
 #[tokio::test]
-async fn where_nothing_is_served_the_speaker_fails_and_a_sub_agent_is_axis_1() {
+async fn no_available_model_fails_the_agent() {
     let mut troupe = Troupe::new(HELLO);
     troupe.routing = all(&["nobody:x", "nobody:y"]);
     assert_eq!(troupe.play().await, failed(ErrorCode::InternalError));
@@ -218,7 +220,7 @@ async fn where_nothing_is_served_the_speaker_fails_and_a_sub_agent_is_axis_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_model_takes_over_when_all_tries_failed_and_stays_for_the_turn() {
+async fn fallback_replaces_a_failed_model_for_the_turn() {
     let mut troupe = Troupe::new(HELLO);
     troupe.routing = all(&["scripted:a", "scripted:b"]);
     plays(
@@ -256,7 +258,7 @@ async fn another_model_takes_over_when_all_tries_failed_and_stays_for_the_turn()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stands_in_depends_on_why_the_first_one_failed() {
+async fn error_class_decides_about_a_fallback() {
     for (class, tries) in [
         ("rate_limited", 2),
         ("timeout", 2),
@@ -282,7 +284,7 @@ async fn who_stands_in_depends_on_why_the_first_one_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_stands_in_for_a_model_that_had_begun_to_speak() {
+async fn model_that_failed_after_output_has_no_fallback() {
     let mut troupe = Troupe::new(HELLO);
     troupe.routing = all(&["scripted:a", "scripted:b"]);
     let breaks = "- steps: [{text: Hal}, {error: transport, retry: true}]";
@@ -294,8 +296,9 @@ async fn nobody_stands_in_for_a_model_that_had_begun_to_speak() {
     assert_eq!(troupe.asked("orchestrator").len(), 1);
 }
 
+// S1-099
 #[tokio::test(start_paused = true)]
-async fn s1_099_where_all_fail_the_last_one_says_why() {
+async fn last_fallback_decides_the_error() {
     let mut troupe = Troupe::new(HELLO);
     troupe.routing = all(&["scripted:a", "scripted:b", "scripted:c"]);
     plays(
@@ -322,7 +325,7 @@ async fn s1_099_where_all_fail_the_last_one_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sub_agent_has_stand_ins_of_its_own_and_the_sessions_model_stays() {
+async fn sub_agent_fallback_keeps_the_session_model() {
     let mut troupe = Troupe::new(HELLO);
     let shop = RoutingCondition {
         agents: vec!["shop".into()],
@@ -358,7 +361,7 @@ async fn a_sub_agent_has_stand_ins_of_its_own_and_the_sessions_model_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pack_says_how_often_a_provider_is_asked() {
+async fn pack_sets_the_attempts_of_a_provider() {
     let fails = "- steps: [{error: timeout, retry: true}]";
     let mut troupe = Troupe::new(fails);
     let mut pack = Pack::clone(&troupe.pack);

@@ -9,7 +9,7 @@ use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Outcome};
 use turnwire_tool::{Tool, ToolFailure};
 
-use super::troupe::{Double, Troupe, pack, unavailable};
+use super::pack_stage::{Double, Troupe, pack, unavailable};
 
 /// Shop is asked alone; what it does is put in for `SHOP`.
 const SINGLE: &str = "
@@ -44,7 +44,7 @@ fn later(name: &'static str, ms: u64, given: Result<Value, ToolFailure>) -> Arc<
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_that_is_missing_is_missing_whichever_tool_ended_last() {
+async fn missing_data_does_not_depend_on_tool_order() {
     for (lost, found) in [(10, 20), (20, 10)] {
         let shop = "{tool: {name: search}}, {tool: {name: show}}, {text: Half of it.}";
         let troupe = Troupe::new(&SINGLE.replace("SHOP", shop))
@@ -57,8 +57,9 @@ async fn data_that_is_missing_is_missing_whichever_tool_ended_last() {
     }
 }
 
+// S1-102
 #[tokio::test(start_paused = true)]
-async fn s1_102_a_fault_that_was_kept_outlives_the_sub_agent_that_met_it() {
+async fn deferred_fault_survives_its_sub_agent() {
     let flags = "flags: {ai_assistant_axis2_terminal: true}\n";
     let shop = "{tool: {name: search}}, {tool: {name: show}}, {text: Never.}";
     let troupe = Troupe::of(pack(flags, "support"), &SINGLE.replace("SHOP", shop))
@@ -73,8 +74,9 @@ async fn s1_102_a_fault_that_was_kept_outlives_the_sub_agent_that_met_it() {
     assert!(story.contains(&told), "{story:#?}");
 }
 
+// S1-102
 #[tokio::test(start_paused = true)]
-async fn s1_102_all_that_was_kept_is_told_once_the_turn_goes_on() {
+async fn deferred_faults_are_reported_when_the_turn_goes_on() {
     let flags = "flags: {ai_assistant_axis2_terminal: true}\n";
     let script = SINGLE.replace(
         "SHOP",

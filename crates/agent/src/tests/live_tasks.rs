@@ -12,7 +12,7 @@ use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
-use super::troupe::{Double, Troupe};
+use super::pack_stage::{Double, Troupe};
 
 const SHOP: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
@@ -77,8 +77,9 @@ fn search(given: fn() -> Result<Value, ToolFailure>) -> Arc<dyn Tool> {
     })
 }
 
+// S1-112
 #[test]
-fn s1_112_every_task_is_counted_and_gone_however_it_ended() {
+fn every_task_is_counted_until_its_end() {
     let cases = [
         ("success", search(|| Ok(json!(1)))),
         (

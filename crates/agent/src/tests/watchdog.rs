@@ -13,8 +13,8 @@ use turnwire_event::{Actor, Body, ContentBlock, Position};
 use turnwire_pack::Pack;
 use turnwire_tool::{Tool, ToolInvocation};
 
+use super::pack_stage::{Double, Troupe};
 use super::recorder::Recorder;
-use super::troupe::{Double, Troupe};
 
 const SHOP: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
@@ -104,14 +104,16 @@ async fn statuses(tool: Arc<dyn Tool>) -> Vec<String> {
         .collect()
 }
 
+// S2-057, D-12b
 #[tokio::test(start_paused = true)]
-async fn s2_057_d_12b_a_silent_sub_agent_shows_its_default_status() {
+async fn silent_sub_agent_shows_its_default_status() {
     assert_eq!(statuses(saying(1_400, &[])).await, [""; 0]);
     assert_eq!(statuses(saying(4_000, &[])).await, ["1500 searching_shop"]);
 }
 
+// C-18
 #[tokio::test(start_paused = true)]
-async fn c_18_a_long_silence_is_broken_again_and_again_but_not_often() {
+async fn default_status_repeats_in_a_long_silence() {
     assert_eq!(
         statuses(saying(45_000, &[])).await,
         [
@@ -122,8 +124,9 @@ async fn c_18_a_long_silence_is_broken_again_and_again_but_not_often() {
     );
 }
 
+// D-12b
 #[tokio::test(start_paused = true)]
-async fn d_12b_a_status_of_its_own_begins_a_new_silence() {
+async fn own_status_restarts_the_watchdog() {
     const SAYS: &[(u64, &str)] = &[(1_000, "searching_shop"), (9_000, "searching_shop")];
     assert_eq!(
         statuses(saying(12_000, SAYS)).await,
@@ -136,8 +139,9 @@ async fn d_12b_a_status_of_its_own_begins_a_new_silence() {
     );
 }
 
+// D-12b
 #[tokio::test(start_paused = true)]
-async fn d_12b_a_status_that_nobody_is_shown_breaks_no_silence() {
+async fn hidden_status_does_not_restart_the_watchdog() {
     const SAYS: &[(u64, &str)] = &[(1_000, "not_registered")];
     assert_eq!(
         statuses(saying(4_000, SAYS)).await,

@@ -28,7 +28,7 @@ const TURN: &str =
     "- steps: [{text: one two}, {tool: {name: look}}, {tool: {name: none}}, {text: three}]";
 
 #[tokio::test]
-async fn a_turn_that_is_refused_returns_at_once_wherever_it_is() {
+async fn refused_turn_returns_at_once_at_every_event() {
     let whole = Stage::script(TURN).tool("look", |_| async { Ok(json!(1)) });
     let recorder = Arc::clone(&whole.recorder);
     assert_eq!(whole.play().await.status, TurnStatus::Ok);
@@ -59,7 +59,7 @@ async fn a_turn_that_is_refused_returns_at_once_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_refused_turn_starts_no_tool() {
+async fn refused_turn_starts_no_tool() {
     let acted = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&acted);
     // Room for everything up to `tool.called`, none for its commit.
@@ -75,7 +75,7 @@ async fn a_refused_turn_starts_no_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_a_turn_drops_a_stalled_stream_at_once() {
+async fn dropped_turn_drops_a_stalled_stream() {
     let gone = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&gone);
     let stage = Stage::of(move |_| {
@@ -103,7 +103,7 @@ async fn dropping_a_turn_drops_a_stalled_stream_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_a_turn_stops_its_tools_at_once() {
+async fn dropped_turn_stops_its_tools() {
     let gone = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&gone);
     let stage = Stage::script("- steps: [{tool: {name: look}}, {tool: {name: rest}}]");
@@ -138,7 +138,7 @@ async fn dropping_a_turn_stops_its_tools_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_stops_between_any_two_deltas() {
+async fn turn_can_be_dropped_between_any_two_deltas() {
     for ms in [5, 15, 95] {
         let stage = Stage::script("- steps: [{text: 'a b c d e f g h i j', delay_ms: 10}]");
         let recorder = Arc::clone(&stage.recorder);

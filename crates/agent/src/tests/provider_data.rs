@@ -10,8 +10,8 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::{ContentBlock, Kept, Role, StopReason, Usage};
 use turnwire_model::{Delta, ModelError, Request, Said};
 
+use super::pack_stage::Troupe;
 use super::stage::{Asked, Stage};
-use super::troupe::Troupe;
 
 fn keep(block: u32, data: Value) -> Delta {
     Delta::Keep { block, data }
@@ -88,7 +88,7 @@ fn before(request: &Request) -> &Said {
 }
 
 #[tokio::test]
-async fn what_a_provider_wants_back_is_in_the_next_call_of_the_turn() {
+async fn provider_data_is_in_the_next_call() {
     let stage = Stage::of(|request| match request.call {
         1 => play(asks("look", "{}")),
         _ => play(answers()),
@@ -104,7 +104,7 @@ async fn what_a_provider_wants_back_is_in_the_next_call_of_the_turn() {
 }
 
 #[tokio::test]
-async fn a_sub_agents_provider_gets_back_what_it_wants_too() {
+async fn provider_data_of_a_sub_agent_is_in_its_next_call() {
     let mut troupe = Troupe::new("- steps: [{text: unused}]");
     troupe.provider = Arc::new(Asked::new(|request| {
         match (request.agent.as_str(), request.call) {

@@ -13,8 +13,8 @@ use turnwire_event::{Actor, Body, StopReason, Usage};
 use turnwire_model::{Delta, ModelError, Request};
 use turnwire_tool::{ToolFailure, ToolInvocation};
 
+use super::pack_stage::Troupe;
 use super::stage::{Asked, Stage};
-use super::troupe::Troupe;
 
 fn text(text: &str) -> Delta {
     let text = text.into();
@@ -48,7 +48,7 @@ fn says(deltas: Vec<Delta>) -> BoxStream<'static, Result<Delta, ModelError>> {
 }
 
 #[tokio::test]
-async fn a_turn_whose_model_says_nothing_has_failed() {
+async fn turn_without_output_has_failed() {
     for said in [vec![], vec![text(""), text(" \n")], vec![thinking()]] {
         let deltas = said.clone();
         let stage = Stage::of(move |_| says(deltas.clone()));
@@ -88,7 +88,7 @@ async fn show(call: ToolInvocation) -> Result<Value, ToolFailure> {
 }
 
 #[tokio::test]
-async fn what_the_person_has_been_given_before_is_an_answer() {
+async fn earlier_output_of_the_turn_is_an_answer() {
     let gives = |stage: Stage| stage.tool("look", |_| async { Ok(json!(1)) });
     let silent = gives(looking(None)).play().await;
     assert_eq!(silent.status, TurnStatus::Failed);
@@ -98,8 +98,9 @@ async fn what_the_person_has_been_given_before_is_an_answer() {
     assert_eq!(shown.status, TurnStatus::Ok);
 }
 
+// C-06
 #[tokio::test]
-async fn c_06_a_template_speaks_for_an_orchestrator_that_has_nothing_to_say() {
+async fn empty_orchestrator_reply_gets_a_text() {
     let script = "
 - {when: {agent: orchestrator}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
 - {when: {agent: shop}, steps: [{text: Found.}]}

@@ -13,9 +13,9 @@ use turnwire_event::row::Scope;
 use turnwire_event::{Body, ContentBlock, Role, StopReason, Usage};
 use turnwire_model::{Delta, ModelError, Provider as _, Request};
 
+use super::pack_stage::{Double, Troupe, pack, results};
 use super::stage::{Asked, Stage};
-use super::troupe::{Double, Troupe, pack, results};
-use crate::tool_call::execute::BROKEN;
+use crate::tool_call::tool_request::BROKEN_INPUT;
 
 /// Every tool use that a request shows has one result.
 fn assert_paired(request: &Request) {
@@ -40,8 +40,9 @@ fn asks(times: usize, tool: &str) -> String {
     )
 }
 
+// G7
 #[tokio::test]
-async fn g7_of_a_thousand_tools_at_once_the_first_are_run_and_the_rest_is_told_so() {
+async fn tool_calls_beyond_the_limit_are_declined() {
     let stage = Stage::script(&asks(999, "{name: look}"));
     let recorder = Arc::clone(&stage.recorder);
     let provider = Arc::clone(&stage.provider);
@@ -62,7 +63,7 @@ async fn g7_of_a_thousand_tools_at_once_the_first_are_run_and_the_rest_is_told_s
 }
 
 #[tokio::test]
-async fn tools_too_many_are_those_that_were_asked_for_last() {
+async fn last_tool_calls_are_the_excess() {
     let mut stage = Stage::script(
         "- steps: [{tool: {name: a}}, {tool: {name: b}}, {tool: {name: c}}, {text: done}]",
     );
@@ -90,7 +91,7 @@ async fn tools_too_many_are_those_that_were_asked_for_last() {
 }
 
 #[tokio::test]
-async fn sub_agents_too_many_are_asked_nothing() {
+async fn excess_sub_agents_are_not_called() {
     let troupe = Troupe::of(
         pack("limits: {tool_calls_max: 2}\n", "support"),
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: llm_feedback}}, {tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_rewards, input: {query: b}}}]}\n\
@@ -115,8 +116,9 @@ const SINGLE: &str = "
 - {when: {agent: shop}, steps: [SHOP, {text: Found.}]}
 ";
 
+// G7
 #[tokio::test]
-async fn g7_a_sub_agent_is_bounded_the_same_way_and_its_words_stay_its_own() {
+async fn sub_agent_tool_calls_are_limited_privately() {
     let shop = "{tool: {name: search}}, {tool: {name: SECRET}}, {tool: {name: search}}";
     let troupe = Troupe::of(
         pack("limits: {tool_calls_max: 1}\n", "support"),
@@ -147,7 +149,7 @@ async fn g7_a_sub_agent_is_bounded_the_same_way_and_its_words_stay_its_own() {
 }
 
 #[tokio::test]
-async fn input_that_is_no_json_object_is_answered_and_runs_nothing() {
+async fn input_that_is_no_object_is_declined() {
     for raw in ["'{\"a\": '", "'[1, 2]'", "'null'", "'say hi'", "''"] {
         let stage = Stage::script(&asks(1, &format!("{{name: look, input: {raw}}}")));
         let provider = Arc::clone(&stage.provider);
@@ -194,7 +196,7 @@ fn stop(reason: StopReason) -> Delta {
 type Told = BoxStream<'static, Result<Delta, ModelError>>;
 
 #[tokio::test]
-async fn a_tool_whose_input_was_cut_before_it_began_runs_nothing() {
+async fn truncated_tool_use_without_input_does_not_run() {
     for (reason, runs) in [(StopReason::ToolUse, 1), (StopReason::MaxTokens, 0)] {
         let stage = Stage::of(move |request| bare("look", request.call, reason));
         let provider = Arc::clone(&stage.provider);
@@ -211,7 +213,7 @@ async fn a_tool_whose_input_was_cut_before_it_began_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_sub_agents_tool_whose_input_was_cut_before_it_began_runs_nothing() {
+async fn truncated_sub_agent_tool_use_does_not_run() {
     let mut troupe = Troupe::new("- steps: [{text: unused}]");
     let orchestrator = Troupe::new(&SINGLE.replace("SHOP, ", "")).provider;
     troupe.provider = Arc::new(Asked::new(move |request| match request.agent.as_str() {
@@ -220,11 +222,11 @@ async fn a_sub_agents_tool_whose_input_was_cut_before_it_began_runs_nothing() {
     }));
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
     let told = results(&troupe.asked("shop")[1]);
-    assert_eq!(told, [(json!(BROKEN), true)]);
+    assert_eq!(told, [(json!(BROKEN_INPUT), true)]);
 }
 
 #[tokio::test]
-async fn a_model_that_asks_only_for_tools_that_do_not_exist_is_told_and_stopped() {
+async fn calls_of_unknown_tools_end_at_the_call_limit() {
     let mut stage = Stage::script("- steps: [{tool: {name: drop_tables}}]");
     stage.options.calls_max = 3;
     let provider = Arc::clone(&stage.provider);
@@ -236,8 +238,9 @@ async fn a_model_that_asks_only_for_tools_that_do_not_exist_is_told_and_stopped(
     assert_eq!(results(&requests[2]), [(told.clone(), true), (told, true)]);
 }
 
+// G7, LAW-9
 #[tokio::test]
-async fn g7_law_9_another_persons_name_in_a_tools_input_changes_nobodys_name() {
+async fn principal_in_a_tool_input_is_ignored() {
     let seen: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
     let notes = Arc::clone(&seen);
     let search = Double {

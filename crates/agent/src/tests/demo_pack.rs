@@ -11,10 +11,10 @@ use turnwire_model::{Models, Script, Scripted, ScriptedModels};
 use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ToolInvocation, Toolbox};
 
+use super::pack_stage::{Double, Memory, unavailable};
 use super::recorder::Recorder;
 use super::stage::{Count, input};
-use super::troupe::{Double, Memory, unavailable};
-use crate::factory::Factory;
+use crate::turn_factory::TurnFactory;
 
 /// What a data service says of anything.
 fn item() -> Value {
@@ -64,7 +64,7 @@ async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
         };
         tools = tools.with(Arc::new(double)).expect("names differ");
     }
-    let factory = Factory::with_tools(
+    let factory = TurnFactory::with_tools(
         Arc::clone(&pack),
         models,
         &tools,
@@ -95,7 +95,7 @@ async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_demo_asks_whom_it_should_and_composes_what_they_gave() {
+async fn demo_calls_sub_agents_and_composes_their_answers() {
     let (status, text, asked) = say("offers for oat milk", "").await;
     assert_eq!((status, asked), (TurnStatus::Ok, vec!["shop".to_owned()]));
     assert!(text.contains("I found LABEL."), "{text}");
@@ -110,7 +110,7 @@ async fn the_demo_asks_whom_it_should_and_composes_what_they_gave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_demo_says_what_is_missing_and_what_it_could_not_ask() {
+async fn demo_tells_what_is_missing() {
     let both = "offers for oat milk and my points";
     let (status, text, _) = say(both, "get_points_balance").await;
     assert_eq!(status, TurnStatus::Degraded);

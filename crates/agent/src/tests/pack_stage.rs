@@ -19,7 +19,7 @@ use turnwire_tool::{ServiceFault, Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use super::recorder::Recorder;
 use super::stage::{Asked, Count, input};
-use crate::factory::Factory;
+use crate::turn_factory::TurnFactory;
 
 /// The names of tools that the pack's agents may have.
 const TOOLS: [&str; 5] = ["search", "points", "ticket", "show", "llm_feedback"];
@@ -247,7 +247,7 @@ impl Troupe {
     }
 
     /// The factory, with what a test gave for the tools it names.
-    pub(super) fn factory(&self) -> Factory {
+    pub(super) fn factory(&self) -> TurnFactory {
         let mut toolbox = Toolbox::new();
         for name in TOOLS {
             let mine = self.tools.iter().find(|tool| tool.name() == name);
@@ -255,7 +255,7 @@ impl Troupe {
             let tool = mine.cloned().unwrap_or_else(plain);
             toolbox = toolbox.with(tool).expect("names differ");
         }
-        let factory = Factory::with_tools(
+        let factory = TurnFactory::with_tools(
             Arc::clone(&self.pack),
             Arc::new(Scheme(Arc::clone(&self.provider))),
             &toolbox,

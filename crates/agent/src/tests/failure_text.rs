@@ -7,7 +7,7 @@ use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::Outcome;
 
-use super::troupe::Troupe;
+use super::pack_stage::Troupe;
 
 /// Shop is asked alone; what it does is put in for `SHOP`.
 const SINGLE: &str = "
@@ -24,8 +24,9 @@ fn failed(error: impl Into<TurnError>) -> Outcome {
     }
 }
 
+// C-06
 #[tokio::test]
-async fn c_06_when_the_orchestrators_model_fails_a_template_speaks() {
+async fn failed_orchestrator_model_replies_with_a_text() {
     let cases = [
         (
             "- steps: [{error: provider}]",
@@ -73,8 +74,9 @@ async fn c_06_when_the_orchestrators_model_fails_a_template_speaks() {
     }
 }
 
+// C-06
 #[tokio::test]
-async fn c_06_a_sub_agent_that_failed_stays_the_reason_when_composing_fails_too() {
+async fn sub_agent_failure_outranks_a_failed_compose() {
     let script = SINGLE
         .replace("SHOP", "{error: provider}")
         .replace("{text: I could not look that up.}", "{error: provider}");
@@ -99,7 +101,7 @@ async fn c_06_a_sub_agent_that_failed_stays_the_reason_when_composing_fails_too(
 }
 
 #[tokio::test]
-async fn an_orchestrator_that_nobody_serves_is_an_internal_error_with_words() {
+async fn unavailable_orchestrator_model_is_internal_error() {
     let mut troupe = Troupe::new(&SINGLE.replace("SHOP", "{text: never}"));
     let mut pack = turnwire_pack::Pack::clone(&troupe.pack);
     pack.orchestrator.model = "nobody:none".into();

@@ -88,8 +88,9 @@ fn stop(reason: StopReason) -> Result<Delta, ModelError> {
     Ok(Delta::Stop { reason, usage })
 }
 
+// G6
 #[tokio::test]
-async fn g6_a_broken_promise_is_told_with_its_place_and_without_words() {
+async fn malformed_stream_is_logged_without_content() {
     let secret = || text(0, "SECRET");
     let cases = [
         (
@@ -118,14 +119,14 @@ async fn g6_a_broken_promise_is_told_with_its_place_and_without_words() {
 }
 
 #[tokio::test]
-async fn what_a_provider_tells_itself_is_not_told_twice() {
+async fn provider_failure_is_not_logged_twice() {
     let broken = Err(LlmErrorClass::Transport.into());
     assert_eq!(warned(vec![text(0, "a"), broken]).await, [""; 0]);
 }
 
 #[tokio::test]
-async fn a_model_that_stops_and_has_said_nothing_is_told() {
+async fn reply_without_output_is_logged() {
     let warned = warned(vec![stop(StopReason::EndTurn)]).await;
     assert_eq!(warned.len(), 1, "{warned:?}");
-    assert!(warned[0].contains("said nothing"), "{warned:?}");
+    assert!(warned[0].contains("without output"), "{warned:?}");
 }

@@ -13,9 +13,9 @@ use turnwire_event::{Actor, Body, Role, StopReason, Usage};
 use turnwire_model::{Delta, Provider as _, Script, Scripted};
 use turnwire_tool::{Tool, deliver};
 
+use super::pack_stage::{Double, Troupe, results, service, words};
 use super::spans::Names;
 use super::stage::Asked;
-use super::troupe::{Double, Troupe, results, service, words};
 
 /// The reference turn: shop searches, shows what it found and says so; the orchestrator composes.
 const TURN: &str = "
@@ -57,8 +57,9 @@ fn reference() -> Troupe {
         .tool(show())
 }
 
+// SC-01, S2-011
 #[tokio::test]
-async fn sc_01_s2_011_the_six_steps_are_told_in_their_order() {
+async fn dispatch_emits_its_six_steps_in_order() {
     let troupe = reference();
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
     assert_eq!(
@@ -92,7 +93,7 @@ async fn sc_01_s2_011_the_six_steps_are_told_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_sub_agent_acts_after_its_start_is_durable() {
+async fn sub_agent_runs_after_its_start_is_durable() {
     let troupe = reference();
     troupe.play().await;
     let types = troupe.recorder.types();
@@ -103,8 +104,9 @@ async fn a_sub_agent_acts_after_its_start_is_durable() {
     assert_eq!(types[started + 2], "llm.call_started");
 }
 
+// S2-012, S2-013, SC-12
 #[tokio::test]
-async fn s2_012_s2_013_sc_12_one_of_everything_and_only_the_orchestrator_speaks() {
+async fn only_the_orchestrator_streams_text() {
     let troupe = reference();
     troupe.play().await;
     let story = troupe.story().join("\n");
@@ -133,8 +135,9 @@ async fn s2_012_s2_013_sc_12_one_of_everything_and_only_the_orchestrator_speaks(
     }
 }
 
+// S2-014
 #[tokio::test]
-async fn s2_014_the_result_is_narration_and_what_was_shown() {
+async fn result_has_the_text_and_the_shown_components() {
     let troupe = reference();
     troupe.play().await;
     assert_eq!(
@@ -160,8 +163,9 @@ async fn s2_014_the_result_is_narration_and_what_was_shown() {
     assert_eq!(summary, format!("success, {} bytes", json.len()));
 }
 
+// D-46
 #[tokio::test]
-async fn d_46_every_hidden_message_says_whose_it_is_and_who_sees_it() {
+async fn private_message_names_its_owner_and_scope() {
     let troupe = reference();
     troupe.play().await;
     let shop = || Scope::Agent("shop".into());
@@ -211,8 +215,9 @@ async fn d_46_every_hidden_message_says_whose_it_is_and_who_sees_it() {
     assert_eq!(words(&said[5].content), "SUBRAW secret voice");
 }
 
+// D-46
 #[tokio::test]
-async fn d_46_tools_of_a_sub_agent_show_sizes_only() {
+async fn sub_agent_tool_events_show_sizes_only() {
     let troupe = reference();
     troupe.play().await;
     for (_, body) in troupe.recorder.bodies() {
@@ -228,8 +233,9 @@ async fn d_46_tools_of_a_sub_agent_show_sizes_only() {
     }
 }
 
+// D-46, S2-013
 #[tokio::test]
-async fn d_46_s2_013_a_tool_that_a_sub_agent_made_up_is_named_to_that_sub_agent_alone() {
+async fn made_up_tool_name_stays_private() {
     let script = TURN.replace("{name: search, input", "{name: PLANTED_TEXT, input");
     let troupe = Troupe::new(&script);
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
@@ -246,8 +252,9 @@ async fn d_46_s2_013_a_tool_that_a_sub_agent_made_up_is_named_to_that_sub_agent_
     assert!(shown.contains("PLANTED_TEXT"), "its own model is shown it");
 }
 
+// S2-011
 #[tokio::test]
-async fn s2_011_every_step_has_a_span_below_the_turns() {
+async fn every_step_has_a_span_below_the_turn() {
     let mut troupe = reference();
     let turn = turnwire_event::Trace {
         trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
@@ -286,8 +293,9 @@ async fn s2_011_every_step_has_a_span_below_the_turns() {
     );
 }
 
+// S2-011
 #[tokio::test]
-async fn s2_011_spans_have_their_names_in_their_order() {
+async fn spans_are_named_and_ordered() {
     let names = Names::default();
     let seen = names.clone();
     // With one subscriber alone, a span that another test's thread meets first would be taken for
@@ -309,8 +317,9 @@ async fn s2_011_spans_have_their_names_in_their_order() {
     );
 }
 
+// S2-039
 #[tokio::test]
-async fn s2_039_a_caveat_of_a_data_service_reaches_the_orchestrator() {
+async fn data_caveat_reaches_the_orchestrator() {
     let part = json!({"data": {"items": []}, "caveat": true});
     let troupe = Troupe::new(TURN).tool(service("search", None, Ok(part)));
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
@@ -319,7 +328,7 @@ async fn s2_039_a_caveat_of_a_data_service_reaches_the_orchestrator() {
 }
 
 #[tokio::test]
-async fn components_without_words_are_an_answer() {
+async fn components_without_text_are_an_answer() {
     let mut troupe = reference();
     let silent = TURN.replace("{text: SUBPLAN}, ", "").replace("SUBRAW", "x");
     let silent = silent.replace(

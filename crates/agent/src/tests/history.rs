@@ -10,15 +10,15 @@ use turnwire_model::{Said, ToolSpec};
 use turnwire_tool::Toolbox;
 
 use super::stage::{Count, Past, Stage, input, message};
-use crate::agent::Agent;
-use crate::options::Options;
+use crate::options::AgentOptions;
+use crate::standalone_agent::StandaloneAgent;
 
 fn said(role: Role, text: &str) -> Arc<Said> {
     Arc::new(Said::new(role, vec![ContentBlock::text(text)]))
 }
 
 #[tokio::test]
-async fn the_past_comes_first_and_the_words_of_the_turn_once() {
+async fn history_precedes_the_user_message() {
     let cancelled = ContentBlock::ToolUse {
         id: ToolUseId(Ulid(5)),
         name: "echo".into(),
@@ -62,10 +62,10 @@ async fn the_past_comes_first_and_the_words_of_the_turn_once() {
 }
 
 #[test]
-fn an_agent_says_what_its_turns_are_bound_to() {
+fn assembly_has_the_builtin_versions() {
     let stage = Stage::script("- steps: [{text: ok}]");
-    let agent = Agent::new(
-        Options::default(),
+    let agent = StandaloneAgent::new(
+        AgentOptions::default(),
         stage.provider,
         Toolbox::new(),
         Arc::new(Count::default()),

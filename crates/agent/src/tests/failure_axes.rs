@@ -12,8 +12,8 @@ use turnwire_event::port::{BoxFuture, Outcome};
 use turnwire_model::{Provider as _, Script, Scripted};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
+use super::pack_stage::{Double, Troupe, pack, results, service, unavailable};
 use super::stage::Asked;
-use super::troupe::{Double, Troupe, pack, results, service, unavailable};
 
 /// Shop is asked alone; what it does is put in for `SHOP`.
 const SINGLE: &str = "
@@ -66,8 +66,9 @@ fn from_step(troupe: &Troupe) -> Vec<String> {
         .collect()
 }
 
+// S2-059, D-10, SC-04
 #[tokio::test(start_paused = true)]
-async fn s2_059_d_10_sc_04_a_single_sub_agent_that_fails_is_told_in_words_and_ends_the_turn() {
+async fn failure_of_the_only_sub_agent_ends_the_turn() {
     // Its model fails, or never answers.
     for (shop, class, call) in [
         ("{error: provider}", "model", "provider"),
@@ -104,8 +105,9 @@ async fn s2_059_d_10_sc_04_a_single_sub_agent_that_fails_is_told_in_words_and_en
     }
 }
 
+// S2-059
 #[tokio::test(start_paused = true)]
-async fn s2_059_whatever_a_sub_agent_dies_of_is_axis_1() {
+async fn every_sub_agent_failure_is_axis_1() {
     let mad = doing("search", |_| async {
         Err(ToolFailure::internal("no").fatal())
     });
@@ -128,8 +130,9 @@ async fn s2_059_whatever_a_sub_agent_dies_of_is_axis_1() {
     }
 }
 
+// S2-059
 #[tokio::test]
-async fn s2_059_a_model_that_nobody_serves_fails_at_dispatch_and_only_there() {
+async fn unavailable_sub_agent_model_fails_at_dispatch() {
     let mut troupe = Troupe::new(&SINGLE.replace("SHOP", "{text: never}"));
     let mut pack = turnwire_pack::Pack::clone(&troupe.pack);
     pack.agents[0].model = "nobody:none".into();
@@ -140,8 +143,9 @@ async fn s2_059_a_model_that_nobody_serves_fails_at_dispatch_and_only_there() {
     assert!(troupe.asked("shop").is_empty());
 }
 
+// S2-030
 #[tokio::test]
-async fn s2_030_a_panic_of_a_sub_agent_is_its_own() {
+async fn sub_agent_panic_fails_that_sub_agent_alone() {
     let mut troupe = Troupe::new(&BOTH.replace("SHOP", "{text: x}"));
     let yaml = BOTH.replace("SHOP", "{text: x}");
     let rest = Scripted::new(Script::parse("test.yaml", &yaml).expect("a script"));
@@ -160,8 +164,9 @@ async fn s2_030_a_panic_of_a_sub_agent_is_its_own() {
     assert!(!troupe.everything().contains("PLANTED"));
 }
 
+// S2-021
 #[tokio::test(start_paused = true)]
-async fn s2_021_a_sub_agent_is_stopped_after_its_time_with_what_it_had_open() {
+async fn sub_agent_timeout_closes_its_open_work() {
     let stuck = doing("search", |_| std::future::pending());
     let troupe =
         Troupe::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: x}")).tool(stuck);
@@ -180,8 +185,9 @@ async fn s2_021_a_sub_agent_is_stopped_after_its_time_with_what_it_had_open() {
     );
 }
 
+// S2-089
 #[tokio::test]
-async fn s2_089_a_tool_that_can_be_worked_around_goes_back_to_its_model() {
+async fn recoverable_tool_failure_is_a_result() {
     let sad = doing("search", |_| async {
         Err(ToolFailure::internal("Not today."))
     });
@@ -194,8 +200,9 @@ async fn s2_089_a_tool_that_can_be_worked_around_goes_back_to_its_model() {
     );
 }
 
+// S2-060, SC-03
 #[tokio::test]
-async fn s2_060_sc_03_a_data_service_that_fails_is_told_at_once_and_the_turn_goes_on() {
+async fn data_service_failure_is_reported_at_once() {
     let troupe = Troupe::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: No data.}"))
         .tool(service(
             "search",
@@ -233,7 +240,7 @@ async fn s2_060_sc_03_a_data_service_that_fails_is_told_at_once_and_the_turn_goe
 }
 
 #[tokio::test]
-async fn a_sub_agent_that_found_another_way_has_what_it_wanted() {
+async fn later_data_makes_an_answer_complete() {
     let shop = "{tool: {name: search}}, {text: Again.}, {tool: {name: show}}, {text: Found.}";
     let troupe = Troupe::new(&SINGLE.replace("SHOP", shop)).tool(service(
         "search",
@@ -246,8 +253,9 @@ async fn a_sub_agent_that_found_another_way_has_what_it_wanted() {
     assert!(story.contains(&"orchestrator plan.step_completed success".to_owned()));
 }
 
+// S1-102
 #[tokio::test]
-async fn s1_102_with_the_flag_a_data_service_ends_the_turn_of_a_single_intent() {
+async fn flag_makes_data_service_failure_end_the_turn() {
     let flags = "flags: {ai_assistant_axis2_terminal: true}\n";
     let script = SINGLE.replace("SHOP", "{tool: {name: search}}, {text: No data.}");
     let troupe = Troupe::of(pack(flags, "support"), &script).tool(service(
@@ -281,8 +289,9 @@ async fn s1_102_with_the_flag_a_data_service_ends_the_turn_of_a_single_intent() 
     );
 }
 
+// S2-061, D-11
 #[tokio::test(start_paused = true)]
-async fn s2_061_d_11_some_of_several_are_told_one_by_one_and_then_together() {
+async fn fan_out_failures_are_reported_singly_then_together() {
     let late = doing("points", |_| async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         Ok(json!(7))
@@ -317,8 +326,9 @@ async fn s2_061_d_11_some_of_several_are_told_one_by_one_and_then_together() {
     );
 }
 
+// S1-092
 #[tokio::test]
-async fn s1_092_records_of_both_axes_and_none_successful_still_completes() {
+async fn turn_with_failures_on_both_axes_completes() {
     let troupe = Troupe::new(&BOTH.replace("SHOP", "{error: transport}")).tool(service(
         "points",
         None,
@@ -332,7 +342,7 @@ async fn s1_092_records_of_both_axes_and_none_successful_still_completes() {
 }
 
 #[tokio::test]
-async fn a_turn_that_asks_someone_else_after_a_failure_ends_degraded() {
+async fn second_dispatch_after_a_failure_ends_degraded() {
     let troupe = Troupe::new(
         "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
@@ -362,8 +372,9 @@ async fn a_turn_that_asks_someone_else_after_a_failure_ends_degraded() {
     );
 }
 
+// S1-098, S2-062
 #[tokio::test]
-async fn s1_098_s2_062_no_code_reaches_a_model_or_the_persons_text() {
+async fn no_error_code_reaches_a_model_or_the_text() {
     let troupe = Troupe::new(&BOTH.replace("SHOP", "{error: transport}")).tool(service(
         "points",
         None,

@@ -1,4 +1,4 @@
-//! The workers of a turn: how many it may have, and the end of those that a tool has let go of.
+//! The workers of a turn: how many the turn may start, and the end of workers whose tool has failed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,30 +9,30 @@ use turnwire_event::port::{BoxFuture, Delegate, NoWorker, Task, WorkerEnd};
 use turnwire_event::{Actor, Body, SessionId, ToolUseId};
 use turnwire_tool::ToolContext;
 
-/// Whoever has workers, and how many more of them a turn may have.
-pub(crate) struct Crew {
+/// A [`Delegate`] that starts at most a number of workers.
+pub(crate) struct WorkerQuota {
     inner: Arc<dyn Delegate>,
-    left: AtomicU32,
+    remaining: AtomicU32,
 }
 
-impl Crew {
+impl WorkerQuota {
     pub(crate) fn new(inner: Arc<dyn Delegate>, workers_max: u32) -> Self {
         Self {
             inner,
-            left: AtomicU32::new(workers_max),
+            remaining: AtomicU32::new(workers_max),
         }
     }
 }
 
-impl Delegate for Crew {
+impl Delegate for WorkerQuota {
     fn reserve(&self) -> Result<SessionId, NoWorker> {
-        let one_less = |left: u32| left.checked_sub(1);
+        let decrement = |remaining: u32| remaining.checked_sub(1);
         let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
-        let taken = self.left.fetch_update(set, fetch, one_less);
-        taken.map_err(|_| NoWorker::TooMany)?;
-        // Only those that there are count.
+        let decremented = self.remaining.fetch_update(set, fetch, decrement);
+        decremented.map_err(|_| NoWorker::TooMany)?;
+        // A worker that could not be reserved does not count.
         self.inner.reserve().inspect_err(|_| {
-            self.left.fetch_add(1, Ordering::AcqRel);
+            self.remaining.fetch_add(1, Ordering::AcqRel);
         })
     }
 
@@ -45,9 +45,9 @@ impl Delegate for Crew {
     }
 }
 
-/// The ends of workers that a tool of `tool_type` has let go of when it failed: told before its
-/// own, and not before they have stopped.
-pub(crate) async fn lost(
+/// The events that end the workers of a failed tool of `tool_type`. Waits until the workers have
+/// stopped; the events are emitted before the end of the tool.
+pub(crate) async fn abandoned_worker_events(
     scene: &ToolContext,
     (tool_use_id, tool_type): (ToolUseId, ToolType),
     class: ToolErrorClass,
@@ -63,13 +63,13 @@ pub(crate) async fn lost(
         | ToolErrorClass::InvalidInput
         | ToolErrorClass::Internal => FailureMode::Error,
     };
-    let left = scene.delegate.left(tool_use_id).await.into_iter();
-    let failed = left.map(|worker_session_id| {
+    let workers = scene.delegate.left(tool_use_id).await.into_iter();
+    let events = workers.map(|worker_session_id| {
         let body = Body::DelegateFailed(Failed {
             worker_session_id,
             failure_mode,
         });
         (Actor::worker(worker_session_id), body)
     });
-    failed.collect()
+    events.collect()
 }

@@ -1,0 +1,67 @@
+//! System prompts, built from the prompt blocks of a pack when a turn is bound.
+
+use std::fmt::Write as _;
+
+use turnwire_event::body::subagent::Context;
+use turnwire_pack::Pack;
+
+/// The placeholder in a block for the number of sub-agents that may be called at once.
+const CAP_PLACEHOLDER: &str = "{{cap}}";
+
+/// The blocks called `names`, in that order.
+pub(crate) fn prompt_blocks(pack: &Pack, names: &[String]) -> String {
+    let blocks = names.iter().filter_map(|name| pack.prompts.get(name));
+    let blocks: Vec<String> = blocks
+        .map(|text| text.trim().replace(CAP_PLACEHOLDER, &pack.cap.to_string()))
+        .collect();
+    blocks.join("\n\n")
+}
+
+/// The prompt of the orchestrator: its blocks, and in any case how many sub-agents it may call at once
+/// and how to choose them, because only its model chooses (S2-028).
+pub(crate) fn orchestrator_prompt(pack: &Pack) -> String {
+    let names = &pack.orchestrator.prompt_blocks;
+    let mut prompt = prompt_blocks(pack, names);
+    let mut blocks = names.iter().filter_map(|name| pack.prompts.get(name));
+    if !blocks.any(|text| text.contains(CAP_PLACEHOLDER)) {
+        let cap = pack.cap;
+        let gap = if prompt.is_empty() { "" } else { "\n\n" };
+        let _ = write!(
+            prompt,
+            "{gap}You can ask at most {cap} assistants at once. If more of them fit, choose the \
+             {cap} that matter most for what the person said."
+        );
+    }
+    prompt
+}
+
+/// The prompt of a sub-agent in one invocation: its blocks, the inherited context, and the notes that
+/// earlier turns retained.
+pub(crate) fn sub_agent_prompt(
+    blocks: Option<&str>,
+    context: &Context,
+    retained_notes: &[String],
+) -> String {
+    let mut prompt = blocks.unwrap_or_default().to_owned();
+    if !prompt.is_empty() {
+        prompt.push_str("\n\n");
+    }
+    let _ = write!(
+        prompt,
+        "Context of this request:\n- person: {}\n- episode: {}\n- locale: {}",
+        context.user_id, context.episode_id, context.locale
+    );
+    if let Some(location) = &context.location {
+        let _ = write!(prompt, "\n- location: {location}");
+    }
+    if let Some(prior) = &context.prior_context {
+        let _ = write!(prompt, "\n- before this: {prior}");
+    }
+    if !retained_notes.is_empty() {
+        prompt.push_str("\n\nKept from earlier turns:");
+        for note in retained_notes {
+            let _ = write!(prompt, "\n- {note}");
+        }
+    }
+    prompt
+}

@@ -1,0 +1,69 @@
+//! An agent without a pack: a model, a toolbox and options, created once and shared by every turn. It
+//! has no sub-agents.
+
+use std::sync::Arc;
+
+use turnwire_event::Mint;
+use turnwire_event::body::turn::Versions;
+use turnwire_event::port::{HistoryBudget, TurnInput};
+use turnwire_model::Provider;
+use turnwire_tool::Toolbox;
+
+use crate::dispatch::turn_binding::TurnBinding;
+use crate::options::AgentOptions;
+use crate::resources::agent_resources::{AgentResources, tool_spec};
+use crate::resources::agent_role::AgentRole;
+use crate::resources::model_choice::{ModelCandidate, ModelChoice};
+use crate::turn_assembly::TurnAssembly;
+
+/// The version of the built-in agent: its loop, its prompt and its registry.
+const BUILTIN_VERSION: &str = "builtin-1";
+
+/// An agent that answers turns without a pack.
+#[derive(Clone)]
+pub struct StandaloneAgent {
+    binding: Arc<TurnBinding>,
+}
+
+impl StandaloneAgent {
+    /// An agent that calls `provider`, runs the tools of `toolbox`, and creates ids with `mint`.
+    pub fn new(
+        options: AgentOptions,
+        provider: Arc<dyn Provider>,
+        toolbox: Toolbox,
+        mint: Arc<dyn Mint>,
+    ) -> Self {
+        let resources = AgentResources {
+            role: AgentRole::Orchestrator,
+            models: ModelChoice::only(ModelCandidate {
+                model: options.model.clone(),
+                provider,
+                retries: options.retries,
+            }),
+            options,
+            tool_specs: toolbox.iter().map(tool_spec).collect(),
+            toolbox,
+            sub_agent_tools: Vec::new(),
+            mint,
+        };
+        Self {
+            binding: Arc::new(TurnBinding::standalone(resources, BUILTIN_VERSION)),
+        }
+    }
+
+    /// The most history that a turn reads.
+    pub fn history(&self) -> HistoryBudget {
+        self.binding.resources.options.history
+    }
+
+    /// Assembles one turn.
+    pub fn assemble(&self, _: &TurnInput) -> TurnAssembly {
+        let versions = Versions {
+            agent_definition: BUILTIN_VERSION.to_owned(),
+            registry: BUILTIN_VERSION.to_owned(),
+            prompt: BUILTIN_VERSION.to_owned(),
+            cohort: "default".to_owned(),
+        };
+        TurnAssembly::new(versions, Arc::clone(&self.binding))
+    }
+}

@@ -1,0 +1,100 @@
+//! The tool calls that a message contains, and results for calls that are declined.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use turnwire_event::body::tool::Failed;
+use turnwire_event::port::{Emission, Refusal};
+use turnwire_event::{Actor, Body, ContentBlock, ToolUseId};
+use turnwire_model::Said;
+use turnwire_tool::ToolFailure;
+
+use super::tool_result::{stored_message, tool_result};
+use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_resources::AgentResources;
+use crate::resources::message_metadata::not_executed;
+
+/// The result of a tool call whose input cannot be read.
+pub(crate) const BROKEN_INPUT: &str =
+    "The input was cut or is not a JSON object; ask again with a whole one.";
+
+/// A tool call of the model.
+pub(crate) struct ToolRequest {
+    pub(crate) id: ToolUseId,
+    pub(crate) name: String,
+    pub(crate) input: Value,
+    /// True if the input is unusable.
+    pub(crate) is_broken: bool,
+    /// True if a person has approved the call.
+    pub(crate) is_approved: bool,
+}
+
+/// The tool calls in `content`, in its order.
+pub(crate) fn tool_requests(content: &[ContentBlock], broken: &[ToolUseId]) -> Vec<ToolRequest> {
+    let request = |block: &ContentBlock| match block {
+        ContentBlock::ToolUse { id, name, input } => Some(ToolRequest {
+            is_broken: broken.contains(id),
+            is_approved: false,
+            id: *id,
+            name: name.clone(),
+            input: input.clone(),
+        }),
+        _ => None,
+    };
+    content.iter().filter_map(request).collect()
+}
+
+/// Splits off the requests beyond the number that one message may make.
+pub(crate) fn split_excess(
+    requests: &mut Vec<ToolRequest>,
+    resources: &AgentResources,
+) -> Vec<ToolRequest> {
+    requests.split_off(requests.len().min(resources.options.tool_calls_max))
+}
+
+/// The result of a request beyond the number that one message may make.
+pub(crate) fn excess_result(resources: &AgentResources) -> String {
+    let calls_max = resources.options.tool_calls_max;
+    format!("not executed: at most {calls_max} tools can be asked for at once.")
+}
+
+/// Declines the requests beyond the number that one message may make.
+pub(crate) async fn decline_excess(
+    context: &AgentContext<'_>,
+    requests: Vec<ToolRequest>,
+) -> Result<Vec<Arc<Said>>, Refusal> {
+    let mut results = Vec::with_capacity(requests.len());
+    for request in requests {
+        let failure = ToolFailure::invalid_input(excess_result(context.resources));
+        results.push(decline(context, &request, failure).await?);
+    }
+    Ok(results)
+}
+
+/// Gives a request that is not executed its result, because providers require one for each tool use,
+/// and no `tool.called`, because nothing is executed.
+pub(crate) async fn decline(
+    context: &AgentContext<'_>,
+    request: &ToolRequest,
+    failure: ToolFailure,
+) -> Result<Arc<Said>, Refusal> {
+    let resources = context.resources;
+    let name = resources.public_tool_name(&request.name).to_owned();
+    let actor = Actor::tool(&name);
+    let failed = Failed {
+        tool_use_id: request.id,
+        tool_name: name,
+        tool_type: resources.tool_type(&request.name),
+        error_class: failure.class,
+        called: false,
+    };
+    let result = tool_result(request.id, Err(failure.told));
+    let mut message = stored_message(context, &result);
+    message.metadata.extend([not_executed()]);
+    let emission = Emission {
+        message: Some(message),
+        ..Emission::new(actor, Body::ToolFailed(failed))
+    };
+    context.deliver(emission).await?;
+    Ok(Arc::new(result))
+}

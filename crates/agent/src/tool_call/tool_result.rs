@@ -1,0 +1,65 @@
+//! The result of a tool: its message for the model, its stored message, and the failures of data
+//! services that come with it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use turnwire_event::body::agent::ErrorEmit;
+use turnwire_event::body::turn::TurnError;
+use turnwire_event::port::Refusal;
+use turnwire_event::row::NewMessage;
+use turnwire_event::{Body, ContentBlock, Kept, MessageId, Role, ToolUseId};
+use turnwire_model::Said;
+use turnwire_tool::Fault;
+
+use crate::resources::agent_context::AgentContext;
+
+/// The message that gives a model the result of a tool use.
+pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, String>) -> Said {
+    let is_error = result.is_err();
+    let content = result.unwrap_or_else(Value::String);
+    Said::new(
+        Role::Tool,
+        vec![ContentBlock::ToolResult {
+            tool_use_id,
+            content,
+            is_error,
+        }],
+    )
+}
+
+/// `message` as it is stored for the agent of `context`.
+pub(crate) fn stored_message(context: &AgentContext<'_>, message: &Said) -> NewMessage {
+    NewMessage {
+        kept: Kept::default(),
+        id: MessageId(context.resources.mint.ulid()),
+        role: message.role,
+        content: message.content.clone(),
+        metadata: context.message_metadata(),
+        scope: context.resources.role.scope(),
+    }
+}
+
+/// Whole milliseconds, for events.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The failure of a data service as clients are sent it.
+pub(crate) fn envelope_error(fault: &Fault) -> TurnError {
+    TurnError::envelope(&fault.enricher_id, fault.reason)
+}
+
+/// Reports the failure of a data service; the turn goes on (axis 2).
+pub(crate) async fn report_fault(context: &AgentContext<'_>, fault: &Fault) -> Result<(), Refusal> {
+    let role = &context.resources.role;
+    let reported = Body::ErrorReported(envelope_error(fault));
+    context.emit(role.actor(), reported).await?;
+    let counted = Body::AgentErrorEmit(ErrorEmit {
+        sub_agent_id: role.sub_agent_id().map(str::to_owned),
+        axis: 2,
+        is_final: false,
+    });
+    context.emit(role.actor(), counted).await?;
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! One turn that is ready to run: its versions, how much history it reads, and the work that answers it.
+
+use std::sync::Arc;
+
+use turnwire_event::body::turn::Versions;
+use turnwire_event::code::{ErrorCode, TurnStatus};
+use turnwire_event::port::{Emitter, HistoryBudget, Outcome, TurnContext, Work};
+
+use crate::dispatch::turn_binding::TurnBinding;
+use crate::emitter::ambient;
+use crate::emitter::output_recorder::OutputRecorder;
+use crate::tool_call::worker_quota::WorkerQuota;
+use crate::turn_loop::run_turn;
+
+/// A turn that is ready to run. Together with a gate it is what a producer binds.
+pub struct TurnAssembly {
+    /// The versions that the turn is bound to.
+    pub versions: Versions,
+    /// How much of the session's history the turn reads.
+    pub history: HistoryBudget,
+    /// Answers the turn.
+    pub work: Work,
+}
+
+/// The reason of a turn whose session has an agent that the pack does not have.
+const UNKNOWN_AGENT: &str = "unknown_agent";
+
+impl TurnAssembly {
+    /// A turn without an agent: it fails.
+    pub(crate) fn without_agent(versions: Versions, history: HistoryBudget) -> Self {
+        let outcome = Outcome {
+            status: TurnStatus::Failed,
+            error: Some(ErrorCode::InternalError.into()),
+            reason: Some(UNKNOWN_AGENT.to_owned()),
+        };
+        Self {
+            versions,
+            history,
+            work: Box::new(|_| Box::pin(std::future::ready(outcome))),
+        }
+    }
+
+    pub(crate) fn new(versions: Versions, binding: Arc<TurnBinding>) -> Self {
+        Self {
+            versions,
+            history: binding.resources.options.history,
+            work: Box::new(move |mut turn: TurnContext| {
+                Box::pin(async move {
+                    let output = Arc::new(OutputRecorder::new(turn.emitter));
+                    turn.emitter = Arc::clone(&output) as Arc<dyn Emitter>;
+                    let quota = WorkerQuota::new(turn.delegate, binding.workers_max);
+                    turn.delegate = Arc::new(quota);
+                    let emitter = Arc::clone(&turn.emitter);
+                    ambient::scope(emitter, run_turn(&binding, turn, &output)).await
+                })
+            }),
+        }
+    }
+}

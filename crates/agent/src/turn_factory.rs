@@ -1,0 +1,372 @@
+//! Binds turns to a pack: for every turn the agent of its session, the orchestrator or a worker, and
+//! the sub-agents that the cohort has, before the first model call (S2-001, S2-002).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwire_event::Mint;
+use turnwire_event::body::subagent::Context;
+use turnwire_event::port::{HistoryBudget, TurnInput};
+use turnwire_model::Models;
+use turnwire_model::routing::{Circumstances, Route, Routing};
+use turnwire_pack::{AgentDefinition, FlagCohort, Pack};
+use turnwire_tool::{ToolDependencies, Toolbox, toolbox};
+
+use crate::dispatch::sub_agent::BoundSubAgent;
+use crate::dispatch::turn_binding::{EnvelopeFailurePolicy, TurnBinding};
+use crate::options::{AgentOptions, RetryOptions};
+use crate::prompt::failure_text::{FailureTexts, UnavailableModel};
+use crate::prompt::system_prompt::{orchestrator_prompt, prompt_blocks, sub_agent_prompt};
+use crate::resources::agent_resources::{AgentResources, tool_spec};
+use crate::resources::agent_role::AgentRole;
+use crate::resources::model_choice::{ModelCandidate, ModelChoice, model_names, provider_name};
+use crate::turn_assembly::TurnAssembly;
+
+/// The flag by which the failure of a data service ends a turn with a single sub-agent (S1-102).
+const AXIS2_TERMINAL_FLAG: &str = "ai_assistant_axis2_terminal";
+/// Bytes that count as one token of history.
+const TOKEN_BYTES: usize = 4;
+
+/// Creates the turns of one pack.
+pub struct TurnFactory {
+    pack: Arc<Pack>,
+    models: Arc<dyn Models>,
+    mint: Arc<dyn Mint>,
+    /// The tools of the orchestrator; `None` if they could not be created.
+    orchestrator_tools: Option<Toolbox>,
+    /// The tools of each sub-agent, in the pack's order.
+    sub_agent_tools: Vec<Option<Toolbox>>,
+    /// The tools of each worker, in the pack's order.
+    worker_tools: Vec<Option<Toolbox>>,
+    routing: Arc<Routing>,
+    retries: RetryOptions,
+}
+
+impl TurnFactory {
+    /// A factory whose agents have the tools that `pack` defines, created with `kit`.
+    pub fn new(pack: Arc<Pack>, models: Arc<dyn Models>, kit: ToolDependencies) -> Self {
+        let tool_pack = Arc::clone(&pack);
+        let mint = Arc::clone(&kit.mint);
+        let create = move |names: &[String]| {
+            let created = toolbox(&tool_pack, names, &kit);
+            // A checked pack has no such error; if there is one, the agents with these tools fail.
+            created
+                .inspect_err(|error| tracing::error!(%error, "tools of the pack were not created"))
+                .ok()
+        };
+        Self::with_toolboxes(pack, models, mint, create)
+    }
+
+    /// A factory whose agents select their tools by name from `tools`.
+    pub fn with_tools(
+        pack: Arc<Pack>,
+        models: Arc<dyn Models>,
+        tools: &Toolbox,
+        mint: Arc<dyn Mint>,
+    ) -> Self {
+        let select = |names: &[String]| {
+            names.iter().try_fold(Toolbox::new(), |selected, name| {
+                let mut named = tools.named(name)?.into_iter();
+                named.try_fold(selected, |selected, tool| selected.with(tool).ok())
+            })
+        };
+        Self::with_toolboxes(pack, models, mint, select)
+    }
+
+    fn with_toolboxes(
+        pack: Arc<Pack>,
+        models: Arc<dyn Models>,
+        mint: Arc<dyn Mint>,
+        toolbox_of: impl Fn(&[String]) -> Option<Toolbox>,
+    ) -> Self {
+        let toolboxes = |agents: &[Definition]| -> Vec<Option<Toolbox>> {
+            agents
+                .iter()
+                .map(|agent| toolbox_of(&agent.tools))
+                .collect()
+        };
+        Self {
+            orchestrator_tools: toolbox_of(&pack.orchestrator.tools),
+            sub_agent_tools: toolboxes(&pack.agents),
+            worker_tools: toolboxes(&pack.workers),
+            routing: Arc::new(pack.routing.as_ref().map(Routing::new).unwrap_or_default()),
+            retries: RetryOptions::default(),
+            pack,
+            models,
+            mint,
+        }
+    }
+
+    /// Replaces the routing policy of the pack. Turns that are bound keep theirs (S2-001).
+    #[must_use]
+    pub fn routing(mut self, routing: Arc<Routing>) -> Self {
+        self.routing = routing;
+        self
+    }
+
+    /// Sets the default retry options; what the pack says about a provider takes precedence.
+    #[must_use]
+    pub fn retries(mut self, retries: RetryOptions) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// The most history that a turn of the pack reads.
+    pub fn history(&self) -> HistoryBudget {
+        let pack = &*self.pack;
+        let others = pack.workers.iter().chain(&pack.agents).map(history_budget);
+        others.fold(history_budget(&pack.orchestrator), |most, budget| {
+            HistoryBudget {
+                messages_max: most.messages_max.max(budget.messages_max),
+                bytes_max: most.bytes_max.max(budget.bytes_max),
+            }
+        })
+    }
+
+    /// Binds one turn to everything it will use, even if the pack changes in the meantime.
+    pub fn bind(&self, input: &TurnInput, cohort: &FlagCohort) -> TurnAssembly {
+        let pack = &*self.pack;
+        let versions = pack.versions(cohort);
+        let Some(agent) = self.session_agent(input) else {
+            let name = input.agent.as_deref();
+            tracing::error!(session = %input.session_id, agent = name, "the pack has no such agent");
+            return TurnAssembly::without_agent(versions, history_budget(&pack.orchestrator));
+        };
+        // Only the orchestrator calls sub-agents (D-48).
+        let sub_agents = match agent.role {
+            AgentRole::Orchestrator => self.sub_agents(input, cohort),
+            AgentRole::Worker(_) | AgentRole::SubAgent(_) => Vec::new(),
+        };
+        let binding = TurnBinding {
+            resources: Arc::new(self.agent_resources(input, agent, &sub_agents)),
+            workers_max: pack.limits.workers_max,
+            definition_version: versions.agent_definition.clone(),
+            sub_agents,
+            fan_out_max: pack.cap as usize,
+            watchdog: Duration::from_millis(pack.limits.watchdog_ms),
+            prior_context_chars_max: pack.limits.prior_context_chars as usize,
+            envelope_failure_policy: if cohort.has(AXIS2_TERMINAL_FLAG) {
+                EnvelopeFailurePolicy::EndTurn
+            } else {
+                EnvelopeFailurePolicy::Continue
+            },
+            failure_texts: Some(FailureTexts::new(&pack.locales, &input.locale)),
+        };
+        TurnAssembly::new(versions, Arc::new(binding))
+    }
+
+    /// The sub-agents that the cohort has.
+    fn sub_agents(&self, input: &TurnInput, cohort: &FlagCohort) -> Vec<Arc<BoundSubAgent>> {
+        let pack = &*self.pack;
+        let is_enabled = |agent: &AgentDefinition| {
+            let mut references = pack.orchestrator.sub_agents.iter();
+            let reference = references.find(|reference| reference.id == agent.id);
+            let flag = reference.and_then(|reference| reference.flag.as_deref());
+            flag.is_none_or(|flag| cohort.has(flag))
+        };
+        let agents = pack.agents.iter().zip(&self.sub_agent_tools);
+        agents
+            .filter(|(agent, _)| is_enabled(agent))
+            .map(|(agent, tools)| Arc::new(self.sub_agent(input, agent, tools.as_ref())))
+            .collect()
+    }
+
+    fn sub_agent(
+        &self,
+        input: &TurnInput,
+        agent: &AgentDefinition,
+        toolbox: Option<&Toolbox>,
+    ) -> BoundSubAgent {
+        let role = AgentRole::SubAgent(agent.id.clone());
+        let route = self.route(input, &role, agent);
+        let mut candidates = self.candidates(&route);
+        let models = candidates
+            .pop_front()
+            .map(|first| self.model_choice(&route, first, candidates));
+        let resources = toolbox.zip(models).map(|(toolbox, models)| {
+            let system = prompt_blocks(&self.pack, &agent.prompt_blocks);
+            Arc::new(AgentResources {
+                role,
+                options: self.options(agent, system),
+                models,
+                toolbox: toolbox.clone(),
+                tool_specs: toolbox.iter().map(tool_spec).collect(),
+                sub_agent_tools: Vec::new(),
+                mint: Arc::clone(&self.mint),
+            })
+        });
+        BoundSubAgent {
+            vertical: agent.vertical.clone().unwrap_or_default(),
+            id: agent.id.clone(),
+            aliases: agent.aliases.clone(),
+            description: agent.description.clone(),
+            timeout: Duration::from_millis(agent.timeout_ms),
+            shown_status_ids: agent.emits.clone(),
+            default_status: agent.default_status.clone(),
+            resources,
+        }
+    }
+
+    /// The agent of the turn's session; `None` if the pack no longer has an agent of that name.
+    fn session_agent(&self, input: &TurnInput) -> Option<SessionAgent<'_>> {
+        let pack = &*self.pack;
+        let orchestrator = AgentRole::Orchestrator;
+        let name = input.agent.as_deref().unwrap_or(orchestrator.name());
+        if name == orchestrator.name() {
+            return Some(SessionAgent {
+                role: orchestrator,
+                definition: &pack.orchestrator,
+                toolbox: self.orchestrator_tools.as_ref(),
+                system: orchestrator_prompt(pack),
+            });
+        }
+        let workers = pack.workers.iter().zip(&self.worker_tools);
+        let mut agents = workers.chain(pack.agents.iter().zip(&self.sub_agent_tools));
+        let (definition, toolbox) = agents.find(|(definition, _)| definition.id == name)?;
+        let blocks = prompt_blocks(pack, &definition.prompt_blocks);
+        Some(SessionAgent {
+            role: AgentRole::Worker(name.to_owned()),
+            definition,
+            toolbox: toolbox.as_ref(),
+            system: sub_agent_prompt(Some(&blocks), &worker_context(input), &[]),
+        })
+    }
+
+    fn agent_resources(
+        &self,
+        input: &TurnInput,
+        agent: SessionAgent<'_>,
+        sub_agents: &[Arc<BoundSubAgent>],
+    ) -> AgentResources {
+        let definition = agent.definition;
+        let route = self.route(input, &agent.role, definition);
+        let (toolbox, mut candidates) = match agent.toolbox {
+            Some(toolbox) => (toolbox.clone(), self.candidates(&route)),
+            None => (Toolbox::new(), VecDeque::new()),
+        };
+        let first = candidates.pop_front();
+        let first = first.unwrap_or_else(|| unavailable_candidate(&route.model));
+        let sub_agent_specs = sub_agents.iter().map(|sub_agent| sub_agent.tool_spec());
+        let sub_agent_tools = sub_agents
+            .iter()
+            .flat_map(|sub_agent| sub_agent.tool_names());
+        AgentResources {
+            role: agent.role,
+            options: self.options(definition, agent.system),
+            models: self.model_choice(&route, first, candidates),
+            tool_specs: toolbox
+                .iter()
+                .map(tool_spec)
+                .chain(sub_agent_specs)
+                .collect(),
+            toolbox,
+            sub_agent_tools: sub_agent_tools.collect(),
+            mint: Arc::clone(&self.mint),
+        }
+    }
+
+    /// The models that the routing policy gives an agent in this turn.
+    fn route(&self, input: &TurnInput, role: &AgentRole, definition: &AgentDefinition) -> Route {
+        let circumstances = Circumstances {
+            tenant: &input.owner.tenant.to_string(),
+            agent: role.name(),
+            locale: &input.locale,
+            kind: input.kind,
+            cost_usd: input.cost_usd,
+        };
+        self.routing.route(&definition.model, &circumstances)
+    }
+
+    /// The models of `route` that are available, in its order.
+    fn candidates(&self, route: &Route) -> VecDeque<ModelCandidate> {
+        let names = model_names(route).into_iter();
+        names.filter_map(|model| self.candidate(model)).collect()
+    }
+
+    fn model_choice(
+        &self,
+        route: &Route,
+        first: ModelCandidate,
+        fallbacks: VecDeque<ModelCandidate>,
+    ) -> ModelChoice {
+        ModelChoice::new(route, self.routing.version(), first, fallbacks.into())
+    }
+
+    /// The model called `model`; `None` if it is not available.
+    fn candidate(&self, model: &str) -> Option<ModelCandidate> {
+        let provider = self.models.provider(model)?;
+        Some(ModelCandidate {
+            retries: self.retries_of(provider_name(model)),
+            model: model.to_owned(),
+            provider,
+        })
+    }
+
+    /// The retry options of `provider`: those of the pack, and the defaults where it has none.
+    fn retries_of(&self, provider: &str) -> RetryOptions {
+        let default = self.retries;
+        let Some(provider) = self.pack.providers.get(provider) else {
+            return default;
+        };
+        let millis = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
+        RetryOptions {
+            attempts: provider.retries.attempts.unwrap_or(default.attempts),
+            base: millis(provider.retries.base_ms, default.base),
+            max: millis(provider.retries.max_ms, default.max),
+        }
+    }
+
+    fn options(&self, definition: &AgentDefinition, system: String) -> AgentOptions {
+        AgentOptions {
+            model: definition.model.clone(),
+            system: (!system.is_empty()).then_some(system),
+            history: history_budget(definition),
+            calls_max: self.pack.limits.calls_max,
+            tool_calls_max: self.pack.limits.tool_calls_max as usize,
+            turn_tokens_max: self.pack.limits.turn_tokens_max,
+            turn_cost_max_usd: self.pack.limits.turn_cost_max_usd,
+            retries: self.retries,
+            ..AgentOptions::default()
+        }
+    }
+}
+
+/// The agent of a session, as the pack defines it.
+struct SessionAgent<'a> {
+    role: AgentRole,
+    definition: &'a AgentDefinition,
+    /// `None` if its tools could not be created.
+    toolbox: Option<&'a Toolbox>,
+    system: String,
+}
+
+/// The context that the prompt of a worker describes.
+fn worker_context(input: &TurnInput) -> Context {
+    let principal = input.owner.principal.to_string();
+    Context {
+        user_id: principal.clone(),
+        principal,
+        episode_id: input.episode_id,
+        locale: input.locale.clone(),
+        location: input.location.clone(),
+        prior_context: None,
+    }
+}
+
+/// A candidate for a model that is not available: its call fails like any other, and the user is told.
+fn unavailable_candidate(model: &str) -> ModelCandidate {
+    ModelCandidate {
+        model: model.to_owned(),
+        provider: Arc::new(UnavailableModel),
+        retries: RetryOptions::default(),
+    }
+}
+
+fn history_budget(definition: &AgentDefinition) -> HistoryBudget {
+    let history = definition.history;
+    HistoryBudget {
+        messages_max: history.max_messages as usize,
+        bytes_max: (history.max_tokens as usize).saturating_mul(TOKEN_BYTES),
+    }
+}
