@@ -80,7 +80,7 @@ impl TurnFactory {
         mint: Arc<dyn Mint>,
         toolbox_of: impl Fn(&[String]) -> Option<Toolbox>,
     ) -> Self {
-        let toolboxes = |agents: &[Definition]| -> Vec<Option<Toolbox>> {
+        let toolboxes = |agents: &[AgentDefinition]| -> Vec<Option<Toolbox>> {
             agents
                 .iter()
                 .map(|agent| toolbox_of(&agent.tools))

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use turnwire_event::code::CallPurpose;
 use turnwire_event::port::{Emission, Emitter, Refusal, TurnContext};
 use turnwire_event::{Actor, Body, InvocationId, Position, Trace};
-use turnwire_tool::{Scene, Shelf, deliver};
+use turnwire_tool::{ItemStore, ToolContext, deliver};
 
 use super::agent_resources::AgentResources;
 use super::message_metadata;
@@ -48,7 +48,7 @@ pub(crate) enum FaultPolicy {
 pub(crate) struct AgentContext<'a> {
     pub(crate) resources: &'a AgentResources,
     pub(crate) emitter: &'a Arc<dyn Emitter>,
-    pub(crate) scene: &'a Arc<Scene>,
+    pub(crate) scene: &'a Arc<ToolContext>,
     pub(crate) wait_meter: &'a WaitMeter,
     /// Which of its models the agent calls.
     pub(crate) candidate_cursor: &'a CandidateCursor,
@@ -88,15 +88,15 @@ impl AgentContext<'_> {
     }
 }
 
-/// The [`Scene`] of the tools that `agent` calls in `turn`.
+/// The [`ToolContext`] of the tools that `agent` calls in `turn`.
 pub(crate) fn tool_scene(
     turn: &TurnContext,
     agent: Option<&str>,
     trace: Option<Arc<Trace>>,
     definition: &str,
-) -> Arc<Scene> {
+) -> Arc<ToolContext> {
     let input = &turn.input;
-    Arc::new(Scene {
+    Arc::new(ToolContext {
         owner: input.owner.clone(),
         session_id: input.session_id,
         turn_id: input.turn_id,
@@ -105,7 +105,7 @@ pub(crate) fn tool_scene(
         location: input.location.clone(),
         agent: agent.map(str::to_owned),
         trace,
-        shelf: Shelf::new(),
+        items: ItemStore::new(),
         definition: definition.to_owned(),
         wards: Arc::clone(&turn.wards),
         delegate: Arc::clone(&turn.delegate),

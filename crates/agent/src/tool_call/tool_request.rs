@@ -88,7 +88,7 @@ pub(crate) async fn decline(
         error_class: failure.class,
         called: false,
     };
-    let result = tool_result(request.id, Err(failure.told));
+    let result = tool_result(request.id, Err(failure.message));
     let mut message = stored_message(context, &result);
     message.metadata.extend([not_executed()]);
     let emission = Emission {

@@ -10,7 +10,7 @@ use turnwire_event::port::Refusal;
 use turnwire_event::row::NewMessage;
 use turnwire_event::{Body, ContentBlock, Kept, MessageId, Role, ToolUseId};
 use turnwire_model::Said;
-use turnwire_tool::Fault;
+use turnwire_tool::ServiceFault;
 
 use crate::resources::agent_context::AgentContext;
 
@@ -46,12 +46,15 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 }
 
 /// The failure of a data service as clients are sent it.
-pub(crate) fn envelope_error(fault: &Fault) -> TurnError {
+pub(crate) fn envelope_error(fault: &ServiceFault) -> TurnError {
     TurnError::envelope(&fault.enricher_id, fault.reason)
 }
 
 /// Reports the failure of a data service; the turn goes on (axis 2).
-pub(crate) async fn report_fault(context: &AgentContext<'_>, fault: &Fault) -> Result<(), Refusal> {
+pub(crate) async fn report_fault(
+    context: &AgentContext<'_>,
+    fault: &ServiceFault,
+) -> Result<(), Refusal> {
     let role = &context.resources.role;
     let reported = Body::ErrorReported(envelope_error(fault));
     context.emit(role.actor(), reported).await?;

@@ -38,7 +38,11 @@ impl PatternCache {
         }
     }
 
-    fn compile_at(&mut self, pattern: String, location: TextPosition) -> Result<Regex, ScriptMistake> {
+    fn compile_at(
+        &mut self,
+        pattern: String,
+        location: TextPosition,
+    ) -> Result<Regex, ScriptMistake> {
         if let Some(compiled) = self.compiled.get(&pattern) {
             return Ok(compiled.clone());
         }

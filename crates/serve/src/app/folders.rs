@@ -43,7 +43,11 @@ async fn clear(folders: &ProgramFolders, id: SessionId) {
 
 /// Takes folders away whose sessions the store does not have, on a thread of its own that ends
 /// with `sessions`. A session is in the store before a program of it has a folder.
-pub(crate) fn sweep(sessions: &Arc<Sessions>, store: Arc<dyn SessionRecords>, folders: ProgramFolders) {
+pub(crate) fn sweep(
+    sessions: &Arc<Sessions>,
+    store: Arc<dyn SessionRecords>,
+    folders: ProgramFolders,
+) {
     let alive = Arc::downgrade(sessions);
     let swept = thread::Builder::new()
         .name("folders".to_owned())

@@ -63,8 +63,12 @@ impl RenderTool {
     async fn render(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let (data_type, enrichers) = (&self.data_type, &self.enrichers);
         let selection = match self.shape {
-            RenderShape::List => ItemSelection::list(&call.input, data_type, enrichers, &call.context),
-            RenderShape::Single => ItemSelection::one(&call.input, data_type, enrichers, &call.context),
+            RenderShape::List => {
+                ItemSelection::list(&call.input, data_type, enrichers, &call.context)
+            }
+            RenderShape::Single => {
+                ItemSelection::one(&call.input, data_type, enrichers, &call.context)
+            }
         }?;
         let result = json!({
             "shown": selection.items.len(),

@@ -77,7 +77,10 @@ impl Connector {
         services: &BTreeMap<String, DataService>,
         enrichers: &[Enricher],
         verifier: Arc<dyn EnvelopeVerifier>,
-        mut transport: impl FnMut(&str, &DataService) -> Result<Arc<dyn ServiceTransport>, ConnectorError>,
+        mut transport: impl FnMut(
+            &str,
+            &DataService,
+        ) -> Result<Arc<dyn ServiceTransport>, ConnectorError>,
     ) -> Result<Self, ConnectorError> {
         let transports = services
             .iter()

@@ -41,13 +41,17 @@ impl InputSchema {
     /// Compiles the schema of a tool that checks its input itself: patterns that cannot be checked
     /// here are left to the tool, and still shown to the model.
     pub(crate) fn without_hard_patterns(text: &Value) -> Result<Self, InputSchemaError> {
-        Self::compile(text.clone(), &complexity::without_unsupported_patterns(text))
+        Self::compile(
+            text.clone(),
+            &complexity::without_unsupported_patterns(text),
+        )
     }
 
     fn compile(text: Value, checked: &Value) -> Result<Self, InputSchemaError> {
         let error = |reason: String| InputSchemaError(cut(reason));
         let cost = SchemaCost::new(checked).map_err(|reason| error(reason.to_string()))?;
-        let validator = complexity::validator(checked).map_err(|reason| error(reason.to_string()))?;
+        let validator =
+            complexity::validator(checked).map_err(|reason| error(reason.to_string()))?;
         Ok(Self {
             text,
             validator,

@@ -165,7 +165,10 @@ fn hard_patterns_are_left_to_the_tool() {
         "additionalProperties": false,
     });
     let error = InputSchema::new(&schema).map(|_| ()).expect_err("not here");
-    assert!(error.0.contains("has a look-around or a back-reference"), "{error}");
+    assert!(
+        error.0.contains("has a look-around or a back-reference"),
+        "{error}"
+    );
     let schema_without = InputSchema::without_hard_patterns(&schema).expect("a schema");
     assert_eq!(schema_without.text(), &schema);
     assert_eq!(

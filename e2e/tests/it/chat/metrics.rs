@@ -175,8 +175,7 @@ async fn cancelled_turn_is_counted_once_by_code() {
 
 // S1-048, S1-049, S1-130, S1-133
 #[tokio::test]
-async fn stream_metrics_have_five_dimensions_and_times()
- {
+async fn stream_metrics_have_five_dimensions_and_times() {
     let scene = Scene::new(Options::script(script())).await;
     for message in ["plain", "limited", "tools"] {
         let question = Question::new(message).session(scene.session);

@@ -24,8 +24,7 @@ fn batched(pack: Pack) -> Pack {
 
 // SC-02, S1-056, S1-057, S1-061, S1-136
 #[tokio::test]
-async fn statuses_are_batched_while_the_flag_is_on()
- {
+async fn statuses_are_batched_while_the_flag_is_on() {
     let script = working(asks(&["shop", "rewards"], "Both."));
     let mut stage = Stage::with(script.clone(), batched).await;
     for enricher in ["offer_search", "points"] {

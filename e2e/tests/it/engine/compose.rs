@@ -24,8 +24,7 @@ fn envelope_error(enricher: &str, reason: &str) -> Value {
 
 // S1-098, S1-099, S1-100
 #[tokio::test]
-async fn template_answers_when_composing_model_fails()
- {
+async fn template_answers_when_composing_model_fails() {
     let one = |class: &str| {
         working(Script::new())
             .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])

@@ -72,8 +72,7 @@ fn shown(stage: &Stage, enricher: &str) -> Value {
 
 // SC-17, S2-015, S2-016, S2-017
 #[tokio::test]
-async fn sub_agent_inherits_references_and_prior_turns()
- {
+async fn sub_agent_inherits_references_and_prior_turns() {
     let stage = Stage::new(script()).await;
     let berlin = |words: &str| {
         Question::new(words)

@@ -131,8 +131,7 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
 
 // SC-15, S2-046, S2-047, S2-048
 #[tokio::test]
-async fn every_data_request_carries_session_principal()
- {
+async fn every_data_request_carries_session_principal() {
     let script = asks(&["shop", "rewards", "support"], SORRY)
         .call(
             "shop",

@@ -110,7 +110,10 @@ impl ToolFixture {
 /// A connector to the one enricher at `url`.
 pub(super) fn connector(
     url: &str,
-    transport: impl FnMut(&str, &DataService) -> Result<Arc<dyn ServiceTransport>, crate::ConnectorError>,
+    transport: impl FnMut(
+        &str,
+        &DataService,
+    ) -> Result<Arc<dyn ServiceTransport>, crate::ConnectorError>,
 ) -> Arc<Connector> {
     let service = DataService {
         mcp: None,
