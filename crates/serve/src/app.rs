@@ -29,7 +29,7 @@ use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::Sqlite;
 use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
-use turnwire_session::sessions::Parts;
+use turnwire_session::Parts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
 use turnwire_tool::workshop::Folders;
 use turnwire_tool::{Toolbox, Workshop};

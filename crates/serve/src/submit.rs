@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use turnwire_event::Trace;
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin};
 use turnwire_session::Submit;
-use turnwire_session::turn::{Bound, Key};
+use turnwire_session::{Bound, Key};
 use turnwire_wire::pc3::Version;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::LOCATION_CHARS_MAX;

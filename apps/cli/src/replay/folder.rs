@@ -8,7 +8,7 @@ use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch};
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
 use turnwire_log::{ReadError, Store, Tail};
-use turnwire_session::replay::chunk;
+use turnwire_session::chunk;
 
 use super::projection::Projection;
 

@@ -1,6 +1,6 @@
 //! Sessions: how many are held in memory, and how much of one is read at a time.
 
-use turnwire_session::kin::DEPTH_MAX;
+use turnwire_session::DEPTH_MAX;
 
 use super::section::section;
 use super::value::number;

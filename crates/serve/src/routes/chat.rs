@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use turnwire_event::Owner;
 use turnwire_event::code::{OnDisconnect, Origin, TurnKind};
 use turnwire_event::row::TurnRow;
-use turnwire_session::turn::{Bound, Place as Into};
+use turnwire_session::{Bound, Place as Into};
 use turnwire_session::{Error, NewSession, ReplayError};
 use turnwire_wire::pc3::{Cursor, Version};
 use turnwire_wire::problem::Code;

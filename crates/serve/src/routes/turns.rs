@@ -7,7 +7,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use tracing::Instrument as _;
 use turnwire_event::code::OnDisconnect;
-use turnwire_session::turn::{Bound, Place};
+use turnwire_session::{Bound, Place};
 use turnwire_wire::rest::turn::{Accepted, List, Submit as SubmitBody, Turn};
 
 use crate::body::JsonBody;

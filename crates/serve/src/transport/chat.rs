@@ -18,7 +18,7 @@ use axum::http::{HeaderName, HeaderValue, Response, header};
 use tokio::time::Instant;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Sub, TurnId};
-use turnwire_session::watch::Attendance;
+use turnwire_session::Attendance;
 use turnwire_session::{Live, ReplayError};
 use turnwire_wire::pc3::{self, Cursor, Version};
 

@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use turnwire_event::metric;
 use turnwire_hub::{Closed, Seat};
-use turnwire_session::bus::Note;
+use turnwire_session::Note;
 use turnwire_session::{Error, Live, ReplayError};
 use turnwire_wire::session::{self as wire, Close};
 

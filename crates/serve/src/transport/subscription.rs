@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use turnwire_event::Filter;
-use turnwire_session::watch::Watcher;
+use turnwire_session::Watcher;
 use turnwire_session::{Live, ReplayError};
 use turnwire_wire::session::Positions;
 

@@ -14,8 +14,8 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::{Epoch, Filter, Position, Seq, SessionId};
 use turnwire_hub::{Closed, Seat};
-use turnwire_session::bus::Note;
-use turnwire_session::kin::DEPTH_MAX;
+use turnwire_session::DEPTH_MAX;
+use turnwire_session::Note;
 use turnwire_session::{Error, Live, ReplayError};
 use turnwire_wire::session::Positions;
 

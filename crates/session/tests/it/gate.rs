@@ -13,7 +13,7 @@ use turnwire_event::port::{Emission, EmitError, Gate, MessageEnd, Onward, Outcom
 use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TypeSet, Usage};
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{EventsQuery, Live, Options, Sessions, SystemMint, cancel};
+use turnwire_session::{EventsQuery, Live, Options, Sessions, SystemMint, request_cancel};
 
 use crate::stage::*;
 
@@ -165,7 +165,7 @@ async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it()
             let live = live.get().expect("a session");
             emit(&turn, status("before"));
             // No await from here on: the turn is asked to stop and goes on for a moment.
-            cancel::request(live, turn.input.turn_id, "user", "enough");
+            request_cancel(live, turn.input.turn_id, "user", "enough");
             for body in shown_to_clients() {
                 let refused = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
                 note(&facts, format!("{:?}", refused.expect_err("refused")));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use turnwire_event::code::{OnBusy, Phase, TurnState};
 use turnwire_event::{Body, ContentBlock, Mint, Role, TurnId, Ulid};
 use turnwire_log::reserve::Reserve;
-use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Error, Options, SystemMint};
+use turnwire_session::{Requested, request_cancel};
 
 use crate::stage::*;
 
@@ -145,7 +145,7 @@ async fn an_interrupt_that_was_withdrawn_stops_nothing() {
         () = std::future::ready(()) => {
             let at = live.sequencer.last();
             let turn = TurnId(mint.last());
-            let withdrawn = cancel::request(&live, turn, "user", "no");
+            let withdrawn = request_cancel(&live, turn, "user", "no");
             assert!(matches!(withdrawn, Requested::Withdrawn(end) if end > at), "{withdrawn:?}");
             turn
         }
@@ -287,10 +287,10 @@ async fn a_frame_withdraws_one_in_line_once() {
     enqueue(&sessions, id, "1").await;
     let waiting = enqueue(&sessions, id, "2").await.turn_id;
     let live = sessions.live(&owner("local"), id).await.expect("a session");
-    let first = cancel::request(&live, waiting, "user", "no");
+    let first = request_cancel(&live, waiting, "user", "no");
     assert!(matches!(first, Requested::Withdrawn(_)), "{first:?}");
     assert_eq!(
-        cancel::request(&live, waiting, "user", "no"),
+        request_cancel(&live, waiting, "user", "no"),
         Requested::NotRunning
     );
     gate.open(1);
@@ -311,12 +311,12 @@ async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
         let waiting = enqueue(&sessions, id, "2").await.turn_id;
         let live = sessions.live(&owner("local"), id).await.expect("a session");
         let other = live.clone();
-        let stop = tokio::spawn(async move { cancel::request(&other, running, "user", "x") });
+        let stop = tokio::spawn(async move { request_cancel(&other, running, "user", "x") });
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
         // Whenever it comes: it waits, it runs, but it is never lost in between.
-        match cancel::request(&live, waiting, "user", "y") {
+        match request_cancel(&live, waiting, "user", "y") {
             Requested::Withdrawn(_) => withdrawn += 1,
             Requested::At(_) => stopped += 1,
             other => panic!("{other:?}"),

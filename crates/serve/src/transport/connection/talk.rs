@@ -7,8 +7,8 @@ use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Position, ResponseId, TurnId, metric};
 use turnwire_hub::Closed;
-use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Error, Live, ReplayError};
+use turnwire_session::{Requested, request_cancel};
 use turnwire_wire::session::{
     self as wire, Ack, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Subscribe,
     SubscribeError,
@@ -65,7 +65,7 @@ impl Connection {
             .parse::<TurnId>()
             .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
         let ask = |live: &Arc<Live>, id| {
-            cancel::request(live, id, "user", reason.unwrap_or("user_cancel"))
+            request_cancel(live, id, "user", reason.unwrap_or("user_cancel"))
         };
         // A worker that comes along is stopped where it is seen.
         let workers = self.workers().into_iter().flat_map(Workers::lives);

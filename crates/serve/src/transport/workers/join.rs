@@ -7,7 +7,7 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Filter, Position, SessionId};
-use turnwire_session::kin::DEPTH_MAX;
+use turnwire_session::DEPTH_MAX;
 use turnwire_session::{Error, Live, ReplayError};
 use turnwire_wire::session::{Positions, SubscribeError};
 

@@ -16,8 +16,8 @@ use turnwire_event::port::{
 use turnwire_event::{Body, ContentBlock, Event, EventType, Position, SessionId, TurnId};
 use turnwire_log::reserve::Reserve;
 use turnwire_model::{Script, Scripted};
-use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Live, Options, Sessions, SystemMint};
+use turnwire_session::{Requested, request_cancel};
 use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
 
 use crate::stage::*;
@@ -45,7 +45,7 @@ struct AtSeam {
 impl AtSeam {
     fn cancel(&self) {
         let mut asked = self.asked.lock();
-        asked.get_or_insert_with(|| cancel::request(&self.live, self.turn, "user", "user_cancel"));
+        asked.get_or_insert_with(|| request_cancel(&self.live, self.turn, "user", "user_cancel"));
     }
 }
 
@@ -277,7 +277,7 @@ async fn s3_075_whoever_waits_to_act_is_told_that_the_turn_is_to_stop_or_has_end
             let at = live.sequencer.last();
             turn.emitter.committed(at).await.expect("durable");
             if first {
-                cancel::request(live, turn.input.turn_id, "user", "enough");
+                request_cancel(live, turn.input.turn_id, "user", "enough");
                 // It is durable, so this does not wait: the turn goes on for a moment.
                 let answer = turn.emitter.committed(at).await;
                 told.lock().push(answer);

@@ -27,7 +27,7 @@ use turnwire_event::{
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-use turnwire_session::sessions::Parts;
+use turnwire_session::Parts;
 use turnwire_session::{
     Accepted, Bound, Error, EventsQuery, NewSession, Options, Place, Sessions, Submit, SystemClock,
     SystemMint,

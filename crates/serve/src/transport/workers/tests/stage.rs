@@ -24,7 +24,7 @@ use turnwire_event::{
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_log::{Draft, Room, Writer};
-use turnwire_session::sessions::Parts;
+use turnwire_session::Parts;
 use turnwire_session::{
     Bound, Live, NewSession, Options as SessionOptions, Place as In, Sessions, Submit, SystemClock,
     SystemMint,

@@ -1,0 +1,5 @@
+//! Creating and deleting sessions.
+
+pub mod core;
+mod create;
+mod delete;

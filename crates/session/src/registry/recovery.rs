@@ -1,0 +1,147 @@
+//! The sweep: turns that a dead process left open are ended before anyone is let in.
+//!
+//! What each has open is folded from its stored events and the checkpoints of its message by the
+//! functions that live turns use; the ending is one commit a session. Workers come before those
+//! they work for: whoever reads that a worker has failed finds its terminal in the log. Running
+//! it again finds nothing to do.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use turnwire_event::code::ErrorCode;
+use turnwire_event::fold::{MessageFold, OpenTurn};
+use turnwire_event::row::TurnRow;
+use turnwire_event::{Body, Event, Seq};
+use turnwire_log::Store;
+
+use crate::error::Error;
+use crate::live::session::{House, Live};
+use crate::metering::model_calls::Calls;
+use crate::store_read::{blocking, depth};
+use crate::turn::bind::Open;
+use crate::turn::ending::{self, Known};
+
+/// Events of a swept turn read at once.
+const PAGE: usize = 1000;
+
+/// Ends every turn that has started and not ended. Gives back how many.
+pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
+    let open = blocking(house.store(), open_turns).await?;
+    let count = open.len();
+    for row in open {
+        let id = row.id;
+        let session = row.session_id;
+        if let Err(error) = sweep_one(house, row).await {
+            // One damaged session must not keep the server down.
+            house.quarantined.lock().insert(session);
+            tracing::error!(%session, turn = %id, %error, "a turn could not be swept");
+        }
+    }
+    Ok(count)
+}
+
+/// The turns to end, children before parents.
+fn open_turns(store: &dyn Store) -> Result<Vec<TurnRow>, Error> {
+    let mut open = Vec::new();
+    for turn in store.open_turns()? {
+        let row = store.session(turn.session_id)?;
+        let depth = row.map_or(Ok(0), |row| depth(store, &row))?;
+        open.push((Reverse(depth), turn));
+    }
+    open.sort_by_key(|(depth, _)| *depth);
+    Ok(open.into_iter().map(|(_, turn)| turn).collect())
+}
+
+async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
+    let (turn, session) = (row.id, row.session_id);
+    let (open, known, session_row, tail) = blocking(house.store(), move |store| {
+        let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
+        let tail = store.tail(session)?.ok_or(Error::SessionNotFound)?;
+        let (open, known) = reopen(store, &row, tail.seq)?;
+        Ok::<_, Error>((open, known, session_row, tail))
+    })
+    .await?;
+    let cancelled = open.cancel.is_some();
+    let cut = open
+        .message
+        .as_ref()
+        .map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
+    let live = Live::open(house.clone(), (session_row, 0), tail, Some(open));
+    live.sequencer.resume_turn(turn, cancelled, cut);
+    ending::close(
+        &live,
+        turn,
+        ErrorCode::InternalError.into(),
+        Some("server_restart"),
+        known,
+    );
+    let last = live.sequencer.last();
+    live.sequencer.committed(last.seq).await?;
+    tracing::info!(%session, %turn, "ended a turn that the last run left open");
+    Ok(())
+}
+
+/// What a stored turn has open.
+fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Known), Error> {
+    let mut open = OpenTurn::new(row.id);
+    let mut hidden = HashSet::new();
+    let mut calls = Calls::default();
+    // From its start on, which says what it was bound to.
+    let mut after = Seq(row.started.seq.0.saturating_sub(1));
+    while after < tail {
+        let page = store.events(row.session_id, after, tail, PAGE)?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        for stored in page
+            .iter()
+            .filter(|stored| stored.head.turn == Some(row.id))
+        {
+            match Event::read(&stored.bytes) {
+                Ok(event) => {
+                    if let (true, Body::ToolCalled(tool)) = (stored.head.suppressed, &event.body) {
+                        hidden.insert(tool.tool_use_id);
+                    }
+                    calls.recall(&event.body);
+                    open.apply(event.id, event.timestamp, &event.actor, &event.body);
+                }
+                Err(error) => {
+                    tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "an event cannot be read");
+                    return Err(Error::Quarantined);
+                }
+            }
+        }
+    }
+    // Transient events are not stored: the message in flight comes from its checkpoints, the
+    // tools it asked for from their rows.
+    if !open.in_call.is_empty() {
+        open.message = MessageFold::from_parts(&store.parts(row.id)?);
+    }
+    let tools = store.turn_tool_calls(row.id)?;
+    for tool in &tools {
+        if tool.status == turnwire_event::code::ToolState::Pending {
+            open.tools.push(turnwire_event::fold::turn::OpenTool {
+                id: tool.tool_use_id,
+                name: tool.tool_name.clone(),
+                tool_type: tool.tool_type,
+                called: false,
+            });
+        }
+    }
+    let types = tools
+        .into_iter()
+        .map(|tool| (tool.tool_use_id, tool.tool_type))
+        .collect();
+    Ok((
+        open,
+        Known {
+            types,
+            trace: row.trace.clone().map(Arc::new),
+            calls,
+            definition: row.agent_definition.clone(),
+            gate: Box::new(Open),
+            hidden,
+            rest: None,
+        },
+    ))
+}
