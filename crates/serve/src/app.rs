@@ -29,7 +29,7 @@ use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::Sqlite;
 use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
-use turnwire_session::Parts;
+use turnwire_session::ServiceParts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
 use turnwire_tool::workshop::Folders;
 use turnwire_tool::{Toolbox, Workshop};
@@ -160,7 +160,7 @@ impl App {
         let store = Arc::new(Sqlite::open(&options::store(&config))?);
         let reserve = Reserve::new(config.home.join("reserve"), config.store.reserve_bytes);
         let writer = Writer::start(store, reserve, Box::new(fatal))?;
-        let parts = Parts {
+        let parts = ServiceParts {
             options,
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),

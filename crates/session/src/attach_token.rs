@@ -11,20 +11,20 @@ use turnwire_event::{Owner, SessionId, Ulid};
 
 use crate::error::Error;
 
-struct Grant {
+struct AttachGrant {
     session: SessionId,
     owner: Owner,
     expires: Instant,
 }
 
 /// The tokens outstanding.
-pub struct Tokens {
-    grants: Mutex<HashMap<[u8; 32], Grant>>,
+pub struct AttachTokens {
+    grants: Mutex<HashMap<[u8; 32], AttachGrant>>,
     ttl: Duration,
     max: usize,
 }
 
-impl Tokens {
+impl AttachTokens {
     /// None outstanding.
     pub fn new(ttl: Duration, max: usize) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Tokens {
         }
         grants.insert(
             hash(&token),
-            Grant {
+            AttachGrant {
                 session,
                 owner: owner.clone(),
                 expires: now + self.ttl,
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn s3_004_a_token_is_good_once() {
-        let tokens = Tokens::new(Duration::from_secs(60), 10);
+        let tokens = AttachTokens::new(Duration::from_secs(60), 10);
         let session = SessionId(Ulid(1));
         let token = tokens.grant(session, &owner()).expect("a token");
         assert!(token.starts_with("atk_") && token.len() == 30, "{token}");
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn s3_004_a_token_expires() {
-        let tokens = Tokens::new(Duration::ZERO, 10);
+        let tokens = AttachTokens::new(Duration::ZERO, 10);
         let token = tokens.grant(SessionId(Ulid(1)), &owner()).expect("a token");
         assert_eq!(
             tokens.redeem(SessionId(Ulid(1)), &token),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn s3_005_a_token_opens_its_own_session_only() {
-        let tokens = Tokens::new(Duration::from_secs(60), 10);
+        let tokens = AttachTokens::new(Duration::from_secs(60), 10);
         let token = tokens.grant(SessionId(Ulid(1)), &owner()).expect("a token");
         assert_eq!(
             tokens.redeem(SessionId(Ulid(2)), &token),
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_tokens_is_bounded() {
-        let tokens = Tokens::new(Duration::from_secs(60), 2);
+        let tokens = AttachTokens::new(Duration::from_secs(60), 2);
         let grant = || tokens.grant(SessionId(Ulid(1)), &owner());
         assert!(grant().is_ok() && grant().is_ok());
         assert_eq!(grant(), Err(Error::TooMany));

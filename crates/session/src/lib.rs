@@ -32,18 +32,20 @@ pub mod lifecycle;
 mod worker;
 pub mod handle;
 
-pub use cancel::disconnect::{Attendance, Watcher};
-pub use cancel::request::{Requested, request as request_cancel};
+pub use cancel::disconnect::{StreamGuard, WatchGuard};
+pub use cancel::request::{CancelOutcome, request as request_cancel};
 pub use clock::{SystemClock, SystemMint};
 pub use error::Error;
-pub use handle::approvals::{Answered, Word};
+pub use handle::approvals::{ApprovalDecision, ApprovalOutcome};
 pub use handle::family::DEPTH_MAX;
 pub use handle::reader::{EventPage, EventsQuery};
-pub use lifecycle::core::{NewSession, Parts, Sessions, Ticket};
-pub use live::bus::Note;
-pub use live::session::Live;
-pub use live::transcript::{Snapshot, Transcript};
+pub use lifecycle::core::{AttachTicket, NewSession, ServiceParts, Sessions};
+pub use live::bus::BusNotice;
+pub use live::session::LiveSession;
+pub use live::transcript::{SessionSnapshot, Transcript};
 pub use options::Options;
 pub use read::replay::{CatchUp, ReplayError, chunk};
-pub use submit::request::{Accepted, Bound, Key, Place, Submit};
+pub use submit::request::{
+    DisconnectScope, IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn,
+};
 pub use turnwire_log::{StatusCount, StoredEvent, UsageDay};

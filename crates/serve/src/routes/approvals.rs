@@ -8,7 +8,7 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 use tracing::Instrument as _;
 use turnwire_event::ApprovalId;
-use turnwire_session::{Error, Word};
+use turnwire_session::{ApprovalDecision, Error};
 use turnwire_wire::rest::approval::{
     ANSWERS_MAX, Answer, Answered, Answers, COMMENT_CHARS_MAX, List,
 };
@@ -69,7 +69,7 @@ async fn answer(
 }
 
 /// What the body says, or why it says nothing.
-fn checked(body: Answers) -> Result<Vec<Word>, Fault> {
+fn checked(body: Answers) -> Result<Vec<ApprovalDecision>, Fault> {
     let answers = match (body.approval_id, body.decision, body.answers) {
         (Some(approval_id), Some(decision), None) => vec![Answer {
             approval_id,
@@ -99,7 +99,7 @@ fn checked(body: Answers) -> Result<Vec<Word>, Fault> {
         if before.is_some_and(|before| before != answer.decision) {
             return Err(invalid("answers", "must not say both to one question"));
         }
-        words.push(Word {
+        words.push(ApprovalDecision {
             approval_id,
             decision: answer.decision,
             comment: answer.comment,
@@ -116,7 +116,7 @@ mod tests {
     use turnwire_event::code::Decision;
     use turnwire_wire::problem::Code;
 
-    fn check(body: Value) -> Result<Vec<Word>, Code> {
+    fn check(body: Value) -> Result<Vec<ApprovalDecision>, Code> {
         let body = serde_json::from_value(body).expect("a body");
         checked(body).map_err(|fault| fault.code())
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn one_answer_or_several_and_nothing_that_says_both() {
         let id = ApprovalId(Ulid(5));
-        let yes = Word {
+        let yes = ApprovalDecision {
             approval_id: id,
             decision: Decision::Approve,
             comment: None,

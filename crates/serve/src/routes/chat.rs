@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use turnwire_event::Owner;
 use turnwire_event::code::{OnDisconnect, Origin, TurnKind};
 use turnwire_event::row::TurnRow;
-use turnwire_session::{Bound, Place as Into};
+use turnwire_session::{DisconnectScope, SubmitTarget as Into};
 use turnwire_session::{Error, NewSession, ReplayError};
 use turnwire_wire::pc3::{Cursor, Version};
 use turnwire_wire::problem::Code;
@@ -61,7 +61,7 @@ async fn ask(
         on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Cancel),
         disconnect_grace_ms: body.disconnect_grace_ms,
         on_busy: body.on_busy,
-        bound: Bound::Stream,
+        bound: DisconnectScope::Stream,
         origin: Origin::Chat,
         dm_type: None,
     };

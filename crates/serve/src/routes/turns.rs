@@ -7,7 +7,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use tracing::Instrument as _;
 use turnwire_event::code::OnDisconnect;
-use turnwire_session::{Bound, Place};
+use turnwire_session::{DisconnectScope, SubmitTarget};
 use turnwire_wire::rest::turn::{Accepted, List, Submit as SubmitBody, Turn};
 
 use crate::body::JsonBody;
@@ -41,7 +41,7 @@ async fn submit(
     let turn = submit::checked(asked(body), &headers, trace.for_turn(), version)?;
     // A task of its own: a client that leaves now has submitted its turn or not, never half.
     let accepting = async move {
-        let place = Place::In(id);
+        let place = SubmitTarget::In(id);
         state.sessions.submit(&owner, place, turn, key).await
     };
     let turn = tokio::spawn(accepting.in_current_span()).await;
@@ -66,7 +66,7 @@ fn asked(body: SubmitBody) -> Asked {
         on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Continue),
         disconnect_grace_ms: body.disconnect_grace_ms,
         on_busy: body.on_busy,
-        bound: Bound::Session,
+        bound: DisconnectScope::Session,
         origin: body.origin.unwrap_or_default(),
         dm_type: body.dm_type,
     }
@@ -104,11 +104,11 @@ mod tests {
     use crate::submit::invalid;
     use serde_json::{Value, json};
     use turnwire_event::ContentBlock;
-    use turnwire_session::Submit;
+    use turnwire_session::SubmitRequest;
     use turnwire_wire::pc3::Version;
     use turnwire_wire::problem::Code;
 
-    fn check(body: Value) -> Result<Submit, Fault> {
+    fn check(body: Value) -> Result<SubmitRequest, Fault> {
         let body = serde_json::from_value(body).expect("a body");
         let headers = HeaderMap::new();
         submit::checked(asked(body), &headers, None, Version::V05)

@@ -18,8 +18,8 @@ use axum::http::{HeaderName, HeaderValue, Response, header};
 use tokio::time::Instant;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Sub, TurnId};
-use turnwire_session::Attendance;
-use turnwire_session::{Live, ReplayError};
+use turnwire_session::StreamGuard;
+use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::pc3::{self, Cursor, Version};
 
 use crate::listen::{Taken, Takeover};
@@ -34,9 +34,9 @@ pub use places::{Place, Places};
 /// A stream that is ready to be sent.
 pub struct Stream {
     streams: Arc<Streams>,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     feed: Feed,
-    attendance: Option<Attendance>,
+    attendance: Option<StreamGuard>,
     counters: Arc<Counters>,
     /// When its turn was asked for; none once its first frame is out.
     began: Option<Instant>,
@@ -60,7 +60,7 @@ pub struct Opening {
     /// When a request that made the turn came; none for one that comes back.
     pub began: Option<Instant>,
     /// The client's attendance, if it attends already.
-    pub attendance: Option<Attendance>,
+    pub attendance: Option<StreamGuard>,
     /// The client's place among the open streams.
     pub place: Place,
 }
@@ -77,7 +77,7 @@ pub fn is_over(row: &TurnRow, cursor: &Cursor) -> bool {
 
 /// Whether the session has no event where the cursor stands. Transient events are not asked for:
 /// those after the last stored one are forgotten by a restart.
-pub fn is_ahead(live: &Live, cursor: &Cursor) -> bool {
+pub fn is_ahead(live: &LiveSession, cursor: &Cursor) -> bool {
     let tail = live.ring.look(|_, tail, _| tail);
     let at = cursor.position;
     at.epoch != tail.epoch || at.seq > tail.seq
@@ -96,7 +96,7 @@ pub fn before(started: Position) -> Position {
 /// attends the turn: dropping the stream is leaving.
 pub async fn open(
     streams: Arc<Streams>,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     opening: Opening,
 ) -> Result<Stream, ReplayError> {
     let Opening {

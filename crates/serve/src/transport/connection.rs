@@ -23,8 +23,8 @@ use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use turnwire_event::metric;
 use turnwire_hub::{Closed, Seat};
-use turnwire_session::Note;
-use turnwire_session::{Error, Live, ReplayError};
+use turnwire_session::BusNotice;
+use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::{self as wire, Close};
 
 use super::Streams;
@@ -75,7 +75,7 @@ struct Seen {
 /// A connection and everything it holds.
 pub(super) struct Connection {
     streams: Arc<Streams>,
-    live: Result<Arc<Live>, Error>,
+    live: Result<Arc<LiveSession>, Error>,
     socket: WebSocketStream<Pipe>,
     name: String,
     /// Rung by the ring and by the server's phase.
@@ -99,7 +99,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(
         streams: Arc<Streams>,
-        live: Result<Arc<Live>, Error>,
+        live: Result<Arc<LiveSession>, Error>,
         socket: WebSocketStream<Pipe>,
         name: String,
     ) -> Self {
@@ -378,7 +378,7 @@ impl Connection {
 
     fn warn(&self, reason: &'static str) {
         if let Ok(live) = &self.live {
-            live.note(Note::Warning {
+            live.note(BusNotice::Warning {
                 subscription: self.name.clone(),
                 reason,
             });

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use turnwire_event::{EventType, Filter, Head, Position, SessionId};
 use turnwire_hub::{Read, Run};
-use turnwire_session::{Live, ReplayError};
+use turnwire_session::{LiveSession, ReplayError};
 
 use super::frame;
 use super::outbound::Outbound;
@@ -102,7 +102,7 @@ impl Course {
     }
 
     /// Whether there is something to tell that nothing stands in the way of.
-    pub(super) fn has_more(&self, place: &Place, live: &Live) -> bool {
+    pub(super) fn has_more(&self, place: &Place, live: &LiveSession) -> bool {
         let more = !self.held.is_empty() || place.catch_up.is_some() || place.behind(live) > 0;
         more && self.wait.is_none()
     }
@@ -121,7 +121,7 @@ impl Course {
     pub(super) async fn tell(
         &mut self,
         place: &mut Place,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
         out: &mut Outbound,
     ) -> Result<Told, ReplayError> {
@@ -182,7 +182,7 @@ impl Course {
     fn tell_ring(
         &self,
         place: &mut Place,
-        live: &Live,
+        live: &LiveSession,
         filter: &Filter,
         out: &mut Outbound,
     ) -> (Told, Read) {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Filter, Position};
 use turnwire_hub::{Read, Run};
-use turnwire_session::{CatchUp, Live, ReplayError};
+use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
 use super::frame;
 use super::outbound::Outbound;
@@ -70,7 +70,7 @@ impl Place {
     }
 
     /// How many events the ring has that this client has not been given.
-    pub(super) fn behind(&self, live: &Live) -> u64 {
+    pub(super) fn behind(&self, live: &LiveSession) -> u64 {
         if self.catch_up.is_some() {
             0
         } else {
@@ -88,7 +88,7 @@ impl Place {
     /// The ring moved on while the past was told: some more of it is told.
     pub(super) async fn again(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
     ) -> Result<(), ReplayError> {
         let again = live.catch_up(self.at, filter, Missed::Ends, u64::MAX);
@@ -99,7 +99,7 @@ impl Place {
     /// Puts what is due next into `out`.
     pub(super) async fn fill(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
         out: &mut Outbound,
     ) -> Result<Filled, ReplayError> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use turnwire_event::Filter;
-use turnwire_session::Watcher;
-use turnwire_session::{Live, ReplayError};
+use turnwire_session::WatchGuard;
+use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::session::Positions;
 
 use super::outbound::Outbound;
@@ -18,7 +18,7 @@ pub(super) struct Subscription {
     pub(super) place: Place,
     /// The workers that come along, where they were asked for.
     pub(super) workers: Option<Box<Workers>>,
-    pub(super) _watcher: Option<Watcher>,
+    pub(super) _watcher: Option<WatchGuard>,
 }
 
 impl Subscription {
@@ -38,7 +38,7 @@ impl Subscription {
     }
 
     /// Whether something is to be told, of the past or from a ring.
-    pub(super) fn is_behind(&self, live: &Live) -> bool {
+    pub(super) fn is_behind(&self, live: &LiveSession) -> bool {
         let workers = self.workers.as_ref();
         self.place.catch_up.is_some()
             || self.place.behind(live) > 0
@@ -46,7 +46,7 @@ impl Subscription {
     }
 
     /// How many events the rings have that this client has not been given.
-    pub(super) fn behind(&self, live: &Live) -> u64 {
+    pub(super) fn behind(&self, live: &LiveSession) -> u64 {
         let behind = self.place.behind(live);
         match &self.workers {
             None => behind,
@@ -55,7 +55,7 @@ impl Subscription {
     }
 
     /// How far every session has been told, where there are several.
-    pub(super) fn positions(&self, live: &Live) -> Option<Positions> {
+    pub(super) fn positions(&self, live: &LiveSession) -> Option<Positions> {
         let workers = self.workers.as_ref()?;
         let mut positions = workers.positions();
         positions.insert(live.id, self.place.at);
@@ -63,7 +63,10 @@ impl Subscription {
     }
 
     /// Lets the workers go. What was read of the session itself and waits for them is read again.
-    pub(super) async fn leave_workers(&mut self, live: &Arc<Live>) -> Result<(), ReplayError> {
+    pub(super) async fn leave_workers(
+        &mut self,
+        live: &Arc<LiveSession>,
+    ) -> Result<(), ReplayError> {
         if self.workers.as_ref().is_some_and(|workers| workers.hold()) {
             self.place.again(live, &self.filter).await?;
         }
@@ -79,7 +82,7 @@ impl Subscription {
     /// Puts what is due next into `out`, which is empty.
     pub(super) async fn fill(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         out: &mut Outbound,
     ) -> Result<Filled, ReplayError> {
         match &mut self.workers {

@@ -14,9 +14,9 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::{Epoch, Filter, Position, Seq, SessionId};
 use turnwire_hub::{Closed, Seat};
+use turnwire_session::BusNotice;
 use turnwire_session::DEPTH_MAX;
-use turnwire_session::Note;
-use turnwire_session::{Error, Live, ReplayError};
+use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::Positions;
 
 use super::Streams;
@@ -79,7 +79,7 @@ struct Leg {
     id: SessionId,
     of: SessionId,
     depth: u8,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     place: Place,
     course: Course,
     /// It leaves when it is told up to here.
@@ -112,7 +112,7 @@ pub(super) struct Workers {
 impl Workers {
     /// Whether a worker of `live`, which is told up to `at`, has something to tell, now or after
     /// another.
-    pub(super) fn has_more(&self, live: &Live, at: Position) -> bool {
+    pub(super) fn has_more(&self, live: &LiveSession, at: Position) -> bool {
         let told = |leg: &Leg| {
             leg.live.ring.is_ended()
                 || match leg.is_over() {
@@ -129,7 +129,7 @@ impl Workers {
     }
 
     /// The sessions of those that are told.
-    pub(super) fn lives(&self) -> impl Iterator<Item = &Arc<Live>> {
+    pub(super) fn lives(&self) -> impl Iterator<Item = &Arc<LiveSession>> {
         self.legs.iter().map(|leg| &leg.live)
     }
 
@@ -188,8 +188,8 @@ impl Workers {
         leg.is_none_or(|leg| leg.place.at >= wait.upto)
     }
 
-    fn warn(&self, live: &Arc<Live>, reason: &'static str) {
-        live.note(Note::Warning {
+    fn warn(&self, live: &Arc<LiveSession>, reason: &'static str) {
+        live.note(BusNotice::Warning {
             subscription: self.name.clone(),
             reason,
         });
@@ -198,7 +198,7 @@ impl Workers {
     /// Puts what is due next into `out`: of the parent and of each worker at most one stretch.
     pub(super) async fn fill(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         place: &mut Place,
         filter: &Filter,
         out: &mut Outbound,
@@ -225,7 +225,7 @@ impl Workers {
 
     async fn tell_parent(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         place: &mut Place,
         filter: &Filter,
         out: &mut Outbound,
@@ -254,7 +254,7 @@ impl Workers {
 
     async fn tell_worker(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         index: usize,
         filter: &Filter,
         out: &mut Outbound,
@@ -320,7 +320,7 @@ impl Workers {
     }
 
     /// A worker that cannot be told any more.
-    fn lost(&mut self, live: &Arc<Live>, id: SessionId, why: Option<&'static str>) -> Told {
+    fn lost(&mut self, live: &Arc<LiveSession>, id: SessionId, why: Option<&'static str>) -> Told {
         if let Some(why) = why {
             self.warn(live, why);
         }
@@ -345,7 +345,7 @@ impl Workers {
     }
 
     /// A worker's start was told.
-    fn began(&mut self, live: &Arc<Live>, id: SessionId, of: SessionId, depth: u8) {
+    fn began(&mut self, live: &Arc<LiveSession>, id: SessionId, of: SessionId, depth: u8) {
         let look = Some((Instant::now(), LOOK_FIRST));
         if self.legs.iter().any(|leg| leg.id == id) {
             return;

@@ -16,7 +16,7 @@ use turnwire_event::{
 use turnwire_log::{Draft, Store};
 
 use crate::error::Error;
-use crate::live::session::Live;
+use crate::live::session::LiveSession;
 
 /// Who answers where no person does.
 const SYSTEM: &str = "system";
@@ -32,7 +32,7 @@ const SAID_NO: &str = "not executed: the person said no.";
 
 /// What a person says to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct ApprovalDecision {
     /// Which question.
     pub approval_id: ApprovalId,
     /// The answer.
@@ -42,7 +42,7 @@ pub struct Word {
 }
 
 /// What a turn has asked, as it stands.
-pub(crate) struct Asked {
+pub(crate) struct PausedTurn {
     /// The turn that asked.
     pub(crate) turn: TurnRow,
     /// Its questions, in the order they were asked.
@@ -53,7 +53,7 @@ pub(crate) struct Asked {
     pub(crate) leg: Option<TurnId>,
 }
 
-impl Asked {
+impl PausedTurn {
     /// Reads it.
     pub(crate) fn read(store: &dyn Store, turn: TurnRow) -> Result<Self, Error> {
         let questions = store.approvals(turn.id)?;
@@ -73,7 +73,10 @@ impl Asked {
     }
 
     /// Takes the words in; gives those that say something new. All are good, or none is taken.
-    pub(crate) fn take(&mut self, words: Vec<Word>) -> Result<Vec<Word>, Error> {
+    pub(crate) fn take(
+        &mut self,
+        words: Vec<ApprovalDecision>,
+    ) -> Result<Vec<ApprovalDecision>, Error> {
         let paused = is_paused(&self.turn);
         if self.questions.is_empty() && !paused {
             return Err(Error::TurnNotPaused);
@@ -160,7 +163,7 @@ fn resolved(actor: Actor, answer: Resolved) -> Draft {
 }
 
 /// The event of what a person has said.
-pub(crate) fn answered(word: Word, trace: Option<&Arc<Trace>>) -> Draft {
+pub(crate) fn answered(word: ApprovalDecision, trace: Option<&Arc<Trace>>) -> Draft {
     let answer = Resolved {
         approval_id: word.approval_id,
         decision: word.decision,
@@ -190,7 +193,7 @@ pub(crate) fn left_open(store: &dyn Store, id: SessionId) -> Result<Vec<Approval
 /// A turn starts while questions are open: they are taken back, unless they are those it goes on
 /// with. Gives the events of it and what the model is told in their tools' place.
 pub(crate) fn pass_over(
-    live: &Live,
+    live: &LiveSession,
     asked: &[ApprovalRow],
     resumed: Option<&Resumed>,
 ) -> (Vec<Draft>, Vec<Message>) {
@@ -247,7 +250,7 @@ fn put(message: &Message) -> RowChange {
 }
 
 /// The result of a tool that will not act: a model's vendor wants one for every use.
-fn unused(live: &Live, question: &ApprovalRow) -> Message {
+fn unused(live: &LiveSession, question: &ApprovalRow) -> Message {
     let told = match question.state {
         ApprovalState::Pending => NOBODY,
         ApprovalState::Approved => TOO_LATE,

@@ -22,31 +22,31 @@ const KEPT_MAX: usize = 10_000;
 const KEPT_OF_ONE_MAX: usize = 100;
 
 /// Which submit is meant: whose, where, by which key.
-pub(crate) type Meant = (Owner, SessionId, String);
+pub(crate) type SubmitKey = (Owner, SessionId, String);
 
 /// The stops that wait for their submit.
 #[derive(Default)]
-pub(crate) struct Early {
-    waiting: Mutex<Waiting>,
+pub(crate) struct EarlyCancels {
+    waiting: Mutex<CancelTable>,
 }
 
 /// A stop that waits.
-struct Stop {
+struct EarlyCancel {
     number: u64,
     reason: String,
 }
 
 #[derive(Default)]
-struct Waiting {
-    stops: HashMap<Arc<Meant>, Stop>,
+struct CancelTable {
+    stops: HashMap<Arc<SubmitKey>, EarlyCancel>,
     /// The same by number, which is the order they came in, with the time.
-    ages: BTreeMap<u64, (Instant, Arc<Meant>)>,
+    ages: BTreeMap<u64, (Instant, Arc<SubmitKey>)>,
     /// How many are whose.
     counts: HashMap<Owner, usize>,
     next: u64,
 }
 
-impl Waiting {
+impl CancelTable {
     /// Forgets what has waited too long.
     fn tidy(&mut self, now: Instant) {
         while let Some((_, (came, meant))) = self.ages.first_key_value() {
@@ -59,7 +59,7 @@ impl Waiting {
     }
 
     /// Takes one out; its place is free.
-    fn remove(&mut self, meant: &Meant) {
+    fn remove(&mut self, meant: &SubmitKey) {
         let Some(stop) = self.stops.remove(meant) else {
             return;
         };
@@ -73,9 +73,9 @@ impl Waiting {
     }
 }
 
-impl Early {
+impl EarlyCancels {
     /// Keeps a stop until its submit comes.
-    pub(crate) fn keep(&self, meant: Meant, reason: String, now: Instant) -> Result<(), Error> {
+    pub(crate) fn keep(&self, meant: SubmitKey, reason: String, now: Instant) -> Result<(), Error> {
         let mut waiting = self.waiting.lock();
         waiting.tidy(now);
         if waiting.stops.contains_key(&meant) {
@@ -89,19 +89,19 @@ impl Early {
         let (number, meant) = (waiting.next, Arc::new(meant));
         waiting.next += 1;
         waiting.ages.insert(number, (now, meant.clone()));
-        waiting.stops.insert(meant, Stop { number, reason });
+        waiting.stops.insert(meant, EarlyCancel { number, reason });
         Ok(())
     }
 
     /// The reason of the stop that waits for this submit, if one does.
-    pub(crate) fn reason(&self, meant: &Meant, now: Instant) -> Option<String> {
+    pub(crate) fn reason(&self, meant: &SubmitKey, now: Instant) -> Option<String> {
         let mut waiting = self.waiting.lock();
         waiting.tidy(now);
         waiting.stops.get(meant).map(|stop| stop.reason.clone())
     }
 
     /// The submit was taken, and stopped: the stop is used up.
-    pub(crate) fn done(&self, meant: &Meant) {
+    pub(crate) fn done(&self, meant: &SubmitKey) {
         self.waiting.lock().remove(meant);
     }
 }
@@ -111,11 +111,11 @@ mod tests {
     use super::*;
     use turnwire_event::{TenantId, Ulid};
 
-    fn meant(key: &str) -> Meant {
+    fn meant(key: &str) -> SubmitKey {
         meant_by("p", key)
     }
 
-    fn meant_by(who: &str, key: &str) -> Meant {
+    fn meant_by(who: &str, key: &str) -> SubmitKey {
         let owner = Owner {
             tenant: TenantId(0),
             principal: who.parse().expect("a principal"),
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_stop_waits_for_its_submit_for_a_minute_and_is_used_once() {
-        let (early, now) = (Early::default(), Instant::now());
+        let (early, now) = (EarlyCancels::default(), Instant::now());
         early.keep(meant("a"), "x".into(), now).expect("kept");
         early.keep(meant("a"), "y".into(), now).expect("kept");
         assert_eq!(early.reason(&meant("a"), now).as_deref(), Some("x"));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn no_more_are_kept_than_may_be() {
-        let (early, now) = (Early::default(), Instant::now());
+        let (early, now) = (EarlyCancels::default(), Instant::now());
         for n in 0..KEPT_MAX {
             let who = format!("p{}", n / KEPT_OF_ONE_MAX);
             let kept = early.keep(meant_by(&who, &n.to_string()), String::new(), now);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn one_owner_cannot_take_the_places_of_all() {
-        let (early, now) = (Early::default(), Instant::now());
+        let (early, now) = (EarlyCancels::default(), Instant::now());
         let keep =
             |who: &str, n: usize, at| early.keep(meant_by(who, &n.to_string()), String::new(), at);
         for n in 0..KEPT_OF_ONE_MAX {

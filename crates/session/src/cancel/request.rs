@@ -8,12 +8,12 @@ use turnwire_event::fold::rows;
 use turnwire_event::{Actor, Body, Position, TurnId};
 use turnwire_log::{Draft, Refused, Room};
 
-use crate::live::session::Live;
-use crate::live::turn_slot::{Interrupt, Slot};
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::{TurnInterrupt, TurnSlot};
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Requested {
+pub enum CancelOutcome {
     /// It stands at this position.
     At(Position),
     /// The turn waited, and is over: its terminal stands at this position.
@@ -33,12 +33,12 @@ pub(crate) fn kept(reason: &str) -> String {
 }
 
 /// Asks `turn` to stop. From any client, any number of times, at any moment.
-pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Requested {
+pub fn request(live: &Arc<LiveSession>, turn: TurnId, by: &str, reason: &str) -> CancelOutcome {
     request_in(live, &mut live.slot.lock(), turn, by, reason)
 }
 
 /// Stops the turn that runs for one in line, unless that one was withdrawn meanwhile.
-pub(crate) fn interrupt(live: &Arc<Live>, interrupt: &Interrupt) {
+pub(crate) fn interrupt(live: &Arc<LiveSession>, interrupt: &TurnInterrupt) {
     let mut slot = live.slot.lock();
     if slot.find(interrupt.by).is_some() {
         request_in(live, &mut slot, interrupt.running, "user", "interrupted");
@@ -46,17 +46,17 @@ pub(crate) fn interrupt(live: &Arc<Live>, interrupt: &Interrupt) {
 }
 
 pub(crate) fn request_in(
-    live: &Arc<Live>,
-    slot: &mut Slot,
+    live: &Arc<LiveSession>,
+    slot: &mut TurnSlot,
     turn: TurnId,
     by: &str,
     reason: &str,
-) -> Requested {
+) -> CancelOutcome {
     let trace = match slot.running.as_ref().filter(|running| running.id == turn) {
         Some(running) => running.trace.clone(),
         None => match slot.find(turn) {
             Some(waiting) => waiting.submit.trace.clone().map(Arc::new),
-            None => return Requested::NotRunning,
+            None => return CancelOutcome::NotRunning,
         },
     };
     let reason = kept(reason);
@@ -74,7 +74,7 @@ pub(crate) fn request_in(
     draft.trace = trace;
     let Some(running) = slot.running.as_ref().filter(|running| running.id == turn) else {
         let withdrawn = live.withdraw(slot, turn, draft, reason);
-        return withdrawn.map_or(Requested::NotRunning, Requested::Withdrawn);
+        return withdrawn.map_or(CancelOutcome::NotRunning, CancelOutcome::Withdrawn);
     };
     // Before the request has its place: no end after it may be missed.
     running.wards.note();
@@ -93,9 +93,9 @@ pub(crate) fn request_in(
     match asked {
         Ok((at, _)) => {
             running.stop.cancel();
-            Requested::At(at)
+            CancelOutcome::At(at)
         }
-        Err(Refused::Cancelled) => Requested::Already,
-        Err(Refused::Ended | Refused::Closed | Refused::Full) => Requested::NotRunning,
+        Err(Refused::Cancelled) => CancelOutcome::Already,
+        Err(Refused::Ended | Refused::Closed | Refused::Full) => CancelOutcome::NotRunning,
     }
 }

@@ -16,16 +16,16 @@ use turnwire_event::row::{ApprovalRow, TurnRow};
 use turnwire_event::{Body, Event, Message, Owner, Position, Role, Seq, SessionId, Trace, TurnId};
 use turnwire_log::{Draft, ReadError, Room, Store, View};
 
-pub use crate::approval::paused_turn::Word;
-use crate::approval::paused_turn::{Asked, answered};
+pub use crate::approval::paused_turn::ApprovalDecision;
+use crate::approval::paused_turn::{PausedTurn, answered};
 use crate::error::Error;
-use crate::history::cache::{RESUMES, Weighed, weighed};
+use crate::history::cache::{RESUMES, SizedMessage, weighed};
 use crate::lifecycle::core::Sessions;
-use crate::live::session::Live;
-use crate::live::turn_slot::Presence;
-use crate::run::start::{Next, Told};
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::StreamPresence;
+use crate::run::start::{PendingTurn, TurnHistory};
 use crate::store_read::blocking;
-use crate::submit::request::{Bound, Submit};
+use crate::submit::request::{DisconnectScope, SubmitRequest};
 
 /// Turns that went on with each other, at most: whoever has been asked so often in a row talks
 /// with a model that forgets how it began.
@@ -36,7 +36,7 @@ const LOCALE: &str = "en";
 
 /// What became of answers; durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct ApprovalOutcome {
     /// How many questions of the turn have no answer yet.
     pub remaining: usize,
     /// The turn that goes on, once none is left.
@@ -44,12 +44,12 @@ pub struct Answered {
 }
 
 /// What is needed to go on with a turn.
-struct Thread {
-    submit: Submit,
+struct TurnChain {
+    submit: SubmitRequest,
     /// The turn and those it went on with.
     turns: HashSet<TurnId>,
     /// All that was said in them.
-    messages: Vec<Weighed>,
+    messages: Vec<SizedMessage>,
 }
 
 impl Sessions {
@@ -70,9 +70,9 @@ impl Sessions {
         &self,
         owner: &Owner,
         turn: TurnId,
-        words: Vec<Word>,
+        words: Vec<ApprovalDecision>,
         trace: Option<Trace>,
-    ) -> Result<Answered, Error> {
+    ) -> Result<ApprovalOutcome, Error> {
         let row = self.turn(owner, turn).await?;
         let live = self.live(owner, row.session_id).await?;
         let trace = trace.map(Arc::new);
@@ -92,7 +92,7 @@ impl Sessions {
                 let late = words.first().filter(|_| remaining == 0 && next.is_none());
                 return match late {
                     Some(word) => Err(Error::ApprovalResolved(word.approval_id)),
-                    None => Ok(Answered { remaining, next }),
+                    None => Ok(ApprovalOutcome { remaining, next }),
                 };
             }
             self.admit()?;
@@ -107,7 +107,7 @@ impl Sessions {
             // None: someone was quicker, with an answer or a turn that goes on without one.
             if let Some((at, next)) = self.settle(&live, moves, drafts, leg)? {
                 live.sequencer.committed(at.seq).await?;
-                return Ok(Answered { remaining, next });
+                return Ok(ApprovalOutcome { remaining, next });
             }
         }
     }
@@ -115,10 +115,10 @@ impl Sessions {
     /// Records the answers and starts the leg in one step, unless anything has moved since `moves`.
     fn settle(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         moves: u64,
         drafts: Vec<Draft>,
-        leg: Option<(Next, Told)>,
+        leg: Option<(PendingTurn, TurnHistory)>,
     ) -> Result<Option<(Position, Option<TurnId>)>, Error> {
         let mut slot = live.slot.lock();
         if slot.moves != moves {
@@ -147,20 +147,20 @@ impl Sessions {
     /// The turn that goes on, about to start, and what it is told.
     async fn leg(
         &self,
-        asked: &Asked,
-        told: Told,
+        asked: &PausedTurn,
+        told: TurnHistory,
         trace: Option<&Arc<Trace>>,
-    ) -> Result<(Next, Told), Error> {
+    ) -> Result<(PendingTurn, TurnHistory), Error> {
         let (paused, upto) = (asked.turn.clone(), told.at);
         let read = move |store: &dyn Store| thread(store, &paused, upto);
         let thread = blocking(self.house.store(), read).await?;
-        let next = Next {
+        let next = PendingTurn {
             id: TurnId(self.house.mint.ulid()),
-            submit: Submit {
+            submit: SubmitRequest {
                 trace: trace.map(|trace| Trace::clone(trace)),
                 ..thread.submit
             },
-            presence: Presence::default(),
+            presence: StreamPresence::default(),
             rows: Vec::new(),
             before: Vec::new(),
             resumed: Some(asked.resumed()),
@@ -168,23 +168,26 @@ impl Sessions {
         Ok((next, whole(told, &thread.turns, thread.messages)))
     }
 
-    async fn questions(&self, row: TurnRow) -> Result<Asked, Error> {
-        blocking(self.house.store(), move |store| Asked::read(store, row)).await
+    async fn questions(&self, row: TurnRow) -> Result<PausedTurn, Error> {
+        blocking(self.house.store(), move |store| {
+            PausedTurn::read(store, row)
+        })
+        .await
     }
 }
 
 /// The past with all of the turns that are gone on with: a leg without what was asked in them
 /// could do nothing, so no budget cuts them.
-fn whole(told: Told, turns: &HashSet<TurnId>, messages: Vec<Weighed>) -> Told {
+fn whole(told: TurnHistory, turns: &HashSet<TurnId>, messages: Vec<SizedMessage>) -> TurnHistory {
     let older = told.messages.into_iter();
     let older = older.filter(|(message, _)| !turns.contains(&message.turn_id));
-    Told {
+    TurnHistory {
         messages: older.chain(messages).collect(),
         ..told
     }
 }
 
-fn thread(store: &dyn Store, paused: &TurnRow, upto: Position) -> Result<Thread, Error> {
+fn thread(store: &dyn Store, paused: &TurnRow, upto: Position) -> Result<TurnChain, Error> {
     let session = paused.session_id;
     let mut turns = HashSet::from([paused.id]);
     let mut first = paused.clone();
@@ -201,13 +204,13 @@ fn thread(store: &dyn Store, paused: &TurnRow, upto: Position) -> Result<Thread,
     let said = said
         .into_iter()
         .filter(|stored| turns.contains(&stored.message.turn_id));
-    let messages: Vec<Weighed> = weighed(said.collect()).collect();
+    let messages: Vec<SizedMessage> = weighed(said.collect()).collect();
     let heard = messages
         .iter()
         .map(|(message, _)| message)
         .find(|message| message.turn_id == paused.id && message.role == Role::User);
     let started = started(store, session, paused.started.seq)?;
-    Ok(Thread {
+    Ok(TurnChain {
         submit: submit(paused, started, heard.map(AsRef::as_ref)),
         turns,
         messages,
@@ -229,7 +232,7 @@ fn started(store: &dyn Store, session: SessionId, at: Seq) -> Result<Option<Star
 }
 
 /// What the paused turn was asked with, without its words.
-fn submit(paused: &TurnRow, started: Option<Started>, heard: Option<&Message>) -> Submit {
+fn submit(paused: &TurnRow, started: Option<Started>, heard: Option<&Message>) -> SubmitRequest {
     let mut metadata = heard.map_or_else(Map::new, |message| message.metadata.clone());
     metadata.remove(RESUMES);
     let location = match metadata.remove("location") {
@@ -240,7 +243,7 @@ fn submit(paused: &TurnRow, started: Option<Started>, heard: Option<&Message>) -
         TurnKind::Scheduled => Origin::Scheduled,
         TurnKind::Chat | TurnKind::Mission | TurnKind::Worker => Origin::Chat,
     };
-    Submit {
+    SubmitRequest {
         content: Vec::new(),
         locale: started
             .as_ref()
@@ -253,7 +256,7 @@ fn submit(paused: &TurnRow, started: Option<Started>, heard: Option<&Message>) -
         metadata,
         location,
         // Nobody streams a leg before it is there: it goes on until someone did and has left.
-        bound: Bound::Stream,
+        bound: DisconnectScope::Stream,
         origin: started
             .as_ref()
             .and_then(|started| started.origin)

@@ -9,11 +9,11 @@ use turnwire_event::code::TurnState;
 use turnwire_event::row::{KeyScope, TurnRow};
 use turnwire_event::{Owner, SessionId, TurnId};
 
-use crate::cancel::request::{self, Requested};
+use crate::cancel::request::{self, CancelOutcome};
 use crate::error::Error;
 use crate::lifecycle::core::Sessions;
-use crate::live::bus::Note;
-use crate::live::session::Live;
+use crate::live::bus::BusNotice;
+use crate::live::session::LiveSession;
 use crate::store_read::blocking;
 
 /// What a stop is said to be for if nobody says.
@@ -44,27 +44,27 @@ impl Sessions {
     async fn asked(
         &self,
         owner: &Owner,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         id: TurnId,
-        requested: Requested,
+        requested: CancelOutcome,
     ) -> Result<TurnState, Error> {
         match requested {
-            Requested::At(at) => {
+            CancelOutcome::At(at) => {
                 live.sequencer.committed(at.seq).await?;
                 Ok(TurnState::Cancelling)
             }
-            Requested::Withdrawn(at) => {
+            CancelOutcome::Withdrawn(at) => {
                 live.sequencer.committed(at.seq).await?;
                 Ok(TurnState::Cancelled)
             }
-            Requested::Already => {
+            CancelOutcome::Already => {
                 // The request that came first must be in the log before this one is answered.
                 live.sequencer.committed(live.sequencer.last().seq).await?;
                 warn(live);
                 Ok(TurnState::Cancelling)
             }
             // It ended between the look and the request: its terminal is on its way to the store.
-            Requested::NotRunning => {
+            CancelOutcome::NotRunning => {
                 live.sequencer.committed(live.sequencer.last().seq).await?;
                 Ok(self.turn(owner, id).await?.state)
             }
@@ -174,7 +174,7 @@ impl Sessions {
     }
 }
 
-impl Live {
+impl LiveSession {
     /// Told when the turn holds the lock no more and nothing of it is left, also if it never did.
     pub(crate) fn over(&self, turn: TurnId) -> CancellationToken {
         let slot = self.slot.lock();
@@ -190,8 +190,8 @@ impl Live {
     }
 }
 
-fn warn(live: &Arc<Live>) {
-    live.note(Note::Warning {
+fn warn(live: &Arc<LiveSession>) {
+    live.note(BusNotice::Warning {
         subscription: "http".into(),
         reason: "redundant_cancel",
     });

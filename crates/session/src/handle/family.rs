@@ -8,7 +8,7 @@ use turnwire_event::{Actor, Epoch, EventType, Filter, FilterSpec, Position, Sess
 
 use crate::error::Error;
 use crate::lifecycle::core::Sessions;
-use crate::live::session::Live;
+use crate::live::session::LiveSession;
 use crate::read::replay::{CatchUp, ReplayError};
 use crate::store_read::blocking;
 
@@ -17,7 +17,7 @@ use crate::store_read::blocking;
 /// client names up to the session it watches.
 pub const DEPTH_MAX: u8 = 16;
 
-impl Live {
+impl LiveSession {
     /// The ring's tail, and the workers that had not ended there, each with the position of its
     /// start.
     pub fn delegates(&self) -> (Position, Vec<(SessionId, Position)>) {
@@ -73,7 +73,11 @@ impl Live {
 
 impl Sessions {
     /// How many steps `worker` is below the session `of`; none if it is not below it.
-    pub async fn depth_below(&self, of: SessionId, worker: &Live) -> Result<Option<u8>, Error> {
+    pub async fn depth_below(
+        &self,
+        of: SessionId,
+        worker: &LiveSession,
+    ) -> Result<Option<u8>, Error> {
         let mut parent = worker.parent();
         for depth in 1..=DEPTH_MAX {
             match parent {

@@ -11,7 +11,7 @@ use turnwire_log::{StatusCount, Store, StoredEvent, UsageDay, View};
 
 use crate::error::Error;
 use crate::lifecycle::core::Sessions;
-use crate::live::session::Live;
+use crate::live::session::LiveSession;
 use crate::store_read::blocking;
 
 /// What is wanted of a log.
@@ -279,7 +279,7 @@ fn select(
 
 /// Reads for a session; a damaged record closes it for everyone.
 async fn read<T: Send + 'static>(
-    live: &Arc<Live>,
+    live: &Arc<LiveSession>,
     read: impl FnOnce(&dyn Store) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let result = blocking(live.house.store(), read).await;

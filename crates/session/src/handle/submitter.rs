@@ -7,15 +7,15 @@ use std::time::Instant;
 use turnwire_event::row::{KeyScope, RowChange};
 use turnwire_event::{Owner, Position, Seq, TurnId, metric};
 
-use crate::cancel::disconnect::Attendance;
-use crate::cancel::early_cancel::Meant;
+use crate::cancel::disconnect::StreamGuard;
+use crate::cancel::early_cancel::SubmitKey;
 use crate::error::Error;
 use crate::lifecycle::core::Sessions;
-use crate::live::session::Live;
-use crate::queue::accept::{KeyRows, Taken};
+use crate::live::session::LiveSession;
+use crate::queue::accept::{AcceptedTurn, KeyRows};
 use crate::store_read::blocking;
-use crate::submit::idempotency::Held;
-use crate::submit::request::{Accepted, Key, Place, Submit};
+use crate::submit::idempotency::KeyLockGuard;
+use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
 
 impl Sessions {
     /// Accepts a turn. Durable on return, and from then on it goes to its end even if the caller
@@ -29,10 +29,10 @@ impl Sessions {
     pub async fn submit(
         self: &Arc<Self>,
         owner: &Owner,
-        place: Place,
-        submit: Submit,
-        key: Option<Key>,
-    ) -> Result<Accepted, Error> {
+        place: SubmitTarget,
+        submit: SubmitRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<SubmittedTurn, Error> {
         let (accepted, attendance) = self.accept(owner, place, submit, key).await?;
         if let Some(attendance) = attendance {
             attendance.leave_quietly();
@@ -45,10 +45,10 @@ impl Sessions {
     pub async fn submit_attended(
         self: &Arc<Self>,
         owner: &Owner,
-        place: Place,
-        submit: Submit,
-        key: Option<Key>,
-    ) -> Result<(Accepted, Attendance), Error> {
+        place: SubmitTarget,
+        submit: SubmitRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(SubmittedTurn, StreamGuard), Error> {
         let (accepted, attendance) = self.accept(owner, place, submit, key).await?;
         let attendance = match attendance {
             Some(attendance) => attendance,
@@ -63,10 +63,10 @@ impl Sessions {
     async fn accept(
         &self,
         owner: &Owner,
-        place: Place,
-        submit: Submit,
-        key: Option<Key>,
-    ) -> Result<(Accepted, Option<Attendance>), Error> {
+        place: SubmitTarget,
+        submit: SubmitRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
         let mut held = None;
         let mut meant = None;
         let mut rows: KeyRows = Box::new(|_| Vec::new());
@@ -83,10 +83,10 @@ impl Sessions {
         self.admit()?;
         let wire_version = submit.wire_version.clone();
         let (live, taken) = match place {
-            Place::In(id) => {
+            SubmitTarget::In(id) => {
                 let live = self.live(owner, id).await?;
                 // A stop may have come before: who asked for it holds the key, as we do now.
-                let early = |meant: &Meant| self.early.reason(meant, Instant::now());
+                let early = |meant: &SubmitKey| self.early.reason(meant, Instant::now());
                 let stopped = meant.as_ref().and_then(early);
                 let used = meant.filter(|_| stopped.is_some());
                 let taken = live.take(submit, rows, stopped).await?;
@@ -95,7 +95,7 @@ impl Sessions {
                 }
                 (live, taken)
             }
-            Place::New(new) => self.found(owner, new, submit, rows)?,
+            SubmitTarget::New(new) => self.found(owner, new, submit, rows)?,
         };
         settled(live, taken, wire_version, held).await
     }
@@ -108,7 +108,11 @@ impl Sessions {
     }
 
     /// The turn that a key stands for, if it was used before and is still good.
-    async fn earlier(&self, scope: &KeyScope, key: &Key) -> Result<Option<Accepted>, Error> {
+    async fn earlier(
+        &self,
+        scope: &KeyScope,
+        key: &IdempotencyKey,
+    ) -> Result<Option<SubmittedTurn>, Error> {
         let since = self.oldest_key_ms();
         let (scope, body_sha256) = (scope.clone(), key.body_sha256);
         blocking(self.house.store(), move |store| {
@@ -118,7 +122,7 @@ impl Sessions {
             if row.body_sha256 != body_sha256 {
                 return Err(Error::IdempotencyMismatch);
             }
-            Ok(store.turn(row.turn_id)?.map(|(_, turn)| Accepted {
+            Ok(store.turn(row.turn_id)?.map(|(_, turn)| SubmittedTurn {
                 turn_id: turn.id,
                 session_id: turn.session_id,
                 state: turn.state,
@@ -131,13 +135,13 @@ impl Sessions {
     }
 }
 
-fn scope(owner: &Owner, place: &Place, key: &Key) -> KeyScope {
+fn scope(owner: &Owner, place: &SubmitTarget, key: &IdempotencyKey) -> KeyScope {
     KeyScope {
         owner: owner.clone(),
         route: key.route.to_owned(),
         session: match place {
-            Place::In(id) => Some(*id),
-            Place::New(_) => None,
+            SubmitTarget::In(id) => Some(*id),
+            SubmitTarget::New(_) => None,
         },
         key: key.key.clone(),
     }
@@ -161,12 +165,12 @@ fn before(at: Position) -> Position {
 /// Waits until the turn is durable. A caller that goes away meanwhile changes nothing: the key is
 /// held, and an interrupted turn asked to stop, by a task of its own.
 async fn settled(
-    live: Arc<Live>,
-    taken: Taken,
+    live: Arc<LiveSession>,
+    taken: AcceptedTurn,
     wire_version: String,
-    held: Option<Held>,
-) -> Result<(Accepted, Option<Attendance>), Error> {
-    let accepted = Accepted {
+    held: Option<KeyLockGuard>,
+) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
+    let accepted = SubmittedTurn {
         turn_id: taken.turn,
         session_id: live.id,
         state: taken.state,
@@ -176,7 +180,7 @@ async fn settled(
     };
     let runtime = live.house.runner.runtime.clone();
     let pending = taken.pending;
-    let alone = held.is_some() || matches!(pending, crate::queue::accept::Pending::Row(..));
+    let alone = held.is_some() || matches!(pending, crate::queue::accept::PendingCommit::Row(..));
     let settle = live.settle(pending);
     if alone {
         let task = runtime.spawn(async move {

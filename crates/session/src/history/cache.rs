@@ -14,19 +14,19 @@ use turnwire_log::{Store, View};
 use crate::error::Error;
 
 /// A message and the bytes of what a model is shown of it.
-pub type Weighed = (Arc<Message>, usize);
+pub type SizedMessage = (Arc<Message>, usize);
 
 /// The newest messages that the orchestrator is shown of a session, kept between turns.
 #[derive(Default)]
-pub struct Memory {
+pub struct HistoryCache {
     upto: Option<Position>,
-    messages: VecDeque<Weighed>,
+    messages: VecDeque<SizedMessage>,
     total: u64,
     /// The budget that something was left out for; none if everything is here.
     covered: Option<HistoryBudget>,
 }
 
-impl Memory {
+impl HistoryCache {
     /// Reads what became whole up to `upto`; of all it keeps the newest that a budget could show.
     pub fn refresh(
         &mut self,
@@ -105,18 +105,18 @@ impl Memory {
     }
 
     /// What is kept, oldest first, and how many messages there are in all.
-    pub fn recall(&self) -> (Vec<Weighed>, u64) {
+    pub fn recall(&self) -> (Vec<SizedMessage>, u64) {
         (self.messages.iter().cloned().collect(), self.total)
     }
 }
 
 /// Messages as they are stored, with the bytes of their content.
-pub(crate) fn weighed(stored: Vec<StoredMessage>) -> impl Iterator<Item = Weighed> {
+pub(crate) fn weighed(stored: Vec<StoredMessage>) -> impl Iterator<Item = SizedMessage> {
     stored.into_iter().map(|stored| weigh(stored.message))
 }
 
 /// A message with the bytes of its content, and of what its provider is sent back with it.
-pub fn weigh(message: Message) -> Weighed {
+pub fn weigh(message: Message) -> SizedMessage {
     let mut bytes = serde_json::to_vec(&message.content).map_or(0, |json| json.len());
     if !message.kept.is_empty() {
         bytes += serde_json::to_vec(&message.kept).map_or(0, |json| json.len());
@@ -126,7 +126,7 @@ pub fn weigh(message: Message) -> Weighed {
 
 /// The newest turns that fit, each whole: a cut inside a turn could split a tool call from its
 /// result. The newest turn is always kept, however large.
-pub(crate) fn fit(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
+pub(crate) fn fit(messages: Vec<SizedMessage>, budget: HistoryBudget) -> Vec<SizedMessage> {
     let mut turns = by_turn(messages);
     let mut keep_from = turns.len();
     let (mut count, mut bytes) = (0, 0);
@@ -149,7 +149,10 @@ pub(crate) fn fit(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed>
 
 /// The newest turns that fit, of messages that begin with the first of a turn. None is too new
 /// to be left out: the turn at hand is not among them.
-pub(crate) fn recent_turns(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
+pub(crate) fn recent_turns(
+    messages: Vec<SizedMessage>,
+    budget: HistoryBudget,
+) -> Vec<SizedMessage> {
     let mut turns = by_turn(messages);
     let mut keep_from = turns.len();
     let (mut count, mut bytes) = (0, 0);
@@ -165,7 +168,7 @@ pub(crate) fn recent_turns(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec
 }
 
 /// The newest messages that fit, each for itself.
-pub(crate) fn newest(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
+pub(crate) fn newest(messages: Vec<SizedMessage>, budget: HistoryBudget) -> Vec<SizedMessage> {
     let mut bytes = 0;
     let newest = messages.into_iter().rev().take(budget.messages_max);
     let mut fitting: Vec<_> = newest
@@ -192,9 +195,9 @@ fn resumes(message: &Message) -> Option<TurnId> {
 /// The messages turn by turn. A turn that was withdrawn while another ran has its message among
 /// the other's: a model is shown one after the other. A turn that goes on with another is shown
 /// with it or not at all: the calls of its tools are there.
-fn by_turn(messages: Vec<Weighed>) -> Vec<Vec<Weighed>> {
+fn by_turn(messages: Vec<SizedMessage>) -> Vec<Vec<SizedMessage>> {
     let mut at = HashMap::new();
-    let mut turns: Vec<Vec<Weighed>> = Vec::new();
+    let mut turns: Vec<Vec<SizedMessage>> = Vec::new();
     for weighed in messages {
         let before = resumes(&weighed.0).and_then(|turn| at.get(&turn).copied());
         let index = before.unwrap_or(turns.len());

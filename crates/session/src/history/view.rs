@@ -8,7 +8,7 @@ use turnwire_event::{Message, Position, SessionId};
 use turnwire_log::{Store, View};
 
 use crate::error::Error;
-use crate::history::cache::{Weighed, fit, newest, recent_turns, weigh, weighed};
+use crate::history::cache::{SizedMessage, fit, newest, recent_turns, weigh, weighed};
 use crate::store_read::blocking;
 
 /// What a sub-agent is shown of the notes for all of them, beside its own messages, so that no
@@ -20,19 +20,19 @@ const NOTES: HistoryBudget = HistoryBudget {
 };
 
 /// The past of a turn; its own input is the last of the orchestrator's messages.
-pub struct Past {
-    messages: Vec<Weighed>,
+pub struct HistoryView {
+    messages: Vec<SizedMessage>,
     store: Arc<dyn Store>,
     session: SessionId,
     /// Where the session stood before the turn.
     before: Position,
 }
 
-impl Past {
+impl HistoryView {
     /// The messages of a turn that fit the budget. What sub-agents are shown is read from the
     /// store, as it was at `before`.
     pub fn new(
-        messages: Vec<Weighed>,
+        messages: Vec<SizedMessage>,
         budget: HistoryBudget,
         store: Arc<dyn Store>,
         (session, before): (SessionId, Position),
@@ -56,7 +56,7 @@ impl Past {
     }
 }
 
-impl History for Past {
+impl History for HistoryView {
     fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         let shown = plain(fit(self.messages.clone(), budget));
         Box::pin(async move { Ok(shown) })
@@ -94,7 +94,7 @@ impl History for Past {
     }
 }
 
-fn plain(messages: Vec<Weighed>) -> Vec<Message> {
+fn plain(messages: Vec<SizedMessage>) -> Vec<Message> {
     let messages = messages.into_iter();
     messages
         .map(|(message, _)| Message::clone(&message))

@@ -16,18 +16,20 @@ use turnwire_event::{Actor, Body, Clock, Mint, Owner, Position, SessionId};
 use turnwire_hub::Pump;
 use turnwire_log::Writer;
 
-use crate::attach_token::Tokens;
-use crate::cancel::early_cancel::Early;
+use crate::attach_token::AttachTokens;
+use crate::cancel::early_cancel::EarlyCancels;
 use crate::error::Error;
-use crate::live::routing_policy::Policy;
-use crate::live::session::{Employer, Erased, House, Live, Runner};
+use crate::live::routing_policy::ActiveRoutingPolicy;
+use crate::live::session::{
+    DelegateFactory, DeletedCallback, LiveSession, SessionServices, TurnRunner,
+};
 use crate::options::{LET_GO, Options};
 use crate::queue::start_next;
-use crate::registry::open_sessions::Registry;
+use crate::registry::open_sessions::SessionRegistry;
 use crate::registry::recovery;
 use crate::registry::upkeep;
 use crate::store_read::blocking;
-use crate::submit::idempotency::Keys;
+use crate::submit::idempotency::IdempotencyLocks;
 pub use crate::submit::request::NewSession;
 
 /// How long the ends of turns may take beyond what they wait for.
@@ -35,7 +37,7 @@ const ENDED: Duration = Duration::from_secs(4);
 
 /// Leave to attach.
 #[derive(Clone, Debug)]
-pub struct Ticket {
+pub struct AttachTicket {
     /// The token, good once.
     pub token: String,
     /// The session, with live numbers.
@@ -44,15 +46,15 @@ pub struct Ticket {
 
 /// All sessions of a server.
 pub struct Sessions {
-    pub(crate) house: Arc<House>,
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) tokens: Arc<Tokens>,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) early: Early,
+    pub(crate) house: Arc<SessionServices>,
+    pub(crate) registry: Arc<SessionRegistry>,
+    pub(crate) tokens: Arc<AttachTokens>,
+    pub(crate) keys: Arc<IdempotencyLocks>,
+    pub(crate) early: EarlyCancels,
 }
 
 /// What the service is built from.
-pub struct Parts {
+pub struct ServiceParts {
     /// Settings.
     pub options: Options,
     /// The clock.
@@ -67,19 +69,21 @@ pub struct Parts {
 
 impl Sessions {
     /// Starts the service: ends what a dead process left open, then starts its timers.
-    pub async fn start(parts: Parts) -> Result<Arc<Self>, Error> {
-        let tokens = Arc::new(Tokens::new(
+    pub async fn start(parts: ServiceParts) -> Result<Arc<Self>, Error> {
+        let tokens = Arc::new(AttachTokens::new(
             parts.options.token_ttl,
             parts.options.tokens_max,
         ));
-        let house = Arc::new(House {
-            policy: Mutex::new(Policy::new(&parts.options.routing_policy_version)),
+        let house = Arc::new(SessionServices {
+            policy: Mutex::new(ActiveRoutingPolicy::new(
+                &parts.options.routing_policy_version,
+            )),
             options: parts.options,
             clock: parts.clock,
             mint: parts.mint,
             writer: parts.writer,
             pump: Pump::start(),
-            runner: Runner {
+            runner: TurnRunner {
                 producer: parts.producer,
                 definition: Mutex::default(),
                 turns: TaskTracker::new(),
@@ -100,9 +104,9 @@ impl Sessions {
             registry: Arc::default(),
             tokens,
             keys: Arc::default(),
-            early: Early::default(),
+            early: EarlyCancels::default(),
         });
-        let employer: Weak<dyn Employer> = Arc::downgrade(&sessions) as Weak<_>;
+        let employer: Weak<dyn DelegateFactory> = Arc::downgrade(&sessions) as Weak<_>;
         let _ = sessions.house.employer.set(employer);
         start_next::queue_up(&sessions.house, &sessions.registry).await?;
         upkeep::start(&sessions.house, &sessions.registry, &sessions.tokens);
@@ -111,7 +115,7 @@ impl Sessions {
 
     /// From now on `erased` is told of each session that is removed, workers too, once its rows
     /// are gone. The first to ask is told, and nobody else.
-    pub fn on_erased(&self, erased: Erased) {
+    pub fn on_erased(&self, erased: DeletedCallback) {
         let _ = self.house.erased.set(erased);
     }
 
@@ -143,7 +147,7 @@ impl Sessions {
     }
 
     /// A session of `owner`, in memory.
-    pub async fn live(&self, owner: &Owner, id: SessionId) -> Result<Arc<Live>, Error> {
+    pub async fn live(&self, owner: &Owner, id: SessionId) -> Result<Arc<LiveSession>, Error> {
         let live = self.registry.get(&self.house, id).await?;
         if live.owner != *owner {
             return Err(Error::SessionNotFound);
@@ -160,10 +164,10 @@ impl Sessions {
     }
 
     /// Leave to attach to a session, once.
-    pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<Ticket, Error> {
+    pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<AttachTicket, Error> {
         let live = self.live(owner, id).await?;
         let session = live.ring.look(|transcript, _, _| transcript.row.clone());
-        Ok(Ticket {
+        Ok(AttachTicket {
             token: self.tokens.grant(id, owner)?,
             session,
         })

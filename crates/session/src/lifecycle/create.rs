@@ -12,9 +12,9 @@ use turnwire_log::{Draft, Room, Tail};
 
 use crate::error::Error;
 use crate::lifecycle::core::Sessions;
-use crate::live::session::Live;
-use crate::queue::accept::{KeyRows, Taken};
-use crate::submit::request::{NewSession, Submit};
+use crate::live::session::LiveSession;
+use crate::queue::accept::{AcceptedTurn, KeyRows};
+use crate::submit::request::{NewSession, SubmitRequest};
 
 impl Sessions {
     /// Makes a session. Durable on return.
@@ -34,9 +34,9 @@ impl Sessions {
         &self,
         owner: &Owner,
         new: NewSession,
-        submit: Submit,
+        submit: SubmitRequest,
         key: KeyRows,
-    ) -> Result<(Arc<Live>, Taken), Error> {
+    ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let blank = self.blank(owner, new)?;
         self.found_in(blank, submit, key)
     }
@@ -44,10 +44,10 @@ impl Sessions {
     /// Gives a session that nobody knows its first turn.
     pub(crate) fn found_in(
         &self,
-        (live, created): (Arc<Live>, Draft),
-        submit: Submit,
+        (live, created): (Arc<LiveSession>, Draft),
+        submit: SubmitRequest,
         key: KeyRows,
-    ) -> Result<(Arc<Live>, Taken), Error> {
+    ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let place = || self.registry.put(live.clone());
         match live.take_first(submit, key, created, place) {
             Ok(taken) => Ok((live, taken)),
@@ -59,7 +59,7 @@ impl Sessions {
     }
 
     /// A session that nobody knows and nothing is written of, and the event that makes it.
-    fn blank(&self, owner: &Owner, new: NewSession) -> Result<(Arc<Live>, Draft), Error> {
+    fn blank(&self, owner: &Owner, new: NewSession) -> Result<(Arc<LiveSession>, Draft), Error> {
         let now = self.house.clock.now();
         let row = SessionRow {
             agent: None,
@@ -85,10 +85,10 @@ impl Sessions {
         &self,
         row: SessionRow,
         depth: usize,
-    ) -> Result<(Arc<Live>, Draft), Error> {
+    ) -> Result<(Arc<LiveSession>, Draft), Error> {
         self.registry.make_room(self.house.options.open_max, None)?;
         let tail = Tail::first(row.id, row.created_at);
-        let live = Live::open(self.house.clone(), (row.clone(), depth), tail, None);
+        let live = LiveSession::open(self.house.clone(), (row.clone(), depth), tail, None);
         let created = Created {
             workspace_path: row.workspace_path.clone(),
             episode_id: row.episode_id,

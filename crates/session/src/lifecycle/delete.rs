@@ -10,8 +10,8 @@ use turnwire_log::{AppendError, ReadError, Store};
 
 use crate::error::Error;
 use crate::lifecycle::core::Sessions;
-use crate::live::session::{Erased, House, Live};
-use crate::registry::open_sessions::Registry;
+use crate::live::session::{DeletedCallback, LiveSession, SessionServices};
+use crate::registry::open_sessions::SessionRegistry;
 
 /// Sessions removed in one go of the writing thread: batches of events go between one and the
 /// next.
@@ -32,11 +32,11 @@ impl Sessions {
     }
 
     /// Shuts a session and has it removed; what comes back is told when it is gone.
-    pub(crate) fn erase(&self, live: Arc<Live>) -> oneshot::Receiver<()> {
+    pub(crate) fn erase(&self, live: Arc<LiveSession>) -> oneshot::Receiver<()> {
         // From here on its turn makes no more workers.
         live.shut();
         let (done, gone) = oneshot::channel();
-        let erasing = Erasing {
+        let erasing = SessionDeletion {
             live,
             registry: self.registry.clone(),
             erased: self.house.erased.get().cloned(),
@@ -48,17 +48,17 @@ impl Sessions {
 }
 
 /// A session on its way out.
-struct Erasing {
+struct SessionDeletion {
     /// Held until the end, so that the session cannot be opened anew meanwhile.
-    live: Arc<Live>,
-    registry: Arc<Registry>,
-    erased: Option<Erased>,
+    live: Arc<LiveSession>,
+    registry: Arc<SessionRegistry>,
+    erased: Option<DeletedCallback>,
     done: Option<oneshot::Sender<()>>,
 }
 
-impl Erasing {
+impl SessionDeletion {
     /// Removes a piece, then the next behind whatever else waits for the writer.
-    fn go_on(self, house: &Arc<House>) {
+    fn go_on(self, house: &Arc<SessionServices>) {
         let again = Arc::downgrade(house);
         let mut erasing = Some(self);
         house.writer.run(Box::new(move |store| {

@@ -10,7 +10,7 @@ use turnwire_event::body::bus::{HandlerWarning, SubscriberRegistered, Subscriber
 
 /// What the hub has to say about a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum BusNotice {
     /// A client subscribed.
     Registered,
     /// A client left.
@@ -28,20 +28,20 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// What to do about a note.
 #[derive(Debug, PartialEq)]
-pub enum Action {
+pub enum BusAction {
     /// Emit this now.
     Emit(Box<Body>),
     /// Call `flush` with this key after so long.
-    Flush(Key, Duration),
+    Flush(NoticeKind, Duration),
     /// Nothing: it is counted.
     Counted,
 }
 
 /// What is counted together.
-pub type Key = &'static str;
+pub type NoticeKind = &'static str;
 
 #[derive(Default)]
-struct Count {
+struct NoticeCount {
     count: u64,
     subscription: String,
     last: Option<Instant>,
@@ -50,17 +50,17 @@ struct Count {
 
 /// The counts of one session. Reasons are a closed set of words, so this stays small.
 #[derive(Default)]
-pub struct Bus {
-    counts: Mutex<HashMap<Key, Count>>,
+pub struct BusCoalescer {
+    counts: Mutex<HashMap<NoticeKind, NoticeCount>>,
 }
 
-impl Bus {
+impl BusCoalescer {
     /// Takes a note.
-    pub fn note(&self, note: Note, now: Instant) -> Action {
+    pub fn note(&self, note: BusNotice, now: Instant) -> BusAction {
         let (key, subscription) = match note {
-            Note::Registered => ("registered", String::new()),
-            Note::Unregistered => ("unregistered", String::new()),
-            Note::Warning {
+            BusNotice::Registered => ("registered", String::new()),
+            BusNotice::Unregistered => ("unregistered", String::new()),
+            BusNotice::Warning {
                 subscription,
                 reason,
             } => (reason, subscription),
@@ -70,7 +70,7 @@ impl Bus {
         entry.count += 1;
         entry.subscription = subscription;
         if entry.waiting {
-            return Action::Counted;
+            return BusAction::Counted;
         }
         match entry
             .last
@@ -78,17 +78,17 @@ impl Bus {
         {
             Some(left) if !left.is_zero() => {
                 entry.waiting = true;
-                Action::Flush(key, left)
+                BusAction::Flush(key, left)
             }
             _ => {
                 entry.last = Some(now);
-                Action::Emit(Box::new(body(key, entry)))
+                BusAction::Emit(Box::new(body(key, entry)))
             }
         }
     }
 
     /// What was counted under `key`, if anything.
-    pub fn flush(&self, key: Key, now: Instant) -> Option<Body> {
+    pub fn flush(&self, key: NoticeKind, now: Instant) -> Option<Body> {
         let mut counts = self.counts.lock();
         let entry = counts.get_mut(key)?;
         entry.waiting = false;
@@ -97,7 +97,7 @@ impl Bus {
     }
 }
 
-fn body(key: Key, entry: &mut Count) -> Body {
+fn body(key: NoticeKind, entry: &mut NoticeCount) -> Body {
     let count = std::mem::take(&mut entry.count);
     match key {
         "registered" => Body::BusSubscriberRegistered(SubscriberRegistered { count }),
@@ -116,35 +116,35 @@ mod tests {
 
     #[test]
     fn one_a_second_with_a_count() {
-        let bus = Bus::default();
+        let bus = BusCoalescer::default();
         let start = Instant::now();
         let emitted = |count| Body::BusSubscriberRegistered(SubscriberRegistered { count });
         assert_eq!(
-            bus.note(Note::Registered, start),
-            Action::Emit(Box::new(emitted(1)))
+            bus.note(BusNotice::Registered, start),
+            BusAction::Emit(Box::new(emitted(1)))
         );
         let soon = start + Duration::from_millis(400);
         assert_eq!(
-            bus.note(Note::Registered, soon),
-            Action::Flush("registered", Duration::from_millis(600))
+            bus.note(BusNotice::Registered, soon),
+            BusAction::Flush("registered", Duration::from_millis(600))
         );
-        assert_eq!(bus.note(Note::Registered, soon), Action::Counted);
+        assert_eq!(bus.note(BusNotice::Registered, soon), BusAction::Counted);
         let later = start + Duration::from_secs(1);
         assert_eq!(bus.flush("registered", later), Some(emitted(2)));
         assert_eq!(bus.flush("registered", later), None);
         let much_later = later + Duration::from_secs(1);
         assert_eq!(
-            bus.note(Note::Registered, much_later),
-            Action::Emit(Box::new(emitted(1)))
+            bus.note(BusNotice::Registered, much_later),
+            BusAction::Emit(Box::new(emitted(1)))
         );
     }
 
     #[test]
     fn warnings_are_counted_by_reason() {
-        let bus = Bus::default();
+        let bus = BusCoalescer::default();
         let now = Instant::now();
         for reason in ["client_too_slow", "redundant_cancel"] {
-            let note = Note::Warning {
+            let note = BusNotice::Warning {
                 subscription: "ws-1".into(),
                 reason,
             };
@@ -155,7 +155,7 @@ mod tests {
             };
             assert_eq!(
                 bus.note(note, now),
-                Action::Emit(Box::new(Body::BusHandlerWarning(expected)))
+                BusAction::Emit(Box::new(Body::BusHandlerWarning(expected)))
             );
         }
     }

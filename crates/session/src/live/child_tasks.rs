@@ -29,8 +29,8 @@ use turnwire_event::{Clock, Timestamp, ToolUseId, metric};
 const WARDS_MAX: usize = 1_024;
 
 /// Who has charge of the wards of one turn.
-pub(crate) struct Care {
-    desk: Mutex<Desk>,
+pub(crate) struct ChildTasks {
+    desk: Mutex<ChildTaskState>,
     /// Told whenever one is gone.
     left: Notify,
     /// The parts of the turn's own work that have tasks of their own.
@@ -41,17 +41,17 @@ pub(crate) struct Care {
 }
 
 #[derive(Default)]
-struct Desk {
+struct ChildTaskState {
     next: u64,
-    alive: BTreeMap<u64, Kept>,
-    noted: Vec<Gone>,
+    alive: BTreeMap<u64, RunningChild>,
+    noted: Vec<FinishedChild>,
     /// A cancel is being asked for: from here on every end is noted, and nothing more is taken.
     noting: bool,
     /// The turn's work is done: nothing more is taken.
     shut: bool,
 }
 
-struct Kept {
+struct RunningChild {
     kind: ReceiptKind,
     id: WardId,
     tool_use_id: ToolUseId,
@@ -59,10 +59,10 @@ struct Kept {
     watch: Option<AbortHandle>,
 }
 
-impl Kept {
+impl RunningChild {
     /// What a receipt says of it; none if it never began to be.
-    fn gone(self, outcome: StopOutcome, at: Timestamp) -> Option<Gone> {
-        Some(Gone {
+    fn gone(self, outcome: StopOutcome, at: Timestamp) -> Option<FinishedChild> {
+        Some(FinishedChild {
             kind: self.kind,
             id: self.id.get()?.to_owned(),
             tool_use_id: self.tool_use_id,
@@ -73,7 +73,7 @@ impl Kept {
 }
 
 /// What became of a ward, and when.
-pub(crate) struct Gone {
+pub(crate) struct FinishedChild {
     kind: ReceiptKind,
     id: String,
     tool_use_id: ToolUseId,
@@ -82,21 +82,21 @@ pub(crate) struct Gone {
 }
 
 /// How the work of a turn came to rest.
-pub(crate) struct Rest {
+pub(crate) struct StopReport {
     /// When its producer was gone.
     pub(crate) let_go: Timestamp,
     /// Whether it was not gone even then.
     pub(crate) left_behind: bool,
     /// What did not end with it.
-    pub(crate) wards: Vec<Gone>,
+    pub(crate) wards: Vec<FinishedChild>,
 }
 
-impl Rest {
+impl StopReport {
     /// The same as a receipt tells it, by the time of the request.
     pub(crate) fn stops(&self, open: &OpenTurn, asked: Timestamp) -> Stops {
         let ms = |at: Timestamp| at.as_millis().saturating_sub(asked.as_millis()).max(0) as u64;
         // An end that the producer told after the request is in the receipt already.
-        let told = |gone: &&Gone| {
+        let told = |gone: &&FinishedChild| {
             let mut lines = open.finished.iter();
             lines.any(|line| line.kind == gone.kind && line.id == gone.id)
         };
@@ -119,7 +119,7 @@ impl Rest {
     }
 }
 
-impl Care {
+impl ChildTasks {
     pub(crate) fn new(runtime: Handle, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             desk: Mutex::default(),
@@ -152,15 +152,15 @@ impl Care {
 
     /// Waits until all are gone: no longer than `within`, and for workers `more`.
     pub(crate) async fn gone(&self, within: Duration, more: Duration) {
-        let any = |_: &Kept| true;
+        let any = |_: &RunningChild| true;
         if !self.gone_of(any, within).await {
-            let worker = |kept: &Kept| kept.kind == ReceiptKind::Worker;
+            let worker = |kept: &RunningChild| kept.kind == ReceiptKind::Worker;
             self.gone_of(worker, more).await;
         }
     }
 
     /// Waits until none of these is there. False if that takes too long.
-    async fn gone_of(&self, these: impl Fn(&Kept) -> bool, within: Duration) -> bool {
+    async fn gone_of(&self, these: impl Fn(&RunningChild) -> bool, within: Duration) -> bool {
         let all = async {
             loop {
                 let told = self.left.notified();
@@ -175,7 +175,7 @@ impl Care {
 
     /// The turn ends: what became of all that was there after the cancel. Nothing is taken any
     /// more; what is still there may go on, and is told as such.
-    pub(crate) fn close(&self) -> Vec<Gone> {
+    pub(crate) fn close(&self) -> Vec<FinishedChild> {
         let now = self.clock.now();
         let (alive, mut noted) = {
             let mut desk = self.desk.lock();
@@ -215,25 +215,25 @@ impl Care {
 }
 
 /// The place of one ward; whatever becomes of the task that watches it, it is left.
-struct Seat {
-    care: Arc<Care>,
+struct ChildGuard {
+    care: Arc<ChildTasks>,
     number: u64,
     outcome: StopOutcome,
 }
 
-impl Seat {
+impl ChildGuard {
     fn leave(mut self, outcome: StopOutcome) {
         self.outcome = outcome;
     }
 }
 
-impl Drop for Seat {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         self.care.left(self.number, self.outcome);
     }
 }
 
-impl Desk {
+impl ChildTaskState {
     /// Whether anything may still begin.
     fn is_open(&self) -> Result<(), Refusal> {
         match (self.noting, self.shut) {
@@ -244,7 +244,7 @@ impl Desk {
     }
 }
 
-impl Wards for Care {
+impl Wards for ChildTasks {
     fn enter(&self) -> Result<Part, Refusal> {
         let desk = self.desk.lock();
         desk.is_open()?;
@@ -262,7 +262,7 @@ impl Wards for Care {
             }
             let number = desk.next;
             desk.next += 1;
-            let kept = Kept {
+            let kept = RunningChild {
                 kind: ward.kind,
                 id: ward.id,
                 tool_use_id: ward.tool_use_id,
@@ -272,7 +272,7 @@ impl Wards for Care {
             number
         };
         // Until it says otherwise, as when its word breaks, it may still be there.
-        let seat = Seat {
+        let seat = ChildGuard {
             care,
             number,
             outcome: StopOutcome::Discarded,

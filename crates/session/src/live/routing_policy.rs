@@ -6,14 +6,14 @@ use turnwire_event::body::routing::PolicyReloaded;
 
 /// The routing policy of a server.
 #[derive(Debug)]
-pub struct Policy {
+pub struct ActiveRoutingPolicy {
     /// The version in force.
     version: String,
     /// The version that sessions know of.
     told: String,
 }
 
-impl Policy {
+impl ActiveRoutingPolicy {
     /// The policy that a server starts with.
     pub fn new(version: &str) -> Self {
         Self {

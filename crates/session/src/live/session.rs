@@ -17,16 +17,16 @@ use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId
 use turnwire_hub::{Closed, Pump, Ring};
 use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
 
-use crate::history::cache::Memory;
-use crate::live::bus::{Action, Bus, Note};
-use crate::live::routing_policy::Policy;
+use crate::history::cache::HistoryCache;
+use crate::live::bus::{BusAction, BusCoalescer, BusNotice};
+use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::transcript::Transcript;
-use crate::live::turn_slot::{Slot, Waiting};
+use crate::live::turn_slot::{QueuedTurn, TurnSlot};
 use crate::options::Options;
-use crate::submit::request::Submit;
+use crate::submit::request::SubmitRequest;
 
 /// What runs turns.
-pub struct Runner {
+pub struct TurnRunner {
     /// What answers turns.
     pub producer: Arc<dyn Producer>,
     /// The version of the agent's definition that the newest turn was bound to.
@@ -39,7 +39,7 @@ pub struct Runner {
     pub draining: AtomicBool,
 }
 
-impl Runner {
+impl TurnRunner {
     /// Whether no turn starts any more.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
@@ -47,23 +47,23 @@ impl Runner {
 }
 
 /// Who has workers for the turns of sessions: the service that all of them are part of.
-pub(crate) trait Employer: Send + Sync {
+pub(crate) trait DelegateFactory: Send + Sync {
     /// What the turn `turn` of `live` delegates through; its workers are wards of the turn, and
     /// are told what `submit` says of the person.
     fn delegate(
         self: Arc<Self>,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         turn: TurnId,
-        submit: &Submit,
+        submit: &SubmitRequest,
         wards: Arc<dyn Wards>,
     ) -> Arc<dyn Delegate>;
 }
 
 /// Is told the id of a session that is no more, on the writing thread: it must not wait.
-pub type Erased = Arc<dyn Fn(SessionId) + Send + Sync>;
+pub type DeletedCallback = Arc<dyn Fn(SessionId) + Send + Sync>;
 
 /// What every session of a server shares.
-pub struct House {
+pub struct SessionServices {
     /// Settings.
     pub options: Options,
     /// The clock.
@@ -75,21 +75,21 @@ pub struct House {
     /// What wakes viewers.
     pub pump: Pump,
     /// What runs turns.
-    pub runner: Runner,
+    pub runner: TurnRunner,
     /// Leave to read a chunk of a replay: as many at once as there are cores, in the order they
     /// ask, so that every late reader gets its first events soon.
     pub replays: Semaphore,
     /// The routing policy in force.
-    pub policy: Mutex<Policy>,
+    pub policy: Mutex<ActiveRoutingPolicy>,
     /// Who is told of sessions that are no more; unset where nobody is.
-    pub(crate) erased: OnceLock<Erased>,
+    pub(crate) erased: OnceLock<DeletedCallback>,
     /// Who has workers. Not held, because it holds everyone here; unset until it is there.
-    pub(crate) employer: OnceLock<Weak<dyn Employer>>,
+    pub(crate) employer: OnceLock<Weak<dyn DelegateFactory>>,
     /// Sessions found damaged; they answer nothing else until the process ends.
     pub quarantined: Mutex<HashSet<SessionId>>,
 }
 
-impl House {
+impl SessionServices {
     /// The store behind the writer.
     pub fn store(&self) -> Arc<dyn Store> {
         self.writer.store().clone()
@@ -98,7 +98,7 @@ impl House {
 
 /// How many events of a stretch pass a filter.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct ReplayCount {
     pub(crate) filter: Filter,
     pub(crate) since: Seq,
     pub(crate) upto: Seq,
@@ -107,7 +107,7 @@ pub(crate) struct Counted {
 
 /// An open session. Everything about its order goes through `sequencer`, everything that a
 /// client can see comes from `ring`.
-pub struct Live {
+pub struct LiveSession {
     /// Its id.
     pub id: SessionId,
     /// Whose it is.
@@ -122,25 +122,25 @@ pub struct Live {
     /// Where its events are read.
     pub ring: Arc<Ring<Transcript>>,
     /// What all sessions share.
-    pub house: Arc<House>,
+    pub house: Arc<SessionServices>,
     /// The lock: one turn at a time, the others in line.
-    pub(crate) slot: Mutex<Slot>,
+    pub(crate) slot: Mutex<TurnSlot>,
     pub(crate) watchers: AtomicUsize,
     /// How often the last watcher has left: a grace counts from its own leaving.
     pub(crate) departures: AtomicUsize,
     /// The newest of those leavings that was not a quiet one.
     pub(crate) heard: AtomicUsize,
     pub(crate) idle_since: Mutex<Instant>,
-    bus: Bus,
-    pub(crate) memory: Arc<Mutex<Memory>>,
+    bus: BusCoalescer,
+    pub(crate) memory: Arc<Mutex<HistoryCache>>,
     /// The last count of a replay: readers come back in crowds, from one place with one filter.
-    pub(crate) counted: Mutex<Option<Counted>>,
+    pub(crate) counted: Mutex<Option<ReplayCount>>,
 }
 
-impl Live {
+impl LiveSession {
     /// Takes a session into memory where the store left it.
     pub(crate) fn open(
-        house: Arc<House>,
+        house: Arc<SessionServices>,
         (row, depth): (SessionRow, usize),
         tail: Tail,
         open: Option<OpenTurn>,
@@ -177,7 +177,7 @@ impl Live {
             departures: AtomicUsize::new(0),
             heard: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
-            bus: Bus::default(),
+            bus: BusCoalescer::default(),
             memory: Arc::default(),
             counted: Mutex::new(None),
         })
@@ -187,11 +187,11 @@ impl Live {
     pub(crate) fn line_up(&self, rows: Vec<QueuedRow>) {
         let mut slot = self.slot.lock();
         rows.into_iter()
-            .for_each(|row| slot.put(Waiting::read(row)));
+            .for_each(|row| slot.put(QueuedTurn::read(row)));
     }
 
     /// What a turn of it is for.
-    pub(crate) fn kind(&self, submit: &Submit) -> TurnKind {
+    pub(crate) fn kind(&self, submit: &SubmitRequest) -> TurnKind {
         if self.depth > 0 {
             TurnKind::Worker
         } else {
@@ -203,7 +203,7 @@ impl Live {
     pub(crate) fn delegate(
         self: &Arc<Self>,
         turn: TurnId,
-        submit: &Submit,
+        submit: &SubmitRequest,
         wards: Arc<dyn Wards>,
     ) -> Arc<dyn Delegate> {
         match self.house.employer.get().and_then(Weak::upgrade) {
@@ -268,14 +268,14 @@ impl Live {
     }
 
     /// Takes a note for the bus; never waited for, never a reason to fail.
-    pub fn note(self: &Arc<Self>, note: Note) {
+    pub fn note(self: &Arc<Self>, note: BusNotice) {
         if self.house.writer.health().is_full() {
             return; // what room is left is for the endings of turns
         }
         match self.bus.note(note, Instant::now()) {
-            Action::Counted => {}
-            Action::Emit(body) => drop(self.emit(Actor::SYSTEM, *body)),
-            Action::Flush(key, after) => {
+            BusAction::Counted => {}
+            BusAction::Emit(body) => drop(self.emit(Actor::SYSTEM, *body)),
+            BusAction::Flush(key, after) => {
                 let live = self.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(after).await;
@@ -319,9 +319,9 @@ impl Live {
     }
 }
 
-impl std::fmt::Debug for Live {
+impl std::fmt::Debug for LiveSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live")
+        f.debug_struct("LiveSession")
             .field("id", &self.id)
             .finish_non_exhaustive()
     }

@@ -94,7 +94,7 @@ impl Transcript {
 
 /// A session at one position, for a client that starts there.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct SessionSnapshot {
     /// The session.
     pub row: SessionRow,
     /// The turn in flight.

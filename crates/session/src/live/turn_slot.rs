@@ -19,18 +19,18 @@ use turnwire_event::code::{OnBusy, OnDisconnect};
 use turnwire_event::row::QueuedRow;
 use turnwire_event::{Trace, TurnId, metric};
 
-use crate::live::child_tasks::Care;
-use crate::submit::request::{Bound, Submit};
+use crate::live::child_tasks::ChildTasks;
+use crate::submit::request::{DisconnectScope, SubmitRequest};
 
 /// A turn in line that does not wait for the end of the one that runs.
-pub(crate) struct Interrupt {
+pub(crate) struct TurnInterrupt {
     pub(crate) by: TurnId,
     pub(crate) running: TurnId,
 }
 
 /// The streams of a turn.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Presence {
+pub(crate) struct StreamPresence {
     /// How many there are now.
     pub(crate) streams: usize,
     /// How often the last has left: a grace counts from its own leaving.
@@ -38,29 +38,29 @@ pub(crate) struct Presence {
 }
 
 /// The emitter of a turn, as far as a cancel needs it.
-pub(crate) trait Stoppable: Send + Sync {
+pub(crate) trait StoppableEmitter: Send + Sync {
     /// Lets go of what is held back, then asks, before anything else of the turn is taken. From
     /// here on nothing more of it is shown.
     fn stop(&self, ask: &mut dyn FnMut());
 }
 
 /// The turn that holds a session's lock: its start is in the order, its terminal is not.
-pub(crate) struct Running {
+pub(crate) struct RunningTurn {
     pub(crate) id: TurnId,
     /// Told when the turn must stop.
     pub(crate) stop: CancellationToken,
     /// Told when all is over: its terminal is placed or its session is gone, and its task is done.
-    pub(crate) over: Arc<Over>,
+    pub(crate) over: Arc<TurnEndGuard>,
     /// What does not end with its producer.
-    pub(crate) wards: Arc<Care>,
+    pub(crate) wards: Arc<ChildTasks>,
     /// Where its events pass.
-    pub(crate) emitter: Weak<dyn Stoppable>,
+    pub(crate) emitter: Weak<dyn StoppableEmitter>,
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) grace_ms: u64,
-    pub(crate) bound: Bound,
+    pub(crate) bound: DisconnectScope,
     /// The caller's trace, for events that the session itself makes of the turn.
     pub(crate) trace: Option<Arc<Trace>>,
-    pub(crate) presence: Presence,
+    pub(crate) presence: StreamPresence,
     /// Whether no other turn's message came between its own.
     pub(crate) alone: bool,
 }
@@ -69,16 +69,16 @@ pub(crate) struct Running {
 /// told when both are gone: one whose session was deleted has lost its place at once, and may
 /// still have programs that are on their way out.
 #[derive(Default)]
-pub(crate) struct Over(CancellationToken);
+pub(crate) struct TurnEndGuard(CancellationToken);
 
-impl Over {
+impl TurnEndGuard {
     /// What is told.
     pub(crate) fn token(&self) -> CancellationToken {
         self.0.clone()
     }
 }
 
-impl Drop for Over {
+impl Drop for TurnEndGuard {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -86,11 +86,11 @@ impl Drop for Over {
 
 /// A turn that waits.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedTurn {
     pub(crate) id: TurnId,
     pub(crate) place: i64,
-    pub(crate) submit: Submit,
-    pub(crate) presence: Presence,
+    pub(crate) submit: SubmitRequest,
+    pub(crate) presence: StreamPresence,
     /// How often the last watcher of the session had left when it was accepted.
     pub(crate) departures: usize,
     /// How often its start was tried and the store could not be read.
@@ -99,7 +99,7 @@ pub(crate) struct Waiting {
     pub(crate) broken: bool,
 }
 
-impl Waiting {
+impl QueuedTurn {
     /// A turn as it was stored.
     pub(crate) fn read(row: QueuedRow) -> Self {
         let read = serde_json::from_str(&row.input);
@@ -111,7 +111,7 @@ impl Waiting {
             place: row.place,
             broken: read.is_err(),
             submit: read.unwrap_or_else(|_| lost()),
-            presence: Presence::default(),
+            presence: StreamPresence::default(),
             departures: 0,
             tries: 0,
         }
@@ -119,8 +119,8 @@ impl Waiting {
 }
 
 /// Stands for a submit that cannot be read any more.
-fn lost() -> Submit {
-    Submit {
+fn lost() -> SubmitRequest {
+    SubmitRequest {
         content: Vec::new(),
         locale: "en".into(),
         on_disconnect: OnDisconnect::Continue,
@@ -130,7 +130,7 @@ fn lost() -> Submit {
         wire_version: String::new(),
         metadata: serde_json::Map::new(),
         location: None,
-        bound: Bound::Session,
+        bound: DisconnectScope::Session,
         origin: turnwire_event::code::Origin::Chat,
         dm_type: None,
     }
@@ -138,9 +138,9 @@ fn lost() -> Submit {
 
 /// What the lock protects.
 #[derive(Default)]
-pub(crate) struct Slot {
-    pub(crate) running: Option<Running>,
-    queue: VecDeque<Waiting>,
+pub(crate) struct TurnSlot {
+    pub(crate) running: Option<RunningTurn>,
+    queue: VecDeque<QueuedTurn>,
     /// Whether a task is about to start the next that waits.
     pub(crate) starting: bool,
     /// Whether a question may be open: then the next turn looks for it first.
@@ -150,7 +150,7 @@ pub(crate) struct Slot {
     pub(crate) moves: u64,
 }
 
-impl Slot {
+impl TurnSlot {
     /// What keeps a new turn from starting: the turn that runs, or the first that waits.
     pub(crate) fn busy(&self) -> Option<TurnId> {
         let running = self.running.as_ref().map(|running| running.id);
@@ -158,7 +158,7 @@ impl Slot {
     }
 
     /// The next to start.
-    pub(crate) fn front(&self) -> Option<&Waiting> {
+    pub(crate) fn front(&self) -> Option<&QueuedTurn> {
         self.queue.front()
     }
 
@@ -168,7 +168,7 @@ impl Slot {
     }
 
     /// A turn that waits.
-    pub(crate) fn find(&self, turn: TurnId) -> Option<&Waiting> {
+    pub(crate) fn find(&self, turn: TurnId) -> Option<&QueuedTurn> {
         self.queue.iter().find(|waiting| waiting.id == turn)
     }
 
@@ -190,7 +190,7 @@ impl Slot {
     }
 
     /// Puts one in, in the order of places.
-    pub(crate) fn put(&mut self, waiting: Waiting) {
+    pub(crate) fn put(&mut self, waiting: QueuedTurn) {
         let at = self
             .queue
             .partition_point(|other| other.place < waiting.place);
@@ -199,7 +199,7 @@ impl Slot {
     }
 
     /// Takes one out.
-    pub(crate) fn take(&mut self, turn: TurnId) -> Option<Waiting> {
+    pub(crate) fn take(&mut self, turn: TurnId) -> Option<QueuedTurn> {
         let at = self.queue.iter().position(|waiting| waiting.id == turn)?;
         metrics::gauge!(metric::TURN_QUEUED).decrement(1.0);
         self.queue.remove(at)
@@ -224,7 +224,7 @@ impl Slot {
     }
 
     /// The streams of a turn that runs or waits.
-    pub(crate) fn presence(&mut self, turn: TurnId) -> Option<&mut Presence> {
+    pub(crate) fn presence(&mut self, turn: TurnId) -> Option<&mut StreamPresence> {
         if let Some(running) = self.running.as_mut().filter(|r| r.id == turn) {
             return Some(&mut running.presence);
         }
@@ -245,11 +245,12 @@ impl Slot {
                 )
             }
         };
-        (on_disconnect == OnDisconnect::Cancel && bound == Bound::Stream).then_some(grace_ms)
+        (on_disconnect == OnDisconnect::Cancel && bound == DisconnectScope::Stream)
+            .then_some(grace_ms)
     }
 }
 
-impl Drop for Slot {
+impl Drop for TurnSlot {
     fn drop(&mut self) {
         metrics::gauge!(metric::TURN_QUEUED).decrement(self.queue.len() as f64);
     }

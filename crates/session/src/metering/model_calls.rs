@@ -9,7 +9,7 @@ use turnwire_event::{Body, CallId, Usage, metric};
 
 /// A call in flight.
 #[derive(Clone, Debug)]
-struct Calling {
+struct CallInFlight {
     model: String,
     /// When it began; not known of a call that another process began.
     since: Option<Instant>,
@@ -17,9 +17,9 @@ struct Calling {
 
 /// The calls in flight.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Calls(HashMap<CallId, Calling>);
+pub(crate) struct CallsInFlight(HashMap<CallId, CallInFlight>);
 
-impl Calls {
+impl CallsInFlight {
     /// A call begins now.
     pub(crate) fn begin(&mut self, id: CallId, model: &str) {
         self.put(id, model, Some(Instant::now()));
@@ -37,7 +37,7 @@ impl Calls {
 
     fn put(&mut self, id: CallId, model: &str, since: Option<Instant>) {
         let model = model.to_owned();
-        self.0.insert(id, Calling { model, since });
+        self.0.insert(id, CallInFlight { model, since });
     }
 
     /// Counts an event, if it is the end of a call.

@@ -15,48 +15,48 @@ use turnwire_event::row::RowChange;
 use turnwire_event::{Actor, Body, Position, Seq, TurnId, Usage, metric};
 use turnwire_log::{Draft, Room, Ticket};
 
-use crate::cancel::disconnect::Attendance;
-use crate::cancel::request::{self, Requested};
+use crate::cancel::disconnect::StreamGuard;
+use crate::cancel::request::{self, CancelOutcome};
 use crate::error::Error;
-use crate::live::session::Live;
-use crate::live::turn_slot::{Interrupt, Presence, Slot, Waiting};
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::{QueuedTurn, StreamPresence, TurnInterrupt, TurnSlot};
 use crate::metering::turn_metrics;
-use crate::run::start::{Next, Told};
-use crate::run::turn_run::Run;
-use crate::submit::request::{Bound, Submit};
+use crate::run::start::{PendingTurn, TurnHistory};
+use crate::run::turn_run::TurnRun;
+use crate::submit::request::{DisconnectScope, SubmitRequest};
 
 /// What an accepted turn waits for before its caller is told.
-pub(crate) enum Pending {
+pub(crate) enum PendingCommit {
     /// The commit of its start.
     Start(Seq),
     /// The commit of its row; then the turn it interrupts, if it still waits for that one, is
     /// asked to stop.
-    Row(Ticket, Option<Interrupt>),
+    Row(Ticket, Option<TurnInterrupt>),
 }
 
 /// A turn that was accepted: it will end, whoever goes away now, unless the process does first.
-pub(crate) struct Taken {
+pub(crate) struct AcceptedTurn {
     pub(crate) turn: TurnId,
     pub(crate) state: TurnState,
     /// A position before it.
     pub(crate) position: Position,
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingCommit,
     /// Its first stream, if its streams count: a caller that goes away leaves it.
-    pub(crate) attendance: Option<Attendance>,
+    pub(crate) attendance: Option<StreamGuard>,
 }
 
 /// Makes the row of the key, once the turn it stands for has its id.
 pub(crate) type KeyRows = Box<dyn FnOnce(TurnId) -> Vec<RowChange> + Send>;
 
-impl Live {
+impl LiveSession {
     /// Accepts a turn: starts it, puts it in line, or refuses it. One that was `stopped` before it
     /// came is accepted all the same, and asked to stop before it can begin anything.
     pub(crate) async fn take(
         self: &Arc<Self>,
-        submit: Submit,
+        submit: SubmitRequest,
         key: KeyRows,
         stopped: Option<String>,
-    ) -> Result<Taken, Error> {
+    ) -> Result<AcceptedTurn, Error> {
         // Held until the turn is counted, so that a server that drains waits for it.
         let _at_work = self.house.runner.turns.token();
         let departures = self.departures.load(Ordering::Acquire);
@@ -110,15 +110,15 @@ impl Live {
     /// so none of them comes before the turn.
     pub(crate) fn take_first(
         self: &Arc<Self>,
-        submit: Submit,
+        submit: SubmitRequest,
         key: KeyRows,
         created: Draft,
         place: impl FnOnce(),
-    ) -> Result<Taken, Error> {
+    ) -> Result<AcceptedTurn, Error> {
         let _at_work = self.house.runner.turns.token();
         let at = self.sequencer.last();
         self.memory.lock().begin(at);
-        let told = Told {
+        let told = TurnHistory {
             messages: Vec::new(),
             total: 0,
             at,
@@ -134,11 +134,11 @@ impl Live {
 
     fn start_now(
         self: &Arc<Self>,
-        slot: &mut Slot,
-        submit: Submit,
+        slot: &mut TurnSlot,
+        submit: SubmitRequest,
         key: KeyRows,
-        (told, before): (Told, Option<Draft>),
-    ) -> Result<(Taken, Run), Error> {
+        (told, before): (TurnHistory, Option<Draft>),
+    ) -> Result<(AcceptedTurn, TurnRun), Error> {
         // The first turn of a worker is part of a turn that runs, and may end as that one may.
         let delegated = self.depth > 0 && before.is_some();
         if self.house.runner.is_draining() && !delegated {
@@ -146,7 +146,7 @@ impl Live {
         }
         let turn = TurnId(self.house.mint.ulid());
         let bound = submit.bound;
-        let next = Next {
+        let next = PendingTurn {
             id: turn,
             submit,
             presence: presence(bound),
@@ -155,31 +155,36 @@ impl Live {
             resumed: None,
         };
         let (at, run) = self.begin(slot, next, told)?;
-        let taken = Taken {
+        let taken = AcceptedTurn {
             turn,
             state: TurnState::Running,
             position: Position::persisted(at.epoch, Seq(at.seq.0 - 1)),
-            pending: Pending::Start(at.seq),
-            attendance: (bound == Bound::Stream).then(|| self.attended(turn)),
+            pending: PendingCommit::Start(at.seq),
+            attendance: (bound == DisconnectScope::Stream).then(|| self.attended(turn)),
         };
         Ok((taken, run))
     }
 
     /// Asks a turn to stop in the moment in which it is taken.
-    fn stop_taken(self: &Arc<Self>, slot: &mut Slot, taken: &mut Taken, stopped: Option<&str>) {
+    fn stop_taken(
+        self: &Arc<Self>,
+        slot: &mut TurnSlot,
+        taken: &mut AcceptedTurn,
+        stopped: Option<&str>,
+    ) {
         let Some(reason) = stopped else { return };
         let (at, state) = match request::request_in(self, slot, taken.turn, "user", reason) {
-            Requested::At(at) => (at, TurnState::Cancelling),
-            Requested::Withdrawn(at) => (at, TurnState::Cancelled),
-            Requested::Already | Requested::NotRunning => return,
+            CancelOutcome::At(at) => (at, TurnState::Cancelling),
+            CancelOutcome::Withdrawn(at) => (at, TurnState::Cancelled),
+            CancelOutcome::Already | CancelOutcome::NotRunning => return,
         };
         taken.state = state;
         // The commit of the request is that of all that stands before it.
-        taken.pending = Pending::Start(at.seq);
+        taken.pending = PendingCommit::Start(at.seq);
     }
 
     /// The session is busy: says no to a turn that may not wait.
-    fn refuse(&self, slot: &Slot, busy: TurnId, on_busy: OnBusy) -> Result<(), Error> {
+    fn refuse(&self, slot: &TurnSlot, busy: TurnId, on_busy: OnBusy) -> Result<(), Error> {
         if on_busy == OnBusy::Reject {
             return Err(Error::TurnInFlight(busy));
         }
@@ -195,10 +200,10 @@ impl Live {
     /// The session is busy, and the turn waits.
     fn join(
         self: &Arc<Self>,
-        slot: &mut Slot,
-        (submit, input, departures): (Submit, String, usize),
+        slot: &mut TurnSlot,
+        (submit, input, departures): (SubmitRequest, String, usize),
         key: KeyRows,
-    ) -> Result<Taken, Error> {
+    ) -> Result<AcceptedTurn, Error> {
         let turn = TurnId(self.house.mint.ulid());
         let place = slot.next_place(submit.on_busy);
         let mut rows = vec![RowChange::TurnQueued {
@@ -214,7 +219,7 @@ impl Live {
         rows.extend(key(turn));
         let (at, ticket) = self.sequencer.put(rows)?;
         let (bound, on_busy) = (submit.bound, submit.on_busy);
-        slot.put(Waiting {
+        slot.put(QueuedTurn {
             id: turn,
             place,
             submit,
@@ -226,21 +231,21 @@ impl Live {
         let running = slot.running.as_ref().map(|running| running.id);
         let interrupts = running
             .filter(|_| on_busy == OnBusy::Interrupt)
-            .map(|running| Interrupt { by: turn, running });
-        Ok(Taken {
+            .map(|running| TurnInterrupt { by: turn, running });
+        Ok(AcceptedTurn {
             turn,
             state: TurnState::Queued,
             position: Position::persisted(at.epoch, at.seq),
-            pending: Pending::Row(ticket, interrupts),
-            attendance: (bound == Bound::Stream).then(|| self.attended(turn)),
+            pending: PendingCommit::Row(ticket, interrupts),
+            attendance: (bound == DisconnectScope::Stream).then(|| self.attended(turn)),
         })
     }
 
     /// Waits until an accepted turn is durable.
-    pub(crate) async fn settle(self: Arc<Self>, pending: Pending) -> Result<(), Error> {
+    pub(crate) async fn settle(self: Arc<Self>, pending: PendingCommit) -> Result<(), Error> {
         match pending {
-            Pending::Start(seq) => self.sequencer.committed(seq).await?,
-            Pending::Row(ticket, interrupts) => {
+            PendingCommit::Start(seq) => self.sequencer.committed(seq).await?,
+            PendingCommit::Row(ticket, interrupts) => {
                 self.sequencer.stored(ticket).await?;
                 if let Some(interrupt) = interrupts {
                     request::interrupt(&self, &interrupt);
@@ -254,7 +259,7 @@ impl Live {
     /// end in one piece, beside whatever runs. Gives the place of its end.
     pub(crate) fn withdraw(
         &self,
-        slot: &mut Slot,
+        slot: &mut TurnSlot,
         turn: TurnId,
         request: Draft,
         reason: String,
@@ -273,7 +278,7 @@ impl Live {
     }
 
     /// Ends a turn in line that cannot be started.
-    pub(crate) fn fail(&self, slot: &mut Slot, turn: TurnId) -> Option<Position> {
+    pub(crate) fn fail(&self, slot: &mut TurnSlot, turn: TurnId) -> Option<Position> {
         let end = Body::TurnCompleted(Completed {
             status: TurnStatus::Failed,
             usage: Usage::default(),
@@ -286,7 +291,7 @@ impl Live {
 
     fn end_waiting(
         &self,
-        slot: &mut Slot,
+        slot: &mut TurnSlot,
         turn: TurnId,
         request: Option<Draft>,
         end: Body,
@@ -318,7 +323,7 @@ impl Live {
 }
 
 /// What is kept of a turn that waits.
-fn to_keep(submit: &Submit) -> Result<String, Error> {
+fn to_keep(submit: &SubmitRequest) -> Result<String, Error> {
     serde_json::to_string(submit).map_err(|error| {
         tracing::error!(%error, "a submit cannot be kept");
         Error::Internal
@@ -326,9 +331,9 @@ fn to_keep(submit: &Submit) -> Result<String, Error> {
 }
 
 /// Who counts from the first moment: whoever submits a turn that is bound to its streams.
-fn presence(bound: Bound) -> Presence {
-    Presence {
-        streams: usize::from(bound == Bound::Stream),
+fn presence(bound: DisconnectScope) -> StreamPresence {
+    StreamPresence {
+        streams: usize::from(bound == DisconnectScope::Stream),
         departures: 0,
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use turnwire_event::TurnId;
 
 use crate::error::Error;
-use crate::live::session::{House, Live};
-use crate::live::turn_slot::Slot;
-use crate::registry::open_sessions::Registry;
-use crate::run::start::Next;
+use crate::live::session::{LiveSession, SessionServices};
+use crate::live::turn_slot::TurnSlot;
+use crate::registry::open_sessions::SessionRegistry;
+use crate::run::start::PendingTurn;
 use crate::store_read::blocking;
 
 /// How often a start is tried when the store cannot be read.
@@ -18,7 +18,7 @@ const TRIES_MAX: u8 = 5;
 /// How long to wait for room when more sessions have turns that wait than may be open.
 const QUEUE_UP_AGAIN: Duration = Duration::from_millis(500);
 
-impl Live {
+impl LiveSession {
     /// Starts the next in line if there is one and nothing runs. Never under the session's lock.
     pub(crate) fn kick(self: &Arc<Self>) {
         {
@@ -28,7 +28,7 @@ impl Live {
             }
             slot.starting = true;
         }
-        let starter = Starter {
+        let starter = QueueStarter {
             live: self.clone(),
             done: false,
         };
@@ -36,7 +36,7 @@ impl Live {
     }
 
     /// The turn that should start now.
-    fn due(&self, slot: &Slot) -> Option<TurnId> {
+    fn due(&self, slot: &TurnSlot) -> Option<TurnId> {
         let next = slot.front()?.id;
         let house = &self.house;
         let held = slot.running.is_some()
@@ -49,12 +49,12 @@ impl Live {
 }
 
 /// The task that starts the next in line; one a session at a time.
-struct Starter {
-    live: Arc<Live>,
+struct QueueStarter {
+    live: Arc<LiveSession>,
     done: bool,
 }
 
-impl Drop for Starter {
+impl Drop for QueueStarter {
     /// Dropped with work to do, as when the runtime goes away: another may try.
     fn drop(&mut self) {
         if !self.done {
@@ -63,7 +63,7 @@ impl Drop for Starter {
     }
 }
 
-impl Starter {
+impl QueueStarter {
     async fn run(mut self) {
         let live = self.live.clone();
         let _at_work = live.house.runner.turns.token();
@@ -98,7 +98,7 @@ impl Starter {
                     }
                 }
             };
-            let next = Next {
+            let next = PendingTurn {
                 id: turn,
                 submit: waiting.submit,
                 presence: waiting.presence,
@@ -125,14 +125,17 @@ impl Starter {
     }
 
     /// The task is over, as everyone under the lock can see.
-    fn finish(&mut self, slot: &mut Slot) {
+    fn finish(&mut self, slot: &mut TurnSlot) {
         slot.starting = false;
         self.done = true;
     }
 }
 
 /// Opens the sessions in which turns wait since the last run: that starts them.
-pub(crate) async fn queue_up(house: &Arc<House>, registry: &Arc<Registry>) -> Result<(), Error> {
+pub(crate) async fn queue_up(
+    house: &Arc<SessionServices>,
+    registry: &Arc<SessionRegistry>,
+) -> Result<(), Error> {
     let store = house.store();
     let waiting = blocking(store, |store| Ok::<_, Error>(store.queues()?)).await?;
     if waiting.is_empty() {

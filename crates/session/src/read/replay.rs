@@ -16,8 +16,8 @@ use turnwire_event::{Filter, Head, Position, Seq};
 use turnwire_log::{ReadError, Store, View};
 
 use crate::error::Error;
-use crate::live::session::{Counted, Live};
-use crate::live::transcript::{Snapshot, Transcript};
+use crate::live::session::{LiveSession, ReplayCount};
+use crate::live::transcript::{SessionSnapshot, Transcript};
 use crate::store_read::blocking;
 
 /// Persisted events read at first, so that a late reader has something soon, and at most, which
@@ -41,7 +41,7 @@ pub enum ReplayError {
 
 /// A client on its way to the ring.
 pub struct CatchUp {
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     /// Where it begins: everything after this is told.
     pub since: Position,
     /// Everything up to here has been told.
@@ -57,7 +57,7 @@ pub struct CatchUp {
     pub count: u64,
 }
 
-impl Live {
+impl LiveSession {
     /// Starts telling everything after a client's cursor, up to now, if not more than `max`
     /// persisted events pass the filter. A cursor of another epoch may have seen what is gone.
     pub async fn catch_up(
@@ -137,7 +137,7 @@ impl Live {
             store.count(self.id, from, upto, &filter)?
         };
         let count = before + more;
-        *self.counted.lock() = Some(Counted {
+        *self.counted.lock() = Some(ReplayCount {
             filter,
             since,
             upto,
@@ -147,7 +147,7 @@ impl Live {
     }
 
     /// The session at this moment.
-    pub async fn snapshot(self: &Arc<Self>, messages_max: usize) -> Result<Snapshot, Error> {
+    pub async fn snapshot(self: &Arc<Self>, messages_max: usize) -> Result<SessionSnapshot, Error> {
         let (row, current_turn, in_flight, at, cursor) =
             self.ring.look(|transcript, tail, cursor| {
                 (
@@ -169,7 +169,7 @@ impl Live {
             .map(|stored| stored.message)
             .chain(in_flight)
             .collect();
-        Ok(Snapshot {
+        Ok(SessionSnapshot {
             row,
             current_turn,
             messages,
@@ -207,7 +207,7 @@ impl CatchUp {
 }
 
 /// A piece of what is told, in order, and where it ends.
-pub type Chunk = (Vec<(Head, Bytes)>, Position);
+pub type ReplayChunk = (Vec<(Head, Bytes)>, Position);
 
 /// The first piece of `left`, of at most `limit` persisted events: those that are stored, and of
 /// messages what a client at `left.since` has missed. `in_flight` is the message that was not over
@@ -219,7 +219,7 @@ pub fn chunk(
     limit: usize,
     in_flight: Option<&MessageFold>,
     missed: Missed,
-) -> Result<Chunk, ReadError> {
+) -> Result<ReplayChunk, ReadError> {
     let stored = store.events(id, left.from.seq, left.upto.seq, limit)?;
     let full = stored.len() == limit;
     let to = stored

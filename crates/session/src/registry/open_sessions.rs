@@ -8,25 +8,29 @@ use turnwire_event::{Actor, Body, SessionId, metric};
 use turnwire_hub::Closed;
 
 use crate::error::Error;
-use crate::live::session::{House, Live};
+use crate::live::session::{LiveSession, SessionServices};
 use crate::store_read::{blocking, depth};
 
 /// The open sessions.
 #[derive(Default)]
-pub struct Registry {
-    open: Mutex<Open>,
+pub struct SessionRegistry {
+    open: Mutex<OpenSessions>,
 }
 
 #[derive(Default)]
-struct Open {
-    sessions: HashMap<SessionId, Arc<Live>>,
+struct OpenSessions {
+    sessions: HashMap<SessionId, Arc<LiveSession>>,
     /// How many were taken out: whoever read the store before that must read it again.
     removals: u64,
 }
 
-impl Registry {
+impl SessionRegistry {
     /// A session, from memory or from the store.
-    pub async fn get(&self, house: &Arc<House>, id: SessionId) -> Result<Arc<Live>, Error> {
+    pub async fn get(
+        &self,
+        house: &Arc<SessionServices>,
+        id: SessionId,
+    ) -> Result<Arc<LiveSession>, Error> {
         loop {
             self.make_room(house.options.open_max, Some(id))?;
             let removals = {
@@ -43,7 +47,7 @@ impl Registry {
                 Ok::<_, Error>((row, depth, tail, store.queued(id)?))
             })
             .await?;
-            let fresh = Live::open(house.clone(), (row, depth), tail, None);
+            let fresh = LiveSession::open(house.clone(), (row, depth), tail, None);
             fresh.line_up(queued);
             fresh.slot.lock().asked = true; // for all that is known
             let mut open = self.open.lock();
@@ -59,12 +63,12 @@ impl Registry {
     }
 
     /// A session that is in memory.
-    pub(crate) fn peek(&self, id: SessionId) -> Option<Arc<Live>> {
+    pub(crate) fn peek(&self, id: SessionId) -> Option<Arc<LiveSession>> {
         self.open.lock().sessions.get(&id).cloned()
     }
 
     /// Puts a session in that nobody else can know yet.
-    pub fn put(&self, live: Arc<Live>) {
+    pub fn put(&self, live: Arc<LiveSession>) {
         self.open.lock().put(live);
     }
 
@@ -76,7 +80,7 @@ impl Registry {
             return Ok(());
         }
         if open.sessions.len() >= max {
-            open.let_go(Live::is_free);
+            open.let_go(LiveSession::is_free);
         }
         if open.sessions.len() >= max {
             Err(Error::TooMany)
@@ -86,25 +90,25 @@ impl Registry {
     }
 
     /// Takes a session out.
-    pub fn remove(&self, id: SessionId) -> Option<Arc<Live>> {
+    pub fn remove(&self, id: SessionId) -> Option<Arc<LiveSession>> {
         let mut open = self.open.lock();
         open.removals += 1;
         open.sessions.remove(&id)
     }
 
     /// Everyone now in memory.
-    pub fn all(&self) -> Vec<Arc<Live>> {
+    pub fn all(&self) -> Vec<Arc<LiveSession>> {
         self.open.lock().sessions.values().cloned().collect()
     }
 
     /// Tells everyone in memory who is followed; gives back how many were.
     pub(crate) fn tell(&self, body: &Body) -> usize {
-        let tell = |live: &&Arc<Live>| live.tell(Actor::SYSTEM, body.clone());
+        let tell = |live: &&Arc<LiveSession>| live.tell(Actor::SYSTEM, body.clone());
         self.all().iter().filter(tell).count()
     }
 
     /// Those with a turn in flight.
-    pub fn running(&self) -> Vec<Arc<Live>> {
+    pub fn running(&self) -> Vec<Arc<LiveSession>> {
         let open = self.open.lock();
         open.sessions
             .values()
@@ -114,7 +118,7 @@ impl Registry {
     }
 
     /// Those in which turns wait.
-    pub fn waiting(&self) -> Vec<Arc<Live>> {
+    pub fn waiting(&self) -> Vec<Arc<LiveSession>> {
         let open = self.open.lock();
         open.sessions
             .values()
@@ -125,19 +129,19 @@ impl Registry {
 
     /// Lets the idle ones go.
     pub fn unload(&self) {
-        self.open.lock().let_go(Live::is_idle);
+        self.open.lock().let_go(LiveSession::is_idle);
     }
 }
 
-impl Open {
+impl OpenSessions {
     /// Puts a session in; if another was quicker, that one is the session.
-    fn put(&mut self, live: Arc<Live>) -> Arc<Live> {
+    fn put(&mut self, live: Arc<LiveSession>) -> Arc<LiveSession> {
         let live = self.sessions.entry(live.id).or_insert(live).clone();
         metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
         live
     }
 
-    fn let_go(&mut self, may: impl Fn(&Live) -> bool) {
+    fn let_go(&mut self, may: impl Fn(&LiveSession) -> bool) {
         let before = self.sessions.len();
         // Only the map holds it, so nobody can be about to use it.
         self.sessions.retain(|id, live| {

@@ -16,17 +16,17 @@ use turnwire_event::{Body, Event, Seq};
 use turnwire_log::Store;
 
 use crate::error::Error;
-use crate::live::session::{House, Live};
-use crate::metering::model_calls::Calls;
+use crate::live::session::{LiveSession, SessionServices};
+use crate::metering::model_calls::CallsInFlight;
 use crate::store_read::{blocking, depth};
-use crate::turn::bind::Open;
-use crate::turn::ending::{self, Known};
+use crate::turn::bind::PassThroughGate;
+use crate::turn::ending::{self, EndingContext};
 
 /// Events of a swept turn read at once.
 const PAGE: usize = 1000;
 
 /// Ends every turn that has started and not ended. Gives back how many.
-pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
+pub async fn sweep(house: &Arc<SessionServices>) -> Result<usize, Error> {
     let open = blocking(house.store(), open_turns).await?;
     let count = open.len();
     for row in open {
@@ -53,7 +53,7 @@ fn open_turns(store: &dyn Store) -> Result<Vec<TurnRow>, Error> {
     Ok(open.into_iter().map(|(_, turn)| turn).collect())
 }
 
-async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
+async fn sweep_one(house: &Arc<SessionServices>, row: TurnRow) -> Result<(), Error> {
     let (turn, session) = (row.id, row.session_id);
     let (open, known, session_row, tail) = blocking(house.store(), move |store| {
         let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
@@ -67,7 +67,7 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
         .message
         .as_ref()
         .map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
-    let live = Live::open(house.clone(), (session_row, 0), tail, Some(open));
+    let live = LiveSession::open(house.clone(), (session_row, 0), tail, Some(open));
     live.sequencer.resume_turn(turn, cancelled, cut);
     ending::close(
         &live,
@@ -83,10 +83,10 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
 }
 
 /// What a stored turn has open.
-fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Known), Error> {
+fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, EndingContext), Error> {
     let mut open = OpenTurn::new(row.id);
     let mut hidden = HashSet::new();
-    let mut calls = Calls::default();
+    let mut calls = CallsInFlight::default();
     // From its start on, which says what it was bound to.
     let mut after = Seq(row.started.seq.0.saturating_sub(1));
     while after < tail {
@@ -134,12 +134,12 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
         .collect();
     Ok((
         open,
-        Known {
+        EndingContext {
             types,
             trace: row.trace.clone().map(Arc::new),
             calls,
             definition: row.agent_definition.clone(),
-            gate: Box::new(Open),
+            gate: Box::new(PassThroughGate),
             hidden,
             rest: None,
         },

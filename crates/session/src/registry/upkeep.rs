@@ -9,9 +9,9 @@ use turnwire_event::Timestamp;
 use turnwire_event::row::RowChange;
 use turnwire_log::{Sequencer, Store};
 
-use crate::attach_token::Tokens;
-use crate::live::session::{House, Live};
-use crate::registry::open_sessions::Registry;
+use crate::attach_token::AttachTokens;
+use crate::live::session::{LiveSession, SessionServices};
+use crate::registry::open_sessions::SessionRegistry;
 
 /// Sessions trimmed in one transaction: bounds how long the writer is busy with it.
 const TRIM_SESSIONS: usize = 100;
@@ -24,7 +24,11 @@ const FORGET_EVERY: Duration = Duration::from_secs(10);
 const FORGET_KEYS: usize = 1_000;
 
 /// Starts the timers. They end when the service that holds the registry is gone.
-pub(crate) fn start(house: &Arc<House>, registry: &Arc<Registry>, tokens: &Arc<Tokens>) {
+pub(crate) fn start(
+    house: &Arc<SessionServices>,
+    registry: &Arc<SessionRegistry>,
+    tokens: &Arc<AttachTokens>,
+) {
     let options = &house.options;
     let tokens = tokens.clone();
     let unload_every = options
@@ -41,7 +45,7 @@ pub(crate) fn start(house: &Arc<House>, registry: &Arc<Registry>, tokens: &Arc<T
         registry.unload();
         tokens.sweep();
         // What a full disk held back goes on when there is room.
-        registry.waiting().iter().for_each(Live::kick);
+        registry.waiting().iter().for_each(LiveSession::kick);
     });
     let forgetting = Arc::new(AtomicBool::new(false));
     every(house, registry, FORGET_EVERY, move |house, _| {
@@ -50,10 +54,10 @@ pub(crate) fn start(house: &Arc<House>, registry: &Arc<Registry>, tokens: &Arc<T
 }
 
 fn every(
-    house: &Arc<House>,
-    registry: &Arc<Registry>,
+    house: &Arc<SessionServices>,
+    registry: &Arc<SessionRegistry>,
     period: Duration,
-    work: impl Fn(&Arc<House>, &Registry) + Send + 'static,
+    work: impl Fn(&Arc<SessionServices>, &SessionRegistry) + Send + 'static,
 ) {
     let (house, registry) = (Arc::downgrade(house), Arc::downgrade(registry));
     tokio::spawn(async move {
@@ -70,7 +74,7 @@ fn every(
 }
 
 /// Stores what messages in flight have grown by: one commit for all of them.
-fn checkpoint(house: &House, registry: &Registry) {
+fn checkpoint(house: &SessionServices, registry: &SessionRegistry) {
     let grown = registry.running().into_iter().filter_map(|live| {
         let part = live.ring.touch(|transcript| {
             let open = transcript.open.as_mut()?;
@@ -86,7 +90,7 @@ fn checkpoint(house: &House, registry: &Registry) {
 
 /// Tells sessions of the routing policy in force if they were not, unless the disk is full; gives
 /// back how many were told.
-pub(crate) fn tell_policy(house: &House, registry: &Registry) -> usize {
+pub(crate) fn tell_policy(house: &SessionServices, registry: &SessionRegistry) -> usize {
     if house.writer.health().is_full() {
         return 0; // what room is left is for the endings of turns
     }
@@ -96,19 +100,19 @@ pub(crate) fn tell_policy(house: &House, registry: &Registry) -> usize {
 }
 
 /// Removes keys of submits that stand for nothing any more, unless that is under way already.
-fn forget(house: &Arc<House>, forgetting: &Arc<AtomicBool>) {
+fn forget(house: &Arc<SessionServices>, forgetting: &Arc<AtomicBool>) {
     if house.writer.health().is_full() || forgetting.swap(true, Ordering::AcqRel) {
         return;
     }
     let age = i64::try_from(house.options.idempotency_ttl.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_millis(house.clock.now().as_millis().saturating_sub(age));
-    forget_piece(house, before, UnderWay(forgetting.clone()));
+    forget_piece(house, before, KeyExpiryGuard(forgetting.clone()));
 }
 
 /// Says that something is under way, until it is dropped.
-struct UnderWay(Arc<AtomicBool>);
+struct KeyExpiryGuard(Arc<AtomicBool>);
 
-impl Drop for UnderWay {
+impl Drop for KeyExpiryGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
@@ -116,12 +120,13 @@ impl Drop for UnderWay {
 
 /// Removes a piece of the old keys, then the next behind whatever else waits for the writer. A
 /// full disk or the end of the service ends it: what is left goes another time.
-fn forget_piece(house: &Arc<House>, before: Timestamp, under_way: UnderWay) {
+fn forget_piece(house: &Arc<SessionServices>, before: Timestamp, under_way: KeyExpiryGuard) {
     let again = Arc::downgrade(house);
     let mut under_way = Some(under_way);
     house.writer.run(Box::new(move |store: &dyn Store| {
-        let wanted =
-            |house: &Arc<House>| !house.writer.health().is_full() && !house.runner.is_draining();
+        let wanted = |house: &Arc<SessionServices>| {
+            !house.writer.health().is_full() && !house.runner.is_draining()
+        };
         let Some(house) = again.upgrade().filter(wanted) else {
             return Ok(());
         };
@@ -135,7 +140,7 @@ fn forget_piece(house: &Arc<House>, before: Timestamp, under_way: UnderWay) {
 }
 
 /// Trims events that are too old, on the writing thread, a bounded piece at a time.
-fn retain(house: &House) {
+fn retain(house: &SessionServices) {
     let age = i64::try_from(house.options.retention.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_millis(house.clock.now().as_millis().saturating_sub(age));
     house.writer.run(Box::new(move |store: &dyn Store| {

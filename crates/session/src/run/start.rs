@@ -16,21 +16,23 @@ use turnwire_log::{Draft, Room};
 
 use crate::approval::paused_turn::{left_open, pass_over};
 use crate::error::Error;
-use crate::history::cache::{RESUMES, Weighed, weigh};
-use crate::history::view::Past;
-use crate::live::child_tasks::Care;
-use crate::live::session::Live;
-use crate::live::turn_slot::{Over, Presence, Running, Slot};
-use crate::run::turn_run::Run;
+use crate::history::cache::{RESUMES, SizedMessage, weigh};
+use crate::history::view::HistoryView;
+use crate::live::child_tasks::ChildTasks;
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::{RunningTurn, StreamPresence, TurnEndGuard, TurnSlot};
+use crate::run::turn_run::TurnRun;
 use crate::store_read::blocking;
-pub use crate::submit::request::{Accepted, Bound, Key, Place, Submit};
+pub use crate::submit::request::{
+    DisconnectScope, IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn,
+};
 use crate::turn::bind::bind;
 use crate::turn::emitter::TurnEmitter;
 
 /// What was said before a turn.
-pub(crate) struct Told {
+pub(crate) struct TurnHistory {
     /// The newest messages.
-    pub(crate) messages: Vec<Weighed>,
+    pub(crate) messages: Vec<SizedMessage>,
     /// How many there are in all.
     pub(crate) total: u64,
     /// Where the session stood.
@@ -40,10 +42,10 @@ pub(crate) struct Told {
 }
 
 /// A turn about to start.
-pub(crate) struct Next {
+pub(crate) struct PendingTurn {
     pub(crate) id: TurnId,
-    pub(crate) submit: Submit,
-    pub(crate) presence: Presence,
+    pub(crate) submit: SubmitRequest,
+    pub(crate) presence: StreamPresence,
     /// Rows that commit with its start.
     pub(crate) rows: Vec<RowChange>,
     /// The events that commit with its start, before it.
@@ -52,16 +54,16 @@ pub(crate) struct Next {
     pub(crate) resumed: Option<Resumed>,
 }
 
-impl Live {
+impl LiveSession {
     /// The newest messages, and how many there are in all.
-    pub(crate) async fn past(self: &Arc<Self>) -> Result<Told, Error> {
+    pub(crate) async fn past(self: &Arc<Self>) -> Result<TurnHistory, Error> {
         // The turn before may have its terminal placed and not yet released: its messages count.
         self.sequencer.committed(self.sequencer.last().seq).await?;
         let budget = self.house.runner.producer.history();
         let (id, upto, fresh) = self
             .ring
             .look(|transcript, tail, _| (self.id, tail, transcript.row.turn_count == 0));
-        let told = move |(messages, total), asked| Told {
+        let told = move |(messages, total), asked| TurnHistory {
             messages,
             total,
             at: upto,
@@ -95,10 +97,10 @@ impl Live {
     /// lets `Run` go when the lock is free.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        slot: &mut Slot,
-        next: Next,
-        told: Told,
-    ) -> Result<(Position, Run), Error> {
+        slot: &mut TurnSlot,
+        next: PendingTurn,
+        told: TurnHistory,
+    ) -> Result<(Position, TurnRun), Error> {
         let runner = &self.house.runner;
         let mut user = self.user_message(next.id, &next.submit);
         if let Some(resumed) = &next.resumed {
@@ -114,14 +116,14 @@ impl Live {
         let mut past = told.messages;
         past.extend(heard.iter().cloned().map(weigh));
         let place = (self.id, told.at);
-        let shown = Past::new(past, bound.history, self.house.store(), place);
+        let shown = HistoryView::new(past, bound.history, self.house.store(), place);
         let omitted = (told.total + heard.len() as u64).saturating_sub(shown.len() as u64);
         let definition = bound.versions.agent_definition.clone();
         let resumed = next.resumed.as_ref();
         let mut draft = self.opening(&next.submit, &user, omitted, bound.versions, resumed);
         draft.rows.extend(next.rows);
         let stop = CancellationToken::new();
-        let wards = Care::new(runner.runtime.clone(), self.house.clock.clone());
+        let wards = ChildTasks::new(runner.runtime.clone(), self.house.clock.clone());
         let drafts = passed.into_iter().chain(next.before).chain([draft]);
         let places = self.sequencer.emit(drafts.collect(), Room::Reserved)?;
         slot.asked = false;
@@ -130,8 +132,8 @@ impl Live {
         let emitter = TurnEmitter::new(live, next.id, trace.clone(), bound.gate, &definition);
         *runner.definition.lock() = definition;
         let weak: Weak<TurnEmitter> = Arc::downgrade(&emitter);
-        let over = Arc::new(Over::default());
-        slot.running = Some(Running {
+        let over = Arc::new(TurnEndGuard::default());
+        slot.running = Some(RunningTurn {
             id: next.id,
             stop: stop.clone(),
             over: over.clone(),
@@ -157,7 +159,7 @@ impl Live {
             emitter: emitter.clone(),
             history: Arc::new(shown),
         };
-        let run = Run {
+        let run = TurnRun {
             live: self.clone(),
             turn: next.id,
             emitter,
@@ -174,7 +176,12 @@ impl Live {
     }
 
     /// What a turn is about, as its producer is told.
-    fn input(&self, turn_id: TurnId, submit: &Submit, trace: Option<Arc<Trace>>) -> TurnInput {
+    fn input(
+        &self,
+        turn_id: TurnId,
+        submit: &SubmitRequest,
+        trace: Option<Arc<Trace>>,
+    ) -> TurnInput {
         TurnInput {
             agent: self
                 .ring
@@ -199,7 +206,7 @@ impl Live {
         self.ring.look(|transcript, _, _| transcript.row.episode_id)
     }
 
-    pub(crate) fn user_message(&self, turn_id: TurnId, submit: &Submit) -> Message {
+    pub(crate) fn user_message(&self, turn_id: TurnId, submit: &SubmitRequest) -> Message {
         Message {
             kept: turnwire_event::Kept::default(),
             id: MessageId(self.house.mint.ulid()),
@@ -219,7 +226,7 @@ impl Live {
     /// The `turn.started` of a turn with its rows.
     pub(crate) fn opening(
         &self,
-        submit: &Submit,
+        submit: &SubmitRequest,
         user: &Message,
         omitted: u64,
         versions: Versions,

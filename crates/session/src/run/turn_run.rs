@@ -16,33 +16,33 @@ use turnwire_event::port::{Outcome, TurnContext, Work};
 use turnwire_event::{Message, Position, TurnId, metric};
 
 use crate::cancel::request;
-use crate::live::child_tasks::{Care, Rest};
-use crate::live::session::Live;
-use crate::live::turn_slot::Over;
+use crate::live::child_tasks::{ChildTasks, StopReport};
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::TurnEndGuard;
 use crate::options::LET_GO;
 use crate::turn::emitter::TurnEmitter;
-use crate::turn::ending::{self, Known};
+use crate::turn::ending::{self, EndingContext};
 
 /// A running turn. Dropped before its end, as when the runtime goes away, it still ends the turn.
-pub(crate) struct Run {
-    pub(crate) live: Arc<Live>,
+pub(crate) struct TurnRun {
+    pub(crate) live: Arc<LiveSession>,
     pub(crate) turn: TurnId,
     pub(crate) emitter: Arc<TurnEmitter>,
     pub(crate) stop: CancellationToken,
     /// Those who do not end with the producer.
-    pub(crate) wards: Arc<Care>,
+    pub(crate) wards: Arc<ChildTasks>,
     /// What the producer does, and what it is given; none when it has begun.
     pub(crate) ready: Option<(Work, TurnContext)>,
     pub(crate) work: Option<JoinHandle<Outcome>>,
     pub(crate) ended: bool,
     #[expect(dead_code, reason = "whoever waits is told when it is dropped")]
-    pub(crate) over: Arc<Over>,
+    pub(crate) over: Arc<TurnEndGuard>,
     /// Where the session stood before the turn, and what was said with its start.
     pub(crate) begun: Position,
     pub(crate) heard: Vec<Message>,
 }
 
-impl Run {
+impl TurnRun {
     /// Lets the producer work. Not under the session's lock: a runtime that goes away drops what
     /// it is given at once.
     pub(crate) fn go(self) {
@@ -110,7 +110,7 @@ impl Run {
 
     /// Waits until the producer and all that it started are gone, each no longer than it may
     /// take. The turn still holds its session: whoever asks it to stop now is heard.
-    async fn rest(&mut self, stopped: bool) -> Known {
+    async fn rest(&mut self, stopped: bool) -> EndingContext {
         let until = Instant::now() + LET_GO;
         let mut left_behind = stopped && !self.let_go(until).await;
         // What it had on tasks of their own was dropped with it, or before: one may be in the
@@ -125,7 +125,7 @@ impl Run {
         let more = options.worker_wait(self.live.depth);
         self.wards.gone(options.stop_wait, more).await;
         let mut known = self.emitter.known();
-        known.rest = Some(Rest {
+        known.rest = Some(StopReport {
             let_go,
             left_behind,
             wards: self.wards.close(),
@@ -143,7 +143,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for TurnRun {
     fn drop(&mut self) {
         if !self.ended {
             self.emitter.seal();

@@ -15,17 +15,17 @@ const SCOPES_MAX: usize = 50_000;
 
 /// The keys at work now. A key is here while someone holds it or waits for it.
 #[derive(Default)]
-pub(crate) struct Keys {
+pub(crate) struct IdempotencyLocks {
     scopes: Mutex<HashMap<KeyScope, Arc<Gate<()>>>>,
 }
 
 /// A place in the line of a key; leaving the line tidies up.
-struct Seat {
-    keys: Arc<Keys>,
+struct KeyCleanup {
+    keys: Arc<IdempotencyLocks>,
     scope: KeyScope,
 }
 
-impl Drop for Seat {
+impl Drop for KeyCleanup {
     fn drop(&mut self) {
         let mut scopes = self.keys.scopes.lock();
         // Whoever holds the key or waits for it has the gate too, and lets go of it first.
@@ -39,30 +39,30 @@ impl Drop for Seat {
 }
 
 /// The key is held; dropping this lets the next one in.
-pub(crate) struct Held {
+pub(crate) struct KeyLockGuard {
     // Dropped in this order: the gate is open before the seat is left.
     _guard: OwnedMutexGuard<()>,
-    _seat: Seat,
+    _seat: KeyCleanup,
 }
 
-impl Keys {
+impl IdempotencyLocks {
     /// Waits until nobody else holds the key.
-    pub(crate) async fn hold(self: &Arc<Self>, scope: KeyScope) -> Result<Held, Error> {
+    pub(crate) async fn hold(self: &Arc<Self>, scope: KeyScope) -> Result<KeyLockGuard, Error> {
         let (seat, gate) = self.seat(scope)?;
         let guard = gate.lock_owned().await;
-        Ok(Held {
+        Ok(KeyLockGuard {
             _guard: guard,
             _seat: seat,
         })
     }
 
-    fn seat(self: &Arc<Self>, scope: KeyScope) -> Result<(Seat, Arc<Gate<()>>), Error> {
+    fn seat(self: &Arc<Self>, scope: KeyScope) -> Result<(KeyCleanup, Arc<Gate<()>>), Error> {
         let mut scopes = self.scopes.lock();
         if scopes.len() >= SCOPES_MAX && !scopes.contains_key(&scope) {
             return Err(Error::TooMany);
         }
         let gate = scopes.entry(scope.clone()).or_default().clone();
-        let seat = Seat {
+        let seat = KeyCleanup {
             keys: self.clone(),
             scope,
         };

@@ -8,7 +8,7 @@ use turnwire_event::{ContentBlock, Position, SessionId, Trace, TurnId};
 /// Whose leaving counts for a turn that is cancelled on disconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub enum DisconnectScope {
     /// The last watcher of the session.
     Session,
     /// The last stream of this very turn; others who watch do not count.
@@ -17,7 +17,7 @@ pub enum Bound {
 
 /// What a person asks for. Its JSON is what is kept of a turn that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Submit {
+pub struct SubmitRequest {
     /// What they say.
     pub content: Vec<ContentBlock>,
     /// In which language they want the answer.
@@ -37,7 +37,7 @@ pub struct Submit {
     /// Where the person is, if the client says; kept with the message.
     pub location: Option<String>,
     /// Whose leaving counts.
-    pub bound: Bound,
+    pub bound: DisconnectScope,
     /// Who or what began it.
     #[serde(default)]
     pub origin: Origin,
@@ -46,7 +46,7 @@ pub struct Submit {
     pub dm_type: Option<String>,
 }
 
-impl Submit {
+impl SubmitRequest {
     /// What the turn is for.
     pub(crate) fn kind(&self) -> TurnKind {
         match self.origin {
@@ -81,7 +81,7 @@ pub struct NewSession {
 
 /// Where a turn goes.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum SubmitTarget {
     /// Into this session.
     In(SessionId),
     /// Into one that is made for it.
@@ -90,7 +90,7 @@ pub enum Place {
 
 /// What makes a submit repeatable: the same key with the same body is the same turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct IdempotencyKey {
     /// The route it came by.
     pub route: &'static str,
     /// The caller's key.
@@ -101,7 +101,7 @@ pub struct Key {
 
 /// An accepted turn: durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct SubmittedTurn {
     /// Its id.
     pub turn_id: TurnId,
     /// Its session.

@@ -9,9 +9,9 @@ use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{Bound, Emission, Gate, Onward, Outcome, Producer, TurnInput};
 
 /// A gate that lets everything through as it is.
-pub(crate) struct Open;
+pub(crate) struct PassThroughGate;
 
-impl Gate for Open {
+impl Gate for PassThroughGate {
     fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
         out(emission, None);
     }
@@ -36,7 +36,7 @@ pub(crate) fn bind(producer: &dyn Producer, input: &TurnInput) -> Bound {
         Bound {
             versions: Versions::default(),
             history: producer.history(),
-            gate: Box::new(Open),
+            gate: Box::new(PassThroughGate),
             work: Box::new(|_| {
                 Box::pin(async {
                     Outcome {

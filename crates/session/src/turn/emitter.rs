@@ -27,14 +27,14 @@ use turnwire_event::{
 };
 use turnwire_log::{Draft, Refused, Room};
 
-use crate::live::session::Live;
-use crate::live::turn_slot::Stoppable;
-use crate::turn::bind::Open;
-use crate::turn::ending::Known;
-use crate::turn::progress::{Note, Said, message_of};
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::StoppableEmitter;
+use crate::turn::bind::PassThroughGate;
+use crate::turn::ending::EndingContext;
+use crate::turn::progress::{ProgressNote, TurnProgress, message_of};
 
 /// What the emitter's lock protects.
-struct Desk {
+struct EmitterState {
     /// Nothing of the producer is taken any more.
     sealed: bool,
     /// The turn was asked to stop: what has begun may end, and nothing else of it is taken.
@@ -45,16 +45,16 @@ struct Desk {
     count: u32,
     /// The last look at the clock.
     now: Instant,
-    said: Said,
+    said: TurnProgress,
     gate: Box<dyn Gate>,
 }
 
 /// The emitter of one turn.
 pub struct TurnEmitter {
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     turn: TurnId,
     trace: Option<Arc<Trace>>,
-    desk: Mutex<Desk>,
+    desk: Mutex<EmitterState>,
     overhead: Histogram,
     /// The version of the agent's definition.
     definition: String,
@@ -67,19 +67,19 @@ const TIMED_EVERY: u32 = 8;
 impl TurnEmitter {
     /// The emitter of `turn`, which has started.
     pub fn new(
-        live: Arc<Live>,
+        live: Arc<LiveSession>,
         turn: TurnId,
         trace: Option<Arc<Trace>>,
         gate: Box<dyn Gate>,
         agent_definition: &str,
     ) -> Arc<Self> {
-        let desk = Desk {
+        let desk = EmitterState {
             sealed: false,
             stopping: false,
             ticking: false,
             count: 0,
             now: clock(),
-            said: Said::default(),
+            said: TurnProgress::default(),
             gate,
         };
         Arc::new_cyclic(|this| Self {
@@ -110,16 +110,16 @@ impl TurnEmitter {
     }
 
     /// What is known of the turn beside its events, for its end: the gate goes with it.
-    pub(crate) fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> EndingContext {
         let mut desk = self.desk.lock();
-        Known {
+        EndingContext {
             types: desk.said.types.clone(),
             trace: self.trace.clone(),
             calls: desk.said.calls.clone(),
             definition: self.definition.clone(),
             hidden: desk.said.hidden.clone(),
             rest: None,
-            gate: std::mem::replace(&mut desk.gate, Box::new(Open)),
+            gate: std::mem::replace(&mut desk.gate, Box::new(PassThroughGate)),
         }
     }
 
@@ -144,7 +144,7 @@ impl TurnEmitter {
     /// it there: what came before it may have been held.
     fn place(
         &self,
-        said: &mut Said,
+        said: &mut TurnProgress,
         mut emission: Emission,
         render: Option<Render>,
     ) -> Result<Position, Refused> {
@@ -160,7 +160,7 @@ impl TurnEmitter {
         said.stamp(&emission.actor, &mut emission.body);
         let render = said.cover(&emission.body, render);
         let draft = self.draft(emission, render);
-        let (message, note) = (message_of(&draft), Note::of(&draft));
+        let (message, note) = (message_of(&draft), ProgressNote::of(&draft));
         // Room was looked for when the event came; what was held back must not wait for it.
         let (position, time) = sequencer.emit_one(draft, Room::Reserved)?;
         if let Some(message) = message {
@@ -171,13 +171,13 @@ impl TurnEmitter {
     }
 
     /// Places everything that is held back.
-    fn let_go(&self, desk: &mut Desk) {
+    fn let_go(&self, desk: &mut EmitterState) {
         self.ask(desk, |gate, out| gate.flush(out));
     }
 
     /// Places what a gate gives when it is asked. One that breaks is not asked again.
-    fn ask(&self, desk: &mut Desk, ask: impl FnOnce(&mut dyn Gate, Onward<'_>)) {
-        let Desk { said, gate, .. } = &mut *desk;
+    fn ask(&self, desk: &mut EmitterState, ask: impl FnOnce(&mut dyn Gate, Onward<'_>)) {
+        let EmitterState { said, gate, .. } = &mut *desk;
         let mut out = |emission: Emission, render: Option<Render>| {
             // Refused: the turn or the session is over, nobody is left to be told.
             let _ = self.place(said, emission, render);
@@ -185,12 +185,12 @@ impl TurnEmitter {
         let asked = catch_unwind(AssertUnwindSafe(|| ask(gate.as_mut(), &mut out)));
         if asked.is_err() {
             tracing::error!(session = %self.live.id, turn = %self.turn, "a gate broke");
-            desk.gate = Box::new(Open);
+            desk.gate = Box::new(PassThroughGate);
         }
     }
 
     /// Sees to it that a timer waits for what the gate holds: one at most, none for nothing.
-    fn tick(&self, desk: &mut Desk) {
+    fn tick(&self, desk: &mut EmitterState) {
         if desk.ticking {
             return;
         }
@@ -216,7 +216,7 @@ impl TurnEmitter {
     fn fire(&self) -> Option<Instant> {
         let mut desk = self.desk.lock();
         let now = clock();
-        let is_due = |desk: &Desk| desk.gate.due().is_some_and(|due| due <= now);
+        let is_due = |desk: &EmitterState| desk.gate.due().is_some_and(|due| due <= now);
         if is_due(&desk) {
             self.ask(&mut desk, |gate, out| gate.lapse(now, out));
         }
@@ -235,7 +235,7 @@ fn clock() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-impl Desk {
+impl EmitterState {
     /// When an event came. Deltas come in crowds: for most of them the last look is good enough,
     /// unless the gate holds something or may hold this one for a time.
     fn look(&mut self, body: &Body) -> Instant {
@@ -274,7 +274,7 @@ fn refusal(refused: Refused) -> Refusal {
     }
 }
 
-impl Stoppable for TurnEmitter {
+impl StoppableEmitter for TurnEmitter {
     fn stop(&self, ask: &mut dyn FnMut()) {
         let mut desk = self.desk.lock();
         self.let_go(&mut desk);
@@ -299,7 +299,7 @@ impl Emitter for TurnEmitter {
         let timed = desk.count.is_multiple_of(TIMED_EVERY);
         let now = desk.look(&emission.body);
         desk.count = desk.count.wrapping_add(1);
-        let Desk { said, gate, .. } = desk;
+        let EmitterState { said, gate, .. } = desk;
         let mut placed = None;
         gate.take(emission, now, &mut |emission, render| {
             placed = Some(self.place(said, emission, render));

@@ -17,19 +17,19 @@ use turnwire_event::port::{Emission, Gate, Outcome};
 use turnwire_event::{Actor, Body, Position, Render, RenderPolicy, ToolUseId, Trace, TurnId};
 use turnwire_log::{Draft, Refused, Room};
 
-use crate::live::child_tasks::Rest;
-use crate::live::session::Live;
-use crate::metering::model_calls::{self, Calls};
+use crate::live::child_tasks::StopReport;
+use crate::live::session::LiveSession;
+use crate::metering::model_calls::{self, CallsInFlight};
 use crate::metering::turn_metrics;
 
 /// What is known of a turn beside its events.
-pub(crate) struct Known {
+pub(crate) struct EndingContext {
     /// The kinds of the tools its messages asked for.
     pub(crate) types: HashMap<ToolUseId, ToolType>,
     /// The caller's trace.
     pub(crate) trace: Option<Arc<Trace>>,
     /// The calls in flight.
-    pub(crate) calls: Calls,
+    pub(crate) calls: CallsInFlight,
     /// The version of the agent's definition.
     pub(crate) definition: String,
     /// What its events pass; nothing is held in it.
@@ -37,17 +37,17 @@ pub(crate) struct Known {
     /// Tools whose calls were not shown: neither are their ends.
     pub(crate) hidden: HashSet<ToolUseId>,
     /// How its work came to rest; none if nobody could see.
-    pub(crate) rest: Option<Rest>,
+    pub(crate) rest: Option<StopReport>,
 }
 
 /// The producer is done: the turn ends as it says, unless it left something open or a cancel
 /// came first. Gives the place of the terminal if the turn ended as the producer says and no
 /// other turn's message came between its own.
 pub(crate) fn finish(
-    live: &Arc<Live>,
+    live: &Arc<LiveSession>,
     turn: TurnId,
     outcome: Outcome,
-    known: Known,
+    known: EndingContext,
 ) -> Option<Position> {
     let mut slot = live.slot.lock();
     let Some(open) = live.open_turn(turn) else {
@@ -96,11 +96,11 @@ pub(crate) fn finish(
 
 /// Something else ends the turn: a cancel if one was asked for, else the failure given.
 pub(crate) fn close(
-    live: &Arc<Live>,
+    live: &Arc<LiveSession>,
     turn: TurnId,
     error: TurnError,
     reason: Option<&str>,
-    known: Known,
+    known: EndingContext,
 ) {
     let mut slot = live.slot.lock();
     if let Some(open) = live.open_turn(turn) {
@@ -113,7 +113,7 @@ pub(crate) fn close(
     slot.free(turn);
 }
 
-fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: Known) {
+fn close_open(live: &Arc<LiveSession>, mut open: OpenTurn, end: End, known: EndingContext) {
     let turn = open.id;
     // Whatever happened after a cancel was asked for, the turn ends by it.
     let end = match &open.cancel {
@@ -148,9 +148,9 @@ fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: Known) {
 
 /// Places the ending in one piece: one commit, all or none.
 fn emit(
-    live: &Arc<Live>,
+    live: &Arc<LiveSession>,
     turn: TurnId,
-    mut known: Known,
+    mut known: EndingContext,
     events: Vec<Closing>,
 ) -> Option<Position> {
     let renders = renders(&mut known, &events);
@@ -187,7 +187,7 @@ fn emit(
 
 /// How the events of an ending are shown: as the gate says, which every other event of the turn
 /// has passed too. An ending goes out whatever a gate does.
-fn renders(known: &mut Known, events: &[Closing]) -> Vec<Option<Render>> {
+fn renders(known: &mut EndingContext, events: &[Closing]) -> Vec<Option<Render>> {
     let mut out: Vec<Option<Render>> = Vec::with_capacity(events.len());
     let gate = &mut known.gate;
     let passed = catch_unwind(AssertUnwindSafe(|| {

@@ -11,12 +11,12 @@ use turnwire_event::{
 };
 use turnwire_log::{Draft, is_display};
 
-use crate::metering::model_calls::{self, Calls};
+use crate::metering::model_calls::{self, CallsInFlight};
 use crate::metering::turn_metrics;
 
 /// What the turn has said so far.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct TurnProgress {
     called_model: bool,
     text: bool,
     tools: HashSet<ToolUseId>,
@@ -25,13 +25,13 @@ pub(crate) struct Said {
     /// The kinds of the tools that its messages asked for.
     pub(crate) types: HashMap<ToolUseId, ToolType>,
     /// The calls in flight.
-    pub(crate) calls: Calls,
+    pub(crate) calls: CallsInFlight,
     /// Messages that the orchestrator is shown later and that were stored with the turn's events.
     pub(crate) messages: Vec<Message>,
 }
 
 /// What is remembered of an event once it has its place.
-pub(crate) enum Note {
+pub(crate) enum ProgressNote {
     /// Nothing.
     Nothing,
     /// That words were said.
@@ -40,7 +40,7 @@ pub(crate) enum Note {
     Event(Actor, Box<Body>),
 }
 
-impl Note {
+impl ProgressNote {
     /// What to remember of an event.
     pub(crate) fn of(draft: &Draft) -> Self {
         match &draft.body {
@@ -66,7 +66,7 @@ fn speaks(actor: &Actor) -> bool {
     actor.kind() != ActorKind::Subagent
 }
 
-impl Said {
+impl TurnProgress {
     /// Stamps an event with what came before it. Only the orchestrator speaks to the person: what
     /// sub-agents do changes nothing of it.
     pub(crate) fn stamp(&self, actor: &Actor, body: &mut Body) {
@@ -100,14 +100,14 @@ impl Said {
     }
 
     /// Remembers an event that has its place.
-    pub(crate) fn take_in(&mut self, note: Note, definition: &str) {
+    pub(crate) fn take_in(&mut self, note: ProgressNote, definition: &str) {
         let (actor, body) = match note {
-            Note::Nothing => return,
-            Note::Words => {
+            ProgressNote::Nothing => return,
+            ProgressNote::Words => {
                 self.text = true;
                 return;
             }
-            Note::Event(actor, body) => (actor, body),
+            ProgressNote::Event(actor, body) => (actor, body),
         };
         match body.as_ref() {
             Body::LlmCallStarted(call) => {

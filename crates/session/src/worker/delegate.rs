@@ -23,34 +23,34 @@ use turnwire_event::port::{BoxFuture, Delegate, NoWorker, Task, Ward, Wards, Wor
 use turnwire_event::row::SessionRow;
 use turnwire_event::{ContentBlock, EpisodeId, SessionId, ToolUseId, TurnId};
 
-use crate::cancel::request::Requested;
+use crate::cancel::request::CancelOutcome;
 use crate::lifecycle::core::Sessions;
-use crate::live::session::{Employer, Live};
-use crate::submit::request::{Bound, Submit};
-use crate::worker::worker_run::{Job, Watch, watched};
+use crate::live::session::{DelegateFactory, LiveSession};
+use crate::submit::request::{DisconnectScope, SubmitRequest};
+use crate::worker::worker_run::{WorkerGuard, WorkerRun, watched};
 
 /// Why a worker is cancelled that takes too long.
 const DELEGATE_TIMEOUT: &str = "delegate_timeout";
 
-impl Employer for Sessions {
+impl DelegateFactory for Sessions {
     fn delegate(
         self: Arc<Self>,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         turn: TurnId,
-        submit: &Submit,
+        submit: &SubmitRequest,
         wards: Arc<dyn Wards>,
     ) -> Arc<dyn Delegate> {
-        Arc::new(Employing(Arc::new(Terms {
+        Arc::new(TurnDelegate(Arc::new(WorkerContext {
             sessions: Arc::downgrade(&self),
             parent: live.clone(),
             turn,
-            submit: Submit {
+            submit: SubmitRequest {
                 content: Vec::new(),
                 on_disconnect: OnDisconnect::Continue,
                 disconnect_grace_ms: 0,
                 on_busy: OnBusy::Reject,
                 metadata: serde_json::Map::new(),
-                bound: Bound::Session,
+                bound: DisconnectScope::Session,
                 origin: Origin::Chat,
                 dm_type: None,
                 ..submit.clone()
@@ -63,33 +63,33 @@ impl Employer for Sessions {
 }
 
 /// How a turn delegates.
-struct Employing(Arc<Terms>);
+struct TurnDelegate(Arc<WorkerContext>);
 
 /// On what terms workers work for a turn.
-struct Terms {
+struct WorkerContext {
     sessions: Weak<Sessions>,
-    parent: Arc<Live>,
+    parent: Arc<LiveSession>,
     turn: TurnId,
     /// What a worker's turn is submitted with, but for its task.
-    submit: Submit,
+    submit: SubmitRequest,
     wards: Arc<dyn Wards>,
     /// How many workers there were in all, at every level, under the turn at the top.
     crowd: Arc<AtomicUsize>,
-    reserved: Mutex<Reserved>,
+    reserved: Mutex<WorkerReservations>,
 }
 
 /// The ids that were given out, and what became of them.
 #[derive(Default)]
-struct Reserved {
+struct WorkerReservations {
     /// How many there were.
     count: usize,
     /// Those that are not used yet: an id makes one session.
     unused: HashSet<SessionId>,
     /// The workers that are waited for, or should have been.
-    jobs: HashMap<SessionId, Job>,
+    jobs: HashMap<SessionId, WorkerRun>,
 }
 
-impl Delegate for Employing {
+impl Delegate for TurnDelegate {
     fn reserve(&self) -> Result<SessionId, NoWorker> {
         let terms = &self.0;
         let house = &terms.parent.house;
@@ -125,10 +125,10 @@ impl Delegate for Employing {
     }
 }
 
-impl Terms {
+impl WorkerContext {
     async fn employ(&self, task: Task) -> WorkerEnd {
         let (id, limit) = (task.worker_session_id, task.limit);
-        let (begun, job) = oneshot::channel::<Job>();
+        let (begun, job) = oneshot::channel::<WorkerRun>();
         // Before it begins: a turn that is to stop takes nobody on.
         let taken = self.stop().and_then(|stop| {
             let ward = Ward {
@@ -146,12 +146,12 @@ impl Terms {
             Ok(job) => job,
             Err(mode) => return WorkerEnd::Failed(mode),
         };
-        let watch = Watch(job.clone());
+        let watch = WorkerGuard(job.clone());
         let _ = begun.send(job);
         let job = &watch.0;
         let mut late = false;
         if timeout(limit, job.over.cancelled()).await.is_err() {
-            late = matches!(job.stop(DELEGATE_TIMEOUT), Requested::At(_));
+            late = matches!(job.stop(DELEGATE_TIMEOUT), CancelOutcome::At(_));
         }
         let end = job.ended(late).await;
         self.reserved.lock().jobs.remove(&id);
@@ -167,7 +167,7 @@ impl Terms {
 
     /// Makes the session of an id that was given out. In one step: whoever looks for it finds
     /// either that it can never be, or what there is to wait for.
-    fn begin_once(&self, task: Task) -> Result<Job, FailureMode> {
+    fn begin_once(&self, task: Task) -> Result<WorkerRun, FailureMode> {
         let id = task.worker_session_id;
         let mut reserved = self.reserved.lock();
         if !reserved.unused.remove(&id) {
@@ -199,12 +199,12 @@ impl Terms {
     }
 
     /// Makes the session with its turn.
-    fn begin(&self, task: Task) -> Result<Job, FailureMode> {
+    fn begin(&self, task: Task) -> Result<WorkerRun, FailureMode> {
         let sessions = self.sessions.upgrade().ok_or(FailureMode::Error)?;
         if self.stop().is_none() {
             return Err(FailureMode::CancelledByUser);
         }
-        let submit = Submit {
+        let submit = SubmitRequest {
             content: vec![ContentBlock::text(&task.task)],
             trace: task.trace.as_deref().cloned(),
             ..self.submit.clone()
@@ -226,7 +226,7 @@ impl Terms {
             return Err(FailureMode::Error);
         }
         let over = live.over(taken.turn);
-        Ok(Job {
+        Ok(WorkerRun {
             live,
             turn: taken.turn,
             over,

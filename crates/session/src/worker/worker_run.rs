@@ -11,9 +11,9 @@ use turnwire_event::port::WorkerEnd;
 use turnwire_event::{EventType, Message, Role, TurnId};
 use turnwire_log::{Store, View};
 
-use crate::cancel::request::{self, Requested};
+use crate::cancel::request::{self, CancelOutcome};
 use crate::error::Error;
-use crate::live::session::Live;
+use crate::live::session::LiveSession;
 use crate::store_read::blocking;
 
 /// Bytes of a worker's answer that are handed on: dozens of pages, far more than anyone reads.
@@ -28,16 +28,16 @@ const TURN_TIMEOUT: &str = "turn_timeout";
 
 /// A worker at work.
 #[derive(Clone)]
-pub(crate) struct Job {
-    pub(crate) live: Arc<Live>,
+pub(crate) struct WorkerRun {
+    pub(crate) live: Arc<LiveSession>,
     pub(crate) turn: TurnId,
     pub(crate) over: CancellationToken,
 }
 
 /// Stops the worker when nobody waits for it any more.
-pub(crate) struct Watch(pub(crate) Job);
+pub(crate) struct WorkerGuard(pub(crate) WorkerRun);
 
-impl Drop for Watch {
+impl Drop for WorkerGuard {
     fn drop(&mut self) {
         if !self.0.over.is_cancelled() {
             self.0.stop(PARENT_CANCELLED);
@@ -47,7 +47,10 @@ impl Drop for Watch {
 
 /// What becomes of a worker, which stops with the turn it works for, also where that turn's own
 /// work does not let go of it.
-pub(crate) async fn watched(begun: oneshot::Receiver<Job>, stop: CancellationToken) -> StopOutcome {
+pub(crate) async fn watched(
+    begun: oneshot::Receiver<WorkerRun>,
+    stop: CancellationToken,
+) -> StopOutcome {
     // Dropped without a word, the worker never was.
     let Ok(job) = begun.await else {
         return StopOutcome::Stopped;
@@ -63,13 +66,13 @@ pub(crate) async fn watched(begun: oneshot::Receiver<Job>, stop: CancellationTok
 }
 
 /// The end of a worker's turn, as stored, and its last words.
-struct Stored {
+struct WorkerResult {
     terminal: (EventType, serde_json::Value),
     text: String,
 }
 
-impl Job {
-    pub(crate) fn stop(&self, reason: &str) -> Requested {
+impl WorkerRun {
+    pub(crate) fn stop(&self, reason: &str) -> CancelOutcome {
         request::request(&self.live, self.turn, "system", reason)
     }
 
@@ -101,7 +104,7 @@ impl Job {
             })
     }
 
-    async fn stored(&self) -> Result<Stored, Error> {
+    async fn stored(&self) -> Result<WorkerResult, Error> {
         self.settled().await?;
         let (id, turn) = (self.live.id, self.turn);
         let upto = self.live.ring.look(|_, tail, _| tail);
@@ -110,7 +113,7 @@ impl Job {
             let newest = store.messages(id, View::Clients, upto, None, LAST_MESSAGES)?;
             let mut newest = newest.into_iter().rev().map(|stored| stored.message);
             let last = newest.find(|message| speaks(message, turn));
-            Ok(Stored {
+            Ok(WorkerResult {
                 terminal: row.terminal.ok_or(Error::Internal)?,
                 text: last.map(words).unwrap_or_default(),
             })
@@ -131,8 +134,8 @@ fn words(message: Message) -> String {
     text
 }
 
-fn end(stored: Stored, late: bool) -> Result<WorkerEnd, Error> {
-    let Stored {
+fn end(stored: WorkerResult, late: bool) -> Result<WorkerEnd, Error> {
+    let WorkerResult {
         terminal: (kind, payload),
         text,
     } = stored;

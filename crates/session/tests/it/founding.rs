@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use turnwire_session::{NewSession, Options, Place, Sessions};
+use turnwire_session::{NewSession, Options, Sessions, SubmitTarget};
 
 use crate::stage::*;
 
@@ -40,7 +40,7 @@ async fn a_session_and_its_first_turn_are_one_for_whoever_opens_it_meanwhile() {
             .map(|_| {
                 let sessions = sessions.clone();
                 tokio::spawn(async move {
-                    let place = Place::New(NewSession::default());
+                    let place = SubmitTarget::New(NewSession::default());
                     sessions
                         .submit(&owner("local"), place, say("1"), None)
                         .await

@@ -13,7 +13,7 @@ use turnwire_event::port::{Emission, EmitError, Gate, MessageEnd, Onward, Outcom
 use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TypeSet, Usage};
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{EventsQuery, Live, Options, Sessions, SystemMint, request_cancel};
+use turnwire_session::{EventsQuery, LiveSession, Options, Sessions, SystemMint, request_cancel};
 
 use crate::stage::*;
 
@@ -154,7 +154,7 @@ async fn a_message_and_a_turn_end_behind_what_is_held() {
 async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gates, _) = holding();
-    let live: Arc<OnceLock<Arc<Live>>> = Arc::default();
+    let live: Arc<OnceLock<Arc<LiveSession>>> = Arc::default();
     let go = Arc::new(Notify::new());
     let facts = Facts::default();
     let given = (live.clone(), go.clone(), facts.clone());

@@ -6,7 +6,7 @@ use std::time::Instant;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::port::{Emission, Gate, Onward};
 use turnwire_event::{EventType, Filter, FilterSpec, Position, RenderPolicy, Seq, TypeSet};
-use turnwire_session::{CatchUp, Live, ReplayError};
+use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
 use crate::stage::*;
 
@@ -27,7 +27,7 @@ impl Gate for Hiding {
 const HIDDEN: u64 = 30;
 
 /// A session whose log is its creation, the start, statuses that are hidden, the trace, the end.
-async fn told(dir: &std::path::Path) -> Arc<Live> {
+async fn told(dir: &std::path::Path) -> Arc<LiveSession> {
     let act = acting(|turn| async move {
         for _ in 0..HIDDEN {
             emit(&turn, status("searching"));
@@ -61,7 +61,7 @@ fn every(include_suppressed: bool) -> Filter {
 }
 
 async fn catch_up(
-    live: &Arc<Live>,
+    live: &Arc<LiveSession>,
     since: u64,
     filter: &Filter,
     max: u64,

@@ -6,20 +6,23 @@ use std::time::Duration;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::{Body, SessionId};
-use turnwire_session::{Accepted, Error, Key, NewSession, Options, Place, Sessions, Submit};
+use turnwire_session::{
+    Error, IdempotencyKey, NewSession, Options, Sessions, SubmitRequest, SubmitTarget,
+    SubmittedTurn,
+};
 
 use crate::stage::*;
 
-fn key(name: &str, body: u8) -> Option<Key> {
-    Some(Key {
+fn key(name: &str, body: u8) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey {
         route: "turns",
         key: name.to_owned(),
         body_sha256: [body; 32],
     })
 }
 
-fn enqueued(text: &str) -> Submit {
-    Submit {
+fn enqueued(text: &str) -> SubmitRequest {
+    SubmitRequest {
         on_busy: OnBusy::Enqueue,
         ..say(text)
     }
@@ -30,10 +33,15 @@ async fn keyed(
     id: SessionId,
     name: &str,
     body: u8,
-) -> Result<Accepted, Error> {
+) -> Result<SubmittedTurn, Error> {
     let submit = enqueued(name);
     sessions
-        .submit(&owner("local"), Place::In(id), submit, key(name, body))
+        .submit(
+            &owner("local"),
+            SubmitTarget::In(id),
+            submit,
+            key(name, body),
+        )
         .await
 }
 
@@ -45,7 +53,7 @@ async fn the_same_key_and_body_is_the_same_turn_in_its_present_state() {
     let id = new_session(&sessions).await;
     let first = keyed(&sessions, id, "a", 1).await.expect("accepted");
     let again = keyed(&sessions, id, "a", 1).await.expect("answered");
-    let expected = Accepted {
+    let expected = SubmittedTurn {
         repeated: true,
         ..first.clone()
     };
@@ -72,7 +80,7 @@ async fn the_same_key_and_body_is_the_same_turn_in_its_present_state() {
     let elsewhere = keyed(&sessions, other, "a", 2).await.expect("accepted");
     assert_ne!(elsewhere.turn_id, first.turn_id);
     let eve = sessions
-        .submit(&owner("eve"), Place::In(id), say("x"), key("a", 1))
+        .submit(&owner("eve"), SubmitTarget::In(id), say("x"), key("a", 1))
         .await;
     assert_eq!(eve, Err(Error::SessionNotFound));
 }
@@ -111,12 +119,15 @@ async fn a_new_session_with_a_key_is_made_once() {
 }
 
 trait SubmitNew {
-    fn submit_new(&self, key: Option<Key>) -> impl Future<Output = Result<Accepted, Error>>;
+    fn submit_new(
+        &self,
+        key: Option<IdempotencyKey>,
+    ) -> impl Future<Output = Result<SubmittedTurn, Error>>;
 }
 
 impl SubmitNew for Arc<Sessions> {
-    async fn submit_new(&self, key: Option<Key>) -> Result<Accepted, Error> {
-        let place = Place::New(NewSession::default());
+    async fn submit_new(&self, key: Option<IdempotencyKey>) -> Result<SubmittedTurn, Error> {
+        let place = SubmitTarget::New(NewSession::default());
         self.submit(&owner("local"), place, say("hi"), key).await
     }
 }
@@ -135,7 +146,10 @@ async fn many_at_once_with_one_key_are_one_turn() {
             .map(|_| {
                 let sessions = sessions.clone();
                 tokio::spawn(async move {
-                    let place = place.map_or_else(|| Place::New(NewSession::default()), Place::In);
+                    let place = place.map_or_else(
+                        || SubmitTarget::New(NewSession::default()),
+                        SubmitTarget::In,
+                    );
                     sessions
                         .submit(&owner("local"), place, enqueued("crowd"), key("c", 7))
                         .await
@@ -165,7 +179,7 @@ async fn a_refused_submit_keeps_nothing() {
         .await
         .expect("accepted");
     let refused = sessions
-        .submit(&owner("local"), Place::In(id), say("1"), key("k", 1))
+        .submit(&owner("local"), SubmitTarget::In(id), say("1"), key("k", 1))
         .await;
     assert!(matches!(refused, Err(Error::TurnInFlight(_))));
     let taken = keyed(&sessions, id, "k", 2)
@@ -237,7 +251,7 @@ async fn a_submit_that_is_dropped_is_whole_or_nothing() {
                 .await
                 .expect("accepted");
         }
-        let asked = Submit {
+        let asked = SubmitRequest {
             on_busy: if round % 3 == 1 {
                 OnBusy::Enqueue
             } else {
@@ -245,7 +259,7 @@ async fn a_submit_that_is_dropped_is_whole_or_nothing() {
             },
             ..say("once")
         };
-        let one = sessions.submit(&me, Place::In(id), asked.clone(), key("k", 1));
+        let one = sessions.submit(&me, SubmitTarget::In(id), asked.clone(), key("k", 1));
         let patience = async {
             for _ in 0..round / 3 {
                 tokio::task::yield_now().await;
@@ -258,7 +272,7 @@ async fn a_submit_that_is_dropped_is_whole_or_nothing() {
         };
         dropped += usize::from(told.is_none());
         let again = sessions
-            .submit(&me, Place::In(id), asked, key("k", 1))
+            .submit(&me, SubmitTarget::In(id), asked, key("k", 1))
             .await;
         let again = again.expect("accepted or answered");
         if let Some(told) = told {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use turnwire_event::Body;
 use turnwire_event::code::TurnState;
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{Bound, Options, SystemMint};
+use turnwire_session::{DisconnectScope, Options, SystemMint};
 
 use crate::stage::*;
 
@@ -19,7 +19,7 @@ async fn whoever_leaves_the_session_while_a_turn_waits_has_left_it_when_it_start
     enqueue(&sessions, id, "1").await;
     let live = sessions.live(&me, id).await.expect("a session");
     let watcher = live.watch();
-    let minds = minding(Bound::Session, "2", 0);
+    let minds = minding(DisconnectScope::Session, "2", 0);
     let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
     assert_eq!(waits.state, TurnState::Queued);
     drop(watcher);
@@ -41,7 +41,7 @@ async fn a_turn_in_line_that_nobody_watched_or_that_is_watched_again_runs() {
         let live = sessions.live(&me, id).await.expect("a session");
         drop(live.watch()); // before the turn is there
         enqueue(&sessions, id, "1").await;
-        let minds = minding(Bound::Session, "2", 0);
+        let minds = minding(DisconnectScope::Session, "2", 0);
         let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
         let again = watched.then(|| {
             drop(live.watch());
@@ -61,10 +61,10 @@ async fn the_stream_of_a_turn_that_is_over_leaves_no_other_turn() {
     let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
-    let (_, stream) = attended(&sessions, id, minding(Bound::Stream, "1", 0)).await;
+    let (_, stream) = attended(&sessions, id, minding(DisconnectScope::Stream, "1", 0)).await;
     gate.open(1);
     ended(&sessions, id, 1).await;
-    let minds = minding(Bound::Session, "2", 0);
+    let minds = minding(DisconnectScope::Session, "2", 0);
     let runs = submit(&sessions, &me, id, minds).await.expect("accepted");
     drop(stream);
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -78,7 +78,7 @@ async fn the_stream_of_a_turn_that_is_over_leaves_no_other_turn() {
 async fn a_quiet_leaving_ends_the_grace_of_an_older_one() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
-    for whose in [Bound::Stream, Bound::Session] {
+    for whose in [DisconnectScope::Stream, DisconnectScope::Session] {
         let id = new_session(&sessions).await;
         let (accepted, stream) = attended(&sessions, id, minding(whose, "1", 60)).await;
         let live = stream.live().clone();
@@ -100,7 +100,7 @@ async fn one_in_line_that_was_left_ends_when_the_disk_has_room() {
     let (first, _gate) = gated(dir.path()).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
-    let minds = minding(Bound::Stream, "2", 0);
+    let minds = minding(DisconnectScope::Stream, "2", 0);
     let waits = submit(&first, &owner("local"), id, minds).await;
     let waits = waits.expect("accepted").turn_id;
     let image = crashed(dir.path());

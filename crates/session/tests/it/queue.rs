@@ -5,8 +5,8 @@ use std::sync::Arc;
 use turnwire_event::code::{OnBusy, Phase, TurnState};
 use turnwire_event::{Body, ContentBlock, Mint, Role, TurnId, Ulid};
 use turnwire_log::reserve::Reserve;
+use turnwire_session::{CancelOutcome, request_cancel};
 use turnwire_session::{Error, Options, SystemMint};
-use turnwire_session::{Requested, request_cancel};
 
 use crate::stage::*;
 
@@ -146,7 +146,7 @@ async fn an_interrupt_that_was_withdrawn_stops_nothing() {
             let at = live.sequencer.last();
             let turn = TurnId(mint.last());
             let withdrawn = request_cancel(&live, turn, "user", "no");
-            assert!(matches!(withdrawn, Requested::Withdrawn(end) if end > at), "{withdrawn:?}");
+            assert!(matches!(withdrawn, CancelOutcome::Withdrawn(end) if end > at), "{withdrawn:?}");
             turn
         }
     };
@@ -288,10 +288,10 @@ async fn a_frame_withdraws_one_in_line_once() {
     let waiting = enqueue(&sessions, id, "2").await.turn_id;
     let live = sessions.live(&owner("local"), id).await.expect("a session");
     let first = request_cancel(&live, waiting, "user", "no");
-    assert!(matches!(first, Requested::Withdrawn(_)), "{first:?}");
+    assert!(matches!(first, CancelOutcome::Withdrawn(_)), "{first:?}");
     assert_eq!(
         request_cancel(&live, waiting, "user", "no"),
-        Requested::NotRunning
+        CancelOutcome::NotRunning
     );
     gate.open(1);
     let events = ended(&sessions, id, 2).await;
@@ -317,8 +317,8 @@ async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
         }
         // Whenever it comes: it waits, it runs, but it is never lost in between.
         match request_cancel(&live, waiting, "user", "y") {
-            Requested::Withdrawn(_) => withdrawn += 1,
-            Requested::At(_) => stopped += 1,
+            CancelOutcome::Withdrawn(_) => withdrawn += 1,
+            CancelOutcome::At(_) => stopped += 1,
             other => panic!("{other:?}"),
         }
         stop.await.expect("asked");

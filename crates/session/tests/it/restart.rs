@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::{Body, TurnId};
-use turnwire_session::{Error, Options, Submit};
+use turnwire_session::{Error, Options, SubmitRequest};
 
 use crate::stage::*;
 
@@ -50,7 +50,7 @@ async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
         parent_span_id: None,
     };
     let metadata = serde_json::json!({"client": {"theme": "dark"}});
-    let asked = Submit {
+    let asked = SubmitRequest {
         locale: "de-AT".into(),
         trace: Some(trace.clone()),
         wire_version: "0.4".into(),

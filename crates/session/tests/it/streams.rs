@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use turnwire_event::Body;
 use turnwire_event::code::{Phase, TurnState};
-use turnwire_session::{Bound, Place, Submit};
+use turnwire_session::{DisconnectScope, SubmitRequest, SubmitTarget};
 
 use crate::stage::*;
 
-fn bound(text: &str, grace_ms: u64) -> Submit {
-    minding(Bound::Stream, text, grace_ms)
+fn bound(text: &str, grace_ms: u64) -> SubmitRequest {
+    minding(DisconnectScope::Stream, text, grace_ms)
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
     let (mut cut, mut whole) = (0, 0);
     for yields in 0..60 {
         let id = new_session(&sessions).await;
-        let asked = sessions.submit_attended(&me, Place::In(id), bound("hi", 0), None);
+        let asked = sessions.submit_attended(&me, SubmitTarget::In(id), bound("hi", 0), None);
         let patience = async {
             for _ in 0..yields {
                 tokio::task::yield_now().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use turnwire_event::code::OnDisconnect;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::{Body, Event, Filter};
-use turnwire_session::{Error, Live, Options, Sessions, Submit};
+use turnwire_session::{Error, LiveSession, Options, Sessions, SubmitRequest};
 
 use crate::stage::*;
 
@@ -154,10 +154,13 @@ async fn a_deleted_session_stops_its_turn_and_is_gone() {
 }
 
 /// A turn that never ends by itself, and asks to be cancelled when the last watcher leaves.
-async fn cancelled_when_left(dir: &std::path::Path, grace_ms: u64) -> (Arc<Sessions>, Arc<Live>) {
+async fn cancelled_when_left(
+    dir: &std::path::Path,
+    grace_ms: u64,
+) -> (Arc<Sessions>, Arc<LiveSession>) {
     let sessions = sessions(dir, Options::default(), acting(|_| std::future::pending())).await;
     let id = new_session(&sessions).await;
-    let asked = Submit {
+    let asked = SubmitRequest {
         on_disconnect: OnDisconnect::Cancel,
         disconnect_grace_ms: grace_ms,
         ..say("hi")

@@ -15,7 +15,7 @@ use turnwire_event::{
 };
 use turnwire_pack::{Cohort, Files, check};
 use turnwire_render::Policies;
-use turnwire_session::Live;
+use turnwire_session::LiveSession;
 
 use crate::stage::*;
 
@@ -58,7 +58,7 @@ fn denying(flags: &[&str]) -> Gates {
 #[derive(Clone)]
 struct Speaker {
     turn: TurnContext,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     message_id: MessageId,
 }
 
@@ -135,7 +135,8 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let dir = tempfile::tempdir().expect("a folder");
-    let (live, go): (Arc<OnceLock<Arc<Live>>>, _) = (Arc::default(), Arc::new(Notify::new()));
+    let (live, go): (Arc<OnceLock<Arc<LiveSession>>>, _) =
+        (Arc::default(), Arc::new(Notify::new()));
     let whole: Arc<Mutex<String>> = Arc::default();
     let (given, speech) = ((live.clone(), go.clone(), whole.clone()), Arc::new(speech));
     let act = acting(move |turn| {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Event, Filter, Head, Position, TurnId};
 use turnwire_hub::{Entry, Read, Run};
-use turnwire_session::{CatchUp, Error, Live, ReplayError};
+use turnwire_session::{CatchUp, Error, LiveSession, ReplayError};
 use turnwire_wire::pc3::{Cursor, Version, project, project_after};
 
 use super::due::{Due, Tally, frames_of, word};
@@ -84,7 +84,7 @@ impl Feed {
     /// The frames of `turn` after `cursor`, read from `since` on. From memory if all of it is
     /// there.
     pub(super) async fn open(
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         turn: TurnId,
         version: Version,
         since: Position,
@@ -108,7 +108,7 @@ impl Feed {
         Ok(feed)
     }
 
-    async fn catch_up(&mut self, live: &Arc<Live>) -> Result<(), ReplayError> {
+    async fn catch_up(&mut self, live: &Arc<LiveSession>) -> Result<(), ReplayError> {
         let all = Filter::full();
         let past = live.catch_up_from(self.at, &all, Missed::Deltas, u64::MAX);
         self.catch_up = Some(Box::pin(past).await?);
@@ -136,7 +136,7 @@ impl Feed {
     }
 
     /// How many events the ring has that this client has not been given.
-    pub(super) fn behind(&self, live: &Live) -> u64 {
+    pub(super) fn behind(&self, live: &LiveSession) -> u64 {
         if self.catch_up.is_some() || self.ended {
             0
         } else {
@@ -147,7 +147,7 @@ impl Feed {
     /// Puts what is due next into `due`.
     pub(super) async fn fill(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         due: &mut Due,
     ) -> Result<Filled, ReplayError> {
         if self.ended {
@@ -222,7 +222,12 @@ impl Feed {
     }
 
     /// Reads on in the ring.
-    fn read(&mut self, live: &Live, events_max: usize, mut put: impl FnMut(Bytes, Tally)) -> Read {
+    fn read(
+        &mut self,
+        live: &LiveSession,
+        events_max: usize,
+        mut put: impl FnMut(Bytes, Tally),
+    ) -> Read {
         let (turn, version) = (self.turn, self.version);
         let (mut at, mut ended, mut seen) = (self.at, self.ended, self.seen);
         let mut take = |run: Run<'_>| {
@@ -262,7 +267,7 @@ impl Feed {
     }
 
     /// How many frames the ring has that this client will not be given.
-    pub(super) fn left(&mut self, live: &Live) -> u64 {
+    pub(super) fn left(&mut self, live: &LiveSession) -> u64 {
         if self.catch_up.is_some() || self.ended {
             return 0;
         }

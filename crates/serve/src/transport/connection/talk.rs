@@ -7,8 +7,8 @@ use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Position, ResponseId, TurnId, metric};
 use turnwire_hub::Closed;
-use turnwire_session::{Error, Live, ReplayError};
-use turnwire_session::{Requested, request_cancel};
+use turnwire_session::{CancelOutcome, request_cancel};
+use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::{
     self as wire, Ack, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Subscribe,
     SubscribeError,
@@ -64,23 +64,23 @@ impl Connection {
         let id = turn
             .parse::<TurnId>()
             .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
-        let ask = |live: &Arc<Live>, id| {
+        let ask = |live: &Arc<LiveSession>, id| {
             request_cancel(live, id, "user", reason.unwrap_or("user_cancel"))
         };
         // A worker that comes along is stopped where it is seen.
         let workers = self.workers().into_iter().flat_map(Workers::lives);
         let requested = id.map(|id| match ask(live, id) {
-            Requested::NotRunning => {
+            CancelOutcome::NotRunning => {
                 let mut asked = workers.map(|worker| ask(worker, id));
-                let found = asked.find(|requested| !matches!(requested, Requested::NotRunning));
-                found.unwrap_or(Requested::NotRunning)
+                let found = asked.find(|requested| !matches!(requested, CancelOutcome::NotRunning));
+                found.unwrap_or(CancelOutcome::NotRunning)
             }
             requested => requested,
         });
         match requested {
-            Ok(Requested::At(_) | Requested::Withdrawn(_)) => {}
-            Ok(Requested::Already) => self.warn("redundant_cancel"),
-            Ok(Requested::NotRunning) | Err(_) => self.warn("unknown_turn"),
+            Ok(CancelOutcome::At(_) | CancelOutcome::Withdrawn(_)) => {}
+            Ok(CancelOutcome::Already) => self.warn("redundant_cancel"),
+            Ok(CancelOutcome::NotRunning) | Err(_) => self.warn("unknown_turn"),
         }
     }
 
@@ -127,7 +127,7 @@ impl Connection {
     /// Answers a subscribe and says where it starts. The error is the answer, or nothing to say.
     async fn start(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         subscribe: &Subscribe,
     ) -> Result<Subscription, NoStart> {
         let Subscribe {
@@ -171,7 +171,7 @@ impl Connection {
     /// A new filter on a live connection: it goes on where it is.
     async fn change(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         subscribe: &Subscribe,
         running: &mut Subscription,
     ) -> Result<(), NoStart> {
@@ -200,7 +200,7 @@ impl Connection {
     /// A subscription from a place on, acknowledged.
     async fn started(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         subscribe: &Subscribe,
         place: Place,
         count: u64,
@@ -213,7 +213,7 @@ impl Connection {
 
     fn acknowledge(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         subscribe: &Subscribe,
         started: &Subscription,
         replay_event_count: u64,
@@ -232,7 +232,7 @@ impl Connection {
     /// subscription starts from, which is `at`: none can begin unseen in between.
     async fn workers_of(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         subscribe: &Subscribe,
         at: Position,
     ) -> Result<Option<Box<Workers>>, NoStart> {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Filter, Position, SessionId};
 use turnwire_session::DEPTH_MAX;
-use turnwire_session::{Error, Live, ReplayError};
+use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::{Positions, SubscribeError};
 
 use super::super::Streams;
@@ -47,7 +47,7 @@ impl Workers {
         streams: Arc<Streams>,
         waker: Arc<AtomicWaker>,
         name: String,
-        (live, filter): (&Arc<Live>, &Filter),
+        (live, filter): (&Arc<LiveSession>, &Filter),
         (at, since): (Position, Positions),
     ) -> Result<Box<Self>, NoWorkers> {
         let (looked, open) = live.delegates();
@@ -70,7 +70,7 @@ impl Workers {
     /// Takes in the workers that a client names, if it stands at places that are kept.
     async fn take_named(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
         since: Positions,
     ) -> Result<(), NoWorkers> {
@@ -114,11 +114,11 @@ impl Workers {
     /// A worker that a client names, if what it has missed of it can be told.
     async fn find_named(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
         id: SessionId,
         at: Position,
-    ) -> Result<(Arc<Live>, u8), NoWorkers> {
+    ) -> Result<(Arc<LiveSession>, u8), NoWorkers> {
         let sessions = &self.streams.sessions;
         let worker = sessions.live(&live.owner, id).await?;
         let depth = sessions.depth_below(live.id, &worker).await?;
@@ -143,7 +143,7 @@ impl Workers {
     /// hears of the worker is told of it from its start when it comes back.
     async fn take_open(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         (id, began): (SessionId, Position),
         (of, at): (SessionId, Position),
         depth: u8,
@@ -175,7 +175,7 @@ impl Workers {
     /// Whether a worker that began before the place the client came from has its turn: its
     /// employer is told up to where it was looked up, and its start was not among it. One whose
     /// employer does not come along has its turn with those of the parent.
-    pub(super) fn is_due(&self, worker: &Awaited, live: &Live, at: Position) -> bool {
+    pub(super) fn is_due(&self, worker: &Awaited, live: &LiveSession, at: Position) -> bool {
         if worker.look.is_some() {
             return false;
         }
@@ -189,7 +189,7 @@ impl Workers {
     }
 
     /// Gives their turn to workers that are due.
-    pub(super) fn wake(&mut self, live: &Live, at: Position) -> bool {
+    pub(super) fn wake(&mut self, live: &LiveSession, at: Position) -> bool {
         let due = self.awaited.iter().map(|w| self.is_due(w, live, at));
         let due: Vec<bool> = due.collect();
         for (worker, _) in self.awaited.iter_mut().zip(&due).filter(|(_, due)| **due) {
@@ -203,7 +203,7 @@ impl Workers {
     /// Looks for the workers whose turn it is.
     pub(super) async fn look(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
     ) -> Result<bool, ReplayError> {
         let (mut any, mut index) = (false, 0);
@@ -225,7 +225,7 @@ impl Workers {
     /// Joins a worker; false if it is not there yet.
     async fn join(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
         worker: Awaited,
     ) -> Result<bool, ReplayError> {
@@ -265,7 +265,7 @@ impl Workers {
     }
 
     /// Leaves a worker out for which there is no room, and its own with it.
-    fn left_out(&mut self, live: &Arc<Live>, id: SessionId) -> bool {
+    fn left_out(&mut self, live: &Arc<LiveSession>, id: SessionId) -> bool {
         self.warn(live, "too_many_workers");
         self.leave(id);
         true
@@ -274,10 +274,10 @@ impl Workers {
     /// The place of a worker that is there.
     async fn enter(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
         worker: Awaited,
-        found: Arc<Live>,
+        found: Arc<LiveSession>,
     ) -> Result<Option<Leg>, ReplayError> {
         // Sat down before the look: news in between rings.
         let seat = found.ring.sit(self.waker.clone());
@@ -313,7 +313,7 @@ impl Workers {
     /// What the end of a worker must wait for; none if there is nothing of it to come.
     pub(super) async fn before_end(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
         worker: SessionId,
         end: Position,
@@ -336,7 +336,7 @@ impl Workers {
 }
 
 async fn catch_up(
-    worker: &Arc<Live>,
+    worker: &Arc<LiveSession>,
     at: Position,
     filter: &Filter,
 ) -> Result<turnwire_session::CatchUp, ReplayError> {

@@ -17,8 +17,8 @@ impl Clock for Hand {
     }
 }
 
-fn care() -> Arc<Care> {
-    Care::new(Handle::current(), Arc::new(Hand(Instant::now())))
+fn care() -> Arc<ChildTasks> {
+    ChildTasks::new(Handle::current(), Arc::new(Hand(Instant::now())))
 }
 
 const TOOL: ToolUseId = ToolUseId(Ulid(7));
@@ -33,7 +33,7 @@ fn ward(kind: ReceiptKind, id: &str, ended: BoxFuture<'static, StopOutcome>) -> 
 }
 
 fn try_take(
-    care: &Arc<Care>,
+    care: &Arc<ChildTasks>,
     id: &str,
     ended: BoxFuture<'static, StopOutcome>,
 ) -> Result<(), Refusal> {
@@ -41,7 +41,7 @@ fn try_take(
     wards.take(ward(ReceiptKind::Process, id, ended))
 }
 
-fn take(care: &Arc<Care>, id: &str, ended: BoxFuture<'static, StopOutcome>) {
+fn take(care: &Arc<ChildTasks>, id: &str, ended: BoxFuture<'static, StopOutcome>) {
     try_take(care, id, ended).expect("taken");
 }
 
@@ -52,7 +52,7 @@ fn after(ms: u64, outcome: StopOutcome) -> BoxFuture<'static, StopOutcome> {
     })
 }
 
-fn lines(gone: &[Gone]) -> Vec<(&str, StopOutcome, i64)> {
+fn lines(gone: &[FinishedChild]) -> Vec<(&str, StopOutcome, i64)> {
     let lines = gone.iter();
     lines
         .map(|gone| (gone.id.as_str(), gone.outcome, gone.at.as_millis()))
@@ -101,7 +101,7 @@ async fn r_17_what_ends_after_a_cancel_is_noted_with_its_outcome_and_time() {
         ]
     );
     // By the time of the request, which may be a little later than the first end.
-    let rest = Rest {
+    let rest = StopReport {
         let_go: Timestamp::from_millis(45),
         left_behind: false,
         wards: gone,

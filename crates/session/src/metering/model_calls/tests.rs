@@ -72,10 +72,10 @@ impl Recorder for Keeping {
     }
 }
 
-fn counted(act: impl FnOnce(&mut Calls)) -> Vec<(String, f64)> {
+fn counted(act: impl FnOnce(&mut CallsInFlight)) -> Vec<(String, f64)> {
     let recorder = Keeping::default();
     let seen = recorder.0.clone();
-    metrics::with_local_recorder(&recorder, || act(&mut Calls::default()));
+    metrics::with_local_recorder(&recorder, || act(&mut CallsInFlight::default()));
     seen.lock().clone()
 }
 

@@ -9,14 +9,14 @@ use turnwire_event::row::RowChange;
 use turnwire_event::{Actor, Body, ContentBlock, Render, StopReason, ToolUseId};
 use turnwire_log::{Draft, Refused, Room};
 
-use crate::turn::emitter::{Desk, TurnEmitter, refusal};
-use crate::turn::progress::Note;
+use crate::turn::emitter::{EmitterState, TurnEmitter, refusal};
+use crate::turn::progress::ProgressNote;
 
 impl TurnEmitter {
     /// Ends the message in flight: `message.complete` and the call's end together.
     pub(super) fn end_message(
         &self,
-        desk: &mut Desk,
+        desk: &mut EmitterState,
         end: MessageEnd,
     ) -> Result<Vec<ContentBlock>, Refusal> {
         if desk.sealed {
@@ -43,7 +43,7 @@ impl TurnEmitter {
             Some(_) => Vec::new(),
             None => self.pending(&content, &end.tools),
         };
-        let note = Note::Event(Actor::ORCHESTRATOR, Box::new(after.clone()));
+        let note = ProgressNote::Event(Actor::ORCHESTRATOR, Box::new(after.clone()));
         let after = (after, end.provider_response_id.clone());
         let complete = (Body::MessageComplete(complete), finished);
         let drafts = self.ends(desk, complete, after, pending);
@@ -60,7 +60,7 @@ impl TurnEmitter {
     /// The end of a message and of its call, through the gate, with their rows.
     fn ends(
         &self,
-        desk: &mut Desk,
+        desk: &mut EmitterState,
         (complete, finished): (Body, RowChange),
         (after, theirs): (Body, Option<String>),
         pending: Vec<RowChange>,

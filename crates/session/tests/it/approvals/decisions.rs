@@ -3,7 +3,7 @@
 
 use turnwire_event::code::{ApprovalState, ToolState, ToolType};
 use turnwire_event::{ApprovalId, Body, Message, Role, Ulid};
-use turnwire_session::{Answered, Error, Submit, Word};
+use turnwire_session::{ApprovalDecision, ApprovalOutcome, Error, SubmitRequest};
 
 use crate::stage::*;
 
@@ -11,7 +11,7 @@ use crate::stage::*;
 async fn d_81_a_yes_opens_the_next_leg_and_the_tool_acts_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let (book, sessions) = asked_service(dir.path()).await;
-    let asked = Submit {
+    let asked = SubmitRequest {
         locale: "de-AT".into(),
         wire_version: "0.4".into(),
         location: Some("Graz".into()),
@@ -53,7 +53,7 @@ async fn d_81_a_yes_opens_the_next_leg_and_the_tool_acts_once() {
     assert_eq!(again, Ok(done));
     let other = answer(&sessions, turn, vec![no(&asked[0])]).await;
     assert_eq!(other, Err(Error::ApprovalResolved(asked[0].id)));
-    let unknown = Word {
+    let unknown = ApprovalDecision {
         approval_id: ApprovalId(Ulid(1)),
         ..yes(&asked[0])
     };
@@ -73,7 +73,7 @@ async fn a_no_goes_on_too_and_the_message_of_the_answers_is_there_for_clients() 
     let (book, sessions) = asked_service(dir.path()).await;
     let (id, turn) = paused(&sessions, say("1")).await;
     let asked = questions(&sessions, turn).await;
-    let refusal = Word {
+    let refusal = ApprovalDecision {
         comment: Some("too dear".into()),
         ..no(&asked[0])
     };
@@ -106,7 +106,7 @@ async fn several_questions_are_answered_one_by_one_over_a_crash_and_whole_or_not
     let (id, turn) = paused(&first, say("3")).await;
     let asked = questions(&first, turn).await;
     // One bad word spoils the lot.
-    let unknown = Word {
+    let unknown = ApprovalDecision {
         approval_id: ApprovalId(Ulid(1)),
         ..yes(&asked[0])
     };
@@ -114,11 +114,11 @@ async fn several_questions_are_answered_one_by_one_over_a_crash_and_whole_or_not
     assert_eq!(none, Err(Error::ApprovalNotFound));
     let torn = answer(&first, turn, vec![yes(&asked[0]), no(&asked[0])]).await;
     assert_eq!(torn, Err(Error::ApprovalResolved(asked[0].id)));
-    let part = Answered {
+    let part = ApprovalOutcome {
         remaining: 2,
         next: None,
     };
-    let refusal = Word {
+    let refusal = ApprovalDecision {
         comment: Some("not this one".into()),
         ..no(&asked[1])
     };

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::{Body, SessionId};
-use turnwire_session::{Accepted, Error, Key, Options, Place, Sessions, Submit};
+use turnwire_session::{
+    Error, IdempotencyKey, Options, Sessions, SubmitRequest, SubmitTarget, SubmittedTurn,
+};
 
 use crate::stage::*;
 
@@ -24,15 +26,15 @@ const NOTHING: [&str; 4] = [
 async fn keyed(
     sessions: &Arc<Sessions>,
     id: SessionId,
-    submit: Submit,
+    submit: SubmitRequest,
     (route, name): (&'static str, &str),
-) -> Result<Accepted, Error> {
-    let key = Some(Key {
+) -> Result<SubmittedTurn, Error> {
+    let key = Some(IdempotencyKey {
         route,
         key: name.to_owned(),
         body_sha256: [1; 32],
     });
-    let place = Place::In(id);
+    let place = SubmitTarget::In(id);
     sessions.submit(&owner("local"), place, submit, key).await
 }
 

@@ -16,8 +16,8 @@ use turnwire_event::port::{
 use turnwire_event::{Body, ContentBlock, Event, EventType, Position, SessionId, TurnId};
 use turnwire_log::reserve::Reserve;
 use turnwire_model::{Script, Scripted};
-use turnwire_session::{Live, Options, Sessions, SystemMint};
-use turnwire_session::{Requested, request_cancel};
+use turnwire_session::{CancelOutcome, request_cancel};
+use turnwire_session::{LiveSession, Options, Sessions, SystemMint};
 use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
 
 use crate::stage::*;
@@ -36,10 +36,10 @@ enum When {
 /// An emitter that cancels its turn.
 struct AtSeam {
     inner: Arc<dyn Emitter>,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     turn: TurnId,
     when: When,
-    asked: Mutex<Option<Requested>>,
+    asked: Mutex<Option<CancelOutcome>>,
 }
 
 impl AtSeam {
@@ -263,7 +263,7 @@ async fn s3_075_i_17_a_cancel_among_the_calls_leaves_the_rest_uncalled() {
 #[tokio::test]
 async fn s3_075_whoever_waits_to_act_is_told_that_the_turn_is_to_stop_or_has_ended() {
     let dir = tempfile::tempdir().expect("a folder");
-    let live: Arc<OnceLock<Arc<Live>>> = Arc::default();
+    let live: Arc<OnceLock<Arc<LiveSession>>> = Arc::default();
     let told: Arc<Mutex<Vec<Result<(), Refusal>>>> = Arc::default();
     let (go, late) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let given = (live.clone(), told.clone(), go.clone(), late.clone());

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use turnwire_event::code::{Decision, ToolState};
 use turnwire_event::row::ApprovalRow;
 use turnwire_event::{ApprovalId, Body, Event, SessionId, TurnId};
-use turnwire_session::{Answered, Error, Options, Sessions, Submit, Word};
+use turnwire_session::{
+    ApprovalDecision, ApprovalOutcome, Error, Options, Sessions, SubmitRequest,
+};
 
 use super::{Book, asking, ended, new_session, owner, say, sessions};
 
-pub fn yes(question: &ApprovalRow) -> Word {
+pub fn yes(question: &ApprovalRow) -> ApprovalDecision {
     word(question, Decision::Approve)
 }
 
-pub fn no(question: &ApprovalRow) -> Word {
+pub fn no(question: &ApprovalRow) -> ApprovalDecision {
     word(question, Decision::Reject)
 }
 
-pub fn word(question: &ApprovalRow, decision: Decision) -> Word {
-    Word {
+pub fn word(question: &ApprovalRow, decision: Decision) -> ApprovalDecision {
+    ApprovalDecision {
         approval_id: question.id,
         decision,
         comment: None,
@@ -29,8 +31,8 @@ pub fn word(question: &ApprovalRow, decision: Decision) -> Word {
 pub async fn answer(
     sessions: &Arc<Sessions>,
     turn: TurnId,
-    words: Vec<Word>,
-) -> Result<Answered, Error> {
+    words: Vec<ApprovalDecision>,
+) -> Result<ApprovalOutcome, Error> {
     sessions.answer(&owner("local"), turn, words, None).await
 }
 
@@ -40,7 +42,7 @@ pub async fn questions(sessions: &Arc<Sessions>, turn: TurnId) -> Vec<ApprovalRo
 }
 
 /// A session with a turn that has asked so many questions.
-pub async fn paused(sessions: &Arc<Sessions>, submit: Submit) -> (SessionId, TurnId) {
+pub async fn paused(sessions: &Arc<Sessions>, submit: SubmitRequest) -> (SessionId, TurnId) {
     let id = new_session(sessions).await;
     let turn = super::submit(sessions, &owner("local"), id, submit).await;
     let turn = turn.expect("accepted").turn_id;
@@ -53,8 +55,8 @@ pub async fn asked_service(dir: &Path) -> (Arc<Book>, Arc<Sessions>) {
     (book, sessions(dir, Options::default(), act).await)
 }
 
-pub fn with(text: &str, metadata: &serde_json::Value) -> Submit {
-    Submit {
+pub fn with(text: &str, metadata: &serde_json::Value) -> SubmitRequest {
+    SubmitRequest {
         metadata: metadata.as_object().cloned().expect("an object"),
         ..say(text)
     }

@@ -27,10 +27,10 @@ use turnwire_event::{
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-use turnwire_session::Parts;
+use turnwire_session::ServiceParts;
 use turnwire_session::{
-    Accepted, Bound, Error, EventsQuery, NewSession, Options, Place, Sessions, Submit, SystemClock,
-    SystemMint,
+    DisconnectScope, Error, EventsQuery, NewSession, Options, Sessions, SubmitRequest,
+    SubmitTarget, SubmittedTurn, SystemClock, SystemMint,
 };
 
 pub use answers::{answer, asked_service, legs, no, paused, questions, resolved, tools, with, yes};
@@ -105,7 +105,7 @@ pub async fn over(
     mint: Arc<dyn Mint>,
     producer: Arc<dyn Producer>,
 ) -> Arc<Sessions> {
-    let parts = Parts {
+    let parts = ServiceParts {
         options,
         clock: Arc::new(SystemClock),
         mint,
@@ -115,8 +115,8 @@ pub async fn over(
     Sessions::start(parts).await.expect("the service")
 }
 
-pub fn say(text: &str) -> Submit {
-    Submit {
+pub fn say(text: &str) -> SubmitRequest {
+    SubmitRequest {
         content: vec![ContentBlock::text(text)],
         locale: "en".into(),
         on_disconnect: OnDisconnect::Continue,
@@ -126,7 +126,7 @@ pub fn say(text: &str) -> Submit {
         wire_version: "0.5".into(),
         metadata: serde_json::Map::new(),
         location: None,
-        bound: Bound::Session,
+        bound: DisconnectScope::Session,
         origin: turnwire_event::code::Origin::Chat,
         dm_type: None,
     }
@@ -137,9 +137,11 @@ pub async fn submit(
     sessions: &Arc<Sessions>,
     of: &Owner,
     id: SessionId,
-    submit: Submit,
-) -> Result<Accepted, Error> {
-    sessions.submit(of, Place::In(id), submit, None).await
+    submit: SubmitRequest,
+) -> Result<SubmittedTurn, Error> {
+    sessions
+        .submit(of, SubmitTarget::In(id), submit, None)
+        .await
 }
 
 pub async fn new_session(sessions: &Arc<Sessions>) -> SessionId {
@@ -356,14 +358,14 @@ pub fn call_tool(
     );
 }
 
-pub fn busy(on_busy: OnBusy, text: &str) -> Submit {
-    Submit {
+pub fn busy(on_busy: OnBusy, text: &str) -> SubmitRequest {
+    SubmitRequest {
         on_busy,
         ..say(text)
     }
 }
 
-pub async fn enqueue(sessions: &Arc<Sessions>, id: SessionId, text: &str) -> Accepted {
+pub async fn enqueue(sessions: &Arc<Sessions>, id: SessionId, text: &str) -> SubmittedTurn {
     let accepted = submit(sessions, &owner("local"), id, busy(OnBusy::Enqueue, text)).await;
     accepted.expect("accepted")
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, OnDisconnect};
 use turnwire_event::{ContentBlock, SessionId};
-use turnwire_session::{Accepted, Attendance, Bound, Options, Place, Sessions, Submit};
+use turnwire_session::{
+    DisconnectScope, Options, Sessions, StreamGuard, SubmitRequest, SubmitTarget, SubmittedTurn,
+};
 
 use super::{Act, OK, acting, owner, say, sessions};
 
@@ -45,8 +47,8 @@ impl Turnstile {
 }
 
 /// A turn that minds when those who count leave, and waits if it must.
-pub fn minding(bound: Bound, text: &str, grace_ms: u64) -> Submit {
-    Submit {
+pub fn minding(bound: DisconnectScope, text: &str, grace_ms: u64) -> SubmitRequest {
+    SubmitRequest {
         on_disconnect: OnDisconnect::Cancel,
         disconnect_grace_ms: grace_ms,
         bound,
@@ -59,9 +61,9 @@ pub fn minding(bound: Bound, text: &str, grace_ms: u64) -> Submit {
 pub async fn attended(
     sessions: &Arc<Sessions>,
     id: SessionId,
-    submit: Submit,
-) -> (Accepted, Attendance) {
-    let (me, place) = (owner("local"), Place::In(id));
+    submit: SubmitRequest,
+) -> (SubmittedTurn, StreamGuard) {
+    let (me, place) = (owner("local"), SubmitTarget::In(id));
     let taken = sessions.submit_attended(&me, place, submit, None).await;
     taken.expect("accepted")
 }

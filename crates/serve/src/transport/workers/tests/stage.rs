@@ -24,10 +24,10 @@ use turnwire_event::{
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_log::{Draft, Room, Writer};
-use turnwire_session::Parts;
+use turnwire_session::ServiceParts;
 use turnwire_session::{
-    Bound, Live, NewSession, Options as SessionOptions, Place as In, Sessions, Submit, SystemClock,
-    SystemMint,
+    DisconnectScope, LiveSession, NewSession, Options as SessionOptions, Sessions, SubmitRequest,
+    SubmitTarget as In, SystemClock, SystemMint,
 };
 
 use super::super::super::{Options, Phase, Streams, chat};
@@ -91,7 +91,7 @@ pub(super) struct Stage {
 
 /// A session with a turn that does what it is told.
 pub(super) struct Acting {
-    pub(super) live: Arc<Live>,
+    pub(super) live: Arc<LiveSession>,
     deeds: Option<UnboundedSender<Deed>>,
 }
 
@@ -127,7 +127,7 @@ impl Stage {
         let reserve = Reserve::new(dir.join("reserve"), 0);
         let puppets = Puppets::default();
         let hands = puppets.0.clone();
-        let parts = Parts {
+        let parts = ServiceParts {
             options,
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),
@@ -184,7 +184,7 @@ impl Stage {
     }
 
     /// Gives a session a turn.
-    pub(super) async fn work(&self, live: Arc<Live>) -> Acting {
+    pub(super) async fn work(&self, live: Arc<LiveSession>) -> Acting {
         let me = owner();
         let submitted = self.sessions.submit(&me, In::In(live.id), say("go"), None);
         submitted.await.expect("accepted");
@@ -359,8 +359,8 @@ fn feedback() -> turnwire_event::body::feedback::Recorded {
     serde_json::from_value(serde_json::json!({"rating": "up"})).expect("a rating")
 }
 
-fn say(text: &str) -> Submit {
-    Submit {
+fn say(text: &str) -> SubmitRequest {
+    SubmitRequest {
         content: vec![ContentBlock::text(text)],
         locale: "en".into(),
         on_disconnect: OnDisconnect::Continue,
@@ -370,7 +370,7 @@ fn say(text: &str) -> Submit {
         wire_version: "0.5".into(),
         metadata: serde_json::Map::new(),
         location: None,
-        bound: Bound::Session,
+        bound: DisconnectScope::Session,
         origin: Origin::Chat,
         dm_type: None,
     }

@@ -15,7 +15,7 @@ use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_log::{Append, Record, Released, Sink as _, Store, Tail, Term, Writer};
 
 use crate::clock::{SystemClock, SystemMint};
-use crate::live::session::{House, Live, Runner};
+use crate::live::session::{LiveSession, SessionServices, TurnRunner};
 use crate::options::Options;
 
 /// Answers no turn: these tests start none.
@@ -51,7 +51,7 @@ pub(super) fn at(seq: u64, sub: u32) -> Position {
 
 /// A session under test: real store, real ring, stepped by hand.
 pub(super) struct Stage {
-    pub(super) live: Arc<Live>,
+    pub(super) live: Arc<LiveSession>,
     store: Arc<dyn Store>,
     hash: Hash,
     seq: Seq,
@@ -60,7 +60,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(house: &Arc<House>, id: u128) -> Self {
+    pub(super) fn new(house: &Arc<SessionServices>, id: u128) -> Self {
         let session = SessionId(Ulid(id));
         let owner = Owner {
             tenant: TenantId(0),
@@ -82,7 +82,7 @@ impl Stage {
             updated_at: Timestamp::from_millis(0),
         };
         let tail = Tail::first(session, Timestamp::from_millis(0));
-        let live = Live::open(house.clone(), (row.clone(), 0), tail, None);
+        let live = LiveSession::open(house.clone(), (row.clone(), 0), tail, None);
         Self {
             live,
             store: house.store(),
@@ -162,7 +162,7 @@ fn released(event: &Event) -> Released {
 }
 
 /// What sessions share, on a store in `dir`.
-pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
+pub(super) fn house(dir: &std::path::Path) -> Arc<SessionServices> {
     let options = StoreOptions {
         dir: dir.to_owned(),
         durability: Durability::Relaxed,
@@ -174,13 +174,13 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
         Box::new(|_| {}),
     )
     .expect("a writer");
-    Arc::new(House {
+    Arc::new(SessionServices {
         options: Options::default(),
         clock: Arc::new(SystemClock),
         mint: Arc::new(SystemMint),
         writer,
         pump: Pump::start(),
-        runner: Runner {
+        runner: TurnRunner {
             producer: Arc::new(Nobody),
             definition: Default::default(),
             turns: Default::default(),
@@ -188,7 +188,9 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
             draining: Default::default(),
         },
         replays: tokio::sync::Semaphore::new(2),
-        policy: parking_lot::Mutex::new(crate::live::routing_policy::Policy::new("builtin-1")),
+        policy: parking_lot::Mutex::new(crate::live::routing_policy::ActiveRoutingPolicy::new(
+            "builtin-1",
+        )),
         erased: Default::default(),
         employer: Default::default(),
         quarantined: Default::default(),
