@@ -29,8 +29,7 @@ use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::Sqlite;
 use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
-use turnwire_session::ServiceParts;
-use turnwire_session::{Sessions, SystemClock, SystemMint};
+use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemMint};
 use turnwire_tool::workshop::Folders;
 use turnwire_tool::{Toolbox, Workshop};
 
@@ -75,7 +74,7 @@ pub enum RunError {
 /// A server put together, not yet listening.
 pub struct App {
     config: Arc<Config>,
-    sessions: Arc<Sessions>,
+    sessions: SessionService,
     streams: Arc<Streams>,
     writer: Arc<Writer>,
     metrics: Handle,
@@ -167,13 +166,16 @@ impl App {
             writer: writer.clone(),
             producer,
         };
-        let sessions = Sessions::start(parts).await.map_err(RunError::Sweep)?;
+        let sessions = SessionService::start(parts)
+            .await
+            .map_err(RunError::Sweep)?;
         let work = Folders::new(config.home.join("work"));
         let grace = Duration::from_millis(config.tool.grace_ms);
         folders::follow(&sessions, work.clone(), grace);
         folders::sweep(&sessions, writer.store().clone(), work);
         let streams = Arc::new(Streams {
-            sessions: sessions.clone(),
+            sessions: sessions.live_sessions(),
+            canceller: sessions.canceller(),
             options: options::stream(&config),
             phase: Phase::default(),
             sent: ::metrics::counter!(turnwire_event::metric::WS_EVENTS_SENT_TOTAL),
@@ -195,13 +197,13 @@ impl App {
 
     /// Everything a request can reach.
     pub fn router(&self) -> Router {
-        let state = AppState {
-            sessions: self.sessions.clone(),
-            config: self.config.clone(),
-            metrics: self.metrics.clone(),
-            streams: self.streams.clone(),
-            host: self.host.clone(),
-        };
+        let state = AppState::new(
+            &self.sessions,
+            self.config.clone(),
+            self.metrics.clone(),
+            self.streams.clone(),
+            self.host.clone(),
+        );
         let cors = Cors::new(&self.config.http.cors_origins);
         shell::wrap(routes::router(state), cors)
     }
@@ -252,12 +254,12 @@ impl App {
 }
 
 /// Tells sessions whenever other rules say which model serves which turn (S3-104); never ends.
-async fn policies(host: Arc<Host>, sessions: Arc<Sessions>) {
+async fn policies(host: Arc<Host>, sessions: SessionService) {
     let mut policy = host.policy();
     loop {
         let version = policy.borrow_and_update().clone();
-        let told = sessions.policy_reloaded(&version);
-        tracing::debug!(version, told, "the routing policy in force");
+        let announced = sessions.reload_routing_policy(&version);
+        tracing::debug!(version, announced, "the routing policy in force");
         if policy.changed().await.is_err() {
             return;
         }

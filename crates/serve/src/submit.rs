@@ -36,7 +36,7 @@ pub(crate) struct Asked {
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) disconnect_grace_ms: Option<u64>,
     pub(crate) on_busy: Option<OnBusy>,
-    pub(crate) bound: DisconnectScope,
+    pub(crate) disconnect_scope: DisconnectScope,
     pub(crate) origin: Origin,
     pub(crate) dm_type: Option<String>,
 }
@@ -138,7 +138,7 @@ pub(crate) fn checked(
         wire_version: version.to_string(),
         metadata: asked.metadata.unwrap_or_default(),
         location: asked.location,
-        bound: asked.bound,
+        disconnect_scope: asked.disconnect_scope,
         origin: asked.origin,
         dm_type: asked.dm_type,
     })

@@ -22,12 +22,11 @@ mod workers;
 mod subscription;
 mod upgrade;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
-use turnwire_session::Sessions;
+use turnwire_session::{LiveSessions, TurnCanceller};
 
 pub use phase::Phase;
 pub use upgrade::{Refused, stream};
@@ -61,8 +60,10 @@ pub struct Options {
 
 /// What all connections share.
 pub struct Streams {
-    /// The sessions.
-    pub sessions: Arc<Sessions>,
+    /// Opens the sessions that connections read.
+    pub sessions: LiveSessions,
+    /// Cancels turns for the clients of the session wire.
+    pub canceller: TurnCanceller,
     /// Settings.
     pub options: Options,
     /// Whether connections may stay.

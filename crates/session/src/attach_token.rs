@@ -1,6 +1,7 @@
-//! Attach tokens: 128 random bits, good once, for one session and owner, for a short time.
+//! Attach tokens: 128 random bits, valid once, for one session and owner, for a short time.
 //!
-//! Kept in memory by hash alone: neither a log nor a memory dump gives a usable token away.
+//! [`AttachTokens`] stores only their hashes: neither a log nor a memory dump contains a usable
+//! token.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,16 +18,16 @@ struct AttachGrant {
     expires: Instant,
 }
 
-/// The tokens outstanding.
-pub struct AttachTokens {
+/// The attach tokens that were issued and neither used nor expired.
+pub(crate) struct AttachTokens {
     grants: Mutex<HashMap<[u8; 32], AttachGrant>>,
     ttl: Duration,
     max: usize,
 }
 
 impl AttachTokens {
-    /// None outstanding.
-    pub fn new(ttl: Duration, max: usize) -> Self {
+    /// An empty set that accepts `max` tokens, each valid for `ttl`.
+    pub(crate) fn new(ttl: Duration, max: usize) -> Self {
         Self {
             grants: Mutex::default(),
             ttl,
@@ -34,8 +35,8 @@ impl AttachTokens {
         }
     }
 
-    /// A fresh token.
-    pub fn grant(&self, session: SessionId, owner: &Owner) -> Result<String, Error> {
+    /// Issues a token for `session`.
+    pub(crate) fn issue(&self, session: SessionId, owner: &Owner) -> Result<String, Error> {
         let mut random = [0u8; 16];
         getrandom::fill(&mut random).map_err(|_| Error::Internal)?;
         let token = format!("atk_{}", Ulid(u128::from_be_bytes(random)));
@@ -58,11 +59,11 @@ impl AttachTokens {
         Ok(token)
     }
 
-    /// Uses a token up; of two that race with the same one, one wins.
-    pub fn redeem(&self, session: SessionId, token: &str) -> Result<Owner, Error> {
+    /// Consumes a token: of two callers that race with the same token, one succeeds.
+    pub(crate) fn redeem(&self, session: SessionId, token: &str) -> Result<Owner, Error> {
         let key = hash(token);
         let mut grants = self.grants.lock();
-        // A token shown at the wrong door stays good at its own.
+        // A token presented for another session stays valid for its own.
         if grants
             .get(&key)
             .is_none_or(|grant| grant.session != session)
@@ -75,8 +76,8 @@ impl AttachTokens {
         }
     }
 
-    /// Forgets what has expired.
-    pub fn sweep(&self) {
+    /// Removes expired tokens.
+    pub(crate) fn remove_expired(&self) {
         let now = Instant::now();
         self.grants.lock().retain(|_, grant| grant.expires > now);
     }
@@ -98,30 +99,33 @@ mod tests {
         }
     }
 
+    // S3-004
     #[test]
-    fn s3_004_a_token_is_good_once() {
+    fn token_is_valid_once() {
         let tokens = AttachTokens::new(Duration::from_secs(60), 10);
         let session = SessionId(Ulid(1));
-        let token = tokens.grant(session, &owner()).expect("a token");
+        let token = tokens.issue(session, &owner()).expect("a token");
         assert!(token.starts_with("atk_") && token.len() == 30, "{token}");
         assert_eq!(tokens.redeem(session, &token), Ok(owner()));
         assert_eq!(tokens.redeem(session, &token), Err(Error::Unauthorized));
     }
 
+    // S3-004
     #[test]
-    fn s3_004_a_token_expires() {
+    fn token_expires() {
         let tokens = AttachTokens::new(Duration::ZERO, 10);
-        let token = tokens.grant(SessionId(Ulid(1)), &owner()).expect("a token");
+        let token = tokens.issue(SessionId(Ulid(1)), &owner()).expect("a token");
         assert_eq!(
             tokens.redeem(SessionId(Ulid(1)), &token),
             Err(Error::Unauthorized)
         );
     }
 
+    // S3-005
     #[test]
-    fn s3_005_a_token_opens_its_own_session_only() {
+    fn token_opens_only_its_own_session() {
         let tokens = AttachTokens::new(Duration::from_secs(60), 10);
-        let token = tokens.grant(SessionId(Ulid(1)), &owner()).expect("a token");
+        let token = tokens.issue(SessionId(Ulid(1)), &owner()).expect("a token");
         assert_eq!(
             tokens.redeem(SessionId(Ulid(2)), &token),
             Err(Error::Unauthorized)
@@ -130,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_tokens_is_bounded() {
+    fn tokens_are_refused_above_the_limit() {
         let tokens = AttachTokens::new(Duration::from_secs(60), 2);
-        let grant = || tokens.grant(SessionId(Ulid(1)), &owner());
-        assert!(grant().is_ok() && grant().is_ok());
-        assert_eq!(grant(), Err(Error::TooMany));
+        let issue = || tokens.issue(SessionId(Ulid(1)), &owner());
+        assert!(issue().is_ok() && issue().is_ok());
+        assert_eq!(issue(), Err(Error::TooMany));
     }
 }

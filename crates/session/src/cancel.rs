@@ -1,5 +1,7 @@
-//! Cancelling a turn: on request, before its submit arrives, and when its clients disconnect.
+//! Cancelling a turn: an [`early_cancel`] that precedes its submit, a [`queued_turn`] that ends
+//! without running, the [`request`] to a running one, and the [`disconnect`] of its clients.
 
 pub(crate) mod early_cancel;
-pub mod request;
-pub mod disconnect;
+pub(crate) mod queued_turn;
+pub(crate) mod request;
+pub(crate) mod disconnect;

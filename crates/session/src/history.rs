@@ -1,4 +1,6 @@
-//! The messages of earlier turns, as the agents of a new turn read them.
+//! The messages of earlier turns, as the agents of a new turn read them: [`cache`] keeps them
+//! between turns, [`select`] picks those within a budget, [`view`] answers the agents' port.
 
-pub mod cache;
-pub mod view;
+pub(crate) mod select;
+pub(crate) mod cache;
+pub(crate) mod view;

@@ -1,5 +1,5 @@
-//! The life of a session: who may open it, one turn at a time, exactly one ending each, what a
-//! client that comes late is told.
+//! The life of a session: one turn at a time, exactly one ending for each, and the replay for clients
+//! that reconnect.
 //!
 //! ```text
 //!      ┌─ queue ─┐
@@ -9,43 +9,52 @@
 //!                   panic, timeout, shutdown ──▶ ending from the open set   snapshot, catch-up
 //! ```
 //!
-//! A turn that is ended from outside is ended from what it has open, by the same pure function
-//! whether a person pressed stop, a producer panicked, or the process died and came back.
+//! A turn that does not end by itself is ended from what it has open, by the same pure function
+//! after a cancel, after a panic of its producer, and after a crash of the process.
+//!
+//! A server starts a [`SessionService`] and gives its parts the handles that they need, such as
+//! [`SessionReader`] or [`TurnSubmitter`].
 
-pub mod clock;
-pub mod error;
-pub mod options;
+mod clock;
+mod error;
+mod options;
 mod store_read;
-pub mod attach_token;
-pub mod submit;
+mod attach_token;
+mod submit;
 mod metering;
-pub mod history;
-pub mod live;
-pub mod read;
+mod history;
+mod live;
+mod read;
 mod approval;
-pub mod turn;
-pub mod cancel;
-pub mod run;
+mod turn;
+mod cancel;
+mod run;
 mod queue;
-pub mod registry;
-pub mod lifecycle;
+mod registry;
+mod lifecycle;
 mod worker;
-pub mod handle;
+mod handle;
 
+pub use approval::paused_turn::ApprovalDecision;
 pub use cancel::disconnect::{StreamGuard, WatchGuard};
-pub use cancel::request::{CancelOutcome, request as request_cancel};
+pub use cancel::request::CancelOutcome;
 pub use clock::{SystemClock, SystemMint};
 pub use error::Error;
-pub use handle::approvals::{ApprovalDecision, ApprovalOutcome};
-pub use handle::family::DEPTH_MAX;
-pub use handle::reader::{EventPage, EventsQuery};
-pub use lifecycle::core::{AttachTicket, NewSession, ServiceParts, Sessions};
+pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
+pub use handle::canceller::TurnCanceller;
+pub use handle::live_sessions::{AttachTicket, LiveSessions};
+pub use handle::reader::{EventPage, EventsQuery, SessionReader};
+pub use handle::service::{ServiceParts, SessionService, WeakSessionService};
+pub use handle::status::ServiceStatus;
+pub use handle::submitter::TurnSubmitter;
+pub use handle::writer::SessionWriter;
 pub use live::bus::BusNotice;
-pub use live::session::LiveSession;
+pub use live::session::{DeletedCallback, LiveSession};
 pub use live::transcript::{SessionSnapshot, Transcript};
 pub use options::Options;
-pub use read::replay::{CatchUp, ReplayError, chunk};
+pub use read::family::WORKER_DEPTH_MAX;
+pub use read::replay::{CatchUp, ReplayChunk, ReplayError, read_chunk};
 pub use submit::request::{
-    DisconnectScope, IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn,
+    DisconnectScope, IdempotencyKey, NewSession, SubmitRequest, SubmitTarget, SubmittedTurn,
 };
 pub use turnwire_log::{StatusCount, StoredEvent, UsageDay};

@@ -1,5 +1,5 @@
-//! Creating and deleting sessions.
+//! The [`session_core`] that all handles share, and the functions that [`create`] and [`delete`] sessions.
 
-pub mod core;
-mod create;
-mod delete;
+pub(crate) mod session_core;
+pub(crate) mod create;
+pub(crate) mod delete;

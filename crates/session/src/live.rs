@@ -1,9 +1,12 @@
-//! A session in memory, and the parts it is made of: the folded transcript, the bus notices, the
-//! child tasks of its turn, the slot that runs one turn at a time.
+//! A [`session`] in memory and its parts: the folded [`transcript`], the coalesced [`bus`] notices,
+//! the [`child_tasks`] of its running turn, the [`turn_slot`] that runs one turn at a time, the
+//! [`presence`] of its watchers; and the [`turn_runner`] that all sessions share.
 
-pub mod transcript;
-pub mod bus;
+pub(crate) mod transcript;
+pub(crate) mod bus;
 pub(crate) mod child_tasks;
 pub(crate) mod turn_slot;
-pub mod routing_policy;
-pub mod session;
+pub(crate) mod routing_policy;
+pub(crate) mod presence;
+pub(crate) mod turn_runner;
+pub(crate) mod session;

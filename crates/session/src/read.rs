@@ -1,3 +1,6 @@
-//! Reading a session from a position: events from the store up to the ring's tail.
+//! Reading a live session: [`replay`] reads the events after a cursor up to the ring's tail,
+//! [`snapshot`] the state at the tail, [`family`] the relation of a session to its workers.
 
-pub mod replay;
+pub(crate) mod replay;
+mod snapshot;
+pub(crate) mod family;

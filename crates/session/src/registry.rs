@@ -1,5 +1,7 @@
-//! All sessions of the server: those in memory, recovery after a crash, and periodic upkeep.
+//! All sessions of the server: those [`open_sessions`] has in memory, the [`recovery`] of turns that
+//! a crash left open, [`resume_queues`] for turns queued before the restart, and periodic [`upkeep`].
 
-pub mod open_sessions;
-pub mod recovery;
-pub mod upkeep;
+pub(crate) mod open_sessions;
+pub(crate) mod recovery;
+pub(crate) mod resume_queues;
+pub(crate) mod upkeep;

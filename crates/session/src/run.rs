@@ -1,4 +1,4 @@
-//! Running a turn: the task around its producer, and the step that starts it.
+//! Running a turn: [`turn_run`] is the task around its producer, [`start`] the step that starts it.
 
 pub(crate) mod turn_run;
-pub mod start;
+pub(crate) mod start;

@@ -1,4 +1,4 @@
-//! Reads of the store, off the runtime's threads and never too many at once.
+//! Reads of the store on blocking threads, with a bound on how many run at once.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use turnwire_log::{ReadError, Store};
 
 use crate::error::Error;
 
-/// Reads of the store at once. More would only wait for each other inside, each on a thread of
-/// its own.
-static READS: Semaphore = Semaphore::const_new(16);
+/// Concurrent reads of the store. More would only wait for each other inside SQLite, each on a
+/// thread of its own.
+static READ_PERMITS: Semaphore = Semaphore::const_new(16);
 
-/// Levels of workers that are looked at: more than any setting allows.
+/// Levels of workers that [`worker_depth`] follows: more than any setting allows.
 const LEVELS_MAX: usize = 64;
 
-/// How many sessions stand above one: none above a person's own, one above its worker.
-pub(crate) fn depth(store: &dyn Store, row: &SessionRow) -> Result<usize, ReadError> {
-    let mut above = row.parent;
+/// Counts the ancestors of a session: 0 for a person's own session, 1 for its worker.
+pub(crate) fn worker_depth(store: &dyn Store, row: &SessionRow) -> Result<usize, ReadError> {
+    let mut parent = row.parent;
     let mut depth = 0;
-    while let Some(id) = above.filter(|_| depth < LEVELS_MAX) {
+    while let Some(id) = parent.filter(|_| depth < LEVELS_MAX) {
         depth += 1;
-        above = store.session(id)?.and_then(|row| row.parent);
+        parent = store.session(id)?.and_then(|row| row.parent);
     }
     Ok(depth)
 }
 
-/// Runs a read off the runtime's threads.
-pub(crate) async fn blocking<T, E>(
+/// Runs `read` on a blocking thread.
+pub(crate) async fn read_store<T, E>(
     store: Arc<dyn Store>,
     read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
 ) -> Result<T, E>
@@ -35,7 +35,7 @@ where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    let _leave = READS.acquire().await;
+    let _permit = READ_PERMITS.acquire().await;
     match tokio::task::spawn_blocking(move || read(store.as_ref())).await {
         Ok(result) => result,
         Err(_) => Err(Error::Internal.into()),

@@ -1,5 +1,5 @@
 //! Submitting a turn: the request a caller makes, and the locks that let only one submit at a
 //! time use an idempotency key.
 
-pub mod request;
+pub(crate) mod request;
 pub(crate) mod idempotency;

@@ -1,7 +1,8 @@
-//! The parts of a running turn: its binding to a producer, its progress, its emitter and its one
-//! ending.
+//! The parts of a turn: the [`bind`]ing to its producer, its [`opening`] event, its [`progress`],
+//! its one [`ending`], and the [`emitter`] that its events pass.
 
 pub(crate) mod bind;
+pub(crate) mod opening;
 pub(crate) mod progress;
-pub mod ending;
-pub mod emitter;
+pub(crate) mod ending;
+pub(crate) mod emitter;

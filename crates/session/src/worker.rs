@@ -1,4 +1,5 @@
-//! Workers: sessions that a turn delegates a task to.
+//! Workers: sessions that a turn delegates a task to. [`delegate`] creates them, [`worker_run`] is
+//! one at work.
 
 pub(crate) mod worker_run;
 mod delegate;

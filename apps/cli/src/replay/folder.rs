@@ -8,7 +8,7 @@ use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch};
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
 use turnwire_log::{ReadError, Store, Tail};
-use turnwire_session::chunk;
+use turnwire_session::read_chunk;
 
 use super::projection::Projection;
 
@@ -37,7 +37,7 @@ pub(crate) fn tell(
             to: upto,
         };
         let missed = projection.missed();
-        let told = match chunk(store, session, left, CHUNK, in_flight.as_ref(), missed) {
+        let told = match read_chunk(store, session, left, CHUNK, in_flight.as_ref(), missed) {
             // Reads stop at a damaged record: tell up to it, then say which one it is.
             Err(ReadError::Damaged { seq, .. }) if damaged.is_none() => {
                 damaged = Some(seq);

@@ -1,6 +1,6 @@
 //! Sessions: how many are held in memory, and how much of one is read at a time.
 
-use turnwire_session::DEPTH_MAX;
+use turnwire_session::WORKER_DEPTH_MAX;
 
 use super::section::section;
 use super::value::number;
@@ -19,7 +19,7 @@ section! {
         /// so that workers of workers cannot multiply without end.
         workers_all_max: usize = "32", number(0..=10_000);
         /// How deep workers may have workers: each level multiplies what one turn can start.
-        worker_depth_max: usize = "3", number(0..=u64::from(DEPTH_MAX));
+        worker_depth_max: usize = "3", number(0..=u64::from(WORKER_DEPTH_MAX));
         /// How often messages in flight are stored: what a crash may cost of their text.
         checkpoint_ms: u64 = "250", number(10..=60_000);
         /// Messages a page when nobody says how many (S3-008).

@@ -8,7 +8,7 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 use tracing::Instrument as _;
 use turnwire_event::ApprovalId;
-use turnwire_session::{ApprovalDecision, Error};
+use turnwire_session::{ApprovalDecision, Error, TurnApprovals};
 use turnwire_wire::rest::approval::{
     ANSWERS_MAX, Answer, Answered, Answers, COMMENT_CHARS_MAX, List,
 };
@@ -27,34 +27,34 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(
-    State(state): State<AppState>,
+    State(approvals): State<TurnApprovals>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
     params: Params,
 ) -> Result<Json<List>, Fault> {
     params.done()?;
-    let (asked, next_turn_id) = state.sessions.approvals(&owner, id).await?;
+    let (rows, next_turn_id) = approvals.list(&owner, id).await?;
     Ok(Json(List {
         turn_id: id,
-        approvals: asked.into_iter().map(Into::into).collect(),
+        approvals: rows.into_iter().map(Into::into).collect(),
         next_turn_id,
     }))
 }
 
 async fn answer(
-    State(state): State<AppState>,
+    State(approvals): State<TurnApprovals>,
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
     JsonBody(body): JsonBody<Answers>,
 ) -> Result<(StatusCode, Json<Answered>), Fault> {
-    let words = checked(body)?;
+    let decisions = checked(body)?;
     let trace = trace.for_turn();
     // A task of its own: a client that leaves now has answered or not, never half.
-    let answering = async move { state.sessions.answer(&owner, id, words, trace).await };
-    let answered = tokio::spawn(answering.in_current_span()).await;
-    let answered = answered.map_err(|_| Fault::internal())??;
-    let status = match answered.next {
+    let deciding = async move { approvals.decide(&owner, id, decisions, trace).await };
+    let outcome = tokio::spawn(deciding.in_current_span()).await;
+    let outcome = outcome.map_err(|_| Fault::internal())??;
+    let status = match outcome.next {
         Some(_) => StatusCode::ACCEPTED,
         None => StatusCode::OK,
     };
@@ -62,8 +62,8 @@ async fn answer(
         status,
         Json(Answered {
             turn_id: id,
-            remaining: answered.remaining,
-            next_turn_id: answered.next,
+            remaining: outcome.remaining,
+            next_turn_id: outcome.next,
         }),
     ))
 }

@@ -3,7 +3,9 @@
 //!
 //! What goes wrong before the stream is a problem; after it, a frame (S1-147).
 
-use axum::extract::State;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
@@ -13,21 +15,25 @@ use tracing::Instrument as _;
 use turnwire_event::Owner;
 use turnwire_event::code::{OnDisconnect, Origin, TurnKind};
 use turnwire_event::row::TurnRow;
-use turnwire_session::{DisconnectScope, SubmitTarget as Into};
-use turnwire_session::{Error, NewSession, ReplayError};
+use turnwire_session::{
+    DisconnectScope, Error, LiveSessions, NewSession, ReplayError, ServiceStatus, SessionReader,
+    SubmitTarget, TurnSubmitter,
+};
 use turnwire_wire::pc3::{Cursor, Version};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::Chat;
 
 use crate::body::JsonBody;
+use crate::config::Config;
 use crate::error::Fault;
 use crate::header::only;
 use crate::identity::Identity;
 use crate::path::TurnPath;
 use crate::query::Params;
-use crate::state::AppState;
+use crate::state::{AppState, WireVersions};
 use crate::submit::{self, Asked, WIRE_VERSION};
 use crate::trace::RequestTrace;
+use crate::transport::Streams;
 use crate::transport::chat::{self, Opening, Place, Stream};
 
 /// The name under which keys of this route are kept.
@@ -41,8 +47,32 @@ pub(super) fn router() -> Router<AppState> {
         .route("/chat/{response_id}/stream", get(resume))
 }
 
+/// The parts of [`AppState`] that open the stream of a turn.
+#[derive(Clone)]
+struct ChatState {
+    reader: SessionReader,
+    live_sessions: LiveSessions,
+    status: ServiceStatus,
+    streams: Arc<Streams>,
+    config: Arc<Config>,
+}
+
+impl FromRef<AppState> for ChatState {
+    fn from_ref(state: &AppState) -> Self {
+        Self {
+            reader: SessionReader::from_ref(state),
+            live_sessions: LiveSessions::from_ref(state),
+            status: ServiceStatus::from_ref(state),
+            streams: FromRef::from_ref(state),
+            config: FromRef::from_ref(state),
+        }
+    }
+}
+
 async fn ask(
-    State(state): State<AppState>,
+    State(submitter): State<TurnSubmitter>,
+    State(wire_versions): State<WireVersions>,
+    State(state): State<ChatState>,
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     headers: HeaderMap,
@@ -61,23 +91,23 @@ async fn ask(
         on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Cancel),
         disconnect_grace_ms: body.disconnect_grace_ms,
         on_busy: body.on_busy,
-        bound: DisconnectScope::Stream,
+        disconnect_scope: DisconnectScope::Stream,
         origin: Origin::Chat,
         dm_type: None,
     };
-    let bound_to = version.unwrap_or_else(|| state.wire_version(&owner));
+    let bound_to = version.unwrap_or_else(|| wire_versions.for_owner(&owner));
     let turn = submit::checked(asked, &headers, trace.for_turn(), bound_to)?;
-    let into = match session {
-        None => Into::New(NewSession::default()),
-        Some(id) => Into::In(id.parse().map_err(|_| Error::SessionNotFound)?),
+    let target = match session {
+        None => SubmitTarget::New(NewSession::default()),
+        Some(id) => SubmitTarget::Existing(id.parse().map_err(|_| Error::SessionNotFound)?),
     };
     // A task of its own: a client that leaves now leaves a turn that it attends, and not one that
     // nobody knows of.
     let opening = async move {
-        let submit = state.sessions.submit_attended(&owner, into, turn, key);
+        let submit = submitter.submit_attended(&owner, target, turn, key);
         let (accepted, attendance) = submit.await?;
         if accepted.repeated {
-            let row = state.sessions.turn(&owner, accepted.turn_id).await?;
+            let row = state.reader.turn(&owner, accepted.turn_id).await?;
             return open(&state, &owner, row, version, None, place).await;
         }
         let live = attendance.live().clone();
@@ -85,7 +115,7 @@ async fn ask(
             turn: accepted.turn_id,
             start: accepted.position,
             version: bound_to,
-            definition: state.sessions.agent_definition(),
+            definition: state.status.agent_definition(),
             cursor: None,
             began: Some(began),
             attendance: Some(attendance),
@@ -100,7 +130,7 @@ async fn ask(
 }
 
 async fn resume(
-    State(state): State<AppState>,
+    State(state): State<ChatState>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
     method: Method,
@@ -110,7 +140,7 @@ async fn resume(
     let cursor = cursor(&headers, &mut params)?;
     params.done()?;
     let version = submit::version(&headers)?;
-    let row = state.sessions.turn(&owner, id).await?;
+    let row = state.reader.turn(&owner, id).await?;
     if !matches!(row.kind, TurnKind::Chat | TurnKind::Worker) {
         let detail =
             "Nobody waits for this turn: it has no chat stream. Its session has its events.";
@@ -130,7 +160,7 @@ async fn resume(
 }
 
 /// A place among the open streams.
-fn place(state: &AppState, owner: &Owner) -> Result<Place, Fault> {
+fn place(state: &ChatState, owner: &Owner) -> Result<Place, Fault> {
     state.streams.places.take(owner).ok_or_else(|| {
         let max = state.config.stream.chat_streams_max;
         let detail = format!("{max} chat streams are open already; close some.");
@@ -158,7 +188,7 @@ fn cursor(headers: &HeaderMap, params: &mut Params) -> Result<Option<Cursor>, Fa
 /// Refuses a cursor behind the turn's end that names a place its session does not have: what the
 /// client has is not of this log, and must not be taken for all there is.
 async fn there(
-    state: &AppState,
+    state: &ChatState,
     owner: &Owner,
     row: &TurnRow,
     cursor: &Cursor,
@@ -166,7 +196,7 @@ async fn there(
     if row.ended == Some(cursor.position) {
         return Ok(());
     }
-    let live = state.sessions.live(owner, row.session_id).await?;
+    let live = state.live_sessions.open(owner, row.session_id).await?;
     if chat::is_ahead(&live, cursor) {
         return Err(Error::CursorExpired.into());
     }
@@ -189,7 +219,7 @@ fn bound(row: &TurnRow, asked: Option<Version>) -> Result<Version, Fault> {
 
 /// Opens the stream of a turn that is there already.
 async fn open(
-    state: &AppState,
+    state: &ChatState,
     owner: &Owner,
     row: TurnRow,
     version: Option<Version>,
@@ -197,10 +227,10 @@ async fn open(
     place: Place,
 ) -> Result<Stream, Fault> {
     let version = bound(&row, version)?;
-    let live = state.sessions.live(owner, row.session_id).await?;
+    let live = state.live_sessions.open(owner, row.session_id).await?;
     // One that waits will be bound to what is in force now.
     let definition = match row.agent_definition {
-        none if none.is_empty() => state.sessions.agent_definition(),
+        none if none.is_empty() => state.status.agent_definition(),
         bound => bound,
     };
     let opening = Opening {

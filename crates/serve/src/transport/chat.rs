@@ -117,7 +117,7 @@ pub async fn open(
     if cursor.is_some_and(foreign) {
         return Err(ReplayError::Expired);
     }
-    let attendance = attendance.unwrap_or_else(|| live.attend(turn));
+    let attendance = attendance.unwrap_or_else(|| StreamGuard::new(&live, turn));
     // A cursor from before the turn, as a submit gives, means all of it; a turn that waits will
     // start after the tail.
     let since = cursor.map_or(start, |cursor| cursor.since());

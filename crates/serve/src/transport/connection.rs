@@ -378,7 +378,7 @@ impl Connection {
 
     fn warn(&self, reason: &'static str) {
         if let Ok(live) = &self.live {
-            live.note(BusNotice::Warning {
+            live.emit_notice(BusNotice::Warning {
                 subscription: self.name.clone(),
                 reason,
             });

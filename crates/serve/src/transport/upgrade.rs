@@ -104,7 +104,7 @@ async fn serve(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: Taken)
     // It is a piece of the HTTP library's buffer, which is larger than all that a socket holds.
     drop(read);
     // A session deleted after its token was given still gets an answer to its subscribe.
-    let live = streams.sessions.live(&owner, id).await;
+    let live = streams.sessions.open(&owner, id).await;
     let number = streams.next.fetch_add(1, Ordering::Relaxed);
     Connection::new(streams, live, socket, format!("ws-{number}"))
         .run()

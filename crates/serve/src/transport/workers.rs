@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use turnwire_event::{Epoch, Filter, Position, Seq, SessionId};
 use turnwire_hub::{Closed, Seat};
 use turnwire_session::BusNotice;
-use turnwire_session::DEPTH_MAX;
+use turnwire_session::WORKER_DEPTH_MAX;
 use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::Positions;
 
@@ -189,7 +189,7 @@ impl Workers {
     }
 
     fn warn(&self, live: &Arc<LiveSession>, reason: &'static str) {
-        live.note(BusNotice::Warning {
+        live.emit_notice(BusNotice::Warning {
             subscription: self.name.clone(),
             reason,
         });
@@ -354,7 +354,7 @@ impl Workers {
             worker.look = look;
             return;
         }
-        if depth > DEPTH_MAX || self.is_full() {
+        if depth > WORKER_DEPTH_MAX || self.is_full() {
             return self.warn(live, "too_many_workers");
         }
         let mut worker = Awaited::new(id, of, depth, Whence::Start);

@@ -1,38 +1,35 @@
-//! Those who watch a session, counted: watchers, announced on the bus, and streams of one turn.
-//! The last to leave may end a turn that asked for it.
+//! The clients of a session as guards: watchers of the session, which the bus announces, and
+//! streams of one turn. The last one to leave cancels a turn that asked for it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use turnwire_event::TurnId;
 use turnwire_event::code::OnDisconnect;
 
-use crate::cancel::request;
+use super::request::request_cancel;
 use crate::live::bus::BusNotice;
 use crate::live::session::LiveSession;
 use crate::submit::request::DisconnectScope;
 
-/// One watcher; dropping it is leaving.
+/// A watcher of a session; dropping it unsubscribes.
 pub struct WatchGuard {
     live: Arc<LiveSession>,
     quiet: bool,
 }
 
-impl LiveSession {
-    /// Someone subscribed.
-    pub fn watch(self: &Arc<Self>) -> WatchGuard {
-        self.watchers.fetch_add(1, Ordering::AcqRel);
-        self.note(BusNotice::Registered);
-        WatchGuard {
-            live: self.clone(),
+impl WatchGuard {
+    /// Adds a watcher, and announces it on the bus.
+    pub fn new(live: &Arc<LiveSession>) -> Self {
+        live.presence.enter();
+        live.emit_notice(BusNotice::Registered);
+        Self {
+            live: live.clone(),
             quiet: false,
         }
     }
-}
 
-impl WatchGuard {
-    /// Leaves without a word: the server is going away, the log need not know.
+    /// Leaves without an event: the server is shutting down.
     pub fn leave_quietly(mut self) {
         self.quiet = true;
     }
@@ -40,156 +37,150 @@ impl WatchGuard {
 
 impl Drop for WatchGuard {
     fn drop(&mut self) {
-        *self.live.idle_since.lock() = Instant::now();
-        let left = self.live.watchers.fetch_sub(1, Ordering::AcqRel) - 1;
+        self.live.presence.touch();
+        let is_last = self.live.presence.leave();
         if !self.quiet {
-            self.live.note(BusNotice::Unregistered);
+            self.live.emit_notice(BusNotice::Unregistered);
         }
-        if left == 0 {
-            self.live.left(self.quiet);
+        if is_last {
+            on_last_watcher_left(&self.live, self.quiet);
         }
     }
 }
 
-/// One stream of a turn; dropping it is leaving. It counts as a watcher of the session too, but
-/// the bus does not speak of it.
+/// A stream of one turn; dropping it disconnects. It counts as a watcher of the session too, but
+/// the bus does not announce it.
 pub struct StreamGuard {
     live: Arc<LiveSession>,
     turn: TurnId,
     quiet: bool,
 }
 
-impl LiveSession {
-    /// Someone streams this turn, whether it waits, runs or has ended.
-    pub fn attend(self: &Arc<Self>, turn: TurnId) -> StreamGuard {
-        if let Some(presence) = self.slot.lock().presence(turn) {
+impl StreamGuard {
+    /// Adds a stream to a turn that is queued, running or ended.
+    pub fn new(live: &Arc<LiveSession>, turn: TurnId) -> Self {
+        if let Some(presence) = live.slot.lock().presence_mut(turn) {
             presence.streams += 1;
         }
-        self.attended(turn)
+        Self::already_counted(live, turn)
     }
 
-    /// A stream that the turn's presence counts already.
-    pub(crate) fn attended(self: &Arc<Self>, turn: TurnId) -> StreamGuard {
-        self.watchers.fetch_add(1, Ordering::AcqRel);
-        StreamGuard {
-            live: self.clone(),
+    /// The guard of a stream that the turn's presence already counts.
+    pub(crate) fn already_counted(live: &Arc<LiveSession>, turn: TurnId) -> Self {
+        live.presence.enter();
+        Self {
+            live: live.clone(),
             turn,
             quiet: false,
         }
     }
-}
 
-impl StreamGuard {
     /// The session of the turn.
     pub fn live(&self) -> &Arc<LiveSession> {
         &self.live
     }
 
-    /// Leaves without consequence: the server is going away.
+    /// Leaves without consequence: the server is shutting down.
     pub fn leave_quietly(mut self) {
         self.quiet = true;
     }
 
-    /// Takes the stream out of its turn's count; none if the turn is over.
-    fn step_out(&self) -> Option<StreamDeparture> {
+    /// Takes the stream out of its turn's count; `None` if the turn has ended.
+    fn leave_turn(&self) -> Option<StreamDeparture> {
         let mut slot = self.live.slot.lock();
-        let presence = slot.presence(self.turn)?;
+        let presence = slot.presence_mut(self.turn)?;
         presence.streams = presence.streams.saturating_sub(1);
         if presence.streams > 0 {
-            return Some(StreamDeparture::Others);
+            return Some(StreamDeparture::NoEffect);
         }
-        // A quiet leaving too: an older grace ended when this stream came.
+        // Counted also if quiet: an earlier grace period ended when this stream came.
         presence.departures += 1;
         let departure = presence.departures;
         let grace_ms = slot.stream_grace_ms(self.turn);
         Some(match grace_ms.filter(|_| !self.quiet) {
-            Some(grace_ms) => StreamDeparture::Last(departure, grace_ms),
-            None => StreamDeparture::Others,
+            Some(grace_ms) => StreamDeparture::Last {
+                departure,
+                grace_ms,
+            },
+            None => StreamDeparture::NoEffect,
         })
     }
 }
 
-/// What a stream leaves behind in a turn that is not over.
+/// The effect of a stream that leaves a turn which has not ended.
 enum StreamDeparture {
-    /// Others, or a turn that does not mind.
-    Others,
-    /// Nobody: which leaving this was, and how long the turn waits for someone to come back.
-    Last(u64, u64),
+    /// Other streams remain, or the turn goes on without.
+    NoEffect,
+    /// The turn is cancelled after `grace_ms`, unless a stream comes back.
+    Last { departure: u64, grace_ms: u64 },
 }
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        *self.live.idle_since.lock() = Instant::now();
-        let leaving = self.step_out();
-        let left = self.live.watchers.fetch_sub(1, Ordering::AcqRel) - 1;
-        // The end of a turn that is over is no leaving of another that runs.
-        let Some(leaving) = leaving else { return };
-        if let StreamDeparture::Last(departure, grace_ms) = leaving {
+        self.live.presence.touch();
+        let departure = self.leave_turn();
+        let is_last = self.live.presence.leave();
+        // A stream of a turn that has ended does not count for the one that runs now.
+        let Some(departure) = departure else { return };
+        if let StreamDeparture::Last {
+            departure,
+            grace_ms,
+        } = departure
+        {
             let turn = self.turn;
-            self.live.clone().cancel_after(grace_ms, turn, move |live| {
-                live.slot.lock().presence(turn).is_some_and(|presence| {
+            cancel_after(self.live.clone(), grace_ms, turn, move |live| {
+                live.slot.lock().presence_mut(turn).is_some_and(|presence| {
                     presence.streams == 0 && presence.departures == departure
                 })
             });
         }
-        if left == 0 {
-            self.live.left(self.quiet);
+        if is_last {
+            on_last_watcher_left(&self.live, self.quiet);
         }
     }
 }
 
-/// How long after a look at a full disk the next is worth it.
-const ROOM_AGAIN: Duration = Duration::from_secs(1);
+/// Pause between two checks for space on a full disk.
+const DISK_FULL_RETRY: Duration = Duration::from_secs(1);
 
-impl LiveSession {
-    /// The last watcher has left: a turn that asked for it is cancelled after its grace, unless
-    /// someone comes back. A quiet leaving has no consequence but that older ones have none.
-    pub(crate) fn left(self: &Arc<Self>, quiet: bool) {
-        let departure = self.departures.fetch_add(1, Ordering::AcqRel) + 1;
-        if quiet {
-            return;
-        }
-        self.heard.fetch_max(departure, Ordering::AcqRel);
-        let due = self.slot.lock().running.as_ref().and_then(|running| {
-            let minds = running.on_disconnect == OnDisconnect::Cancel;
-            (minds && running.bound == DisconnectScope::Session)
-                .then_some((running.id, running.grace_ms))
-        });
-        let Some((turn, grace_ms)) = due else { return };
-        self.clone().cancel_after(grace_ms, turn, move |live| {
-            let away = live.watchers.load(Ordering::Acquire) == 0;
-            away && live.departures.load(Ordering::Acquire) == departure
-        });
+/// Cancels a running turn with [`DisconnectScope::Session`] after its grace period, unless someone
+/// comes back. A quiet departure only ends the grace periods of earlier ones.
+pub(crate) fn on_last_watcher_left(live: &Arc<LiveSession>, quiet: bool) {
+    let departure = live.presence.count_departure(quiet);
+    if quiet {
+        return;
     }
+    let affected = live.slot.lock().running.as_ref().and_then(|running| {
+        let cancels = running.on_disconnect == OnDisconnect::Cancel;
+        (cancels && running.disconnect_scope == DisconnectScope::Session)
+            .then_some((running.id, running.grace_ms))
+    });
+    let Some((turn, grace_ms)) = affected else {
+        return;
+    };
+    cancel_after(live.clone(), grace_ms, turn, move |live| {
+        live.presence.is_away_since(departure)
+    });
+}
 
-    /// Whether the last watcher has left, not quietly, since there had been so many departures,
-    /// and nobody came after.
-    pub(crate) fn left_since(&self, departures: usize) -> bool {
-        let heard = self.heard.load(Ordering::Acquire);
-        heard > departures
-            && heard == self.departures.load(Ordering::Acquire)
-            && self.watchers.load(Ordering::Acquire) == 0
-    }
-
-    /// Cancels a turn after its grace if those who count are still away.
-    fn cancel_after(
-        self: Arc<Self>,
-        grace_ms: u64,
-        turn: TurnId,
-        away: impl Fn(&Self) -> bool + Send + 'static,
-    ) {
-        let runtime = self.house.runner.runtime.clone();
-        runtime.spawn(async move {
-            tokio::time::sleep(Duration::from_millis(grace_ms)).await;
-            while away(&self) {
-                // The room that is left is for the ends of turns that run; one in line can wait.
-                let waits = self.slot.lock().find(turn).is_some();
-                if !(waits && self.house.writer.health().is_full()) {
-                    request::request(&self, turn, "system", "client_disconnected");
-                    return;
-                }
-                tokio::time::sleep(ROOM_AGAIN).await;
+/// Cancels a turn after its grace period if `is_away` still holds.
+fn cancel_after(
+    live: Arc<LiveSession>,
+    grace_ms: u64,
+    turn: TurnId,
+    is_away: impl Fn(&LiveSession) -> bool + Send + 'static,
+) {
+    let runtime = live.services.runner.runtime.clone();
+    runtime.spawn(async move {
+        tokio::time::sleep(Duration::from_millis(grace_ms)).await;
+        while is_away(&live) {
+            // The remaining space is for the terminals of running turns; a queued one can wait.
+            let is_queued = live.slot.lock().queued(turn).is_some();
+            if !(is_queued && live.services.writer.health().is_full()) {
+                request_cancel(&live, turn, "system", "client_disconnected");
+                return;
             }
-        });
-    }
+            tokio::time::sleep(DISK_FULL_RETRY).await;
+        }
+    });
 }

@@ -1,5 +1,5 @@
-//! Stops that came before their submit: a person may press stop before the submit was answered,
-//! and the two may pass each other on the way.
+//! Cancels that arrive before their submit: a person may press stop before the submit is answered,
+//! and the two requests may overtake each other.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use turnwire_event::{Owner, SessionId};
 
 use crate::error::Error;
 
-/// How long a submit is waited for: longer than any request is under way.
-const KEPT: Duration = Duration::from_secs(60);
+/// How long a cancel waits for its submit: longer than any request is under way.
+const TTL: Duration = Duration::from_secs(60);
 
-/// Stops kept at once: each is some 1.5 KB at most (a key of 255 bytes, a person of 128, a reason
-/// of 200 characters, and what holds them), so a flood holds 15 MB.
-const KEPT_MAX: usize = 10_000;
+/// Waiting cancels at once: each is some 1.5 KB at most (a key of 255 bytes, a principal of 128, a
+/// reason of 200 characters, and the maps), so a flood takes 15 MB.
+const CANCELS_MAX: usize = 10_000;
 
-/// Stops kept at once of one owner: more than anyone presses in a minute, and few enough that one
-/// owner cannot take the places of all.
-const KEPT_OF_ONE_MAX: usize = 100;
+/// Waiting cancels of one owner: more than a person presses in a minute, and few enough that one
+/// owner cannot fill the table.
+const CANCELS_PER_OWNER_MAX: usize = 100;
 
-/// Which submit is meant: whose, where, by which key.
+/// The submit that a cancel waits for: its owner, session and idempotency key.
 pub(crate) type SubmitKey = (Owner, SessionId, String);
 
-/// The stops that wait for their submit.
+/// The cancels that wait for their submit.
 #[derive(Default)]
 pub(crate) struct EarlyCancels {
-    waiting: Mutex<CancelTable>,
+    table: Mutex<CancelTable>,
 }
 
-/// A stop that waits.
+/// A cancel that waits for its submit.
 struct EarlyCancel {
     number: u64,
     reason: String,
@@ -38,71 +38,77 @@ struct EarlyCancel {
 
 #[derive(Default)]
 struct CancelTable {
-    stops: HashMap<Arc<SubmitKey>, EarlyCancel>,
-    /// The same by number, which is the order they came in, with the time.
-    ages: BTreeMap<u64, (Instant, Arc<SubmitKey>)>,
-    /// How many are whose.
-    counts: HashMap<Owner, usize>,
-    next: u64,
+    cancels: HashMap<Arc<SubmitKey>, EarlyCancel>,
+    /// The same cancels by number, which is their order of arrival, with their time.
+    arrivals: BTreeMap<u64, (Instant, Arc<SubmitKey>)>,
+    per_owner: HashMap<Owner, usize>,
+    next_number: u64,
 }
 
 impl CancelTable {
-    /// Forgets what has waited too long.
-    fn tidy(&mut self, now: Instant) {
-        while let Some((_, (came, meant))) = self.ages.first_key_value() {
-            if now.saturating_duration_since(*came) < KEPT {
+    /// Removes the cancels that have waited longer than [`TTL`].
+    fn remove_expired(&mut self, now: Instant) {
+        while let Some((_, (arrived, submit))) = self.arrivals.first_key_value() {
+            if now.saturating_duration_since(*arrived) < TTL {
                 return;
             }
-            let meant = meant.clone();
-            self.remove(&meant);
+            let submit = submit.clone();
+            self.remove(&submit);
         }
     }
 
-    /// Takes one out; its place is free.
-    fn remove(&mut self, meant: &SubmitKey) {
-        let Some(stop) = self.stops.remove(meant) else {
+    fn remove(&mut self, submit: &SubmitKey) {
+        let Some(cancel) = self.cancels.remove(submit) else {
             return;
         };
-        self.ages.remove(&stop.number);
-        if let Some(count) = self.counts.get_mut(&meant.0) {
+        self.arrivals.remove(&cancel.number);
+        if let Some(count) = self.per_owner.get_mut(&submit.0) {
             *count -= 1;
             if *count == 0 {
-                self.counts.remove(&meant.0);
+                self.per_owner.remove(&submit.0);
             }
         }
     }
 }
 
 impl EarlyCancels {
-    /// Keeps a stop until its submit comes.
-    pub(crate) fn keep(&self, meant: SubmitKey, reason: String, now: Instant) -> Result<(), Error> {
-        let mut waiting = self.waiting.lock();
-        waiting.tidy(now);
-        if waiting.stops.contains_key(&meant) {
-            return Ok(()); // the first one counts, as with turns
+    /// Stores a cancel until its submit arrives. Of two for the same submit the first one counts.
+    pub(crate) fn insert(
+        &self,
+        submit: SubmitKey,
+        reason: String,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let mut table = self.table.lock();
+        table.remove_expired(now);
+        if table.cancels.contains_key(&submit) {
+            return Ok(());
         }
-        let own = waiting.counts.get(&meant.0).copied().unwrap_or_default();
-        if own >= KEPT_OF_ONE_MAX || waiting.stops.len() >= KEPT_MAX {
+        let of_owner = table.per_owner.get(&submit.0).copied().unwrap_or_default();
+        if of_owner >= CANCELS_PER_OWNER_MAX || table.cancels.len() >= CANCELS_MAX {
             return Err(Error::TooMany);
         }
-        waiting.counts.insert(meant.0.clone(), own + 1);
-        let (number, meant) = (waiting.next, Arc::new(meant));
-        waiting.next += 1;
-        waiting.ages.insert(number, (now, meant.clone()));
-        waiting.stops.insert(meant, EarlyCancel { number, reason });
+        table.per_owner.insert(submit.0.clone(), of_owner + 1);
+        let (number, submit) = (table.next_number, Arc::new(submit));
+        table.next_number += 1;
+        table.arrivals.insert(number, (now, submit.clone()));
+        table.cancels.insert(submit, EarlyCancel { number, reason });
         Ok(())
     }
 
-    /// The reason of the stop that waits for this submit, if one does.
-    pub(crate) fn reason(&self, meant: &SubmitKey, now: Instant) -> Option<String> {
-        let mut waiting = self.waiting.lock();
-        waiting.tidy(now);
-        waiting.stops.get(meant).map(|stop| stop.reason.clone())
+    /// The reason of the cancel that waits for this submit.
+    pub(crate) fn reason(&self, submit: &SubmitKey, now: Instant) -> Option<String> {
+        let mut table = self.table.lock();
+        table.remove_expired(now);
+        table
+            .cancels
+            .get(submit)
+            .map(|cancel| cancel.reason.clone())
     }
 
-    /// The submit was taken, and stopped: the stop is used up.
-    pub(crate) fn done(&self, meant: &SubmitKey) {
-        self.waiting.lock().remove(meant);
+    /// Removes the cancel of a submit whose turn was accepted and cancelled.
+    pub(crate) fn remove(&self, submit: &SubmitKey) {
+        self.table.lock().remove(submit);
     }
 }
 
@@ -111,11 +117,11 @@ mod tests {
     use super::*;
     use turnwire_event::{TenantId, Ulid};
 
-    fn meant(key: &str) -> SubmitKey {
-        meant_by("p", key)
+    fn submit(key: &str) -> SubmitKey {
+        submit_of("p", key)
     }
 
-    fn meant_by(who: &str, key: &str) -> SubmitKey {
+    fn submit_of(who: &str, key: &str) -> SubmitKey {
         let owner = Owner {
             tenant: TenantId(0),
             principal: who.parse().expect("a principal"),
@@ -124,55 +130,62 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_waits_for_its_submit_for_a_minute_and_is_used_once() {
+    fn cancel_waits_a_minute_for_its_submit_and_is_used_once() {
         let (early, now) = (EarlyCancels::default(), Instant::now());
-        early.keep(meant("a"), "x".into(), now).expect("kept");
-        early.keep(meant("a"), "y".into(), now).expect("kept");
-        assert_eq!(early.reason(&meant("a"), now).as_deref(), Some("x"));
-        assert_eq!(early.reason(&meant("b"), now), None);
-        early.done(&meant("a"));
-        assert_eq!(early.reason(&meant("a"), now), None);
-        // Asked for again: the old time must not take the new one away.
+        early
+            .insert(submit("a"), "x".into(), now)
+            .expect("inserted");
+        early
+            .insert(submit("a"), "y".into(), now)
+            .expect("inserted");
+        assert_eq!(early.reason(&submit("a"), now).as_deref(), Some("x"));
+        assert_eq!(early.reason(&submit("b"), now), None);
+        early.remove(&submit("a"));
+        assert_eq!(early.reason(&submit("a"), now), None);
+        // Inserted again: the time of the first must not remove the second.
         let later = now + Duration::from_secs(30);
-        early.keep(meant("a"), "z".into(), later).expect("kept");
+        early
+            .insert(submit("a"), "z".into(), later)
+            .expect("inserted");
         let then = now + Duration::from_secs(61);
-        assert_eq!(early.reason(&meant("a"), then).as_deref(), Some("z"));
-        assert_eq!(early.reason(&meant("a"), later + KEPT), None);
+        assert_eq!(early.reason(&submit("a"), then).as_deref(), Some("z"));
+        assert_eq!(early.reason(&submit("a"), later + TTL), None);
     }
 
     #[test]
-    fn no_more_are_kept_than_may_be() {
+    fn cancels_are_refused_above_the_limit() {
         let (early, now) = (EarlyCancels::default(), Instant::now());
-        for n in 0..KEPT_MAX {
-            let who = format!("p{}", n / KEPT_OF_ONE_MAX);
-            let kept = early.keep(meant_by(&who, &n.to_string()), String::new(), now);
-            kept.expect("kept");
+        for n in 0..CANCELS_MAX {
+            let who = format!("p{}", n / CANCELS_PER_OWNER_MAX);
+            let inserted = early.insert(submit_of(&who, &n.to_string()), String::new(), now);
+            inserted.expect("inserted");
         }
-        let one_more = || meant("more");
-        let kept = early.keep(one_more(), String::new(), now);
-        assert_eq!(kept, Err(Error::TooMany));
-        assert_eq!(early.keep(one_more(), String::new(), now + KEPT), Ok(()));
+        let one_more = || submit("more");
+        let inserted = early.insert(one_more(), String::new(), now);
+        assert_eq!(inserted, Err(Error::TooMany));
+        assert_eq!(early.insert(one_more(), String::new(), now + TTL), Ok(()));
     }
 
     #[test]
-    fn one_owner_cannot_take_the_places_of_all() {
+    fn one_owner_cannot_fill_the_table() {
         let (early, now) = (EarlyCancels::default(), Instant::now());
-        let keep =
-            |who: &str, n: usize, at| early.keep(meant_by(who, &n.to_string()), String::new(), at);
-        for n in 0..KEPT_OF_ONE_MAX {
-            keep("p", n, now).expect("kept");
+        let insert = |who: &str, n: usize, at| {
+            early.insert(submit_of(who, &n.to_string()), String::new(), at)
+        };
+        for n in 0..CANCELS_PER_OWNER_MAX {
+            insert("p", n, now).expect("inserted");
         }
-        assert_eq!(keep("p", 1_000, now), Err(Error::TooMany));
-        assert_eq!(keep("q", 1_000, now), Ok(()));
-        // One that is used up has left its place.
-        early.done(&meant_by("p", "0"));
-        assert_eq!(keep("p", 1_001, now), Ok(()));
-        assert_eq!(keep("p", 1_002, now), Err(Error::TooMany));
-        assert_eq!(keep("p", 1_000, now + KEPT), Ok(()));
+        assert_eq!(insert("p", 1_000, now), Err(Error::TooMany));
+        assert_eq!(insert("q", 1_000, now), Ok(()));
+        // A cancel that was used makes room for another.
+        early.remove(&submit_of("p", "0"));
+        assert_eq!(insert("p", 1_001, now), Ok(()));
+        assert_eq!(insert("p", 1_002, now), Err(Error::TooMany));
+        assert_eq!(insert("p", 1_000, now + TTL), Ok(()));
         assert_eq!(
-            early.waiting.lock().counts.len(),
+            early.table.lock().per_owner.len(),
             1,
-            "nothing is left of others"
+            "no counts of other owners remain"
         );
     }
 }

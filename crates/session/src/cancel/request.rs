@@ -1,5 +1,5 @@
-//! Asking a turn to stop. The request is an event: from its position on nothing new starts. A
-//! turn that still waits is over with it.
+//! Requesting the cancel of a turn. The request is an event: from its position on nothing new
+//! starts in a running turn, and a queued turn ends with it.
 
 use std::sync::Arc;
 
@@ -8,44 +8,51 @@ use turnwire_event::fold::rows;
 use turnwire_event::{Actor, Body, Position, TurnId};
 use turnwire_log::{Draft, Refused, Room};
 
+use super::queued_turn::withdraw_queued;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::{TurnInterrupt, TurnSlot};
 
-/// What became of a request.
+/// The result of a cancel request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// It stands at this position.
-    At(Position),
-    /// The turn waited, and is over: its terminal stands at this position.
+    /// The turn is stopping; the request has this position.
+    Requested(Position),
+    /// The turn was queued and has ended; its terminal has this position.
     Withdrawn(Position),
-    /// One was there before.
-    Already,
-    /// The turn does not run here.
+    /// The turn was already asked to stop.
+    AlreadyRequested,
+    /// The turn neither runs nor is queued in this session.
     NotRunning,
 }
 
-/// The longest reason kept: a sentence, not a document.
+/// Characters of a cancel reason that are stored.
 const REASON_CHARS_MAX: usize = 200;
 
-/// What is kept of a reason.
-pub(crate) fn kept(reason: &str) -> String {
+/// Cuts a reason to the length that is stored.
+pub(crate) fn truncate_reason(reason: &str) -> String {
     reason.chars().take(REASON_CHARS_MAX).collect()
 }
 
-/// Asks `turn` to stop. From any client, any number of times, at any moment.
-pub fn request(live: &Arc<LiveSession>, turn: TurnId, by: &str, reason: &str) -> CancelOutcome {
-    request_in(live, &mut live.slot.lock(), turn, by, reason)
+/// Requests the cancel of `turn`. May be called by any client, any number of times, at any moment.
+pub(crate) fn request_cancel(
+    live: &Arc<LiveSession>,
+    turn: TurnId,
+    by: &str,
+    reason: &str,
+) -> CancelOutcome {
+    request_cancel_locked(live, &mut live.slot.lock(), turn, by, reason)
 }
 
-/// Stops the turn that runs for one in line, unless that one was withdrawn meanwhile.
-pub(crate) fn interrupt(live: &Arc<LiveSession>, interrupt: &TurnInterrupt) {
+/// Cancels the running turn for a queued one, unless that was withdrawn meanwhile.
+pub(crate) fn interrupt_running(live: &Arc<LiveSession>, interrupt: &TurnInterrupt) {
     let mut slot = live.slot.lock();
-    if slot.find(interrupt.by).is_some() {
-        request_in(live, &mut slot, interrupt.running, "user", "interrupted");
+    if slot.queued(interrupt.queued).is_some() {
+        request_cancel_locked(live, &mut slot, interrupt.running, "user", "interrupted");
     }
 }
 
-pub(crate) fn request_in(
+/// [`request_cancel`] for a caller that holds the lock of the slot.
+pub(crate) fn request_cancel_locked(
     live: &Arc<LiveSession>,
     slot: &mut TurnSlot,
     turn: TurnId,
@@ -54,12 +61,12 @@ pub(crate) fn request_in(
 ) -> CancelOutcome {
     let trace = match slot.running.as_ref().filter(|running| running.id == turn) {
         Some(running) => running.trace.clone(),
-        None => match slot.find(turn) {
-            Some(waiting) => waiting.submit.trace.clone().map(Arc::new),
+        None => match slot.queued(turn) {
+            Some(queued) => queued.request.trace.clone().map(Arc::new),
             None => return CancelOutcome::NotRunning,
         },
     };
-    let reason = kept(reason);
+    let reason = truncate_reason(reason);
     let body = Body::TurnCancelRequested(CancelRequested {
         by: by.to_owned(),
         reason: reason.clone(),
@@ -73,29 +80,29 @@ pub(crate) fn request_in(
     draft.rows = rows(Some(turn), &draft.actor, &draft.body);
     draft.trace = trace;
     let Some(running) = slot.running.as_ref().filter(|running| running.id == turn) else {
-        let withdrawn = live.withdraw(slot, turn, draft, reason);
+        let withdrawn = withdraw_queued(live, slot, turn, draft, reason);
         return withdrawn.map_or(CancelOutcome::NotRunning, CancelOutcome::Withdrawn);
     };
-    // Before the request has its place: no end after it may be missed.
-    running.wards.note();
-    let mut asked = Err(Refused::Ended);
+    // Before the request has its position: no end after it may be missing in the receipt.
+    running.children.start_recording();
+    let mut emitted = Err(Refused::Ended);
     let mut draft = Some(draft);
-    let mut ask = || {
+    let mut emit_request = || {
         if let Some(draft) = draft.take() {
-            asked = live.sequencer.emit_one(draft, Room::Reserved);
+            emitted = live.sequencer.emit_one(draft, Room::Reserved);
         }
     };
-    // What is held back was said before the cancel: it stands before it.
+    // Events that the gate holds back came before the cancel: they precede it in the log.
     match running.emitter.upgrade() {
-        Some(emitter) => emitter.stop(&mut ask),
-        None => ask(),
+        Some(emitter) => emitter.stop(&mut emit_request),
+        None => emit_request(),
     }
-    match asked {
+    match emitted {
         Ok((at, _)) => {
             running.stop.cancel();
-            CancelOutcome::At(at)
+            CancelOutcome::Requested(at)
         }
-        Err(Refused::Cancelled) => CancelOutcome::Already,
+        Err(Refused::Cancelled) => CancelOutcome::AlreadyRequested,
         Err(Refused::Ended | Refused::Closed | Refused::Full) => CancelOutcome::NotRunning,
     }
 }

@@ -1,4 +1,4 @@
-//! Reading: lists and single rows, page by page, each for its owner alone.
+//! The handle that reads rows, messages and events, page by page, each for its owner alone.
 
 use std::sync::Arc;
 
@@ -10,50 +10,60 @@ use turnwire_event::{
 use turnwire_log::{StatusCount, Store, StoredEvent, UsageDay, View};
 
 use crate::error::Error;
-use crate::lifecycle::core::Sessions;
+use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
-use crate::store_read::blocking;
+use crate::store_read::read_store;
 
-/// What is wanted of a log.
+/// Selects events of a session's log.
 #[derive(Clone, Debug)]
 pub struct EventsQuery {
-    /// Events after this.
+    /// Only events after this position; `None` starts at the oldest stored event.
     pub since: Option<Position>,
-    /// Of these types; none is all.
+    /// Only events of these types; `None` selects all.
     pub types: Option<TypeSet>,
-    /// At most so many.
+    /// The largest number of events in the page.
     pub limit: usize,
 }
 
-/// A page of a log.
+/// A page of a session's log.
 #[derive(Clone, Debug)]
 pub struct EventPage {
-    /// The events, oldest first.
+    /// The selected events, oldest first.
     pub events: Vec<StoredEvent>,
-    /// Where to go on; none at the end.
+    /// The cursor of the next page; `None` at the end of the log.
     pub next: Option<Position>,
-    /// The hash before the first of them.
+    /// The hash of the event before the page, for checking the hash chain.
     pub previous_hash: [u8; 32],
 }
 
-/// A page and its cursor: `limit` rows, and the key of the last if there may be more.
+/// Cuts `rows` to a page of `limit`, and returns the key of its last row if there are more.
 fn page<T, K>(mut rows: Vec<T>, limit: usize, key: impl Fn(&T) -> K) -> (Vec<T>, Option<K>) {
-    let more = rows.len() > limit;
+    let has_more = rows.len() > limit;
     rows.truncate(limit);
-    let next = rows.last().filter(|_| more).map(key);
+    let next = rows.last().filter(|_| has_more).map(key);
     (rows, next)
 }
 
-impl Sessions {
+/// Reads sessions, turns, messages, calls and events.
+#[derive(Clone)]
+pub struct SessionReader {
+    core: Arc<SessionCore>,
+}
+
+impl SessionReader {
+    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
+        Self { core }
+    }
+
     /// An owner's sessions, newest first.
-    pub async fn list(
+    pub async fn sessions(
         &self,
         owner: &Owner,
         before: Option<SessionId>,
         limit: usize,
     ) -> Result<(Vec<SessionRow>, Option<SessionId>), Error> {
         let owner = owner.clone();
-        let rows = blocking(self.house.store(), move |store| {
+        let rows = read_store(self.core.services.store(), move |store| {
             Ok::<_, Error>(store.sessions(&owner, before, limit + 1)?)
         })
         .await?;
@@ -68,8 +78,8 @@ impl Sessions {
         before: Option<SessionId>,
         limit: usize,
     ) -> Result<(Vec<(SessionRow, Option<TurnRow>)>, Option<SessionId>), Error> {
-        let live = self.live(owner, id).await?;
-        let rows = read(&live, move |store| {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| {
             let workers = store.workers(id, before, limit + 1)?.into_iter();
             let with_turn = workers.map(|worker| {
                 let newest = store.turns(worker.id, None, 1)?.pop();
@@ -89,24 +99,17 @@ impl Sessions {
         before: Option<TurnId>,
         limit: usize,
     ) -> Result<(Vec<TurnRow>, Option<TurnId>), Error> {
-        let live = self.live(owner, id).await?;
-        let rows = read(&live, move |store| {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| {
             Ok(store.turns(id, before, limit + 1)?)
         })
         .await?;
         Ok(page(rows, limit, |row| row.id))
     }
 
-    /// One turn.
+    /// The row of a turn.
     pub async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
-        let found = blocking(self.house.store(), move |store| {
-            Ok::<_, Error>(store.turn(id)?)
-        })
-        .await?;
-        found
-            .filter(|(of, _)| of == owner)
-            .map(|(_, row)| row)
-            .ok_or(Error::TurnNotFound)
+        self.core.turn(owner, id).await
     }
 
     /// A session's messages, the newest page first, each page oldest first.
@@ -117,15 +120,18 @@ impl Sessions {
         before: Option<MessageId>,
         limit: usize,
     ) -> Result<(Vec<Message>, Option<MessageId>), Error> {
-        let live = self.live(owner, id).await?;
-        let (in_flight, upto) = live
-            .ring
-            .look(|transcript, tail, _| (transcript.in_flight().map(|message| message.id), tail));
+        let live = self.core.open(owner, id).await?;
+        let (in_flight, upto) = live.ring.look(|transcript, tail, _| {
+            (
+                transcript.message_in_flight().map(|message| message.id),
+                tail,
+            )
+        });
         let mut messages = match before {
             None => live.snapshot(limit + 1).await?.messages,
             Some(before) => {
-                let stored = read(&live, move |store| {
-                    // The message in flight is not stored: before it is everything that is.
+                let stored = read_session(&live, move |store| {
+                    // The message in flight is not stored: all stored messages are before it.
                     let before = Some(before).filter(|before| in_flight != Some(*before));
                     if let Some(before) = before {
                         store.message(id, before)?.ok_or(Error::MessageNotFound)?;
@@ -136,20 +142,21 @@ impl Sessions {
                 stored.into_iter().map(|stored| stored.message).collect()
             }
         };
-        let more = messages.len() > limit;
-        if more {
+        let has_more = messages.len() > limit;
+        if has_more {
             messages.remove(0);
         }
-        let next = messages.first().filter(|_| more).map(|message| message.id);
+        let next = messages.first().filter(|_| has_more);
+        let next = next.map(|message| message.id);
         Ok((messages, next))
     }
 
-    /// How often each status was emitted: in all, and on each of the last 30 days (S1-073).
+    /// How often each status was emitted: in total, and on each of the last 30 days (S1-073).
     pub async fn status_counts(&self) -> Result<Vec<StatusCount>, Error> {
         const DAYS: i64 = 30;
-        let now = self.house.clock.now().as_millis();
+        let now = self.core.services.clock.now().as_millis();
         let since = Timestamp::from_millis(now - (DAYS - 1) * 24 * 3600 * 1000);
-        blocking(self.house.store(), move |store| {
+        read_store(self.core.services.store(), move |store| {
             Ok::<_, Error>(store.status_counts(since)?)
         })
         .await
@@ -163,8 +170,8 @@ impl Sessions {
         before: Option<ToolUseId>,
         limit: usize,
     ) -> Result<(Vec<ToolCallRow>, Option<ToolUseId>), Error> {
-        let live = self.live(owner, id).await?;
-        let rows = read(&live, move |store| {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| {
             Ok(store.tool_calls(id, before, limit + 1)?)
         })
         .await?;
@@ -179,46 +186,46 @@ impl Sessions {
         before: Option<CallId>,
         limit: usize,
     ) -> Result<(Vec<LlmCallRow>, Option<CallId>), Error> {
-        let live = self.live(owner, id).await?;
-        let rows = read(&live, move |store| {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| {
             Ok(store.llm_calls(id, before, limit + 1)?)
         })
         .await?;
         Ok(page(rows, limit, |row| row.call_id))
     }
 
-    /// What a tenant's model calls came to from the first day to the last, by day and model; at
-    /// most `limit` rows, the oldest. Whose sessions they were in within the tenant is not told.
+    /// Token usage and cost of a tenant from the first day to the last, by day and model: the
+    /// oldest `limit` rows. They do not say which owner within the tenant caused them.
     pub async fn usage(
         &self,
         tenant: TenantId,
         days: (Day, Day),
         limit: usize,
     ) -> Result<Vec<UsageDay>, Error> {
-        blocking(self.house.store(), move |store| {
+        read_store(self.core.services.store(), move |store| {
             Ok::<_, Error>(store.usage(Some(tenant), days, limit)?)
         })
         .await
     }
 
-    /// Today, by the clock that events are labelled with.
+    /// The current day of the clock that labels events.
     pub fn today(&self) -> Day {
-        Day::of(self.house.clock.now())
+        Day::of(self.core.services.clock.now())
     }
 
-    /// A session's log.
+    /// A page of a session's log.
     pub async fn events(
         &self,
         owner: &Owner,
         id: SessionId,
         query: EventsQuery,
     ) -> Result<EventPage, Error> {
-        let live = self.live(owner, id).await?;
+        let live = self.core.open(owner, id).await?;
         loop {
             let (tail, query) = (live.ring.look(|_, tail, _| tail), query.clone());
             let from_start = query.since.is_none();
-            match read(&live, move |store| page_of(store, id, tail, &query)).await {
-                // Trimmed between two looks: the beginning is somewhere else now.
+            match read_session(&live, move |store| event_page(store, id, tail, &query)).await {
+                // Retention removed events meanwhile: the log starts at a later position now.
                 Err(Error::CursorExpired) if from_start => {}
                 result => return result,
             }
@@ -226,7 +233,7 @@ impl Sessions {
     }
 }
 
-fn page_of(
+fn event_page(
     store: &dyn Store,
     id: SessionId,
     tail: Position,
@@ -241,48 +248,48 @@ fn page_of(
         Some(since) => since.seq,
     };
     let previous_hash = store.hash_at(id, after)?;
-    let events = select(store, id, (after, tail.seq), query)?;
+    let events = select_events(store, id, (after, tail.seq), query)?;
     let last = events.last().map_or(tail.seq, |event| event.seq);
-    let more = events.len() == query.limit && last < tail.seq;
+    let has_more = events.len() == query.limit && last < tail.seq;
     Ok(EventPage {
-        next: more.then_some(Position::persisted(tail.epoch, last)),
+        next: has_more.then_some(Position::persisted(tail.epoch, last)),
         events,
         previous_hash,
     })
 }
 
-/// Events read at once when only some types are wanted: most of a page may be others.
+/// Events read at once when only some types are selected: most of a page may be others.
 const SCAN: usize = 256;
 
-/// Up to `limit` events of the wanted types, reading page by page.
-fn select(
+/// Reads up to `limit` events of the selected types, page by page.
+fn select_events(
     store: &dyn Store,
     id: SessionId,
     (mut after, upto): (Seq, Seq),
     query: &EventsQuery,
 ) -> Result<Vec<StoredEvent>, Error> {
-    let mut out = Vec::new();
-    while after < upto && out.len() < query.limit {
+    let mut events = Vec::new();
+    while after < upto && events.len() < query.limit {
         let page = store.events(id, after, upto, query.limit.max(SCAN))?;
         let Some(last) = page.last() else { break };
         after = last.seq;
-        let wanted = |event: &StoredEvent| {
+        let is_selected = |event: &StoredEvent| {
             query
                 .types
                 .is_none_or(|types| types.contains(event.head.kind))
         };
-        out.extend(page.into_iter().filter(wanted));
+        events.extend(page.into_iter().filter(is_selected));
     }
-    out.truncate(query.limit);
-    Ok(out)
+    events.truncate(query.limit);
+    Ok(events)
 }
 
-/// Reads for a session; a damaged record closes it for everyone.
-async fn read<T: Send + 'static>(
+/// Reads from the store for a session; a damaged record quarantines the session.
+async fn read_session<T: Send + 'static>(
     live: &Arc<LiveSession>,
     read: impl FnOnce(&dyn Store) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let result = blocking(live.house.store(), read).await;
+    let result = read_store(live.services.store(), read).await;
     if matches!(result, Err(Error::Quarantined)) {
         live.quarantine();
     }

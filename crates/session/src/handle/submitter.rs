@@ -1,5 +1,4 @@
-//! Submitting a turn: into a session or into a new one, with or without a key that makes the
-//! submit repeatable.
+//! The handle that submits turns, to a session or to a new one, with or without an idempotency key.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,115 +9,122 @@ use turnwire_event::{Owner, Position, Seq, TurnId, metric};
 use crate::cancel::disconnect::StreamGuard;
 use crate::cancel::early_cancel::SubmitKey;
 use crate::error::Error;
-use crate::lifecycle::core::Sessions;
+use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
-use crate::queue::accept::{AcceptedTurn, KeyRows};
-use crate::store_read::blocking;
+use crate::queue::accept::{AcceptedTurn, KeyRows, PendingCommit, accept_turn, await_commit};
+use crate::store_read::read_store;
 use crate::submit::idempotency::KeyLockGuard;
 use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
 
-impl Sessions {
-    /// Accepts a turn. Durable on return, and from then on it goes to its end even if the caller
-    /// is gone; a caller that goes away before has a turn accepted whole, key included, or none.
-    ///
-    /// With `Place::New` the session is made in the same commit: both or none.
-    ///
-    /// The streams of a turn that is `Bound::Stream` count from the first that attends. Whoever
-    /// will stream the turn should take `submit_attended`: there is no moment then in which a
-    /// client could leave unseen.
-    pub async fn submit(
-        self: &Arc<Self>,
-        owner: &Owner,
-        place: SubmitTarget,
-        submit: SubmitRequest,
-        key: Option<IdempotencyKey>,
-    ) -> Result<SubmittedTurn, Error> {
-        let (accepted, attendance) = self.accept(owner, place, submit, key).await?;
-        if let Some(attendance) = attendance {
-            attendance.leave_quietly();
-        }
-        Ok(accepted)
+/// Submits turns.
+#[derive(Clone)]
+pub struct TurnSubmitter {
+    core: Arc<SessionCore>,
+}
+
+impl TurnSubmitter {
+    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
+        Self { core }
     }
 
-    /// Accepts a turn that the caller streams. A caller that goes away while a `Bound::Stream`
-    /// turn is being accepted has left it.
-    pub async fn submit_attended(
-        self: &Arc<Self>,
+    /// Submits a turn. Durable on return, and from then on the turn runs to its end even if the
+    /// caller goes away. A caller that goes away earlier has submitted the turn with its key, or
+    /// nothing.
+    ///
+    /// With [`SubmitTarget::New`] the session is created in the same commit.
+    ///
+    /// The streams of a turn with [`DisconnectScope::Stream`] count from the first
+    /// [`StreamGuard`]. A caller that streams the turn uses
+    /// [`submit_attended`](Self::submit_attended), which leaves no gap.
+    ///
+    /// [`DisconnectScope::Stream`]: crate::DisconnectScope::Stream
+    pub async fn submit(
+        &self,
         owner: &Owner,
-        place: SubmitTarget,
-        submit: SubmitRequest,
+        target: SubmitTarget,
+        request: SubmitRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<SubmittedTurn, Error> {
+        let (submitted, stream) = self.accept(owner, target, request, key).await?;
+        if let Some(stream) = stream {
+            stream.leave_quietly();
+        }
+        Ok(submitted)
+    }
+
+    /// Submits a turn that the caller streams. A caller that goes away while a turn with
+    /// `DisconnectScope::Stream` is being accepted has left it.
+    pub async fn submit_attended(
+        &self,
+        owner: &Owner,
+        target: SubmitTarget,
+        request: SubmitRequest,
         key: Option<IdempotencyKey>,
     ) -> Result<(SubmittedTurn, StreamGuard), Error> {
-        let (accepted, attendance) = self.accept(owner, place, submit, key).await?;
-        let attendance = match attendance {
-            Some(attendance) => attendance,
+        let (submitted, stream) = self.accept(owner, target, request, key).await?;
+        let stream = match stream {
+            Some(stream) => stream,
             None => {
-                let live = self.live(owner, accepted.session_id).await?;
-                live.attend(accepted.turn_id)
+                let live = self.core.open(owner, submitted.session_id).await?;
+                StreamGuard::new(&live, submitted.turn_id)
             }
         };
-        Ok((accepted, attendance))
+        Ok((submitted, stream))
     }
 
     async fn accept(
         &self,
         owner: &Owner,
-        place: SubmitTarget,
-        submit: SubmitRequest,
+        target: SubmitTarget,
+        request: SubmitRequest,
         key: Option<IdempotencyKey>,
     ) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
-        let mut held = None;
-        let mut meant = None;
+        let mut key_lock = None;
+        let mut submit_key = None;
         let mut rows: KeyRows = Box::new(|_| Vec::new());
         if let Some(key) = key {
-            let scope = scope(owner, &place, &key);
-            held = Some(self.keys.hold(scope.clone()).await?);
-            if let Some(accepted) = self.earlier(&scope, &key).await? {
+            let scope = key_scope(owner, &target, &key);
+            key_lock = Some(self.core.idempotency.lock(scope.clone()).await?);
+            if let Some(submitted) = self.find_repeated(&scope, &key).await? {
                 metrics::counter!(metric::TURN_REPEATED_TOTAL).increment(1);
-                return Ok((accepted, None));
+                return Ok((submitted, None));
             }
-            meant = scope.session.map(|id| (owner.clone(), id, key.key));
+            submit_key = scope.session.map(|id| (owner.clone(), id, key.key));
             rows = key_rows(scope, key.body_sha256);
         }
-        self.admit()?;
-        let wire_version = submit.wire_version.clone();
-        let (live, taken) = match place {
-            SubmitTarget::In(id) => {
-                let live = self.live(owner, id).await?;
-                // A stop may have come before: who asked for it holds the key, as we do now.
-                let early = |meant: &SubmitKey| self.early.reason(meant, Instant::now());
-                let stopped = meant.as_ref().and_then(early);
-                let used = meant.filter(|_| stopped.is_some());
-                let taken = live.take(submit, rows, stopped).await?;
-                if let Some(meant) = used {
-                    self.early.done(&meant);
+        self.core.check_accepts_turns()?;
+        let wire_version = request.wire_version.clone();
+        let (live, accepted) = match target {
+            SubmitTarget::Existing(id) => {
+                let live = self.core.open(owner, id).await?;
+                // A cancel may have come before: its caller held the key's lock, as this one does.
+                let early_cancels = &self.core.early_cancels;
+                let find = |submit: &SubmitKey| early_cancels.reason(submit, Instant::now());
+                let early_cancel = submit_key.as_ref().and_then(find);
+                let used_key = submit_key.filter(|_| early_cancel.is_some());
+                let accepted = accept_turn(&live, request, rows, early_cancel).await?;
+                if let Some(submit_key) = used_key {
+                    early_cancels.remove(&submit_key);
                 }
-                (live, taken)
+                (live, accepted)
             }
-            SubmitTarget::New(new) => self.found(owner, new, submit, rows)?,
+            SubmitTarget::New(new) => self.core.create_with_turn(owner, new, request, rows)?,
         };
-        settled(live, taken, wire_version, held).await
+        wait_until_durable(live, accepted, wire_version, key_lock).await
     }
 
-    /// Keys that were used up to then no longer stand for their turn.
-    pub(crate) fn oldest_key_ms(&self) -> i64 {
-        let ttl_ms = i64::try_from(self.house.options.idempotency_ttl.as_millis());
-        let now_ms = self.house.clock.now().as_millis();
-        now_ms.saturating_sub(ttl_ms.unwrap_or(i64::MAX))
-    }
-
-    /// The turn that a key stands for, if it was used before and is still good.
-    async fn earlier(
+    /// The turn of an earlier submit with this key, if the key has not expired.
+    async fn find_repeated(
         &self,
         scope: &KeyScope,
         key: &IdempotencyKey,
     ) -> Result<Option<SubmittedTurn>, Error> {
-        let since = self.oldest_key_ms();
+        let expired_until_ms = self.core.keys_expired_until_ms();
         let (scope, body_sha256) = (scope.clone(), key.body_sha256);
-        blocking(self.house.store(), move |store| {
-            let found = store.key(&scope)?;
-            let good = found.filter(|row| row.created_at.as_millis() > since);
-            let Some(row) = good else { return Ok(None) };
+        read_store(self.core.services.store(), move |store| {
+            let row = store.key(&scope)?;
+            let row = row.filter(|row| row.created_at.as_millis() > expired_until_ms);
+            let Some(row) = row else { return Ok(None) };
             if row.body_sha256 != body_sha256 {
                 return Err(Error::IdempotencyMismatch);
             }
@@ -126,7 +132,7 @@ impl Sessions {
                 turn_id: turn.id,
                 session_id: turn.session_id,
                 state: turn.state,
-                position: before(turn.started),
+                position: position_before(turn.started),
                 wire_version: turn.wire_version.unwrap_or_default(),
                 repeated: true,
             }))
@@ -135,12 +141,12 @@ impl Sessions {
     }
 }
 
-fn scope(owner: &Owner, place: &SubmitTarget, key: &IdempotencyKey) -> KeyScope {
+fn key_scope(owner: &Owner, target: &SubmitTarget, key: &IdempotencyKey) -> KeyScope {
     KeyScope {
         owner: owner.clone(),
         route: key.route.to_owned(),
-        session: match place {
-            SubmitTarget::In(id) => Some(*id),
+        session: match target {
+            SubmitTarget::Existing(id) => Some(*id),
             SubmitTarget::New(_) => None,
         },
         key: key.key.clone(),
@@ -157,40 +163,40 @@ fn key_rows(scope: KeyScope, body_sha256: [u8; 32]) -> KeyRows {
     })
 }
 
-/// The place just before one of a persisted event.
-fn before(at: Position) -> Position {
+/// The position just before a persisted event.
+fn position_before(at: Position) -> Position {
     Position::persisted(at.epoch, Seq(at.seq.0.saturating_sub(1)))
 }
 
-/// Waits until the turn is durable. A caller that goes away meanwhile changes nothing: the key is
-/// held, and an interrupted turn asked to stop, by a task of its own.
-async fn settled(
+/// Waits until the turn is durable. If its key is locked or it interrupts another turn, a task of
+/// its own waits: the caller may go away meanwhile without effect on either.
+async fn wait_until_durable(
     live: Arc<LiveSession>,
-    taken: AcceptedTurn,
+    accepted: AcceptedTurn,
     wire_version: String,
-    held: Option<KeyLockGuard>,
+    key_lock: Option<KeyLockGuard>,
 ) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
-    let accepted = SubmittedTurn {
-        turn_id: taken.turn,
+    let submitted = SubmittedTurn {
+        turn_id: accepted.turn,
         session_id: live.id,
-        state: taken.state,
-        position: taken.position,
+        state: accepted.state,
+        position: accepted.position,
         wire_version,
         repeated: false,
     };
-    let runtime = live.house.runner.runtime.clone();
-    let pending = taken.pending;
-    let alone = held.is_some() || matches!(pending, crate::queue::accept::PendingCommit::Row(..));
-    let settle = live.settle(pending);
-    if alone {
+    let runtime = live.services.runner.runtime.clone();
+    let commit = accepted.commit;
+    let needs_task = key_lock.is_some() || matches!(commit, PendingCommit::Row(..));
+    let durable = await_commit(live, commit);
+    if needs_task {
         let task = runtime.spawn(async move {
-            let settled = settle.await;
-            drop(held);
-            settled
+            let result = durable.await;
+            drop(key_lock);
+            result
         });
         task.await.map_err(|_| Error::Internal)??;
     } else {
-        settle.await?;
+        durable.await?;
     }
-    Ok((accepted, taken.attendance))
+    Ok((submitted, accepted.stream))
 }

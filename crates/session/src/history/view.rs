@@ -1,5 +1,5 @@
-//! What one turn is told of its session's past: the orchestrator's messages, which are at hand,
-//! and those of a sub-agent, which are read when it asks.
+//! The history that the agents of one turn read: the orchestrator's messages from the cache, and a
+//! sub-agent's own messages from the store when it asks for them.
 
 use std::sync::Arc;
 
@@ -7,59 +7,56 @@ use turnwire_event::port::{BoxFuture, History, HistoryBudget, HistoryError};
 use turnwire_event::{Message, Position, SessionId};
 use turnwire_log::{Store, View};
 
+use super::select::{
+    SizedMessage, newest_complete_turns, newest_messages, recent_turns, with_size, with_sizes,
+};
 use crate::error::Error;
-use crate::history::cache::{SizedMessage, fit, newest, recent_turns, weigh, weighed};
-use crate::store_read::blocking;
+use crate::store_read::read_store;
 
-/// What a sub-agent is shown of the notes for all of them, beside its own messages, so that no
-/// long exchange pushes out what was to be remembered. Sixteen notes are those of four sub-agents
-/// that keep all they may, and 16 KiB are eight of the longest: a small part of what a model reads.
-const NOTES: HistoryBudget = HistoryBudget {
+/// The budget of notes for all sub-agents, which a sub-agent reads beside its own messages: a long
+/// exchange must not push the notes out. Sixteen notes are those of four sub-agents that write as
+/// many as they may, and 16 KiB are eight of the longest: a small part of a model's context.
+const NOTES_BUDGET: HistoryBudget = HistoryBudget {
     messages_max: 16,
     bytes_max: 16 * 1024,
 };
 
-/// The past of a turn; its own input is the last of the orchestrator's messages.
-pub struct HistoryView {
+/// The [`History`] of one turn. The turn's own input is the last message of its orchestrator.
+pub(crate) struct HistoryView {
     messages: Vec<SizedMessage>,
     store: Arc<dyn Store>,
     session: SessionId,
-    /// Where the session stood before the turn.
+    /// The position of the session before the turn.
     before: Position,
 }
 
 impl HistoryView {
-    /// The messages of a turn that fit the budget. What sub-agents are shown is read from the
-    /// store, as it was at `before`.
-    pub fn new(
+    /// The newest turns of `messages` within `budget`. Sub-agents read the store as it was at
+    /// `before`.
+    pub(crate) fn new(
         messages: Vec<SizedMessage>,
         budget: HistoryBudget,
         store: Arc<dyn Store>,
         (session, before): (SessionId, Position),
     ) -> Self {
         Self {
-            messages: fit(messages, budget),
+            messages: newest_complete_turns(messages, budget),
             store,
             session,
             before,
         }
     }
 
-    /// How many messages the orchestrator is shown.
-    pub fn len(&self) -> usize {
+    /// The number of messages that the orchestrator reads.
+    pub(crate) fn len(&self) -> usize {
         self.messages.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
     }
 }
 
 impl History for HistoryView {
     fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
-        let shown = plain(fit(self.messages.clone(), budget));
-        Box::pin(async move { Ok(shown) })
+        let messages = without_sizes(newest_complete_turns(self.messages.clone(), budget));
+        Box::pin(async move { Ok(messages) })
     }
 
     fn of_agent(
@@ -69,32 +66,35 @@ impl History for HistoryView {
     ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         let (store, session, before) = (self.store.clone(), self.session, self.before);
         let agent = agent.to_owned();
-        // One more than may be shown tells whether the oldest turn read is whole.
+        // One message beyond the budget tells whether the oldest turn read is complete.
         let limit = budget.messages_max.saturating_add(1);
         Box::pin(async move {
-            let read = blocking(store, move |store| {
+            let read = read_store(store, move |store| {
                 let read = |view, limit| store.messages(session, view, before, None, limit);
-                let noted = read(View::Agents, NOTES.messages_max)?;
-                Ok::<_, Error>((noted, read(View::Agent(&agent), limit)?))
+                let notes = read(View::Agents, NOTES_BUDGET.messages_max)?;
+                Ok::<_, Error>((notes, read(View::Agent(&agent), limit)?))
             });
-            let (noted, stored) = read.await.map_err(|error| {
-                tracing::error!(%session, %error, "a sub-agent's history could not be read");
+            let (notes, stored) = read.await.map_err(|error| {
+                tracing::error!(%session, %error, "could not read the history of a sub-agent");
                 HistoryError
             })?;
-            let cut = stored.len() == limit;
-            let oldest = stored.first().map(|stored| stored.message.turn_id);
-            let whole = stored
+            let is_cut = stored.len() == limit;
+            let oldest_turn = stored.first().map(|stored| stored.message.turn_id);
+            let complete_turns = stored
                 .into_iter()
                 .map(|stored| stored.message)
-                .filter(|message| !cut || Some(message.turn_id) != oldest);
-            let mut shown = newest(weighed(noted).collect(), NOTES);
-            shown.extend(recent_turns(whole.map(weigh).collect(), budget));
-            Ok(plain(shown))
+                .filter(|message| !is_cut || Some(message.turn_id) != oldest_turn);
+            let mut messages = newest_messages(with_sizes(notes).collect(), NOTES_BUDGET);
+            messages.extend(recent_turns(
+                complete_turns.map(with_size).collect(),
+                budget,
+            ));
+            Ok(without_sizes(messages))
         })
     }
 }
 
-fn plain(messages: Vec<SizedMessage>) -> Vec<Message> {
+fn without_sizes(messages: Vec<SizedMessage>) -> Vec<Message> {
     let messages = messages.into_iter();
     messages
         .map(|(message, _)| Message::clone(&message))

@@ -1,7 +1,7 @@
-//! Making a session, alone or with its first turn.
+//! Creating a session, alone or with its first turn.
 //!
-//! The session has its place in memory before the first event of it is handed over: whoever
-//! reads of it in the store, the moment it is there, finds this one and opens no second.
+//! The session is in the registry before its first event is handed over: a caller that finds it in
+//! the store gets this instance and does not load a second one.
 
 use std::sync::Arc;
 
@@ -10,47 +10,47 @@ use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{Actor, Body, EpisodeId, Owner, SessionId};
 use turnwire_log::{Draft, Room, Tail};
 
+use super::session_core::SessionCore;
 use crate::error::Error;
-use crate::lifecycle::core::Sessions;
 use crate::live::session::LiveSession;
-use crate::queue::accept::{AcceptedTurn, KeyRows};
+use crate::queue::accept::{AcceptedTurn, KeyRows, accept_first_turn};
 use crate::submit::request::{NewSession, SubmitRequest};
 
-impl Sessions {
-    /// Makes a session. Durable on return.
-    pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
-        self.admit()?;
-        let (live, created) = self.blank(owner, new)?;
+impl SessionCore {
+    /// Creates a session. Durable on return.
+    pub(crate) async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
+        self.check_accepts_turns()?;
+        let (live, created) = self.prepare_new(owner, new)?;
         let row = live.ring.look(|transcript, _, _| transcript.row.clone());
-        self.registry.put(live.clone());
+        self.registry.insert(live.clone());
         let emitted = live.sequencer.emit_one(created, Room::Reserved);
         let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
         live.sequencer.committed(at.seq).await?;
         Ok(row)
     }
 
-    /// Makes a session with its first turn, in one commit: both or none.
-    pub(crate) fn found(
+    /// Creates a session with its first turn, in one commit: both or neither.
+    pub(crate) fn create_with_turn(
         &self,
         owner: &Owner,
         new: NewSession,
-        submit: SubmitRequest,
-        key: KeyRows,
+        request: SubmitRequest,
+        key_rows: KeyRows,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
-        let blank = self.blank(owner, new)?;
-        self.found_in(blank, submit, key)
+        let prepared = self.prepare_new(owner, new)?;
+        self.start_prepared(prepared, request, key_rows)
     }
 
-    /// Gives a session that nobody knows its first turn.
-    pub(crate) fn found_in(
+    /// Registers a prepared session with its first turn.
+    pub(crate) fn start_prepared(
         &self,
         (live, created): (Arc<LiveSession>, Draft),
-        submit: SubmitRequest,
-        key: KeyRows,
+        request: SubmitRequest,
+        key_rows: KeyRows,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
-        let place = || self.registry.put(live.clone());
-        match live.take_first(submit, key, created, place) {
-            Ok(taken) => Ok((live, taken)),
+        let publish = || self.registry.insert(live.clone());
+        match accept_first_turn(&live, request, key_rows, created, publish) {
+            Ok(accepted) => Ok((live, accepted)),
             Err(error) => {
                 self.registry.remove(live.id);
                 Err(error)
@@ -58,42 +58,48 @@ impl Sessions {
         }
     }
 
-    /// A session that nobody knows and nothing is written of, and the event that makes it.
-    fn blank(&self, owner: &Owner, new: NewSession) -> Result<(Arc<LiveSession>, Draft), Error> {
-        let now = self.house.clock.now();
+    /// Prepares a new session of a person.
+    fn prepare_new(
+        &self,
+        owner: &Owner,
+        new: NewSession,
+    ) -> Result<(Arc<LiveSession>, Draft), Error> {
+        let services = &self.services;
+        let now = services.clock.now();
         let row = SessionRow {
             agent: None,
-            id: SessionId(self.house.mint.ulid()),
+            id: SessionId(services.mint.ulid()),
             owner: owner.clone(),
             parent: None,
             workspace_path: new.workspace_path,
             metadata: new.metadata,
-            episode_id: EpisodeId(self.house.mint.ulid()),
-            active_model: self.house.options.default_model.clone(),
-            routing_policy_version: self.policy(),
+            episode_id: EpisodeId(services.mint.ulid()),
+            active_model: services.options.default_model.clone(),
+            routing_policy_version: services.routing_policy.lock().version().to_owned(),
             cost_usd: 0.0,
             turn_count: 0,
             created_at: now,
             updated_at: now,
         };
-        self.unwritten(row, 0)
+        self.prepare(row, 0)
     }
 
-    /// A session with so many above it that nobody knows and nothing is written of, and the event
-    /// that makes it.
-    pub(crate) fn unwritten(
+    /// Prepares a session at `depth` that is neither registered nor stored, and the draft of the
+    /// event that creates it.
+    pub(crate) fn prepare(
         &self,
         row: SessionRow,
         depth: usize,
     ) -> Result<(Arc<LiveSession>, Draft), Error> {
-        self.registry.make_room(self.house.options.open_max, None)?;
+        let open_max = self.services.options.open_max;
+        self.registry.make_room(open_max, None)?;
         let tail = Tail::first(row.id, row.created_at);
-        let live = LiveSession::open(self.house.clone(), (row.clone(), depth), tail, None);
+        let live = LiveSession::load(self.services.clone(), (row.clone(), depth), tail, None);
         let created = Created {
             workspace_path: row.workspace_path.clone(),
             episode_id: row.episode_id,
         };
-        // A worker is made by the agent that delegates to it, not by a person.
+        // The agent that delegates creates a worker; a person creates any other session.
         let actor = match row.parent {
             None => Actor::USER,
             Some(_) => Actor::ORCHESTRATOR,

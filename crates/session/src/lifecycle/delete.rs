@@ -1,6 +1,6 @@
-//! Removing a session with its workers: turns are stopped, connections closed, rows gone. Each is
-//! shut before it is looked for workers the last time, and children go before their parents, so
-//! that whatever comes between or cuts it short, nothing is left without one.
+//! Deleting a session with its workers: turns stop, connections close, rows are removed. A session
+//! is closed before the last search for its workers, and workers are removed before their parents,
+//! so that an interrupted deletion leaves no worker without a parent.
 
 use std::sync::Arc;
 
@@ -8,117 +8,121 @@ use tokio::sync::oneshot;
 use turnwire_event::{Owner, SessionId};
 use turnwire_log::{AppendError, ReadError, Store};
 
+use super::session_core::SessionCore;
 use crate::error::Error;
-use crate::lifecycle::core::Sessions;
 use crate::live::session::{DeletedCallback, LiveSession, SessionServices};
 use crate::registry::open_sessions::SessionRegistry;
 
-/// Sessions removed in one go of the writing thread: batches of events go between one and the
-/// next.
-const PIECE: usize = 32;
+/// Sessions removed in one step of the writer: batches of events are written between two steps.
+const BATCH: usize = 32;
 
-impl Sessions {
-    /// Removes a session and its workers. Goes on to the end even if the caller is no longer
-    /// there.
-    pub async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
-        let live = match self.live(owner, id).await {
-            Err(Error::Quarantined) => self.registry.get(&self.house, id).await?,
+impl SessionCore {
+    /// Deletes a session and its workers. Continues to the end even if the caller goes away.
+    pub(crate) async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
+        let live = match self.open(owner, id).await {
+            Err(Error::Quarantined) => self.registry.open(&self.services, id).await?,
             other => other?,
         };
         if live.owner != *owner {
             return Err(Error::SessionNotFound);
         }
-        self.erase(live).await.map_err(|_| Error::Internal)
+        let deleted = self.start_deletion(live);
+        deleted.await.map_err(|_| Error::Internal)
     }
 
-    /// Shuts a session and has it removed; what comes back is told when it is gone.
-    pub(crate) fn erase(&self, live: Arc<LiveSession>) -> oneshot::Receiver<()> {
-        // From here on its turn makes no more workers.
-        live.shut();
-        let (done, gone) = oneshot::channel();
-        let erasing = SessionDeletion {
+    /// Closes a session and starts its deletion; the receiver resolves when it is deleted.
+    pub(crate) fn start_deletion(&self, live: Arc<LiveSession>) -> oneshot::Receiver<()> {
+        // Closed first: its turn starts no more workers.
+        live.close();
+        let (done, deleted) = oneshot::channel();
+        let deletion = SessionDeletion {
             live,
             registry: self.registry.clone(),
-            erased: self.house.erased.get().cloned(),
+            on_deleted: self.services.on_deleted.get().cloned(),
             done: Some(done),
         };
-        erasing.go_on(&self.house);
-        gone
+        deletion.run_next_batch(&self.services);
+        deleted
     }
 }
 
-/// A session on its way out.
+/// The deletion of one session with its workers.
 struct SessionDeletion {
-    /// Held until the end, so that the session cannot be opened anew meanwhile.
+    /// Referenced to the end, so that the session is not unloaded and loaded again meanwhile.
     live: Arc<LiveSession>,
     registry: Arc<SessionRegistry>,
-    erased: Option<DeletedCallback>,
+    on_deleted: Option<DeletedCallback>,
     done: Option<oneshot::Sender<()>>,
 }
 
 impl SessionDeletion {
-    /// Removes a piece, then the next behind whatever else waits for the writer.
-    fn go_on(self, house: &Arc<SessionServices>) {
-        let again = Arc::downgrade(house);
-        let mut erasing = Some(self);
-        house.writer.run(Box::new(move |store| {
-            let Some(this) = &mut erasing else {
+    /// Deletes a batch on the writer's thread, then queues the next one at the writer.
+    fn run_next_batch(self, services: &Arc<SessionServices>) {
+        let weak_services = Arc::downgrade(services);
+        let mut deletion = Some(self);
+        services.writer.run(Box::new(move |store| {
+            let Some(this) = &mut deletion else {
                 return Ok(());
             };
-            let whole = this.piece(store)?;
-            if whole {
-                this.live.shut();
+            let is_complete = this.delete_batch(store)?;
+            if is_complete {
+                this.live.close();
                 if let Some(done) = this.done.take() {
                     let _ = done.send(());
                 }
-            } else if let (Some(house), Some(this)) = (again.upgrade(), erasing.take()) {
-                this.go_on(&house);
+            } else if let (Some(services), Some(this)) = (weak_services.upgrade(), deletion.take())
+            {
+                this.run_next_batch(&services);
             }
             Ok(())
         }));
     }
 
-    /// Removes the next few; says whether that was all.
-    fn piece(&self, store: &dyn Store) -> Result<bool, AppendError> {
+    /// Deletes the next sessions; true if these were the last ones.
+    fn delete_batch(&self, store: &dyn Store) -> Result<bool, AppendError> {
         let mut family = Vec::new();
-        // A store that cannot be read now is asked again, as one that cannot be written.
-        let whole = gather(store, self.live.id, &mut family).map_err(|error| {
-            tracing::error!(session = %self.live.id, %error, "the workers of a session cannot be read");
+        // The writer repeats the step if the store cannot be read now, as with a failed write.
+        let is_complete = collect_family(store, self.live.id, &mut family).map_err(|error| {
+            tracing::error!(session = %self.live.id, %error, "could not read the workers of a deleted session");
             AppendError::Busy
         })?;
-        // One that is open may have made a worker whose start waits behind this. Shut, it makes no
-        // more, and next time everyone it made is found.
-        let open = family.iter().filter_map(|id| self.registry.peek(*id));
-        let open: Vec<_> = open.filter(|live| live.ring.closed().is_none()).collect();
-        if !open.is_empty() {
-            open.iter().for_each(|live| live.shut());
+        // A session that is not closed may have created a worker whose rows wait behind this step.
+        // Once closed it creates no more, and the next step finds them all.
+        let loaded = family.iter().filter_map(|id| self.registry.get(*id));
+        let not_closed: Vec<_> = loaded.filter(|live| live.ring.closed().is_none()).collect();
+        if !not_closed.is_empty() {
+            not_closed.iter().for_each(|live| live.close());
             return Ok(false);
         }
         for id in family {
             store.delete(id)?;
-            // Whoever opened it in between holds a session that is no more.
-            if let Some(opened) = self.registry.remove(id) {
-                opened.shut();
+            // A caller that loaded it in between has a session that no longer exists.
+            if let Some(loaded) = self.registry.remove(id) {
+                loaded.close();
             }
-            if let Some(erased) = &self.erased {
-                erased(id);
+            if let Some(on_deleted) = &self.on_deleted {
+                on_deleted(id);
             }
         }
-        Ok(whole)
+        Ok(is_complete)
     }
 }
 
-/// A session below all its workers, as many of them as go at once; says whether that is everyone.
-fn gather(store: &dyn Store, id: SessionId, out: &mut Vec<SessionId>) -> Result<bool, ReadError> {
-    for worker in store.workers(id, None, PIECE)? {
-        if !gather(store, worker.id, out)? {
+/// Collects a session after all its workers, at most [`BATCH`]; true if the family is complete.
+fn collect_family(
+    store: &dyn Store,
+    id: SessionId,
+    family: &mut Vec<SessionId>,
+) -> Result<bool, ReadError> {
+    for worker in store.workers(id, None, BATCH)? {
+        if !collect_family(store, worker.id, family)? {
             return Ok(false);
         }
     }
-    // A full page of workers has filled it, so nobody is left out unseen.
-    if out.len() >= PIECE {
+    // A full page of workers fills the batch, so no worker is missed.
+    if family.len() >= BATCH {
         return Ok(false);
     }
-    out.push(id);
+    family.push(id);
     Ok(true)
 }

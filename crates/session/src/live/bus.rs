@@ -1,5 +1,5 @@
-//! `bus.*` events, coalesced: the first of a kind goes out at once, those that follow within a
-//! second are counted and go out as one. A flood of connects writes one event a second.
+//! Coalescing of `bus.*` events: the first notice of a kind is emitted at once, later ones within a
+//! second are counted and emitted as one event. A flood of connects writes one event a second.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,56 +8,57 @@ use parking_lot::Mutex;
 use turnwire_event::Body;
 use turnwire_event::body::bus::{HandlerWarning, SubscriberRegistered, SubscriberUnregistered};
 
-/// What the hub has to say about a listener.
+/// A notice about a client, for operators who read the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusNotice {
     /// A client subscribed.
     Registered,
-    /// A client left.
+    /// A client unsubscribed or disconnected.
     Unregistered,
-    /// Something about a client deserves a look.
+    /// A client misbehaves or is slow.
     Warning {
-        /// Which client.
+        /// The name of the client's subscription.
         subscription: String,
-        /// What, in one word.
+        /// A code such as `client_too_slow`; also the kind that is counted.
         reason: &'static str,
     },
 }
 
+/// The time in which notices of one kind become one event.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What to do about a note.
+/// What the caller does after [`BusCoalescer::record`].
 #[derive(Debug, PartialEq)]
-pub enum BusAction {
-    /// Emit this now.
+pub(crate) enum BusAction {
+    /// Emit this body now.
     Emit(Box<Body>),
-    /// Call `flush` with this key after so long.
+    /// Call [`BusCoalescer::flush`] with this kind after this time.
     Flush(NoticeKind, Duration),
-    /// Nothing: it is counted.
+    /// Nothing: the notice was counted, and a flush is due.
     Counted,
 }
 
-/// What is counted together.
-pub type NoticeKind = &'static str;
+/// Notices of one kind are counted together.
+pub(crate) type NoticeKind = &'static str;
 
 #[derive(Default)]
 struct NoticeCount {
     count: u64,
     subscription: String,
-    last: Option<Instant>,
-    waiting: bool,
+    last_emitted: Option<Instant>,
+    flush_due: bool,
 }
 
-/// The counts of one session. Reasons are a closed set of words, so this stays small.
+/// The counts of one session, by kind. Reasons are a closed set of codes, so the map stays small.
 #[derive(Default)]
-pub struct BusCoalescer {
+pub(crate) struct BusCoalescer {
     counts: Mutex<HashMap<NoticeKind, NoticeCount>>,
 }
 
 impl BusCoalescer {
-    /// Takes a note.
-    pub fn note(&self, note: BusNotice, now: Instant) -> BusAction {
-        let (key, subscription) = match note {
+    /// Counts a notice.
+    pub(crate) fn record(&self, notice: BusNotice, now: Instant) -> BusAction {
+        let (kind, subscription) = match notice {
             BusNotice::Registered => ("registered", String::new()),
             BusNotice::Unregistered => ("unregistered", String::new()),
             BusNotice::Warning {
@@ -66,40 +67,40 @@ impl BusCoalescer {
             } => (reason, subscription),
         };
         let mut counts = self.counts.lock();
-        let entry = counts.entry(key).or_default();
+        let entry = counts.entry(kind).or_default();
         entry.count += 1;
         entry.subscription = subscription;
-        if entry.waiting {
+        if entry.flush_due {
             return BusAction::Counted;
         }
         match entry
-            .last
+            .last_emitted
             .map(|last| WINDOW.saturating_sub(now.duration_since(last)))
         {
-            Some(left) if !left.is_zero() => {
-                entry.waiting = true;
-                BusAction::Flush(key, left)
+            Some(wait) if !wait.is_zero() => {
+                entry.flush_due = true;
+                BusAction::Flush(kind, wait)
             }
             _ => {
-                entry.last = Some(now);
-                BusAction::Emit(Box::new(body(key, entry)))
+                entry.last_emitted = Some(now);
+                BusAction::Emit(Box::new(body(kind, entry)))
             }
         }
     }
 
-    /// What was counted under `key`, if anything.
-    pub fn flush(&self, key: NoticeKind, now: Instant) -> Option<Body> {
+    /// The event of the notices counted since the last one of this kind, if any.
+    pub(crate) fn flush(&self, kind: NoticeKind, now: Instant) -> Option<Body> {
         let mut counts = self.counts.lock();
-        let entry = counts.get_mut(key)?;
-        entry.waiting = false;
-        entry.last = Some(now);
-        (entry.count > 0).then(|| body(key, entry))
+        let entry = counts.get_mut(kind)?;
+        entry.flush_due = false;
+        entry.last_emitted = Some(now);
+        (entry.count > 0).then(|| body(kind, entry))
     }
 }
 
-fn body(key: NoticeKind, entry: &mut NoticeCount) -> Body {
+fn body(kind: NoticeKind, entry: &mut NoticeCount) -> Body {
     let count = std::mem::take(&mut entry.count);
-    match key {
+    match kind {
         "registered" => Body::BusSubscriberRegistered(SubscriberRegistered { count }),
         "unregistered" => Body::BusSubscriberUnregistered(SubscriberUnregistered { count }),
         reason => Body::BusHandlerWarning(HandlerWarning {
@@ -115,26 +116,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_a_second_with_a_count() {
+    fn notices_within_a_second_become_one_event() {
         let bus = BusCoalescer::default();
         let start = Instant::now();
         let emitted = |count| Body::BusSubscriberRegistered(SubscriberRegistered { count });
         assert_eq!(
-            bus.note(BusNotice::Registered, start),
+            bus.record(BusNotice::Registered, start),
             BusAction::Emit(Box::new(emitted(1)))
         );
         let soon = start + Duration::from_millis(400);
         assert_eq!(
-            bus.note(BusNotice::Registered, soon),
+            bus.record(BusNotice::Registered, soon),
             BusAction::Flush("registered", Duration::from_millis(600))
         );
-        assert_eq!(bus.note(BusNotice::Registered, soon), BusAction::Counted);
+        assert_eq!(bus.record(BusNotice::Registered, soon), BusAction::Counted);
         let later = start + Duration::from_secs(1);
         assert_eq!(bus.flush("registered", later), Some(emitted(2)));
         assert_eq!(bus.flush("registered", later), None);
         let much_later = later + Duration::from_secs(1);
         assert_eq!(
-            bus.note(BusNotice::Registered, much_later),
+            bus.record(BusNotice::Registered, much_later),
             BusAction::Emit(Box::new(emitted(1)))
         );
     }
@@ -144,7 +145,7 @@ mod tests {
         let bus = BusCoalescer::default();
         let now = Instant::now();
         for reason in ["client_too_slow", "redundant_cancel"] {
-            let note = BusNotice::Warning {
+            let notice = BusNotice::Warning {
                 subscription: "ws-1".into(),
                 reason,
             };
@@ -154,7 +155,7 @@ mod tests {
                 count: 1,
             };
             assert_eq!(
-                bus.note(note, now),
+                bus.record(notice, now),
                 BusAction::Emit(Box::new(Body::BusHandlerWarning(expected)))
             );
         }

@@ -1,13 +1,13 @@
-//! What of a turn does not end with its future: processes and workers, kept while they live; and
-//! the parts of its own work that end with it, but each on a task of its own.
+//! The child tasks of a turn: processes and workers, which do not end when the producer's future is
+//! dropped; and the parts of the producer's own work that run on tasks of their own.
 //!
 //! ```text
-//!   take ──▶ alive ──ended by itself──▶ forgotten        before a cancel
+//!   take ──▶ running ──ends by itself──▶ forgotten            before a cancel
 //!              │
-//!              ├──ended──▶ noted, with outcome and time  after it was asked for
-//!              └──still there when the turn ends──▶ noted as discarded: it may still go on
+//!              ├──ends──▶ recorded, with outcome and time     after the cancel request
+//!              └──still running when the turn ends──▶ recorded as discarded
 //! ```
-//! Each is watched by a task of its own, so a turn that waits for nothing pays nothing.
+//! A task of its own watches each child, so a turn without children pays nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -25,15 +25,15 @@ use turnwire_event::fold::{OpenTurn, Stopped, Stops};
 use turnwire_event::port::{Part, Refusal, Ward, WardId, Wards};
 use turnwire_event::{Clock, Timestamp, ToolUseId, metric};
 
-/// Wards of one turn at once: far more than its tools may start, and each is a small task.
-const WARDS_MAX: usize = 1_024;
+/// Children of one turn at once: far more than its tools may start, and each is a small task.
+const CHILDREN_MAX: usize = 1_024;
 
-/// Who has charge of the wards of one turn.
+/// The processes and workers of one turn, and its producer's parts.
 pub(crate) struct ChildTasks {
-    desk: Mutex<ChildTaskState>,
-    /// Told whenever one is gone.
-    left: Notify,
-    /// The parts of the turn's own work that have tasks of their own.
+    state: Mutex<ChildTaskState>,
+    /// Notified whenever a child has ended.
+    child_ended: Notify,
+    /// The parts of the producer's work that run on tasks of their own.
     parts: TaskTracker,
     runtime: Handle,
     clock: Arc<dyn Clock>,
@@ -42,26 +42,26 @@ pub(crate) struct ChildTasks {
 
 #[derive(Default)]
 struct ChildTaskState {
-    next: u64,
-    alive: BTreeMap<u64, RunningChild>,
-    noted: Vec<FinishedChild>,
-    /// A cancel is being asked for: from here on every end is noted, and nothing more is taken.
-    noting: bool,
-    /// The turn's work is done: nothing more is taken.
-    shut: bool,
+    next_number: u64,
+    running: BTreeMap<u64, RunningChild>,
+    finished: Vec<FinishedChild>,
+    /// A cancel is being requested: every end is recorded, and no child is accepted.
+    recording: bool,
+    /// The producer is done: no child is accepted.
+    closed: bool,
 }
 
 struct RunningChild {
     kind: ReceiptKind,
     id: WardId,
     tool_use_id: ToolUseId,
-    /// The task that watches it; none for the moment before it has begun.
-    watch: Option<AbortHandle>,
+    /// The task that watches the child; `None` until it is spawned.
+    watch_task: Option<AbortHandle>,
 }
 
 impl RunningChild {
-    /// What a receipt says of it; none if it never began to be.
-    fn gone(self, outcome: StopOutcome, at: Timestamp) -> Option<FinishedChild> {
+    /// The record for a receipt; `None` if the child never started.
+    fn finish(self, outcome: StopOutcome, at: Timestamp) -> Option<FinishedChild> {
         Some(FinishedChild {
             kind: self.kind,
             id: self.id.get()?.to_owned(),
@@ -72,7 +72,7 @@ impl RunningChild {
     }
 }
 
-/// What became of a ward, and when.
+/// How and when a child ended.
 pub(crate) struct FinishedChild {
     kind: ReceiptKind,
     id: String,
@@ -81,37 +81,36 @@ pub(crate) struct FinishedChild {
     at: Timestamp,
 }
 
-/// How the work of a turn came to rest.
+/// How the producer of a turn and its children ended.
 pub(crate) struct StopReport {
-    /// When its producer was gone.
-    pub(crate) let_go: Timestamp,
-    /// Whether it was not gone even then.
-    pub(crate) left_behind: bool,
-    /// What did not end with it.
-    pub(crate) wards: Vec<FinishedChild>,
+    pub(crate) producer_ended: Timestamp,
+    /// True if the producer did not end within its time, and may still run.
+    pub(crate) producer_left_behind: bool,
+    pub(crate) children: Vec<FinishedChild>,
 }
 
 impl StopReport {
-    /// The same as a receipt tells it, by the time of the request.
-    pub(crate) fn stops(&self, open: &OpenTurn, asked: Timestamp) -> Stops {
-        let ms = |at: Timestamp| at.as_millis().saturating_sub(asked.as_millis()).max(0) as u64;
-        // An end that the producer told after the request is in the receipt already.
-        let told = |gone: &&FinishedChild| {
+    /// The lines of the cancel receipt, with times since `requested`.
+    pub(crate) fn stops(&self, open: &OpenTurn, requested: Timestamp) -> Stops {
+        let elapsed_ms =
+            |at: Timestamp| at.as_millis().saturating_sub(requested.as_millis()).max(0) as u64;
+        // The receipt already has the ends that the producer emitted after the request.
+        let is_in_receipt = |child: &&FinishedChild| {
             let mut lines = open.finished.iter();
-            lines.any(|line| line.kind == gone.kind && line.id == gone.id)
+            lines.any(|line| line.kind == child.kind && line.id == child.id)
         };
-        let wards = self.wards.iter().filter(|gone| !told(gone));
+        let children = self.children.iter().filter(|child| !is_in_receipt(child));
         Stops {
-            let_go_ms: ms(self.let_go),
-            left_behind: self.left_behind,
-            wards: wards
-                .map(|gone| Stopped {
-                    tool_use_id: gone.tool_use_id,
+            let_go_ms: elapsed_ms(self.producer_ended),
+            left_behind: self.producer_left_behind,
+            wards: children
+                .map(|child| Stopped {
+                    tool_use_id: child.tool_use_id,
                     line: ReceiptLine {
-                        kind: gone.kind,
-                        id: gone.id.clone(),
-                        outcome: gone.outcome,
-                        ms: ms(gone.at),
+                        kind: child.kind,
+                        id: child.id.clone(),
+                        outcome: child.outcome,
+                        ms: elapsed_ms(child.at),
                     },
                 })
                 .collect(),
@@ -122,8 +121,8 @@ impl StopReport {
 impl ChildTasks {
     pub(crate) fn new(runtime: Handle, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            desk: Mutex::default(),
-            left: Notify::new(),
+            state: Mutex::default(),
+            child_ended: Notify::new(),
             parts: TaskTracker::new(),
             runtime,
             clock,
@@ -131,112 +130,112 @@ impl ChildTasks {
         })
     }
 
-    /// A cancel is about to be asked for: nothing begins any more, and whatever ends after it
-    /// belongs into the receipt.
-    pub(crate) fn note(&self) {
-        self.desk.lock().noting = true;
+    /// Starts recording ends for the receipt, and refuses new children. Called before the cancel
+    /// request has its position.
+    pub(crate) fn start_recording(&self) {
+        self.state.lock().recording = true;
     }
 
-    /// The turn's work is done, however: nothing of it begins any more, also where a part of it
-    /// has not seen yet that it was stopped.
-    pub(crate) fn shut(&self) {
-        self.desk.lock().shut = true;
+    /// Refuses new children: the producer is done, although a part of it may not know that yet.
+    pub(crate) fn refuse_new(&self) {
+        self.state.lock().closed = true;
     }
 
-    /// Waits until every part of the turn's own work is gone, which was dropped with the whole.
-    /// False if that takes too long.
-    pub(crate) async fn let_go(&self, until: Instant) -> bool {
+    /// Waits until every part of the producer's work has ended, after the producer was dropped.
+    /// False if that takes until `deadline`.
+    pub(crate) async fn wait_for_parts(&self, deadline: Instant) -> bool {
         self.parts.close();
-        timeout_at(until, self.parts.wait()).await.is_ok()
+        timeout_at(deadline, self.parts.wait()).await.is_ok()
     }
 
-    /// Waits until all are gone: no longer than `within`, and for workers `more`.
-    pub(crate) async fn gone(&self, within: Duration, more: Duration) {
+    /// Waits until all children have ended: at most `timeout`, and `worker_extra` longer for
+    /// workers.
+    pub(crate) async fn wait_for_children(&self, timeout: Duration, worker_extra: Duration) {
         let any = |_: &RunningChild| true;
-        if !self.gone_of(any, within).await {
-            let worker = |kept: &RunningChild| kept.kind == ReceiptKind::Worker;
-            self.gone_of(worker, more).await;
+        if !self.wait_for(any, timeout).await {
+            let is_worker = |child: &RunningChild| child.kind == ReceiptKind::Worker;
+            self.wait_for(is_worker, worker_extra).await;
         }
     }
 
-    /// Waits until none of these is there. False if that takes too long.
-    async fn gone_of(&self, these: impl Fn(&RunningChild) -> bool, within: Duration) -> bool {
-        let all = async {
+    /// Waits until no child matches. False if that takes longer than `timeout`.
+    async fn wait_for(&self, matches: impl Fn(&RunningChild) -> bool, timeout: Duration) -> bool {
+        let all_ended = async {
             loop {
-                let told = self.left.notified();
-                if !self.desk.lock().alive.values().any(&these) {
+                // Registered before the check: an end in between is not missed.
+                let child_ended = self.child_ended.notified();
+                if !self.state.lock().running.values().any(&matches) {
                     return;
                 }
-                told.await;
+                child_ended.await;
             }
         };
-        tokio::time::timeout(within, all).await.is_ok()
+        tokio::time::timeout(timeout, all_ended).await.is_ok()
     }
 
-    /// The turn ends: what became of all that was there after the cancel. Nothing is taken any
-    /// more; what is still there may go on, and is told as such.
-    pub(crate) fn close(&self) -> Vec<FinishedChild> {
+    /// Ends the turn's children: returns how each ended that was running at the cancel. A child
+    /// that is still running may go on, and is recorded as [`StopOutcome::Discarded`].
+    pub(crate) fn finish(&self) -> Vec<FinishedChild> {
         let now = self.clock.now();
-        let (alive, mut noted) = {
-            let mut desk = self.desk.lock();
-            desk.shut = true;
+        let (running, mut finished) = {
+            let mut state = self.state.lock();
+            state.closed = true;
             (
-                std::mem::take(&mut desk.alive),
-                std::mem::take(&mut desk.noted),
+                std::mem::take(&mut state.running),
+                std::mem::take(&mut state.finished),
             )
         };
-        if !alive.is_empty() {
-            let left = alive.len() as u64;
-            metrics::counter!(metric::TURN_LEFT_BEHIND_TOTAL).increment(left);
-            tracing::error!(left, "processes or workers of a turn did not end in time");
+        if !running.is_empty() {
+            let count = running.len() as u64;
+            metrics::counter!(metric::TURN_LEFT_BEHIND_TOTAL).increment(count);
+            tracing::error!(count, "processes or workers of a turn did not end in time");
         }
-        for mut kept in alive.into_values() {
-            if let Some(watch) = kept.watch.take() {
-                watch.abort();
+        for mut child in running.into_values() {
+            if let Some(watch_task) = child.watch_task.take() {
+                watch_task.abort();
             }
-            noted.extend(kept.gone(StopOutcome::Discarded, now));
+            finished.extend(child.finish(StopOutcome::Discarded, now));
         }
-        noted
+        finished
     }
 
-    /// One is gone.
-    fn left(&self, number: u64, outcome: StopOutcome) {
-        let mut desk = self.desk.lock();
-        let Some(kept) = desk.alive.remove(&number) else {
+    fn on_child_ended(&self, number: u64, outcome: StopOutcome) {
+        let mut state = self.state.lock();
+        let Some(child) = state.running.remove(&number) else {
             return;
         };
-        if desk.noting {
-            let gone = kept.gone(outcome, self.clock.now());
-            desk.noted.extend(gone);
+        if state.recording {
+            let finished = child.finish(outcome, self.clock.now());
+            state.finished.extend(finished);
         }
-        drop(desk);
-        self.left.notify_waiters();
+        drop(state);
+        self.child_ended.notify_waiters();
     }
 }
 
-/// The place of one ward; whatever becomes of the task that watches it, it is left.
+/// Reports the end of one child when dropped, whatever happens to the task that watches it.
 struct ChildGuard {
-    care: Arc<ChildTasks>,
+    tasks: Arc<ChildTasks>,
     number: u64,
     outcome: StopOutcome,
 }
 
 impl ChildGuard {
-    fn leave(mut self, outcome: StopOutcome) {
+    fn end(mut self, outcome: StopOutcome) {
         self.outcome = outcome;
     }
 }
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        self.care.left(self.number, self.outcome);
+        self.tasks.on_child_ended(self.number, self.outcome);
     }
 }
 
 impl ChildTaskState {
-    /// Whether anything may still begin.
-    fn is_open(&self) -> Result<(), Refusal> {
-        match (self.noting, self.shut) {
+    /// Refuses a new child or part once the turn is cancelled or its producer done.
+    fn check_accepting(&self) -> Result<(), Refusal> {
+        match (self.recording, self.closed) {
             (true, _) => Err(Refusal::Cancelled),
             (false, true) => Err(Refusal::Ended),
             (false, false) => Ok(()),
@@ -246,42 +245,45 @@ impl ChildTaskState {
 
 impl Wards for ChildTasks {
     fn enter(&self) -> Result<Part, Refusal> {
-        let desk = self.desk.lock();
-        desk.is_open()?;
+        let state = self.state.lock();
+        state.check_accepting()?;
         Ok(Box::new(self.parts.token()))
     }
 
     fn take(&self, ward: Ward) -> Result<(), Refusal> {
-        let care = self.this.upgrade().ok_or(Refusal::Ended)?;
+        let tasks = self.this.upgrade().ok_or(Refusal::Ended)?;
         let number = {
-            let mut desk = self.desk.lock();
-            desk.is_open()?;
-            if desk.alive.len() >= WARDS_MAX {
-                tracing::error!("a turn cannot wait for more: no more may begin");
+            let mut state = self.state.lock();
+            state.check_accepting()?;
+            if state.running.len() >= CHILDREN_MAX {
+                tracing::error!(
+                    limit = CHILDREN_MAX,
+                    "too many processes and workers in one turn: refusing another"
+                );
                 return Err(Refusal::Unavailable);
             }
-            let number = desk.next;
-            desk.next += 1;
-            let kept = RunningChild {
+            let number = state.next_number;
+            state.next_number += 1;
+            let child = RunningChild {
                 kind: ward.kind,
                 id: ward.id,
                 tool_use_id: ward.tool_use_id,
-                watch: None,
+                watch_task: None,
             };
-            desk.alive.insert(number, kept);
+            state.running.insert(number, child);
             number
         };
-        // Until it says otherwise, as when its word breaks, it may still be there.
-        let seat = ChildGuard {
-            care,
+        // The child may still run until its future says otherwise, also when that panics.
+        let guard = ChildGuard {
+            tasks,
             number,
             outcome: StopOutcome::Discarded,
         };
         let ended = ward.ended;
-        // Not under the lock: a runtime that goes away drops what it is given at once.
-        let watch = self.runtime.spawn(async move { seat.leave(ended.await) });
-        if let Some(kept) = self.desk.lock().alive.get_mut(&number) {
-            kept.watch = Some(watch.abort_handle());
+        // Not under the lock: a runtime that shuts down drops the future inside `spawn`.
+        let watch_task = self.runtime.spawn(async move { guard.end(ended.await) });
+        if let Some(child) = self.state.lock().running.get_mut(&number) {
+            child.watch_task = Some(watch_task.abort_handle());
         }
         Ok(())
     }

@@ -1,43 +1,42 @@
-//! The routing policy in force, and which one sessions know of: the same but while the disk is full,
-//! when nobody is told.
+//! The version of the routing policy in force, and the version that sessions were last told: they
+//! differ only while the disk is full, when no announcement is written.
 
 use turnwire_event::Body;
 use turnwire_event::body::routing::PolicyReloaded;
 
-/// The routing policy of a server.
+/// The routing policy that a server routes new turns by.
 #[derive(Debug)]
-pub struct ActiveRoutingPolicy {
-    /// The version in force.
+pub(crate) struct ActiveRoutingPolicy {
     version: String,
-    /// The version that sessions know of.
-    told: String,
+    /// The version in the last `routing.policy_reloaded`, or the one at the start.
+    announced: String,
 }
 
 impl ActiveRoutingPolicy {
-    /// The policy that a server starts with.
-    pub fn new(version: &str) -> Self {
+    /// The policy at the start of the server: nothing is announced.
+    pub(crate) fn new(version: &str) -> Self {
         Self {
             version: version.to_owned(),
-            told: version.to_owned(),
+            announced: version.to_owned(),
         }
     }
 
     /// The version in force.
-    pub fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
-    /// Another is in force.
-    pub(crate) fn replace(&mut self, version: &str) {
+    /// Puts another version in force.
+    pub(crate) fn set(&mut self, version: &str) {
         version.clone_into(&mut self.version);
     }
 
-    /// What is to be told; from here on it counts as told. None if sessions know.
-    pub(crate) fn news(&mut self) -> Option<Body> {
-        if self.told == self.version {
+    /// The event that announces the version in force, once; `None` if it was announced.
+    pub(crate) fn take_announcement(&mut self) -> Option<Body> {
+        if self.announced == self.version {
             return None;
         }
-        let previous = std::mem::replace(&mut self.told, self.version.clone());
+        let previous = std::mem::replace(&mut self.announced, self.version.clone());
         Some(Body::RoutingPolicyReloaded(PolicyReloaded {
             routing_policy_version: self.version.clone(),
             previous_version: (!previous.is_empty()).then_some(previous),

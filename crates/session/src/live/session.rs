@@ -1,102 +1,91 @@
-//! A session in memory: its order, its ring, the turn that holds its lock, those who watch it.
+//! A session in memory: its sequencer, its ring, its turn slot and its watchers; and the services
+//! that it shares with all others.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
-use turnwire_event::code::TurnKind;
+use tokio_util::sync::CancellationToken;
 use turnwire_event::fold::{OpenTurn, rows};
-use turnwire_event::port::{Delegate, Nobody, Producer, Wards};
-use turnwire_event::row::{QueuedRow, SessionRow};
-use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId, TurnId};
+use turnwire_event::port::{Delegate, Nobody, Wards};
+use turnwire_event::row::SessionRow;
+use turnwire_event::{Actor, Body, Clock, Filter, Mint, Owner, Position, Seq, SessionId, TurnId};
 use turnwire_hub::{Closed, Pump, Ring};
 use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
 
+use super::bus::{BusAction, BusCoalescer, BusNotice};
+use super::presence::SessionPresence;
+use super::routing_policy::ActiveRoutingPolicy;
+use super::transcript::Transcript;
+use super::turn_runner::TurnRunner;
+use super::turn_slot::TurnSlot;
 use crate::history::cache::HistoryCache;
-use crate::live::bus::{BusAction, BusCoalescer, BusNotice};
-use crate::live::routing_policy::ActiveRoutingPolicy;
-use crate::live::transcript::Transcript;
-use crate::live::turn_slot::{QueuedTurn, TurnSlot};
 use crate::options::Options;
 use crate::submit::request::SubmitRequest;
 
-/// What runs turns.
-pub struct TurnRunner {
-    /// What answers turns.
-    pub producer: Arc<dyn Producer>,
-    /// The version of the agent's definition that the newest turn was bound to.
-    pub definition: Mutex<String>,
-    /// The turns at work.
-    pub turns: TaskTracker,
-    /// Where tasks go that are started outside of one, as when a guard is dropped.
-    pub runtime: Handle,
-    /// Set when the server goes away: no turn starts any more.
-    pub draining: AtomicBool,
-}
-
-impl TurnRunner {
-    /// Whether no turn starts any more.
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
-    }
-}
-
-/// Who has workers for the turns of sessions: the service that all of them are part of.
+/// Creates the [`Delegate`] of a turn, through which the turn starts workers. Implemented by the
+/// service that owns all sessions.
 pub(crate) trait DelegateFactory: Send + Sync {
-    /// What the turn `turn` of `live` delegates through; its workers are wards of the turn, and
-    /// are told what `submit` says of the person.
+    /// The delegate of `turn`. Its workers are children of the turn, and inherit locale and trace
+    /// from `request`.
     fn delegate(
         self: Arc<Self>,
-        live: &Arc<LiveSession>,
+        parent: &Arc<LiveSession>,
         turn: TurnId,
-        submit: &SubmitRequest,
-        wards: Arc<dyn Wards>,
+        request: &SubmitRequest,
+        children: Arc<dyn Wards>,
     ) -> Arc<dyn Delegate>;
 }
 
-/// Is told the id of a session that is no more, on the writing thread: it must not wait.
+/// Receives the id of each deleted session, on the writer's thread: it must not block.
 pub type DeletedCallback = Arc<dyn Fn(SessionId) + Send + Sync>;
 
-/// What every session of a server shares.
-pub struct SessionServices {
-    /// Settings.
-    pub options: Options,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Where ids come from.
-    pub mint: Arc<dyn turnwire_event::Mint>,
+/// What all sessions of a server share.
+pub(crate) struct SessionServices {
+    pub(crate) options: Options,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) mint: Arc<dyn Mint>,
     /// The writer behind every sequencer.
-    pub writer: Arc<Writer>,
-    /// What wakes viewers.
-    pub pump: Pump,
-    /// What runs turns.
-    pub runner: TurnRunner,
-    /// Leave to read a chunk of a replay: as many at once as there are cores, in the order they
-    /// ask, so that every late reader gets its first events soon.
-    pub replays: Semaphore,
-    /// The routing policy in force.
-    pub policy: Mutex<ActiveRoutingPolicy>,
-    /// Who is told of sessions that are no more; unset where nobody is.
-    pub(crate) erased: OnceLock<DeletedCallback>,
-    /// Who has workers. Not held, because it holds everyone here; unset until it is there.
-    pub(crate) employer: OnceLock<Weak<dyn DelegateFactory>>,
-    /// Sessions found damaged; they answer nothing else until the process ends.
-    pub quarantined: Mutex<HashSet<SessionId>>,
+    pub(crate) writer: Arc<Writer>,
+    /// Wakes the readers of rings.
+    pub(crate) pump: Pump,
+    pub(crate) runner: TurnRunner,
+    /// Permits to read a chunk of a replay: one for each core, in FIFO order, so that every late
+    /// reader gets its first events soon.
+    pub(crate) replay_permits: Semaphore,
+    pub(crate) routing_policy: Mutex<ActiveRoutingPolicy>,
+    pub(crate) on_deleted: OnceLock<DeletedCallback>,
+    /// Weak, because the factory owns these services; unset until it exists.
+    pub(crate) delegates: OnceLock<Weak<dyn DelegateFactory>>,
+    /// Sessions with a damaged log; they are refused until the process ends.
+    pub(crate) quarantined: Mutex<HashSet<SessionId>>,
 }
 
 impl SessionServices {
     /// The store behind the writer.
-    pub fn store(&self) -> Arc<dyn Store> {
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
         self.writer.store().clone()
+    }
+
+    /// The delegate of `turn`, which starts no workers if there is no factory.
+    pub(crate) fn delegate(
+        &self,
+        parent: &Arc<LiveSession>,
+        turn: TurnId,
+        request: &SubmitRequest,
+        children: Arc<dyn Wards>,
+    ) -> Arc<dyn Delegate> {
+        match self.delegates.get().and_then(Weak::upgrade) {
+            Some(factory) => factory.delegate(parent, turn, request, children),
+            None => Arc::new(Nobody),
+        }
     }
 }
 
-/// How many events of a stretch pass a filter.
+/// The number of events between two positions that pass a filter.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayCount {
     pub(crate) filter: Filter,
@@ -105,128 +94,89 @@ pub(crate) struct ReplayCount {
     pub(crate) count: u64,
 }
 
-/// An open session. Everything about its order goes through `sequencer`, everything that a
-/// client can see comes from `ring`.
+/// A session in memory. The `sequencer` orders everything that is written, and clients read
+/// everything from the `ring`.
 pub struct LiveSession {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
-    /// Whose it is.
+    /// The owner that every request is checked against.
     pub owner: Owner,
-    /// How many sessions stand above it: none unless it is a worker.
+    /// The number of ancestors: 0 unless the session is a worker.
     pub(crate) depth: usize,
-    /// How many workers there were under the turn that it works for. For its own first turn, which
-    /// takes it: later ones are not part of that work.
-    pub(crate) crowd: Mutex<Option<Arc<AtomicUsize>>>,
-    /// Where its order is made.
+    /// The number of workers under the turn that this worker's first turn is part of. That turn
+    /// takes the counter: later ones are not part of the same work.
+    pub(crate) shared_worker_count: Mutex<Option<Arc<AtomicUsize>>>,
+    /// Gives events their positions and hands them to the writer.
     pub sequencer: Arc<Sequencer>,
-    /// Where its events are read.
+    /// The newest released events, and the [`Transcript`] at their tail.
     pub ring: Arc<Ring<Transcript>>,
-    /// What all sessions share.
-    pub house: Arc<SessionServices>,
-    /// The lock: one turn at a time, the others in line.
+    pub(crate) services: Arc<SessionServices>,
     pub(crate) slot: Mutex<TurnSlot>,
-    pub(crate) watchers: AtomicUsize,
-    /// How often the last watcher has left: a grace counts from its own leaving.
-    pub(crate) departures: AtomicUsize,
-    /// The newest of those leavings that was not a quiet one.
-    pub(crate) heard: AtomicUsize,
-    pub(crate) idle_since: Mutex<Instant>,
+    pub(crate) presence: SessionPresence,
     bus: BusCoalescer,
-    pub(crate) memory: Arc<Mutex<HistoryCache>>,
-    /// The last count of a replay: readers come back in crowds, from one place with one filter.
-    pub(crate) counted: Mutex<Option<ReplayCount>>,
+    pub(crate) history: Arc<Mutex<HistoryCache>>,
+    /// The last count of a replay: many clients reconnect from one position with one filter.
+    pub(crate) last_replay_count: Mutex<Option<ReplayCount>>,
 }
 
 impl LiveSession {
-    /// Takes a session into memory where the store left it.
-    pub(crate) fn open(
-        house: Arc<SessionServices>,
+    /// Loads a session at the tail of its log; `open` is the turn that a crash left open.
+    pub(crate) fn load(
+        services: Arc<SessionServices>,
         (row, depth): (SessionRow, usize),
         tail: Tail,
         open: Option<OpenTurn>,
     ) -> Arc<Self> {
         let (id, owner) = (row.id, row.owner.clone());
         let bounds = turnwire_hub::ring::Bounds {
-            events: house.options.ring_events,
-            bytes: house.options.ring_bytes,
+            events: services.options.ring_events,
+            bytes: services.options.ring_bytes,
         };
         let ring = Ring::new(
             tail.position(),
             Transcript::new(row, open),
             bounds,
-            house.pump.clone(),
+            services.pump.clone(),
         );
         let sequencer = Sequencer::open(
             id,
             tail,
             turnwire_log::sequencer::Bounds::default(),
-            house.clock.clone(),
-            house.writer.clone(),
+            services.clock.clone(),
+            services.writer.clone(),
             ring.clone(),
         );
         Arc::new(Self {
             id,
             owner,
             depth,
-            crowd: Mutex::new(None),
+            shared_worker_count: Mutex::new(None),
             sequencer,
             ring,
-            house,
+            services,
             slot: Mutex::default(),
-            watchers: AtomicUsize::new(0),
-            departures: AtomicUsize::new(0),
-            heard: AtomicUsize::new(0),
-            idle_since: Mutex::new(Instant::now()),
+            presence: SessionPresence::new(),
             bus: BusCoalescer::default(),
-            memory: Arc::default(),
-            counted: Mutex::new(None),
+            history: Arc::default(),
+            last_replay_count: Mutex::new(None),
         })
     }
 
-    /// Puts in line what waited when the session was last in memory.
-    pub(crate) fn line_up(&self, rows: Vec<QueuedRow>) {
-        let mut slot = self.slot.lock();
-        rows.into_iter()
-            .for_each(|row| slot.put(QueuedTurn::read(row)));
-    }
-
-    /// What a turn of it is for.
-    pub(crate) fn kind(&self, submit: &SubmitRequest) -> TurnKind {
-        if self.depth > 0 {
-            TurnKind::Worker
-        } else {
-            submit.kind()
-        }
-    }
-
-    /// What the turn `turn` delegates through.
-    pub(crate) fn delegate(
-        self: &Arc<Self>,
-        turn: TurnId,
-        submit: &SubmitRequest,
-        wards: Arc<dyn Wards>,
-    ) -> Arc<dyn Delegate> {
-        match self.house.employer.get().and_then(Weak::upgrade) {
-            Some(employer) => employer.delegate(self, turn, submit, wards),
-            None => Arc::new(Nobody),
-        }
-    }
-
-    /// What the turn `id` has open, counting everything emitted, released or not.
-    pub(crate) fn open_turn(&self, id: TurnId) -> Option<OpenTurn> {
-        // Under the sequencer's lock nothing can be released meanwhile.
-        self.sequencer.with_unreleased(|waiting| {
+    /// What `turn` has open after every emitted event, released or not.
+    pub(crate) fn open_turn(&self, turn: TurnId) -> Option<OpenTurn> {
+        // Under the sequencer's lock no event is released meanwhile.
+        self.sequencer.with_unreleased(|unreleased| {
             let mut open = self
                 .ring
                 .look(|transcript, _, _| transcript.open.clone())
-                .filter(|open| open.id == id);
-            for event in waiting {
-                if event.head.turn != Some(id) {
+                .filter(|open| open.id == turn);
+            for event in unreleased {
+                if event.head.turn != Some(turn) {
                     continue;
                 }
                 match (&mut open, &event.body) {
                     (_, Body::TurnStarted(_)) => {
-                        let mut fresh = OpenTurn::new(id);
+                        let mut fresh = OpenTurn::new(turn);
                         fresh.apply(
                             event.head.position,
                             event.time,
@@ -245,12 +195,26 @@ impl LiveSession {
         })
     }
 
-    /// The turn in flight.
+    /// The id of the running turn.
     pub fn current_turn(&self) -> Option<TurnId> {
         self.slot.lock().running.as_ref().map(|running| running.id)
     }
 
-    /// Records an event that belongs to no turn.
+    /// Cancelled when `turn` is not running: it has left the slot and its task has ended.
+    pub(crate) fn turn_ended(&self, turn: TurnId) -> CancellationToken {
+        let slot = self.slot.lock();
+        let running = slot.running.as_ref().filter(|running| running.id == turn);
+        running.map_or_else(
+            || {
+                let ended = CancellationToken::new();
+                ended.cancel();
+                ended
+            },
+            |running| running.end_guard.token(),
+        )
+    }
+
+    /// Emits an event that belongs to no turn.
     pub fn emit(&self, actor: Actor, body: Body) -> Result<Position, Refused> {
         let mut draft = Draft::new(None, actor, body);
         draft.rows = rows(None, &draft.actor, &draft.body);
@@ -258,28 +222,27 @@ impl LiveSession {
         Ok(position)
     }
 
-    /// Records an event that belongs to no turn where someone would see it now: a turn runs, or a
-    /// client is there. Under the session's lock, so that it does not come between the moment in
-    /// which a turn is bound and its start.
-    pub(crate) fn tell(&self, actor: Actor, body: Body) -> bool {
+    /// Emits an event that belongs to no turn if a turn runs or a client watches. Takes the slot's
+    /// lock, so that the event does not come between the binding of a turn and its start.
+    pub(crate) fn emit_if_followed(&self, actor: Actor, body: Body) -> bool {
         let slot = self.slot.lock();
-        let followed = self.watchers.load(Ordering::Acquire) > 0 || slot.running.is_some();
+        let followed = self.presence.is_watched() || slot.running.is_some();
         followed && self.emit(actor, body).is_ok()
     }
 
-    /// Takes a note for the bus; never waited for, never a reason to fail.
-    pub fn note(self: &Arc<Self>, note: BusNotice) {
-        if self.house.writer.health().is_full() {
-            return; // what room is left is for the endings of turns
+    /// Emits a notice on the bus, coalesced with others of its kind. Never blocks and never fails.
+    pub fn emit_notice(self: &Arc<Self>, notice: BusNotice) {
+        if self.services.writer.health().is_full() {
+            return; // the remaining space is for the terminals of turns
         }
-        match self.bus.note(note, Instant::now()) {
+        match self.bus.record(notice, Instant::now()) {
             BusAction::Counted => {}
             BusAction::Emit(body) => drop(self.emit(Actor::SYSTEM, *body)),
-            BusAction::Flush(key, after) => {
+            BusAction::Flush(kind, delay) => {
                 let live = self.clone();
                 tokio::spawn(async move {
-                    tokio::time::sleep(after).await;
-                    if let Some(body) = live.bus.flush(key, Instant::now()) {
+                    tokio::time::sleep(delay).await;
+                    if let Some(body) = live.bus.flush(kind, Instant::now()) {
                         let _ = live.emit(Actor::SYSTEM, body);
                     }
                 });
@@ -287,32 +250,32 @@ impl LiveSession {
         }
     }
 
-    /// Whether nothing of it runs or waits, and everything is written. What waits in a damaged
-    /// session never runs.
+    /// Whether no turn runs or is queued, and every event is written. Queued turns of a damaged
+    /// session never run.
     pub(crate) fn is_free(&self) -> bool {
         let slot = self.slot.lock();
-        let never = || self.house.quarantined.lock().contains(&self.id);
-        let queue = slot.waiting() == 0 || self.ring.closed().is_some() || never();
-        slot.running.is_none() && queue && self.sequencer.is_settled()
+        let is_quarantined = || self.services.quarantined.lock().contains(&self.id);
+        let queue_done = slot.queue_len() == 0 || self.ring.closed().is_some() || is_quarantined();
+        slot.running.is_none() && queue_done && self.sequencer.is_settled()
     }
 
-    /// Whether it may leave memory: nobody watches, nothing runs, nothing waits.
+    /// Whether the session may be unloaded: it is free, and nobody has watched it for a while.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_free()
-            && self.watchers.load(Ordering::Acquire) == 0
-            && self.idle_since.lock().elapsed() >= self.house.options.idle_unload
+            && !self.presence.is_watched()
+            && self.presence.idle_time() >= self.services.options.idle_unload
     }
 
-    /// Ends the session for everyone: running turn, connections, log.
-    pub(crate) fn shut(&self) {
+    /// Closes a deleted session: stops its turn, refuses events, ends its connections.
+    pub(crate) fn close(&self) {
         self.slot.lock().clear();
         self.sequencer.close();
         self.ring.close(Closed::Deleted);
     }
 
-    /// The log of this session cannot be trusted: nothing more is taken or told.
+    /// Closes a session whose log is damaged, for every caller.
     pub fn quarantine(&self) {
-        self.house.quarantined.lock().insert(self.id);
+        self.services.quarantined.lock().insert(self.id);
         self.slot.lock().clear();
         self.sequencer.close();
         self.ring.close(Closed::Quarantined);

@@ -1,7 +1,7 @@
-//! What a session is at one position: its summary and the turn in flight with its message.
+//! The state of a session at one position: its row, and the turn in flight with its message.
 //!
-//! Folded from released events under the lock that publishes them, so that a snapshot taken
-//! under that lock is exact at its position, in mid-message too.
+//! The ring folds released events into a [`Transcript`] under the lock that publishes them, so a
+//! snapshot taken under that lock is exact at its position, also in the middle of a message.
 
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::SessionRow;
@@ -12,13 +12,13 @@ use turnwire_log::Released;
 /// The state of a session at its ring's tail.
 #[derive(Clone, Debug)]
 pub struct Transcript {
-    /// The session, with live numbers.
+    /// The stored row, with counts and cost up to the tail.
     pub row: SessionRow,
-    /// The turn in flight.
+    /// What the turn in flight has open: its message, tools, workers.
     pub open: Option<OpenTurn>,
-    /// Whether the routing policy was replaced after the turn in flight began: what it chooses is
-    /// chosen by the one before.
-    reloaded: bool,
+    /// Whether the routing policy was replaced after the turn in flight started, which still
+    /// routes by the previous policy.
+    policy_reloaded: bool,
 }
 
 impl Fold for Transcript {
@@ -27,13 +27,13 @@ impl Fold for Transcript {
             Body::TurnStarted(_) => {
                 self.row.turn_count += 1;
                 self.row.updated_at = event.time;
-                // Beside a running turn only one that is withdrawn from the queue can start: its
-                // end comes with its start, and the running one is still the turn in flight.
+                // While a turn runs, only a turn withdrawn from the queue can start: its end
+                // comes with its start, and the running one is still the turn in flight.
                 if self.open.is_some() {
                     return;
                 }
                 self.open = event.head.turn.map(OpenTurn::new);
-                self.reloaded = false;
+                self.policy_reloaded = false;
             }
             Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
                 self.row.updated_at = event.time;
@@ -42,7 +42,7 @@ impl Fold for Transcript {
             }
             Body::RouteDecided(route) => {
                 self.row.active_model.clone_from(&route.model);
-                if !self.reloaded {
+                if !self.policy_reloaded {
                     let version = &route.routing_policy_version;
                     self.row.routing_policy_version.clone_from(version);
                 }
@@ -50,7 +50,7 @@ impl Fold for Transcript {
             Body::RoutingPolicyReloaded(policy) => {
                 let version = &policy.routing_policy_version;
                 self.row.routing_policy_version.clone_from(version);
-                self.reloaded = true;
+                self.policy_reloaded = true;
             }
             Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
             _ => {}
@@ -71,38 +71,38 @@ impl Fold for Transcript {
 }
 
 impl Transcript {
-    /// A session as the store has it.
+    /// The transcript of a session at the tail of its log.
     pub fn new(row: SessionRow, open: Option<OpenTurn>) -> Self {
         Self {
             row,
             open,
-            reloaded: false,
+            policy_reloaded: false,
         }
     }
 
-    /// The turn in flight.
+    /// The id of the turn in flight.
     pub fn current_turn(&self) -> Option<TurnId> {
         self.open.as_ref().map(|open| open.id)
     }
 
-    /// The message in flight, as clients see it.
-    pub fn in_flight(&self) -> Option<Message> {
+    /// The message in flight, in the form that clients read.
+    pub fn message_in_flight(&self) -> Option<Message> {
         let message = self.open.as_ref()?.message.as_ref()?;
         Some(message.in_progress(self.row.id))
     }
 }
 
-/// A session at one position, for a client that starts there.
+/// A session at one position, for a client that reads on from there.
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
-    /// The session.
+    /// The session's row at that position.
     pub row: SessionRow,
-    /// The turn in flight.
+    /// The turn in flight, which the last message may belong to.
     pub current_turn: Option<TurnId>,
     /// The newest messages, oldest first; the last may be in flight.
     pub messages: Vec<Message>,
-    /// The position.
+    /// The position of the last event that the snapshot includes.
     pub at: Position,
-    /// The ring's cursor at that position.
+    /// The cursor of the ring at `at`.
     pub cursor: u64,
 }

@@ -1,11 +1,11 @@
-//! The lock of a session: the turn that holds it and those that wait, under one mutex, so that
-//! nobody can come between a turn's end and the start of the next.
+//! The turn slot of a session: the running turn and the queued ones under one mutex, so that no
+//! submit can come between the end of a turn and the start of the next.
 //!
 //! ```text
 //!   submit ──▶ running? ──no──▶ turn.started, running
 //!                 │ yes
 //!                 ▼
-//!   front ─▶ [ w ][ w ][ w ] ◀─ back     each a durable row; at most `queue_max`
+//!   front ─▶ [ q ][ q ][ q ] ◀─ back     each a durable row; at most `queue_max`
 //!     │ interrupt       enqueue
 //!     ▼
 //!   started when nothing runs, or withdrawn by a cancel: under the lock, so one of the two
@@ -19,60 +19,57 @@ use turnwire_event::code::{OnBusy, OnDisconnect};
 use turnwire_event::row::QueuedRow;
 use turnwire_event::{Trace, TurnId, metric};
 
-use crate::live::child_tasks::ChildTasks;
+use super::child_tasks::ChildTasks;
 use crate::submit::request::{DisconnectScope, SubmitRequest};
 
-/// A turn in line that does not wait for the end of the one that runs.
+/// A queued turn that cancels the running one instead of waiting for its end.
 pub(crate) struct TurnInterrupt {
-    pub(crate) by: TurnId,
+    pub(crate) queued: TurnId,
     pub(crate) running: TurnId,
 }
 
-/// The streams of a turn.
+/// The streams of one turn, counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamPresence {
-    /// How many there are now.
     pub(crate) streams: usize,
-    /// How often the last has left: a grace counts from its own leaving.
+    /// How often the last stream has left: a grace period belongs to one departure.
     pub(crate) departures: u64,
 }
 
-/// The emitter of a turn, as far as a cancel needs it.
+/// The part of a turn's emitter that a cancel uses.
 pub(crate) trait StoppableEmitter: Send + Sync {
-    /// Lets go of what is held back, then asks, before anything else of the turn is taken. From
-    /// here on nothing more of it is shown.
-    fn stop(&self, ask: &mut dyn FnMut());
+    /// Emits the events held back by the gate, then calls `request` before any later event of the
+    /// turn is accepted.
+    fn stop(&self, request: &mut dyn FnMut());
 }
 
-/// The turn that holds a session's lock: its start is in the order, its terminal is not.
+/// The turn that occupies the slot: its start has a position, its terminal has not.
 pub(crate) struct RunningTurn {
     pub(crate) id: TurnId,
-    /// Told when the turn must stop.
+    /// Cancelled when the turn must stop.
     pub(crate) stop: CancellationToken,
-    /// Told when all is over: its terminal is placed or its session is gone, and its task is done.
-    pub(crate) over: Arc<TurnEndGuard>,
-    /// What does not end with its producer.
-    pub(crate) wards: Arc<ChildTasks>,
-    /// Where its events pass.
+    pub(crate) end_guard: Arc<TurnEndGuard>,
+    /// The processes and workers of the turn.
+    pub(crate) children: Arc<ChildTasks>,
     pub(crate) emitter: Weak<dyn StoppableEmitter>,
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) grace_ms: u64,
-    pub(crate) bound: DisconnectScope,
-    /// The caller's trace, for events that the session itself makes of the turn.
+    pub(crate) disconnect_scope: DisconnectScope,
+    /// The trace context of the caller, for events that the session emits in the turn.
     pub(crate) trace: Option<Arc<Trace>>,
     pub(crate) presence: StreamPresence,
-    /// Whether no other turn's message came between its own.
-    pub(crate) alone: bool,
+    /// Whether no message of another turn stands between the messages of this one.
+    pub(crate) contiguous: bool,
 }
 
-/// The end of a turn, for those who wait for it. Held by the turn's place and by its task, and
-/// told when both are gone: one whose session was deleted has lost its place at once, and may
-/// still have programs that are on their way out.
+/// Cancels its token when dropped. The slot and the task of a turn each hold one reference, so the
+/// token says that the turn has left the slot and its task has ended: the turn of a deleted
+/// session leaves the slot at once, while its processes may still be stopping.
 #[derive(Default)]
 pub(crate) struct TurnEndGuard(CancellationToken);
 
 impl TurnEndGuard {
-    /// What is told.
+    /// The token that is cancelled at the end of the turn.
     pub(crate) fn token(&self) -> CancellationToken {
         self.0.clone()
     }
@@ -84,42 +81,43 @@ impl Drop for TurnEndGuard {
     }
 }
 
-/// A turn that waits.
+/// A turn in the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedTurn {
     pub(crate) id: TurnId,
-    pub(crate) place: i64,
-    pub(crate) submit: SubmitRequest,
+    /// The sort key of the queue, ascending.
+    pub(crate) order: i64,
+    pub(crate) request: SubmitRequest,
     pub(crate) presence: StreamPresence,
-    /// How often the last watcher of the session had left when it was accepted.
+    /// Departures of the session's last watcher before the turn was accepted.
     pub(crate) departures: usize,
-    /// How often its start was tried and the store could not be read.
-    pub(crate) tries: u8,
-    /// Whether what was kept of it cannot be read: it fails when its time comes.
-    pub(crate) broken: bool,
+    /// How often the turn could not be started because the store could not be read.
+    pub(crate) start_attempts: u8,
+    /// Whether the stored request is invalid: the turn fails when it is next.
+    pub(crate) unreadable: bool,
 }
 
 impl QueuedTurn {
-    /// A turn as it was stored.
-    pub(crate) fn read(row: QueuedRow) -> Self {
-        let read = serde_json::from_str(&row.input);
-        if let Err(error) = &read {
-            tracing::error!(turn = %row.turn_id, %error, "a turn that waits cannot be read");
+    /// The queued turn of a stored row.
+    pub(crate) fn from_row(row: QueuedRow) -> Self {
+        let request = serde_json::from_str(&row.input);
+        if let Err(error) = &request {
+            tracing::error!(turn = %row.turn_id, %error, "the stored request of a queued turn is invalid");
         }
         Self {
             id: row.turn_id,
-            place: row.place,
-            broken: read.is_err(),
-            submit: read.unwrap_or_else(|_| lost()),
+            order: row.place,
+            unreadable: request.is_err(),
+            request: request.unwrap_or_else(|_| empty_request()),
             presence: StreamPresence::default(),
             departures: 0,
-            tries: 0,
+            start_attempts: 0,
         }
     }
 }
 
-/// Stands for a submit that cannot be read any more.
-fn lost() -> SubmitRequest {
+/// Takes the place of a stored request that is invalid.
+fn empty_request() -> SubmitRequest {
     SubmitRequest {
         content: Vec::new(),
         locale: "en".into(),
@@ -130,122 +128,124 @@ fn lost() -> SubmitRequest {
         wire_version: String::new(),
         metadata: serde_json::Map::new(),
         location: None,
-        bound: DisconnectScope::Session,
+        disconnect_scope: DisconnectScope::Session,
         origin: turnwire_event::code::Origin::Chat,
         dm_type: None,
     }
 }
 
-/// What the lock protects.
+/// The running turn and the queue of one session.
 #[derive(Default)]
 pub(crate) struct TurnSlot {
     pub(crate) running: Option<RunningTurn>,
     queue: VecDeque<QueuedTurn>,
-    /// Whether a task is about to start the next that waits.
+    /// Whether a task is starting the next queued turn.
     pub(crate) starting: bool,
-    /// Whether a question may be open: then the next turn looks for it first.
-    pub(crate) asked: bool,
-    /// How often a turn has started or ended, or a question was answered: whoever read the past
-    /// before must read it again.
-    pub(crate) moves: u64,
+    /// Whether an approval may be open: then the next turn reads the open ones first.
+    pub(crate) may_have_open_approvals: bool,
+    /// Changes when a turn starts or ends and when an approval is decided: a caller that read the
+    /// history at another version must read it again.
+    pub(crate) version: u64,
 }
 
 impl TurnSlot {
-    /// What keeps a new turn from starting: the turn that runs, or the first that waits.
-    pub(crate) fn busy(&self) -> Option<TurnId> {
+    /// The turn that keeps a new one from starting: the running one, or the first queued one.
+    pub(crate) fn blocking_turn(&self) -> Option<TurnId> {
         let running = self.running.as_ref().map(|running| running.id);
-        running.or_else(|| self.front().map(|waiting| waiting.id))
+        running.or_else(|| self.next_queued().map(|queued| queued.id))
     }
 
-    /// The next to start.
-    pub(crate) fn front(&self) -> Option<&QueuedTurn> {
+    pub(crate) fn next_queued(&self) -> Option<&QueuedTurn> {
         self.queue.front()
     }
 
-    /// How many wait.
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn queue_len(&self) -> usize {
         self.queue.len()
     }
 
-    /// A turn that waits.
-    pub(crate) fn find(&self, turn: TurnId) -> Option<&QueuedTurn> {
-        self.queue.iter().find(|waiting| waiting.id == turn)
+    pub(crate) fn queued(&self, turn: TurnId) -> Option<&QueuedTurn> {
+        self.queue.iter().find(|queued| queued.id == turn)
     }
 
-    /// Counts a try to start a turn that waits. Gives back how many there were.
-    pub(crate) fn tried(&mut self, turn: TurnId) -> u8 {
-        let waiting = self.queue.iter_mut().find(|waiting| waiting.id == turn);
-        waiting.map_or(0, |waiting| {
-            waiting.tries = waiting.tries.saturating_add(1);
-            waiting.tries
+    /// Counts a failed attempt to start a queued turn, and returns the number of attempts.
+    pub(crate) fn count_start_attempt(&mut self, turn: TurnId) -> u8 {
+        let queued = self.queue.iter_mut().find(|queued| queued.id == turn);
+        queued.map_or(0, |queued| {
+            queued.start_attempts = queued.start_attempts.saturating_add(1);
+            queued.start_attempts
         })
     }
 
-    /// The place of one more: before all others, or behind them.
-    pub(crate) fn next_place(&self, on_busy: OnBusy) -> i64 {
+    /// The order of a new queued turn: before all others, or after them.
+    pub(crate) fn next_order(&self, on_busy: OnBusy) -> i64 {
         match on_busy {
-            OnBusy::Interrupt => self.queue.front().map_or(0, |first| first.place - 1),
-            OnBusy::Enqueue | OnBusy::Reject => self.queue.back().map_or(0, |last| last.place + 1),
+            OnBusy::Interrupt => self.queue.front().map_or(0, |first| first.order - 1),
+            OnBusy::Enqueue | OnBusy::Reject => self.queue.back().map_or(0, |last| last.order + 1),
         }
     }
 
-    /// Puts one in, in the order of places.
-    pub(crate) fn put(&mut self, waiting: QueuedTurn) {
-        let at = self
-            .queue
-            .partition_point(|other| other.place < waiting.place);
-        self.queue.insert(at, waiting);
+    /// Inserts a turn by its `order`.
+    pub(crate) fn enqueue(&mut self, turn: QueuedTurn) {
+        let index = self.queue.partition_point(|other| other.order < turn.order);
+        self.queue.insert(index, turn);
         metrics::gauge!(metric::TURN_QUEUED).increment(1.0);
     }
 
-    /// Takes one out.
-    pub(crate) fn take(&mut self, turn: TurnId) -> Option<QueuedTurn> {
-        let at = self.queue.iter().position(|waiting| waiting.id == turn)?;
-        metrics::gauge!(metric::TURN_QUEUED).decrement(1.0);
-        self.queue.remove(at)
+    /// Inserts the queued turns of the store.
+    pub(crate) fn restore_queue(&mut self, rows: Vec<QueuedRow>) {
+        rows.into_iter()
+            .for_each(|row| self.enqueue(QueuedTurn::from_row(row)));
     }
 
-    /// The turn that runs is over.
-    pub(crate) fn free(&mut self, turn: TurnId) {
+    /// Removes a queued turn.
+    pub(crate) fn dequeue(&mut self, turn: TurnId) -> Option<QueuedTurn> {
+        let index = self.queue.iter().position(|queued| queued.id == turn)?;
+        metrics::gauge!(metric::TURN_QUEUED).decrement(1.0);
+        self.queue.remove(index)
+    }
+
+    /// Frees the slot after the end of `turn`.
+    pub(crate) fn release(&mut self, turn: TurnId) {
         if self.running.take_if(|running| running.id == turn).is_some() {
-            self.moves += 1;
+            self.version += 1;
         }
     }
 
-    /// The session ends: nothing runs or waits any more.
+    /// Stops the running turn and removes the queued ones: the session is closed.
     pub(crate) fn clear(&mut self) {
         if let Some(running) = self.running.take() {
-            running.wards.shut();
+            running.children.refuse_new();
             running.stop.cancel();
         }
         metrics::gauge!(metric::TURN_QUEUED).decrement(self.queue.len() as f64);
         self.queue.clear();
-        self.moves += 1;
+        self.version += 1;
     }
 
-    /// The streams of a turn that runs or waits.
-    pub(crate) fn presence(&mut self, turn: TurnId) -> Option<&mut StreamPresence> {
+    /// The streams of a running or queued turn.
+    pub(crate) fn presence_mut(&mut self, turn: TurnId) -> Option<&mut StreamPresence> {
         if let Some(running) = self.running.as_mut().filter(|r| r.id == turn) {
             return Some(&mut running.presence);
         }
-        let waiting = self.queue.iter_mut().find(|waiting| waiting.id == turn)?;
-        Some(&mut waiting.presence)
+        let queued = self.queue.iter_mut().find(|queued| queued.id == turn)?;
+        Some(&mut queued.presence)
     }
 
-    /// How long the streams of a turn may be away before it is cancelled; none if it goes on.
+    /// The grace period after the last stream of `turn` has left; `None` if the turn goes on
+    /// without streams.
     pub(crate) fn stream_grace_ms(&self, turn: TurnId) -> Option<u64> {
-        let (on_disconnect, bound, grace_ms) = match &self.running {
-            Some(r) if r.id == turn => (r.on_disconnect, r.bound, r.grace_ms),
+        let (on_disconnect, scope, grace_ms) = match &self.running {
+            Some(r) if r.id == turn => (r.on_disconnect, r.disconnect_scope, r.grace_ms),
             _ => {
-                let submit = &self.find(turn)?.submit;
+                let request = &self.queued(turn)?.request;
                 (
-                    submit.on_disconnect,
-                    submit.bound,
-                    submit.disconnect_grace_ms,
+                    request.on_disconnect,
+                    request.disconnect_scope,
+                    request.disconnect_grace_ms,
                 )
             }
         };
-        (on_disconnect == OnDisconnect::Cancel && bound == DisconnectScope::Stream)
+        (on_disconnect == OnDisconnect::Cancel && scope == DisconnectScope::Stream)
             .then_some(grace_ms)
     }
 }

@@ -1,5 +1,5 @@
-//! What is counted of turns: how they end, and how what they dispatched did (S2-067 to S2-073).
-//! Counted once, when the event that says it has its place.
+//! Metrics of turns: how they end, and how their sub-agents and fan-outs do (S2-067 to S2-073).
+//! Each event is counted once, when it has its position.
 
 use serde::Serialize;
 use turnwire_event::body::dispatch::Traced;
@@ -7,36 +7,37 @@ use turnwire_event::body::plan::StepCompleted;
 use turnwire_event::code::{CapBehavior, SlotStatus, StepStatus};
 use turnwire_event::{Body, metric};
 
-/// A code as it is written.
-fn word(code: impl Serialize) -> String {
+/// The serialised name of a code.
+fn code_name(code: impl Serialize) -> String {
     let value = serde_json::to_value(code).ok();
     value
         .and_then(|value| value.as_str().map(str::to_owned))
         .unwrap_or_default()
 }
 
-/// Counts an event, if it is one that is counted. `definition` is the version of the agent's.
-pub(crate) fn count(body: &Body, definition: &str) {
+/// Records the metrics of an event that [`is_metered`]; `definition` is the version of the agent
+/// definition.
+pub(crate) fn record(body: &Body, definition: &str) {
     match body {
         Body::TurnCancelled(end) => {
-            metrics::counter!(metric::TURN_CANCELLED_TOTAL, "phase" => word(end.phase))
+            metrics::counter!(metric::TURN_CANCELLED_TOTAL, "phase" => code_name(end.phase))
                 .increment(1);
-            // Whether anyone is there to read the frame or not (S1-105, S1-131).
+            // Counted whether or not a client reads the frame (S1-105, S1-131).
             let mut labels = metric::dimensions(definition).to_vec();
-            labels.push(("code", word(end.code)));
+            labels.push(("code", code_name(end.code)));
             metrics::counter!(metric::STREAM_CANCELLATION_TOTAL, &labels).increment(1);
         }
         Body::TurnCompleted(end) => {
-            metrics::counter!(metric::TURN_COMPLETED_TOTAL, "status" => word(end.status))
+            metrics::counter!(metric::TURN_COMPLETED_TOTAL, "status" => code_name(end.status))
                 .increment(1);
         }
         Body::SubagentCompleted(end) => {
             let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
-            count_agent(&labels, end.latency_ms, end.status_events);
+            record_subagent(&labels, end.latency_ms, end.status_events);
         }
         Body::SubagentFailed(end) => {
             let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
-            count_agent(&labels, end.latency_ms, end.status_events);
+            record_subagent(&labels, end.latency_ms, end.status_events);
         }
         Body::AgentErrorEmit(error) => {
             let agent = error.sub_agent_id.as_deref().unwrap_or_default();
@@ -44,14 +45,14 @@ pub(crate) fn count(body: &Body, definition: &str) {
             labels.push(("axis", error.axis.to_string()));
             metrics::counter!(metric::DISPATCH_AXIS_FAILURE_TOTAL, &labels).increment(1);
         }
-        Body::PlanStepCompleted(step) => count_step(step, definition),
-        Body::DispatchTraced(traced) => count_dispatch(traced, definition),
+        Body::PlanStepCompleted(step) => record_step(step, definition),
+        Body::DispatchTraced(traced) => record_dispatch(traced, definition),
         _ => {}
     }
 }
 
-/// Whether an event is counted here.
-pub(crate) fn is_counted(body: &Body) -> bool {
+/// Whether [`record`] counts an event.
+pub(crate) fn is_metered(body: &Body) -> bool {
     matches!(
         body,
         Body::TurnCancelled(_)
@@ -64,17 +65,17 @@ pub(crate) fn is_counted(body: &Body) -> bool {
     )
 }
 
-/// The dimensions of a metric, as `metric::dimensions_of` gives them.
+/// The labels of a metric, in the order of [`metric::dimensions_of`].
 type Dimensions = [(&'static str, String); 5];
 
-fn count_agent(labels: &Dimensions, latency_ms: u64, status_events: u32) {
+fn record_subagent(labels: &Dimensions, latency_ms: u64, status_events: u32) {
     metrics::histogram!(metric::DISPATCH_SUBAGENT_LATENCY_MS, labels).record(latency_ms as f64);
     metrics::histogram!(metric::DISPATCH_STATUS_EVENTS_PER_INVOCATION, labels)
         .record(f64::from(status_events));
 }
 
-/// A turn that asked for no sub-agent says nothing about dispatch.
-fn count_dispatch(traced: &Traced, definition: &str) {
+/// Records a dispatch; a turn without sub-agents has no dispatch metrics.
+fn record_dispatch(traced: &Traced, definition: &str) {
     if traced.intent_count == 0 {
         return;
     }
@@ -86,20 +87,20 @@ fn count_dispatch(traced: &Traced, definition: &str) {
     }
 }
 
-/// How many of several that were asked at once succeeded. One alone is no fan-out, and what was
-/// cut off neither succeeded nor failed.
-fn count_step(step: &StepCompleted, definition: &str) {
-    let all = step.slots.len();
-    if all < 2 || step.status == StepStatus::Terminated {
+/// Records the share of sub-agents of a fan-out that succeeded. A step with a single slot is not a
+/// fan-out, and a terminated step neither succeeded nor failed.
+fn record_step(step: &StepCompleted, definition: &str) {
+    let slot_count = step.slots.len();
+    if slot_count < 2 || step.status == StepStatus::Terminated {
         return;
     }
-    let well = step.slots.iter();
-    let well = well.filter(|slot| slot.status == SlotStatus::Success);
+    let succeeded = step.slots.iter();
+    let succeeded = succeeded.filter(|slot| slot.status == SlotStatus::Success);
     metrics::histogram!(
         metric::DISPATCH_FANOUT_SUCCESS_RATIO,
         &metric::dimensions(definition)
     )
-    .record(well.count() as f64 / all as f64);
+    .record(succeeded.count() as f64 / slot_count as f64);
 }
 
 #[cfg(test)]

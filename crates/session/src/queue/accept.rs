@@ -1,339 +1,286 @@
-//! Accepting turns: at once if nothing runs or waits, else in line; starting those in line, one
-//! after the other; taking one out of the line again.
+//! Accepting a turn: it starts at once if no turn runs or is queued, else it joins the queue.
 //!
-//! Every step that changes something is taken whole under the session's lock, with its rows or
-//! events handed to the sequencer: whoever is dropped at an await has done all of it or nothing.
+//! Each step that changes something is complete under the lock of the slot, with its rows or events
+//! handed to the sequencer: a caller that is dropped at an `await` has done all of it or nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use turnwire_event::body::dispatch::Traced;
-use turnwire_event::body::turn::{Cancelled, Completed, Partial, Versions};
-use turnwire_event::code::{CancelCode, ErrorCode, OnBusy, Phase, TurnState, TurnStatus};
-use turnwire_event::fold::rows;
+use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::row::RowChange;
-use turnwire_event::{Actor, Body, Position, Seq, TurnId, Usage, metric};
-use turnwire_log::{Draft, Room, Ticket};
+use turnwire_event::{Position, Seq, TurnId};
+use turnwire_log::{Draft, Ticket};
 
-use crate::cancel::disconnect::StreamGuard;
-use crate::cancel::request::{self, CancelOutcome};
+use crate::cancel::disconnect::{StreamGuard, on_last_watcher_left};
+use crate::cancel::request::{CancelOutcome, interrupt_running, request_cancel_locked};
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::{QueuedTurn, StreamPresence, TurnInterrupt, TurnSlot};
-use crate::metering::turn_metrics;
-use crate::run::start::{PendingTurn, TurnHistory};
+use crate::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
 use crate::run::turn_run::TurnRun;
 use crate::submit::request::{DisconnectScope, SubmitRequest};
+use crate::turn::opening::turn_kind;
 
-/// What an accepted turn waits for before its caller is told.
+/// The commit that makes an accepted turn durable.
 pub(crate) enum PendingCommit {
-    /// The commit of its start.
-    Start(Seq),
-    /// The commit of its row; then the turn it interrupts, if it still waits for that one, is
-    /// asked to stop.
+    /// The commit of the event with this number.
+    Event(Seq),
+    /// The commit of the queued row; then the turn that it interrupts is cancelled.
     Row(Ticket, Option<TurnInterrupt>),
 }
 
-/// A turn that was accepted: it will end, whoever goes away now, unless the process does first.
+/// An accepted turn: it runs to its end even if its caller goes away, unless the process ends
+/// before the turn is durable.
 pub(crate) struct AcceptedTurn {
     pub(crate) turn: TurnId,
     pub(crate) state: TurnState,
-    /// A position before it.
+    /// A position before the turn.
     pub(crate) position: Position,
-    pub(crate) pending: PendingCommit,
-    /// Its first stream, if its streams count: a caller that goes away leaves it.
-    pub(crate) attendance: Option<StreamGuard>,
+    pub(crate) commit: PendingCommit,
+    /// The stream of the caller, if the turn has [`DisconnectScope::Stream`].
+    pub(crate) stream: Option<StreamGuard>,
 }
 
-/// Makes the row of the key, once the turn it stands for has its id.
+/// Creates the rows of an idempotency key, once its turn has an id.
 pub(crate) type KeyRows = Box<dyn FnOnce(TurnId) -> Vec<RowChange> + Send>;
 
-impl LiveSession {
-    /// Accepts a turn: starts it, puts it in line, or refuses it. One that was `stopped` before it
-    /// came is accepted all the same, and asked to stop before it can begin anything.
-    pub(crate) async fn take(
-        self: &Arc<Self>,
-        submit: SubmitRequest,
-        key: KeyRows,
-        stopped: Option<String>,
-    ) -> Result<AcceptedTurn, Error> {
-        // Held until the turn is counted, so that a server that drains waits for it.
-        let _at_work = self.house.runner.turns.token();
-        let departures = self.departures.load(Ordering::Acquire);
-        let mut kept = None;
-        loop {
-            let moves = {
-                let mut slot = self.slot.lock();
-                if let Some(busy) = slot.busy() {
-                    self.refuse(&slot, busy, submit.on_busy)?;
-                }
-                match (slot.busy(), kept.take()) {
-                    (Some(_), Some(input)) => {
-                        let entry = (submit, input, departures);
-                        let mut taken = self.join(&mut slot, entry, key)?;
-                        self.stop_taken(&mut slot, &mut taken, stopped.as_deref());
-                        let idle = slot.running.is_none();
-                        drop(slot);
-                        if idle {
-                            self.kick();
-                        }
-                        return Ok(taken);
+/// Accepts a turn: starts it, queues it, or refuses it. With the reason of an early cancel the turn
+/// is accepted all the same, and cancelled before it does anything.
+pub(crate) async fn accept_turn(
+    live: &Arc<LiveSession>,
+    request: SubmitRequest,
+    key_rows: KeyRows,
+    early_cancel: Option<String>,
+) -> Result<AcceptedTurn, Error> {
+    // Held until the turn is counted, so that a drain waits for it.
+    let _task_token = live.services.runner.turn_tasks.token();
+    let departures = live.presence.departures();
+    let mut stored_request = None;
+    loop {
+        let version = {
+            let mut slot = live.slot.lock();
+            if let Some(blocking) = slot.blocking_turn() {
+                check_can_queue(live, &slot, blocking, request.on_busy)?;
+            }
+            match (slot.blocking_turn(), stored_request.take()) {
+                (Some(_), Some(json)) => {
+                    let entry = (request, json, departures);
+                    let mut accepted = enqueue(live, &mut slot, entry, key_rows)?;
+                    cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
+                    let is_free = slot.running.is_none();
+                    drop(slot);
+                    if is_free {
+                        live.start_next_turn();
                     }
-                    (Some(_), None) => None,
-                    (None, _) => Some(slot.moves),
+                    return Ok(accepted);
                 }
-            };
-            let Some(moves) = moves else {
-                // It may be long, and must not hold the others up.
-                kept = Some(to_keep(&submit)?);
-                continue;
-            };
-            let told = self.past().await?;
-            let mut slot = self.slot.lock();
-            if slot.moves != moves || slot.busy().is_some() {
-                continue; // someone was quicker: the past has changed
+                (Some(_), None) => None,
+                (None, _) => Some(slot.version),
             }
-            let (mut taken, run) = self.start_now(&mut slot, submit, key, (told, None))?;
-            self.stop_taken(&mut slot, &mut taken, stopped.as_deref());
-            drop(slot);
-            run.go();
-            // Whoever left while the turn was being accepted left before it could be cancelled.
-            if self.left_since(departures) {
-                self.left(false);
-            }
-            return Ok(taken);
-        }
-    }
-
-    /// Accepts the first turn of a session that nobody else knows yet, with the event that makes
-    /// the session. `place` lets others find the session: from then on they wait for the lock,
-    /// so none of them comes before the turn.
-    pub(crate) fn take_first(
-        self: &Arc<Self>,
-        submit: SubmitRequest,
-        key: KeyRows,
-        created: Draft,
-        place: impl FnOnce(),
-    ) -> Result<AcceptedTurn, Error> {
-        let _at_work = self.house.runner.turns.token();
-        let at = self.sequencer.last();
-        self.memory.lock().begin(at);
-        let told = TurnHistory {
-            messages: Vec::new(),
-            total: 0,
-            at,
-            asked: Vec::new(),
         };
-        let mut slot = self.slot.lock();
-        place();
-        let (taken, run) = self.start_now(&mut slot, submit, key, (told, Some(created)))?;
+        let Some(version) = version else {
+            // Not under the lock: the request may be long.
+            stored_request = Some(request_json(&request)?);
+            continue;
+        };
+        let history = load_history(live).await?;
+        let mut slot = live.slot.lock();
+        if slot.version != version || slot.blocking_turn().is_some() {
+            continue; // another turn came first: the history has changed
+        }
+        let (mut accepted, run) = start_now(live, &mut slot, request, key_rows, (history, None))?;
+        cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
         drop(slot);
-        run.go();
-        Ok(taken)
-    }
-
-    fn start_now(
-        self: &Arc<Self>,
-        slot: &mut TurnSlot,
-        submit: SubmitRequest,
-        key: KeyRows,
-        (told, before): (TurnHistory, Option<Draft>),
-    ) -> Result<(AcceptedTurn, TurnRun), Error> {
-        // The first turn of a worker is part of a turn that runs, and may end as that one may.
-        let delegated = self.depth > 0 && before.is_some();
-        if self.house.runner.is_draining() && !delegated {
-            return Err(Error::Draining);
+        run.spawn();
+        // A watcher that left while the turn was being accepted could not cancel it.
+        if live.presence.left_after(departures) {
+            on_last_watcher_left(live, false);
         }
-        let turn = TurnId(self.house.mint.ulid());
-        let bound = submit.bound;
-        let next = PendingTurn {
-            id: turn,
-            submit,
-            presence: presence(bound),
-            rows: key(turn),
-            before: before.into_iter().collect(),
-            resumed: None,
-        };
-        let (at, run) = self.begin(slot, next, told)?;
-        let taken = AcceptedTurn {
-            turn,
-            state: TurnState::Running,
-            position: Position::persisted(at.epoch, Seq(at.seq.0 - 1)),
-            pending: PendingCommit::Start(at.seq),
-            attendance: (bound == DisconnectScope::Stream).then(|| self.attended(turn)),
-        };
-        Ok((taken, run))
-    }
-
-    /// Asks a turn to stop in the moment in which it is taken.
-    fn stop_taken(
-        self: &Arc<Self>,
-        slot: &mut TurnSlot,
-        taken: &mut AcceptedTurn,
-        stopped: Option<&str>,
-    ) {
-        let Some(reason) = stopped else { return };
-        let (at, state) = match request::request_in(self, slot, taken.turn, "user", reason) {
-            CancelOutcome::At(at) => (at, TurnState::Cancelling),
-            CancelOutcome::Withdrawn(at) => (at, TurnState::Cancelled),
-            CancelOutcome::Already | CancelOutcome::NotRunning => return,
-        };
-        taken.state = state;
-        // The commit of the request is that of all that stands before it.
-        taken.pending = PendingCommit::Start(at.seq);
-    }
-
-    /// The session is busy: says no to a turn that may not wait.
-    fn refuse(&self, slot: &TurnSlot, busy: TurnId, on_busy: OnBusy) -> Result<(), Error> {
-        if on_busy == OnBusy::Reject {
-            return Err(Error::TurnInFlight(busy));
-        }
-        if slot.waiting() >= self.house.options.queue_max {
-            return Err(Error::QueueFull);
-        }
-        if self.house.runner.is_draining() {
-            return Err(Error::Draining);
-        }
-        Ok(())
-    }
-
-    /// The session is busy, and the turn waits.
-    fn join(
-        self: &Arc<Self>,
-        slot: &mut TurnSlot,
-        (submit, input, departures): (SubmitRequest, String, usize),
-        key: KeyRows,
-    ) -> Result<AcceptedTurn, Error> {
-        let turn = TurnId(self.house.mint.ulid());
-        let place = slot.next_place(submit.on_busy);
-        let mut rows = vec![RowChange::TurnQueued {
-            turn_id: turn,
-            kind: self.kind(&submit),
-            on_disconnect: submit.on_disconnect,
-            disconnect_grace_ms: submit.disconnect_grace_ms,
-            trace: submit.trace.clone(),
-            wire_version: Some(submit.wire_version.clone()),
-            place,
-            input,
-        }];
-        rows.extend(key(turn));
-        let (at, ticket) = self.sequencer.put(rows)?;
-        let (bound, on_busy) = (submit.bound, submit.on_busy);
-        slot.put(QueuedTurn {
-            id: turn,
-            place,
-            submit,
-            presence: presence(bound),
-            departures,
-            tries: 0,
-            broken: false,
-        });
-        let running = slot.running.as_ref().map(|running| running.id);
-        let interrupts = running
-            .filter(|_| on_busy == OnBusy::Interrupt)
-            .map(|running| TurnInterrupt { by: turn, running });
-        Ok(AcceptedTurn {
-            turn,
-            state: TurnState::Queued,
-            position: Position::persisted(at.epoch, at.seq),
-            pending: PendingCommit::Row(ticket, interrupts),
-            attendance: (bound == DisconnectScope::Stream).then(|| self.attended(turn)),
-        })
-    }
-
-    /// Waits until an accepted turn is durable.
-    pub(crate) async fn settle(self: Arc<Self>, pending: PendingCommit) -> Result<(), Error> {
-        match pending {
-            PendingCommit::Start(seq) => self.sequencer.committed(seq).await?,
-            PendingCommit::Row(ticket, interrupts) => {
-                self.sequencer.stored(ticket).await?;
-                if let Some(interrupt) = interrupts {
-                    request::interrupt(&self, &interrupt);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a turn out of the line by the cancel in `request`: its start, the request and its
-    /// end in one piece, beside whatever runs. Gives the place of its end.
-    pub(crate) fn withdraw(
-        &self,
-        slot: &mut TurnSlot,
-        turn: TurnId,
-        request: Draft,
-        reason: String,
-    ) -> Option<Position> {
-        let end = Body::TurnCancelled(Cancelled {
-            reason,
-            code: CancelCode::RequestCancelled,
-            phase: Phase::Queued,
-            partial: Partial {
-                message_id: None,
-                bytes: 0,
-            },
-            receipt: Vec::new(),
-        });
-        self.end_waiting(slot, turn, Some(request), end)
-    }
-
-    /// Ends a turn in line that cannot be started.
-    pub(crate) fn fail(&self, slot: &mut TurnSlot, turn: TurnId) -> Option<Position> {
-        let end = Body::TurnCompleted(Completed {
-            status: TurnStatus::Failed,
-            usage: Usage::default(),
-            error: Some(ErrorCode::InternalError.into()),
-            reason: None,
-            partial: None,
-        });
-        self.end_waiting(slot, turn, None, end)
-    }
-
-    fn end_waiting(
-        &self,
-        slot: &mut TurnSlot,
-        turn: TurnId,
-        request: Option<Draft>,
-        end: Body,
-    ) -> Option<Position> {
-        let waiting = slot.find(turn)?;
-        let user = self.user_message(turn, &waiting.submit);
-        // It never began, so it is bound to nothing and has dispatched nothing.
-        let opening = self.opening(&waiting.submit, &user, 0, Versions::default(), None);
-        let traced = Body::DispatchTraced(Traced::default());
-        let mut traced = Draft::new(Some(turn), Actor::ORCHESTRATOR, traced);
-        traced.trace.clone_from(&opening.trace);
-        let mut last = Draft::new(Some(turn), Actor::SYSTEM, end);
-        last.rows = rows(Some(turn), &last.actor, &last.body);
-        last.trace.clone_from(&opening.trace);
-        let terminal = last.body.clone();
-        let drafts = [Some(opening), request, Some(traced), Some(last)];
-        let drafts = drafts.into_iter().flatten();
-        let places = self.sequencer.emit(drafts.collect(), Room::Reserved).ok()?;
-        slot.take(turn);
-        slot.moves += 1;
-        // Its message stands among those of the turn that runs.
-        if let Some(running) = &mut slot.running {
-            running.alone = false;
-        }
-        metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-        turn_metrics::count(&terminal, "");
-        places.last().map(|(at, _)| *at)
+        return Ok(accepted);
     }
 }
 
-/// What is kept of a turn that waits.
-fn to_keep(submit: &SubmitRequest) -> Result<String, Error> {
-    serde_json::to_string(submit).map_err(|error| {
-        tracing::error!(%error, "a submit cannot be kept");
+/// Accepts the first turn of a new session, in one commit with `created`, the event that creates
+/// the session. `publish` makes the session visible to others, which then wait for the lock of the
+/// slot: none of their turns precedes this one.
+pub(crate) fn accept_first_turn(
+    live: &Arc<LiveSession>,
+    request: SubmitRequest,
+    key_rows: KeyRows,
+    created: Draft,
+    publish: impl FnOnce(),
+) -> Result<AcceptedTurn, Error> {
+    let _task_token = live.services.runner.turn_tasks.token();
+    let at = live.sequencer.last();
+    live.history.lock().start_empty(at);
+    let history = TurnHistory {
+        messages: Vec::new(),
+        total: 0,
+        at,
+        open_approvals: Vec::new(),
+    };
+    let mut slot = live.slot.lock();
+    publish();
+    let history = (history, Some(created));
+    let (accepted, run) = start_now(live, &mut slot, request, key_rows, history)?;
+    drop(slot);
+    run.spawn();
+    Ok(accepted)
+}
+
+fn start_now(
+    live: &Arc<LiveSession>,
+    slot: &mut TurnSlot,
+    request: SubmitRequest,
+    key_rows: KeyRows,
+    (history, created): (TurnHistory, Option<Draft>),
+) -> Result<(AcceptedTurn, TurnRun), Error> {
+    // The first turn of a worker is part of a running turn, which a drain lets finish.
+    let is_delegated = live.depth > 0 && created.is_some();
+    if live.services.runner.is_draining() && !is_delegated {
+        return Err(Error::Draining);
+    }
+    let turn = TurnId(live.services.mint.ulid());
+    let scope = request.disconnect_scope;
+    let pending = PendingTurn {
+        id: turn,
+        request,
+        presence: initial_presence(scope),
+        rows: key_rows(turn),
+        preceding: created.into_iter().collect(),
+        resumed: None,
+    };
+    let (at, run) = start_turn(live, slot, pending, history)?;
+    let accepted = AcceptedTurn {
+        turn,
+        state: TurnState::Running,
+        position: Position::persisted(at.epoch, Seq(at.seq.0 - 1)),
+        commit: PendingCommit::Event(at.seq),
+        stream: submitter_stream(live, turn, scope),
+    };
+    Ok((accepted, run))
+}
+
+/// Cancels a turn in the moment of its acceptance.
+fn cancel_accepted(
+    live: &Arc<LiveSession>,
+    slot: &mut TurnSlot,
+    accepted: &mut AcceptedTurn,
+    early_cancel: Option<&str>,
+) {
+    let Some(reason) = early_cancel else { return };
+    let (at, state) = match request_cancel_locked(live, slot, accepted.turn, "user", reason) {
+        CancelOutcome::Requested(at) => (at, TurnState::Cancelling),
+        CancelOutcome::Withdrawn(at) => (at, TurnState::Cancelled),
+        CancelOutcome::AlreadyRequested | CancelOutcome::NotRunning => return,
+    };
+    accepted.state = state;
+    // The commit of the request includes everything before it.
+    accepted.commit = PendingCommit::Event(at.seq);
+}
+
+/// Refuses a turn that cannot be queued behind `blocking`.
+fn check_can_queue(
+    live: &LiveSession,
+    slot: &TurnSlot,
+    blocking: TurnId,
+    on_busy: OnBusy,
+) -> Result<(), Error> {
+    if on_busy == OnBusy::Reject {
+        return Err(Error::TurnInFlight(blocking));
+    }
+    if slot.queue_len() >= live.services.options.queue_max {
+        return Err(Error::QueueFull);
+    }
+    if live.services.runner.is_draining() {
+        return Err(Error::Draining);
+    }
+    Ok(())
+}
+
+fn enqueue(
+    live: &Arc<LiveSession>,
+    slot: &mut TurnSlot,
+    (request, json, departures): (SubmitRequest, String, usize),
+    key_rows: KeyRows,
+) -> Result<AcceptedTurn, Error> {
+    let turn = TurnId(live.services.mint.ulid());
+    let order = slot.next_order(request.on_busy);
+    let mut rows = vec![RowChange::TurnQueued {
+        turn_id: turn,
+        kind: turn_kind(live, &request),
+        on_disconnect: request.on_disconnect,
+        disconnect_grace_ms: request.disconnect_grace_ms,
+        trace: request.trace.clone(),
+        wire_version: Some(request.wire_version.clone()),
+        place: order,
+        input: json,
+    }];
+    rows.extend(key_rows(turn));
+    let (at, ticket) = live.sequencer.put(rows)?;
+    let (scope, on_busy) = (request.disconnect_scope, request.on_busy);
+    slot.enqueue(QueuedTurn {
+        id: turn,
+        order,
+        request,
+        presence: initial_presence(scope),
+        departures,
+        start_attempts: 0,
+        unreadable: false,
+    });
+    let running = slot.running.as_ref().map(|running| running.id);
+    let interrupt = running
+        .filter(|_| on_busy == OnBusy::Interrupt)
+        .map(|running| TurnInterrupt {
+            queued: turn,
+            running,
+        });
+    Ok(AcceptedTurn {
+        turn,
+        state: TurnState::Queued,
+        position: Position::persisted(at.epoch, at.seq),
+        commit: PendingCommit::Row(ticket, interrupt),
+        stream: submitter_stream(live, turn, scope),
+    })
+}
+
+/// Waits until an accepted turn is durable, then interrupts the running one if it asked for that.
+pub(crate) async fn await_commit(
+    live: Arc<LiveSession>,
+    commit: PendingCommit,
+) -> Result<(), Error> {
+    match commit {
+        PendingCommit::Event(seq) => live.sequencer.committed(seq).await?,
+        PendingCommit::Row(ticket, interrupt) => {
+            live.sequencer.stored(ticket).await?;
+            if let Some(interrupt) = interrupt {
+                interrupt_running(&live, &interrupt);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The JSON of a request for the row of its queued turn.
+fn request_json(request: &SubmitRequest) -> Result<String, Error> {
+    serde_json::to_string(request).map_err(|error| {
+        tracing::error!(%error, "could not serialise the request of a queued turn");
         Error::Internal
     })
 }
 
-/// Who counts from the first moment: whoever submits a turn that is bound to its streams.
-fn presence(bound: DisconnectScope) -> StreamPresence {
+/// The streams of a new turn: its submitter counts as one with [`DisconnectScope::Stream`].
+fn initial_presence(scope: DisconnectScope) -> StreamPresence {
     StreamPresence {
-        streams: usize::from(bound == DisconnectScope::Stream),
+        streams: usize::from(scope == DisconnectScope::Stream),
         departures: 0,
     }
+}
+
+/// The guard of the submitter's stream, which [`initial_presence`] counts.
+fn submitter_stream(
+    live: &Arc<LiveSession>,
+    turn: TurnId,
+    scope: DisconnectScope,
+) -> Option<StreamGuard> {
+    (scope == DisconnectScope::Stream).then(|| StreamGuard::already_counted(live, turn))
 }

@@ -1,29 +1,25 @@
-//! Starting the turns that wait, one after the other.
+//! Starting the queued turns of a session, one after the other.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use turnwire_event::TurnId;
 
+use crate::cancel::disconnect::on_last_watcher_left;
+use crate::cancel::queued_turn::fail_queued;
 use crate::error::Error;
-use crate::live::session::{LiveSession, SessionServices};
+use crate::live::session::LiveSession;
 use crate::live::turn_slot::TurnSlot;
-use crate::registry::open_sessions::SessionRegistry;
-use crate::run::start::PendingTurn;
-use crate::store_read::blocking;
+use crate::run::start::{PendingTurn, load_history, start_turn};
 
-/// How often a start is tried when the store cannot be read.
-const TRIES_MAX: u8 = 5;
-/// How long to wait for room when more sessions have turns that wait than may be open.
-const QUEUE_UP_AGAIN: Duration = Duration::from_millis(500);
+/// How often a turn is tried to be started while the store cannot be read.
+pub(crate) const ATTEMPTS_MAX: u8 = 5;
 
 impl LiveSession {
-    /// Starts the next in line if there is one and nothing runs. Never under the session's lock.
-    pub(crate) fn kick(self: &Arc<Self>) {
+    /// Starts the next queued turn if nothing runs. Must not be called under the lock of the slot.
+    pub(crate) fn start_next_turn(self: &Arc<Self>) {
         {
             let mut slot = self.slot.lock();
-            if slot.starting || self.due(&slot).is_none() {
+            if slot.starting || next_startable(self, &slot).is_none() {
                 return;
             }
             slot.starting = true;
@@ -32,30 +28,31 @@ impl LiveSession {
             live: self.clone(),
             done: false,
         };
-        self.house.runner.runtime.spawn(starter.run());
-    }
-
-    /// The turn that should start now.
-    fn due(&self, slot: &TurnSlot) -> Option<TurnId> {
-        let next = slot.front()?.id;
-        let house = &self.house;
-        let held = slot.running.is_some()
-            || house.runner.is_draining()
-            || house.writer.health().is_full()
-            || self.ring.closed().is_some()
-            || house.quarantined.lock().contains(&self.id);
-        (!held).then_some(next)
+        self.services.runner.runtime.spawn(starter.run());
     }
 }
 
-/// The task that starts the next in line; one a session at a time.
+/// The queued turn that can start now.
+fn next_startable(live: &LiveSession, slot: &TurnSlot) -> Option<TurnId> {
+    let next = slot.next_queued()?.id;
+    let services = &live.services;
+    let is_blocked = slot.running.is_some()
+        || services.runner.is_draining()
+        || services.writer.health().is_full()
+        || live.ring.closed().is_some()
+        || services.quarantined.lock().contains(&live.id);
+    (!is_blocked).then_some(next)
+}
+
+/// The task that starts the next queued turn; at most one for each session.
 struct QueueStarter {
     live: Arc<LiveSession>,
     done: bool,
 }
 
 impl Drop for QueueStarter {
-    /// Dropped with work to do, as when the runtime goes away: another may try.
+    /// Lets another task try if this one was dropped before its end, as by a runtime that shuts
+    /// down.
     fn drop(&mut self) {
         if !self.done {
             self.live.slot.lock().starting = false;
@@ -66,106 +63,69 @@ impl Drop for QueueStarter {
 impl QueueStarter {
     async fn run(mut self) {
         let live = self.live.clone();
-        let _at_work = live.house.runner.turns.token();
+        let _task_token = live.services.runner.turn_tasks.token();
         loop {
-            let (turn, moves) = {
+            let (turn, version) = {
                 let mut slot = live.slot.lock();
-                match live.due(&slot) {
-                    Some(turn) => (turn, slot.moves),
+                match next_startable(&live, &slot) {
+                    Some(turn) => (turn, slot.version),
                     None => return self.finish(&mut slot),
                 }
             };
-            let told = live.past().await;
+            let history = load_history(&live).await;
             let mut slot = live.slot.lock();
-            if slot.moves != moves || live.due(&slot) != Some(turn) {
+            if slot.version != version || next_startable(&live, &slot) != Some(turn) {
                 continue;
             }
-            let Some(waiting) = slot.find(turn).cloned() else {
+            let Some(queued) = slot.queued(turn).cloned() else {
                 continue;
             };
-            let told = match told {
-                Ok(told) if !waiting.broken => told,
-                // It was accepted, and this may pass: another time, with the next look at lines.
-                Err(Error::Internal) if !waiting.broken && slot.tried(turn) < TRIES_MAX => {
+            let history = match history {
+                Ok(history) if !queued.unreadable => history,
+                // The turn was accepted, and the failure may be temporary: upkeep tries again.
+                Err(Error::Internal)
+                    if !queued.unreadable && slot.count_start_attempt(turn) < ATTEMPTS_MAX =>
+                {
                     return self.finish(&mut slot);
                 }
                 refused => {
                     let error = refused.err();
-                    tracing::error!(session = %live.id, %turn, ?error, "a turn in line could not be started");
-                    match live.fail(&mut slot, turn) {
+                    tracing::error!(session = %live.id, %turn, ?error, "could not start a queued turn: it fails");
+                    match fail_queued(&live, &mut slot, turn) {
                         Some(_) => continue,
                         None => return self.finish(&mut slot),
                     }
                 }
             };
-            let next = PendingTurn {
+            let pending = PendingTurn {
                 id: turn,
-                submit: waiting.submit,
-                presence: waiting.presence,
+                request: queued.request,
+                presence: queued.presence,
                 rows: Vec::new(),
-                before: Vec::new(),
+                preceding: Vec::new(),
                 resumed: None,
             };
-            let begun = live.begin(&mut slot, next, told);
-            if begun.is_ok() {
-                slot.take(turn);
+            let started = start_turn(&live, &mut slot, pending, history);
+            if started.is_ok() {
+                slot.dequeue(turn);
             }
             self.finish(&mut slot);
             drop(slot);
-            // Refused: the session was deleted or quarantined, there is nothing to start it in.
-            if let Ok((_, run)) = begun {
-                run.go();
-                // Whoever left while it waited left before it could be cancelled.
-                if live.left_since(waiting.departures) {
-                    live.left(false);
+            // Refused: the session was deleted or quarantined, and its queue is gone.
+            if let Ok((_, run)) = started {
+                run.spawn();
+                // A watcher that left while the turn was queued could not cancel it.
+                if live.presence.left_after(queued.departures) {
+                    on_last_watcher_left(&live, false);
                 }
             }
             return;
         }
     }
 
-    /// The task is over, as everyone under the lock can see.
+    /// Ends the task under the lock of the slot, so that the next one can start.
     fn finish(&mut self, slot: &mut TurnSlot) {
         slot.starting = false;
         self.done = true;
     }
-}
-
-/// Opens the sessions in which turns wait since the last run: that starts them.
-pub(crate) async fn queue_up(
-    house: &Arc<SessionServices>,
-    registry: &Arc<SessionRegistry>,
-) -> Result<(), Error> {
-    let store = house.store();
-    let waiting = blocking(store, |store| Ok::<_, Error>(store.queues()?)).await?;
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    tracing::info!(sessions = waiting.len(), "turns wait since the last run");
-    let (house, registry) = (Arc::downgrade(house), Arc::downgrade(registry));
-    let mut waiting: VecDeque<_> = waiting.into_iter().map(|id| (id, 1)).collect();
-    tokio::spawn(async move {
-        while let Some((id, tries)) = waiting.pop_front() {
-            let (Some(house), Some(registry)) = (house.upgrade(), registry.upgrade()) else {
-                return;
-            };
-            if house.quarantined.lock().contains(&id) {
-                continue;
-            }
-            match registry.get(&house, id).await {
-                Ok(_) => continue,
-                // As many are open as may be: their turns end some time.
-                Err(Error::TooMany) => waiting.push_front((id, tries)),
-                // The others need not wait for what may pass.
-                Err(Error::Internal) if tries < TRIES_MAX => waiting.push_back((id, tries + 1)),
-                Err(error) => {
-                    tracing::error!(session = %id, %error, "turns that wait could not be started");
-                    continue;
-                }
-            }
-            drop((house, registry));
-            tokio::time::sleep(QUEUE_UP_AGAIN).await;
-        }
-    });
-    Ok(())
 }

@@ -1,9 +1,9 @@
-//! Telling a client what it has missed: from the store, in chunks, up to a fixed position; from
-//! there the ring goes on.
+//! Replay for a client that reconnects: events from the store, in chunks, up to a fixed position;
+//! from there the client reads the ring.
 //!
 //! ```text
 //!   cursor ──── store: persisted events, finished messages ──── T │ ring ──▶ live
-//!                       (200 or so a chunk, paced by the socket)  │ T, the ring's cursor and the
+//!                       (512 at most a chunk, paced by the socket)│ T, the ring's cursor and the
 //!                       in flight at T: the transcript's copy ────┘ message in flight: one moment
 //! ```
 
@@ -11,55 +11,55 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use turnwire_event::fold::MessageFold;
-use turnwire_event::fold::replay::{Missed, Stretch, events};
+use turnwire_event::fold::replay::{Missed, Stretch, events as missed_events};
 use turnwire_event::{Filter, Head, Position, Seq};
-use turnwire_log::{ReadError, Store, View};
+use turnwire_log::{ReadError, Store};
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, ReplayCount};
-use crate::live::transcript::{SessionSnapshot, Transcript};
-use crate::store_read::blocking;
+use crate::live::transcript::Transcript;
+use crate::store_read::read_store;
 
-/// Persisted events read at first, so that a late reader has something soon, and at most, which
-/// amortises a query and still shares two cores among many.
+/// Persisted events in the first chunk, so that a late reader gets something soon, and in the
+/// largest one, which amortises a query and still shares two cores among many readers.
 const CHUNK_FIRST: usize = 32;
 const CHUNK_MAX: usize = 512;
 
-/// Why a client cannot be told what it missed.
+/// The reason that events cannot be replayed; the client takes a snapshot instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// The cursor is of another epoch, ahead of the tail, or behind retention.
-    #[error("the cursor is outside of what is kept; take a snapshot")]
+    /// The cursor is of another epoch, ahead of the tail, or before the oldest stored event.
+    #[error("the cursor is outside of the stored events; take a snapshot")]
     Expired,
-    /// There is too much.
-    #[error("{0} events were missed, {1} can be replayed; take a snapshot")]
+    /// More events pass the filter (first value) than a replay may have (second value).
+    #[error("{0} events to replay exceed the limit of {1}; take a snapshot")]
     TooLarge(u64, u64),
-    /// The session is damaged or gone.
+    /// The session is damaged or deleted.
     #[error(transparent)]
     Session(#[from] Error),
 }
 
-/// A client on its way to the ring.
+/// A replay in progress: [`next`](Self::next) returns chunks until the client reads the ring.
 pub struct CatchUp {
     live: Arc<LiveSession>,
-    /// Where it begins: everything after this is told.
+    /// The client's cursor: the replay has every event after it.
     pub since: Position,
-    /// Everything up to here has been told.
+    /// The end of the last chunk.
     at: Position,
     chunk: usize,
     in_flight: Option<Arc<MessageFold>>,
     missed: Missed,
-    /// Where it leads: everything up to here is told when `next` gives nothing more.
+    /// The end of the replay: the ring's tail when the replay started.
     pub upto: Position,
-    /// Where in the ring to go on when `next` gives nothing more.
+    /// The ring's cursor at `upto`.
     pub cursor: u64,
-    /// How many persisted events pass the filter.
+    /// The number of persisted events that pass the filter.
     pub count: u64,
 }
 
 impl LiveSession {
-    /// Starts telling everything after a client's cursor, up to now, if not more than `max`
-    /// persisted events pass the filter. A cursor of another epoch may have seen what is gone.
+    /// Starts a replay from a client's cursor, unless more than `max` persisted events pass the
+    /// filter. A cursor of another epoch is refused: its client may have seen lost events.
     pub async fn catch_up(
         self: &Arc<Self>,
         since: Position,
@@ -73,7 +73,7 @@ impl LiveSession {
         self.catch_up_from(since, filter, missed, max).await
     }
 
-    /// As `catch_up`, from a place that the log itself names.
+    /// Like [`catch_up`](Self::catch_up), from a position that the log itself contains.
     pub async fn catch_up_from(
         self: &Arc<Self>,
         since: Position,
@@ -83,18 +83,18 @@ impl LiveSession {
     ) -> Result<CatchUp, ReplayError> {
         let (in_flight, upto, cursor) = self
             .ring
-            .look(|transcript, tail, cursor| (in_flight(transcript), tail, cursor));
+            .look(|transcript, tail, cursor| (message_in_flight(transcript), tail, cursor));
         if since > upto {
             return Err(ReplayError::Expired);
         }
         let (live, filter) = (self.clone(), filter.clone());
-        let leave = self.house.replays.acquire().await;
-        let count = blocking(self.house.store(), move |store| {
+        let permit = self.services.replay_permits.acquire().await;
+        let count = read_store(self.services.store(), move |store| {
             let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
             if since.seq < tail.low {
                 return Err(ReplayError::Expired);
             }
-            let count = live.count(store, (since.seq, upto.seq), filter)?;
+            let count = live.count_passing(store, (since.seq, upto.seq), filter)?;
             if count > max {
                 Err(ReplayError::TooLarge(count, max))
             } else {
@@ -102,7 +102,7 @@ impl LiveSession {
             }
         })
         .await?;
-        drop(leave);
+        drop(permit);
         Ok(CatchUp {
             live: self.clone(),
             since,
@@ -116,28 +116,28 @@ impl LiveSession {
         })
     }
 
-    /// How many persisted events after `since` pass the filter.
-    fn count(
+    /// Counts the persisted events after `since` that pass the filter.
+    fn count_passing(
         &self,
         store: &dyn Store,
         (since, upto): (Seq, Seq),
         filter: Filter,
     ) -> Result<u64, ReplayError> {
-        // Every persisted type, from anyone, hidden or not: no need to look.
+        // Every persisted event passes: no need to read.
         if filter.passes_all(Filter::full().types()) && filter.includes_suppressed() {
             return Ok(upto.0 - since.0);
         }
-        let known = self.counted.lock().clone();
-        let known = known
-            .filter(|known| known.since == since && known.upto <= upto && known.filter == filter);
-        let (from, before) = known.map_or((since, 0), |known| (known.upto, known.count));
-        let more = if from == upto {
+        let last = self.last_replay_count.lock().clone();
+        let last =
+            last.filter(|last| last.since == since && last.upto <= upto && last.filter == filter);
+        let (from, counted) = last.map_or((since, 0), |last| (last.upto, last.count));
+        let added = if from == upto {
             0
         } else {
             store.count(self.id, from, upto, &filter)?
         };
-        let count = before + more;
-        *self.counted.lock() = Some(ReplayCount {
+        let count = counted + added;
+        *self.last_replay_count.lock() = Some(ReplayCount {
             filter,
             since,
             upto,
@@ -145,112 +145,80 @@ impl LiveSession {
         });
         Ok(count)
     }
-
-    /// The session at this moment.
-    pub async fn snapshot(self: &Arc<Self>, messages_max: usize) -> Result<SessionSnapshot, Error> {
-        let (row, current_turn, in_flight, at, cursor) =
-            self.ring.look(|transcript, tail, cursor| {
-                (
-                    transcript.row.clone(),
-                    transcript.current_turn(),
-                    transcript.in_flight(),
-                    tail,
-                    cursor,
-                )
-            });
-        let id = self.id;
-        let stored_max = messages_max.saturating_sub(usize::from(in_flight.is_some()));
-        let stored = blocking(self.house.store(), move |store| {
-            Ok::<_, Error>(store.messages(id, View::Clients, at, None, stored_max)?)
-        })
-        .await?;
-        let messages = stored
-            .into_iter()
-            .map(|stored| stored.message)
-            .chain(in_flight)
-            .collect();
-        Ok(SessionSnapshot {
-            row,
-            current_turn,
-            messages,
-            at,
-            cursor,
-        })
-    }
 }
 
 impl CatchUp {
-    /// The next chunk, in order; none when the ring goes on.
+    /// The next chunk, in order; `None` when the client reads on from the ring.
     pub async fn next(&mut self) -> Result<Option<Vec<(Head, Bytes)>>, ReplayError> {
         if self.at == self.upto {
             return Ok(None);
         }
         let (id, missed, limit) = (self.live.id, self.missed, self.chunk);
-        let whole = Stretch {
+        let remaining = Stretch {
             since: self.since,
             upto: self.upto,
             from: self.at,
             to: self.upto,
         };
         let in_flight = self.in_flight.clone();
-        let leave = self.live.house.replays.acquire().await;
-        let (chunk, at) = blocking(self.live.house.store(), move |store| {
-            let told = chunk(store, id, whole, limit, in_flight.as_deref(), missed);
-            Ok::<_, ReplayError>(told?)
+        let permit = self.live.services.replay_permits.acquire().await;
+        let (chunk, at) = read_store(self.live.services.store(), move |store| {
+            let chunk = read_chunk(store, id, remaining, limit, in_flight.as_deref(), missed);
+            Ok::<_, ReplayError>(chunk?)
         })
         .await?;
-        drop(leave);
+        drop(permit);
         self.at = at;
         self.chunk = (self.chunk * 4).min(CHUNK_MAX);
         Ok(Some(chunk))
     }
 }
 
-/// A piece of what is told, in order, and where it ends.
+/// Events of a replay in order, and the position that they are complete up to.
 pub type ReplayChunk = (Vec<(Head, Bytes)>, Position);
 
-/// The first piece of `left`, of at most `limit` persisted events: those that are stored, and of
-/// messages what a client at `left.since` has missed. `in_flight` is the message that was not over
-/// at `left.upto`.
-pub fn chunk(
+/// Reads the first chunk of `remaining`, with at most `limit` persisted events: the stored events,
+/// and of streamed messages what a client at `remaining.since` has missed. `in_flight` is the
+/// message that was in flight at `remaining.upto`.
+pub fn read_chunk(
     store: &dyn Store,
     id: turnwire_event::SessionId,
-    left: Stretch,
+    remaining: Stretch,
     limit: usize,
     in_flight: Option<&MessageFold>,
     missed: Missed,
 ) -> Result<ReplayChunk, ReadError> {
-    let stored = store.events(id, left.from.seq, left.upto.seq, limit)?;
-    let full = stored.len() == limit;
+    let stored = store.events(id, remaining.from.seq, remaining.upto.seq, limit)?;
+    let is_full = stored.len() == limit;
     let to = stored
         .last()
-        .filter(|_| full)
-        .map_or(left.upto, |last| last.head.position);
-    let piece = Stretch { to, ..left };
-    let mut out: Vec<(Head, Bytes)> = stored
+        .filter(|_| is_full)
+        .map_or(remaining.upto, |last| last.head.position);
+    let piece = Stretch { to, ..remaining };
+    let mut events: Vec<(Head, Bytes)> = stored
         .into_iter()
         .map(|event| (event.head, event.bytes))
         .collect();
-    let before = out.len();
+    let stored_count = events.len();
     let folds = store.streamed(id, piece.from, piece.to)?;
-    // The message that was in flight at `upto` may be whole by now: it is told as it was then.
+    // The message in flight at `upto` may be complete by now: it is replayed as it was then.
     let folds = folds.iter().filter_map(MessageFold::from_stored);
-    let folds = folds.filter(|fold| fold.completed.is_some_and(|(at, ..)| at <= left.upto));
-    let mut tell = |fold: &MessageFold| {
-        for event in events(fold, id, piece, missed) {
-            out.push((event.head(), Bytes::from(event.to_bytes())));
+    let folds = folds.filter(|fold| fold.completed.is_some_and(|(at, ..)| at <= remaining.upto));
+    let mut push_message = |fold: &MessageFold| {
+        for event in missed_events(fold, id, piece, missed) {
+            events.push((event.head(), Bytes::from(event.to_bytes())));
         }
     };
-    folds.for_each(|fold| tell(&fold));
-    in_flight.into_iter().for_each(&mut tell);
-    if out.len() > before {
-        out.sort_by_key(|(head, _)| head.position);
+    folds.for_each(|fold| push_message(&fold));
+    in_flight.into_iter().for_each(&mut push_message);
+    if events.len() > stored_count {
+        events.sort_by_key(|(head, _)| head.position);
     }
-    Ok((out, to))
+    Ok((events, to))
 }
 
-/// The message in flight, as it is now.
-fn in_flight(transcript: &Transcript) -> Option<Arc<MessageFold>> {
+/// A copy of the message in flight.
+fn message_in_flight(transcript: &Transcript) -> Option<Arc<MessageFold>> {
     transcript.open.as_ref()?.message.clone().map(Arc::new)
 }
 
@@ -261,11 +229,6 @@ impl From<ReadError> for ReplayError {
             other => Self::Session(other.into()),
         }
     }
-}
-
-/// The cursor before the first event of a session.
-pub fn beginning(of: Position) -> Position {
-    Position::persisted(of.epoch, Seq(0))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The sessions in memory: each at most once, opened when wanted, let go when idle.
+//! The sessions in memory: each at most once, loaded on demand, unloaded when idle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use turnwire_hub::Closed;
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
-use crate::store_read::{blocking, depth};
+use crate::store_read::{read_store, worker_depth};
 
-/// The open sessions.
+/// The sessions in memory, by id.
 #[derive(Default)]
-pub struct SessionRegistry {
+pub(crate) struct SessionRegistry {
     open: Mutex<OpenSessions>,
 }
 
 #[derive(Default)]
 struct OpenSessions {
     sessions: HashMap<SessionId, Arc<LiveSession>>,
-    /// How many were taken out: whoever read the store before that must read it again.
+    /// The number of removals: a caller that read the store before one must read it again.
     removals: u64,
 }
 
 impl SessionRegistry {
-    /// A session, from memory or from the store.
-    pub async fn get(
+    /// A session, from memory or loaded from the store.
+    pub(crate) async fn open(
         &self,
-        house: &Arc<SessionServices>,
+        services: &Arc<SessionServices>,
         id: SessionId,
     ) -> Result<Arc<LiveSession>, Error> {
         loop {
-            self.make_room(house.options.open_max, Some(id))?;
+            self.make_room(services.options.open_max, Some(id))?;
             let removals = {
                 let open = self.open.lock();
                 if let Some(live) = open.sessions.get(&id) {
@@ -40,47 +40,50 @@ impl SessionRegistry {
                 }
                 open.removals
             };
-            let (row, depth, tail, queued) = blocking(house.store(), move |store| {
+            let (row, depth, tail, queued) = read_store(services.store(), move |store| {
                 let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
-                let depth = depth(store, &row)?;
+                let depth = worker_depth(store, &row)?;
                 Ok::<_, Error>((row, depth, tail, store.queued(id)?))
             })
             .await?;
-            let fresh = LiveSession::open(house.clone(), (row, depth), tail, None);
-            fresh.line_up(queued);
-            fresh.slot.lock().asked = true; // for all that is known
+            let loaded = LiveSession::load(services.clone(), (row, depth), tail, None);
+            {
+                let mut slot = loaded.slot.lock();
+                slot.restore_queue(queued);
+                slot.may_have_open_approvals = true; // not known without a read
+            }
             let mut open = self.open.lock();
-            // A session that was deleted, or let go after more was written, must not come back
-            // as it was read.
+            // A session that was deleted, or unloaded after more was written, must not come back
+            // in the state that was read.
             if open.removals == removals {
-                let live = open.put(fresh);
+                let live = open.insert(loaded);
                 drop(open);
-                live.kick();
+                live.start_next_turn();
                 return Ok(live);
             }
         }
     }
 
     /// A session that is in memory.
-    pub(crate) fn peek(&self, id: SessionId) -> Option<Arc<LiveSession>> {
+    pub(crate) fn get(&self, id: SessionId) -> Option<Arc<LiveSession>> {
         self.open.lock().sessions.get(&id).cloned()
     }
 
-    /// Puts a session in that nobody else can know yet.
-    pub fn put(&self, live: Arc<LiveSession>) {
-        self.open.lock().put(live);
+    /// Inserts a new session, which the store does not have yet.
+    pub(crate) fn insert(&self, live: Arc<LiveSession>) {
+        self.open.lock().insert(live);
     }
 
-    /// Makes sure that one more fits, letting go of those that are free; nothing to do if the one
-    /// is there already.
-    pub fn make_room(&self, max: usize, for_id: Option<SessionId>) -> Result<(), Error> {
+    /// Makes room for one more session, unless `for_id` is in memory already: unloads free ones
+    /// if there are `max`.
+    pub(crate) fn make_room(&self, max: usize, for_id: Option<SessionId>) -> Result<(), Error> {
         let mut open = self.open.lock();
         if for_id.is_some_and(|id| open.sessions.contains_key(&id)) {
             return Ok(());
         }
         if open.sessions.len() >= max {
-            open.let_go(LiveSession::is_free);
+            open.unload(LiveSession::is_free);
         }
         if open.sessions.len() >= max {
             Err(Error::TooMany)
@@ -89,26 +92,26 @@ impl SessionRegistry {
         }
     }
 
-    /// Takes a session out.
-    pub fn remove(&self, id: SessionId) -> Option<Arc<LiveSession>> {
+    /// Removes a session from memory.
+    pub(crate) fn remove(&self, id: SessionId) -> Option<Arc<LiveSession>> {
         let mut open = self.open.lock();
         open.removals += 1;
         open.sessions.remove(&id)
     }
 
-    /// Everyone now in memory.
-    pub fn all(&self) -> Vec<Arc<LiveSession>> {
+    /// All sessions in memory.
+    pub(crate) fn all(&self) -> Vec<Arc<LiveSession>> {
         self.open.lock().sessions.values().cloned().collect()
     }
 
-    /// Tells everyone in memory who is followed; gives back how many were.
-    pub(crate) fn tell(&self, body: &Body) -> usize {
-        let tell = |live: &&Arc<LiveSession>| live.tell(Actor::SYSTEM, body.clone());
-        self.all().iter().filter(tell).count()
+    /// Emits an event in every session with a running turn or a watcher; returns their number.
+    pub(crate) fn announce(&self, body: &Body) -> usize {
+        let emit = |live: &&Arc<LiveSession>| live.emit_if_followed(Actor::SYSTEM, body.clone());
+        self.all().iter().filter(emit).count()
     }
 
-    /// Those with a turn in flight.
-    pub fn running(&self) -> Vec<Arc<LiveSession>> {
+    /// The sessions with a running turn.
+    pub(crate) fn running(&self) -> Vec<Arc<LiveSession>> {
         let open = self.open.lock();
         open.sessions
             .values()
@@ -117,41 +120,41 @@ impl SessionRegistry {
             .collect()
     }
 
-    /// Those in which turns wait.
-    pub fn waiting(&self) -> Vec<Arc<LiveSession>> {
+    /// The sessions with queued turns.
+    pub(crate) fn with_queued_turns(&self) -> Vec<Arc<LiveSession>> {
         let open = self.open.lock();
         open.sessions
             .values()
-            .filter(|live| live.slot.lock().waiting() > 0)
+            .filter(|live| live.slot.lock().queue_len() > 0)
             .cloned()
             .collect()
     }
 
-    /// Lets the idle ones go.
-    pub fn unload(&self) {
-        self.open.lock().let_go(LiveSession::is_idle);
+    /// Unloads the idle sessions.
+    pub(crate) fn unload_idle(&self) {
+        self.open.lock().unload(LiveSession::is_idle);
     }
 }
 
 impl OpenSessions {
-    /// Puts a session in; if another was quicker, that one is the session.
-    fn put(&mut self, live: Arc<LiveSession>) -> Arc<LiveSession> {
+    /// Inserts a session, and returns the one in memory: another caller may have been first.
+    fn insert(&mut self, live: Arc<LiveSession>) -> Arc<LiveSession> {
         let live = self.sessions.entry(live.id).or_insert(live).clone();
         metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
         live
     }
 
-    fn let_go(&mut self, may: impl Fn(&LiveSession) -> bool) {
-        let before = self.sessions.len();
-        // Only the map holds it, so nobody can be about to use it.
+    fn unload(&mut self, can_unload: impl Fn(&LiveSession) -> bool) {
+        let count = self.sessions.len();
+        // Only the map refers to the session, so no caller is about to use it.
         self.sessions.retain(|id, live| {
-            let goes = Arc::strong_count(live) == 1 && may(live);
-            if goes && live.ring.closed() == Some(Closed::Quarantined) {
-                live.house.quarantined.lock().insert(*id);
+            let unload = Arc::strong_count(live) == 1 && can_unload(live);
+            if unload && live.ring.closed() == Some(Closed::Quarantined) {
+                live.services.quarantined.lock().insert(*id);
             }
-            !goes
+            !unload
         });
-        if self.sessions.len() < before {
+        if self.sessions.len() < count {
             self.removals += 1;
             metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
         }

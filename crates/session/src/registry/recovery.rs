@@ -1,9 +1,10 @@
-//! The sweep: turns that a dead process left open are ended before anyone is let in.
+//! Recovery after a crash: turns that a dead process left open are ended before the server accepts
+//! requests.
 //!
-//! What each has open is folded from its stored events and the checkpoints of its message by the
-//! functions that live turns use; the ending is one commit a session. Workers come before those
-//! they work for: whoever reads that a worker has failed finds its terminal in the log. Running
-//! it again finds nothing to do.
+//! What each turn has open is folded from its stored events and the checkpoints of its message, by
+//! the same functions that live turns use; its ending is one commit. Workers come before their
+//! parents: a reader of a worker's failure finds its terminal in the log. A second recovery finds
+//! nothing to do.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -18,63 +19,63 @@ use turnwire_log::Store;
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::metering::model_calls::CallsInFlight;
-use crate::store_read::{blocking, depth};
+use crate::store_read::{read_store, worker_depth};
 use crate::turn::bind::PassThroughGate;
-use crate::turn::ending::{self, EndingContext};
+use crate::turn::ending::{EndingContext, abort_turn};
 
-/// Events of a swept turn read at once.
+/// Events of an open turn read at once.
 const PAGE: usize = 1000;
 
-/// Ends every turn that has started and not ended. Gives back how many.
-pub async fn sweep(house: &Arc<SessionServices>) -> Result<usize, Error> {
-    let open = blocking(house.store(), open_turns).await?;
+/// Ends every turn that has started and not ended, and returns their number.
+pub(crate) async fn end_open_turns(services: &Arc<SessionServices>) -> Result<usize, Error> {
+    let open = read_store(services.store(), open_turns).await?;
     let count = open.len();
     for row in open {
         let id = row.id;
         let session = row.session_id;
-        if let Err(error) = sweep_one(house, row).await {
-            // One damaged session must not keep the server down.
-            house.quarantined.lock().insert(session);
-            tracing::error!(%session, turn = %id, %error, "a turn could not be swept");
+        if let Err(error) = end_open_turn(services, row).await {
+            // One damaged session must not keep the server from starting.
+            services.quarantined.lock().insert(session);
+            tracing::error!(%session, turn = %id, %error, "could not end an open turn: session quarantined");
         }
     }
     Ok(count)
 }
 
-/// The turns to end, children before parents.
+/// The open turns, those of workers before those of their parents.
 fn open_turns(store: &dyn Store) -> Result<Vec<TurnRow>, Error> {
     let mut open = Vec::new();
     for turn in store.open_turns()? {
         let row = store.session(turn.session_id)?;
-        let depth = row.map_or(Ok(0), |row| depth(store, &row))?;
+        let depth = row.map_or(Ok(0), |row| worker_depth(store, &row))?;
         open.push((Reverse(depth), turn));
     }
     open.sort_by_key(|(depth, _)| *depth);
     Ok(open.into_iter().map(|(_, turn)| turn).collect())
 }
 
-async fn sweep_one(house: &Arc<SessionServices>, row: TurnRow) -> Result<(), Error> {
+async fn end_open_turn(services: &Arc<SessionServices>, row: TurnRow) -> Result<(), Error> {
     let (turn, session) = (row.id, row.session_id);
-    let (open, known, session_row, tail) = blocking(house.store(), move |store| {
+    let (open, context, session_row, tail) = read_store(services.store(), move |store| {
         let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
         let tail = store.tail(session)?.ok_or(Error::SessionNotFound)?;
-        let (open, known) = reopen(store, &row, tail.seq)?;
-        Ok::<_, Error>((open, known, session_row, tail))
+        let (open, context) = reopen(store, &row, tail.seq)?;
+        Ok::<_, Error>((open, context, session_row, tail))
     })
     .await?;
-    let cancelled = open.cancel.is_some();
+    let is_cancelled = open.cancel.is_some();
     let cut = open
         .message
         .as_ref()
         .map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
-    let live = LiveSession::open(house.clone(), (session_row, 0), tail, Some(open));
-    live.sequencer.resume_turn(turn, cancelled, cut);
-    ending::close(
+    let live = LiveSession::load(services.clone(), (session_row, 0), tail, Some(open));
+    live.sequencer.resume_turn(turn, is_cancelled, cut);
+    abort_turn(
         &live,
         turn,
         ErrorCode::InternalError.into(),
         Some("server_restart"),
-        known,
+        context,
     );
     let last = live.sequencer.last();
     live.sequencer.committed(last.seq).await?;
@@ -82,12 +83,12 @@ async fn sweep_one(house: &Arc<SessionServices>, row: TurnRow) -> Result<(), Err
     Ok(())
 }
 
-/// What a stored turn has open.
+/// Folds a stored turn: what it has open, and the context of its end.
 fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, EndingContext), Error> {
     let mut open = OpenTurn::new(row.id);
-    let mut hidden = HashSet::new();
+    let mut hidden_tools = HashSet::new();
     let mut calls = CallsInFlight::default();
-    // From its start on, which says what it was bound to.
+    // Includes the `turn.started`, which has the versions that the turn was bound to.
     let mut after = Seq(row.started.seq.0.saturating_sub(1));
     while after < tail {
         let page = store.events(row.session_id, after, tail, PAGE)?;
@@ -100,20 +101,20 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
             match Event::read(&stored.bytes) {
                 Ok(event) => {
                     if let (true, Body::ToolCalled(tool)) = (stored.head.suppressed, &event.body) {
-                        hidden.insert(tool.tool_use_id);
+                        hidden_tools.insert(tool.tool_use_id);
                     }
-                    calls.recall(&event.body);
+                    calls.restore(&event.body);
                     open.apply(event.id, event.timestamp, &event.actor, &event.body);
                 }
                 Err(error) => {
-                    tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "an event cannot be read");
+                    tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "a stored event is invalid");
                     return Err(Error::Quarantined);
                 }
             }
         }
     }
-    // Transient events are not stored: the message in flight comes from its checkpoints, the
-    // tools it asked for from their rows.
+    // Transient events are not stored: the message in flight comes from its checkpoints, the tools
+    // that it uses from their rows.
     if !open.in_call.is_empty() {
         open.message = MessageFold::from_parts(&store.parts(row.id)?);
     }
@@ -128,20 +129,20 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
             });
         }
     }
-    let types = tools
+    let tool_types = tools
         .into_iter()
         .map(|tool| (tool.tool_use_id, tool.tool_type))
         .collect();
     Ok((
         open,
         EndingContext {
-            types,
+            tool_types,
             trace: row.trace.clone().map(Arc::new),
             calls,
-            definition: row.agent_definition.clone(),
+            agent_definition: row.agent_definition.clone(),
             gate: Box::new(PassThroughGate),
-            hidden,
-            rest: None,
+            hidden_tools,
+            stop_report: None,
         },
     ))
 }

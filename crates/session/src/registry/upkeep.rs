@@ -1,4 +1,5 @@
-//! What goes on beside the turns: checkpoints, retention, letting idle sessions and old tokens go.
+//! Periodic work beside the turns: checkpoints of messages in flight, retention of events, expiry of
+//! attach tokens and idempotency keys, and unloading of idle sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,107 +10,126 @@ use turnwire_event::Timestamp;
 use turnwire_event::row::RowChange;
 use turnwire_log::{Sequencer, Store};
 
+use super::open_sessions::SessionRegistry;
 use crate::attach_token::AttachTokens;
 use crate::live::session::{LiveSession, SessionServices};
-use crate::registry::open_sessions::SessionRegistry;
 
 /// Sessions trimmed in one transaction: bounds how long the writer is busy with it.
 const TRIM_SESSIONS: usize = 100;
-/// How often idle sessions and expired tokens are looked for, at most.
+/// The longest interval between searches for idle sessions and expired tokens.
 const UNLOAD_EVERY: Duration = Duration::from_secs(5);
 
-/// How often old keys of submits are looked for.
-const FORGET_EVERY: Duration = Duration::from_secs(10);
-/// Keys removed in one transaction: batches of events go between one and the next.
-const FORGET_KEYS: usize = 1_000;
+/// Interval between searches for expired idempotency keys.
+const KEY_EXPIRY_EVERY: Duration = Duration::from_secs(10);
+/// Keys removed in one transaction: batches of events are written between two of them.
+const KEYS_PER_BATCH: usize = 1_000;
 
-/// Starts the timers. They end when the service that holds the registry is gone.
-pub(crate) fn start(
-    house: &Arc<SessionServices>,
+/// Starts the timers. They end when the owner of the registry is dropped.
+pub(crate) fn start_timers(
+    services: &Arc<SessionServices>,
     registry: &Arc<SessionRegistry>,
     tokens: &Arc<AttachTokens>,
 ) {
-    let options = &house.options;
+    let options = &services.options;
     let tokens = tokens.clone();
     let unload_every = options
         .idle_unload
         .clamp(Duration::from_millis(50), UNLOAD_EVERY);
-    every(house, registry, options.checkpoint, |house, registry| {
-        checkpoint(house, registry);
-    });
-    every(house, registry, options.retention_sweep, |house, _| {
-        retain(house)
-    });
-    every(house, registry, unload_every, move |house, registry| {
-        tell_policy(house, registry);
-        registry.unload();
-        tokens.sweep();
-        // What a full disk held back goes on when there is room.
-        registry.waiting().iter().for_each(LiveSession::kick);
-    });
-    let forgetting = Arc::new(AtomicBool::new(false));
-    every(house, registry, FORGET_EVERY, move |house, _| {
-        forget(house, &forgetting);
+    every(
+        services,
+        registry,
+        options.checkpoint,
+        |services, registry| {
+            checkpoint(services, registry);
+        },
+    );
+    every(
+        services,
+        registry,
+        options.retention_sweep,
+        |services, _| trim_old_events(services),
+    );
+    every(
+        services,
+        registry,
+        unload_every,
+        move |services, registry| {
+            announce_routing_policy(services, registry);
+            registry.unload_idle();
+            tokens.remove_expired();
+            // Queued turns that a full disk or a failed read kept from starting.
+            let queued = registry.with_queued_turns();
+            queued.iter().for_each(LiveSession::start_next_turn);
+        },
+    );
+    let is_expiring = Arc::new(AtomicBool::new(false));
+    every(services, registry, KEY_EXPIRY_EVERY, move |services, _| {
+        expire_keys(services, &is_expiring);
     });
 }
 
+/// Calls `work` at an interval, while both are alive.
 fn every(
-    house: &Arc<SessionServices>,
+    services: &Arc<SessionServices>,
     registry: &Arc<SessionRegistry>,
     period: Duration,
     work: impl Fn(&Arc<SessionServices>, &SessionRegistry) + Send + 'static,
 ) {
-    let (house, registry) = (Arc::downgrade(house), Arc::downgrade(registry));
+    let (services, registry) = (Arc::downgrade(services), Arc::downgrade(registry));
     tokio::spawn(async move {
         let mut timer = tokio::time::interval(period);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             timer.tick().await;
-            let (Some(house), Some(registry)) = (house.upgrade(), registry.upgrade()) else {
+            let (Some(services), Some(registry)) = (services.upgrade(), registry.upgrade()) else {
                 return;
             };
-            work(&house, &registry);
+            work(&services, &registry);
         }
     });
 }
 
-/// Stores what messages in flight have grown by: one commit for all of them.
-fn checkpoint(house: &SessionServices, registry: &SessionRegistry) {
-    let grown = registry.running().into_iter().filter_map(|live| {
+/// Stores the growth of all messages in flight, in one commit.
+fn checkpoint(services: &SessionServices, registry: &SessionRegistry) {
+    let parts = registry.running().into_iter().filter_map(|live| {
         let part = live.ring.touch(|transcript| {
             let open = transcript.open.as_mut()?;
             open.message.as_ref()?.part(&mut open.checkpoint)
         })?;
         Some((live.sequencer.clone(), vec![RowChange::MessagePart(part)]))
     });
-    let parts: Vec<_> = grown.collect();
+    let parts: Vec<_> = parts.collect();
     if !parts.is_empty() {
-        Sequencer::checkpoint(&house.writer, parts);
+        Sequencer::checkpoint(&services.writer, parts);
     }
 }
 
-/// Tells sessions of the routing policy in force if they were not, unless the disk is full; gives
-/// back how many were told.
-pub(crate) fn tell_policy(house: &SessionServices, registry: &SessionRegistry) -> usize {
-    if house.writer.health().is_full() {
-        return 0; // what room is left is for the endings of turns
+/// Announces the routing policy in force to the sessions that are followed, unless it was announced
+/// or the disk is full. Returns their number.
+pub(crate) fn announce_routing_policy(
+    services: &SessionServices,
+    registry: &SessionRegistry,
+) -> usize {
+    if services.writer.health().is_full() {
+        return 0; // the remaining space is for the terminals of turns
     }
-    // Held to the end, so that two policies are told in the order they came.
-    let mut policy = house.policy.lock();
-    policy.news().map_or(0, |body| registry.tell(&body))
+    // Locked to the end, so that two policies are announced in their order.
+    let mut policy = services.routing_policy.lock();
+    let announcement = policy.take_announcement();
+    announcement.map_or(0, |body| registry.announce(&body))
 }
 
-/// Removes keys of submits that stand for nothing any more, unless that is under way already.
-fn forget(house: &Arc<SessionServices>, forgetting: &Arc<AtomicBool>) {
-    if house.writer.health().is_full() || forgetting.swap(true, Ordering::AcqRel) {
+/// Removes expired idempotency keys, unless that is under way already.
+fn expire_keys(services: &Arc<SessionServices>, is_expiring: &Arc<AtomicBool>) {
+    if services.writer.health().is_full() || is_expiring.swap(true, Ordering::AcqRel) {
         return;
     }
-    let age = i64::try_from(house.options.idempotency_ttl.as_millis()).unwrap_or(i64::MAX);
-    let before = Timestamp::from_millis(house.clock.now().as_millis().saturating_sub(age));
-    forget_piece(house, before, KeyExpiryGuard(forgetting.clone()));
+    let age = i64::try_from(services.options.idempotency_ttl.as_millis()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_millis(services.clock.now().as_millis().saturating_sub(age));
+    expire_batch(services, before, KeyExpiryGuard(is_expiring.clone()));
 }
 
-/// Says that something is under way, until it is dropped.
+/// Marks the expiry of keys as under way until it is dropped.
 struct KeyExpiryGuard(Arc<AtomicBool>);
 
 impl Drop for KeyExpiryGuard {
@@ -118,38 +138,42 @@ impl Drop for KeyExpiryGuard {
     }
 }
 
-/// Removes a piece of the old keys, then the next behind whatever else waits for the writer. A
-/// full disk or the end of the service ends it: what is left goes another time.
-fn forget_piece(house: &Arc<SessionServices>, before: Timestamp, under_way: KeyExpiryGuard) {
-    let again = Arc::downgrade(house);
-    let mut under_way = Some(under_way);
-    house.writer.run(Box::new(move |store: &dyn Store| {
-        let wanted = |house: &Arc<SessionServices>| {
-            !house.writer.health().is_full() && !house.runner.is_draining()
+/// Removes a batch of expired keys, then queues the next one at the writer. A full disk or a drain
+/// ends it; the remaining keys are removed another time.
+fn expire_batch(services: &Arc<SessionServices>, before: Timestamp, guard: KeyExpiryGuard) {
+    let weak_services = Arc::downgrade(services);
+    let mut guard = Some(guard);
+    services.writer.run(Box::new(move |store: &dyn Store| {
+        let can_expire = |services: &Arc<SessionServices>| {
+            !services.writer.health().is_full() && !services.runner.is_draining()
         };
-        let Some(house) = again.upgrade().filter(wanted) else {
+        let Some(services) = weak_services.upgrade().filter(can_expire) else {
             return Ok(());
         };
-        if store.forget_keys(before, FORGET_KEYS)? == FORGET_KEYS
-            && let Some(under_way) = under_way.take()
+        if store.forget_keys(before, KEYS_PER_BATCH)? == KEYS_PER_BATCH
+            && let Some(guard) = guard.take()
         {
-            forget_piece(&house, before, under_way);
+            expire_batch(&services, before, guard);
         }
         Ok(())
     }));
 }
 
-/// Trims events that are too old, on the writing thread, a bounded piece at a time.
-fn retain(house: &SessionServices) {
-    let age = i64::try_from(house.options.retention.as_millis()).unwrap_or(i64::MAX);
-    let before = Timestamp::from_millis(house.clock.now().as_millis().saturating_sub(age));
-    house.writer.run(Box::new(move |store: &dyn Store| {
+/// Removes events older than the retention on the writer's thread, [`TRIM_SESSIONS`] sessions at a
+/// time.
+fn trim_old_events(services: &SessionServices) {
+    let age = i64::try_from(services.options.retention.as_millis()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_millis(services.clock.now().as_millis().saturating_sub(age));
+    services.writer.run(Box::new(move |store: &dyn Store| {
         loop {
             let trimmed = store.trim(before, TRIM_SESSIONS)?;
             if trimmed.is_empty() {
                 return Ok(());
             }
-            tracing::info!(sessions = trimmed.len(), "trimmed old events");
+            tracing::info!(
+                sessions = trimmed.len(),
+                "removed events older than the retention"
+            );
         }
     }));
 }

@@ -1,9 +1,9 @@
-//! A running turn: the task that lets its producer work, waits until all of it is gone, and ends
-//! the turn; and the guard that ends it if nothing else does.
+//! The task of a running turn: it runs the producer, waits until the producer and its children have
+//! ended, and ends the turn. Dropped before that, it still ends the turn.
 //!
 //! ```text
-//!   work ──▶ done, stopped or broken ──▶ sealed ──▶ let go ──▶ wards gone ──▶ terminal
-//!                                          1 s at most ┘    └ `stop_wait` at most
+//!   producer ──▶ done, cancelled, panicked ──▶ sealed ──▶ ended ──▶ children ended ──▶ terminal
+//!                                             1 s at most ┘      └ `stop_wait` at most
 //! ```
 
 use std::sync::Arc;
@@ -15,131 +15,134 @@ use turnwire_event::code::ErrorCode;
 use turnwire_event::port::{Outcome, TurnContext, Work};
 use turnwire_event::{Message, Position, TurnId, metric};
 
-use crate::cancel::request;
+use crate::cancel::request::request_cancel;
 use crate::live::child_tasks::{ChildTasks, StopReport};
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::TurnEndGuard;
-use crate::options::LET_GO;
+use crate::options::PRODUCER_STOP_WAIT;
 use crate::turn::emitter::TurnEmitter;
-use crate::turn::ending::{self, EndingContext};
+use crate::turn::ending::{EndingContext, abort_turn, finish_turn};
 
-/// A running turn. Dropped before its end, as when the runtime goes away, it still ends the turn.
+/// A turn that has started.
 pub(crate) struct TurnRun {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) turn: TurnId,
     pub(crate) emitter: Arc<TurnEmitter>,
     pub(crate) stop: CancellationToken,
-    /// Those who do not end with the producer.
-    pub(crate) wards: Arc<ChildTasks>,
-    /// What the producer does, and what it is given; none when it has begun.
-    pub(crate) ready: Option<(Work, TurnContext)>,
-    pub(crate) work: Option<JoinHandle<Outcome>>,
+    pub(crate) children: Arc<ChildTasks>,
+    /// The producer's work and its input, until the producer is spawned.
+    pub(crate) work: Option<(Work, TurnContext)>,
+    pub(crate) producer: Option<JoinHandle<Outcome>>,
     pub(crate) ended: bool,
-    #[expect(dead_code, reason = "whoever waits is told when it is dropped")]
-    pub(crate) over: Arc<TurnEndGuard>,
-    /// Where the session stood before the turn, and what was said with its start.
-    pub(crate) begun: Position,
-    pub(crate) heard: Vec<Message>,
+    #[expect(dead_code, reason = "its drop cancels the token of the turn's end")]
+    pub(crate) end_guard: Arc<TurnEndGuard>,
+    /// The position of the session before the turn.
+    pub(crate) started_after: Position,
+    /// The messages that were stored with the start of the turn.
+    pub(crate) opening_messages: Vec<Message>,
 }
 
 impl TurnRun {
-    /// Lets the producer work. Not under the session's lock: a runtime that goes away drops what
-    /// it is given at once.
-    pub(crate) fn go(self) {
+    /// Spawns the task. Not under the lock of the slot: a runtime that shuts down drops the task
+    /// inside `spawn`.
+    pub(crate) fn spawn(self) {
         let live = self.live.clone();
-        let runner = &live.house.runner;
-        runner.turns.spawn_on(self.end(), &runner.runtime);
+        let runner = &live.services.runner;
+        runner.turn_tasks.spawn_on(self.run(), &runner.runtime);
     }
 
-    async fn end(mut self) {
-        let runner = &self.live.house.runner;
-        // One that was cancelled before it could begin does nothing at all.
-        let ready = self.ready.take().filter(|_| !self.stop.is_cancelled());
-        if let Some((work, context)) = ready {
-            // Inside the task: what breaks before the first await breaks this turn alone, too.
+    async fn run(mut self) {
+        let runner = &self.live.services.runner;
+        // A turn that was cancelled before its producer is spawned does nothing.
+        let work = self.work.take().filter(|_| !self.stop.is_cancelled());
+        if let Some((work, context)) = work {
+            // Inside a task: a panic before the first await fails this turn alone, too.
             let work = async move { work(context).await };
-            self.work = Some(runner.runtime.spawn(work));
+            self.producer = Some(runner.runtime.spawn(work));
         }
-        let timeout = tokio::time::sleep(self.live.house.options.turn_timeout);
+        let timeout = tokio::time::sleep(self.live.services.options.turn_timeout);
         tokio::pin!(timeout);
         let mut timed_out = false;
         let outcome = loop {
-            let Some(work) = &mut self.work else {
+            let Some(producer) = &mut self.producer else {
                 break None;
             };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break None,
-                result = work => break Some(result),
+                result = producer => break Some(result),
                 () = &mut timeout, if !timed_out => {
                     timed_out = true;
-                    request::request(&self.live, self.turn, "system", "turn_timeout");
+                    request_cancel(&self.live, self.turn, "system", "turn_timeout");
                 }
             }
         };
         self.emitter.seal();
-        self.wards.shut();
-        self.close(outcome).await;
+        self.children.refuse_new();
+        self.end(outcome).await;
         self.ended = true;
-        *self.live.idle_since.lock() = std::time::Instant::now();
-        self.live.kick();
+        self.live.presence.touch();
+        self.live.start_next_turn();
     }
 
-    async fn close(&mut self, outcome: Option<Result<Outcome, JoinError>>) {
-        let known = self.rest(outcome.is_none()).await;
+    async fn end(&mut self, outcome: Option<Result<Outcome, JoinError>>) {
+        let context = self.stop_all(outcome.is_none()).await;
         let reason = match outcome {
             Some(Ok(outcome)) => {
-                if let Some(at) = ending::finish(&self.live, self.turn, outcome, known) {
-                    let said = self.emitter.take_messages();
-                    let heard = std::mem::take(&mut self.heard);
-                    let messages = heard.into_iter().chain(said).collect();
-                    self.live.memory.lock().learn(self.begun, at, messages);
+                if let Some(at) = finish_turn(&self.live, self.turn, outcome, context) {
+                    let opening = std::mem::take(&mut self.opening_messages);
+                    let emitted = self.emitter.take_messages();
+                    let messages = opening.into_iter().chain(emitted).collect();
+                    let mut history = self.live.history.lock();
+                    history.append_turn(self.started_after, at, messages);
                 }
                 return;
             }
             Some(Err(error)) => {
-                // The panic's text stays in the server's log.
-                tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer broke");
+                // The panic's text is only in the server's log.
+                tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer panicked");
                 None
             }
             None => Some("server_shutdown"),
         };
         let error = ErrorCode::InternalError.into();
-        ending::close(&self.live, self.turn, error, reason, known);
+        abort_turn(&self.live, self.turn, error, reason, context);
     }
 
-    /// Waits until the producer and all that it started are gone, each no longer than it may
-    /// take. The turn still holds its session: whoever asks it to stop now is heard.
-    async fn rest(&mut self, stopped: bool) -> EndingContext {
-        let until = Instant::now() + LET_GO;
-        let mut left_behind = stopped && !self.let_go(until).await;
-        // What it had on tasks of their own was dropped with it, or before: one may be in the
-        // middle of something all the same.
-        left_behind |= !self.wards.let_go(until).await;
+    /// Waits until the producer, its parts and its children have ended, each within its time. The
+    /// turn still occupies the slot: a cancel request is accepted meanwhile.
+    async fn stop_all(&mut self, abort_producer: bool) -> EndingContext {
+        let deadline = Instant::now() + PRODUCER_STOP_WAIT;
+        let mut left_behind = abort_producer && !self.abort_producer(deadline).await;
+        // Parts on tasks of their own were dropped with the producer, or before: one may still
+        // be in a blocking step.
+        left_behind |= !self.children.wait_for_parts(deadline).await;
         if left_behind {
             metrics::counter!(metric::TURN_LET_GO_TIMEOUT_TOTAL).increment(1);
-            tracing::error!(session = %self.live.id, turn = %self.turn, "a producer does not let go");
+            tracing::error!(session = %self.live.id, turn = %self.turn, "a producer did not end after its abort");
         }
-        let let_go = self.live.house.clock.now();
-        let options = &self.live.house.options;
-        let more = options.worker_wait(self.live.depth);
-        self.wards.gone(options.stop_wait, more).await;
-        let mut known = self.emitter.known();
-        known.rest = Some(StopReport {
-            let_go,
-            left_behind,
-            wards: self.wards.close(),
+        let producer_ended = self.live.services.clock.now();
+        let options = &self.live.services.options;
+        let worker_extra = options.worker_wait(self.live.depth);
+        self.children
+            .wait_for_children(options.stop_wait, worker_extra)
+            .await;
+        let mut context = self.emitter.ending_context();
+        context.stop_report = Some(StopReport {
+            producer_ended,
+            producer_left_behind: left_behind,
+            children: self.children.finish(),
         });
-        known
+        context
     }
 
-    /// Stops the producer. False if it has not let go in time.
-    async fn let_go(&mut self, until: Instant) -> bool {
-        let Some(work) = &mut self.work else {
+    /// Aborts the producer. False if it has not ended at the deadline.
+    async fn abort_producer(&mut self, deadline: Instant) -> bool {
+        let Some(producer) = &mut self.producer else {
             return true;
         };
-        work.abort();
-        timeout_at(until, work).await.is_ok()
+        producer.abort();
+        timeout_at(deadline, producer).await.is_ok()
     }
 }
 
@@ -147,18 +150,18 @@ impl Drop for TurnRun {
     fn drop(&mut self) {
         if !self.ended {
             self.emitter.seal();
-            if let Some(work) = &self.work {
-                work.abort();
+            if let Some(producer) = &self.producer {
+                producer.abort();
             }
-            let known = self.emitter.known();
-            ending::close(
+            let context = self.emitter.ending_context();
+            abort_turn(
                 &self.live,
                 self.turn,
                 ErrorCode::InternalError.into(),
                 Some("server_shutdown"),
-                known,
+                context,
             );
-            self.live.kick();
+            self.live.start_next_turn();
         }
     }
 }

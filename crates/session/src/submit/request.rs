@@ -1,66 +1,67 @@
-//! What is asked for when a turn is submitted, and what the asker is told.
+//! The request to run a turn, its target, and the answer to its caller.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::{ContentBlock, Position, SessionId, Trace, TurnId};
 
-/// Whose leaving counts for a turn that is cancelled on disconnect.
+/// The clients whose disconnect cancels a turn with [`OnDisconnect::Cancel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DisconnectScope {
     /// The last watcher of the session.
     Session,
-    /// The last stream of this very turn; others who watch do not count.
+    /// The last stream of this turn; other watchers of the session do not count.
     Stream,
 }
 
-/// What a person asks for. Its JSON is what is kept of a turn that waits.
+/// A request to run a turn. The store keeps the JSON of this struct for each queued turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubmitRequest {
-    /// What they say.
+    /// The person's message.
     pub content: Vec<ContentBlock>,
-    /// In which language they want the answer.
+    /// The language of the answer.
     pub locale: String,
-    /// What happens when those who count leave.
+    /// Whether the turn is cancelled when the clients of `disconnect_scope` have left.
     pub on_disconnect: OnDisconnect,
-    /// How long they may be away.
+    /// How long those clients may be away before that.
     pub disconnect_grace_ms: u64,
-    /// The caller's trace.
+    /// The trace context of the caller.
     pub trace: Option<Trace>,
-    /// What becomes of it while the session is busy.
+    /// What happens to the turn while the session is busy with another.
     pub on_busy: OnBusy,
-    /// The version of the chat wire that its streams speak; a name here, nothing more.
+    /// The version of the chat wire that streams of the turn speak; opaque to this crate.
     pub wire_version: String,
-    /// Whatever the client sent along; kept with the message.
+    /// Client data, stored with the message.
     pub metadata: Map<String, Value>,
-    /// Where the person is, if the client says; kept with the message.
+    /// The person's location as the client reports it, stored with the message.
     pub location: Option<String>,
-    /// Whose leaving counts.
-    pub bound: DisconnectScope,
-    /// Who or what began it.
+    /// The clients whose disconnect counts.
+    #[serde(rename = "bound")]
+    pub disconnect_scope: DisconnectScope,
+    /// What started the turn.
     #[serde(default)]
     pub origin: Origin,
-    /// What kind of message it is for, where a message service began it.
+    /// The type of the direct message, if a message service started the turn.
     #[serde(default)]
     pub dm_type: Option<String>,
 }
 
 impl SubmitRequest {
-    /// What the turn is for.
-    pub(crate) fn kind(&self) -> TurnKind {
+    /// The kind of a turn with this origin in a person's own session.
+    pub(crate) fn turn_kind(&self) -> TurnKind {
         match self.origin {
             Origin::Chat => TurnKind::Chat,
             Origin::Scheduled | Origin::Dm => TurnKind::Scheduled,
         }
     }
 
-    /// Who or what began it, where it was not a person.
-    pub(crate) fn origin(&self) -> Option<Origin> {
+    /// The origin for `turn.started`, which omits [`Origin::Chat`].
+    pub(crate) fn unattended_origin(&self) -> Option<Origin> {
         (self.origin != Origin::Chat).then_some(self.origin)
     }
 
-    /// What is kept with the person's message.
+    /// The metadata of the person's message: that of the client, and the location.
     pub(crate) fn message_metadata(&self) -> Map<String, Value> {
         let mut metadata = self.metadata.clone();
         if let Some(location) = &self.location {
@@ -70,48 +71,48 @@ impl SubmitRequest {
     }
 }
 
-/// What a session is made with.
+/// The properties of a session to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewSession {
-    /// The folder it works in.
+    /// The working folder of its tools.
     pub workspace_path: Option<String>,
-    /// Whatever its creator wants to keep with it.
+    /// Client data, stored with the session.
     pub metadata: Map<String, Value>,
 }
 
-/// Where a turn goes.
+/// The session that a turn is submitted to.
 #[derive(Clone, Debug)]
 pub enum SubmitTarget {
-    /// Into this session.
-    In(SessionId),
-    /// Into one that is made for it.
+    /// A session that exists.
+    Existing(SessionId),
+    /// A session created in the same commit as the turn.
     New(NewSession),
 }
 
-/// What makes a submit repeatable: the same key with the same body is the same turn.
+/// Makes a submit repeatable: the same key with the same body refers to the same turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// The route it came by.
+    /// The HTTP route of the submit; keys of different routes are independent.
     pub route: &'static str,
-    /// The caller's key.
+    /// The value that the caller chose.
     pub key: String,
-    /// SHA-256 of the body.
+    /// SHA-256 of the request body.
     pub body_sha256: [u8; 32],
 }
 
-/// An accepted turn: durable.
+/// A turn that was accepted and is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmittedTurn {
-    /// Its id.
+    /// The id of the turn.
     pub turn_id: TurnId,
-    /// Its session.
+    /// The session of the turn.
     pub session_id: SessionId,
-    /// Where it stands.
+    /// The state of the turn when it was accepted.
     pub state: TurnState,
-    /// A position before it: a cursor that gives the whole turn.
+    /// A position before the turn: as a cursor it gives every event of the turn.
     pub position: Position,
-    /// The version of the chat wire it is bound to.
+    /// The version of the chat wire that the turn is bound to.
     pub wire_version: String,
-    /// Whether an earlier submit with the same key made it.
+    /// True if an earlier submit with the same [`IdempotencyKey`] created the turn.
     pub repeated: bool,
 }

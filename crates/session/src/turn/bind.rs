@@ -1,4 +1,4 @@
-//! Binding a turn when it begins. A producer that breaks while it does fails that turn alone.
+//! Binding a turn to its producer. A producer that panics while binding fails that turn alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use turnwire_event::body::turn::Versions;
 use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{Bound, Emission, Gate, Onward, Outcome, Producer, TurnInput};
 
-/// A gate that lets everything through as it is.
+/// A [`Gate`] that passes every event unchanged.
 pub(crate) struct PassThroughGate;
 
 impl Gate for PassThroughGate {
@@ -27,12 +27,12 @@ impl Gate for PassThroughGate {
     fn flush(&mut self, _: Onward<'_>) {}
 }
 
-/// Binds a turn to what answers it. If that breaks, the turn is bound to nothing, and fails.
+/// Binds a turn to `producer`. After a panic the turn is bound to work that fails at once.
 pub(crate) fn bind(producer: &dyn Producer, input: &TurnInput) -> Bound {
     catch_unwind(AssertUnwindSafe(|| producer.bind(input))).unwrap_or_else(|_| {
-        // The panic's text stays in the server's log.
+        // The panic's text is only in the server's log.
         let (session, turn) = (input.session_id, input.turn_id);
-        tracing::error!(%session, %turn, "a turn could not be bound");
+        tracing::error!(%session, %turn, "the producer panicked while binding a turn");
         Bound {
             versions: Versions::default(),
             history: producer.history(),

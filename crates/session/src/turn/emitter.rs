@@ -1,9 +1,9 @@
-//! A turn's emitter: every event of the turn passes here, is stamped with what wires would
-//! otherwise have to remember, goes through the turn's gate, and is handed to the sequencer.
+//! The emitter of a turn: every event of the turn goes through its gate, is stamped with facts that
+//! wires would otherwise have to remember, and is handed to the sequencer.
 //!
 //! ```text
-//!   emit ──▶ gate.take ──▶ stamp ──▶ sequencer        one lock: what the gate holds back
-//!              │ held        │                        keeps its place before what comes later
+//!   emit ──▶ gate.take ──▶ stamp ──▶ sequencer        one lock: events that the gate holds back
+//!              │ held        │                        precede those that are emitted later
 //!   timer ─────┤ gate.lapse ─┤
 //!   complete, ─┴ gate.flush ─┘
 //!   cancel, every end
@@ -27,104 +27,103 @@ use turnwire_event::{
 };
 use turnwire_log::{Draft, Refused, Room};
 
+use super::bind::PassThroughGate;
+use super::ending::EndingContext;
+use super::progress::{ProgressNote, TurnProgress, stored_message};
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::StoppableEmitter;
-use crate::turn::bind::PassThroughGate;
-use crate::turn::ending::EndingContext;
-use crate::turn::progress::{ProgressNote, TurnProgress, message_of};
 
-/// What the emitter's lock protects.
+/// The state that the emitter's lock protects.
 struct EmitterState {
-    /// Nothing of the producer is taken any more.
+    /// No event of the producer is accepted.
     sealed: bool,
-    /// The turn was asked to stop: what has begun may end, and nothing else of it is taken.
+    /// A cancel was requested: only events that close something open are accepted.
     stopping: bool,
-    /// A timer waits for what the gate holds.
-    ticking: bool,
-    /// How many emissions came, for timing one in some.
+    /// A timer task waits for the gate's next deadline.
+    timer_running: bool,
+    /// The number of emissions, of which one in [`TIMED_EVERY`] is timed.
     count: u32,
-    /// The last look at the clock.
+    /// The last reading of the clock.
     now: Instant,
-    said: TurnProgress,
+    progress: TurnProgress,
     gate: Box<dyn Gate>,
 }
 
-/// The emitter of one turn.
-pub struct TurnEmitter {
+/// The [`Emitter`] of one turn.
+pub(crate) struct TurnEmitter {
     live: Arc<LiveSession>,
     turn: TurnId,
     trace: Option<Arc<Trace>>,
-    desk: Mutex<EmitterState>,
+    state: Mutex<EmitterState>,
     overhead: Histogram,
-    /// The version of the agent's definition.
-    definition: String,
+    /// The version of the agent definition.
+    agent_definition: String,
     this: Weak<Self>,
 }
 
-/// One emission in so many is timed: a look at the clock costs as much as a delta's stamp.
+/// One emission in this many is timed: reading the clock costs as much as stamping a delta.
 const TIMED_EVERY: u32 = 8;
 
 impl TurnEmitter {
-    /// The emitter of `turn`, which has started.
-    pub fn new(
+    /// The emitter of `turn`, whose `turn.started` is emitted.
+    pub(crate) fn new(
         live: Arc<LiveSession>,
         turn: TurnId,
         trace: Option<Arc<Trace>>,
         gate: Box<dyn Gate>,
         agent_definition: &str,
     ) -> Arc<Self> {
-        let desk = EmitterState {
+        let state = EmitterState {
             sealed: false,
             stopping: false,
-            ticking: false,
+            timer_running: false,
             count: 0,
-            now: clock(),
-            said: TurnProgress::default(),
+            now: timer_now(),
+            progress: TurnProgress::default(),
             gate,
         };
         Arc::new_cyclic(|this| Self {
             live,
             turn,
             trace,
-            desk: Mutex::new(desk),
+            state: Mutex::new(state),
             overhead: metrics::histogram!(
                 metric::STREAM_WRITER_OVERHEAD_MS,
                 &metric::dimensions(agent_definition)
             ),
-            definition: agent_definition.to_owned(),
+            agent_definition: agent_definition.to_owned(),
             this: this.clone(),
         })
     }
 
-    /// From here on nothing of the producer is taken; the session ends the turn. What is held
-    /// back goes first.
-    pub fn seal(&self) {
-        let mut desk = self.desk.lock();
-        self.let_go(&mut desk);
-        desk.sealed = true;
+    /// Emits the events held back, then refuses all later ones: the session ends the turn.
+    pub(crate) fn seal(&self) {
+        let mut state = self.state.lock();
+        self.flush_gate(&mut state);
+        state.sealed = true;
     }
 
-    /// The messages the turn has stored so far, and leaves none behind.
+    /// Takes the messages that the turn has stored so far.
     pub(crate) fn take_messages(&self) -> Vec<Message> {
-        std::mem::take(&mut self.desk.lock().said.messages)
+        std::mem::take(&mut self.state.lock().progress.messages)
     }
 
-    /// What is known of the turn beside its events, for its end: the gate goes with it.
-    pub(crate) fn known(&self) -> EndingContext {
-        let mut desk = self.desk.lock();
+    /// Takes the gate and copies the progress, for the end of the turn.
+    pub(crate) fn ending_context(&self) -> EndingContext {
+        let mut state = self.state.lock();
         EndingContext {
-            types: desk.said.types.clone(),
+            tool_types: state.progress.tool_types.clone(),
             trace: self.trace.clone(),
-            calls: desk.said.calls.clone(),
-            definition: self.definition.clone(),
-            hidden: desk.said.hidden.clone(),
-            rest: None,
-            gate: std::mem::replace(&mut desk.gate, Box::new(PassThroughGate)),
+            calls: state.progress.calls.clone(),
+            agent_definition: self.agent_definition.clone(),
+            hidden_tools: state.progress.hidden_tools.clone(),
+            stop_report: None,
+            gate: std::mem::replace(&mut state.gate, Box::new(PassThroughGate)),
         }
     }
 
     fn draft(&self, emission: Emission, render: Option<Render>) -> Draft {
-        // What a person thought belongs to no turn, whoever heard of it (as by the route).
+        // Feedback belongs to no turn, also if a tool emits it (as with the HTTP route).
         let turn = match emission.body.kind() {
             EventType::FeedbackRecorded => None,
             _ => Some(self.turn),
@@ -133,135 +132,134 @@ impl TurnEmitter {
         draft.trace = emission.trace.or_else(|| self.trace.clone());
         draft.render = render;
         draft.rows = rows(turn, &draft.actor, &draft.body);
-        tell_call(&mut draft.rows, emission.provider_response_id);
+        set_provider_response_id(&mut draft.rows, emission.provider_response_id);
         let message = emission.message;
         let message = message.map(|message| RowChange::MessagePut(self.turn, message));
         draft.rows.extend(message);
         draft
     }
 
-    /// Gives one event that has passed the gate its place, and stamps it with what stands before
-    /// it there: what came before it may have been held.
-    fn place(
+    /// Stamps an event that has passed the gate, and hands it to the sequencer. The stamp depends
+    /// on the events before it in the log, which the gate may have held back.
+    fn append(
         &self,
-        said: &mut TurnProgress,
+        progress: &mut TurnProgress,
         mut emission: Emission,
         render: Option<Render>,
     ) -> Result<Position, Refused> {
         let sequencer = &self.live.sequencer;
         if emission.body.kind().lane() == Lane::Internal {
-            // Never an event: what is to be remembered of it is its message.
+            // An internal event is never stored; only its message is.
             let Some(message) = emission.message else {
                 return Ok(sequencer.last());
             };
             let (at, _) = sequencer.put(vec![RowChange::MessagePut(self.turn, message)])?;
             return Ok(at);
         }
-        said.stamp(&emission.actor, &mut emission.body);
-        let render = said.cover(&emission.body, render);
+        progress.stamp(&emission.actor, &mut emission.body);
+        let render = progress.suppress_hidden(&emission.body, render);
         let draft = self.draft(emission, render);
-        let (message, note) = (message_of(&draft), ProgressNote::of(&draft));
-        // Room was looked for when the event came; what was held back must not wait for it.
+        let (message, note) = (stored_message(&draft), ProgressNote::of(&draft));
+        // `emit` checked for room when the event came; events held back must not wait for it.
         let (position, time) = sequencer.emit_one(draft, Room::Reserved)?;
         if let Some(message) = message {
-            said.keep(message, (self.live.id, self.turn), time);
+            progress.add_stored(message, (self.live.id, self.turn), time);
         }
-        said.take_in(note, &self.definition);
+        progress.apply(note, &self.agent_definition);
         Ok(position)
     }
 
-    /// Places everything that is held back.
-    fn let_go(&self, desk: &mut EmitterState) {
-        self.ask(desk, |gate, out| gate.flush(out));
+    /// Emits everything that the gate holds back.
+    fn flush_gate(&self, state: &mut EmitterState) {
+        self.run_gate(state, |gate, out| gate.flush(out));
     }
 
-    /// Places what a gate gives when it is asked. One that breaks is not asked again.
-    fn ask(&self, desk: &mut EmitterState, ask: impl FnOnce(&mut dyn Gate, Onward<'_>)) {
-        let EmitterState { said, gate, .. } = &mut *desk;
+    /// Calls the gate and emits its output. A gate that panics is replaced.
+    fn run_gate(&self, state: &mut EmitterState, call: impl FnOnce(&mut dyn Gate, Onward<'_>)) {
+        let EmitterState { progress, gate, .. } = &mut *state;
         let mut out = |emission: Emission, render: Option<Render>| {
-            // Refused: the turn or the session is over, nobody is left to be told.
-            let _ = self.place(said, emission, render);
+            // Refused: the turn or the session has ended, and no caller waits for the result.
+            let _ = self.append(progress, emission, render);
         };
-        let asked = catch_unwind(AssertUnwindSafe(|| ask(gate.as_mut(), &mut out)));
-        if asked.is_err() {
-            tracing::error!(session = %self.live.id, turn = %self.turn, "a gate broke");
-            desk.gate = Box::new(PassThroughGate);
+        let result = catch_unwind(AssertUnwindSafe(|| call(gate.as_mut(), &mut out)));
+        if result.is_err() {
+            tracing::error!(session = %self.live.id, turn = %self.turn, "a gate panicked");
+            state.gate = Box::new(PassThroughGate);
         }
     }
 
-    /// Sees to it that a timer waits for what the gate holds: one at most, none for nothing.
-    fn tick(&self, desk: &mut EmitterState) {
-        if desk.ticking {
+    /// Spawns the timer task if the gate has a deadline and no timer task runs.
+    fn ensure_timer(&self, state: &mut EmitterState) {
+        if state.timer_running {
             return;
         }
-        let Some(mut due) = desk.gate.due() else {
+        let Some(mut due) = state.gate.due() else {
             return;
         };
-        desk.ticking = true;
+        state.timer_running = true;
         let this = self.this.clone();
-        self.live.house.runner.runtime.spawn(async move {
+        self.live.services.runner.runtime.spawn(async move {
             loop {
                 tokio::time::sleep_until(due.into()).await;
                 let emitter = this.upgrade();
-                match emitter.and_then(|emitter| emitter.fire()) {
-                    Some(later) => due = later,
+                match emitter.and_then(|emitter| emitter.on_timer()) {
+                    Some(next_due) => due = next_due,
                     None => return,
                 }
             }
         });
     }
 
-    /// The timer's time has come: what is due goes on, what waits for more of its message stays.
-    /// Gives back when to come again.
-    fn fire(&self) -> Option<Instant> {
-        let mut desk = self.desk.lock();
-        let now = clock();
-        let is_due = |desk: &EmitterState| desk.gate.due().is_some_and(|due| due <= now);
-        if is_due(&desk) {
-            self.ask(&mut desk, |gate, out| gate.lapse(now, out));
+    /// Emits the events that are due, and returns the gate's next deadline.
+    fn on_timer(&self) -> Option<Instant> {
+        let mut state = self.state.lock();
+        let now = timer_now();
+        let is_due = |state: &EmitterState| state.gate.due().is_some_and(|due| due <= now);
+        if is_due(&state) {
+            self.run_gate(&mut state, |gate, out| gate.lapse(now, out));
         }
-        if is_due(&desk) {
-            // A gate that keeps what is due would have the timer come again at once, for ever.
-            self.let_go(&mut desk);
+        if is_due(&state) {
+            // A gate that keeps an event past its deadline would make the timer spin.
+            self.flush_gate(&mut state);
         }
-        let later = desk.gate.due().filter(|due| *due > now);
-        desk.ticking = later.is_some();
-        later
+        let next_due = state.gate.due().filter(|due| *due > now);
+        state.timer_running = next_due.is_some();
+        next_due
     }
 }
 
-/// Now, by the clock that timers go by.
-fn clock() -> Instant {
+/// The time of tokio's clock, which timers use.
+fn timer_now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
 impl EmitterState {
-    /// When an event came. Deltas come in crowds: for most of them the last look is good enough,
-    /// unless the gate holds something or may hold this one for a time.
-    fn look(&mut self, body: &Body) -> Instant {
-        let crowd = matches!(
+    /// The time of an event. Deltas are frequent: the last reading of the clock is good enough for
+    /// most of them, unless the gate holds an event or may delay this one.
+    fn event_time(&mut self, body: &Body) -> Instant {
+        let is_delta = matches!(
             body,
             Body::TextDelta(_) | Body::ThinkingDelta(_) | Body::ToolUseInputDelta(_)
         );
-        if !crowd || self.gate.times(body.kind()) || self.count.is_multiple_of(TIMED_EVERY) {
-            self.now = clock();
+        if !is_delta || self.gate.times(body.kind()) || self.count.is_multiple_of(TIMED_EVERY) {
+            self.now = timer_now();
         }
         self.now
     }
 }
 
-/// Puts what the provider calls its answer into the row of the call that ends: it is no part of
-/// the event, which clients see.
-fn tell_call(rows: &mut [RowChange], theirs: Option<String>) {
-    let ended = rows.iter_mut().find_map(|row| match row {
+/// Sets the provider's id of its response in the row of the call that ends. The event, which
+/// clients read, does not contain it.
+fn set_provider_response_id(rows: &mut [RowChange], response_id: Option<String>) {
+    let column = rows.iter_mut().find_map(|row| match row {
         RowChange::CallEnded {
             provider_response_id,
             ..
         } => Some(provider_response_id),
         _ => None,
     });
-    if let Some(slot) = ended {
-        *slot = theirs;
+    if let Some(column) = column {
+        *column = response_id;
     }
 }
 
@@ -275,48 +273,48 @@ fn refusal(refused: Refused) -> Refusal {
 }
 
 impl StoppableEmitter for TurnEmitter {
-    fn stop(&self, ask: &mut dyn FnMut()) {
-        let mut desk = self.desk.lock();
-        self.let_go(&mut desk);
-        ask();
-        desk.stopping = true;
+    fn stop(&self, request: &mut dyn FnMut()) {
+        let mut state = self.state.lock();
+        self.flush_gate(&mut state);
+        request();
+        state.stopping = true;
     }
 }
 
 impl Emitter for TurnEmitter {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
-        let mut desk = self.desk.lock();
-        let desk = &mut *desk;
-        if desk.sealed {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        if state.sealed {
             return Err(refusal(Refused::Ended).into());
         }
-        if desk.stopping && !emission.body.kind().is_closing() {
+        if state.stopping && !emission.body.kind().is_closing() {
             return Err(refusal(Refused::Cancelled).into());
         }
         if self.live.sequencer.is_full() {
             return Err(EmitError::Full(Box::new(emission)));
         }
-        let timed = desk.count.is_multiple_of(TIMED_EVERY);
-        let now = desk.look(&emission.body);
-        desk.count = desk.count.wrapping_add(1);
-        let EmitterState { said, gate, .. } = desk;
-        let mut placed = None;
+        let is_timed = state.count.is_multiple_of(TIMED_EVERY);
+        let now = state.event_time(&emission.body);
+        state.count = state.count.wrapping_add(1);
+        let EmitterState { progress, gate, .. } = state;
+        let mut appended = None;
         gate.take(emission, now, &mut |emission, render| {
-            placed = Some(self.place(said, emission, render));
+            appended = Some(self.append(progress, emission, render));
         });
-        self.tick(desk);
-        if timed {
-            let took = clock().saturating_duration_since(now);
-            self.overhead.record(took.as_secs_f64() * 1e3);
+        self.ensure_timer(state);
+        if is_timed {
+            let elapsed = timer_now().saturating_duration_since(now);
+            self.overhead.record(elapsed.as_secs_f64() * 1e3);
         }
-        // The last that went on is this one, or one before it if this one is held: it has no
-        // place yet, and stands behind everything that has.
-        let at = placed.unwrap_or_else(|| Ok(self.live.sequencer.last()));
+        // The last appended event is this one, or an earlier one if the gate holds this one back:
+        // it has no position yet, and follows everything that has.
+        let at = appended.unwrap_or_else(|| Ok(self.live.sequencer.last()));
         at.map_err(|refused| refusal(refused).into())
     }
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
-        self.end_message(&mut self.desk.lock(), end)
+        self.end_message(&mut self.state.lock(), end)
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
@@ -329,10 +327,10 @@ impl Emitter for TurnEmitter {
         Box::pin(async move {
             let durable = self.live.sequencer.committed(at.seq).await;
             durable.map_err(refusal)?;
-            // Whoever waits for this acts on it: not once the turn is asked to stop, also where
-            // both became durable in the same breath.
-            let desk = self.desk.lock();
-            match (desk.stopping, desk.sealed) {
+            // The caller acts on a success. It must not act after a cancel request, also if both
+            // became durable in the same commit.
+            let state = self.state.lock();
+            match (state.stopping, state.sealed) {
                 (true, _) => Err(refusal(Refused::Cancelled)),
                 (false, true) => Err(refusal(Refused::Ended)),
                 (false, false) => Ok(()),

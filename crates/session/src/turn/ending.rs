@@ -1,8 +1,8 @@
-//! The end of a turn: exactly one, whoever brings it about.
+//! The end of a turn: exactly one terminal, whoever causes it.
 //!
-//! Everything here runs under the session's lock (the slot), as does asking for a cancel, so the
-//! decision how a turn ends and the terminal itself cannot be split. The slot is free when the
-//! terminal is placed, before any client can see it.
+//! Every function here takes the lock of the session's [`TurnSlot`](crate::live::turn_slot), as a
+//! cancel request does, so that the decision how a turn ends and its terminal are one step. The
+//! slot is free once the terminal has its position, before any client can read it.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,56 +22,57 @@ use crate::live::session::LiveSession;
 use crate::metering::model_calls::{self, CallsInFlight};
 use crate::metering::turn_metrics;
 
-/// What is known of a turn beside its events.
+/// What the end of a turn needs beside the turn's events.
 pub(crate) struct EndingContext {
-    /// The kinds of the tools its messages asked for.
-    pub(crate) types: HashMap<ToolUseId, ToolType>,
-    /// The caller's trace.
+    /// The types of the tools that the turn's messages use.
+    pub(crate) tool_types: HashMap<ToolUseId, ToolType>,
     pub(crate) trace: Option<Arc<Trace>>,
-    /// The calls in flight.
     pub(crate) calls: CallsInFlight,
-    /// The version of the agent's definition.
-    pub(crate) definition: String,
-    /// What its events pass; nothing is held in it.
+    /// The version of the agent definition.
+    pub(crate) agent_definition: String,
+    /// The gate of the turn, which holds no event back.
     pub(crate) gate: Box<dyn Gate>,
-    /// Tools whose calls were not shown: neither are their ends.
-    pub(crate) hidden: HashSet<ToolUseId>,
-    /// How its work came to rest; none if nobody could see.
-    pub(crate) rest: Option<StopReport>,
+    /// Tools whose calls were suppressed: their ends are suppressed too.
+    pub(crate) hidden_tools: HashSet<ToolUseId>,
+    /// How the producer and its children ended; `None` after a crash.
+    pub(crate) stop_report: Option<StopReport>,
 }
 
-/// The producer is done: the turn ends as it says, unless it left something open or a cancel
-/// came first. Gives the place of the terminal if the turn ended as the producer says and no
-/// other turn's message came between its own.
-pub(crate) fn finish(
+/// Ends a turn whose producer returned `outcome`. A cancel that came first, or something that the
+/// producer left open, changes the end. Returns the position of the terminal if the turn ended
+/// with `outcome` and its messages are contiguous.
+pub(crate) fn finish_turn(
     live: &Arc<LiveSession>,
     turn: TurnId,
     outcome: Outcome,
-    known: EndingContext,
+    context: EndingContext,
 ) -> Option<Position> {
     let mut slot = live.slot.lock();
     let Some(open) = live.open_turn(turn) else {
-        slot.free(turn);
+        slot.release(turn);
         return None;
     };
-    let alone = slot.running.as_ref().is_some_and(|running| running.alone);
-    let mut ended = None;
-    // Only a turn that pauses may leave a question behind.
-    let asks = !open.questions.is_empty();
-    let settled = open.is_settled() && (!asks || outcome.status == TurnStatus::Paused);
-    slot.asked |= asks;
-    if !settled || open.cancel.is_some() {
+    let contiguous = slot
+        .running
+        .as_ref()
+        .is_some_and(|running| running.contiguous);
+    let mut terminal = None;
+    // Only a turn that pauses may leave an approval open.
+    let has_approvals = !open.questions.is_empty();
+    let is_settled = open.is_settled() && (!has_approvals || outcome.status == TurnStatus::Paused);
+    slot.may_have_open_approvals |= has_approvals;
+    if !is_settled || open.cancel.is_some() {
         let error = outcome
             .error
             .unwrap_or_else(|| ErrorCode::InternalError.into());
-        close_open(
+        close_open_turn(
             live,
             open,
             End::Failed {
                 error,
                 reason: outcome.reason,
             },
-            known,
+            context,
         );
     } else {
         let traced = open.dispatch.traced().map(Body::DispatchTraced);
@@ -88,19 +89,20 @@ pub(crate) fn finish(
             rows: rows(Some(turn), &Actor::ORCHESTRATOR, &body),
             body,
         });
-        ended = emit(live, turn, known, events.collect());
+        terminal = emit_ending(live, turn, context, events.collect());
     }
-    slot.free(turn);
-    ended.filter(|_| alone)
+    slot.release(turn);
+    terminal.filter(|_| contiguous)
 }
 
-/// Something else ends the turn: a cancel if one was asked for, else the failure given.
-pub(crate) fn close(
+/// Ends a turn whose producer did not return: cancelled if that was requested, else failed with
+/// `error`.
+pub(crate) fn abort_turn(
     live: &Arc<LiveSession>,
     turn: TurnId,
     error: TurnError,
     reason: Option<&str>,
-    known: EndingContext,
+    context: EndingContext,
 ) {
     let mut slot = live.slot.lock();
     if let Some(open) = live.open_turn(turn) {
@@ -108,24 +110,28 @@ pub(crate) fn close(
             error,
             reason: reason.map(str::to_owned),
         };
-        close_open(live, open, end, known);
+        close_open_turn(live, open, end, context);
     }
-    slot.free(turn);
+    slot.release(turn);
 }
 
-fn close_open(live: &Arc<LiveSession>, mut open: OpenTurn, end: End, known: EndingContext) {
+fn close_open_turn(live: &Arc<LiveSession>, mut open: OpenTurn, end: End, context: EndingContext) {
     let turn = open.id;
-    // Whatever happened after a cancel was asked for, the turn ends by it.
+    // A requested cancel decides the end, whatever happened after the request.
     let end = match &open.cancel {
-        Some((cancel, asked)) => End::Cancelled {
-            stops: known.rest.as_ref().map(|rest| rest.stops(&open, *asked)),
+        Some((cancel, requested)) => End::Cancelled {
+            stops: context
+                .stop_report
+                .as_ref()
+                .map(|report| report.stops(&open, *requested)),
             reason: cancel.reason.clone(),
-            asked: *asked,
+            asked: *requested,
         },
         None => end,
     };
     for tool in &mut open.tools {
-        tool.tool_type = known.types.get(&tool.id).copied().unwrap_or(tool.tool_type);
+        let tool_type = context.tool_types.get(&tool.id).copied();
+        tool.tool_type = tool_type.unwrap_or(tool.tool_type);
     }
     if let Some(message) = &mut open.message {
         for (block, tool_use_id, final_input) in message.open_tool_uses() {
@@ -142,72 +148,74 @@ fn close_open(live: &Arc<LiveSession>, mut open: OpenTurn, end: End, known: Endi
             message.apply(at, time, &body);
         }
     }
-    let ending = closing(&open, &end, live.house.clock.now());
-    emit(live, turn, known, ending);
+    let events = closing(&open, &end, live.services.clock.now());
+    emit_ending(live, turn, context, events);
 }
 
-/// Places the ending in one piece: one commit, all or none.
-fn emit(
+/// Emits the events of an ending in one commit, and returns the position of the last one.
+fn emit_ending(
     live: &Arc<LiveSession>,
     turn: TurnId,
-    mut known: EndingContext,
+    mut context: EndingContext,
     events: Vec<Closing>,
 ) -> Option<Position> {
-    let renders = renders(&mut known, &events);
-    let counted: Vec<Body> = events
+    let renders = render_ending(&mut context, &events);
+    let metered: Vec<Body> = events
         .iter()
         .map(|closing| &closing.body)
-        .filter(|body| model_calls::is_end(body) || turn_metrics::is_counted(body))
+        .filter(|body| model_calls::is_call_end(body) || turn_metrics::is_metered(body))
         .cloned()
         .collect();
     let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
         let of_turn = !matches!(closing.body, Body::ApprovalResolved(_));
         let mut draft = Draft::new(of_turn.then_some(turn), closing.actor, closing.body);
-        draft.trace.clone_from(&known.trace);
+        draft.trace.clone_from(&context.trace);
         draft.render = render;
         draft.rows = closing.rows;
         draft
     });
     match live.sequencer.emit(drafts.collect(), Room::Reserved) {
-        // Closed: the session was deleted or quarantined, there is no log to end the turn in.
+        // The session was deleted or quarantined: there is no log to end the turn in.
         Err(Refused::Closed) => None,
-        Ok(places) => {
-            for body in &counted {
-                known.calls.end(body);
-                turn_metrics::count(body, &known.definition);
+        Ok(positions) => {
+            for body in &metered {
+                context.calls.record_end(body);
+                turn_metrics::record(body, &context.agent_definition);
             }
-            places.last().map(|(at, _)| *at)
+            positions.last().map(|(at, _)| *at)
         }
         Err(refused) => {
-            tracing::error!(session = %live.id, %turn, %refused, "a turn could not be ended");
+            tracing::error!(session = %live.id, %turn, %refused, "could not emit the end of a turn");
             None
         }
     }
 }
 
-/// How the events of an ending are shown: as the gate says, which every other event of the turn
-/// has passed too. An ending goes out whatever a gate does.
-fn renders(known: &mut EndingContext, events: &[Closing]) -> Vec<Option<Render>> {
-    let mut out: Vec<Option<Render>> = Vec::with_capacity(events.len());
-    let gate = &mut known.gate;
-    let passed = catch_unwind(AssertUnwindSafe(|| {
+/// How the events of an ending are rendered: by the turn's gate, like all its other events. The
+/// ending is emitted even if the gate panics or holds events back.
+fn render_ending(context: &mut EndingContext, events: &[Closing]) -> Vec<Option<Render>> {
+    let mut renders: Vec<Option<Render>> = Vec::with_capacity(events.len());
+    let gate = &mut context.gate;
+    let gated = catch_unwind(AssertUnwindSafe(|| {
         let now = Instant::now();
         for closing in events {
             let emission = Emission::new(closing.actor.clone(), closing.body.clone());
-            gate.take(emission, now, &mut |_, render| out.push(render));
-            gate.flush(&mut |_, render| out.push(render));
+            gate.take(emission, now, &mut |_, render| renders.push(render));
+            gate.flush(&mut |_, render| renders.push(render));
         }
     }));
-    if passed.is_err() || out.len() != events.len() {
-        tracing::error!("a gate broke on the end of a turn");
-        out = vec![None; events.len()];
+    if gated.is_err() || renders.len() != events.len() {
+        tracing::error!(
+            "the gate failed at the end of a turn: its events are forwarded as they are"
+        );
+        renders = vec![None; events.len()];
     }
-    for (closing, render) in events.iter().zip(&mut out) {
+    for (closing, render) in events.iter().zip(&mut renders) {
         if let Body::ToolFailed(tool) = &closing.body
-            && known.hidden.contains(&tool.tool_use_id)
+            && context.hidden_tools.contains(&tool.tool_use_id)
         {
             *render = Some(RenderPolicy::Suppress.into());
         }
     }
-    out
+    renders
 }

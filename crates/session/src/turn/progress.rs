@@ -1,4 +1,5 @@
-//! What a turn has said so far: as far as stamps need it, and what a later turn is told of it.
+//! The progress of a turn: what the emitter must know of earlier events to stamp later ones, and
+//! the messages that the next turn's history includes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,78 +15,81 @@ use turnwire_log::{Draft, is_display};
 use crate::metering::model_calls::{self, CallsInFlight};
 use crate::metering::turn_metrics;
 
-/// What the turn has said so far.
+/// What a turn has emitted so far.
 #[derive(Default)]
 pub(crate) struct TurnProgress {
     called_model: bool,
-    text: bool,
-    tools: HashSet<ToolUseId>,
-    /// Tools whose calls were not shown: neither are their ends.
-    pub(crate) hidden: HashSet<ToolUseId>,
-    /// The kinds of the tools that its messages asked for.
-    pub(crate) types: HashMap<ToolUseId, ToolType>,
-    /// The calls in flight.
+    has_text: bool,
+    called_tools: HashSet<ToolUseId>,
+    /// Tools whose calls were suppressed: their ends are suppressed too.
+    pub(crate) hidden_tools: HashSet<ToolUseId>,
+    /// The types of the tools that the turn's messages use.
+    pub(crate) tool_types: HashMap<ToolUseId, ToolType>,
     pub(crate) calls: CallsInFlight,
-    /// Messages that the orchestrator is shown later and that were stored with the turn's events.
+    /// Stored messages of the turn that the orchestrator reads in later turns.
     pub(crate) messages: Vec<Message>,
 }
 
-/// What is remembered of an event once it has its place.
+/// The part of an event that [`TurnProgress::apply`] needs once the event has its position.
 pub(crate) enum ProgressNote {
-    /// Nothing.
-    Nothing,
-    /// That words were said.
-    Words,
-    /// The rest is rare, and remembered whole.
+    /// The event changes nothing.
+    Ignored,
+    /// The event is a delta of text.
+    Text,
+    /// The event itself; such events are rare.
     Event(Actor, Box<Body>),
 }
 
 impl ProgressNote {
-    /// What to remember of an event.
+    /// The note of a draft, taken before the draft is handed to the sequencer.
     pub(crate) fn of(draft: &Draft) -> Self {
         match &draft.body {
             // The path of every token.
-            Body::TextDelta(delta) if delta.text.is_empty() => Self::Nothing,
-            Body::TextDelta(_) => Self::Words,
+            Body::TextDelta(delta) if delta.text.is_empty() => Self::Ignored,
+            Body::TextDelta(_) => Self::Text,
             Body::LlmCallStarted(_)
             | Body::ToolCalled(_)
             | Body::LlmCallFailed(_)
             | Body::LlmCallCompleted(_) => {
                 Self::Event(draft.actor.clone(), Box::new(draft.body.clone()))
             }
-            body if turn_metrics::is_counted(body) => {
+            body if turn_metrics::is_metered(body) => {
                 Self::Event(draft.actor.clone(), Box::new(body.clone()))
             }
-            _ => Self::Nothing,
+            _ => Self::Ignored,
         }
     }
 }
 
-/// Whether the turn itself speaks, and no sub-agent inside it.
-fn speaks(actor: &Actor) -> bool {
+/// Whether the actor is the turn's own agent, not a sub-agent.
+fn is_main_agent(actor: &Actor) -> bool {
     actor.kind() != ActorKind::Subagent
 }
 
 impl TurnProgress {
-    /// Stamps an event with what came before it. Only the orchestrator speaks to the person: what
-    /// sub-agents do changes nothing of it.
+    /// Sets the fields of an event that depend on earlier events. Only the orchestrator writes to
+    /// the person, so events of sub-agents do not count.
     pub(crate) fn stamp(&self, actor: &Actor, body: &mut Body) {
         match body {
-            Body::LlmCallStarted(call) => call.first = !self.called_model && speaks(actor),
-            Body::ThinkingDelta(delta) => delta.after_text = self.text,
-            Body::ToolFailed(tool) => tool.called = self.tools.contains(&tool.tool_use_id),
+            Body::LlmCallStarted(call) => call.first = !self.called_model && is_main_agent(actor),
+            Body::ThinkingDelta(delta) => delta.after_text = self.has_text,
+            Body::ToolFailed(tool) => tool.called = self.called_tools.contains(&tool.tool_use_id),
             _ => {}
         }
     }
 
-    /// How an event is shown. The end of a tool whose call was hidden is hidden too: nobody is
-    /// told of an end without a beginning.
-    pub(crate) fn cover(&mut self, body: &Body, render: Option<Render>) -> Option<Render> {
+    /// The rendering of an event: the end of a tool is suppressed if its call was, so that no
+    /// client reads an end without a start.
+    pub(crate) fn suppress_hidden(
+        &mut self,
+        body: &Body,
+        render: Option<Render>,
+    ) -> Option<Render> {
         let id = match body {
             Body::ToolCalled(tool) => {
                 let policy = render.as_ref().map(|render| render.policy);
                 if policy == Some(RenderPolicy::Suppress) {
-                    self.hidden.insert(tool.tool_use_id);
+                    self.hidden_tools.insert(tool.tool_use_id);
                 }
                 return render;
             }
@@ -93,35 +97,35 @@ impl TurnProgress {
             Body::ToolFailed(tool) => tool.tool_use_id,
             _ => return render,
         };
-        if self.hidden.contains(&id) {
+        if self.hidden_tools.contains(&id) {
             return Some(RenderPolicy::Suppress.into());
         }
         render
     }
 
-    /// Remembers an event that has its place.
-    pub(crate) fn take_in(&mut self, note: ProgressNote, definition: &str) {
+    /// Applies an event that has its position, and records its metrics.
+    pub(crate) fn apply(&mut self, note: ProgressNote, agent_definition: &str) {
         let (actor, body) = match note {
-            ProgressNote::Nothing => return,
-            ProgressNote::Words => {
-                self.text = true;
+            ProgressNote::Ignored => return,
+            ProgressNote::Text => {
+                self.has_text = true;
                 return;
             }
             ProgressNote::Event(actor, body) => (actor, body),
         };
         match body.as_ref() {
             Body::LlmCallStarted(call) => {
-                self.called_model |= speaks(&actor);
-                self.calls.begin(call.call_id, &call.model);
+                self.called_model |= is_main_agent(&actor);
+                self.calls.start(call.call_id, &call.model);
             }
-            Body::ToolCalled(tool) => drop(self.tools.insert(tool.tool_use_id)),
-            ended if model_calls::is_end(ended) => self.calls.end(ended),
-            counted => turn_metrics::count(counted, definition),
+            Body::ToolCalled(tool) => drop(self.called_tools.insert(tool.tool_use_id)),
+            ended if model_calls::is_call_end(ended) => self.calls.record_end(ended),
+            metered => turn_metrics::record(metered, agent_definition),
         }
     }
 
-    /// Remembers a message that streamed, as it is stored: the orchestrator is shown it later.
-    pub(crate) fn keep_finished(
+    /// Adds a message that streamed, in its stored form.
+    pub(crate) fn add_streamed(
         &mut self,
         session_id: SessionId,
         turn_id: TurnId,
@@ -143,19 +147,19 @@ impl TurnProgress {
         });
     }
 
-    /// Remembers a message that was stored with an event, if the orchestrator is shown it later.
-    pub(crate) fn keep(
+    /// Adds a message that was stored with an event, if the orchestrator reads it in later turns.
+    pub(crate) fn add_stored(
         &mut self,
         new: NewMessage,
         (session_id, turn_id): (SessionId, TurnId),
         created_at: Timestamp,
     ) {
-        let shown = match new.scope {
+        let orchestrator_reads = match new.scope {
             Scope::Shared => !is_display(new.role, &new.content),
             Scope::Private => true,
             Scope::Agent(_) | Scope::Agents => false,
         };
-        if shown {
+        if orchestrator_reads {
             self.messages.push(Message {
                 id: new.id,
                 session_id,
@@ -174,8 +178,8 @@ impl TurnProgress {
     }
 }
 
-/// The message that is stored with an event, as it is stored.
-pub(crate) fn message_of(draft: &Draft) -> Option<NewMessage> {
+/// The message that a draft stores with its event.
+pub(crate) fn stored_message(draft: &Draft) -> Option<NewMessage> {
     draft.rows.iter().find_map(|row| match row {
         RowChange::MessagePut(_, message) => Some(message.clone()),
         _ => None,

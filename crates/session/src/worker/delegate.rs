@@ -1,13 +1,13 @@
-//! Workers: sessions that a turn gives work to.
+//! The [`Delegate`] of a turn: it starts workers, sessions that the turn gives a task to.
 //!
 //! ```text
 //!   parent's turn                                      worker's session
 //!   reserve ─▶ delegate.started (durable) ─▶ run ──▶ session.created, turn.started   seq from 1
-//!      the future is dropped, or takes too long ───▶ turn.cancel_requested{system}
-//!      ward: the parent's terminal waits ◀───────── terminal, durable ──▶ WorkerEnd
+//!      the future is dropped, or times out ────────▶ turn.cancel_requested{system}
+//!      child task: the parent's terminal waits ◀──── terminal, durable ──▶ WorkerEnd
 //! ```
-//! A worker is a session like any other: its own lock, log and agent, open to whoever owns it. It
-//! does not outlive the turn that gave it its work, whatever becomes of that turn.
+//! A worker is a session like any other: its own slot, log and agent, open to its owner. It never
+//! outlives the turn that delegated to it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
@@ -23,222 +23,227 @@ use turnwire_event::port::{BoxFuture, Delegate, NoWorker, Task, Ward, Wards, Wor
 use turnwire_event::row::SessionRow;
 use turnwire_event::{ContentBlock, EpisodeId, SessionId, ToolUseId, TurnId};
 
+use super::worker_run::{WorkerGuard, WorkerRun, watch_worker};
 use crate::cancel::request::CancelOutcome;
-use crate::lifecycle::core::Sessions;
+use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::{DelegateFactory, LiveSession};
+use crate::live::transcript::Transcript;
 use crate::submit::request::{DisconnectScope, SubmitRequest};
-use crate::worker::worker_run::{WorkerGuard, WorkerRun, watched};
 
-/// Why a worker is cancelled that takes too long.
+/// The cancel reason of a worker that takes too long.
 const DELEGATE_TIMEOUT: &str = "delegate_timeout";
 
-impl DelegateFactory for Sessions {
+impl DelegateFactory for SessionCore {
     fn delegate(
         self: Arc<Self>,
-        live: &Arc<LiveSession>,
+        parent: &Arc<LiveSession>,
         turn: TurnId,
-        submit: &SubmitRequest,
-        wards: Arc<dyn Wards>,
+        request: &SubmitRequest,
+        children: Arc<dyn Wards>,
     ) -> Arc<dyn Delegate> {
+        let worker_count = parent.shared_worker_count.lock().take();
         Arc::new(TurnDelegate(Arc::new(WorkerContext {
-            sessions: Arc::downgrade(&self),
-            parent: live.clone(),
+            core: Arc::downgrade(&self),
+            parent: parent.clone(),
             turn,
-            submit: SubmitRequest {
+            request: SubmitRequest {
                 content: Vec::new(),
                 on_disconnect: OnDisconnect::Continue,
                 disconnect_grace_ms: 0,
                 on_busy: OnBusy::Reject,
                 metadata: serde_json::Map::new(),
-                bound: DisconnectScope::Session,
+                disconnect_scope: DisconnectScope::Session,
                 origin: Origin::Chat,
                 dm_type: None,
-                ..submit.clone()
+                ..request.clone()
             },
-            wards,
-            crowd: live.crowd.lock().take().unwrap_or_default(),
-            reserved: Mutex::default(),
+            children,
+            worker_count: worker_count.unwrap_or_default(),
+            reservations: Mutex::default(),
         })))
     }
 }
 
-/// How a turn delegates.
+/// The [`Delegate`] of one turn.
 struct TurnDelegate(Arc<WorkerContext>);
 
-/// On what terms workers work for a turn.
+/// What the workers of one turn share.
 struct WorkerContext {
-    sessions: Weak<Sessions>,
+    core: Weak<SessionCore>,
     parent: Arc<LiveSession>,
     turn: TurnId,
-    /// What a worker's turn is submitted with, but for its task.
-    submit: SubmitRequest,
-    wards: Arc<dyn Wards>,
-    /// How many workers there were in all, at every level, under the turn at the top.
-    crowd: Arc<AtomicUsize>,
-    reserved: Mutex<WorkerReservations>,
+    /// The request of a worker's turn, without its content.
+    request: SubmitRequest,
+    children: Arc<dyn Wards>,
+    /// Workers started at every level under the turn of a person.
+    worker_count: Arc<AtomicUsize>,
+    reservations: Mutex<WorkerReservations>,
 }
 
-/// The ids that were given out, and what became of them.
+/// The session ids that the turn reserved for workers.
 #[derive(Default)]
 struct WorkerReservations {
-    /// How many there were.
+    /// All reservations so far.
     count: usize,
-    /// Those that are not used yet: an id makes one session.
+    /// Ids that no worker was started with: an id starts one worker.
     unused: HashSet<SessionId>,
-    /// The workers that are waited for, or should have been.
-    jobs: HashMap<SessionId, WorkerRun>,
+    /// The workers whose end nobody has read yet.
+    running: HashMap<SessionId, WorkerRun>,
 }
 
 impl Delegate for TurnDelegate {
     fn reserve(&self) -> Result<SessionId, NoWorker> {
-        let terms = &self.0;
-        let house = &terms.parent.house;
-        if terms.parent.depth >= house.options.worker_depth_max {
+        let context = &self.0;
+        let services = &context.parent.services;
+        if context.parent.depth >= services.options.worker_depth_max {
             return Err(NoWorker::TooDeep);
         }
-        let sessions = terms.sessions.upgrade().ok_or(NoWorker::Unavailable)?;
-        if sessions.storage_full() {
+        let core = context.core.upgrade().ok_or(NoWorker::Unavailable)?;
+        if core.is_storage_full() {
             return Err(NoWorker::Unavailable);
         }
-        let mut reserved = terms.reserved.lock();
-        if reserved.count >= house.options.workers_max {
+        let mut reservations = context.reservations.lock();
+        if reservations.count >= services.options.workers_max {
             return Err(NoWorker::TooMany);
         }
-        let most = house.options.workers_all_max;
-        let more = |count| (count < most).then_some(count + 1);
-        let counted = terms.crowd.fetch_update(Relaxed, Relaxed, more);
+        let max = services.options.workers_all_max;
+        let increment = |count| (count < max).then_some(count + 1);
+        let counted = context
+            .worker_count
+            .fetch_update(Relaxed, Relaxed, increment);
         counted.map_err(|_| NoWorker::TooMany)?;
-        reserved.count += 1;
-        let id = SessionId(house.mint.ulid());
-        reserved.unused.insert(id);
+        reservations.count += 1;
+        let id = SessionId(services.mint.ulid());
+        reservations.unused.insert(id);
         Ok(id)
     }
 
     fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd> {
-        let terms = self.0.clone();
-        Box::pin(async move { terms.employ(task).await })
+        let context = self.0.clone();
+        Box::pin(async move { context.run_worker(task).await })
     }
 
     fn left(&self, tool_use_id: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
-        let terms = self.0.clone();
-        Box::pin(async move { terms.left(tool_use_id).await })
+        let context = self.0.clone();
+        Box::pin(async move { context.settle_workers(tool_use_id).await })
     }
 }
 
 impl WorkerContext {
-    async fn employ(&self, task: Task) -> WorkerEnd {
+    async fn run_worker(&self, task: Task) -> WorkerEnd {
         let (id, limit) = (task.worker_session_id, task.limit);
-        let (begun, job) = oneshot::channel::<WorkerRun>();
-        // Before it begins: a turn that is to stop takes nobody on.
-        let taken = self.stop().and_then(|stop| {
-            let ward = Ward {
+        let (started, worker) = oneshot::channel::<WorkerRun>();
+        // Registered before it starts: a turn that stops starts no worker.
+        let registered = self.parent_stop().and_then(|parent_stop| {
+            let child = Ward {
                 kind: ReceiptKind::Worker,
                 id: id.to_string().into(),
                 tool_use_id: task.tool_use_id,
-                ended: Box::pin(watched(job, stop)),
+                ended: Box::pin(watch_worker(worker, parent_stop)),
             };
-            self.wards.take(ward).ok()
+            self.children.take(child).ok()
         });
-        if taken.is_none() {
+        if registered.is_none() {
             return WorkerEnd::Failed(FailureMode::CancelledByUser);
         }
-        let job = match self.begin_once(task) {
-            Ok(job) => job,
+        let worker = match self.start_reserved(task) {
+            Ok(worker) => worker,
             Err(mode) => return WorkerEnd::Failed(mode),
         };
-        let watch = WorkerGuard(job.clone());
-        let _ = begun.send(job);
-        let job = &watch.0;
-        let mut late = false;
-        if timeout(limit, job.over.cancelled()).await.is_err() {
-            late = matches!(job.stop(DELEGATE_TIMEOUT), CancelOutcome::At(_));
+        let guard = WorkerGuard(worker.clone());
+        let _ = started.send(worker);
+        let worker = &guard.0;
+        let mut timed_out = false;
+        if timeout(limit, worker.ended.cancelled()).await.is_err() {
+            let outcome = worker.stop(DELEGATE_TIMEOUT);
+            timed_out = matches!(outcome, CancelOutcome::Requested(_));
         }
-        let end = job.ended(late).await;
-        self.reserved.lock().jobs.remove(&id);
+        let end = worker.end(timed_out).await;
+        self.reservations.lock().running.remove(&id);
         end
     }
 
-    /// Told when the turn must stop; none if it has ended or must stop already.
-    fn stop(&self) -> Option<CancellationToken> {
+    /// The stop token of the parent's turn; `None` if the turn has ended or is stopping.
+    fn parent_stop(&self) -> Option<CancellationToken> {
         let slot = self.parent.slot.lock();
         let running = slot.running.as_ref().filter(|turn| turn.id == self.turn)?;
         (!running.stop.is_cancelled()).then(|| running.stop.clone())
     }
 
-    /// Makes the session of an id that was given out. In one step: whoever looks for it finds
-    /// either that it can never be, or what there is to wait for.
-    fn begin_once(&self, task: Task) -> Result<WorkerRun, FailureMode> {
+    /// Starts the worker of a reserved id, under the lock of the reservations: a caller of
+    /// [`settle_workers`](Self::settle_workers) finds either an id that can never start, or a
+    /// worker to wait for.
+    fn start_reserved(&self, task: Task) -> Result<WorkerRun, FailureMode> {
         let id = task.worker_session_id;
-        let mut reserved = self.reserved.lock();
-        if !reserved.unused.remove(&id) {
-            tracing::error!(session = %id, "a worker was to run that was not reserved");
+        let mut reservations = self.reservations.lock();
+        if !reservations.unused.remove(&id) {
+            tracing::error!(session = %id, "a worker was started whose id is not reserved");
             return Err(FailureMode::Error);
         }
-        let job = self.begin(task)?;
-        reserved.jobs.insert(id, job.clone());
-        Ok(job)
+        let worker = self.start(task)?;
+        reservations.running.insert(id, worker.clone());
+        Ok(worker)
     }
 
-    async fn left(&self, tool_use_id: ToolUseId) -> Vec<SessionId> {
+    /// Waits for the open workers of a tool call that was dropped, and returns their ids.
+    async fn settle_workers(&self, tool_use_id: ToolUseId) -> Vec<SessionId> {
         let open = self.parent.open_turn(self.turn);
         let open = open.into_iter().flat_map(|open| open.delegates);
-        let left = open.filter(|worker| worker.tool_use_id == tool_use_id);
-        let left: Vec<_> = left.map(|worker| worker.worker_session_id).collect();
-        for id in &left {
-            let job = {
-                let mut reserved = self.reserved.lock();
-                // Taken out, it can never begin.
-                reserved.unused.remove(id);
-                reserved.jobs.remove(id)
+        let of_tool = open.filter(|worker| worker.tool_use_id == tool_use_id);
+        let ids: Vec<_> = of_tool.map(|worker| worker.worker_session_id).collect();
+        for id in &ids {
+            let worker = {
+                let mut reservations = self.reservations.lock();
+                // Removed from `unused`, the worker can never start.
+                reservations.unused.remove(id);
+                reservations.running.remove(id)
             };
-            if let Some(job) = job {
-                let _ = job.settled().await;
+            if let Some(worker) = worker {
+                let _ = worker.wait_until_durable().await;
             }
         }
-        left
+        ids
     }
 
-    /// Makes the session with its turn.
-    fn begin(&self, task: Task) -> Result<WorkerRun, FailureMode> {
-        let sessions = self.sessions.upgrade().ok_or(FailureMode::Error)?;
-        if self.stop().is_none() {
+    /// Creates the worker's session with its turn.
+    fn start(&self, task: Task) -> Result<WorkerRun, FailureMode> {
+        let core = self.core.upgrade().ok_or(FailureMode::Error)?;
+        if self.parent_stop().is_none() {
             return Err(FailureMode::CancelledByUser);
         }
-        let submit = SubmitRequest {
+        let request = SubmitRequest {
             content: vec![ContentBlock::text(&task.task)],
             trace: task.trace.as_deref().cloned(),
-            ..self.submit.clone()
+            ..self.request.clone()
         };
-        let row = self.row(task);
-        let founded = sessions
-            .unwritten(row, self.parent.depth + 1)
-            .and_then(|blank| {
-                *blank.0.crowd.lock() = Some(self.crowd.clone());
-                sessions.found_in(blank, submit, Box::new(|_| Vec::new()))
+        let row = self.session_row(task);
+        let created = core
+            .prepare(row, self.parent.depth + 1)
+            .and_then(|prepared| {
+                *prepared.0.shared_worker_count.lock() = Some(self.worker_count.clone());
+                core.start_prepared(prepared, request, Box::new(|_| Vec::new()))
             });
-        let (live, taken) = founded.map_err(|error| {
-            tracing::warn!(session = %self.parent.id, %error, "a worker could not be made");
+        let (live, accepted) = created.map_err(|error| {
+            tracing::warn!(session = %self.parent.id, %error, "could not create a worker");
             FailureMode::Error
         })?;
-        // Its parent was deleted while it was made: whoever did that may not have found it.
+        // The parent was deleted meanwhile, and its deletion may not have found this worker.
         if self.parent.ring.closed().is_some() {
-            drop(sessions.erase(live));
+            drop(core.start_deletion(live));
             return Err(FailureMode::Error);
         }
-        let over = live.over(taken.turn);
+        let ended = live.turn_ended(accepted.turn);
         Ok(WorkerRun {
             live,
-            turn: taken.turn,
-            over,
+            turn: accepted.turn,
+            ended,
         })
     }
 
-    fn row(&self, task: Task) -> SessionRow {
-        let house = &self.parent.house;
-        let now = house.clock.now();
-        let workspace_path = |transcript: &crate::live::transcript::Transcript, _, _| {
-            transcript.row.workspace_path.clone()
-        };
+    fn session_row(&self, task: Task) -> SessionRow {
+        let services = &self.parent.services;
+        let now = services.clock.now();
+        let workspace_path = |transcript: &Transcript, _, _| transcript.row.workspace_path.clone();
         SessionRow {
             id: task.worker_session_id,
             owner: self.parent.owner.clone(),
@@ -246,9 +251,9 @@ impl WorkerContext {
             agent: Some(task.agent),
             workspace_path: self.parent.ring.look(workspace_path),
             metadata: serde_json::Map::new(),
-            episode_id: EpisodeId(house.mint.ulid()),
-            active_model: house.options.default_model.clone(),
-            routing_policy_version: house.policy.lock().version().to_owned(),
+            episode_id: EpisodeId(services.mint.ulid()),
+            active_model: services.options.default_model.clone(),
+            routing_policy_version: services.routing_policy.lock().version().to_owned(),
             cost_usd: 0.0,
             turn_count: 0,
             created_at: now,

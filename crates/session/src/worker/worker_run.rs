@@ -1,5 +1,5 @@
-//! A worker at work, as the turn that gave it the work sees it: stopped, waited for, and what it
-//! answered at its end.
+//! A worker at work, seen from the turn that delegated its task: it can be stopped and waited for,
+//! and returns its answer at the end.
 
 use std::sync::Arc;
 
@@ -11,61 +11,62 @@ use turnwire_event::port::WorkerEnd;
 use turnwire_event::{EventType, Message, Role, TurnId};
 use turnwire_log::{Store, View};
 
-use crate::cancel::request::{self, CancelOutcome};
+use crate::cancel::request::{CancelOutcome, request_cancel};
 use crate::error::Error;
 use crate::live::session::LiveSession;
-use crate::store_read::blocking;
+use crate::store_read::read_store;
 
-/// Bytes of a worker's answer that are handed on: dozens of pages, far more than anyone reads.
+/// Bytes of a worker's answer that its parent gets: dozens of pages, far more than anyone reads.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// The newest messages among which its last words are looked for: after them can only be results
-/// of tools that were asked for in the same breath.
+/// The newest messages that are searched for the worker's answer: only results of tools that were
+/// called in the same message can follow it.
 const LAST_MESSAGES: usize = 64;
-/// Why a turn is cancelled whose parent does not wait for it any more.
+/// The cancel reason of a worker whose parent turn stops.
 const PARENT_CANCELLED: &str = "parent_cancelled";
-/// Why any turn is cancelled that takes too long.
+/// The cancel reason of a turn that exceeds its time.
 const TURN_TIMEOUT: &str = "turn_timeout";
 
-/// A worker at work.
+/// The session and turn of a worker at work.
 #[derive(Clone)]
 pub(crate) struct WorkerRun {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) turn: TurnId,
-    pub(crate) over: CancellationToken,
+    /// Cancelled when the worker's turn has ended.
+    pub(crate) ended: CancellationToken,
 }
 
-/// Stops the worker when nobody waits for it any more.
+/// Stops the worker when dropped: its parent's tool call no longer waits for it.
 pub(crate) struct WorkerGuard(pub(crate) WorkerRun);
 
 impl Drop for WorkerGuard {
     fn drop(&mut self) {
-        if !self.0.over.is_cancelled() {
+        if !self.0.ended.is_cancelled() {
             self.0.stop(PARENT_CANCELLED);
         }
     }
 }
 
-/// What becomes of a worker, which stops with the turn it works for, also where that turn's own
-/// work does not let go of it.
-pub(crate) async fn watched(
-    begun: oneshot::Receiver<WorkerRun>,
-    stop: CancellationToken,
+/// Waits for the end of a worker, and stops it when its parent turn stops, also if the parent's
+/// tool call never drops its [`WorkerGuard`].
+pub(crate) async fn watch_worker(
+    started: oneshot::Receiver<WorkerRun>,
+    parent_stop: CancellationToken,
 ) -> StopOutcome {
-    // Dropped without a word, the worker never was.
-    let Ok(job) = begun.await else {
+    // The sender was dropped: the worker never started.
+    let Ok(worker) = started.await else {
         return StopOutcome::Stopped;
     };
     tokio::select! {
         biased;
-        () = job.over.cancelled() => {}
-        () = stop.cancelled() => {
-            job.stop(PARENT_CANCELLED);
+        () = worker.ended.cancelled() => {}
+        () = parent_stop.cancelled() => {
+            worker.stop(PARENT_CANCELLED);
         }
     }
-    job.outcome().await
+    worker.stop_outcome().await
 }
 
-/// The end of a worker's turn, as stored, and its last words.
+/// The stored terminal of a worker's turn, and the text of its answer.
 struct WorkerResult {
     terminal: (EventType, serde_json::Value),
     text: String,
@@ -73,94 +74,95 @@ struct WorkerResult {
 
 impl WorkerRun {
     pub(crate) fn stop(&self, reason: &str) -> CancelOutcome {
-        request::request(&self.live, self.turn, "system", reason)
+        request_cancel(&self.live, self.turn, "system", reason)
     }
 
-    /// Waits until its terminal is durable; an error if there is none, and never will be.
-    pub(crate) async fn settled(&self) -> Result<(), Error> {
-        self.over.cancelled().await;
+    /// Waits until the worker's terminal is durable; fails if the session was deleted.
+    pub(crate) async fn wait_until_durable(&self) -> Result<(), Error> {
+        self.ended.cancelled().await;
         let sequencer = &self.live.sequencer;
         Ok(sequencer.committed(sequencer.last().seq).await?)
     }
 
-    /// What became of it, for those who stopped it.
-    async fn outcome(self) -> StopOutcome {
-        let stored = self.stored().await;
-        match stored.map(|stored| stored.terminal.0) {
+    /// How the worker ended, for the cancel receipt of its parent.
+    async fn stop_outcome(self) -> StopOutcome {
+        let result = self.read_result().await;
+        match result.map(|result| result.terminal.0) {
             Ok(EventType::TurnCompleted) => StopOutcome::Finished,
-            // Deleted, it has stopped too.
+            // A deleted worker has stopped too.
             Ok(_) | Err(_) => StopOutcome::Stopped,
         }
     }
 
-    /// How it ended; `late` if it was stopped for taking too long.
-    pub(crate) async fn ended(&self, late: bool) -> WorkerEnd {
-        let stored = self.stored().await;
-        stored
-            .and_then(|stored| end(stored, late))
+    /// How the worker ended, for its parent's model. `timed_out` if the parent stopped it for
+    /// taking too long.
+    pub(crate) async fn end(&self, timed_out: bool) -> WorkerEnd {
+        let result = self.read_result().await;
+        result
+            .and_then(|result| worker_end(result, timed_out))
             .unwrap_or_else(|error| {
-                tracing::warn!(session = %self.live.id, %error, "a worker has no end");
+                tracing::warn!(session = %self.live.id, %error, "the end of a worker could not be read");
                 WorkerEnd::Failed(FailureMode::Error)
             })
     }
 
-    async fn stored(&self) -> Result<WorkerResult, Error> {
-        self.settled().await?;
+    async fn read_result(&self) -> Result<WorkerResult, Error> {
+        self.wait_until_durable().await?;
         let (id, turn) = (self.live.id, self.turn);
         let upto = self.live.ring.look(|_, tail, _| tail);
-        blocking(self.live.house.store(), move |store: &dyn Store| {
+        read_store(self.live.services.store(), move |store: &dyn Store| {
             let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
             let newest = store.messages(id, View::Clients, upto, None, LAST_MESSAGES)?;
             let mut newest = newest.into_iter().rev().map(|stored| stored.message);
-            let last = newest.find(|message| speaks(message, turn));
+            let answer = newest.find(|message| is_answer(message, turn));
             Ok(WorkerResult {
                 terminal: row.terminal.ok_or(Error::Internal)?,
-                text: last.map(words).unwrap_or_default(),
+                text: answer.map(answer_text).unwrap_or_default(),
             })
         })
         .await
     }
 }
 
-/// Whether a message is words of the agent in the turn.
-fn speaks(message: &Message, turn: TurnId) -> bool {
-    let of_turn = message.turn_id == turn && message.role == Role::Assistant;
-    of_turn && !message.text().trim().is_empty()
+/// Whether a message is text of the agent in this turn.
+fn is_answer(message: &Message, turn: TurnId) -> bool {
+    let of_agent = message.turn_id == turn && message.role == Role::Assistant;
+    of_agent && !message.text().trim().is_empty()
 }
 
-fn words(message: Message) -> String {
+fn answer_text(message: Message) -> String {
     let mut text = message.text();
     text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
     text
 }
 
-fn end(stored: WorkerResult, late: bool) -> Result<WorkerEnd, Error> {
+fn worker_end(result: WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error> {
     let WorkerResult {
         terminal: (kind, payload),
         text,
-    } = stored;
+    } = result;
     if kind == EventType::TurnCancelled {
-        let cancelled: Cancelled = read(payload)?;
-        let late = late || cancelled.reason == TURN_TIMEOUT;
-        return Ok(WorkerEnd::Failed(if late {
+        let cancelled: Cancelled = parse_terminal(payload)?;
+        let timed_out = timed_out || cancelled.reason == TURN_TIMEOUT;
+        return Ok(WorkerEnd::Failed(if timed_out {
             FailureMode::Timeout
         } else {
             FailureMode::CancelledByUser
         }));
     }
-    let completed: Completed = read(payload)?;
+    let completed: Completed = parse_terminal(payload)?;
     let success = match completed.status {
         TurnStatus::Ok | TurnStatus::Degraded => true,
         TurnStatus::Failed => false,
-        // It waits for a person, and the turn it works for cannot.
+        // The worker needs an approval, which its parent turn cannot wait for.
         TurnStatus::Paused => return Ok(WorkerEnd::Failed(FailureMode::Error)),
     };
     Ok(WorkerEnd::Completed { success, text })
 }
 
-fn read<T: serde::de::DeserializeOwned>(payload: serde_json::Value) -> Result<T, Error> {
+fn parse_terminal<T: serde::de::DeserializeOwned>(payload: serde_json::Value) -> Result<T, Error> {
     serde_json::from_value(payload).map_err(|error| {
-        tracing::error!(%error, "a terminal cannot be read");
+        tracing::error!(%error, "the stored terminal of a turn is invalid");
         Error::Internal
     })
 }

@@ -8,7 +8,7 @@ use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Body, Event, Mint};
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{Options, Sessions, SystemMint};
+use turnwire_session::{Options, SessionService, SystemMint};
 
 use crate::stage::*;
 
@@ -35,7 +35,7 @@ impl Producer for Versioned {
     }
 }
 
-async fn versioned(dir: &std::path::Path, act: Act) -> (Arc<Sessions>, Arc<Versioned>) {
+async fn versioned(dir: &std::path::Path, act: Act) -> (SessionService, Arc<Versioned>) {
     let producer = Arc::new(Versioned {
         version: AtomicU32::new(1),
         then: Acting(act, through()),
@@ -61,8 +61,9 @@ fn bound(events: &[Event]) -> (Vec<&str>, Vec<&str>) {
     (starts.collect(), traces.collect())
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_turn_in_line_is_bound_when_it_starts_and_one_withdrawn_to_nothing() {
+async fn queued_turn_is_bound_when_it_starts() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let (sessions, producer) = versioned(dir.path(), act).await;
@@ -70,8 +71,9 @@ async fn s2_001_a_turn_in_line_is_bound_when_it_starts_and_one_withdrawn_to_noth
     let running = enqueue(&sessions, id, "1").await;
     enqueue(&sessions, id, "2").await;
     let withdrawn = enqueue(&sessions, id, "3").await;
-    assert_eq!(sessions.agent_definition(), "1");
+    assert_eq!(sessions.status().agent_definition(), "1");
     let cancelled = sessions
+        .canceller()
         .cancel(&owner("local"), withdrawn.turn_id, None)
         .await;
     cancelled.expect("taken");
@@ -80,13 +82,16 @@ async fn s2_001_a_turn_in_line_is_bound_when_it_starts_and_one_withdrawn_to_noth
     let events = ended(&sessions, id, 3).await;
     assert_each_ends_once(&events);
     assert_eq!(bound(&events), (vec!["1", "", "2"], vec!["", "1", "2"]));
-    let row = sessions.turn(&owner("local"), running.turn_id).await;
+    let row = sessions
+        .reader()
+        .turn(&owner("local"), running.turn_id)
+        .await;
     assert_eq!(row.expect("a turn").agent_definition, "1");
-    assert_eq!(sessions.agent_definition(), "2");
+    assert_eq!(sessions.status().agent_definition(), "2");
 }
 
 #[tokio::test]
-async fn a_producer_that_breaks_while_it_binds_fails_that_turn_alone() {
+async fn panic_while_binding_fails_only_that_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, producer) = versioned(dir.path(), acting(|_| async { OK })).await;
     let id = new_session(&sessions).await;

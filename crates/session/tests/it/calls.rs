@@ -11,31 +11,50 @@ use turnwire_event::row::LlmCallRow;
 use turnwire_event::{
     Actor, Body, CallId, Event, Kept, Message, Owner, SessionId, StopReason, TenantId,
 };
-use turnwire_session::{Options, Sessions, UsageDay};
+use turnwire_session::{Options, SessionService, UsageDay};
 
 use crate::stage::*;
 
-async fn rows(sessions: &Arc<Sessions>, id: SessionId) -> Vec<LlmCallRow> {
-    let page = sessions.llm_calls(&owner("local"), id, None, 100).await;
+async fn rows(sessions: &SessionService, id: SessionId) -> Vec<LlmCallRow> {
+    let page = sessions
+        .reader()
+        .llm_calls(&owner("local"), id, None, 100)
+        .await;
     let (rows, next) = page.expect("calls");
     assert_eq!(next, None);
     rows
 }
 
-async fn used(sessions: &Arc<Sessions>, tenant: TenantId) -> Vec<UsageDay> {
-    let today = sessions.today();
+async fn used(sessions: &SessionService, tenant: TenantId) -> Vec<UsageDay> {
+    let today = sessions.reader().today();
     // Midnight may come in between.
     let days = (today.minus(1), today);
-    sessions.usage(tenant, days, 100).await.expect("usage")
+    sessions
+        .reader()
+        .usage(tenant, days, 100)
+        .await
+        .expect("usage")
 }
 
 /// The cost of a session as a client is told: by its snapshot, its list, and its attach.
-async fn told_cost(sessions: &Arc<Sessions>, id: SessionId) -> [f64; 3] {
+async fn told_cost(sessions: &SessionService, id: SessionId) -> [f64; 3] {
     let me = owner("local");
-    let live = sessions.live(&me, id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let snapshot = live.snapshot(10).await.expect("a snapshot").row.cost_usd;
-    let (list, _) = sessions.list(&me, None, 10).await.expect("a list");
-    let ticket = sessions.attach(&me, id).await.expect("a ticket");
+    let (list, _) = sessions
+        .reader()
+        .sessions(&me, None, 10)
+        .await
+        .expect("a list");
+    let ticket = sessions
+        .live_sessions()
+        .attach(&me, id)
+        .await
+        .expect("a ticket");
     [snapshot, list[0].cost_usd, ticket.session.cost_usd]
 }
 
@@ -48,8 +67,9 @@ fn logged_cost(events: &[Event]) -> f64 {
     costs.sum()
 }
 
+// S3-107
 #[tokio::test]
-async fn s3_107_the_cost_is_the_sum_of_all_calls_everywhere_and_after_a_restart() {
+async fn cost_is_the_sum_of_all_calls_also_after_a_restart() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn| async move {
         speak(&turn, "let me see", spent(10, 2, 0.1), Kept::default());
@@ -80,8 +100,9 @@ async fn s3_107_the_cost_is_the_sum_of_all_calls_everywhere_and_after_a_restart(
     assert_eq!((calls, failed), (8, 2));
 }
 
+// D-04, S1-146
 #[tokio::test]
-async fn d_04_s1_146_every_call_has_a_row_with_the_providers_own_id() {
+async fn each_call_has_a_row_with_the_provider_response_id() {
     let dir = tempfile::tempdir().expect("a folder");
     let made: Arc<Mutex<Vec<CallId>>> = Arc::default();
     let noted = made.clone();
@@ -157,7 +178,7 @@ async fn d_04_s1_146_every_call_has_a_row_with_the_providers_own_id() {
 }
 
 #[tokio::test]
-async fn no_call_is_open_after_its_turn_whoever_ended_it() {
+async fn no_call_is_open_after_the_end_of_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn| async move {
         let (call_id, ..) = ids();
@@ -189,7 +210,10 @@ async fn no_call_is_open_after_its_turn_whoever_ended_it() {
             while rows(&service, id).await.len() < 2 {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
-            let asked = service.cancel(&owner("local"), turn, None).await;
+            let asked = service
+                .canceller()
+                .cancel(&owner("local"), turn, None)
+                .await;
             asked.expect("cancelled");
         }
         settled(&service, id).await;
@@ -216,7 +240,7 @@ async fn no_call_is_open_after_its_turn_whoever_ended_it() {
 }
 
 #[tokio::test]
-async fn law_10_usage_is_a_tenants_own_and_outlives_its_sessions() {
+async fn law_10_usage_is_per_tenant_and_outlives_sessions() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn| async move {
         speak(&turn, "one", spent(10, 2, 0.5), Kept::default());
@@ -235,12 +259,16 @@ async fn law_10_usage_is_a_tenants_own_and_outlives_its_sessions() {
         tenant: TenantId(1),
         ..owner("local")
     };
-    let refused = sessions.llm_calls(&stranger, id, None, 10).await;
+    let refused = sessions.reader().llm_calls(&stranger, id, None, 10).await;
     assert_eq!(
         refused.err(),
         Some(turnwire_session::Error::SessionNotFound)
     );
-    sessions.delete(&owner("local"), id).await.expect("deleted");
+    sessions
+        .writer()
+        .delete(&owner("local"), id)
+        .await
+        .expect("deleted");
     assert_eq!(used(&sessions, TenantId(0)).await, mine);
 }
 
@@ -248,7 +276,7 @@ async fn law_10_usage_is_a_tenants_own_and_outlives_its_sessions() {
 type Told = Arc<Mutex<Vec<(Vec<Message>, Vec<Message>)>>>;
 
 #[tokio::test]
-async fn what_a_provider_wants_back_comes_back_from_memory_and_from_the_store_alike() {
+async fn provider_data_is_returned_from_cache_and_store_alike() {
     let dir = tempfile::tempdir().expect("a folder");
     let told: Told = Arc::default();
     let given = told.clone();
@@ -283,9 +311,17 @@ async fn what_a_provider_wants_back_comes_back_from_memory_and_from_the_store_al
     assert_eq!(remembered.1, read.1);
     assert_eq!(remembered.1[0].kept, seal("small"));
     // Whatever a client can be given is made of these, as JSON.
-    let live = first.live(&me, id).await.expect("a session");
+    let live = first
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let snapshot = live.snapshot(10).await.expect("a snapshot");
-    let (messages, _) = first.messages(&me, id, None, 10).await.expect("messages");
+    let (messages, _) = first
+        .reader()
+        .messages(&me, id, None, 10)
+        .await
+        .expect("messages");
     let mut shown = json!([snapshot.messages, messages]).to_string();
     for event in log(&first, id).await {
         shown.push_str(&String::from_utf8(event.to_bytes()).expect("text"));
@@ -304,7 +340,7 @@ fn seal(by: &str) -> Kept {
 }
 
 #[tokio::test]
-async fn a_turn_in_line_is_told_what_the_session_has_cost_before_it() {
+async fn queued_turn_reads_the_cost_before_its_start() {
     let dir = tempfile::tempdir().expect("a folder");
     let costs: Arc<Mutex<Vec<f64>>> = Arc::default();
     let permits = Arc::new(tokio::sync::Semaphore::new(0));
@@ -336,7 +372,7 @@ async fn a_turn_in_line_is_told_what_the_session_has_cost_before_it() {
 }
 
 #[tokio::test]
-async fn why_a_turn_ended_is_told_with_its_end() {
+async fn terminal_contains_the_reason_of_the_end() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn| async move {
         if turn.input.content[0].as_text() == Some("loose") {

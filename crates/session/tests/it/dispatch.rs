@@ -16,7 +16,7 @@ use turnwire_event::{
     Actor, Body, ContentBlock, Event, InvocationId, MessageId, Mint as _, Role, SessionId,
     StopReason, ToolUseId, Usage,
 };
-use turnwire_session::{Options, Sessions, SystemMint};
+use turnwire_session::{Options, SessionService, SystemMint};
 
 use crate::stage::*;
 
@@ -219,7 +219,7 @@ fn fanning(then: Option<Outcome>) -> (Act, Arc<Notify>) {
     (act, out)
 }
 
-async fn fanned(dir: &std::path::Path, then: Option<Outcome>) -> (Arc<Sessions>, SessionId) {
+async fn fanned(dir: &std::path::Path, then: Option<Outcome>) -> (SessionService, SessionId) {
     let (act, out) = fanning(then);
     let sessions = sessions(dir, Options::default(), act).await;
     let id = new_session(&sessions).await;
@@ -229,14 +229,19 @@ async fn fanned(dir: &std::path::Path, then: Option<Outcome>) -> (Arc<Sessions>,
     (sessions, id)
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_law_6_a_cancel_in_a_fan_out_closes_all_of_it_and_says_what_became_of_it() {
+async fn law_6_cancel_in_a_fan_out_closes_and_reports_all_slots() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, id) = fanned(dir.path(), None).await;
     let me = owner("local");
-    let live = sessions.live(&me, id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let turn = live.current_turn().expect("a turn");
-    let asked = sessions.cancel(&me, turn, None).await;
+    let asked = sessions.canceller().cancel(&me, turn, None).await;
     asked.expect("taken");
     let events = settled(&sessions, id).await;
     assert_closed(&events, "turn.cancelled system", DispatchOutcome::Discarded);
@@ -255,8 +260,9 @@ async fn s2_064_law_6_a_cancel_in_a_fan_out_closes_all_of_it_and_says_what_becam
     );
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_law_6_after_a_crash_in_a_fan_out_the_sweep_closes_all_of_it_once() {
+async fn law_6_recovery_closes_a_fan_out_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_sessions, id) = fanned(dir.path(), None).await;
     let image = crashed(dir.path());
@@ -270,8 +276,9 @@ async fn s2_064_law_6_after_a_crash_in_a_fan_out_the_sweep_closes_all_of_it_once
     assert_eq!(told(&log(&twice, id).await), told(&events));
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_law_6_a_shutdown_and_an_end_with_loose_ends_close_all_of_it() {
+async fn law_6_shutdown_and_early_end_close_a_fan_out() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, id) = fanned(dir.path(), None).await;
     sessions.drain(std::time::Duration::ZERO).await;
@@ -283,8 +290,9 @@ async fn s2_064_law_6_a_shutdown_and_an_end_with_loose_ends_close_all_of_it() {
     assert_closed(&events, "turn.completed system", DispatchOutcome::Failure);
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_every_turn_has_one_trace_asked_or_not_run_or_withdrawn() {
+async fn every_turn_has_one_dispatch_trace() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
@@ -292,7 +300,10 @@ async fn s2_064_every_turn_has_one_trace_asked_or_not_run_or_withdrawn() {
     let withdrawn = enqueue(&sessions, id, "2").await;
     enqueue(&sessions, id, "3").await;
     for turn in [withdrawn.turn_id, first.turn_id] {
-        let cancelled = sessions.cancel(&owner("local"), turn, None).await;
+        let cancelled = sessions
+            .canceller()
+            .cancel(&owner("local"), turn, None)
+            .await;
         cancelled.expect("taken");
     }
     gate.open(2);

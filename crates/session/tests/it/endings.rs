@@ -14,7 +14,7 @@ use turnwire_session::Options;
 use crate::stage::*;
 
 #[tokio::test]
-async fn a_panic_ends_the_turn_once_with_everything_closed() {
+async fn panic_ends_the_turn_once_with_everything_closed() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn| async move {
         start_message(&turn, ids());
@@ -46,6 +46,7 @@ async fn a_panic_ends_the_turn_once_with_everything_closed() {
         "exception text stays inside: {text}"
     );
     let (messages, _) = sessions
+        .reader()
         .messages(&owner("local"), id, None, 10)
         .await
         .expect("messages");
@@ -55,6 +56,7 @@ async fn a_panic_ends_the_turn_once_with_everything_closed() {
         (MessageStatus::Failed, "half an ")
     );
     let row = sessions
+        .reader()
         .turn(&owner("local"), accepted.turn_id)
         .await
         .expect("the turn");
@@ -66,7 +68,7 @@ async fn a_panic_ends_the_turn_once_with_everything_closed() {
 }
 
 #[tokio::test]
-async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after() {
+async fn hanging_producer_is_left_behind_and_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     let refused = Arc::new(AtomicBool::new(false));
     let told = refused.clone();
@@ -107,6 +109,7 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
                 .await
                 .expect("accepted");
             let state = sessions
+                .canceller()
                 .cancel(&owner("local"), accepted.turn_id, Some("stop".into()))
                 .await;
             assert_eq!(state, Ok(TurnState::Cancelling));
@@ -136,6 +139,7 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
             );
             // A second cancel changes nothing.
             let state = sessions
+                .canceller()
                 .cancel(&owner("local"), accepted.turn_id, None)
                 .await;
             assert_eq!(state, Ok(TurnState::Cancelled));
@@ -145,8 +149,9 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
     runtime.shutdown_background();
 }
 
+// S3-077
 #[tokio::test]
-async fn s3_077_a_cancel_before_the_first_call_is_the_cancel_alone() {
+async fn cancel_before_the_first_call_is_the_only_event() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|_| std::future::pending());
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -155,6 +160,7 @@ async fn s3_077_a_cancel_before_the_first_call_is_the_cancel_alone() {
         .await
         .expect("accepted");
     sessions
+        .canceller()
         .cancel(&owner("local"), accepted.turn_id, None)
         .await
         .expect("taken");
@@ -177,8 +183,9 @@ async fn s3_077_a_cancel_before_the_first_call_is_the_cancel_alone() {
     );
 }
 
+// S3-071
 #[tokio::test]
-async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_system() {
+async fn turn_that_exceeds_its_time_is_cancelled() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn| async move {
         start_message(&turn, ids());
@@ -210,7 +217,7 @@ async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_system() {
 }
 
 #[test]
-fn a_runtime_that_goes_away_leaves_no_open_turn() {
+fn dropped_runtime_leaves_no_open_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn| async move {
         start_message(&turn, ids());

@@ -4,20 +4,30 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use turnwire_session::{NewSession, Options, Sessions, SubmitTarget};
+use turnwire_session::{NewSession, Options, SessionService, SubmitTarget};
 
 use crate::stage::*;
 
 /// Opens every session as soon as the store knows it. Gives back those it found without a turn.
-async fn open_all(sessions: Arc<Sessions>, over: Arc<AtomicBool>) -> (usize, usize) {
+async fn open_all(sessions: SessionService, over: Arc<AtomicBool>) -> (usize, usize) {
     let me = owner("local");
     let mut seen = HashSet::new();
     let mut bare = 0;
     while !over.load(Ordering::Acquire) {
-        for row in sessions.list(&me, None, 1000).await.expect("a list").0 {
+        for row in sessions
+            .reader()
+            .sessions(&me, None, 1000)
+            .await
+            .expect("a list")
+            .0
+        {
             if seen.insert(row.id) {
                 bare += usize::from(row.turn_count == 0);
-                sessions.live(&me, row.id).await.expect("a session");
+                sessions
+                    .live_sessions()
+                    .open(&me, row.id)
+                    .await
+                    .expect("a session");
             }
         }
         tokio::task::yield_now().await;
@@ -26,7 +36,7 @@ async fn open_all(sessions: Arc<Sessions>, over: Arc<AtomicBool>) -> (usize, usi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_session_and_its_first_turn_are_one_for_whoever_opens_it_meanwhile() {
+async fn new_session_and_first_turn_appear_together() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -42,6 +52,7 @@ async fn a_session_and_its_first_turn_are_one_for_whoever_opens_it_meanwhile() {
                 tokio::spawn(async move {
                     let place = SubmitTarget::New(NewSession::default());
                     sessions
+                        .submitter()
                         .submit(&owner("local"), place, say("1"), None)
                         .await
                 })
@@ -58,7 +69,10 @@ async fn a_session_and_its_first_turn_are_one_for_whoever_opens_it_meanwhile() {
         assert_eq!(bare, 0, "no session without its turn");
     }
     for accepted in &made {
-        let live = sessions.live(&owner("local"), accepted.session_id).await;
+        let live = sessions
+            .live_sessions()
+            .open(&owner("local"), accepted.session_id)
+            .await;
         let live = live.expect("not damaged");
         assert_eq!(live.current_turn(), Some(accepted.turn_id), "one session");
         enqueue(&sessions, accepted.session_id, "2").await;

@@ -13,7 +13,9 @@ use turnwire_event::port::{Emission, EmitError, Gate, MessageEnd, Onward, Outcom
 use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TypeSet, Usage};
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{EventsQuery, LiveSession, Options, Sessions, SystemMint, request_cancel};
+use turnwire_session::{
+    EventsQuery, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
+};
 
 use crate::stage::*;
 
@@ -23,7 +25,7 @@ fn note(facts: &Facts, fact: impl Into<String>) {
     facts.lock().push(fact.into());
 }
 
-async fn run(sessions: &Arc<Sessions>) -> Vec<Event> {
+async fn run(sessions: &SessionService) -> Vec<Event> {
     let id = new_session(sessions).await;
     let accepted = submit(sessions, &owner("local"), id, say("hi")).await;
     accepted.expect("accepted");
@@ -38,7 +40,7 @@ async fn others() {
 }
 
 #[tokio::test]
-async fn what_is_held_goes_on_when_it_is_due_and_a_timer_lives_only_so_long() {
+async fn held_event_is_emitted_when_due_by_one_timer() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gates, seen) = holding();
     let facts = Facts::default();
@@ -76,7 +78,7 @@ async fn what_is_held_goes_on_when_it_is_due_and_a_timer_lives_only_so_long() {
 }
 
 #[tokio::test]
-async fn the_place_of_what_is_held_is_the_newest_there_is() {
+async fn position_of_a_held_event_is_the_newest_one() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gates, _) = holding();
     let places: Arc<Mutex<Vec<Position>>> = Arc::default();
@@ -112,7 +114,7 @@ fn recorded() -> Body {
 }
 
 #[tokio::test]
-async fn a_message_and_a_turn_end_behind_what_is_held() {
+async fn message_and_turn_end_after_held_events() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gates, seen) = holding();
     let act = acting(move |turn| async move {
@@ -150,11 +152,12 @@ async fn a_message_and_a_turn_end_behind_what_is_held() {
     assert_eq!(seen.lock().flushed, [1, 1]);
 }
 
+// D-79
 #[tokio::test]
-async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it() {
+async fn cancel_follows_held_events_and_hides_later_ones() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gates, _) = holding();
-    let live: Arc<OnceLock<Arc<LiveSession>>> = Arc::default();
+    let live: Arc<OnceLock<(Arc<LiveSession>, TurnCanceller)>> = Arc::default();
     let go = Arc::new(Notify::new());
     let facts = Facts::default();
     let given = (live.clone(), go.clone(), facts.clone());
@@ -162,10 +165,10 @@ async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it()
         let (live, go, facts) = given.clone();
         async move {
             go.notified().await;
-            let live = live.get().expect("a session");
+            let (live, canceller) = live.get().expect("a session");
             emit(&turn, status("before"));
             // No await from here on: the turn is asked to stop and goes on for a moment.
-            request_cancel(live, turn.input.turn_id, "user", "enough");
+            canceller.request(live, turn.input.turn_id, Some("enough"));
             for body in shown_to_clients() {
                 let refused = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
                 note(&facts, format!("{:?}", refused.expect_err("refused")));
@@ -175,8 +178,12 @@ async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it()
     });
     let sessions = passing(dir.path(), gates, act).await;
     let id = new_session(&sessions).await;
-    let here = sessions.live(&owner("local"), id).await.expect("a session");
-    assert!(live.set(here).is_ok());
+    let here = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    assert!(live.set((here, sessions.canceller())).is_ok());
     let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
     accepted.expect("accepted");
     go.notify_one();
@@ -229,7 +236,7 @@ fn shown_to_clients() -> Vec<Body> {
 }
 
 #[tokio::test]
-async fn a_panic_and_a_shutdown_lose_nothing_that_is_held() {
+async fn panic_and_shutdown_emit_held_events() {
     for panics in [true, false] {
         let dir = tempfile::tempdir().expect("a folder");
         let (gates, seen) = holding();
@@ -273,7 +280,7 @@ fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
 }
 
 #[tokio::test]
-async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_up() {
+async fn full_outbox_refuses_events_but_not_the_ending() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gates, seen) = holding();
     let writer = writer(dir.path(), Reserve::new(dir.path().join("reserve"), 0));
@@ -308,7 +315,11 @@ async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_u
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // The row is in the store a moment before the events can be read.
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
     let last = live.sequencer.last().seq;
     live.sequencer.committed(last).await.expect("committed");
     let (sent, taken) = facts.lock().expect("it was full");
@@ -320,7 +331,7 @@ async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_u
         types: Some(but.collect()),
         limit: 100,
     };
-    let page = sessions.events(&owner("local"), id, query).await;
+    let page = sessions.reader().events(&owner("local"), id, query).await;
     let events = page.expect("the log").events;
     let kinds: Vec<_> = events.iter().map(|e| e.head.kind.name()).collect();
     assert_eq!(
@@ -354,7 +365,7 @@ impl Gate for Broken {
 }
 
 #[tokio::test]
-async fn a_gate_that_breaks_ends_no_more_than_its_turn() {
+async fn panicking_gate_affects_only_its_turn() {
     for take in [true, false] {
         let dir = tempfile::tempdir().expect("a folder");
         let gates: Gates = Arc::new(move || Box::new(Broken { take }));

@@ -40,7 +40,7 @@ async fn told(dir: &std::path::Path) -> Arc<LiveSession> {
     accepted.expect("accepted");
     let events = settled(&sessions, id).await;
     assert_eq!(events.len() as u64, HIDDEN + 4, "all of it is in the log");
-    let counts = sessions.status_counts().await.expect("counts");
+    let counts = sessions.reader().status_counts().await.expect("counts");
     let [count] = &counts[..] else {
         panic!("{counts:?}")
     };
@@ -49,7 +49,11 @@ async fn told(dir: &std::path::Path) -> Arc<LiveSession> {
         ("searching", HIDDEN)
     );
     assert_eq!(count.days.iter().map(|(_, n)| n).sum::<u64>(), HIDDEN);
-    sessions.live(&owner("local"), id).await.expect("a session")
+    sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session")
 }
 
 fn every(include_suppressed: bool) -> Filter {
@@ -71,8 +75,9 @@ async fn catch_up(
     live.catch_up(since, filter, Missed::Ends, max).await
 }
 
+// S1-055
 #[tokio::test]
-async fn s1_055_what_is_hidden_is_neither_counted_nor_told_unless_asked_for() {
+async fn hidden_events_are_replayed_only_on_request() {
     let dir = tempfile::tempdir().expect("a folder");
     let live = told(dir.path()).await;
     let statuses = Filter::of([EventType::StatusEmitted].into_iter().collect::<TypeSet>());
@@ -102,7 +107,7 @@ async fn s1_055_what_is_hidden_is_neither_counted_nor_told_unless_asked_for() {
 }
 
 #[tokio::test]
-async fn the_limit_counts_what_would_be_told() {
+async fn replay_limit_counts_only_events_that_pass_the_filter() {
     let dir = tempfile::tempdir().expect("a folder");
     let live = told(dir.path()).await;
     assert!(catch_up(&live, 0, &every(false), 4).await.is_ok());

@@ -1,13 +1,12 @@
 //! Submits with a key: one turn, however often and however many at once.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::{Body, SessionId};
 use turnwire_session::{
-    Error, IdempotencyKey, NewSession, Options, Sessions, SubmitRequest, SubmitTarget,
+    Error, IdempotencyKey, NewSession, Options, SessionService, SubmitRequest, SubmitTarget,
     SubmittedTurn,
 };
 
@@ -29,16 +28,17 @@ fn enqueued(text: &str) -> SubmitRequest {
 }
 
 async fn keyed(
-    sessions: &Arc<Sessions>,
+    sessions: &SessionService,
     id: SessionId,
     name: &str,
     body: u8,
 ) -> Result<SubmittedTurn, Error> {
     let submit = enqueued(name);
     sessions
+        .submitter()
         .submit(
             &owner("local"),
-            SubmitTarget::In(id),
+            SubmitTarget::Existing(id),
             submit,
             key(name, body),
         )
@@ -46,7 +46,7 @@ async fn keyed(
 }
 
 #[tokio::test]
-async fn the_same_key_and_body_is_the_same_turn_in_its_present_state() {
+async fn same_key_and_body_return_the_same_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -80,13 +80,19 @@ async fn the_same_key_and_body_is_the_same_turn_in_its_present_state() {
     let elsewhere = keyed(&sessions, other, "a", 2).await.expect("accepted");
     assert_ne!(elsewhere.turn_id, first.turn_id);
     let eve = sessions
-        .submit(&owner("eve"), SubmitTarget::In(id), say("x"), key("a", 1))
+        .submitter()
+        .submit(
+            &owner("eve"),
+            SubmitTarget::Existing(id),
+            say("x"),
+            key("a", 1),
+        )
         .await;
     assert_eq!(eve, Err(Error::SessionNotFound));
 }
 
 #[tokio::test]
-async fn a_new_session_with_a_key_is_made_once() {
+async fn new_session_with_a_key_is_created_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -100,7 +106,8 @@ async fn a_new_session_with_a_key_is_made_once() {
     );
     assert_eq!(make(2).await, Err(Error::IdempotencyMismatch));
     let (all, _) = sessions
-        .list(&owner("local"), None, 10)
+        .reader()
+        .sessions(&owner("local"), None, 10)
         .await
         .expect("a list");
     assert_eq!(all.len(), 1);
@@ -111,6 +118,7 @@ async fn a_new_session_with_a_key_is_made_once() {
     assert_eq!(first.position, events[0].id);
     // The session's end is the key's end.
     sessions
+        .writer()
         .delete(&owner("local"), first.session_id)
         .await
         .expect("deleted");
@@ -125,15 +133,17 @@ trait SubmitNew {
     ) -> impl Future<Output = Result<SubmittedTurn, Error>>;
 }
 
-impl SubmitNew for Arc<Sessions> {
+impl SubmitNew for SessionService {
     async fn submit_new(&self, key: Option<IdempotencyKey>) -> Result<SubmittedTurn, Error> {
         let place = SubmitTarget::New(NewSession::default());
-        self.submit(&owner("local"), place, say("hi"), key).await
+        self.submitter()
+            .submit(&owner("local"), place, say("hi"), key)
+            .await
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_at_once_with_one_key_are_one_turn() {
+async fn concurrent_submits_with_one_key_are_one_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -148,9 +158,10 @@ async fn many_at_once_with_one_key_are_one_turn() {
                 tokio::spawn(async move {
                     let place = place.map_or_else(
                         || SubmitTarget::New(NewSession::default()),
-                        SubmitTarget::In,
+                        SubmitTarget::Existing,
                     );
                     sessions
+                        .submitter()
                         .submit(&owner("local"), place, enqueued("crowd"), key("c", 7))
                         .await
                 })
@@ -170,7 +181,7 @@ async fn many_at_once_with_one_key_are_one_turn() {
 }
 
 #[tokio::test]
-async fn a_refused_submit_keeps_nothing() {
+async fn refused_submit_stores_no_key() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -179,7 +190,13 @@ async fn a_refused_submit_keeps_nothing() {
         .await
         .expect("accepted");
     let refused = sessions
-        .submit(&owner("local"), SubmitTarget::In(id), say("1"), key("k", 1))
+        .submitter()
+        .submit(
+            &owner("local"),
+            SubmitTarget::Existing(id),
+            say("1"),
+            key("k", 1),
+        )
         .await;
     assert!(matches!(refused, Err(Error::TurnInFlight(_))));
     let taken = keyed(&sessions, id, "k", 2)
@@ -191,7 +208,7 @@ async fn a_refused_submit_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn an_old_key_stands_for_nothing() {
+async fn expired_key_refers_to_no_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     gate.open(9);
@@ -212,7 +229,7 @@ async fn an_old_key_stands_for_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_outlives_a_crash_with_its_turn() {
+async fn key_survives_a_crash_with_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
@@ -233,7 +250,7 @@ async fn a_key_outlives_a_crash_with_its_turn() {
 
 /// A submit dropped at any await is a turn accepted whole, key included, or nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_submit_that_is_dropped_is_whole_or_nothing() {
+async fn dropped_submit_is_complete_or_has_no_effect() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     gate.open(100_000);
@@ -259,7 +276,8 @@ async fn a_submit_that_is_dropped_is_whole_or_nothing() {
             },
             ..say("once")
         };
-        let one = sessions.submit(&me, SubmitTarget::In(id), asked.clone(), key("k", 1));
+        let submitter = sessions.submitter();
+        let one = submitter.submit(&me, SubmitTarget::Existing(id), asked.clone(), key("k", 1));
         let patience = async {
             for _ in 0..round / 3 {
                 tokio::task::yield_now().await;
@@ -272,7 +290,8 @@ async fn a_submit_that_is_dropped_is_whole_or_nothing() {
         };
         dropped += usize::from(told.is_none());
         let again = sessions
-            .submit(&me, SubmitTarget::In(id), asked, key("k", 1))
+            .submitter()
+            .submit(&me, SubmitTarget::Existing(id), asked, key("k", 1))
             .await;
         let again = again.expect("accepted or answered");
         if let Some(told) = told {

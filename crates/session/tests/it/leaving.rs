@@ -6,19 +6,23 @@ use std::time::Duration;
 use turnwire_event::Body;
 use turnwire_event::code::TurnState;
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{DisconnectScope, Options, SystemMint};
+use turnwire_session::{DisconnectScope, Options, StreamGuard, SystemMint, WatchGuard};
 
 use crate::stage::*;
 
 #[tokio::test]
-async fn whoever_leaves_the_session_while_a_turn_waits_has_left_it_when_it_starts() {
+async fn watcher_who_left_a_queued_turn_cancels_it_at_its_start() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
     enqueue(&sessions, id, "1").await;
-    let live = sessions.live(&me, id).await.expect("a session");
-    let watcher = live.watch();
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
+    let watcher = WatchGuard::new(&live);
     let minds = minding(DisconnectScope::Session, "2", 0);
     let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
     assert_eq!(waits.state, TurnState::Queued);
@@ -32,20 +36,24 @@ async fn whoever_leaves_the_session_while_a_turn_waits_has_left_it_when_it_start
 }
 
 #[tokio::test]
-async fn a_turn_in_line_that_nobody_watched_or_that_is_watched_again_runs() {
+async fn queued_turn_without_a_departure_runs() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     let me = owner("local");
     for watched in [false, true] {
         let id = new_session(&sessions).await;
-        let live = sessions.live(&me, id).await.expect("a session");
-        drop(live.watch()); // before the turn is there
+        let live = sessions
+            .live_sessions()
+            .open(&me, id)
+            .await
+            .expect("a session");
+        drop(WatchGuard::new(&live)); // before the turn is there
         enqueue(&sessions, id, "1").await;
         let minds = minding(DisconnectScope::Session, "2", 0);
         let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
         let again = watched.then(|| {
-            drop(live.watch());
-            live.watch()
+            drop(WatchGuard::new(&live));
+            WatchGuard::new(&live)
         });
         gate.open(2);
         let events = ended(&sessions, id, 2).await;
@@ -56,7 +64,7 @@ async fn a_turn_in_line_that_nobody_watched_or_that_is_watched_again_runs() {
 }
 
 #[tokio::test]
-async fn the_stream_of_a_turn_that_is_over_leaves_no_other_turn() {
+async fn stream_of_an_ended_turn_cancels_no_other_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
@@ -75,7 +83,7 @@ async fn the_stream_of_a_turn_that_is_over_leaves_no_other_turn() {
 }
 
 #[tokio::test]
-async fn a_quiet_leaving_ends_the_grace_of_an_older_one() {
+async fn quiet_departure_ends_the_grace_of_an_earlier_one() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     for whose in [DisconnectScope::Stream, DisconnectScope::Session] {
@@ -83,8 +91,8 @@ async fn a_quiet_leaving_ends_the_grace_of_an_older_one() {
         let (accepted, stream) = attended(&sessions, id, minding(whose, "1", 60)).await;
         let live = stream.live().clone();
         drop(stream);
-        let watcher = live.watch();
-        live.attend(accepted.turn_id).leave_quietly();
+        let watcher = WatchGuard::new(&live);
+        StreamGuard::new(&live, accepted.turn_id).leave_quietly();
         watcher.leave_quietly();
         tokio::time::sleep(Duration::from_millis(150)).await;
         gate.open(1);
@@ -95,7 +103,7 @@ async fn a_quiet_leaving_ends_the_grace_of_an_older_one() {
 }
 
 #[tokio::test]
-async fn one_in_line_that_was_left_ends_when_the_disk_has_room() {
+async fn abandoned_queued_turn_ends_once_the_disk_has_space() {
     let dir = tempfile::tempdir().expect("a folder");
     let (first, _gate) = gated(dir.path()).await;
     let id = new_session(&first).await;
@@ -110,9 +118,13 @@ async fn one_in_line_that_was_left_ends_when_the_disk_has_room() {
     let (gate, act) = Turnstile::new();
     let parts = (Arc::new(SystemMint) as _, reserve);
     let after = service(image.path(), Options::default(), act, parts).await;
-    assert!(after.storage_full());
-    let live = after.live(&owner("local"), id).await.expect("a session");
-    drop(live.attend(waits));
+    assert!(after.status().is_storage_full());
+    let live = after
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    drop(StreamGuard::new(&live, waits));
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(state(&after, waits).await, TurnState::Queued);
     std::fs::create_dir(&room).expect("room");

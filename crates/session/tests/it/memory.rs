@@ -9,11 +9,11 @@ use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::row::Scope;
 use turnwire_event::{Body, ContentBlock, Event, Mint, Role, SessionId};
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{Options, Sessions, SystemMint};
+use turnwire_session::{Options, SessionService, SystemMint};
 
 use crate::stage::*;
 
-async fn turn(sessions: &Arc<Sessions>, id: SessionId, text: &str, count: usize) -> Vec<Event> {
+async fn turn(sessions: &SessionService, id: SessionId, text: &str, count: usize) -> Vec<Event> {
     let accepted = submit(sessions, &owner("local"), id, say(text)).await;
     accepted.expect("accepted");
     ended(sessions, id, count).await
@@ -29,7 +29,7 @@ fn omitted(events: &[Event]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn a_large_list_takes_no_room_of_what_the_orchestrator_is_told() {
+async fn displayed_list_takes_no_orchestrator_history() {
     let dir = tempfile::tempdir().expect("a folder");
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let given = told.clone();
@@ -63,6 +63,7 @@ async fn a_large_list_takes_no_room_of_what_the_orchestrator_is_told() {
     turn(&first, id, "two", 2).await;
     assert_eq!(*told.lock(), ["one", "two"]);
     let (listed, _) = first
+        .reader()
         .messages(&owner("local"), id, None, 20)
         .await
         .expect("a page");
@@ -77,8 +78,9 @@ async fn a_large_list_takes_no_room_of_what_the_orchestrator_is_told() {
     }
 }
 
+// S1-144
 #[tokio::test]
-async fn s1_144_a_long_exchange_does_not_push_out_the_notes_which_have_a_bound_of_their_own() {
+async fn long_exchange_does_not_displace_notes() {
     let dir = tempfile::tempdir().expect("a folder");
     let told: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
     let given = told.clone();
@@ -148,7 +150,7 @@ impl Producer for Reloaded {
 }
 
 #[tokio::test]
-async fn a_budget_that_shrinks_and_grows_again_is_filled_from_the_store() {
+async fn budget_that_grows_again_is_filled_from_the_store() {
     let dir = tempfile::tempdir().expect("a folder");
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let given = told.clone();

@@ -8,12 +8,13 @@ use turnwire_event::body::route::Decided;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Actor, Body, ContentBlock, Event, SessionId};
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{NewSession, Options, Sessions, SystemMint};
+use turnwire_session::{NewSession, Options, SessionService, SystemMint, WatchGuard};
 
 use crate::stage::*;
 
+// S3-104
 #[tokio::test]
-async fn s3_104_a_new_policy_is_told_where_someone_would_see_it_and_once() {
+async fn new_policy_is_announced_once_where_it_is_followed() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let service = sessions(dir.path(), Options::default(), act.clone()).await;
@@ -26,10 +27,18 @@ async fn s3_104_a_new_policy_is_told_where_someone_would_see_it_and_once() {
     submit(&service, &me, running, say("hi"))
         .await
         .expect("accepted");
-    let live = service.live(&me, watched).await.expect("a session");
-    let watcher = live.watch();
-    assert_eq!(service.policy_reloaded("2026-11-16"), 2);
-    assert_eq!(service.policy_reloaded("2026-11-16"), 0, "it is no change");
+    let live = service
+        .live_sessions()
+        .open(&me, watched)
+        .await
+        .expect("a session");
+    let watcher = WatchGuard::new(&live);
+    assert_eq!(service.reload_routing_policy("2026-11-16"), 2);
+    assert_eq!(
+        service.reload_routing_policy("2026-11-16"),
+        0,
+        "it is no change"
+    );
     let told = |events: &[Event]| -> Vec<(Option<String>, String)> {
         let reloads = events.iter().filter_map(|event| match &event.body {
             Body::RoutingPolicyReloaded(body) => {
@@ -45,7 +54,11 @@ async fn s3_104_a_new_policy_is_told_where_someone_would_see_it_and_once() {
     };
     let version = |row: turnwire_event::row::SessionRow| row.routing_policy_version;
     for id in [running, watched] {
-        let live = service.live(&me, id).await.expect("a session");
+        let live = service
+            .live_sessions()
+            .open(&me, id)
+            .await
+            .expect("a session");
         let last = live.sequencer.last().seq;
         live.sequencer.committed(last).await.expect("committed");
         let expected = [(Some("builtin-1".to_owned()), "2026-11-16".to_owned())];
@@ -57,12 +70,20 @@ async fn s3_104_a_new_policy_is_told_where_someone_would_see_it_and_once() {
     drop(watcher);
     gate.open(1);
     ended(&service, running, 1).await;
-    assert_eq!(service.policy_reloaded("2026-11-17"), 0, "nobody is there");
-    let fresh = service.create(&me, NewSession::default()).await;
+    assert_eq!(
+        service.reload_routing_policy("2026-11-17"),
+        0,
+        "nobody is there"
+    );
+    let fresh = service.writer().create(&me, NewSession::default()).await;
     assert_eq!(version(fresh.expect("a session")), "2026-11-17");
     let image = crashed(dir.path());
     let again = sessions(image.path(), Options::default(), act).await;
-    let live = again.live(&me, watched).await.expect("a session");
+    let live = again
+        .live_sessions()
+        .open(&me, watched)
+        .await
+        .expect("a session");
     let snapshot = live.snapshot(1).await.expect("a snapshot");
     assert_eq!(version(snapshot.row), "2026-11-16", "it is stored");
 }
@@ -93,11 +114,19 @@ fn routed() -> (Arc<Semaphore>, Act) {
 }
 
 /// The model and the policy of a session, the same in memory and as they are stored.
-async fn in_force(sessions: &Arc<Sessions>, id: SessionId) -> (String, String) {
+async fn in_force(sessions: &SessionService, id: SessionId) -> (String, String) {
     let me = owner("local");
-    let live = sessions.live(&me, id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let row = live.snapshot(1).await.expect("a snapshot").row;
-    let (list, _) = sessions.list(&me, None, 10).await.expect("a list");
+    let (list, _) = sessions
+        .reader()
+        .sessions(&me, None, 10)
+        .await
+        .expect("a list");
     let stored = list.into_iter().find(|row| row.id == id);
     let both = [row, stored.expect("a row")];
     let [row, stored] = both.map(|row| (row.active_model, row.routing_policy_version));
@@ -105,7 +134,7 @@ async fn in_force(sessions: &Arc<Sessions>, id: SessionId) -> (String, String) {
     row
 }
 
-async fn has(sessions: &Arc<Sessions>, id: SessionId, wanted: &str, count: usize) -> Vec<Event> {
+async fn has(sessions: &SessionService, id: SessionId, wanted: &str, count: usize) -> Vec<Event> {
     for _ in 0..2_000 {
         let events = log(sessions, id).await;
         let found = events
@@ -119,8 +148,9 @@ async fn has(sessions: &Arc<Sessions>, id: SessionId, wanted: &str, count: usize
     panic!("no {count} {wanted}");
 }
 
+// S3-104
 #[tokio::test]
-async fn s3_104_a_turn_of_the_old_policy_does_not_bring_it_back() {
+async fn turn_of_the_old_policy_does_not_restore_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let (permits, act) = routed();
     let service = sessions(dir.path(), Options::default(), act.clone()).await;
@@ -134,7 +164,7 @@ async fn s3_104_a_turn_of_the_old_policy_does_not_bring_it_back() {
         permits.add_permits(before);
         has(&service, id, "route.decided", before).await;
         let next = format!("v{}", number + 1);
-        assert_eq!(service.policy_reloaded(&next), 1);
+        assert_eq!(service.reload_routing_policy(&next), 1);
         permits.add_permits(2 - before);
         ended(&service, id, 1).await;
         let expected = ("second:m".to_owned(), next);
@@ -158,7 +188,7 @@ async fn s3_104_a_turn_of_the_old_policy_does_not_bring_it_back() {
 /// A producer in whose first binding the policy is replaced.
 struct Replaced {
     inner: Acting,
-    service: OnceLock<Arc<Sessions>>,
+    service: OnceLock<SessionService>,
 }
 
 impl Producer for Replaced {
@@ -171,7 +201,7 @@ impl Producer for Replaced {
         let service = self.service.get().expect("set").clone();
         let (done, told) = mpsc::channel();
         std::thread::spawn(move || {
-            let count = service.policy_reloaded("v2");
+            let count = service.reload_routing_policy("v2");
             let _ = done.send(count);
         });
         // Whoever tells either does it now, or waits until the turn has begun.
@@ -180,8 +210,9 @@ impl Producer for Replaced {
     }
 }
 
+// S3-104
 #[tokio::test(flavor = "multi_thread")]
-async fn s3_104_a_policy_that_is_replaced_while_a_turn_is_bound_is_told_after_its_start() {
+async fn policy_reloaded_while_binding_follows_the_start() {
     let dir = tempfile::tempdir().expect("a folder");
     let (permits, act) = routed();
     let producer = Arc::new(Replaced {
@@ -194,8 +225,12 @@ async fn s3_104_a_policy_that_is_replaced_while_a_turn_is_bound_is_told_after_it
     assert!(producer.service.set(service.clone()).is_ok());
     let id = new_session(&service).await;
     let me = owner("local");
-    let live = service.live(&me, id).await.expect("a session");
-    let _watcher = live.watch();
+    let live = service
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
+    let _watcher = WatchGuard::new(&live);
     let taken = submit(&service, &me, id, say("v1")).await;
     taken.expect("accepted");
     has(&service, id, "routing.policy_reloaded", 1).await;
@@ -205,8 +240,9 @@ async fn s3_104_a_policy_that_is_replaced_while_a_turn_is_bound_is_told_after_it
     assert_eq!(in_force(&service, id).await, expected);
 }
 
+// S3-104
 #[tokio::test]
-async fn s3_104_a_policy_that_changes_while_the_disk_is_full_is_told_when_there_is_room() {
+async fn policy_reloaded_on_a_full_disk_is_announced_later() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_gate, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act.clone()).await;
@@ -223,12 +259,20 @@ async fn s3_104_a_policy_that_changes_while_the_disk_is_full_is_told_when_there_
         ..Options::default()
     };
     let service = service(image.path(), options, act, parts).await;
-    let live = service.live(&owner("local"), id).await.expect("a session");
-    let _watcher = live.watch();
-    assert!(service.storage_full());
-    assert_eq!(service.policy_reloaded("v2"), 0);
-    assert_eq!(service.policy_reloaded("v3"), 0);
-    assert_eq!(service.policy(), "v3", "what is new has it already");
+    let live = service
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    let _watcher = WatchGuard::new(&live);
+    assert!(service.status().is_storage_full());
+    assert_eq!(service.reload_routing_policy("v2"), 0);
+    assert_eq!(service.reload_routing_policy("v3"), 0);
+    assert_eq!(
+        service.status().routing_policy_version(),
+        "v3",
+        "what is new has it already"
+    );
     std::fs::create_dir(&room).expect("room");
     let events = has(&service, id, "routing.policy_reloaded", 1).await;
     let told = events.iter().filter_map(|event| match &event.body {

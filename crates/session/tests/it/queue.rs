@@ -5,13 +5,13 @@ use std::sync::Arc;
 use turnwire_event::code::{OnBusy, Phase, TurnState};
 use turnwire_event::{Body, ContentBlock, Mint, Role, TurnId, Ulid};
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{CancelOutcome, request_cancel};
+use turnwire_session::CancelOutcome;
 use turnwire_session::{Error, Options, SystemMint};
 
 use crate::stage::*;
 
 #[tokio::test]
-async fn turns_in_line_run_one_after_the_other_in_order() {
+async fn queued_turns_run_one_at_a_time_in_order() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -37,7 +37,7 @@ async fn turns_in_line_run_one_after_the_other_in_order() {
     assert_eq!(started(&events), ["1", "2", "3", "4"]);
     assert_eq!(gate.ran(), ["1", "2", "3", "4"]);
     for turn in &accepted {
-        let row = sessions.turn(&owner("local"), turn.turn_id).await;
+        let row = sessions.reader().turn(&owner("local"), turn.turn_id).await;
         let row = row.expect("a turn");
         let start = events.iter().find(|e| e.turn_id == Some(turn.turn_id));
         assert_eq!(row.started, start.expect("a start").id);
@@ -59,7 +59,7 @@ async fn turns_in_line_run_one_after_the_other_in_order() {
 }
 
 #[tokio::test]
-async fn the_line_is_bounded_and_a_full_one_is_not_interrupted() {
+async fn full_queue_refuses_submits_and_interrupts() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let options = Options {
@@ -83,7 +83,7 @@ async fn the_line_is_bounded_and_a_full_one_is_not_interrupted() {
 }
 
 #[tokio::test]
-async fn an_interrupt_stops_what_runs_and_is_next() {
+async fn interrupt_cancels_the_running_turn_and_runs_next() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -123,7 +123,7 @@ impl Mint for Remembering {
 }
 
 #[tokio::test]
-async fn an_interrupt_that_was_withdrawn_stops_nothing() {
+async fn withdrawn_interrupt_cancels_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let mint = Arc::new(Remembering::default());
@@ -135,7 +135,11 @@ async fn an_interrupt_that_was_withdrawn_stops_nothing() {
     let id = new_session(&sessions).await;
     let running = enqueue(&sessions, id, "1").await.turn_id;
     let me = owner("local");
-    let live = sessions.live(&me, id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let urgent = submit(&sessions, &me, id, busy(OnBusy::Interrupt, "2"));
     tokio::pin!(urgent);
     // It is in line, and its row is not known to be written: nothing else has run since.
@@ -145,7 +149,7 @@ async fn an_interrupt_that_was_withdrawn_stops_nothing() {
         () = std::future::ready(()) => {
             let at = live.sequencer.last();
             let turn = TurnId(mint.last());
-            let withdrawn = request_cancel(&live, turn, "user", "no");
+            let withdrawn = sessions.canceller().request(&live, turn, Some("no"));
             assert!(matches!(withdrawn, CancelOutcome::Withdrawn(end) if end > at), "{withdrawn:?}");
             turn
         }
@@ -194,7 +198,7 @@ fn in_a_message(
 }
 
 #[tokio::test]
-async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is() {
+async fn withdrawing_a_queued_turn_leaves_the_running_one() {
     let dir = tempfile::tempdir().expect("a folder");
     let (go, shown) = (Arc::new(tokio::sync::Notify::new()), Arc::default());
     let act = in_a_message(go.clone(), Arc::clone(&shown));
@@ -202,11 +206,16 @@ async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is()
     let id = new_session(&sessions).await;
     let running = enqueue(&sessions, id, "first").await;
     let waiting = enqueue(&sessions, id, "second").await;
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
     while live.snapshot(10).await.expect("a snapshot").messages.len() < 2 {
         tokio::task::yield_now().await;
     }
     let state = sessions
+        .canceller()
         .cancel(
             &owner("local"),
             waiting.turn_id,
@@ -215,6 +224,7 @@ async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is()
         .await;
     assert_eq!(state, Ok(TurnState::Cancelled));
     let again = sessions
+        .canceller()
         .cancel(&owner("local"), waiting.turn_id, None)
         .await;
     assert_eq!(again, Ok(TurnState::Cancelled));
@@ -279,18 +289,22 @@ async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is()
 }
 
 #[tokio::test]
-async fn a_frame_withdraws_one_in_line_once() {
+async fn queued_turn_is_withdrawn_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     enqueue(&sessions, id, "1").await;
     let waiting = enqueue(&sessions, id, "2").await.turn_id;
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
-    let first = request_cancel(&live, waiting, "user", "no");
+    let live = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    let first = sessions.canceller().request(&live, waiting, Some("no"));
     assert!(matches!(first, CancelOutcome::Withdrawn(_)), "{first:?}");
     assert_eq!(
-        request_cancel(&live, waiting, "user", "no"),
+        sessions.canceller().request(&live, waiting, Some("no")),
         CancelOutcome::NotRunning
     );
     gate.open(1);
@@ -300,7 +314,7 @@ async fn a_frame_withdraws_one_in_line_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
+async fn cancel_and_start_of_a_queued_turn_exclude_each_other() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
@@ -309,16 +323,20 @@ async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
         let id = new_session(&sessions).await;
         let running = enqueue(&sessions, id, "1").await.turn_id;
         let waiting = enqueue(&sessions, id, "2").await.turn_id;
-        let live = sessions.live(&owner("local"), id).await.expect("a session");
-        let other = live.clone();
-        let stop = tokio::spawn(async move { request_cancel(&other, running, "user", "x") });
+        let live = sessions
+            .live_sessions()
+            .open(&owner("local"), id)
+            .await
+            .expect("a session");
+        let (other, canceller) = (live.clone(), sessions.canceller());
+        let stop = tokio::spawn(async move { canceller.request(&other, running, Some("x")) });
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
         // Whenever it comes: it waits, it runs, but it is never lost in between.
-        match request_cancel(&live, waiting, "user", "y") {
+        match sessions.canceller().request(&live, waiting, Some("y")) {
             CancelOutcome::Withdrawn(_) => withdrawn += 1,
-            CancelOutcome::At(_) => stopped += 1,
+            CancelOutcome::Requested(_) => stopped += 1,
             other => panic!("{other:?}"),
         }
         stop.await.expect("asked");
@@ -332,7 +350,7 @@ async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_crowd_in_line_runs_once_each_in_the_order_of_acceptance() {
+async fn concurrent_submits_run_once_each_in_accepted_order() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     gate.open(1_000);

@@ -10,7 +10,7 @@ use turnwire_session::{Error, Options, SubmitRequest};
 use crate::stage::*;
 
 #[tokio::test]
-async fn law_1_after_a_crash_started_turns_are_ended_and_those_in_line_run_in_order() {
+async fn law_1_crash_ends_started_turns_and_runs_queued_ones() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
@@ -38,7 +38,7 @@ async fn law_1_after_a_crash_started_turns_are_ended_and_those_in_line_run_in_or
 }
 
 #[tokio::test]
-async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
+async fn queued_turn_keeps_its_request_after_a_crash() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
@@ -86,6 +86,7 @@ async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
     };
     assert_eq!(body.wire_version.as_deref(), Some("0.4"));
     let (messages, _) = after
+        .reader()
         .messages(&owner("local"), id, None, 10)
         .await
         .expect("messages");
@@ -98,7 +99,7 @@ async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_drains_leaves_the_line_for_the_next_start() {
+async fn drain_leaves_queued_turns_for_the_next_start() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
@@ -122,7 +123,7 @@ async fn a_server_that_drains_leaves_the_line_for_the_next_start() {
 }
 
 #[tokio::test]
-async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
+async fn unreadable_queued_turn_fails_and_the_next_runs() {
     use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
     use turnwire_event::row::{Placed, RowChange};
     use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
@@ -179,16 +180,20 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_takes_its_line_with_it() {
+async fn deleting_a_session_deletes_its_queue() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
     let waiting = enqueue(&first, id, "2").await;
-    first.delete(&owner("local"), id).await.expect("deleted");
+    first
+        .writer()
+        .delete(&owner("local"), id)
+        .await
+        .expect("deleted");
     gate.open(5);
-    let gone = first.turn(&owner("local"), waiting.turn_id).await;
+    let gone = first.reader().turn(&owner("local"), waiting.turn_id).await;
     assert_eq!(gone.err(), Some(Error::TurnNotFound));
     let (again, act) = Turnstile::new();
     let after = sessions(crashed(dir.path()).path(), Options::default(), act).await;
@@ -200,7 +205,7 @@ async fn a_deleted_session_takes_its_line_with_it() {
 }
 
 #[tokio::test]
-async fn a_session_with_a_line_never_leaves_memory() {
+async fn session_with_a_queue_is_not_unloaded() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let options = Options {
@@ -212,7 +217,10 @@ async fn a_session_with_a_line_never_leaves_memory() {
     let id = new_session(&sessions).await;
     enqueue(&sessions, id, "1").await;
     enqueue(&sessions, id, "2").await;
-    let other = sessions.create(&owner("local"), Default::default()).await;
+    let other = sessions
+        .writer()
+        .create(&owner("local"), Default::default())
+        .await;
     assert_eq!(other.err(), Some(Error::TooMany));
     gate.open(2);
     assert_eq!(started(&ended(&sessions, id, 2).await), ["1", "2"]);

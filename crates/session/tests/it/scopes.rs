@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::row::Scope;
 use turnwire_event::{Body, Event, MessageId, Role, SessionId};
-use turnwire_session::{Error, Options, Sessions};
+use turnwire_session::{Error, Options, SessionService};
 
 use crate::stage::*;
 
@@ -50,14 +50,15 @@ fn telling(told: Arc<Mutex<Told>>) -> Act {
     })
 }
 
-async fn turn(sessions: &Arc<Sessions>, id: SessionId, text: &str, count: usize) -> Vec<Event> {
+async fn turn(sessions: &SessionService, id: SessionId, text: &str, count: usize) -> Vec<Event> {
     let accepted = submit(sessions, &owner("local"), id, say(text)).await;
     accepted.expect("accepted");
     ended(sessions, id, count).await
 }
 
+// D-46, S1-144
 #[tokio::test]
-async fn d_46_s1_144_everyone_is_told_their_own_by_memory_and_by_the_store_alike() {
+async fn each_agent_reads_its_own_history_from_cache_and_store() {
     let dir = tempfile::tempdir().expect("a folder");
     let told: Arc<Mutex<Told>> = Arc::default();
     let first = sessions(dir.path(), Options::default(), telling(told.clone())).await;
@@ -79,8 +80,9 @@ async fn d_46_s1_144_everyone_is_told_their_own_by_memory_and_by_the_store_alike
     }
 }
 
+// D-46, S1-030
 #[tokio::test]
-async fn d_46_s1_030_clients_are_shown_what_is_shared_and_never_a_note() {
+async fn clients_read_shared_messages_and_no_notes() {
     let dir = tempfile::tempdir().expect("a folder");
     let told: Arc<Mutex<Told>> = Arc::default();
     let sessions = sessions(dir.path(), Options::default(), telling(told.clone())).await;
@@ -94,29 +96,38 @@ async fn d_46_s1_030_clients_are_shown_what_is_shared_and_never_a_note() {
     );
     let me = owner("local");
     let shared = ["one", "one shared"];
-    let (listed, next) = sessions.messages(&me, id, None, 10).await.expect("a page");
+    let (listed, next) = sessions
+        .reader()
+        .messages(&me, id, None, 10)
+        .await
+        .expect("a page");
     assert_eq!(
         (texts(&listed), next),
         (shared.map(str::to_owned).into(), None)
     );
     let before = listed.last().map(|message| message.id);
     let (older, _) = sessions
+        .reader()
         .messages(&me, id, before, 10)
         .await
         .expect("a page");
     assert_eq!(texts(&older), ["one"]);
-    let live = sessions.live(&me, id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let snapshot = live.snapshot(10).await.expect("a snapshot");
     assert_eq!(texts(&snapshot.messages), shared);
     let hidden = told.lock().hidden.clone();
     for hidden in hidden {
-        let page = sessions.messages(&me, id, Some(hidden), 10).await;
+        let page = sessions.reader().messages(&me, id, Some(hidden), 10).await;
         assert_eq!(page.expect_err("hidden"), Error::MessageNotFound);
     }
 }
 
 #[tokio::test]
-async fn a_sub_agent_is_shown_whole_turns_that_fit_and_nothing_of_the_turn_at_hand() {
+async fn sub_agent_reads_complete_earlier_turns_within_budget() {
     let dir = tempfile::tempdir().expect("a folder");
     let told: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
     let given = told.clone();
@@ -169,7 +180,7 @@ async fn a_sub_agent_is_shown_whole_turns_that_fit_and_nothing_of_the_turn_at_ha
 }
 
 #[tokio::test]
-async fn the_start_says_how_much_is_left_out_at_turn_borders() {
+async fn turn_started_reports_the_omitted_messages() {
     let dir = tempfile::tempdir().expect("a folder");
     let shown: Arc<Mutex<Vec<usize>>> = Arc::default();
     let given = shown.clone();

@@ -62,8 +62,9 @@ async fn write(turn: TurnContext, written: Written) {
     }
 }
 
+// S1-042, S1-044, S1-045
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn s1_042_s1_044_s1_045_every_write_passes_the_interceptor_into_one_order_and_stays() {
+async fn every_write_passes_the_gate_into_one_durable_order() {
     let dir = tempfile::tempdir().expect("a folder");
     let passed = Arc::new(AtomicUsize::new(0));
     let written = Written::default();

@@ -37,8 +37,9 @@ impl Gate for Hiding {
     fn flush(&mut self, _: Onward<'_>) {}
 }
 
+// S1-046
 #[tokio::test]
-async fn s1_046_a_hidden_tool_is_closed_hidden_live_and_after_a_crash() {
+async fn hidden_tool_is_closed_hidden_live_and_after_a_crash() {
     let dir = tempfile::tempdir().expect("a folder");
     let called = Arc::new(Notify::new());
     let told = called.clone();
@@ -67,7 +68,10 @@ async fn s1_046_a_hidden_tool_is_closed_hidden_live_and_after_a_crash() {
     let turn = accepted.expect("accepted").turn_id;
     called.notified().await;
     let image = crashed(dir.path());
-    let stopped = sessions.cancel(&owner("local"), turn, None).await;
+    let stopped = sessions
+        .canceller()
+        .cancel(&owner("local"), turn, None)
+        .await;
     stopped.expect("taken");
     let live = settled(&sessions, id).await;
     let after = passing(image.path(), through(), act).await;
@@ -80,8 +84,9 @@ async fn s1_046_a_hidden_tool_is_closed_hidden_live_and_after_a_crash() {
     }
 }
 
+// S1-046
 #[tokio::test]
-async fn s1_046_the_end_of_a_tool_is_hidden_exactly_if_its_call_is() {
+async fn tool_end_is_hidden_exactly_if_its_call_is() {
     let gates: [(Gates, _); 2] = [
         (Arc::new(|| Box::new(Hiding)), Some(RenderPolicy::Suppress)),
         (through(), None),
@@ -108,7 +113,7 @@ async fn s1_046_the_end_of_a_tool_is_hidden_exactly_if_its_call_is() {
 }
 
 #[tokio::test]
-async fn an_event_has_the_span_it_happened_in_and_feedback_has_no_turn() {
+async fn event_has_its_span_and_feedback_has_no_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let trace = |span: &str| Trace {
         trace_id: "a".repeat(32),
@@ -165,7 +170,7 @@ async fn an_event_has_the_span_it_happened_in_and_feedback_has_no_turn() {
 }
 
 #[tokio::test]
-async fn only_the_first_call_of_the_orchestrator_is_first() {
+async fn only_the_first_orchestrator_call_is_marked_first() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(move |turn| async move {
         for (actor, purpose) in [

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use turnwire_event::Body;
 use turnwire_event::code::{Phase, TurnState};
-use turnwire_session::{DisconnectScope, SubmitRequest, SubmitTarget};
+use turnwire_session::{DisconnectScope, StreamGuard, SubmitRequest, SubmitTarget, WatchGuard};
 
 use crate::stage::*;
 
@@ -12,15 +12,16 @@ fn bound(text: &str, grace_ms: u64) -> SubmitRequest {
     minding(DisconnectScope::Stream, text, grace_ms)
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_the_last_stream_of_a_turn_ends_it_whoever_else_watches() {
+async fn last_stream_cancels_its_turn_despite_watchers() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, _gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
     let (accepted, stream) = attended(&sessions, id, bound("hi", 0)).await;
     let live = stream.live().clone();
-    let watcher = live.watch();
-    let second = live.attend(accepted.turn_id);
+    let watcher = WatchGuard::new(&live);
+    let second = StreamGuard::new(&live, accepted.turn_id);
     drop(stream);
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(
@@ -42,12 +43,12 @@ async fn d_05_the_last_stream_of_a_turn_ends_it_whoever_else_watches() {
 }
 
 #[tokio::test]
-async fn a_watcher_of_the_session_who_leaves_is_no_stream() {
+async fn leaving_watcher_does_not_count_as_a_stream() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
     let (accepted, stream) = attended(&sessions, id, bound("hi", 0)).await;
-    drop(stream.live().watch());
+    drop(WatchGuard::new(stream.live()));
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(stream.live().current_turn(), Some(accepted.turn_id));
     // A server that drains lets its streams go without counting them.
@@ -61,7 +62,7 @@ async fn a_watcher_of_the_session_who_leaves_is_no_stream() {
 }
 
 #[tokio::test]
-async fn one_in_line_is_withdrawn_when_its_last_stream_leaves() {
+async fn queued_turn_is_withdrawn_when_its_last_stream_leaves() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
@@ -93,7 +94,7 @@ async fn one_in_line_is_withdrawn_when_its_last_stream_leaves() {
 }
 
 #[tokio::test]
-async fn a_grace_spans_the_start_of_one_in_line() {
+async fn grace_period_spans_the_start_of_a_queued_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
@@ -121,14 +122,16 @@ async fn a_grace_spans_the_start_of_one_in_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
+async fn client_that_leaves_during_accept_has_left_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, gate) = gated(dir.path()).await;
     let me = owner("local");
     let (mut cut, mut whole) = (0, 0);
     for yields in 0..60 {
         let id = new_session(&sessions).await;
-        let asked = sessions.submit_attended(&me, SubmitTarget::In(id), bound("hi", 0), None);
+        let submitter = sessions.submitter();
+        let asked =
+            submitter.submit_attended(&me, SubmitTarget::Existing(id), bound("hi", 0), None);
         let patience = async {
             for _ in 0..yields {
                 tokio::task::yield_now().await;
@@ -147,7 +150,11 @@ async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
             }
             None => {
                 cut += 1;
-                let live = sessions.live(&me, id).await.expect("a session");
+                let live = sessions
+                    .live_sessions()
+                    .open(&me, id)
+                    .await
+                    .expect("a session");
                 let any =
                     live.current_turn().is_some() || !started(&log(&sessions, id).await).is_empty();
                 if any {
@@ -165,7 +172,7 @@ async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
 }
 
 #[tokio::test]
-async fn after_a_restart_one_in_line_runs_though_nobody_attends() {
+async fn queued_turn_runs_after_a_restart_without_streams() {
     let dir = tempfile::tempdir().expect("a folder");
     let (first, _gate) = gated(dir.path()).await;
     let id = new_session(&first).await;

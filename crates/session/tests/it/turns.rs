@@ -6,12 +6,13 @@ use std::time::Duration;
 use turnwire_event::code::OnDisconnect;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::{Body, Event, Filter};
-use turnwire_session::{Error, LiveSession, Options, Sessions, SubmitRequest};
+use turnwire_session::{Error, LiveSession, Options, SessionService, SubmitRequest, WatchGuard};
 
 use crate::stage::*;
 
+// S3-011
 #[tokio::test]
-async fn s3_011_a_second_turn_is_told_which_one_runs() {
+async fn second_submit_is_refused_with_the_running_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let sessions = sessions(
         dir.path(),
@@ -43,7 +44,7 @@ async fn law_10_another_owner_finds_nothing() {
         .turn_id;
     let eve = owner("eve");
     assert_eq!(
-        sessions.attach(&eve, id).await.err(),
+        sessions.live_sessions().attach(&eve, id).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
@@ -51,24 +52,25 @@ async fn law_10_another_owner_finds_nothing() {
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        sessions.messages(&eve, id, None, 10).await.err(),
+        sessions.reader().messages(&eve, id, None, 10).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        sessions.turn(&eve, turn).await.err(),
+        sessions.reader().turn(&eve, turn).await.err(),
         Some(Error::TurnNotFound)
     );
     assert_eq!(
-        sessions.cancel(&eve, turn, None).await.err(),
+        sessions.canceller().cancel(&eve, turn, None).await.err(),
         Some(Error::TurnNotFound)
     );
     assert_eq!(
-        sessions.delete(&eve, id).await.err(),
+        sessions.writer().delete(&eve, id).await.err(),
         Some(Error::SessionNotFound)
     );
     assert!(
         sessions
-            .list(&eve, None, 10)
+            .reader()
+            .sessions(&eve, None, 10)
             .await
             .expect("a list")
             .0
@@ -77,7 +79,7 @@ async fn law_10_another_owner_finds_nothing() {
 }
 
 #[tokio::test]
-async fn the_model_is_shown_a_bounded_past_and_the_turn_says_so() {
+async fn history_is_bounded_and_the_turn_reports_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let shown = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let seen = shown.clone();
@@ -117,7 +119,7 @@ async fn the_model_is_shown_a_bounded_past_and_the_turn_says_so() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_stops_its_turn_and_is_gone() {
+async fn deleting_a_session_stops_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let sessions = sessions(
         dir.path(),
@@ -130,15 +132,27 @@ async fn a_deleted_session_stops_its_turn_and_is_gone() {
         .await
         .expect("accepted")
         .turn_id;
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
-    sessions.delete(&owner("local"), id).await.expect("deleted");
+    let live = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    sessions
+        .writer()
+        .delete(&owner("local"), id)
+        .await
+        .expect("deleted");
     assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
     assert_eq!(
-        sessions.attach(&owner("local"), id).await.err(),
+        sessions
+            .live_sessions()
+            .attach(&owner("local"), id)
+            .await
+            .err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        sessions.turn(&owner("local"), turn).await.err(),
+        sessions.reader().turn(&owner("local"), turn).await.err(),
         Some(Error::TurnNotFound)
     );
     assert!(
@@ -157,7 +171,7 @@ async fn a_deleted_session_stops_its_turn_and_is_gone() {
 async fn cancelled_when_left(
     dir: &std::path::Path,
     grace_ms: u64,
-) -> (Arc<Sessions>, Arc<LiveSession>) {
+) -> (SessionService, Arc<LiveSession>) {
     let sessions = sessions(dir, Options::default(), acting(|_| std::future::pending())).await;
     let id = new_session(&sessions).await;
     let asked = SubmitRequest {
@@ -167,21 +181,21 @@ async fn cancelled_when_left(
     };
     let accepted = submit(&sessions, &owner("local"), id, asked).await;
     accepted.expect("accepted");
-    let live = sessions.live(&owner("local"), id).await;
+    let live = sessions.live_sessions().open(&owner("local"), id).await;
     (sessions, live.expect("a session"))
 }
 
 #[tokio::test]
-async fn on_disconnect_cancel_waits_for_the_grace_and_for_the_last_watcher() {
+async fn disconnect_cancels_after_last_watcher_and_grace() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, live) = cancelled_when_left(dir.path(), 60).await;
     let id = live.id;
-    let (one, two) = (live.watch(), live.watch());
+    let (one, two) = (WatchGuard::new(&live), WatchGuard::new(&live));
     drop(one);
     tokio::time::sleep(Duration::from_millis(120)).await;
     assert!(live.current_turn().is_some(), "one still watches");
     drop(two);
-    let back = live.watch();
+    let back = WatchGuard::new(&live);
     tokio::time::sleep(Duration::from_millis(120)).await;
     assert!(
         live.current_turn().is_some(),
@@ -200,13 +214,13 @@ async fn on_disconnect_cancel_waits_for_the_grace_and_for_the_last_watcher() {
 }
 
 #[tokio::test]
-async fn a_grace_counts_from_its_own_leaving() {
+async fn grace_period_starts_at_its_own_departure() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, live) = cancelled_when_left(dir.path(), 2_000).await;
     let id = live.id;
-    drop(live.watch());
+    drop(WatchGuard::new(&live));
     tokio::time::sleep(Duration::from_millis(1_200)).await;
-    drop(live.watch());
+    drop(WatchGuard::new(&live));
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     let asked = |events: &[Event]| names(events).contains(&"turn.cancel_requested");
     assert!(

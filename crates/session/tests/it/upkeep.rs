@@ -66,7 +66,7 @@ fn with_keys(dir: &std::path::Path, keys: usize) {
 }
 
 #[tokio::test]
-async fn old_keys_go_all_of_them_at_one_look() {
+async fn all_expired_keys_are_removed_in_one_pass() {
     let dir = tempfile::tempdir().expect("a folder");
     const KEYS: usize = 3_500; // several pieces, and looks are ten seconds apart
     with_keys(dir.path(), KEYS);

@@ -96,7 +96,7 @@ impl Speaker {
         let message = self
             .live
             .ring
-            .look(|transcript, _, _| transcript.in_flight());
+            .look(|transcript, _, _| transcript.message_in_flight());
         let content = message.map(|message| message.content).unwrap_or_default();
         words(&content)
     }
@@ -171,7 +171,11 @@ where
     });
     let sessions = passing(dir.path(), gates, act).await;
     let id = new_session(&sessions).await;
-    let here = sessions.live(&owner("local"), id).await.expect("a session");
+    let here = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
     assert!(live.set(here.clone()).is_ok());
     let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
     accepted.expect("accepted");
@@ -208,7 +212,7 @@ struct Spoken {
 }
 
 #[tokio::test]
-async fn a_denied_word_is_veiled_though_a_window_ends_inside_it() {
+async fn denied_word_is_masked_across_a_window_boundary() {
     let spoken = spoken(denying(&[GATHER]), |speaker| async move {
         speaker.say("a sec");
         speaker.wait(200).await;
@@ -224,7 +228,7 @@ async fn a_denied_word_is_veiled_though_a_window_ends_inside_it() {
 }
 
 #[tokio::test]
-async fn a_window_is_as_long_after_a_pause_as_ever() {
+async fn window_has_its_full_length_after_a_pause() {
     let spoken = spoken(denying(&[GATHER]), |speaker| async move {
         speaker.wait(1_000).await;
         for (said, all) in [("one ", "one "), ("two ", "one two ")] {
@@ -241,7 +245,7 @@ async fn a_window_is_as_long_after_a_pause_as_ever() {
 }
 
 #[tokio::test]
-async fn what_is_thought_after_held_words_says_that_it_comes_after_them() {
+async fn thinking_after_held_text_is_marked_after_text() {
     let spoken = spoken(denying(&[]), |speaker| async move {
         speaker.say("sec");
         speaker.think();

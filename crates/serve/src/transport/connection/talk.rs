@@ -7,8 +7,7 @@ use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Position, ResponseId, TurnId, metric};
 use turnwire_hub::Closed;
-use turnwire_session::{CancelOutcome, request_cancel};
-use turnwire_session::{Error, LiveSession, ReplayError};
+use turnwire_session::{CancelOutcome, Error, LiveSession, ReplayError, WatchGuard};
 use turnwire_wire::session::{
     self as wire, Ack, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Subscribe,
     SubscribeError,
@@ -64,9 +63,8 @@ impl Connection {
         let id = turn
             .parse::<TurnId>()
             .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
-        let ask = |live: &Arc<LiveSession>, id| {
-            request_cancel(live, id, "user", reason.unwrap_or("user_cancel"))
-        };
+        let canceller = &self.streams.canceller;
+        let ask = |live: &Arc<LiveSession>, id| canceller.request(live, id, reason);
         // A worker that comes along is stopped where it is seen.
         let workers = self.workers().into_iter().flat_map(Workers::lives);
         let requested = id.map(|id| match ask(live, id) {
@@ -78,8 +76,8 @@ impl Connection {
             requested => requested,
         });
         match requested {
-            Ok(CancelOutcome::At(_) | CancelOutcome::Withdrawn(_)) => {}
-            Ok(CancelOutcome::Already) => self.warn("redundant_cancel"),
+            Ok(CancelOutcome::Requested(_) | CancelOutcome::Withdrawn(_)) => {}
+            Ok(CancelOutcome::AlreadyRequested) => self.warn("redundant_cancel"),
             Ok(CancelOutcome::NotRunning) | Err(_) => self.warn("unknown_turn"),
         }
     }
@@ -117,7 +115,7 @@ impl Connection {
         // One watcher a connection, however often it subscribes.
         if next._watcher.is_none() {
             let before = self.subscription.take().and_then(|before| before._watcher);
-            next._watcher = Some(before.unwrap_or_else(|| live.watch()));
+            next._watcher = Some(before.unwrap_or_else(|| WatchGuard::new(&live)));
         }
         self.subscription = Some(next);
         metrics::histogram!(metric::WS_SEAM_MS).record(started.elapsed().as_secs_f64() * 1e3);

@@ -7,7 +7,7 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Filter, Position, SessionId};
-use turnwire_session::DEPTH_MAX;
+use turnwire_session::WORKER_DEPTH_MAX;
 use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::{Positions, SubscribeError};
 
@@ -120,7 +120,7 @@ impl Workers {
         at: Position,
     ) -> Result<(Arc<LiveSession>, u8), NoWorkers> {
         let sessions = &self.streams.sessions;
-        let worker = sessions.live(&live.owner, id).await?;
+        let worker = sessions.open(&live.owner, id).await?;
         let depth = sessions.depth_below(live.id, &worker).await?;
         let depth = depth.ok_or_else(|| SubscribeError::no_worker(&id.to_string()))?;
         let max = self.streams.options.replay_max;
@@ -155,11 +155,11 @@ impl Workers {
         if began > at {
             return Ok(());
         }
-        if depth > DEPTH_MAX {
+        if depth > WORKER_DEPTH_MAX {
             self.warn(live, "too_many_workers");
             return Ok(());
         }
-        let whence = match self.streams.sessions.live(&live.owner, id).await {
+        let whence = match self.streams.sessions.open(&live.owner, id).await {
             Ok(worker) => Whence::Tail(worker.tail()),
             // Not made yet: whatever it does is still to come.
             Err(Error::SessionNotFound) => Whence::Start,
@@ -230,7 +230,7 @@ impl Workers {
         worker: Awaited,
     ) -> Result<bool, ReplayError> {
         let sessions = self.streams.sessions.clone();
-        let found = sessions.live(&live.owner, worker.id).await;
+        let found = sessions.open(&live.owner, worker.id).await;
         let told = match found {
             Ok(found) if found.parent() == Some(worker.of) => {
                 // Before it enters: its own workers would stay behind.
@@ -284,7 +284,7 @@ impl Workers {
         let (looked, open) = found.delegates();
         let (place, from) = match worker.whence {
             Whence::Start => {
-                let whole = Box::pin(found.catch_up_whole(filter, Missed::Ends)).await?;
+                let whole = Box::pin(found.catch_up_all(filter, Missed::Ends)).await?;
                 let from = whole.since;
                 (Place::before(START, whole), from)
             }

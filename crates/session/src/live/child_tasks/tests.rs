@@ -1,4 +1,4 @@
-//! Wards that end at once, late and never, with the clock in hand.
+//! Child tasks that end at once, late and never, on a paused clock.
 
 use std::future::{pending, ready};
 
@@ -8,22 +8,22 @@ use turnwire_event::{TurnId, Ulid};
 
 use super::*;
 
-/// The clock that timers go by.
-struct Hand(Instant);
+/// A clock that follows tokio's paused time.
+struct PausedClock(Instant);
 
-impl Clock for Hand {
+impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.elapsed().as_millis() as i64)
     }
 }
 
-fn care() -> Arc<ChildTasks> {
-    ChildTasks::new(Handle::current(), Arc::new(Hand(Instant::now())))
+fn child_tasks() -> Arc<ChildTasks> {
+    ChildTasks::new(Handle::current(), Arc::new(PausedClock(Instant::now())))
 }
 
 const TOOL: ToolUseId = ToolUseId(Ulid(7));
 
-fn ward(kind: ReceiptKind, id: &str, ended: BoxFuture<'static, StopOutcome>) -> Ward {
+fn child(kind: ReceiptKind, id: &str, ended: BoxFuture<'static, StopOutcome>) -> Ward {
     Ward {
         kind,
         id: id.to_owned().into(),
@@ -33,16 +33,16 @@ fn ward(kind: ReceiptKind, id: &str, ended: BoxFuture<'static, StopOutcome>) -> 
 }
 
 fn try_take(
-    care: &Arc<ChildTasks>,
+    tasks: &Arc<ChildTasks>,
     id: &str,
     ended: BoxFuture<'static, StopOutcome>,
 ) -> Result<(), Refusal> {
-    let wards: Arc<dyn Wards> = care.clone();
-    wards.take(ward(ReceiptKind::Process, id, ended))
+    let wards: Arc<dyn Wards> = tasks.clone();
+    wards.take(child(ReceiptKind::Process, id, ended))
 }
 
-fn take(care: &Arc<ChildTasks>, id: &str, ended: BoxFuture<'static, StopOutcome>) {
-    try_take(care, id, ended).expect("taken");
+fn take(tasks: &Arc<ChildTasks>, id: &str, ended: BoxFuture<'static, StopOutcome>) {
+    try_take(tasks, id, ended).expect("accepted");
 }
 
 fn after(ms: u64, outcome: StopOutcome) -> BoxFuture<'static, StopOutcome> {
@@ -52,59 +52,60 @@ fn after(ms: u64, outcome: StopOutcome) -> BoxFuture<'static, StopOutcome> {
     })
 }
 
-fn lines(gone: &[FinishedChild]) -> Vec<(&str, StopOutcome, i64)> {
-    let lines = gone.iter();
+fn lines(finished: &[FinishedChild]) -> Vec<(&str, StopOutcome, i64)> {
+    let lines = finished.iter();
     lines
-        .map(|gone| (gone.id.as_str(), gone.outcome, gone.at.as_millis()))
+        .map(|child| (child.id.as_str(), child.outcome, child.at.as_millis()))
         .collect()
 }
 
 const WAIT: Duration = Duration::from_secs(7);
 
 #[tokio::test(start_paused = true)]
-async fn what_ends_by_itself_before_a_cancel_is_forgotten() {
-    let care = care();
-    // Far more than may be there at once, one after the other: a long turn leaks nothing.
-    for n in 0..3 * WARDS_MAX {
+async fn child_that_ends_before_a_cancel_is_forgotten() {
+    let tasks = child_tasks();
+    // Far more than the limit, one after the other: a long turn leaks nothing.
+    for n in 0..3 * CHILDREN_MAX {
         take(
-            &care,
+            &tasks,
             &n.to_string(),
             Box::pin(ready(StopOutcome::Finished)),
         );
-        care.gone(WAIT, Duration::ZERO).await;
+        tasks.wait_for_children(WAIT, Duration::ZERO).await;
     }
-    take(&care, "last", after(10, StopOutcome::Finished));
+    take(&tasks, "last", after(10, StopOutcome::Finished));
     sleep(Duration::from_millis(11)).await;
-    care.note();
-    assert_eq!(care.desk.lock().alive.len(), 0);
-    assert!(care.close().is_empty());
+    tasks.start_recording();
+    assert_eq!(tasks.state.lock().running.len(), 0);
+    assert!(tasks.finish().is_empty());
 }
 
+//
 #[tokio::test(start_paused = true)]
-async fn r_17_what_ends_after_a_cancel_is_noted_with_its_outcome_and_time() {
-    let care = care();
-    take(&care, "late", after(5_200, StopOutcome::Killed));
-    take(&care, "soon", after(30, StopOutcome::Stopped));
-    take(&care, "never", Box::pin(pending()));
+async fn child_that_ends_after_a_cancel_is_recorded() {
+    let tasks = child_tasks();
+    take(&tasks, "late", after(5_200, StopOutcome::Killed));
+    take(&tasks, "soon", after(30, StopOutcome::Stopped));
+    take(&tasks, "never", Box::pin(pending()));
     sleep(Duration::from_millis(20)).await;
-    care.note();
-    let late = try_take(&care, "too late", Box::pin(pending()));
+    tasks.start_recording();
+    let late = try_take(&tasks, "too late", Box::pin(pending()));
     assert_eq!(late, Err(Refusal::Cancelled));
-    care.gone(WAIT, Duration::ZERO).await;
-    let gone = care.close();
+    tasks.wait_for_children(WAIT, Duration::ZERO).await;
+    let finished = tasks.finish();
     assert_eq!(
-        lines(&gone),
+        lines(&finished),
         [
             ("soon", StopOutcome::Stopped, 30),
             ("late", StopOutcome::Killed, 5_200),
             ("never", StopOutcome::Discarded, 7_020),
         ]
     );
-    // By the time of the request, which may be a little later than the first end.
-    let rest = StopReport {
-        let_go: Timestamp::from_millis(45),
-        left_behind: false,
-        wards: gone,
+    // Relative to the request, which may be a little later than the first end.
+    let report = StopReport {
+        producer_ended: Timestamp::from_millis(45),
+        producer_left_behind: false,
+        children: finished,
     };
     let mut open = OpenTurn::new(TurnId(Ulid(1)));
     open.finished.push(ReceiptLine {
@@ -113,91 +114,98 @@ async fn r_17_what_ends_after_a_cancel_is_noted_with_its_outcome_and_time() {
         outcome: StopOutcome::Finished,
         ms: 1,
     });
-    let stops = rest.stops(&open, Timestamp::from_millis(25));
-    let told = stops.wards.iter();
-    let told: Vec<_> = told
-        .map(|ward| (ward.line.id.as_str(), ward.line.ms))
+    let stops = report.stops(&open, Timestamp::from_millis(25));
+    let lines = stops.wards.iter();
+    let lines: Vec<_> = lines
+        .map(|child| (child.line.id.as_str(), child.line.ms))
         .collect();
-    assert_eq!(told, [("late", 5_175), ("never", 6_995)]);
+    assert_eq!(lines, [("late", 5_175), ("never", 6_995)]);
     assert_eq!((stops.let_go_ms, stops.left_behind), (20, false));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_when_the_last_is_gone_and_nothing_is_taken_after_the_end() {
-    let care = care();
-    let begun = Instant::now();
-    take(&care, "a", after(40, StopOutcome::Stopped));
-    take(&care, "b", after(90, StopOutcome::Stopped));
-    care.note();
-    care.gone(WAIT, Duration::ZERO).await;
-    assert_eq!(begun.elapsed(), Duration::from_millis(90));
-    assert_eq!(care.close().len(), 2);
-    assert!(try_take(&care, "c", Box::pin(pending())).is_err());
-    assert_eq!(care.desk.lock().alive.len(), 0);
-    care.gone(WAIT, Duration::ZERO).await;
-    assert_eq!(begun.elapsed(), Duration::from_millis(90));
+async fn wait_ends_with_the_last_child_and_later_ones_are_refused() {
+    let tasks = child_tasks();
+    let start = Instant::now();
+    take(&tasks, "a", after(40, StopOutcome::Stopped));
+    take(&tasks, "b", after(90, StopOutcome::Stopped));
+    tasks.start_recording();
+    tasks.wait_for_children(WAIT, Duration::ZERO).await;
+    assert_eq!(start.elapsed(), Duration::from_millis(90));
+    assert_eq!(tasks.finish().len(), 2);
+    assert!(try_take(&tasks, "c", Box::pin(pending())).is_err());
+    assert_eq!(tasks.state.lock().running.len(), 0);
+    tasks.wait_for_children(WAIT, Duration::ZERO).await;
+    assert_eq!(start.elapsed(), Duration::from_millis(90));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_word_breaks_may_still_be_there() {
-    let care = care();
-    take(&care, "broken", Box::pin(async { panic!("a ward breaks") }));
-    care.note();
-    care.gone(WAIT, Duration::ZERO).await;
-    let gone = care.close();
-    assert_eq!(lines(&gone), [("broken", StopOutcome::Discarded, 0)]);
+async fn child_whose_future_panics_is_discarded() {
+    let tasks = child_tasks();
+    take(
+        &tasks,
+        "broken",
+        Box::pin(async { panic!("the future of a child panics") }),
+    );
+    tasks.start_recording();
+    tasks.wait_for_children(WAIT, Duration::ZERO).await;
+    let finished = tasks.finish();
+    assert_eq!(lines(&finished), [("broken", StopOutcome::Discarded, 0)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_are_watched_than_may_be() {
-    let care = care();
-    for n in 0..WARDS_MAX + 5 {
-        let taken = try_take(&care, &n.to_string(), Box::pin(pending()));
-        assert_eq!(taken.is_ok(), n < WARDS_MAX);
+async fn children_are_refused_above_the_limit() {
+    let tasks = child_tasks();
+    for n in 0..CHILDREN_MAX + 5 {
+        let accepted = try_take(&tasks, &n.to_string(), Box::pin(pending()));
+        assert_eq!(accepted.is_ok(), n < CHILDREN_MAX);
     }
-    assert_eq!(care.desk.lock().alive.len(), WARDS_MAX);
-    let begun = Instant::now();
-    care.gone(WAIT, Duration::ZERO).await;
-    assert_eq!(begun.elapsed(), WAIT);
-    assert_eq!(care.close().len(), WARDS_MAX);
+    assert_eq!(tasks.state.lock().running.len(), CHILDREN_MAX);
+    let start = Instant::now();
+    tasks.wait_for_children(WAIT, Duration::ZERO).await;
+    assert_eq!(start.elapsed(), WAIT);
+    assert_eq!(tasks.finish().len(), CHILDREN_MAX);
 }
 
+//
 #[tokio::test(start_paused = true)]
-async fn r_17_nothing_begins_once_the_work_is_done() {
-    let care = care();
-    care.shut();
-    let late = try_take(&care, "late", Box::pin(pending()));
+async fn child_is_refused_once_the_producer_is_done() {
+    let tasks = child_tasks();
+    tasks.refuse_new();
+    let late = try_take(&tasks, "late", Box::pin(pending()));
     assert_eq!(late, Err(Refusal::Ended));
-    assert!(care.close().is_empty());
+    assert!(tasks.finish().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_never_began_is_in_no_receipt() {
-    let care = care();
+async fn child_that_never_started_is_in_no_receipt() {
+    let tasks = child_tasks();
     let unnamed = Ward {
         id: WardId::default(),
-        ..ward(ReceiptKind::Process, "", after(5, StopOutcome::Stopped))
+        ..child(ReceiptKind::Process, "", after(5, StopOutcome::Stopped))
     };
-    care.take(unnamed).expect("taken");
-    care.note();
-    care.gone(WAIT, Duration::ZERO).await;
-    assert!(care.close().is_empty());
+    tasks.take(unnamed).expect("accepted");
+    tasks.start_recording();
+    tasks.wait_for_children(WAIT, Duration::ZERO).await;
+    assert!(tasks.finish().is_empty());
 }
 
+// S3-081
 #[tokio::test(start_paused = true)]
-async fn s3_081_workers_are_waited_for_longer_than_processes() {
-    let more = Duration::from_secs(2);
-    let care = care();
-    take(&care, "process", Box::pin(pending()));
+async fn workers_are_awaited_longer_than_processes() {
+    let worker_extra = Duration::from_secs(2);
+    let tasks = child_tasks();
+    take(&tasks, "process", Box::pin(pending()));
     let late = after(8_000, StopOutcome::Stopped);
-    care.take(ward(ReceiptKind::Worker, "worker", late))
-        .expect("taken");
-    care.note();
-    care.gone(WAIT, more).await;
-    let gone = care.close();
+    tasks
+        .take(child(ReceiptKind::Worker, "worker", late))
+        .expect("accepted");
+    tasks.start_recording();
+    tasks.wait_for_children(WAIT, worker_extra).await;
+    let finished = tasks.finish();
     let expected = [
         ("worker", StopOutcome::Stopped, 8_000),
         ("process", StopOutcome::Discarded, 8_000),
     ];
-    assert_eq!(lines(&gone), expected);
+    assert_eq!(lines(&finished), expected);
 }

@@ -1,4 +1,4 @@
-//! What is counted when calls end, read from a recorder that keeps everything.
+//! Metrics of model calls, read from a recorder that stores every value.
 
 use std::sync::Arc;
 
@@ -13,70 +13,70 @@ use turnwire_event::{MessageId, StopReason, Ulid};
 
 use super::*;
 
-type Seen = Arc<Mutex<Vec<(String, f64)>>>;
+type RecordedCalls = Arc<Mutex<Vec<(String, f64)>>>;
 
 #[derive(Default)]
-struct Keeping(Seen);
+struct CallRecorder(RecordedCalls);
 
-struct One(Seen, String);
+struct CallMetric(RecordedCalls, String);
 
-impl One {
-    fn put(&self, value: f64) {
+impl CallMetric {
+    fn push(&self, value: f64) {
         self.0.lock().push((self.1.clone(), value));
     }
 }
 
-impl CounterFn for One {
+impl CounterFn for CallMetric {
     fn increment(&self, value: u64) {
-        self.put(value as f64);
+        self.push(value as f64);
     }
     fn absolute(&self, _: u64) {}
 }
 
-impl GaugeFn for One {
+impl GaugeFn for CallMetric {
     fn increment(&self, value: f64) {
-        self.put(value);
+        self.push(value);
     }
     fn decrement(&self, value: f64) {
-        self.put(-value);
+        self.push(-value);
     }
     fn set(&self, _: f64) {}
 }
 
-impl HistogramFn for One {
+impl HistogramFn for CallMetric {
     fn record(&self, _: f64) {
-        self.put(1.0); // how long it took is another matter
+        self.push(1.0); // the duration differs in each run
     }
 }
 
-impl Keeping {
-    fn one(&self, key: &Key) -> Arc<One> {
+impl CallRecorder {
+    fn metric(&self, key: &Key) -> Arc<CallMetric> {
         let labels: Vec<_> = key.labels().map(|label| label.value()).collect();
         let name = format!("{} {}", key.name(), labels.join(" "));
-        Arc::new(One(self.0.clone(), name))
+        Arc::new(CallMetric(self.0.clone(), name))
     }
 }
 
-impl Recorder for Keeping {
+impl Recorder for CallRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.one(key))
+        Counter::from_arc(self.metric(key))
     }
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(self.one(key))
+        Gauge::from_arc(self.metric(key))
     }
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::from_arc(self.one(key))
+        Histogram::from_arc(self.metric(key))
     }
 }
 
-fn counted(act: impl FnOnce(&mut CallsInFlight)) -> Vec<(String, f64)> {
-    let recorder = Keeping::default();
-    let seen = recorder.0.clone();
+fn recorded(act: impl FnOnce(&mut CallsInFlight)) -> Vec<(String, f64)> {
+    let recorder = CallRecorder::default();
+    let values = recorder.0.clone();
     metrics::with_local_recorder(&recorder, || act(&mut CallsInFlight::default()));
-    seen.lock().clone()
+    values.lock().clone()
 }
 
 const CALL: CallId = CallId(Ulid(1));
@@ -91,7 +91,7 @@ fn failed() -> Body {
 }
 
 #[test]
-fn a_call_that_completed_counts_its_tokens_and_its_cost() {
+fn completed_call_records_tokens_and_cost() {
     let completed = Body::LlmCallCompleted(CallCompleted {
         call_id: CALL,
         message_id: MessageId(Ulid(2)),
@@ -106,9 +106,9 @@ fn a_call_that_completed_counts_its_tokens_and_its_cost() {
             cost_usd: 0.25,
         },
     });
-    let seen = counted(|calls| {
-        calls.begin(CALL, "local:small");
-        calls.end(&completed);
+    let values = recorded(|calls| {
+        calls.start(CALL, "local:small");
+        calls.record_end(&completed);
     });
     let expected = [
         ("llm.calls_total local:small completed", 1.0),
@@ -119,29 +119,36 @@ fn a_call_that_completed_counts_its_tokens_and_its_cost() {
         ("llm.tokens_total local:small reasoning", 3.0),
         ("llm.cost_usd_total local:small", 0.25),
     ];
-    assert_eq!(seen, expected.map(|(name, value)| (name.to_owned(), value)));
+    assert_eq!(
+        values,
+        expected.map(|(name, value)| (name.to_owned(), value))
+    );
 }
 
 #[test]
-fn a_call_that_failed_counts_as_such_also_when_another_process_began_it() {
-    let seen = counted(|calls| {
-        calls.begin(CALL, "local:small");
-        calls.end(&failed());
+fn failed_call_is_recorded_also_after_a_restart() {
+    let values = recorded(|calls| {
+        calls.start(CALL, "local:small");
+        calls.record_end(&failed());
     });
     let expected = [
         ("llm.calls_total local:small failed".to_owned(), 1.0),
         ("llm.call_duration_ms local:small".to_owned(), 1.0),
     ];
-    assert_eq!(seen, expected);
-    let seen = counted(|calls| {
-        calls.recall(&Body::LlmCallStarted(CallStarted {
+    assert_eq!(values, expected);
+    let values = recorded(|calls| {
+        calls.restore(&Body::LlmCallStarted(CallStarted {
             call_id: CALL,
             model: "local:small".into(),
             purpose: CallPurpose::Orchestrate,
             attempt: 1,
             first: false,
         }));
-        calls.end(&failed());
+        calls.record_end(&failed());
     });
-    assert_eq!(seen, expected[..1], "nobody knows how long it took");
+    assert_eq!(
+        values,
+        expected[..1],
+        "the duration is unknown after a restart"
+    );
 }

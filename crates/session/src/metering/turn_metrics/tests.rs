@@ -1,4 +1,4 @@
-//! What is counted of a turn that dispatched, read from a recorder that keeps everything.
+//! Metrics of turns with sub-agents, read from a recorder that stores every value.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use turnwire_event::{InvocationId, ToolUseId, Ulid};
 
 use super::*;
 
-/// The labels that may be there.
-const NAMED: [&str; 6] = [
+/// The labels that a metric may have.
+const LABELS: [&str; 6] = [
     "vertical",
     "sub_agent_id",
     "dm_type",
@@ -25,63 +25,63 @@ const NAMED: [&str; 6] = [
     "axis",
 ];
 
-type Kept = Arc<Mutex<Vec<(String, f64)>>>;
+type RecordedValues = Arc<Mutex<Vec<(String, f64)>>>;
 
 #[derive(Default)]
-struct Keeping(Kept);
+struct ValueRecorder(RecordedValues);
 
-struct One(Kept, String);
+struct NamedMetric(RecordedValues, String);
 
-impl CounterFn for One {
+impl CounterFn for NamedMetric {
     fn increment(&self, value: u64) {
         self.0.lock().push((self.1.clone(), value as f64));
     }
     fn absolute(&self, _: u64) {}
 }
 
-impl HistogramFn for One {
+impl HistogramFn for NamedMetric {
     fn record(&self, value: f64) {
         self.0.lock().push((self.1.clone(), value));
     }
 }
 
-impl Keeping {
-    fn one(&self, key: &Key) -> Arc<One> {
+impl ValueRecorder {
+    fn metric(&self, key: &Key) -> Arc<NamedMetric> {
         let labels: Vec<_> = key
             .labels()
-            // All five are there; those that say something are told.
-            .inspect(|label| assert!(NAMED.contains(&label.key()), "{label:?}"))
+            // All five labels must be present; the name lists those with a value.
+            .inspect(|label| assert!(LABELS.contains(&label.key()), "{label:?}"))
             .filter(|label| !label.value().is_empty())
             .filter(|label| label.key() != "agent_definition_version" || label.value() != "7")
             .map(|label| format!("{}={}", label.key(), label.value()))
             .collect();
-        assert!(key.labels().count() >= 5, "{key} has not all dimensions");
+        assert!(key.labels().count() >= 5, "{key} lacks a label");
         let name = format!("{} {}", key.name(), labels.join(" "));
-        Arc::new(One(self.0.clone(), name.trim_end().to_owned()))
+        Arc::new(NamedMetric(self.0.clone(), name.trim_end().to_owned()))
     }
 }
 
-impl Recorder for Keeping {
+impl Recorder for ValueRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.one(key))
+        Counter::from_arc(self.metric(key))
     }
     fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
         Gauge::noop()
     }
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::from_arc(self.one(key))
+        Histogram::from_arc(self.metric(key))
     }
 }
 
-fn counted(body: &Body) -> Vec<(String, f64)> {
-    assert!(is_counted(body), "{body:?}");
-    let keeping = Keeping::default();
-    metrics::with_local_recorder(&keeping, || count(body, "7"));
-    let kept = keeping.0.lock();
-    kept.clone()
+fn recorded(body: &Body) -> Vec<(String, f64)> {
+    assert!(is_metered(body), "{body:?}");
+    let recorder = ValueRecorder::default();
+    metrics::with_local_recorder(&recorder, || record(body, "7"));
+    let values = recorder.0.lock();
+    values.clone()
 }
 
 fn line(name: &str, value: f64) -> (String, f64) {
@@ -101,19 +101,21 @@ fn traced(intent_count: u32) -> Body {
     })
 }
 
+// S2-067, S2-068
 #[test]
-fn s2_067_s2_068_a_trace_is_counted_and_a_turn_that_asked_for_nobody_is_not() {
-    assert!(counted(&traced(0)).is_empty());
+fn dispatch_is_recorded_only_for_turns_with_sub_agents() {
+    assert!(recorded(&traced(0)).is_empty());
     let intents = |n| line("dispatch.intent_count", n);
-    assert_eq!(counted(&traced(1)), [intents(1.0)]);
+    assert_eq!(recorded(&traced(1)), [intents(1.0)]);
     assert_eq!(
-        counted(&traced(4)),
+        recorded(&traced(4)),
         [intents(4.0), line("dispatch.cap_exceeded_total", 1.0)]
     );
 }
 
+// S2-072
 #[test]
-fn s2_072_the_ratio_is_told_of_each_step_that_asked_several() {
+fn success_ratio_is_recorded_for_each_fan_out() {
     use SlotStatus::{Error, Success, Timeout};
     let ratio = |status, slots: &[SlotStatus]| {
         let slots = slots.iter().map(|&status| SlotEnd {
@@ -121,27 +123,31 @@ fn s2_072_the_ratio_is_told_of_each_step_that_asked_several() {
             result_key: "1".into(),
             status,
         });
-        let told = counted(&Body::PlanStepCompleted(StepCompleted {
+        let values = recorded(&Body::PlanStepCompleted(StepCompleted {
             plan_step_id: "step".into(),
             status,
             slots: slots.collect(),
         }));
         let name = "dispatch.fanout.success_ratio";
-        assert!(told.iter().all(|(told, _)| told == name), "{told:?}");
-        told.iter().map(|(_, value)| *value).collect::<Vec<_>>()
+        assert!(
+            values.iter().all(|(metric, _)| metric == name),
+            "{values:?}"
+        );
+        values.iter().map(|(_, value)| *value).collect::<Vec<_>>()
     };
-    let (well, partial) = (StepStatus::Success, StepStatus::PartialFailure);
-    assert!(ratio(well, &[Success]).is_empty());
-    assert_eq!(ratio(well, &[Success, Success]), [1.0]);
+    let (success, partial) = (StepStatus::Success, StepStatus::PartialFailure);
+    assert!(ratio(success, &[Success]).is_empty());
+    assert_eq!(ratio(success, &[Success, Success]), [1.0]);
     assert_eq!(ratio(partial, &[Success, Error, Timeout, Success]), [0.5]);
     assert!(
         ratio(StepStatus::Terminated, &[Success, Error]).is_empty(),
-        "what a cancel threw away is no failure"
+        "a cancelled slot is not a failure"
     );
 }
 
+// S2-069, S2-071
 #[test]
-fn s2_069_s2_071_a_sub_agent_is_counted_however_it_ends() {
+fn sub_agent_is_recorded_however_it_ends() {
     let (invocation_id, tool_use_id) = (InvocationId(Ulid(1)), ToolUseId(Ulid(1)));
     let sub_agent_id = "shop".to_owned();
     let ends = [
@@ -164,7 +170,7 @@ fn s2_069_s2_071_a_sub_agent_is_counted_however_it_ends() {
     ];
     for end in ends {
         assert_eq!(
-            counted(&end),
+            recorded(&end),
             [
                 line("dispatch.subagent.latency_ms sub_agent_id=shop", 12.0),
                 line(
@@ -176,8 +182,9 @@ fn s2_069_s2_071_a_sub_agent_is_counted_however_it_ends() {
     }
 }
 
+// S2-073
 #[test]
-fn s2_073_failures_are_counted_by_axis() {
+fn failures_are_counted_by_axis() {
     for axis in 1..=3 {
         let body = Body::AgentErrorEmit(ErrorEmit {
             sub_agent_id: None,
@@ -185,6 +192,6 @@ fn s2_073_failures_are_counted_by_axis() {
             is_final: false,
         });
         let name = format!("dispatch.axis_failure_total axis={axis}");
-        assert_eq!(counted(&body), [(name, 1.0)]);
+        assert_eq!(recorded(&body), [(name, 1.0)]);
     }
 }

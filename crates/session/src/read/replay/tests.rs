@@ -1,9 +1,9 @@
-//! The seam between store and ring, over every schedule.
+//! The switch of a reader from store to ring, in every schedule.
 //!
 //! The steps of a writer (commit, publish) and of a reader (look, read a chunk, read the ring)
-//! are each atomic: one lock or one query. So running every interleaving of them on the real
-//! store, ring and catch-up visits every behaviour that threads could show. For each schedule
-//! and each cursor, what the client has is compared with what an uncut client has.
+//! are each atomic: one lock or one query. So all interleavings of them on the real store, ring
+//! and catch-up are all behaviours that threads could show. For each schedule and each cursor, the
+//! events of the client are compared with those of an uninterrupted client.
 
 mod stage;
 
@@ -21,9 +21,9 @@ use turnwire_event::{
 use turnwire_hub::Read;
 
 use super::*;
-use stage::{Stage, Write, at, house};
+use stage::{ReplayStage, WriteStep, at, services};
 
-fn note() -> Body {
+fn feedback() -> Body {
     Body::FeedbackRecorded(Recorded {
         message_id: None,
         turn_id: None,
@@ -32,14 +32,14 @@ fn note() -> Body {
     })
 }
 
-/// A turn whose message is interrupted by a persisted event, as steps.
-fn script(session: SessionId) -> Vec<Write> {
+/// The steps of a turn whose message is interrupted by a persisted event.
+fn script(session: SessionId) -> Vec<WriteStep> {
     let (turn, message_id) = (TurnId(session.0), MessageId(session.0));
-    let text = |words: &str| {
+    let text = |text: &str| {
         Body::TextDelta(TextDelta {
             message_id,
             content_block_index: 0,
-            text: words.into(),
+            text: text.into(),
         })
     };
     let time = Timestamp::from_millis(5_000);
@@ -117,8 +117,8 @@ fn script(session: SessionId) -> Vec<Write> {
     );
     let persisted = |event: Event| {
         [
-            Write::Commit(vec![event.clone()], Vec::new()),
-            Write::Publish(vec![event]),
+            WriteStep::Commit(vec![event.clone()], Vec::new()),
+            WriteStep::Publish(vec![event]),
         ]
     };
     let mut steps = Vec::new();
@@ -127,34 +127,34 @@ fn script(session: SessionId) -> Vec<Write> {
     steps.extend(
         streamed[..3]
             .iter()
-            .map(|e| Write::Publish(vec![e.clone()])),
+            .map(|e| WriteStep::Publish(vec![e.clone()])),
     );
-    steps.extend(persisted(event(at(3, 0), note())));
+    steps.extend(persisted(event(at(3, 0), feedback())));
     steps.extend(
         streamed[3..]
             .iter()
-            .map(|e| Write::Publish(vec![e.clone()])),
+            .map(|e| WriteStep::Publish(vec![e.clone()])),
     );
-    steps.push(Write::Commit(
+    steps.push(WriteStep::Commit(
         vec![call_done.clone()],
         vec![(at(3, 3), row)],
     ));
-    steps.push(Write::Publish(vec![done, call_done]));
+    steps.push(WriteStep::Publish(vec![done, call_done]));
     steps.extend(persisted(end));
     steps
 }
 
-/// What the client has after `since`, if it looks, reads its chunks and reads the ring at the
-/// given moments of the writer.
+/// The events of a client with cursor `since` that looks, reads its chunks and reads the ring after
+/// the given numbers of writer steps.
 async fn client(
-    stage: &mut Stage,
-    steps: &[Write],
+    stage: &mut ReplayStage,
+    steps: &[WriteStep],
     since: Position,
     moments: [usize; 3],
     chunk: usize,
 ) -> Option<Vec<Event>> {
     let mut done = 0;
-    let mut until = |stage: &mut Stage, moment: usize| {
+    let mut until = |stage: &mut ReplayStage, moment: usize| {
         steps[done..moment].iter().for_each(|step| stage.step(step));
         done = moment;
     };
@@ -165,10 +165,10 @@ async fn client(
         .await
         .ok()?;
     catch_up.chunk = chunk;
-    let mut got = Vec::new();
+    let mut received = Vec::new();
     until(stage, moments[1]);
     while let Some(chunk) = catch_up.next().await.expect("a chunk") {
-        got.extend(
+        received.extend(
             chunk
                 .into_iter()
                 .map(|(_, bytes)| Event::read(&bytes).expect("an event")),
@@ -184,26 +184,26 @@ async fn client(
         let mut take = |run: turnwire_hub::Run<'_>| {
             run.select(&Filter::full(), |bytes, _| {
                 let lines = bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
-                got.extend(lines.map(|line| Event::read(line).expect("an event")));
+                received.extend(lines.map(|line| Event::read(line).expect("an event")));
             });
         };
         while let Read::Upto(after) = stage.live.ring.read(0, cursor, 2, &plain, &mut take) {
             cursor = after;
         }
     }
-    Some(got)
+    Some(received)
 }
 
-/// The words a client has of the message: those it had at `since`, then what it got.
-fn words(uncut: &[Event], since: Position, got: &[Event]) -> String {
-    let had = uncut.iter().filter(|event| event.id <= since);
-    let mut out = String::new();
-    for event in had.chain(got) {
+/// The text of the message at a client: the events up to `since`, then the received ones.
+fn message_text(uncut: &[Event], since: Position, received: &[Event]) -> String {
+    let earlier = uncut.iter().filter(|event| event.id <= since);
+    let mut text = String::new();
+    for event in earlier.chain(received) {
         match &event.body {
-            Body::TextDelta(delta) => out.push_str(&delta.text),
+            Body::TextDelta(delta) => text.push_str(&delta.text),
             // Authoritative, as every client treats it.
             Body::MessageComplete(end) => {
-                out = end
+                text = end
                     .final_content
                     .iter()
                     .filter_map(ContentBlock::as_text)
@@ -212,17 +212,18 @@ fn words(uncut: &[Event], since: Position, got: &[Event]) -> String {
             _ => {}
         }
     }
-    out
+    text
 }
 
+// S3-039
 #[tokio::test]
-async fn law_2_no_schedule_of_the_seam_loses_or_repeats() {
+async fn law_2_no_schedule_loses_or_repeats_an_event() {
     let dir = tempfile::tempdir().expect("a folder");
-    let house = house(dir.path());
+    let services = services(dir.path());
     let reference = script(SessionId(Ulid(1)));
-    let publish = |step: &Write| match step {
-        Write::Publish(events) => events.clone(),
-        Write::Commit(..) => Vec::new(),
+    let publish = |step: &WriteStep| match step {
+        WriteStep::Publish(events) => events.clone(),
+        WriteStep::Commit(..) => Vec::new(),
     };
     let uncut: Vec<Event> = reference.iter().flat_map(publish).collect();
     let n = reference.len();
@@ -234,24 +235,24 @@ async fn law_2_no_schedule_of_the_seam_loses_or_repeats() {
                 for ring in [read, n.min(read + 1), n] {
                     id += 1;
                     let steps = script(SessionId(Ulid(id)));
-                    let mut stage = Stage::new(&house, id);
+                    let mut stage = ReplayStage::new(&services, id);
                     let chunk = 1 + (id as usize % 3);
-                    let Some(got) =
+                    let Some(received) =
                         client(&mut stage, &steps, since, [look, read, ring], chunk).await
                     else {
                         continue;
                     };
                     runs += 1;
                     let context = format!(
-                        "since {since}, look {look}, read {read}, ring {ring}, chunk {chunk}: {got:#?}"
+                        "since {since}, look {look}, read {read}, ring {ring}, chunk {chunk}: {received:#?}"
                     );
                     assert!(
-                        got.windows(2).all(|pair| pair[0].id < pair[1].id),
+                        received.windows(2).all(|pair| pair[0].id < pair[1].id),
                         "order: {context}"
                     );
                     assert!(
-                        got.iter().all(|event| event.id > since),
-                        "nothing twice: {context}"
+                        received.iter().all(|event| event.id > since),
+                        "repeated: {context}"
                     );
                     let persisted = |events: &[Event]| -> Vec<Position> {
                         events
@@ -260,17 +261,13 @@ async fn law_2_no_schedule_of_the_seam_loses_or_repeats() {
                             .map(|e| e.id)
                             .collect()
                     };
+                    assert_eq!(persisted(&received), persisted(&uncut), "lost: {context}");
                     assert_eq!(
-                        persisted(&got),
-                        persisted(&uncut),
-                        "nothing lost: {context}"
-                    );
-                    assert_eq!(
-                        words(&uncut, since, &got),
+                        message_text(&uncut, since, &received),
                         "one two three four",
                         "{context}"
                     );
-                    let complete = got
+                    let complete = received
                         .iter()
                         .filter(|e| e.body.kind() == EventType::MessageComplete)
                         .count();
@@ -279,18 +276,18 @@ async fn law_2_no_schedule_of_the_seam_loses_or_repeats() {
                         usize::from(since < at(3, 3)),
                         "one end: {context}"
                     );
-                    s3_039(since, &got, &context);
+                    assert_deltas(since, &received, &context);
                 }
             }
         }
     }
-    assert!(runs > 1_000, "{runs} schedules were really run");
+    assert!(runs > 1_000, "only {runs} schedules ran");
 }
 
-/// A message that was over before the client looked and had not begun for it comes without
-/// deltas; one that it was inside of comes with exactly the rest.
-fn s3_039(since: Position, got: &[Event], context: &str) {
-    let deltas: String = got
+/// A message that the cursor precedes and that was complete when the client looked comes without
+/// deltas; a message that the cursor is inside of comes with exactly the remaining ones.
+fn assert_deltas(since: Position, received: &[Event], context: &str) {
+    let deltas: String = received
         .iter()
         .filter_map(|event| match &event.body {
             Body::TextDelta(delta) => Some(delta.text.as_str()),

@@ -1,5 +1,5 @@
-//! The end of the message in flight: what is held goes first, then the message and its call end in
-//! one piece, with the rows that make them durable.
+//! The end of the message in flight: events held back go first, then `message.complete` and the end
+//! of its model call in one commit, with the rows of both.
 
 use turnwire_event::body::llm::{CallCompleted, CallFailed};
 use turnwire_event::code::{ToolState, ToolType};
@@ -9,20 +9,20 @@ use turnwire_event::row::RowChange;
 use turnwire_event::{Actor, Body, ContentBlock, Render, StopReason, ToolUseId};
 use turnwire_log::{Draft, Refused, Room};
 
-use crate::turn::emitter::{EmitterState, TurnEmitter, refusal};
+use super::{EmitterState, TurnEmitter, refusal};
 use crate::turn::progress::ProgressNote;
 
 impl TurnEmitter {
-    /// Ends the message in flight: `message.complete` and the call's end together.
+    /// Ends the message in flight and its model call, and returns the content of the message.
     pub(super) fn end_message(
         &self,
-        desk: &mut EmitterState,
+        state: &mut EmitterState,
         end: MessageEnd,
     ) -> Result<Vec<ContentBlock>, Refusal> {
-        if desk.sealed {
+        if state.sealed {
             return Err(refusal(Refused::Ended));
         }
-        self.let_go(desk);
+        self.flush_gate(state);
         let open = self.live.open_turn(self.turn).ok_or(Refusal::Ended)?;
         let message = open
             .message
@@ -38,35 +38,36 @@ impl TurnEmitter {
         let mut row = message.finished(&complete);
         row.kept = end.kept.clone();
         let finished = RowChange::MessageFinished(self.turn, Box::new(row.clone()));
-        let after = call_end(&end, stop_reason, content_json(&content).1);
-        let pending = match end.failure {
+        let call_end = call_end_body(&end, stop_reason, content_json(&content).1);
+        let pending_tools = match end.failure {
             Some(_) => Vec::new(),
-            None => self.pending(&content, &end.tools),
+            None => self.pending_tool_rows(&content, &end.tools),
         };
-        let note = ProgressNote::Event(Actor::ORCHESTRATOR, Box::new(after.clone()));
-        let after = (after, end.provider_response_id.clone());
+        let note = ProgressNote::Event(Actor::ORCHESTRATOR, Box::new(call_end.clone()));
+        let call_end = (call_end, end.provider_response_id.clone());
         let complete = (Body::MessageComplete(complete), finished);
-        let drafts = self.ends(desk, complete, after, pending);
-        // Together, so that both are released by the commit that holds the message.
+        let drafts = self.end_drafts(state, complete, call_end, pending_tools);
+        // Together, so that one commit releases both.
         let emitted = self.live.sequencer.emit(drafts, Room::Reserved);
         emitted.map_err(refusal)?;
-        let said = &mut desk.said;
-        said.types.extend(end.tools.iter().copied());
-        said.take_in(note, &self.definition);
-        said.keep_finished(self.live.id, self.turn, &row);
+        let progress = &mut state.progress;
+        progress.tool_types.extend(end.tools.iter().copied());
+        progress.apply(note, &self.agent_definition);
+        progress.add_streamed(self.live.id, self.turn, &row);
         Ok(content)
     }
 
-    /// The end of a message and of its call, through the gate, with their rows.
-    fn ends(
+    /// The drafts of `message.complete` and of the call's end, rendered by the gate, with their
+    /// rows.
+    fn end_drafts(
         &self,
-        desk: &mut EmitterState,
+        state: &mut EmitterState,
         (complete, finished): (Body, RowChange),
-        (after, theirs): (Body, Option<String>),
-        pending: Vec<RowChange>,
+        (call_end, response_id): (Body, Option<String>),
+        pending_tools: Vec<RowChange>,
     ) -> Vec<Draft> {
-        let now = desk.look(&complete);
-        let mut rows = std::iter::once(finished).chain(pending);
+        let now = state.event_time(&complete);
+        let mut rows = std::iter::once(finished).chain(pending_tools);
         let mut drafts = Vec::with_capacity(2);
         let mut out = |emission: Emission, render: Option<Render>| {
             let mut draft = self.draft(emission, render);
@@ -77,27 +78,31 @@ impl TurnEmitter {
             drafts.push(draft);
         };
         let out: Onward<'_> = &mut out;
-        for (body, theirs) in [(complete, None), (after, theirs)] {
+        for (body, response_id) in [(complete, None), (call_end, response_id)] {
             let mut emission = Emission::new(Actor::ORCHESTRATOR, body);
-            emission.provider_response_id = theirs;
-            desk.gate.take(emission, now, out);
+            emission.provider_response_id = response_id;
+            state.gate.take(emission, now, out);
         }
-        desk.gate.flush(out);
+        state.gate.flush(out);
         drafts
     }
 
-    /// Rows of the tools a message asks for, before any is called.
-    fn pending(&self, content: &[ContentBlock], types: &[(ToolUseId, ToolType)]) -> Vec<RowChange> {
+    /// The rows of the tools that a message uses, before any of them is called.
+    fn pending_tool_rows(
+        &self,
+        content: &[ContentBlock],
+        types: &[(ToolUseId, ToolType)],
+    ) -> Vec<RowChange> {
         let row = |block: &ContentBlock| {
             let ContentBlock::ToolUse { id, name, .. } = block else {
                 return None;
             };
-            let known = types.iter().find(|(tool, _)| tool == id);
+            let tool_type = types.iter().find(|(tool, _)| tool == id);
             Some(RowChange::ToolCall {
                 tool_use_id: *id,
                 turn_id: self.turn,
                 tool_name: name.clone(),
-                tool_type: known.map_or(ToolType::Function, |(_, kind)| *kind),
+                tool_type: tool_type.map_or(ToolType::Function, |(_, kind)| *kind),
                 status: ToolState::Pending,
             })
         };
@@ -105,7 +110,7 @@ impl TurnEmitter {
     }
 }
 
-fn call_end(end: &MessageEnd, stop_reason: StopReason, content_sha256: String) -> Body {
+fn call_end_body(end: &MessageEnd, stop_reason: StopReason, content_sha256: String) -> Body {
     match end.failure {
         Some(error_class) => Body::LlmCallFailed(CallFailed {
             call_id: end.call_id,

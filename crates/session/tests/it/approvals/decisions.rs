@@ -7,8 +7,9 @@ use turnwire_session::{ApprovalDecision, ApprovalOutcome, Error, SubmitRequest};
 
 use crate::stage::*;
 
+// D-81
 #[tokio::test]
-async fn d_81_a_yes_opens_the_next_leg_and_the_tool_acts_once() {
+async fn approval_starts_the_resuming_turn_and_runs_the_tool_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let (book, sessions) = asked_service(dir.path()).await;
     let asked = SubmitRequest {
@@ -18,7 +19,11 @@ async fn d_81_a_yes_opens_the_next_leg_and_the_tool_acts_once() {
         ..with("1", &serde_json::json!({"theme": "dark"}))
     };
     let (id, turn) = paused(&sessions, asked).await;
-    let row = sessions.turn(&owner("local"), turn).await.expect("a turn");
+    let row = sessions
+        .reader()
+        .turn(&owner("local"), turn)
+        .await
+        .expect("a turn");
     let (_, terminal) = row.terminal.expect("it has ended");
     assert_eq!(terminal["status"], "paused");
     assert_eq!(tools(&sessions, id).await, [ToolState::Pending]);
@@ -45,7 +50,11 @@ async fn d_81_a_yes_opens_the_next_leg_and_the_tool_acts_once() {
     let resumed = input.resumed.expect("it goes on");
     assert_eq!(resumed.turn_id, turn);
     assert_eq!(resumed.answers[0].tool_type, ToolType::Http);
-    let row = sessions.turn(&owner("local"), leg).await.expect("a turn");
+    let row = sessions
+        .reader()
+        .turn(&owner("local"), leg)
+        .await
+        .expect("a turn");
     assert_eq!(row.wire_version.as_deref(), Some("0.4"));
     assert_eq!(row.resumes, Some(turn));
     // The same again is the same; the other is refused; so is what nobody asked.
@@ -60,7 +69,8 @@ async fn d_81_a_yes_opens_the_next_leg_and_the_tool_acts_once() {
     let unknown = answer(&sessions, turn, vec![unknown]).await;
     assert_eq!(unknown, Err(Error::ApprovalNotFound));
     let eve = owner("eve");
-    let stranger = sessions.answer(&eve, turn, vec![yes(&asked[0])], None);
+    let approvals = sessions.approvals();
+    let stranger = approvals.decide(&eve, turn, vec![yes(&asked[0])], None);
     assert_eq!(stranger.await, Err(Error::TurnNotFound));
     let never = answer(&sessions, leg, vec![yes(&asked[0])]).await;
     assert_eq!(never, Err(Error::TurnNotPaused));
@@ -68,7 +78,7 @@ async fn d_81_a_yes_opens_the_next_leg_and_the_tool_acts_once() {
 }
 
 #[tokio::test]
-async fn a_no_goes_on_too_and_the_message_of_the_answers_is_there_for_clients() {
+async fn rejection_resumes_too_and_clients_read_its_message() {
     let dir = tempfile::tempdir().expect("a folder");
     let (book, sessions) = asked_service(dir.path()).await;
     let (id, turn) = paused(&sessions, say("1")).await;
@@ -88,7 +98,10 @@ async fn a_no_goes_on_too_and_the_message_of_the_answers_is_there_for_clients() 
         _ => None,
     });
     assert!(!failed.expect("it failed").called);
-    let listed = sessions.messages(&owner("local"), id, None, 100).await;
+    let listed = sessions
+        .reader()
+        .messages(&owner("local"), id, None, 100)
+        .await;
     let listed = listed.expect("messages").0;
     let silent: Vec<&Message> = listed
         .iter()
@@ -100,7 +113,7 @@ async fn a_no_goes_on_too_and_the_message_of_the_answers_is_there_for_clients() 
 }
 
 #[tokio::test]
-async fn several_questions_are_answered_one_by_one_over_a_crash_and_whole_or_not_at_all() {
+async fn decisions_are_applied_atomically_and_survive_a_crash() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, first) = asked_service(dir.path()).await;
     let (id, turn) = paused(&first, say("3")).await;
@@ -150,7 +163,7 @@ async fn several_questions_are_answered_one_by_one_over_a_crash_and_whole_or_not
 }
 
 #[tokio::test]
-async fn two_answers_at_once_open_one_leg() {
+async fn concurrent_decisions_start_one_resuming_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (book, sessions) = asked_service(dir.path()).await;
     for round in 0..10 {
@@ -183,7 +196,7 @@ async fn two_answers_at_once_open_one_leg() {
 }
 
 #[tokio::test]
-async fn a_leg_may_ask_again_and_the_next_is_shown_all_of_it() {
+async fn second_pause_resumes_with_all_messages_of_the_chain() {
     let dir = tempfile::tempdir().expect("a folder");
     let (book, sessions) = asked_service(dir.path()).await;
     let metadata = serde_json::json!({"again": true});

@@ -11,7 +11,7 @@ use turnwire_session::{Error, Options};
 use crate::stage::*;
 
 #[tokio::test]
-async fn another_message_takes_the_questions_back() {
+async fn another_message_expires_the_approvals() {
     let dir = tempfile::tempdir().expect("a folder");
     let (book, first) = asked_service(dir.path()).await;
     let (id, turn) = paused(&first, say("2")).await;
@@ -50,7 +50,10 @@ async fn another_message_takes_the_questions_back() {
     let again = answer(&after, turn, vec![yes(&asked[0])]).await;
     assert_eq!(again, Err(Error::ApprovalResolved(asked[0].id)));
     // A model is told that nobody allowed it.
-    let past = after.messages(&owner("local"), id, None, 100).await;
+    let past = after
+        .reader()
+        .messages(&owner("local"), id, None, 100)
+        .await;
     let past = past.expect("messages").0;
     let results: Vec<_> = past
         .iter()
@@ -80,7 +83,7 @@ async fn another_message_takes_the_questions_back() {
 }
 
 #[tokio::test]
-async fn a_turn_in_line_takes_the_questions_back_when_it_starts() {
+async fn queued_turn_expires_the_approvals_when_it_starts() {
     let dir = tempfile::tempdir().expect("a folder");
     let (book, act) = asking();
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
@@ -108,7 +111,7 @@ async fn a_turn_in_line_takes_the_questions_back_when_it_starts() {
 }
 
 #[tokio::test]
-async fn a_leg_that_is_cancelled_ends_the_tools_it_never_called() {
+async fn cancelled_resuming_turn_ends_its_uncalled_tools() {
     let dir = tempfile::tempdir().expect("a folder");
     let (book, sessions) = asked_service(dir.path()).await;
     let metadata = serde_json::json!({"hang": true});
@@ -116,7 +119,10 @@ async fn a_leg_that_is_cancelled_ends_the_tools_it_never_called() {
     let asked = questions(&sessions, turn).await;
     let done = answer(&sessions, turn, vec![yes(&asked[0])]).await;
     let leg = done.expect("taken").next.expect("a leg");
-    let cancelled = sessions.cancel(&owner("local"), leg, None).await;
+    let cancelled = sessions
+        .canceller()
+        .cancel(&owner("local"), leg, None)
+        .await;
     cancelled.expect("asked to stop");
     let events = ended(&sessions, id, 2).await;
     assert_each_ends_once(&events);
@@ -137,7 +143,7 @@ async fn a_leg_that_is_cancelled_ends_the_tools_it_never_called() {
 }
 
 #[tokio::test]
-async fn a_leg_that_a_crash_ended_is_swept_and_does_not_run_again() {
+async fn resuming_turn_ended_by_a_crash_does_not_run_again() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, first) = asked_service(dir.path()).await;
     let metadata = serde_json::json!({"hang": true});
@@ -160,7 +166,7 @@ async fn a_leg_that_a_crash_ended_is_swept_and_does_not_run_again() {
 }
 
 #[tokio::test]
-async fn a_turn_that_asked_and_did_not_pause_takes_its_questions_back() {
+async fn turn_that_does_not_pause_expires_its_approvals() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn| async move {
         ask(&turn, 1);
@@ -191,6 +197,7 @@ async fn a_turn_that_asked_and_did_not_pause_takes_its_questions_back() {
     assert_eq!(early, Err(Error::TurnNotPaused), "it is still at work");
     let image = crashed(dir.path());
     sessions
+        .canceller()
         .cancel(&owner("local"), second, None)
         .await
         .expect("asked to stop");
@@ -212,7 +219,7 @@ async fn a_turn_that_asked_and_did_not_pause_takes_its_questions_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away_takes_no_answers_and_a_deleted_session_has_no_questions() {
+async fn decisions_are_refused_after_drain_and_delete() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, sessions) = asked_service(dir.path()).await;
     let (id, turn) = paused(&sessions, say("1")).await;
@@ -220,7 +227,11 @@ async fn a_server_that_goes_away_takes_no_answers_and_a_deleted_session_has_no_q
     sessions.refuse_turns();
     let refused = answer(&sessions, turn, vec![yes(&asked[0])]).await;
     assert_eq!(refused, Err(Error::Draining));
-    sessions.delete(&owner("local"), id).await.expect("gone");
+    sessions
+        .writer()
+        .delete(&owner("local"), id)
+        .await
+        .expect("gone");
     let gone = answer(&sessions, turn, vec![yes(&asked[0])]).await;
     assert_eq!(gone, Err(Error::TurnNotFound));
 }

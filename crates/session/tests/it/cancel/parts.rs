@@ -108,7 +108,11 @@ async fn play(back: Option<Duration>) -> (ReceiptLine, bool) {
             let _ = tell.send(());
         });
     }
-    sessions.cancel(&of, turn, None).await.expect("asked");
+    sessions
+        .canceller()
+        .cancel(&of, turn, None)
+        .await
+        .expect("asked");
     let events = ended(&sessions, id, 1).await;
     let came_back = gone.load(Ordering::SeqCst);
     drop(keep);
@@ -119,16 +123,18 @@ async fn play(back: Option<Duration>) -> (ReceiptLine, bool) {
     (end.receipt[0].clone(), came_back)
 }
 
+// S3-074
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn s3_074_a_tool_that_does_not_come_back_is_told_as_one_that_may_go_on() {
+async fn blocked_tool_is_reported_as_discarded() {
     let (line, came_back) = play(None).await;
     assert!(!came_back, "the turn does not wait for it for ever");
     let told = (line.kind, line.outcome);
     assert_eq!(told, (ReceiptKind::Tool, StopOutcome::Discarded));
 }
 
+// S3-074
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn s3_074_the_terminal_waits_for_a_tool_in_the_middle_of_something() {
+async fn terminal_waits_for_a_tool_in_a_blocking_step() {
     let back = Duration::from_millis(200);
     let (line, came_back) = play(Some(back)).await;
     assert!(came_back, "nothing of the turn goes on after its end");

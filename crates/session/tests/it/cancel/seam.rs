@@ -16,8 +16,9 @@ use turnwire_event::port::{
 use turnwire_event::{Body, ContentBlock, Event, EventType, Position, SessionId, TurnId};
 use turnwire_log::reserve::Reserve;
 use turnwire_model::{Script, Scripted};
-use turnwire_session::{CancelOutcome, request_cancel};
-use turnwire_session::{LiveSession, Options, Sessions, SystemMint};
+use turnwire_session::{
+    CancelOutcome, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
+};
 use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
 
 use crate::stage::*;
@@ -37,6 +38,7 @@ enum When {
 struct AtSeam {
     inner: Arc<dyn Emitter>,
     live: Arc<LiveSession>,
+    canceller: TurnCanceller,
     turn: TurnId,
     when: When,
     asked: Mutex<Option<CancelOutcome>>,
@@ -45,7 +47,7 @@ struct AtSeam {
 impl AtSeam {
     fn cancel(&self) {
         let mut asked = self.asked.lock();
-        asked.get_or_insert_with(|| request_cancel(&self.live, self.turn, "user", "user_cancel"));
+        asked.get_or_insert_with(|| self.canceller.request(&self.live, self.turn, None));
     }
 }
 
@@ -108,7 +110,7 @@ impl Tool for WriteFile {
 struct Wrapped {
     agent: Agent,
     when: When,
-    sessions: Arc<Mutex<Option<Arc<Sessions>>>>,
+    sessions: Arc<Mutex<Option<SessionService>>>,
 }
 
 impl Producer for Wrapped {
@@ -128,10 +130,15 @@ impl Producer for Wrapped {
                 Box::pin(async move {
                     let sessions = sessions.lock().clone().expect("the service");
                     let (owner, id) = (&turn.input.owner, turn.input.session_id);
-                    let live = sessions.live(owner, id).await.expect("the session");
+                    let live = sessions
+                        .live_sessions()
+                        .open(owner, id)
+                        .await
+                        .expect("the session");
                     turn.emitter = Arc::new(AtSeam {
                         inner: turn.emitter.clone(),
                         live,
+                        canceller: sessions.canceller(),
                         turn: turn.input.turn_id,
                         when,
                         asked: Mutex::new(None),
@@ -152,7 +159,7 @@ const THREE: &str = "- steps:
 ";
 
 /// Plays a turn that writes three files. Gives its log and the names of the files there are.
-async fn play(when: When) -> (Arc<Sessions>, SessionId, Vec<Event>, Vec<String>) {
+async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>) {
     let (dir, files) = (tempfile::tempdir(), tempfile::tempdir());
     let (dir, files) = (dir.expect("a folder"), files.expect("a folder"));
     let script = Script::parse("script", THREE).expect("a script");
@@ -198,8 +205,9 @@ fn failed(events: &[Event]) -> Vec<(ToolErrorClass, bool)> {
     failed.collect()
 }
 
+// S3-075, D-87
 #[tokio::test]
-async fn s3_075_d_87_a_cancel_at_the_seam_calls_nothing() {
+async fn cancel_between_message_and_tools_calls_no_tool() {
     let (_sessions, _, events, written) = play(When::MessageEnded).await;
     let expected = [
         "turn.started",
@@ -222,8 +230,9 @@ async fn s3_075_d_87_a_cancel_at_the_seam_calls_nothing() {
     assert_eq!((end.phase, end.receipt.len()), (Phase::Seam, 0));
 }
 
+// S3-075, I-17
 #[tokio::test]
-async fn s3_075_i_17_a_cancel_among_the_calls_leaves_the_rest_uncalled() {
+async fn cancel_after_the_first_call_leaves_others_uncalled() {
     let (_sessions, _, events, written) = play(When::FirstCalled).await;
     let expected = [
         "turn.started",
@@ -260,10 +269,11 @@ async fn s3_075_i_17_a_cancel_among_the_calls_leaves_the_rest_uncalled() {
     assert_eq!(lines, [(ReceiptKind::Tool, StopOutcome::Stopped)]);
 }
 
+// S3-075
 #[tokio::test]
-async fn s3_075_whoever_waits_to_act_is_told_that_the_turn_is_to_stop_or_has_ended() {
+async fn commit_wait_fails_once_the_turn_stops_or_ended() {
     let dir = tempfile::tempdir().expect("a folder");
-    let live: Arc<OnceLock<Arc<LiveSession>>> = Arc::default();
+    let live: Arc<OnceLock<(Arc<LiveSession>, TurnCanceller)>> = Arc::default();
     let told: Arc<Mutex<Vec<Result<(), Refusal>>>> = Arc::default();
     let (go, late) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let given = (live.clone(), told.clone(), go.clone(), late.clone());
@@ -273,11 +283,11 @@ async fn s3_075_whoever_waits_to_act_is_told_that_the_turn_is_to_stop_or_has_end
             go.notified().await;
             let first = turn.input.content[0].as_text() == Some("stop");
             call_tool(&turn, ids());
-            let live = live.get().expect("a session");
+            let (live, canceller) = live.get().expect("a session");
             let at = live.sequencer.last();
             turn.emitter.committed(at).await.expect("durable");
             if first {
-                request_cancel(live, turn.input.turn_id, "user", "enough");
+                canceller.request(live, turn.input.turn_id, Some("enough"));
                 // It is durable, so this does not wait: the turn goes on for a moment.
                 let answer = turn.emitter.committed(at).await;
                 told.lock().push(answer);
@@ -294,8 +304,12 @@ async fn s3_075_whoever_waits_to_act_is_told_that_the_turn_is_to_stop_or_has_end
     });
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let here = sessions.live(&owner("local"), id).await.expect("a session");
-    assert!(live.set(here).is_ok());
+    let here = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    assert!(live.set((here, sessions.canceller())).is_ok());
     for (n, text) in ["stop", "break"].into_iter().enumerate() {
         let accepted = submit(&sessions, &owner("local"), id, say(text)).await;
         accepted.expect("accepted");
@@ -308,8 +322,9 @@ async fn s3_075_whoever_waits_to_act_is_told_that_the_turn_is_to_stop_or_has_end
     assert_eq!(*told.lock(), expected);
 }
 
+// S3-075
 #[tokio::test]
-async fn s3_075_nothing_is_executed_after_the_cancel_though_it_was_called_before() {
+async fn called_tool_is_not_executed_after_a_cancel() {
     let (_sessions, _, events, written) = play(When::Durable).await;
     assert_eq!(failed(&events), [(ToolErrorClass::Cancelled, true); 3]);
     assert_eq!(written, [""; 0], "nothing was executed");

@@ -65,8 +65,9 @@ fn patient(stop_wait: Duration) -> Options {
 
 const LONG: Duration = Duration::from_secs(60);
 
+// S3-074
 #[tokio::test]
-async fn s3_074_the_terminal_waits_for_a_process_and_the_receipt_says_how_it_went() {
+async fn terminal_waits_for_a_process_and_has_its_receipt() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
     let act = acting(move |turn| async move {
@@ -82,7 +83,7 @@ async fn s3_074_the_terminal_waits_for_a_process_and_the_receipt_says_how_it_wen
         .expect("accepted");
     logged(&sessions, id, "tool.called").await;
     let asked = Instant::now();
-    let state = sessions.cancel(&of, turn.turn_id, None).await;
+    let state = sessions.canceller().cancel(&of, turn.turn_id, None).await;
     assert_eq!(state, Ok(TurnState::Cancelling));
     // While it waits: stopping, nothing new, and a second cancel changes nothing.
     assert_eq!(
@@ -91,9 +92,13 @@ async fn s3_074_the_terminal_waits_for_a_process_and_the_receipt_says_how_it_wen
     );
     let busy = submit(&sessions, &of, id, say("more")).await;
     assert_eq!(busy, Err(Error::TurnInFlight(turn.turn_id)));
-    let again = sessions.cancel(&of, turn.turn_id, Some("again".into()));
+    let canceller = sessions.canceller();
+    let again = canceller.cancel(&of, turn.turn_id, Some("again".into()));
     assert_eq!(again.await, Ok(TurnState::Cancelling));
-    let ended = sessions.ended(&of, turn.turn_id, LONG).await;
+    let ended = sessions
+        .canceller()
+        .wait_for_end(&of, turn.turn_id, LONG)
+        .await;
     let row = ended.expect("a turn").expect("an end");
     assert_eq!(row.state, TurnState::Cancelled);
     assert!(asked.elapsed() >= Duration::from_millis(300));
@@ -132,7 +137,7 @@ async fn s3_074_the_terminal_waits_for_a_process_and_the_receipt_says_how_it_wen
 }
 
 #[tokio::test]
-async fn what_never_ends_is_told_as_such_and_does_not_hold_the_turn() {
+async fn endless_process_is_discarded_and_the_turn_ends() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
     let act = acting(move |turn| async move {
@@ -148,6 +153,7 @@ async fn what_never_ends_is_told_as_such_and_does_not_hold_the_turn() {
         .expect("accepted");
     logged(&sessions, id, "tool.called").await;
     sessions
+        .canceller()
         .cancel(&of, turn.turn_id, None)
         .await
         .expect("asked");
@@ -164,8 +170,9 @@ async fn what_never_ends_is_told_as_such_and_does_not_hold_the_turn() {
     assert!(lines[1].ms >= 200, "{lines:?}");
 }
 
+// S1-110
 #[tokio::test]
-async fn s1_110_what_is_in_process_has_the_time_at_which_it_was_gone() {
+async fn in_process_work_has_its_end_time_in_the_receipt() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
     let act = acting(move |turn| async move {
@@ -180,6 +187,7 @@ async fn s1_110_what_is_in_process_has_the_time_at_which_it_was_gone() {
         .expect("accepted");
     logged(&sessions, id, "llm.call_started").await;
     sessions
+        .canceller()
         .cancel(&of, turn.turn_id, None)
         .await
         .expect("asked");
@@ -193,7 +201,7 @@ async fn s1_110_what_is_in_process_has_the_time_at_which_it_was_gone() {
 
 /// How each kind of ending waits: none of them writes its terminal before the process is gone.
 #[tokio::test]
-async fn every_other_ending_waits_too() {
+async fn failed_and_completed_turns_wait_for_processes_too() {
     for (how, status) in [
         ("done", TurnStatus::Ok),
         ("left open", TurnStatus::Failed),
@@ -226,8 +234,9 @@ async fn every_other_ending_waits_too() {
     }
 }
 
+// S3-077
 #[tokio::test]
-async fn s3_077_a_cancel_that_comes_while_a_finished_turn_waits_ends_it() {
+async fn cancel_while_a_finished_turn_waits_cancels_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
     let act = acting(move |turn| async move {
@@ -242,7 +251,7 @@ async fn s3_077_a_cancel_that_comes_while_a_finished_turn_waits_ends_it() {
         .await
         .expect("accepted");
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let state = sessions.cancel(&of, turn.turn_id, None).await;
+    let state = sessions.canceller().cancel(&of, turn.turn_id, None).await;
     assert_eq!(state, Ok(TurnState::Cancelling));
     let events = settled(&sessions, id).await;
     assert_each_ends_once(&events);
@@ -253,8 +262,9 @@ async fn s3_077_a_cancel_that_comes_while_a_finished_turn_waits_ends_it() {
     );
 }
 
+// S3-071, D-44
 #[tokio::test]
-async fn s3_071_d_44_a_timeout_waits_and_tells_the_same() {
+async fn timeout_waits_and_has_the_same_receipt() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
     let act = acting(move |turn| async move {
@@ -292,7 +302,7 @@ async fn s3_071_d_44_a_timeout_waits_and_tells_the_same() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away_waits_for_processes() {
+async fn drain_waits_for_processes() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
     let act = acting(move |turn| async move {
@@ -317,7 +327,7 @@ async fn a_server_that_goes_away_waits_for_processes() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_deleted_does_not_wait() {
+async fn deletion_does_not_wait_for_processes() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
     let act = acting(move |turn| async move {
@@ -333,15 +343,21 @@ async fn a_session_that_is_deleted_does_not_wait() {
         .expect("accepted");
     logged(&sessions, id, "tool.called").await;
     sessions
+        .canceller()
         .cancel(&of, turn.turn_id, None)
         .await
         .expect("asked");
     let waiting = {
         let (sessions, of) = (sessions.clone(), of.clone());
-        tokio::spawn(async move { sessions.ended(&of, turn.turn_id, LONG).await })
+        tokio::spawn(async move {
+            sessions
+                .canceller()
+                .wait_for_end(&of, turn.turn_id, LONG)
+                .await
+        })
     };
     let begun = Instant::now();
-    sessions.delete(&of, id).await.expect("deleted");
+    sessions.writer().delete(&of, id).await.expect("deleted");
     let waited = waiting.await.expect("the task");
     assert!(
         matches!(waited, Err(Error::TurnNotFound | Error::SessionNotFound)),

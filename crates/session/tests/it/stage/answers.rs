@@ -7,7 +7,7 @@ use turnwire_event::code::{Decision, ToolState};
 use turnwire_event::row::ApprovalRow;
 use turnwire_event::{ApprovalId, Body, Event, SessionId, TurnId};
 use turnwire_session::{
-    ApprovalDecision, ApprovalOutcome, Error, Options, Sessions, SubmitRequest,
+    ApprovalDecision, ApprovalOutcome, Error, Options, SessionService, SubmitRequest,
 };
 
 use super::{Book, asking, ended, new_session, owner, say, sessions};
@@ -29,20 +29,23 @@ pub fn word(question: &ApprovalRow, decision: Decision) -> ApprovalDecision {
 }
 
 pub async fn answer(
-    sessions: &Arc<Sessions>,
+    sessions: &SessionService,
     turn: TurnId,
     words: Vec<ApprovalDecision>,
 ) -> Result<ApprovalOutcome, Error> {
-    sessions.answer(&owner("local"), turn, words, None).await
+    sessions
+        .approvals()
+        .decide(&owner("local"), turn, words, None)
+        .await
 }
 
-pub async fn questions(sessions: &Arc<Sessions>, turn: TurnId) -> Vec<ApprovalRow> {
-    let asked = sessions.approvals(&owner("local"), turn).await;
+pub async fn questions(sessions: &SessionService, turn: TurnId) -> Vec<ApprovalRow> {
+    let asked = sessions.approvals().list(&owner("local"), turn).await;
     asked.expect("questions").0
 }
 
 /// A session with a turn that has asked so many questions.
-pub async fn paused(sessions: &Arc<Sessions>, submit: SubmitRequest) -> (SessionId, TurnId) {
+pub async fn paused(sessions: &SessionService, submit: SubmitRequest) -> (SessionId, TurnId) {
     let id = new_session(sessions).await;
     let turn = super::submit(sessions, &owner("local"), id, submit).await;
     let turn = turn.expect("accepted").turn_id;
@@ -50,7 +53,7 @@ pub async fn paused(sessions: &Arc<Sessions>, submit: SubmitRequest) -> (Session
     (id, turn)
 }
 
-pub async fn asked_service(dir: &Path) -> (Arc<Book>, Arc<Sessions>) {
+pub async fn asked_service(dir: &Path) -> (Arc<Book>, SessionService) {
     let (book, act) = asking();
     (book, sessions(dir, Options::default(), act).await)
 }
@@ -81,8 +84,11 @@ pub fn resolved(events: &[Event]) -> Vec<(ApprovalId, Decision, String)> {
     answers.collect()
 }
 
-pub async fn tools(sessions: &Arc<Sessions>, id: SessionId) -> Vec<ToolState> {
-    let listed = sessions.tool_calls(&owner("local"), id, None, 100).await;
+pub async fn tools(sessions: &SessionService, id: SessionId) -> Vec<ToolState> {
+    let listed = sessions
+        .reader()
+        .tool_calls(&owner("local"), id, None, 100)
+        .await;
     let mut listed = listed.expect("tool calls").0;
     listed.reverse();
     listed.iter().map(|tool| tool.status).collect()

@@ -29,7 +29,7 @@ use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_session::ServiceParts;
 use turnwire_session::{
-    DisconnectScope, Error, EventsQuery, NewSession, Options, Sessions, SubmitRequest,
+    DisconnectScope, Error, EventsQuery, NewSession, Options, SessionService, SubmitRequest,
     SubmitTarget, SubmittedTurn, SystemClock, SystemMint,
 };
 
@@ -56,7 +56,7 @@ pub fn owner(name: &str) -> Owner {
     }
 }
 
-pub async fn sessions(dir: &std::path::Path, options: Options, act: Act) -> Arc<Sessions> {
+pub async fn sessions(dir: &std::path::Path, options: Options, act: Act) -> SessionService {
     let reserve = Reserve::new(dir.join("reserve"), 0);
     service(dir, options, act, (Arc::new(SystemMint), reserve)).await
 }
@@ -66,12 +66,12 @@ pub async fn service(
     options: Options,
     act: Act,
     parts: (Arc<dyn Mint>, Reserve),
-) -> Arc<Sessions> {
+) -> SessionService {
     produced(dir, options, parts, Arc::new(Acting(act, through()))).await
 }
 
 /// The service with a gate for every turn.
-pub async fn passing(dir: &std::path::Path, gates: Gates, act: Act) -> Arc<Sessions> {
+pub async fn passing(dir: &std::path::Path, gates: Gates, act: Act) -> SessionService {
     let parts = (
         Arc::new(SystemMint) as Arc<dyn Mint>,
         Reserve::new(dir.join("reserve"), 0),
@@ -85,7 +85,7 @@ pub async fn produced(
     options: Options,
     (mint, reserve): (Arc<dyn Mint>, Reserve),
     producer: Arc<dyn Producer>,
-) -> Arc<Sessions> {
+) -> SessionService {
     over(writer(dir, reserve), options, mint, producer).await
 }
 
@@ -104,7 +104,7 @@ pub async fn over(
     options: Options,
     mint: Arc<dyn Mint>,
     producer: Arc<dyn Producer>,
-) -> Arc<Sessions> {
+) -> SessionService {
     let parts = ServiceParts {
         options,
         clock: Arc::new(SystemClock),
@@ -112,7 +112,7 @@ pub async fn over(
         writer,
         producer,
     };
-    Sessions::start(parts).await.expect("the service")
+    SessionService::start(parts).await.expect("the service")
 }
 
 pub fn say(text: &str) -> SubmitRequest {
@@ -126,7 +126,7 @@ pub fn say(text: &str) -> SubmitRequest {
         wire_version: "0.5".into(),
         metadata: serde_json::Map::new(),
         location: None,
-        bound: DisconnectScope::Session,
+        disconnect_scope: DisconnectScope::Session,
         origin: turnwire_event::code::Origin::Chat,
         dm_type: None,
     }
@@ -134,31 +134,34 @@ pub fn say(text: &str) -> SubmitRequest {
 
 /// Submits into a session, without a key.
 pub async fn submit(
-    sessions: &Arc<Sessions>,
+    sessions: &SessionService,
     of: &Owner,
     id: SessionId,
     submit: SubmitRequest,
 ) -> Result<SubmittedTurn, Error> {
     sessions
-        .submit(of, SubmitTarget::In(id), submit, None)
+        .submitter()
+        .submit(of, SubmitTarget::Existing(id), submit, None)
         .await
 }
 
-pub async fn new_session(sessions: &Arc<Sessions>) -> SessionId {
+pub async fn new_session(sessions: &SessionService) -> SessionId {
     sessions
+        .writer()
         .create(&owner("local"), NewSession::default())
         .await
         .expect("a session")
         .id
 }
 
-pub async fn log(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
+pub async fn log(sessions: &SessionService, id: SessionId) -> Vec<Event> {
     let query = EventsQuery {
         since: None,
         types: None,
         limit: 1000,
     };
     let page = sessions
+        .reader()
         .events(&owner("local"), id, query)
         .await
         .expect("the log");
@@ -190,7 +193,7 @@ pub fn crashed(dir: &std::path::Path) -> tempfile::TempDir {
 }
 
 /// Waits until the session's log has so many terminals, then gives it.
-pub async fn ended(sessions: &Arc<Sessions>, id: SessionId, turns: usize) -> Vec<Event> {
+pub async fn ended(sessions: &SessionService, id: SessionId, turns: usize) -> Vec<Event> {
     for _ in 0..2000 {
         let events = log(sessions, id).await;
         let ended = events
@@ -236,7 +239,7 @@ pub fn assert_each_ends_once(events: &[Event]) {
 }
 
 /// Waits until the session has no turn, then gives its log.
-pub async fn settled(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
+pub async fn settled(sessions: &SessionService, id: SessionId) -> Vec<Event> {
     for _ in 0..1000 {
         let events = log(sessions, id).await;
         if events.iter().any(|event| event.body.kind().is_terminal()) {
@@ -251,7 +254,7 @@ pub async fn settled(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
 }
 
 /// Waits until the session's log has an event of this name.
-pub async fn logged(sessions: &Arc<Sessions>, id: SessionId, name: &str) {
+pub async fn logged(sessions: &SessionService, id: SessionId, name: &str) {
     for _ in 0..4000 {
         if names(&log(sessions, id).await).contains(&name) {
             return;
@@ -365,13 +368,13 @@ pub fn busy(on_busy: OnBusy, text: &str) -> SubmitRequest {
     }
 }
 
-pub async fn enqueue(sessions: &Arc<Sessions>, id: SessionId, text: &str) -> SubmittedTurn {
+pub async fn enqueue(sessions: &SessionService, id: SessionId, text: &str) -> SubmittedTurn {
     let accepted = submit(sessions, &owner("local"), id, busy(OnBusy::Enqueue, text)).await;
     accepted.expect("accepted")
 }
 
-pub async fn state(sessions: &Arc<Sessions>, turn: TurnId) -> TurnState {
-    let row = sessions.turn(&owner("local"), turn).await;
+pub async fn state(sessions: &SessionService, turn: TurnId) -> TurnState {
+    let row = sessions.reader().turn(&owner("local"), turn).await;
     row.expect("a turn").state
 }
 

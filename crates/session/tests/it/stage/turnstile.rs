@@ -5,7 +5,8 @@ use std::sync::Arc;
 use turnwire_event::code::{OnBusy, OnDisconnect};
 use turnwire_event::{ContentBlock, SessionId};
 use turnwire_session::{
-    DisconnectScope, Options, Sessions, StreamGuard, SubmitRequest, SubmitTarget, SubmittedTurn,
+    DisconnectScope, Options, SessionService, StreamGuard, SubmitRequest, SubmitTarget,
+    SubmittedTurn,
 };
 
 use super::{Act, OK, acting, owner, say, sessions};
@@ -47,11 +48,11 @@ impl Turnstile {
 }
 
 /// A turn that minds when those who count leave, and waits if it must.
-pub fn minding(bound: DisconnectScope, text: &str, grace_ms: u64) -> SubmitRequest {
+pub fn minding(disconnect_scope: DisconnectScope, text: &str, grace_ms: u64) -> SubmitRequest {
     SubmitRequest {
         on_disconnect: OnDisconnect::Cancel,
         disconnect_grace_ms: grace_ms,
-        bound,
+        disconnect_scope,
         on_busy: OnBusy::Enqueue,
         ..say(text)
     }
@@ -59,17 +60,20 @@ pub fn minding(bound: DisconnectScope, text: &str, grace_ms: u64) -> SubmitReque
 
 /// Submits into a session and streams the turn.
 pub async fn attended(
-    sessions: &Arc<Sessions>,
+    sessions: &SessionService,
     id: SessionId,
     submit: SubmitRequest,
 ) -> (SubmittedTurn, StreamGuard) {
-    let (me, place) = (owner("local"), SubmitTarget::In(id));
-    let taken = sessions.submit_attended(&me, place, submit, None).await;
+    let (me, place) = (owner("local"), SubmitTarget::Existing(id));
+    let taken = sessions
+        .submitter()
+        .submit_attended(&me, place, submit, None)
+        .await;
     taken.expect("accepted")
 }
 
 /// The service with a producer whose turns end when they may.
-pub async fn gated(dir: &std::path::Path) -> (Arc<Sessions>, Arc<Turnstile>) {
+pub async fn gated(dir: &std::path::Path) -> (SessionService, Arc<Turnstile>) {
     let (gate, act) = Turnstile::new();
     (sessions(dir, Options::default(), act).await, gate)
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use turnwire_event::code::TurnKind;
 use turnwire_event::port::{NoWorker, Outcome, TurnContext, WorkerEnd};
 use turnwire_event::{Event, Kept, SessionId};
-use turnwire_session::Sessions;
+use turnwire_session::SessionService;
 
 use super::{Act, OK, acting, delegate, ids, names, owner, speak, spent, start_message};
 
@@ -46,10 +46,13 @@ pub async fn hangs(turn: TurnContext) -> Outcome {
 }
 
 /// Waits until a session has a worker; gives its id.
-pub async fn worker(sessions: &Arc<Sessions>, parent: SessionId) -> SessionId {
+pub async fn worker(sessions: &SessionService, parent: SessionId) -> SessionId {
     let found = async {
         loop {
-            let workers = sessions.workers(&owner("local"), parent, None, 10).await;
+            let workers = sessions
+                .reader()
+                .workers(&owner("local"), parent, None, 10)
+                .await;
             if let Some((worker, Some(_))) = workers.expect("a list").0.pop() {
                 return worker.id;
             }

@@ -22,7 +22,7 @@ impl Drop for Began {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_made_while_its_family_is_deleted_goes_too() {
+async fn worker_created_during_deletion_is_deleted_too() {
     let dir = tempfile::tempdir().expect("a folder");
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let (told, began) = mpsc::channel();
@@ -62,6 +62,7 @@ async fn a_worker_that_is_made_while_its_family_is_deleted_goes_too() {
     taken.expect("accepted");
     ended(&service, parent, 1).await;
     let (workers, _) = service
+        .reader()
         .workers(&me, parent, None, 10)
         .await
         .expect("a list");
@@ -73,20 +74,20 @@ async fn a_worker_that_is_made_while_its_family_is_deleted_goes_too() {
     // When the first is gone, the other is let make a worker before anything else is written.
     let first = AtomicBool::new(true);
     let began = parking_lot::Mutex::new(began);
-    service.on_erased(Arc::new(move |_| {
+    service.on_deleted(Arc::new(move |_| {
         if first.swap(false, Ordering::SeqCst) {
             gate.add_permits(2);
             let turns = (0..2).map(|_| began.lock().recv());
             let _ = turns.map_while(Result::ok).find(|began| *began);
         }
     }));
-    service.delete(&me, parent).await.expect("deleted");
+    service.writer().delete(&me, parent).await.expect("deleted");
     // Whatever waited for the writer is written now.
     new_session(&service).await;
     let made = made.lock().clone();
     assert_eq!(made.len(), 2);
     for id in made {
-        let gone = service.live(&me, id).await.err();
+        let gone = service.live_sessions().open(&me, id).await.err();
         assert_eq!(gone, Some(Error::SessionNotFound));
     }
 }
@@ -101,7 +102,7 @@ impl Drop for Program {
 }
 
 #[tokio::test]
-async fn a_deleted_worker_is_waited_for_until_its_programs_are_gone() {
+async fn deleted_worker_is_awaited_until_its_programs_end() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gone, seen) = (Arc::new(AtomicBool::new(false)), Arc::default());
     let given = (gone.clone(), Arc::clone(&seen));
@@ -139,7 +140,7 @@ async fn a_deleted_worker_is_waited_for_until_its_programs_are_gone() {
     taken.expect("accepted");
     let id = worker(&service, parent).await;
     logged(&service, id, "llm.call_started").await;
-    service.delete(&me, id).await.expect("deleted");
+    service.writer().delete(&me, id).await.expect("deleted");
     ended(&service, parent, 1).await;
     let failed = WorkerEnd::Failed(FailureMode::Error);
     assert_eq!(*seen.lock(), [(failed, true)]);

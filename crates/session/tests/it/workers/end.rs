@@ -8,12 +8,12 @@ use std::time::Duration;
 use turnwire_event::code::{FailureMode, TurnKind};
 use turnwire_event::port::{NoWorker, TurnContext, WorkerEnd};
 use turnwire_event::{Body, SessionId};
-use turnwire_session::{Error, Options, Sessions};
+use turnwire_session::{Error, Options, SessionService};
 
 use crate::stage::*;
 
 /// A session whose turn has begun.
-async fn going(dir: &Path, act: Act) -> (Arc<Sessions>, SessionId) {
+async fn going(dir: &Path, act: Act) -> (SessionService, SessionId) {
     let service = sessions(dir, Options::default(), act).await;
     let parent = new_session(&service).await;
     let taken = submit(&service, &owner("local"), parent, say("go")).await;
@@ -21,8 +21,9 @@ async fn going(dir: &Path, act: Act) -> (Arc<Sessions>, SessionId) {
     (service, parent)
 }
 
+// S3-081
 #[tokio::test]
-async fn s3_081_a_worker_stops_with_a_turn_whose_work_does_not_let_go() {
+async fn worker_stops_with_a_turn_whose_producer_hangs() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn: TurnContext| async move {
         if turn.input.kind == TurnKind::Worker {
@@ -44,6 +45,7 @@ async fn s3_081_a_worker_stops_with_a_turn_whose_work_does_not_let_go() {
     let taken = submit(&service, &me, parent, say("go")).await;
     let id = worker(&service, parent).await;
     service
+        .canceller()
         .cancel(&me, taken.expect("accepted").turn_id, None)
         .await
         .expect("asked");
@@ -56,7 +58,7 @@ async fn s3_081_a_worker_stops_with_a_turn_whose_work_does_not_let_go() {
 }
 
 #[tokio::test]
-async fn a_worker_does_not_outlive_the_turn_that_dropped_it() {
+async fn worker_does_not_outlive_the_turn_that_dropped_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = acting(|turn: TurnContext| async move {
         if turn.input.kind == TurnKind::Worker {
@@ -91,7 +93,7 @@ async fn a_worker_does_not_outlive_the_turn_that_dropped_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_drains_lets_a_running_turn_delegate() {
+async fn running_turn_can_delegate_during_a_drain() {
     let dir = tempfile::tempdir().expect("a folder");
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let ends = Ends::default();
@@ -128,7 +130,7 @@ async fn a_server_that_drains_lets_a_running_turn_delegate() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_ends_workers_and_parents() {
+async fn shutdown_ends_workers_and_parents() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, _) = delegating(LONG, hangs);
     let (service, parent) = going(dir.path(), act).await;
@@ -143,7 +145,7 @@ async fn a_server_that_ends_ends_workers_and_parents() {
 }
 
 #[tokio::test]
-async fn after_a_crash_workers_are_ended_before_their_parents() {
+async fn recovery_ends_workers_before_their_parents() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, _) = delegating(LONG, |turn| async move {
         if turn.delegate.reserve() == Err(NoWorker::TooDeep) {
@@ -190,44 +192,48 @@ async fn after_a_crash_workers_are_ended_before_their_parents() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_takes_its_workers_with_it() {
+async fn deleting_a_session_deletes_its_workers() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, _) = delegating(LONG, hangs);
     let (service, parent) = going(dir.path(), act).await;
     let me = owner("local");
     let id = worker(&service, parent).await;
-    let live = service.live(&me, id).await.expect("a session");
+    let live = service
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let (told, erased) = std::sync::mpsc::channel();
-    service.on_erased(Arc::new(move |id| {
+    service.on_deleted(Arc::new(move |id| {
         let _ = told.send(id);
     }));
     assert_eq!(
-        service.delete(&owner("other"), parent).await,
+        service.writer().delete(&owner("other"), parent).await,
         Err(Error::SessionNotFound)
     );
-    service.delete(&me, parent).await.expect("deleted");
+    service.writer().delete(&me, parent).await.expect("deleted");
     // Whoever keeps something for them elsewhere can let it go.
     assert_eq!(erased.try_iter().collect::<Vec<_>>(), [id, parent]);
     assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
     assert_eq!(
-        service.live(&me, id).await.err(),
+        service.live_sessions().open(&me, id).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        service.live(&me, parent).await.err(),
+        service.live_sessions().open(&me, parent).await.err(),
         Some(Error::SessionNotFound)
     );
     drop(live);
     let image = crashed(dir.path());
     let after = sessions(image.path(), Options::default(), acting(|_| async { OK })).await;
     assert_eq!(
-        after.live(&me, id).await.err(),
+        after.live_sessions().open(&me, id).await.err(),
         Some(Error::SessionNotFound)
     );
 }
 
 #[tokio::test]
-async fn many_workers_go_with_their_session_piece_by_piece() {
+async fn many_workers_are_deleted_in_batches() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, _) = delegating(LONG, counts);
     let options = Options {
@@ -244,18 +250,20 @@ async fn many_workers_go_with_their_session_piece_by_piece() {
         ended(&service, parent, turn).await;
     }
     let (workers, next) = service
+        .reader()
         .workers(&me, parent, None, 30)
         .await
         .expect("a list");
     assert_eq!((workers.len(), next), (30, Some(workers[29].0.id)));
     let (more, end) = service
+        .reader()
         .workers(&me, parent, next, 30)
         .await
         .expect("a list");
     assert_eq!((more.len(), end), (10, None));
-    service.delete(&me, parent).await.expect("deleted");
+    service.writer().delete(&me, parent).await.expect("deleted");
     for (row, _) in workers.into_iter().chain(more) {
-        let gone = service.live(&me, row.id).await.err();
+        let gone = service.live_sessions().open(&me, row.id).await.err();
         assert_eq!(gone, Some(Error::SessionNotFound));
     }
 }

@@ -11,8 +11,9 @@ use turnwire_session::{Error, Options};
 
 use crate::stage::*;
 
+// S3-086
 #[tokio::test]
-async fn s3_086_a_worker_is_a_session_with_its_own_log_from_1() {
+async fn worker_is_a_session_with_its_own_log() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, ends) = delegating(LONG, counts);
     let service = sessions(dir.path(), Options::default(), act).await;
@@ -51,27 +52,44 @@ async fn s3_086_a_worker_is_a_session_with_its_own_log_from_1() {
     // What the worker has in its log is there before its parent tells of it.
     let end = own.last().expect("a terminal").timestamp;
     assert!(end <= place(&events, "delegate.completed").timestamp);
-    let row = service.attach(&me, id).await.expect("leave").session;
+    let row = service
+        .live_sessions()
+        .attach(&me, id)
+        .await
+        .expect("leave")
+        .session;
     assert_eq!(
         (row.parent, row.agent.as_deref()),
         (Some(parent), Some("counter"))
     );
     assert_eq!(row.owner, me);
-    let (listed, _) = service.list(&me, None, 10).await.expect("a list");
+    let (listed, _) = service
+        .reader()
+        .sessions(&me, None, 10)
+        .await
+        .expect("a list");
     assert_eq!(
         listed.iter().map(|row| row.id).collect::<Vec<_>>(),
         [parent]
     );
-    let other = service.workers(&owner("other"), parent, None, 10).await;
+    let other = service
+        .reader()
+        .workers(&owner("other"), parent, None, 10)
+        .await;
     assert_eq!(other.err(), Some(Error::SessionNotFound));
     assert_eq!(
-        service.attach(&owner("other"), id).await.err(),
+        service
+            .live_sessions()
+            .attach(&owner("other"), id)
+            .await
+            .err(),
         Some(Error::SessionNotFound)
     );
 }
 
+// S3-088
 #[tokio::test]
-async fn s3_088_a_worker_is_cancelled_by_its_own_turn_and_the_parent_goes_on() {
+async fn cancelled_worker_turn_lets_its_parent_go_on() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, ends) = delegating(LONG, hangs);
     let service = sessions(dir.path(), Options::default(), act).await;
@@ -81,8 +99,12 @@ async fn s3_088_a_worker_is_cancelled_by_its_own_turn_and_the_parent_goes_on() {
         .await
         .expect("accepted");
     let id = worker(&service, parent).await;
-    let (turns, _) = service.turns(&me, id, None, 1).await.expect("turns");
-    let state = service.cancel(&me, turns[0].id, None).await;
+    let (turns, _) = service
+        .reader()
+        .turns(&me, id, None, 1)
+        .await
+        .expect("turns");
+    let state = service.canceller().cancel(&me, turns[0].id, None).await;
     assert_eq!(state, Ok(TurnState::Cancelling));
     let events = ended(&service, parent, 1).await;
     assert_eq!(
@@ -99,7 +121,7 @@ async fn s3_088_a_worker_is_cancelled_by_its_own_turn_and_the_parent_goes_on() {
 }
 
 #[tokio::test]
-async fn a_worker_that_takes_too_long_is_stopped_before_its_parent_is_told() {
+async fn slow_worker_is_stopped_before_its_parent_continues() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, ends) = delegating(Duration::from_millis(50), hangs);
     let service = sessions(dir.path(), Options::default(), act).await;
@@ -158,7 +180,11 @@ async fn crowd(options: Options) -> (Vec<usize>, Vec<NoWorker>) {
         sizes.push(level.len());
         let mut next = Vec::new();
         for id in level {
-            let (workers, _) = service.workers(&me, id, None, 10).await.expect("a list");
+            let (workers, _) = service
+                .reader()
+                .workers(&me, id, None, 10)
+                .await
+                .expect("a list");
             next.extend(workers.into_iter().map(|(row, _)| row.id));
         }
         level = next;
@@ -168,7 +194,7 @@ async fn crowd(options: Options) -> (Vec<usize>, Vec<NoWorker>) {
 }
 
 #[tokio::test]
-async fn a_turn_has_only_so_many_workers_and_they_go_only_so_deep() {
+async fn workers_are_limited_in_number_and_depth() {
     let options = Options {
         workers_max: 2,
         ..Options::default()
@@ -182,7 +208,7 @@ async fn a_turn_has_only_so_many_workers_and_they_go_only_so_deep() {
 }
 
 #[tokio::test]
-async fn the_workers_of_workers_count_for_the_turn_at_the_top() {
+async fn nested_workers_count_for_the_top_turn() {
     let options = Options {
         workers_max: 3,
         workers_all_max: 9,
@@ -193,7 +219,7 @@ async fn the_workers_of_workers_count_for_the_turn_at_the_top() {
 }
 
 #[tokio::test]
-async fn a_turn_that_a_person_gives_to_a_worker_has_workers_of_its_own() {
+async fn persons_turn_in_a_worker_has_its_own_worker_limit() {
     let dir = tempfile::tempdir().expect("a folder");
     let ends = Ends::default();
     let seen = ends.clone();
@@ -230,7 +256,7 @@ async fn a_turn_that_a_person_gives_to_a_worker_has_workers_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_told_to_be_lost_never_begins() {
+async fn settled_reservation_never_starts_a_worker() {
     let dir = tempfile::tempdir().expect("a folder");
     let ends = Arc::new(Mutex::new(Vec::new()));
     let seen = ends.clone();
@@ -255,6 +281,7 @@ async fn a_worker_that_was_told_to_be_lost_never_begins() {
     ended(&service, parent, 1).await;
     assert_eq!(ends.lock().clone(), [WorkerEnd::Failed(FailureMode::Error)]);
     let (workers, _) = service
+        .reader()
         .workers(&me, parent, None, 10)
         .await
         .expect("a list");

@@ -1,4 +1,4 @@
-//! Sessions whose turns do as a test says.
+//! SessionService whose turns do as a test says.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,10 +24,9 @@ use turnwire_event::{
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_log::{Draft, Room, Writer};
-use turnwire_session::ServiceParts;
 use turnwire_session::{
-    DisconnectScope, LiveSession, NewSession, Options as SessionOptions, Sessions, SubmitRequest,
-    SubmitTarget as In, SystemClock, SystemMint,
+    DisconnectScope, LiveSession, NewSession, Options as SessionOptions, ServiceParts,
+    SessionService, SubmitRequest, SubmitTarget as In, SystemClock, SystemMint,
 };
 
 use super::super::super::{Options, Phase, Streams, chat};
@@ -84,7 +83,7 @@ async fn act(turn: TurnContext, mut deeds: UnboundedReceiver<Deed>) -> Outcome {
 
 /// The service and what viewers share.
 pub(super) struct Stage {
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: SessionService,
     pub(super) streams: Arc<Streams>,
     puppets: Arc<Mutex<HashMap<SessionId, UnboundedSender<Deed>>>>,
 }
@@ -134,9 +133,10 @@ impl Stage {
             writer: Writer::start(store, reserve, Box::new(|_| {})).expect("a writer"),
             producer: Arc::new(puppets),
         };
-        let sessions = Sessions::start(parts).await.expect("the service");
+        let sessions = SessionService::start(parts).await.expect("the service");
         let streams = Streams {
-            sessions: sessions.clone(),
+            sessions: sessions.live_sessions(),
+            canceller: sessions.canceller(),
             options: Options {
                 queue_max: 1000,
                 snapshot_messages: 50,
@@ -167,9 +167,18 @@ impl Stage {
 
     /// A session at work, as a worker of another if one is named.
     pub(super) async fn acting(&self, parent: Option<SessionId>) -> Acting {
-        let row = self.sessions.create(&owner(), NewSession::default()).await;
+        let row = self
+            .sessions
+            .writer()
+            .create(&owner(), NewSession::default())
+            .await;
         let mut row = row.expect("a session");
-        let live = self.sessions.live(&owner(), row.id).await.expect("alive");
+        let live = self
+            .sessions
+            .live_sessions()
+            .open(&owner(), row.id)
+            .await
+            .expect("alive");
         if parent.is_some() {
             row.parent = parent;
             live.ring.touch(|transcript| transcript.row.parent = parent);
@@ -186,7 +195,8 @@ impl Stage {
     /// Gives a session a turn.
     pub(super) async fn work(&self, live: Arc<LiveSession>) -> Acting {
         let me = owner();
-        let submitted = self.sessions.submit(&me, In::In(live.id), say("go"), None);
+        let submitter = self.sessions.submitter();
+        let submitted = submitter.submit(&me, In::Existing(live.id), say("go"), None);
         submitted.await.expect("accepted");
         let deeds = soon(|| self.puppets.lock().remove(&live.id)).await;
         let acting = Acting {
@@ -341,7 +351,11 @@ impl Acting {
             types: None,
             limit: 1000,
         };
-        let page = stage.sessions.events(&owner(), self.id(), query).await;
+        let page = stage
+            .sessions
+            .reader()
+            .events(&owner(), self.id(), query)
+            .await;
         let events = page.expect("the log").events;
         let read = |stored: &turnwire_session::StoredEvent| Event::read(&stored.bytes);
         events.iter().map(|e| read(e).expect("an event")).collect()
@@ -370,7 +384,7 @@ fn say(text: &str) -> SubmitRequest {
         wire_version: "0.5".into(),
         metadata: serde_json::Map::new(),
         location: None,
-        bound: DisconnectScope::Session,
+        disconnect_scope: DisconnectScope::Session,
         origin: Origin::Chat,
         dm_type: None,
     }

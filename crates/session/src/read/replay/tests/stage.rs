@@ -1,4 +1,4 @@
-//! A session on the real store and ring, stepped by hand.
+//! A session on a real store and ring, whose writer steps under control of the test.
 
 use std::sync::Arc;
 
@@ -15,13 +15,15 @@ use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_log::{Append, Record, Released, Sink as _, Store, Tail, Term, Writer};
 
 use crate::clock::{SystemClock, SystemMint};
-use crate::live::session::{LiveSession, SessionServices, TurnRunner};
+use crate::live::routing_policy::ActiveRoutingPolicy;
+use crate::live::session::{LiveSession, SessionServices};
+use crate::live::turn_runner::TurnRunner;
 use crate::options::Options;
 
-/// Answers no turn: these tests start none.
-struct Nobody;
+/// A producer that is never called: these tests start no turn.
+struct NoProducer;
 
-impl Producer for Nobody {
+impl Producer for NoProducer {
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 0,
@@ -29,18 +31,18 @@ impl Producer for Nobody {
         }
     }
     fn bind(&self, _: &TurnInput) -> Bound {
-        unreachable!("no turn begins here")
+        unreachable!("no turn starts in these tests")
     }
 }
 
-/// One atomic step of the writing side.
+/// One atomic step of the writer.
 #[derive(Clone)]
-pub(super) enum Write {
+pub(super) enum WriteStep {
     Commit(Vec<Event>, Vec<(Position, RowChange)>),
     Publish(Vec<Event>),
 }
 
-/// A place of the first epoch.
+/// A position in the first epoch.
 pub(super) fn at(seq: u64, sub: u32) -> Position {
     Position {
         epoch: Epoch(1),
@@ -49,8 +51,8 @@ pub(super) fn at(seq: u64, sub: u32) -> Position {
     }
 }
 
-/// A session under test: real store, real ring, stepped by hand.
-pub(super) struct Stage {
+/// A session under test.
+pub(super) struct ReplayStage {
     pub(super) live: Arc<LiveSession>,
     store: Arc<dyn Store>,
     hash: Hash,
@@ -59,8 +61,8 @@ pub(super) struct Stage {
     row: SessionRow,
 }
 
-impl Stage {
-    pub(super) fn new(house: &Arc<SessionServices>, id: u128) -> Self {
+impl ReplayStage {
+    pub(super) fn new(services: &Arc<SessionServices>, id: u128) -> Self {
         let session = SessionId(Ulid(id));
         let owner = Owner {
             tenant: TenantId(0),
@@ -82,10 +84,10 @@ impl Stage {
             updated_at: Timestamp::from_millis(0),
         };
         let tail = Tail::first(session, Timestamp::from_millis(0));
-        let live = LiveSession::open(house.clone(), (row.clone(), 0), tail, None);
+        let live = LiveSession::load(services.clone(), (row.clone(), 0), tail, None);
         Self {
             live,
-            store: house.store(),
+            store: services.store(),
             hash: tail.hash,
             seq: tail.seq,
             first: true,
@@ -93,11 +95,11 @@ impl Stage {
         }
     }
 
-    /// Does what the writer does next.
-    pub(super) fn step(&mut self, step: &Write) {
+    /// Runs one step of the writer.
+    pub(super) fn step(&mut self, step: &WriteStep) {
         match step {
-            Write::Commit(events, rows) => self.commit(events, rows),
-            Write::Publish(events) => {
+            WriteStep::Commit(events, rows) => self.commit(events, rows),
+            WriteStep::Publish(events) => {
                 let mut released = events.iter().map(released).collect();
                 self.live.ring.publish(&mut released);
             }
@@ -161,8 +163,8 @@ fn released(event: &Event) -> Released {
     }
 }
 
-/// What sessions share, on a store in `dir`.
-pub(super) fn house(dir: &std::path::Path) -> Arc<SessionServices> {
+/// The services of sessions on a store in `dir`.
+pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
     let options = StoreOptions {
         dir: dir.to_owned(),
         durability: Durability::Relaxed,
@@ -180,19 +182,11 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<SessionServices> {
         mint: Arc::new(SystemMint),
         writer,
         pump: Pump::start(),
-        runner: TurnRunner {
-            producer: Arc::new(Nobody),
-            definition: Default::default(),
-            turns: Default::default(),
-            runtime: tokio::runtime::Handle::current(),
-            draining: Default::default(),
-        },
-        replays: tokio::sync::Semaphore::new(2),
-        policy: parking_lot::Mutex::new(crate::live::routing_policy::ActiveRoutingPolicy::new(
-            "builtin-1",
-        )),
-        erased: Default::default(),
-        employer: Default::default(),
+        runner: TurnRunner::new(Arc::new(NoProducer), tokio::runtime::Handle::current()),
+        replay_permits: tokio::sync::Semaphore::new(2),
+        routing_policy: parking_lot::Mutex::new(ActiveRoutingPolicy::new("builtin-1")),
+        on_deleted: Default::default(),
+        delegates: Default::default(),
         quarantined: Default::default(),
     })
 }
