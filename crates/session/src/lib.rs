@@ -19,25 +19,17 @@ mod clock;
 mod error;
 mod options;
 mod store_read;
-mod attach_token;
 mod submit;
 mod metering;
 mod history;
 mod live;
 mod read;
-mod approval;
 mod turn;
-mod cancel;
-mod run;
-mod queue;
 mod registry;
 mod lifecycle;
 mod worker;
 mod handle;
 
-pub use approval::paused_turn::ApprovalDecision;
-pub use cancel::disconnect::{StreamGuard, WatchGuard};
-pub use cancel::request::CancelOutcome;
 pub use clock::{SystemClock, SystemMint};
 pub use error::Error;
 pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
@@ -57,4 +49,7 @@ pub use read::replay::{CatchUp, ReplayChunk, ReplayError, read_chunk};
 pub use submit::request::{
     DisconnectScope, IdempotencyKey, NewSession, SubmitRequest, SubmitTarget, SubmittedTurn,
 };
+pub use turn::approval::paused_turn::ApprovalDecision;
+pub use turn::cancel::disconnect::{StreamGuard, WatchGuard};
+pub use turn::cancel::request::CancelOutcome;
 pub use turnwire_log::{StatusCount, StoredEvent, UsageDay};

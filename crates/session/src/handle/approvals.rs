@@ -13,16 +13,16 @@ use turnwire_event::row::{ApprovalRow, TurnRow};
 use turnwire_event::{Owner, Position, Trace, TurnId};
 use turnwire_log::{Draft, Room, Store};
 
-use crate::approval::paused_turn::{ApprovalDecision, PausedTurn, decision_draft};
-use crate::approval::turn_chain::TurnChain;
 use crate::error::Error;
 use crate::history::select::SizedMessage;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::StreamPresence;
-use crate::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
 use crate::store_read::read_store;
 use crate::submit::request::SubmitRequest;
+use crate::turn::approval::paused_turn::{ApprovalDecision, PausedTurn, decision_draft};
+use crate::turn::approval::turn_chain::TurnChain;
+use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
 
 /// The result of decisions on approvals; durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,14 +8,14 @@ use turnwire_event::code::TurnState;
 use turnwire_event::row::{KeyScope, TurnRow};
 use turnwire_event::{Owner, SessionId, TurnId};
 
-use crate::cancel::request::{
-    CancelOutcome, request_cancel, request_cancel_locked, truncate_reason,
-};
 use crate::error::Error;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::bus::BusNotice;
 use crate::live::session::LiveSession;
 use crate::store_read::read_store;
+use crate::turn::cancel::request::{
+    CancelOutcome, request_cancel, request_cancel_locked, truncate_reason,
+};
 
 /// The reason of a cancel whose caller gives none.
 const DEFAULT_REASON: &str = "user_cancel";

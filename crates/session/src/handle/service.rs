@@ -18,17 +18,17 @@ use super::reader::SessionReader;
 use super::status::ServiceStatus;
 use super::submitter::TurnSubmitter;
 use super::writer::SessionWriter;
-use crate::attach_token::AttachTokens;
-use crate::cancel::early_cancel::EarlyCancels;
 use crate::error::Error;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{DelegateFactory, DeletedCallback, SessionServices};
 use crate::live::turn_runner::TurnRunner;
 use crate::options::{Options, PRODUCER_STOP_WAIT};
+use crate::registry::attach_token::AttachTokens;
 use crate::registry::recovery::end_open_turns;
 use crate::registry::resume_queues::resume_queues;
 use crate::registry::upkeep::{announce_routing_policy, start_timers};
+use crate::turn::cancel::early_cancel::EarlyCancels;
 
 /// How long the terminals of turns may take beyond the waits that a drain adds up.
 const TERMINAL_WAIT: Duration = Duration::from_secs(4);

@@ -6,15 +6,15 @@ use std::time::Instant;
 use turnwire_event::row::{KeyScope, RowChange};
 use turnwire_event::{Owner, Position, Seq, TurnId, metric};
 
-use crate::cancel::disconnect::StreamGuard;
-use crate::cancel::early_cancel::SubmitKey;
 use crate::error::Error;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
-use crate::queue::accept::{AcceptedTurn, KeyRows, PendingCommit, accept_turn, await_commit};
 use crate::store_read::read_store;
 use crate::submit::idempotency::KeyLockGuard;
 use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
+use crate::turn::cancel::disconnect::StreamGuard;
+use crate::turn::cancel::early_cancel::SubmitKey;
+use crate::turn::queue::accept::{AcceptedTurn, KeyRows, PendingCommit, accept_turn, await_commit};
 
 /// Submits turns.
 #[derive(Clone)]

@@ -13,8 +13,8 @@ use turnwire_log::{Draft, Room, Tail};
 use super::session_core::SessionCore;
 use crate::error::Error;
 use crate::live::session::LiveSession;
-use crate::queue::accept::{AcceptedTurn, KeyRows, accept_first_turn};
 use crate::submit::request::{NewSession, SubmitRequest};
+use crate::turn::queue::accept::{AcceptedTurn, KeyRows, accept_first_turn};
 
 impl SessionCore {
     /// Creates a session. Durable on return.

@@ -7,13 +7,13 @@ use turnwire_event::row::TurnRow;
 use turnwire_event::{Owner, SessionId, TurnId};
 use turnwire_hub::Closed;
 
-use crate::attach_token::AttachTokens;
-use crate::cancel::early_cancel::EarlyCancels;
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
+use crate::registry::attach_token::AttachTokens;
 use crate::registry::open_sessions::SessionRegistry;
 use crate::store_read::read_store;
 use crate::submit::idempotency::IdempotencyLocks;
+use crate::turn::cancel::early_cancel::EarlyCancels;
 
 /// The state that all handles share.
 pub(crate) struct SessionCore {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::open_sessions::SessionRegistry;
 use crate::error::Error;
 use crate::live::session::SessionServices;
-use crate::queue::start_next::ATTEMPTS_MAX;
 use crate::store_read::read_store;
+use crate::turn::queue::start_next::ATTEMPTS_MAX;
 
 /// Pause before the next attempt to load a session.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);

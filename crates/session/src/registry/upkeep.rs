@@ -10,8 +10,8 @@ use turnwire_event::Timestamp;
 use turnwire_event::row::RowChange;
 use turnwire_log::{Sequencer, Store};
 
+use super::attach_token::AttachTokens;
 use super::open_sessions::SessionRegistry;
-use crate::attach_token::AttachTokens;
 use crate::live::session::{LiveSession, SessionServices};
 
 /// Sessions trimmed in one transaction: bounds how long the writer is busy with it.

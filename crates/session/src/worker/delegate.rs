@@ -24,11 +24,11 @@ use turnwire_event::row::SessionRow;
 use turnwire_event::{ContentBlock, EpisodeId, SessionId, ToolUseId, TurnId};
 
 use super::worker_run::{WorkerGuard, WorkerRun, watch_worker};
-use crate::cancel::request::CancelOutcome;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::{DelegateFactory, LiveSession};
 use crate::live::transcript::Transcript;
 use crate::submit::request::{DisconnectScope, SubmitRequest};
+use crate::turn::cancel::request::CancelOutcome;
 
 /// The cancel reason of a worker that takes too long.
 const DELEGATE_TIMEOUT: &str = "delegate_timeout";

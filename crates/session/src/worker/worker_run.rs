@@ -11,10 +11,10 @@ use turnwire_event::port::WorkerEnd;
 use turnwire_event::{EventType, Message, Role, TurnId};
 use turnwire_log::{Store, View};
 
-use crate::cancel::request::{CancelOutcome, request_cancel};
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::store_read::read_store;
+use crate::turn::cancel::request::{CancelOutcome, request_cancel};
 
 /// Bytes of a worker's answer that its parent gets: dozens of pages, far more than anyone reads.
 const ANSWER_BYTES_MAX: usize = 64 << 10;

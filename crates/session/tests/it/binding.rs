@@ -1,4 +1,4 @@
-//! A turn is bound when it begins: to the versions, the budget and the gate of that moment.
+//! A turn is bound when it starts: to the versions, the budget and the gate of that moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ use crate::stage::*;
 /// Binds as `then` does, to a version that a test moves on; breaks at version 0.
 struct Versioned {
     version: AtomicU32,
-    then: Acting,
+    then: TestProducer,
 }
 
 impl Producer for Versioned {
@@ -35,16 +35,16 @@ impl Producer for Versioned {
     }
 }
 
-async fn versioned(dir: &std::path::Path, act: Act) -> (SessionService, Arc<Versioned>) {
+async fn versioned(dir: &std::path::Path, act: WorkFn) -> (SessionService, Arc<Versioned>) {
     let producer = Arc::new(Versioned {
         version: AtomicU32::new(1),
-        then: Acting(act, through()),
+        then: TestProducer(act, pass_through_gates()),
     });
     let parts = (
         Arc::new(SystemMint) as Arc<dyn Mint>,
         Reserve::new(dir.join("reserve"), 0),
     );
-    let sessions = produced(dir, Options::default(), parts, producer.clone()).await;
+    let sessions = service_with_producer(dir, Options::default(), parts, producer.clone()).await;
     (sessions, producer)
 }
 
@@ -76,10 +76,10 @@ async fn queued_turn_is_bound_when_it_starts() {
         .canceller()
         .cancel(&owner("local"), withdrawn.turn_id, None)
         .await;
-    cancelled.expect("taken");
+    cancelled.expect("accepted");
     producer.version.store(2, Ordering::SeqCst);
     gate.open(2);
-    let events = ended(&sessions, id, 3).await;
+    let events = wait_for_terminals(&sessions, id, 3).await;
     assert_each_ends_once(&events);
     assert_eq!(bound(&events), (vec!["1", "", "2"], vec!["", "1", "2"]));
     let row = sessions
@@ -93,16 +93,16 @@ async fn queued_turn_is_bound_when_it_starts() {
 #[tokio::test]
 async fn panic_while_binding_fails_only_that_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, producer) = versioned(dir.path(), acting(|_| async { OK })).await;
+    let (sessions, producer) = versioned(dir.path(), producer_fn(|_| async { OK })).await;
     let id = new_session(&sessions).await;
     producer.version.store(0, Ordering::SeqCst);
     for (count, text) in [(1, "breaks"), (2, "works")] {
-        let accepted = submit(&sessions, &owner("local"), id, say(text)).await;
+        let accepted = submit(&sessions, &owner("local"), id, text_request(text)).await;
         accepted.expect("accepted");
-        ended(&sessions, id, count).await;
+        wait_for_terminals(&sessions, id, count).await;
         producer.version.store(1, Ordering::SeqCst);
     }
-    let events = log(&sessions, id).await;
+    let events = read_log(&sessions, id).await;
     assert_each_ends_once(&events);
     let ends: Vec<_> = events
         .iter()

@@ -1,5 +1,5 @@
-//! Turns that end badly: a producer that panics, that does not let go, a timeout, a runtime that
-//! goes away. Whatever happens, one terminal, everything closed before it.
+//! Turns that end abnormally: a producer that panics or hangs, a timeout, a runtime that shuts down.
+//! Each has one terminal, with everything closed before it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,18 +16,18 @@ use crate::stage::*;
 #[tokio::test]
 async fn panic_ends_the_turn_once_with_everything_closed() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
+    let act = producer_fn(|turn| async move {
         start_message(&turn, ids());
         panic!("a secret in the panic");
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi"))
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "llm.call_started",
@@ -62,7 +62,7 @@ async fn panic_ends_the_turn_once_with_everything_closed() {
         .expect("the turn");
     assert_eq!(row.state, TurnState::Completed);
     // The lock is free: the next turn is accepted.
-    submit(&sessions, &owner("local"), id, say("again"))
+    submit(&sessions, &owner("local"), id, text_request("again"))
         .await
         .expect("accepted");
 }
@@ -71,9 +71,9 @@ async fn panic_ends_the_turn_once_with_everything_closed() {
 async fn hanging_producer_is_left_behind_and_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     let refused = Arc::new(AtomicBool::new(false));
-    let told = refused.clone();
-    let act = acting(move |turn| {
-        let told = told.clone();
+    let results = refused.clone();
+    let act = producer_fn(move |turn| {
+        let results = results.clone();
         async move {
             call_tool(&turn, ids());
             // Blocks its thread: no await, so no abort can reach it.
@@ -87,7 +87,7 @@ async fn hanging_producer_is_left_behind_and_refused() {
                 attempt: 1,
                 first: false,
             });
-            told.store(
+            results.store(
                 turn.emitter
                     .emit(Emission::new(Actor::ORCHESTRATOR, late))
                     .is_err(),
@@ -103,9 +103,9 @@ async fn hanging_producer_is_left_behind_and_refused() {
         .expect("a runtime");
     runtime
         .spawn(async move {
-            let sessions = sessions(dir.path(), Options::default(), act).await;
+            let sessions = start_service(dir.path(), Options::default(), act).await;
             let id = new_session(&sessions).await;
-            let accepted = submit(&sessions, &owner("local"), id, say("hi"))
+            let accepted = submit(&sessions, &owner("local"), id, text_request("hi"))
                 .await
                 .expect("accepted");
             let state = sessions
@@ -113,7 +113,7 @@ async fn hanging_producer_is_left_behind_and_refused() {
                 .cancel(&owner("local"), accepted.turn_id, Some("stop".into()))
                 .await;
             assert_eq!(state, Ok(TurnState::Cancelling));
-            let events = settled(&sessions, id).await;
+            let events = wait_for_end(&sessions, id).await;
             let expected = [
                 "turn.started",
                 "llm.call_started",
@@ -124,7 +124,7 @@ async fn hanging_producer_is_left_behind_and_refused() {
                 "dispatch.traced",
                 "turn.cancelled",
             ];
-            assert_eq!(names(&events), expected);
+            assert_eq!(event_names(&events), expected);
             let Some(Body::ToolFailed(tool)) = events.iter().rev().nth(2).map(|e| e.body.clone())
             else {
                 panic!("a tool")
@@ -133,7 +133,7 @@ async fn hanging_producer_is_left_behind_and_refused() {
             tokio::time::sleep(Duration::from_millis(1700)).await;
             assert!(refused.load(Ordering::SeqCst), "its late event was refused");
             assert_eq!(
-                names(&log(&sessions, id).await),
+                event_names(&read_log(&sessions, id).await),
                 expected,
                 "and is not in the log"
             );
@@ -153,20 +153,20 @@ async fn hanging_producer_is_left_behind_and_refused() {
 #[tokio::test]
 async fn cancel_before_the_first_call_is_the_only_event() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|_| std::future::pending());
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let act = producer_fn(|_| std::future::pending());
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi"))
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
     sessions
         .canceller()
         .cancel(&owner("local"), accepted.turn_id, None)
         .await
-        .expect("taken");
-    let events = settled(&sessions, id).await;
+        .expect("accepted");
+    let events = wait_for_end(&sessions, id).await;
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "turn.cancel_requested",
@@ -187,7 +187,7 @@ async fn cancel_before_the_first_call_is_the_only_event() {
 #[tokio::test]
 async fn turn_that_exceeds_its_time_is_cancelled() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
+    let act = producer_fn(|turn| async move {
         start_message(&turn, ids());
         std::future::pending().await
     });
@@ -195,12 +195,12 @@ async fn turn_that_exceeds_its_time_is_cancelled() {
         turn_timeout: Duration::from_millis(50),
         ..Options::default()
     };
-    let sessions = sessions(dir.path(), options, act).await;
+    let sessions = start_service(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
-    submit(&sessions, &owner("local"), id, say("hi"))
+    submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     let expected = [
         "turn.started",
         "llm.call_started",
@@ -209,7 +209,7 @@ async fn turn_that_exceeds_its_time_is_cancelled() {
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(names(&events), expected);
+    assert_eq!(event_names(&events), expected);
     let Some(Body::TurnCancelled(end)) = events.last().map(|e| e.body.clone()) else {
         panic!("a terminal")
     };
@@ -219,7 +219,7 @@ async fn turn_that_exceeds_its_time_is_cancelled() {
 #[test]
 fn dropped_runtime_leaves_no_open_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
+    let act = producer_fn(|turn| async move {
         start_message(&turn, ids());
         std::future::pending().await
     });
@@ -229,9 +229,9 @@ fn dropped_runtime_leaves_no_open_turn() {
         .build()
         .expect("a runtime");
     let (sessions, id) = runtime.block_on(async {
-        let sessions = sessions(dir.path(), Options::default(), act).await;
+        let sessions = start_service(dir.path(), Options::default(), act).await;
         let id = new_session(&sessions).await;
-        submit(&sessions, &owner("local"), id, say("hi"))
+        submit(&sessions, &owner("local"), id, text_request("hi"))
             .await
             .expect("accepted");
         (sessions, id)
@@ -244,16 +244,16 @@ fn dropped_runtime_leaves_no_open_turn() {
         .expect("a runtime");
     let events = again.block_on(async {
         for _ in 0..200 {
-            let events = log(&sessions, id).await;
+            let events = read_log(&sessions, id).await;
             if events.iter().any(|event| event.body.kind().is_terminal()) {
                 return events;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        log(&sessions, id).await
+        read_log(&sessions, id).await
     });
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "llm.call_started",

@@ -1,5 +1,5 @@
-//! The gate of a turn: what it holds back keeps its place, goes on when it is due, and is never
-//! lost nor behind the end.
+//! The gate of a turn: events that it holds back keep their order, are emitted when due, and are
+//! neither lost nor after the terminal.
 
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
@@ -27,9 +27,9 @@ fn note(facts: &Facts, fact: impl Into<String>) {
 
 async fn run(sessions: &SessionService) -> Vec<Event> {
     let id = new_session(sessions).await;
-    let accepted = submit(sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
-    settled(sessions, id).await
+    wait_for_end(sessions, id).await
 }
 
 /// Lets other tasks run; no time passes.
@@ -42,11 +42,11 @@ async fn others() {
 #[tokio::test]
 async fn held_event_is_emitted_when_due_by_one_timer() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, seen) = holding();
+    let (gates, seen) = holding_gates();
     let facts = Facts::default();
-    let (told, at) = (facts.clone(), seen.clone());
-    let act = acting(move |turn| {
-        let (facts, seen) = (told.clone(), at.clone());
+    let (results, at) = (facts.clone(), seen.clone());
+    let act = producer_fn(move |turn| {
+        let (facts, seen) = (results.clone(), at.clone());
         async move {
             tokio::time::pause();
             for name in ["first", "second"] {
@@ -69,10 +69,10 @@ async fn held_event_is_emitted_when_due_by_one_timer() {
             OK
         }
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let events = run(&sessions).await;
     assert_eq!(*facts.lock(), ["[]", "[2]", "[2]", "[2, 2]"]);
-    let names = names(&events);
+    let names = event_names(&events);
     assert_eq!(names[1..5], ["status.emitted"; 4]);
     assert_eq!(names[5..], ["dispatch.traced", "turn.completed"]);
 }
@@ -80,22 +80,22 @@ async fn held_event_is_emitted_when_due_by_one_timer() {
 #[tokio::test]
 async fn position_of_a_held_event_is_the_newest_one() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, _) = holding();
+    let (gates, _) = holding_gates();
     let places: Arc<Mutex<Vec<Position>>> = Arc::default();
-    let told = places.clone();
-    let act = acting(move |turn| {
-        let places = told.clone();
+    let results = places.clone();
+    let act = producer_fn(move |turn| {
+        let places = results.clone();
         async move {
             for body in [recorded(), status("one"), status("two")] {
                 let at = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
-                places.lock().push(at.expect("taken"));
+                places.lock().push(at.expect("accepted"));
             }
             let last = *places.lock().last().expect("a place");
             turn.emitter.committed(last).await.expect("durable");
             OK
         }
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let events = run(&sessions).await;
     let recorded = events
         .iter()
@@ -116,8 +116,8 @@ fn recorded() -> Body {
 #[tokio::test]
 async fn message_and_turn_end_after_held_events() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, seen) = holding();
-    let act = acting(move |turn| async move {
+    let (gates, seen) = holding_gates();
+    let act = producer_fn(move |turn| async move {
         let (call_id, message_id, tool) = ids();
         start_message(&turn, (call_id, message_id, tool));
         emit(&turn, status("one"));
@@ -131,14 +131,14 @@ async fn message_and_turn_end_after_held_events() {
             failure: Some(turnwire_event::code::LlmErrorClass::Internal),
             tools: Vec::new(),
         };
-        turn.emitter.complete(end).expect("taken");
+        turn.emitter.complete(end).expect("accepted");
         emit(&turn, status("two"));
         OK
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let events = run(&sessions).await;
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "llm.call_started",
@@ -156,13 +156,13 @@ async fn message_and_turn_end_after_held_events() {
 #[tokio::test]
 async fn cancel_follows_held_events_and_hides_later_ones() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, _) = holding();
+    let (gates, _) = holding_gates();
     let live: Arc<OnceLock<(Arc<LiveSession>, TurnCanceller)>> = Arc::default();
     let go = Arc::new(Notify::new());
     let facts = Facts::default();
-    let given = (live.clone(), go.clone(), facts.clone());
-    let act = acting(move |turn| {
-        let (live, go, facts) = given.clone();
+    let shared = (live.clone(), go.clone(), facts.clone());
+    let act = producer_fn(move |turn| {
+        let (live, go, facts) = shared.clone();
         async move {
             go.notified().await;
             let (live, canceller) = live.get().expect("a session");
@@ -176,22 +176,22 @@ async fn cancel_follows_held_events_and_hides_later_ones() {
             std::future::pending().await
         }
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let id = new_session(&sessions).await;
-    let here = sessions
+    let live_session = sessions
         .live_sessions()
         .open(&owner("local"), id)
         .await
         .expect("a session");
-    assert!(live.set((here, sessions.canceller())).is_ok());
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    assert!(live.set((live_session, sessions.canceller())).is_ok());
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
     go.notify_one();
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     let refused = format!("{:?}", EmitError::Refused(Refusal::Cancelled));
     assert_eq!(*facts.lock(), vec![refused; shown_to_clients().len()]);
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "status.emitted",
@@ -239,23 +239,23 @@ fn shown_to_clients() -> Vec<Body> {
 async fn panic_and_shutdown_emit_held_events() {
     for panics in [true, false] {
         let dir = tempfile::tempdir().expect("a folder");
-        let (gates, seen) = holding();
-        let act = acting(move |turn| async move {
+        let (gates, seen) = holding_gates();
+        let act = producer_fn(move |turn| async move {
             emit(&turn, status("held"));
             assert!(!panics, "as the test wants");
             std::future::pending().await
         });
-        let sessions = passing(dir.path(), gates, act).await;
+        let sessions = service_with_gates(dir.path(), gates, act).await;
         let id = new_session(&sessions).await;
-        let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+        let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
         accepted.expect("accepted");
         while seen.lock().taken == 0 {
             tokio::task::yield_now().await;
         }
         sessions.drain(Duration::ZERO).await;
-        let events = settled(&sessions, id).await;
+        let events = wait_for_end(&sessions, id).await;
         assert_eq!(
-            names(&events),
+            event_names(&events),
             [
                 "turn.started",
                 "status.emitted",
@@ -282,12 +282,12 @@ fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
 #[tokio::test]
 async fn full_outbox_refuses_events_but_not_the_ending() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, seen) = holding();
+    let (gates, seen) = holding_gates();
     let writer = writer(dir.path(), Reserve::new(dir.path().join("reserve"), 0));
     let facts: Arc<Mutex<Option<(usize, usize)>>> = Arc::default();
-    let given = (facts.clone(), seen.clone(), writer.clone());
-    let act = acting(move |turn| {
-        let (facts, seen, writer) = given.clone();
+    let shared = (facts.clone(), seen.clone(), writer.clone());
+    let act = producer_fn(move |turn| {
+        let (facts, seen, writer) = shared.clone();
         async move {
             let _busy = occupy(&writer);
             emit(&turn, status("held"));
@@ -306,12 +306,12 @@ async fn full_outbox_refuses_events_but_not_the_ending() {
             OK
         }
     });
-    let producer = Arc::new(Acting(act, gates));
-    let sessions = over(writer, Options::default(), Arc::new(SystemMint), producer).await;
+    let producer = Arc::new(TestProducer(act, gates));
+    let sessions = service_over(writer, Options::default(), Arc::new(SystemMint), producer).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     let turn = accepted.expect("accepted").turn_id;
-    while state(&sessions, turn).await != TurnState::Completed {
+    while turn_state(&sessions, turn).await != TurnState::Completed {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // The row is in the store a moment before the events can be read.
@@ -368,17 +368,17 @@ impl Gate for Broken {
 async fn panicking_gate_affects_only_its_turn() {
     for take in [true, false] {
         let dir = tempfile::tempdir().expect("a folder");
-        let gates: Gates = Arc::new(move || Box::new(Broken { take }));
-        let act = acting(|turn| async move {
+        let gates: GateFactory = Arc::new(move || Box::new(Broken { take }));
+        let act = producer_fn(|turn| async move {
             emit(&turn, status("one"));
             OK
         });
-        let sessions = passing(dir.path(), gates, act).await;
+        let sessions = service_with_gates(dir.path(), gates, act).await;
         let id = new_session(&sessions).await;
         for turns in 1..=2 {
-            let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+            let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
             accepted.expect("accepted");
-            let events = ended(&sessions, id, turns).await;
+            let events = wait_for_terminals(&sessions, id, turns).await;
             assert_each_ends_once(&events);
             let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else {
                 panic!("a terminal")

@@ -1,4 +1,4 @@
-//! Submits with a key: one turn, however often and however many at once.
+//! Submits with an idempotency key: one turn, however often and however many at once.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn key(name: &str, body: u8) -> Option<IdempotencyKey> {
 fn enqueued(text: &str) -> SubmitRequest {
     SubmitRequest {
         on_busy: OnBusy::Enqueue,
-        ..say(text)
+        ..text_request(text)
     }
 }
 
@@ -49,7 +49,7 @@ async fn keyed(
 async fn same_key_and_body_return_the_same_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     let first = keyed(&sessions, id, "a", 1).await.expect("accepted");
     let again = keyed(&sessions, id, "a", 1).await.expect("answered");
@@ -69,7 +69,7 @@ async fn same_key_and_body_return_the_same_turn() {
         (waiting.turn_id, TurnState::Queued, waiting.position)
     );
     gate.open(2);
-    ended(&sessions, id, 2).await;
+    wait_for_terminals(&sessions, id, 2).await;
     let done = keyed(&sessions, id, "a", 1).await.expect("answered");
     assert_eq!(
         (done.turn_id, done.state, done.repeated),
@@ -84,7 +84,7 @@ async fn same_key_and_body_return_the_same_turn() {
         .submit(
             &owner("eve"),
             SubmitTarget::Existing(id),
-            say("x"),
+            text_request("x"),
             key("a", 1),
         )
         .await;
@@ -95,7 +95,7 @@ async fn same_key_and_body_return_the_same_turn() {
 async fn new_session_with_a_key_is_created_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let make = |body| sessions.submit_new(key("n", body));
     let first = make(1).await.expect("accepted");
     assert_eq!(first.state, TurnState::Running);
@@ -112,7 +112,7 @@ async fn new_session_with_a_key_is_created_once() {
         .expect("a list");
     assert_eq!(all.len(), 1);
     gate.open(1);
-    let events = ended(&sessions, first.session_id, 1).await;
+    let events = wait_for_terminals(&sessions, first.session_id, 1).await;
     assert!(matches!(events[0].body, Body::SessionCreated(_)));
     assert!(matches!(events[1].body, Body::TurnStarted(_)));
     assert_eq!(first.position, events[0].id);
@@ -137,7 +137,7 @@ impl SubmitNew for SessionService {
     async fn submit_new(&self, key: Option<IdempotencyKey>) -> Result<SubmittedTurn, Error> {
         let place = SubmitTarget::New(NewSession::default());
         self.submitter()
-            .submit(&owner("local"), place, say("hi"), key)
+            .submit(&owner("local"), place, text_request("hi"), key)
             .await
     }
 }
@@ -146,13 +146,13 @@ impl SubmitNew for SessionService {
 async fn concurrent_submits_with_one_key_are_one_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    submit(&sessions, &owner("local"), id, say("0"))
+    submit(&sessions, &owner("local"), id, text_request("0"))
         .await
         .expect("accepted");
     for place in [Some(id), None] {
-        let crowd: Vec<_> = (0..40)
+        let tasks: Vec<_> = (0..40)
             .map(|_| {
                 let sessions = sessions.clone();
                 tokio::spawn(async move {
@@ -169,7 +169,7 @@ async fn concurrent_submits_with_one_key_are_one_turn() {
             .collect();
         let mut turns = HashSet::new();
         let mut fresh = 0;
-        for one in crowd {
+        for one in tasks {
             let accepted = one.await.expect("a task").expect("accepted");
             turns.insert(accepted.turn_id);
             fresh += usize::from(!accepted.repeated);
@@ -177,16 +177,19 @@ async fn concurrent_submits_with_one_key_are_one_turn() {
         assert_eq!((turns.len(), fresh), (1, 1));
     }
     gate.open(9);
-    assert_eq!(started(&ended(&sessions, id, 2).await), ["0", "crowd"]);
+    assert_eq!(
+        started_inputs(&wait_for_terminals(&sessions, id, 2).await),
+        ["0", "crowd"]
+    );
 }
 
 #[tokio::test]
 async fn refused_submit_stores_no_key() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    submit(&sessions, &owner("local"), id, say("0"))
+    submit(&sessions, &owner("local"), id, text_request("0"))
         .await
         .expect("accepted");
     let refused = sessions
@@ -194,17 +197,17 @@ async fn refused_submit_stores_no_key() {
         .submit(
             &owner("local"),
             SubmitTarget::Existing(id),
-            say("1"),
+            text_request("1"),
             key("k", 1),
         )
         .await;
     assert!(matches!(refused, Err(Error::TurnInFlight(_))));
-    let taken = keyed(&sessions, id, "k", 2)
+    let submitted = keyed(&sessions, id, "k", 2)
         .await
         .expect("another body: the key was not used");
-    assert!(!taken.repeated);
+    assert!(!submitted.repeated);
     gate.open(2);
-    ended(&sessions, id, 2).await;
+    wait_for_terminals(&sessions, id, 2).await;
 }
 
 #[tokio::test]
@@ -216,7 +219,7 @@ async fn expired_key_refers_to_no_turn() {
         idempotency_ttl: Duration::from_millis(80),
         ..Options::default()
     };
-    let sessions = sessions(dir.path(), options, act).await;
+    let sessions = start_service(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
     let first = keyed(&sessions, id, "a", 1).await.expect("accepted");
     tokio::time::sleep(Duration::from_millis(120)).await;
@@ -225,26 +228,26 @@ async fn expired_key_refers_to_no_turn() {
     assert_ne!(first.turn_id, second.turn_id);
     let again = keyed(&sessions, id, "a", 2).await.expect("answered");
     assert_eq!(again.turn_id, second.turn_id, "the new one took its place");
-    ended(&sessions, id, 2).await;
+    wait_for_terminals(&sessions, id, 2).await;
 }
 
 #[tokio::test]
 async fn key_survives_a_crash_with_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
-    let first = sessions(dir.path(), Options::default(), act).await;
+    let first = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     let running = keyed(&first, id, "a", 1).await.expect("accepted");
     let waiting = keyed(&first, id, "b", 1).await.expect("accepted");
-    let image = crashed(dir.path());
+    let image = copy_store(dir.path());
     let (gate, act) = Turnstile::new();
     gate.open(9);
-    let after = sessions(image.path(), Options::default(), act).await;
+    let after = start_service(image.path(), Options::default(), act).await;
     for (name, turn) in [("a", running), ("b", waiting)] {
         let again = keyed(&after, id, name, 1).await.expect("answered");
         assert_eq!((again.turn_id, again.repeated), (turn.turn_id, true));
     }
-    let events = ended(&after, id, 2).await;
+    let events = wait_for_terminals(&after, id, 2).await;
     assert_each_ends_once(&events);
 }
 
@@ -258,52 +261,57 @@ async fn dropped_submit_is_complete_or_has_no_effect() {
         queue_max: 100,
         ..Options::default()
     };
-    let sessions = sessions(dir.path(), options, act).await;
+    let sessions = start_service(dir.path(), options, act).await;
     let me = owner("local");
     let mut dropped = 0;
     for round in 0..150_usize {
         let id = new_session(&sessions).await;
         if round % 3 > 0 {
-            submit(&sessions, &me, id, say("before"))
+            submit(&sessions, &me, id, text_request("before"))
                 .await
                 .expect("accepted");
         }
-        let asked = SubmitRequest {
+        let submit_task = SubmitRequest {
             on_busy: if round % 3 == 1 {
                 OnBusy::Enqueue
             } else {
                 OnBusy::Interrupt
             },
-            ..say("once")
+            ..text_request("once")
         };
         let submitter = sessions.submitter();
-        let one = submitter.submit(&me, SubmitTarget::Existing(id), asked.clone(), key("k", 1));
+        let one = submitter.submit(
+            &me,
+            SubmitTarget::Existing(id),
+            submit_task.clone(),
+            key("k", 1),
+        );
         let patience = async {
             for _ in 0..round / 3 {
                 tokio::task::yield_now().await;
             }
         };
-        let told = tokio::select! {
+        let results = tokio::select! {
             biased;
             done = one => Some(done.expect("accepted")),
             () = patience => None,
         };
-        dropped += usize::from(told.is_none());
+        dropped += usize::from(results.is_none());
         let again = sessions
             .submitter()
-            .submit(&me, SubmitTarget::Existing(id), asked, key("k", 1))
+            .submit(&me, SubmitTarget::Existing(id), submit_task, key("k", 1))
             .await;
         let again = again.expect("accepted or answered");
-        if let Some(told) = told {
-            assert_eq!((told.turn_id, again.repeated), (again.turn_id, true));
+        if let Some(results) = results {
+            assert_eq!((results.turn_id, again.repeated), (again.turn_id, true));
         }
-        let events = ended(&sessions, id, 1 + usize::from(round % 3 > 0)).await;
+        let events = wait_for_terminals(&sessions, id, 1 + usize::from(round % 3 > 0)).await;
         assert_each_ends_once(&events);
-        let once = started(&events)
+        let first_submit = started_inputs(&events)
             .iter()
             .filter(|said| *said == "once")
             .count();
-        assert_eq!(once, 1, "round {round}");
+        assert_eq!(first_submit, 1, "round {round}");
     }
     assert!(dropped > 0, "some were dropped");
 }

@@ -1,4 +1,4 @@
-//! The rules around turns: the lock, owners, history, deletion, watchers that leave.
+//! The rules around turns: one at a time, owners, history, deletion, watchers that disconnect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use crate::stage::*;
 #[tokio::test]
 async fn second_submit_is_refused_with_the_running_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let sessions = sessions(
+    let sessions = start_service(
         dir.path(),
         Options::default(),
-        acting(|_| std::future::pending()),
+        producer_fn(|_| std::future::pending()),
     )
     .await;
     let id = new_session(&sessions).await;
-    let first = submit(&sessions, &owner("local"), id, say("one"))
+    let first = submit(&sessions, &owner("local"), id, text_request("one"))
         .await
         .expect("accepted");
-    let second = submit(&sessions, &owner("local"), id, say("two")).await;
+    let second = submit(&sessions, &owner("local"), id, text_request("two")).await;
     assert_eq!(second, Err(Error::TurnInFlight(first.turn_id)));
 }
 
 #[tokio::test]
 async fn law_10_another_owner_finds_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
-    let sessions = sessions(
+    let sessions = start_service(
         dir.path(),
         Options::default(),
-        acting(|_| std::future::pending()),
+        producer_fn(|_| std::future::pending()),
     )
     .await;
     let id = new_session(&sessions).await;
-    let turn = submit(&sessions, &owner("local"), id, say("one"))
+    let turn = submit(&sessions, &owner("local"), id, text_request("one"))
         .await
         .expect("accepted")
         .turn_id;
@@ -48,7 +48,7 @@ async fn law_10_another_owner_finds_nothing() {
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        submit(&sessions, &eve, id, say("x")).await.err(),
+        submit(&sessions, &eve, id, text_request("x")).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
@@ -81,9 +81,9 @@ async fn law_10_another_owner_finds_nothing() {
 #[tokio::test]
 async fn history_is_bounded_and_the_turn_reports_it() {
     let dir = tempfile::tempdir().expect("a folder");
-    let shown = Arc::new(parking_lot::Mutex::new(Vec::new()));
-    let seen = shown.clone();
-    let act = acting(move |turn| {
+    let texts = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = texts.clone();
+    let act = producer_fn(move |turn| {
         let seen = seen.clone();
         async move {
             let budget = HistoryBudget {
@@ -95,19 +95,24 @@ async fn history_is_bounded_and_the_turn_reports_it() {
             OK
         }
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     for at in 0..7 {
-        while let Err(error) =
-            submit(&sessions, &owner("local"), id, say(&format!("say {at}"))).await
+        while let Err(error) = submit(
+            &sessions,
+            &owner("local"),
+            id,
+            text_request(&format!("say {at}")),
+        )
+        .await
         {
             assert!(matches!(error, Error::TurnInFlight(_)), "{error}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(*shown.lock(), ["say 3", "say 4", "say 5", "say 6"]);
-    let starts = log(&sessions, id).await;
+    assert_eq!(*texts.lock(), ["say 3", "say 4", "say 5", "say 6"]);
+    let starts = read_log(&sessions, id).await;
     let omitted: Vec<u64> = starts
         .iter()
         .filter_map(|event| match &event.body {
@@ -121,14 +126,14 @@ async fn history_is_bounded_and_the_turn_reports_it() {
 #[tokio::test]
 async fn deleting_a_session_stops_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let sessions = sessions(
+    let sessions = start_service(
         dir.path(),
         Options::default(),
-        acting(|_| std::future::pending()),
+        producer_fn(|_| std::future::pending()),
     )
     .await;
     let id = new_session(&sessions).await;
-    let turn = submit(&sessions, &owner("local"), id, say("one"))
+    let turn = submit(&sessions, &owner("local"), id, text_request("one"))
         .await
         .expect("accepted")
         .turn_id;
@@ -172,14 +177,19 @@ async fn cancelled_when_left(
     dir: &std::path::Path,
     grace_ms: u64,
 ) -> (SessionService, Arc<LiveSession>) {
-    let sessions = sessions(dir, Options::default(), acting(|_| std::future::pending())).await;
+    let sessions = start_service(
+        dir,
+        Options::default(),
+        producer_fn(|_| std::future::pending()),
+    )
+    .await;
     let id = new_session(&sessions).await;
-    let asked = SubmitRequest {
+    let refused = SubmitRequest {
         on_disconnect: OnDisconnect::Cancel,
         disconnect_grace_ms: grace_ms,
-        ..say("hi")
+        ..text_request("hi")
     };
-    let accepted = submit(&sessions, &owner("local"), id, asked).await;
+    let accepted = submit(&sessions, &owner("local"), id, refused).await;
     accepted.expect("accepted");
     let live = sessions.live_sessions().open(&owner("local"), id).await;
     (sessions, live.expect("a session"))
@@ -202,7 +212,7 @@ async fn disconnect_cancels_after_last_watcher_and_grace() {
         "someone came back within the grace"
     );
     drop(back);
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     let Some(Body::TurnCancelled(end)) = events
         .iter()
         .rev()
@@ -222,10 +232,10 @@ async fn grace_period_starts_at_its_own_departure() {
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     drop(WatchGuard::new(&live));
     tokio::time::sleep(Duration::from_millis(1_200)).await;
-    let asked = |events: &[Event]| names(events).contains(&"turn.cancel_requested");
+    let refused = |events: &[Event]| event_names(events).contains(&"turn.cancel_requested");
     assert!(
-        !asked(&log(&sessions, id).await),
+        !refused(&read_log(&sessions, id).await),
         "the first leaving's grace is over, the second's is not"
     );
-    assert!(asked(&settled(&sessions, id).await));
+    assert!(refused(&wait_for_end(&sessions, id).await));
 }

@@ -1,4 +1,4 @@
-//! What goes on beside the turns.
+//! Periodic work beside the turns.
 
 use std::time::Duration;
 
@@ -38,13 +38,13 @@ fn with_keys(dir: &std::path::Path, keys: usize) {
         updated_at: then,
     };
     let session = row.id;
-    let put = |key| RowChange::KeyPut {
+    let key_row = |key| RowChange::KeyPut {
         scope: Box::new(scope(key)),
         turn_id: TurnId(Ulid(2)),
         body_sha256: [0; 32],
     };
     let changes = [RowChange::SessionPut(Box::new(row))];
-    let changes = changes.into_iter().chain((0..keys).map(put));
+    let changes = changes.into_iter().chain((0..keys).map(key_row));
     let placed = changes.map(|change| Placed {
         at: Position::persisted(Epoch(1), Seq(0)),
         time: then,
@@ -71,11 +71,11 @@ async fn all_expired_keys_are_removed_in_one_pass() {
     const KEYS: usize = 3_500; // several pieces, and looks are ten seconds apart
     with_keys(dir.path(), KEYS);
     let (_, act) = Turnstile::new();
-    let _sessions = sessions(dir.path(), Options::default(), act).await;
+    let _sessions = start_service(dir.path(), Options::default(), act).await;
     let store = Sqlite::open_read_only(dir.path()).expect("a reader");
-    let left = || (0..KEYS).any(|key| store.key(&scope(key)).expect("a read").is_some());
+    let remaining = || (0..KEYS).any(|key| store.key(&scope(key)).expect("a read").is_some());
     for _ in 0..500 {
-        if !left() {
+        if !remaining() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,5 +1,5 @@
-//! The seam: a cancel between a model's last word and its tools, in the very moment (S3-075). The
-//! agent is the real one; what cancels is the emitter it speaks through.
+//! A cancel between the end of a model's message and its tools, in that very moment (S3-075). The
+//! agent is the real one; its emitter requests the cancel.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -41,24 +41,24 @@ struct AtSeam {
     canceller: TurnCanceller,
     turn: TurnId,
     when: When,
-    asked: Mutex<Option<CancelOutcome>>,
+    outcome: Mutex<Option<CancelOutcome>>,
 }
 
 impl AtSeam {
     fn cancel(&self) {
-        let mut asked = self.asked.lock();
-        asked.get_or_insert_with(|| self.canceller.request(&self.live, self.turn, None));
+        let mut outcome = self.outcome.lock();
+        outcome.get_or_insert_with(|| self.canceller.request(&self.live, self.turn, None));
     }
 }
 
 impl Emitter for AtSeam {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         let kind = emission.body.kind();
-        let placed = self.inner.emit(emission);
+        let position = self.inner.emit(emission);
         if self.when == When::FirstCalled && kind == EventType::ToolCalled {
             self.cancel();
         }
-        placed
+        position
     }
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
@@ -125,7 +125,7 @@ impl Producer for Wrapped {
         Bound {
             versions: assembly.versions,
             history: assembly.history,
-            gate: through()(),
+            gate: pass_through_gates()(),
             work: Box::new(move |mut turn: TurnContext| {
                 Box::pin(async move {
                     let sessions = sessions.lock().clone().expect("the service");
@@ -141,7 +141,7 @@ impl Producer for Wrapped {
                         canceller: sessions.canceller(),
                         turn: turn.input.turn_id,
                         when,
-                        asked: Mutex::new(None),
+                        outcome: Mutex::new(None),
                     });
                     work(turn).await
                 })
@@ -180,13 +180,13 @@ async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>
         Arc::new(SystemMint) as Arc<dyn turnwire_event::Mint>,
         Reserve::new(dir.path().join("reserve"), 0),
     );
-    let sessions = produced(dir.path(), Options::default(), parts, producer).await;
+    let sessions = service_with_producer(dir.path(), Options::default(), parts, producer).await;
     *known.lock() = Some(sessions.clone());
     let id = new_session(&sessions).await;
-    submit(&sessions, &owner("local"), id, say("hi"))
+    submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     *known.lock() = None;
     let written = std::fs::read_dir(files.path()).expect("a folder");
     let mut written: Vec<String> = written
@@ -221,7 +221,7 @@ async fn cancel_between_message_and_tools_calls_no_tool() {
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(names(&events), expected);
+    assert_eq!(event_names(&events), expected);
     assert_eq!(failed(&events), [(ToolErrorClass::Cancelled, false); 3]);
     assert_eq!(written, [""; 0], "nothing was executed");
     let Some(Body::TurnCancelled(end)) = events.last().map(|event| &event.body) else {
@@ -247,7 +247,7 @@ async fn cancel_after_the_first_call_leaves_others_uncalled() {
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(names(&events), expected);
+    assert_eq!(event_names(&events), expected);
     let (cancelled, dropped) = (ToolErrorClass::Cancelled, false);
     assert_eq!(
         failed(&events),
@@ -274,11 +274,11 @@ async fn cancel_after_the_first_call_leaves_others_uncalled() {
 async fn commit_wait_fails_once_the_turn_stops_or_ended() {
     let dir = tempfile::tempdir().expect("a folder");
     let live: Arc<OnceLock<(Arc<LiveSession>, TurnCanceller)>> = Arc::default();
-    let told: Arc<Mutex<Vec<Result<(), Refusal>>>> = Arc::default();
+    let results: Arc<Mutex<Vec<Result<(), Refusal>>>> = Arc::default();
     let (go, late) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let given = (live.clone(), told.clone(), go.clone(), late.clone());
-    let act = acting(move |turn| {
-        let (live, told, go, late) = given.clone();
+    let shared = (live.clone(), results.clone(), go.clone(), late.clone());
+    let act = producer_fn(move |turn| {
+        let (live, results, go, late) = shared.clone();
         async move {
             go.notified().await;
             let first = turn.input.content[0].as_text() == Some("stop");
@@ -290,36 +290,36 @@ async fn commit_wait_fails_once_the_turn_stops_or_ended() {
                 canceller.request(live, turn.input.turn_id, Some("enough"));
                 // It is durable, so this does not wait: the turn goes on for a moment.
                 let answer = turn.emitter.committed(at).await;
-                told.lock().push(answer);
+                results.lock().push(answer);
                 return std::future::pending().await;
             }
             tokio::spawn(async move {
                 go.notified().await;
                 let answer = turn.emitter.committed(at).await;
-                told.lock().push(answer);
+                results.lock().push(answer);
                 late.notify_one();
             });
-            panic!("the producer breaks");
+            panic!("the producer panics");
         }
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let here = sessions
+    let live_session = sessions
         .live_sessions()
         .open(&owner("local"), id)
         .await
         .expect("a session");
-    assert!(live.set((here, sessions.canceller())).is_ok());
+    assert!(live.set((live_session, sessions.canceller())).is_ok());
     for (n, text) in ["stop", "break"].into_iter().enumerate() {
-        let accepted = submit(&sessions, &owner("local"), id, say(text)).await;
+        let accepted = submit(&sessions, &owner("local"), id, text_request(text)).await;
         accepted.expect("accepted");
         go.notify_one();
-        ended(&sessions, id, n + 1).await;
+        wait_for_terminals(&sessions, id, n + 1).await;
     }
     go.notify_one();
     late.notified().await;
     let expected = [Err(Refusal::Cancelled), Err(Refusal::Ended)];
-    assert_eq!(*told.lock(), expected);
+    assert_eq!(*results.lock(), expected);
 }
 
 // S3-075

@@ -1,4 +1,4 @@
-//! Answers to what turns have asked, and what a log tells of them.
+//! Decisions on approvals, and the events of a log that belong to them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,62 +10,65 @@ use turnwire_session::{
     ApprovalDecision, ApprovalOutcome, Error, Options, SessionService, SubmitRequest,
 };
 
-use super::{Book, asking, ended, new_session, owner, say, sessions};
+use super::{
+    TurnRecorder, approval_producer, new_session, owner, start_service, text_request,
+    wait_for_terminals,
+};
 
-pub fn yes(question: &ApprovalRow) -> ApprovalDecision {
-    word(question, Decision::Approve)
+pub fn approve(approval: &ApprovalRow) -> ApprovalDecision {
+    decision_on(approval, Decision::Approve)
 }
 
-pub fn no(question: &ApprovalRow) -> ApprovalDecision {
-    word(question, Decision::Reject)
+pub fn reject(approval: &ApprovalRow) -> ApprovalDecision {
+    decision_on(approval, Decision::Reject)
 }
 
-pub fn word(question: &ApprovalRow, decision: Decision) -> ApprovalDecision {
+pub fn decision_on(approval: &ApprovalRow, decision: Decision) -> ApprovalDecision {
     ApprovalDecision {
-        approval_id: question.id,
+        approval_id: approval.id,
         decision,
         comment: None,
     }
 }
 
-pub async fn answer(
+pub async fn decide(
     sessions: &SessionService,
     turn: TurnId,
-    words: Vec<ApprovalDecision>,
+    decisions: Vec<ApprovalDecision>,
 ) -> Result<ApprovalOutcome, Error> {
     sessions
         .approvals()
-        .decide(&owner("local"), turn, words, None)
+        .decide(&owner("local"), turn, decisions, None)
         .await
 }
 
-pub async fn questions(sessions: &SessionService, turn: TurnId) -> Vec<ApprovalRow> {
-    let asked = sessions.approvals().list(&owner("local"), turn).await;
-    asked.expect("questions").0
+pub async fn approvals_of(sessions: &SessionService, turn: TurnId) -> Vec<ApprovalRow> {
+    let approvals = sessions.approvals().list(&owner("local"), turn).await;
+    approvals.expect("questions").0
 }
 
 /// A session with a turn that has asked so many questions.
-pub async fn paused(sessions: &SessionService, submit: SubmitRequest) -> (SessionId, TurnId) {
+pub async fn pause_turn(sessions: &SessionService, submit: SubmitRequest) -> (SessionId, TurnId) {
     let id = new_session(sessions).await;
     let turn = super::submit(sessions, &owner("local"), id, submit).await;
     let turn = turn.expect("accepted").turn_id;
-    ended(sessions, id, 1).await;
+    wait_for_terminals(sessions, id, 1).await;
     (id, turn)
 }
 
-pub async fn asked_service(dir: &Path) -> (Arc<Book>, SessionService) {
-    let (book, act) = asking();
-    (book, sessions(dir, Options::default(), act).await)
+pub async fn approval_service(dir: &Path) -> (Arc<TurnRecorder>, SessionService) {
+    let (recorder, act) = approval_producer();
+    (recorder, start_service(dir, Options::default(), act).await)
 }
 
-pub fn with(text: &str, metadata: &serde_json::Value) -> SubmitRequest {
+pub fn with_metadata(text: &str, metadata: &serde_json::Value) -> SubmitRequest {
     SubmitRequest {
         metadata: metadata.as_object().cloned().expect("an object"),
-        ..say(text)
+        ..text_request(text)
     }
 }
 
-pub fn legs(events: &[Event], paused: TurnId) -> Vec<TurnId> {
+pub fn resuming_turns(events: &[Event], paused: TurnId) -> Vec<TurnId> {
     let legs = events.iter().filter(|event| match &event.body {
         Body::TurnStarted(start) => start.resumes == Some(paused),
         _ => false,
@@ -73,18 +76,18 @@ pub fn legs(events: &[Event], paused: TurnId) -> Vec<TurnId> {
     legs.filter_map(|event| event.turn_id).collect()
 }
 
-pub fn resolved(events: &[Event]) -> Vec<(ApprovalId, Decision, String)> {
-    let answers = events.iter().filter_map(|event| match &event.body {
+pub fn resolved_approvals(events: &[Event]) -> Vec<(ApprovalId, Decision, String)> {
+    let resolved = events.iter().filter_map(|event| match &event.body {
         Body::ApprovalResolved(answer) => {
             assert_eq!(event.turn_id, None, "an answer belongs to no turn");
             Some((answer.approval_id, answer.decision, answer.by.clone()))
         }
         _ => None,
     });
-    answers.collect()
+    resolved.collect()
 }
 
-pub async fn tools(sessions: &SessionService, id: SessionId) -> Vec<ToolState> {
+pub async fn tool_states(sessions: &SessionService, id: SessionId) -> Vec<ToolState> {
     let listed = sessions
         .reader()
         .tool_calls(&owner("local"), id, None, 100)

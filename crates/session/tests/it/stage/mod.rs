@@ -1,4 +1,5 @@
-//! A stage for turns: the real service over a real store, with producers that do as a test says.
+//! Helpers for tests of turns: the real service over a real store, with producers that run functions
+//! of the test.
 
 #![allow(unreachable_pub, missing_docs, reason = "only tests see it")]
 
@@ -33,15 +34,20 @@ use turnwire_session::{
     SubmitTarget, SubmittedTurn, SystemClock, SystemMint,
 };
 
-pub use answers::{answer, asked_service, legs, no, paused, questions, resolved, tools, with, yes};
-pub use asking::{Book, ask, asking};
-pub use calls::{call_started, speak, spent, think};
-pub use delegating::{LONG, announce, delegate, told};
-pub use holding::{holding, status};
-pub use messages::{MUCH, message, remember, texts, tool};
-pub use producer::{Act, Acting, Gates, acting, through};
-pub use turnstile::{Turnstile, attended, gated, minding};
-pub use working::{Ends, counts, delegating, hangs, place, worker};
+pub use answers::{
+    approval_service, approvals_of, approve, decide, pause_turn, reject, resolved_approvals,
+    resuming_turns, tool_states, with_metadata,
+};
+pub use asking::{TurnRecorder, approval_producer, request_approvals};
+pub use calls::{call_as_sub_agent, call_started, stream_message, usage_of};
+pub use delegating::{LONG_LIMIT, announce_worker, delegate_task, report_worker_end};
+pub use holding::{holding_gates, status};
+pub use messages::{LARGE_BUDGET, emit_note, message_texts, new_message, run_tool};
+pub use producer::{GateFactory, TestProducer, WorkFn, pass_through_gates, producer_fn};
+pub use turnstile::{Turnstile, cancel_on_disconnect, submit_attended_turn, turnstile_service};
+pub use working::{
+    WorkerEnds, counting_worker, delegating_producer, event_named, hanging_worker, wait_for_worker,
+};
 
 pub const OK: Outcome = Outcome {
     reason: None,
@@ -56,37 +62,53 @@ pub fn owner(name: &str) -> Owner {
     }
 }
 
-pub async fn sessions(dir: &std::path::Path, options: Options, act: Act) -> SessionService {
+pub async fn start_service(dir: &std::path::Path, options: Options, act: WorkFn) -> SessionService {
     let reserve = Reserve::new(dir.join("reserve"), 0);
-    service(dir, options, act, (Arc::new(SystemMint), reserve)).await
+    start_service_with(dir, options, act, (Arc::new(SystemMint), reserve)).await
 }
 
-pub async fn service(
+pub async fn start_service_with(
     dir: &std::path::Path,
     options: Options,
-    act: Act,
+    act: WorkFn,
     parts: (Arc<dyn Mint>, Reserve),
 ) -> SessionService {
-    produced(dir, options, parts, Arc::new(Acting(act, through()))).await
+    service_with_producer(
+        dir,
+        options,
+        parts,
+        Arc::new(TestProducer(act, pass_through_gates())),
+    )
+    .await
 }
 
 /// The service with a gate for every turn.
-pub async fn passing(dir: &std::path::Path, gates: Gates, act: Act) -> SessionService {
+pub async fn service_with_gates(
+    dir: &std::path::Path,
+    gates: GateFactory,
+    act: WorkFn,
+) -> SessionService {
     let parts = (
         Arc::new(SystemMint) as Arc<dyn Mint>,
         Reserve::new(dir.join("reserve"), 0),
     );
-    produced(dir, Options::default(), parts, Arc::new(Acting(act, gates))).await
+    service_with_producer(
+        dir,
+        Options::default(),
+        parts,
+        Arc::new(TestProducer(act, gates)),
+    )
+    .await
 }
 
 /// The service with any producer.
-pub async fn produced(
+pub async fn service_with_producer(
     dir: &std::path::Path,
     options: Options,
     (mint, reserve): (Arc<dyn Mint>, Reserve),
     producer: Arc<dyn Producer>,
 ) -> SessionService {
-    over(writer(dir, reserve), options, mint, producer).await
+    service_over(writer(dir, reserve), options, mint, producer).await
 }
 
 pub fn writer(dir: &std::path::Path, reserve: Reserve) -> Arc<Writer> {
@@ -99,7 +121,7 @@ pub fn writer(dir: &std::path::Path, reserve: Reserve) -> Arc<Writer> {
 }
 
 /// The service over a writer that a test has a hand on.
-pub async fn over(
+pub async fn service_over(
     writer: Arc<Writer>,
     options: Options,
     mint: Arc<dyn Mint>,
@@ -115,7 +137,7 @@ pub async fn over(
     SessionService::start(parts).await.expect("the service")
 }
 
-pub fn say(text: &str) -> SubmitRequest {
+pub fn text_request(text: &str) -> SubmitRequest {
     SubmitRequest {
         content: vec![ContentBlock::text(text)],
         locale: "en".into(),
@@ -154,7 +176,7 @@ pub async fn new_session(sessions: &SessionService) -> SessionId {
         .id
 }
 
-pub async fn log(sessions: &SessionService, id: SessionId) -> Vec<Event> {
+pub async fn read_log(sessions: &SessionService, id: SessionId) -> Vec<Event> {
     let query = EventsQuery {
         since: None,
         types: None,
@@ -171,13 +193,13 @@ pub async fn log(sessions: &SessionService, id: SessionId) -> Vec<Event> {
         .collect()
 }
 
-pub fn names(events: &[Event]) -> Vec<&'static str> {
+pub fn event_names(events: &[Event]) -> Vec<&'static str> {
     let of_turn = events.iter().filter(|event| event.turn_id.is_some());
     of_turn.map(|event| event.body.kind().name()).collect()
 }
 
 /// The store as a dead process leaves it: what was committed by now, in another folder.
-pub fn crashed(dir: &std::path::Path) -> tempfile::TempDir {
+pub fn copy_store(dir: &std::path::Path) -> tempfile::TempDir {
     let image = tempfile::tempdir().expect("a folder");
     for entry in std::fs::read_dir(dir).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -193,9 +215,13 @@ pub fn crashed(dir: &std::path::Path) -> tempfile::TempDir {
 }
 
 /// Waits until the session's log has so many terminals, then gives it.
-pub async fn ended(sessions: &SessionService, id: SessionId, turns: usize) -> Vec<Event> {
+pub async fn wait_for_terminals(
+    sessions: &SessionService,
+    id: SessionId,
+    turns: usize,
+) -> Vec<Event> {
     for _ in 0..2000 {
-        let events = log(sessions, id).await;
+        let events = read_log(sessions, id).await;
         let ended = events
             .iter()
             .filter(|event| event.body.kind().is_terminal());
@@ -206,17 +232,17 @@ pub async fn ended(sessions: &SessionService, id: SessionId, turns: usize) -> Ve
     }
     panic!(
         "{turns} turns never ended: {:?}",
-        names(&log(sessions, id).await)
+        event_names(&read_log(sessions, id).await)
     );
 }
 
 /// What was said to the turns that started, in order.
-pub fn started(events: &[Event]) -> Vec<String> {
-    let said = events.iter().filter_map(|event| match &event.body {
+pub fn started_inputs(events: &[Event]) -> Vec<String> {
+    let texts = events.iter().filter_map(|event| match &event.body {
         Body::TurnStarted(start) => start.input.first().and_then(ContentBlock::as_text),
         _ => None,
     });
-    said.map(str::to_owned).collect()
+    texts.map(str::to_owned).collect()
 }
 
 /// Law 1 for a whole log: every turn that started has one terminal, last of its turn.
@@ -239,9 +265,9 @@ pub fn assert_each_ends_once(events: &[Event]) {
 }
 
 /// Waits until the session has no turn, then gives its log.
-pub async fn settled(sessions: &SessionService, id: SessionId) -> Vec<Event> {
+pub async fn wait_for_end(sessions: &SessionService, id: SessionId) -> Vec<Event> {
     for _ in 0..1000 {
-        let events = log(sessions, id).await;
+        let events = read_log(sessions, id).await;
         if events.iter().any(|event| event.body.kind().is_terminal()) {
             return events;
         }
@@ -249,14 +275,14 @@ pub async fn settled(sessions: &SessionService, id: SessionId) -> Vec<Event> {
     }
     panic!(
         "the turn never ended: {:?}",
-        names(&log(sessions, id).await)
+        event_names(&read_log(sessions, id).await)
     );
 }
 
 /// Waits until the session's log has an event of this name.
-pub async fn logged(sessions: &SessionService, id: SessionId, name: &str) {
+pub async fn wait_for_event(sessions: &SessionService, id: SessionId, name: &str) {
     for _ in 0..4000 {
-        if names(&log(sessions, id).await).contains(&name) {
+        if event_names(&read_log(sessions, id).await).contains(&name) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -275,7 +301,7 @@ pub fn ids() -> (CallId, MessageId, ToolUseId) {
 pub fn emit(turn: &TurnContext, body: Body) {
     turn.emitter
         .emit(Emission::new(Actor::ORCHESTRATOR, body))
-        .expect("taken");
+        .expect("accepted");
 }
 
 pub fn start_message(
@@ -348,7 +374,7 @@ pub fn call_tool(
         failure: None,
         tools,
     };
-    turn.emitter.complete(end).expect("taken");
+    turn.emitter.complete(end).expect("accepted");
     let (tool_name, input_summary) = ("echo".to_owned(), String::new());
     emit(
         turn,
@@ -361,24 +387,30 @@ pub fn call_tool(
     );
 }
 
-pub fn busy(on_busy: OnBusy, text: &str) -> SubmitRequest {
+pub fn request_on_busy(on_busy: OnBusy, text: &str) -> SubmitRequest {
     SubmitRequest {
         on_busy,
-        ..say(text)
+        ..text_request(text)
     }
 }
 
 pub async fn enqueue(sessions: &SessionService, id: SessionId, text: &str) -> SubmittedTurn {
-    let accepted = submit(sessions, &owner("local"), id, busy(OnBusy::Enqueue, text)).await;
+    let accepted = submit(
+        sessions,
+        &owner("local"),
+        id,
+        request_on_busy(OnBusy::Enqueue, text),
+    )
+    .await;
     accepted.expect("accepted")
 }
 
-pub async fn state(sessions: &SessionService, turn: TurnId) -> TurnState {
+pub async fn turn_state(sessions: &SessionService, turn: TurnId) -> TurnState {
     let row = sessions.reader().turn(&owner("local"), turn).await;
     row.expect("a turn").state
 }
 
-pub fn terminal(events: &[Event], turn: TurnId) -> &Body {
+pub fn terminal_of(events: &[Event], turn: TurnId) -> &Body {
     let mut ends = events.iter().filter(|event| event.turn_id == Some(turn));
     let end = ends.find(|event| event.body.kind().is_terminal());
     &end.expect("a terminal").body

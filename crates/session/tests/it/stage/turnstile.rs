@@ -1,4 +1,4 @@
-//! Turns that end when they may, and those who attend them.
+//! Turns that end when the test permits it, and clients that stream them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use turnwire_session::{
     SubmittedTurn,
 };
 
-use super::{Act, OK, acting, owner, say, sessions};
+use super::{OK, WorkFn, owner, producer_fn, start_service, text_request};
 
 /// A producer whose turns say that they run, and end when they may.
 pub struct Turnstile {
@@ -18,18 +18,21 @@ pub struct Turnstile {
 }
 
 impl Turnstile {
-    pub fn new() -> (Arc<Self>, Act) {
+    pub fn new() -> (Arc<Self>, WorkFn) {
         let gate = Arc::new(Self {
             permits: tokio::sync::Semaphore::new(0),
             ran: parking_lot::Mutex::default(),
         });
-        let at = gate.clone();
-        let act = acting(move |turn| {
-            let at = at.clone();
+        let turnstile = gate.clone();
+        let act = producer_fn(move |turn| {
+            let turnstile = turnstile.clone();
             async move {
-                let said = turn.input.content.first().and_then(ContentBlock::as_text);
-                at.ran.lock().push(said.unwrap_or_default().to_owned());
-                at.permits.acquire().await.expect("open").forget();
+                let text = turn.input.content.first().and_then(ContentBlock::as_text);
+                turnstile
+                    .ran
+                    .lock()
+                    .push(text.unwrap_or_default().to_owned());
+                turnstile.permits.acquire().await.expect("open").forget();
                 OK
             }
         });
@@ -48,32 +51,36 @@ impl Turnstile {
 }
 
 /// A turn that minds when those who count leave, and waits if it must.
-pub fn minding(disconnect_scope: DisconnectScope, text: &str, grace_ms: u64) -> SubmitRequest {
+pub fn cancel_on_disconnect(
+    disconnect_scope: DisconnectScope,
+    text: &str,
+    grace_ms: u64,
+) -> SubmitRequest {
     SubmitRequest {
         on_disconnect: OnDisconnect::Cancel,
         disconnect_grace_ms: grace_ms,
         disconnect_scope,
         on_busy: OnBusy::Enqueue,
-        ..say(text)
+        ..text_request(text)
     }
 }
 
 /// Submits into a session and streams the turn.
-pub async fn attended(
+pub async fn submit_attended_turn(
     sessions: &SessionService,
     id: SessionId,
     submit: SubmitRequest,
 ) -> (SubmittedTurn, StreamGuard) {
-    let (me, place) = (owner("local"), SubmitTarget::Existing(id));
-    let taken = sessions
+    let (me, target) = (owner("local"), SubmitTarget::Existing(id));
+    let submitted = sessions
         .submitter()
-        .submit_attended(&me, place, submit, None)
+        .submit_attended(&me, target, submit, None)
         .await;
-    taken.expect("accepted")
+    submitted.expect("accepted")
 }
 
 /// The service with a producer whose turns end when they may.
-pub async fn gated(dir: &std::path::Path) -> (SessionService, Arc<Turnstile>) {
+pub async fn turnstile_service(dir: &std::path::Path) -> (SessionService, Arc<Turnstile>) {
     let (gate, act) = Turnstile::new();
-    (sessions(dir, Options::default(), act).await, gate)
+    (start_service(dir, Options::default(), act).await, gate)
 }

@@ -1,5 +1,4 @@
-//! The words of a turn on their way through the gate that packs have: a deny list, and text that is
-//! gathered.
+//! The text of a turn through the gate of packs: a deny list, and text that is collected in windows.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,7 +21,7 @@ use crate::stage::*;
 const GATHER: &str = "ai_assistant_gather_text";
 
 /// Gates of a pack that denies a word; text is gathered for those with the flag.
-fn denying(flags: &[&str]) -> Gates {
+fn denying(flags: &[&str]) -> GateFactory {
     let files = Files::from_pairs([
         (
             "pack.yaml",
@@ -63,7 +62,7 @@ struct Speaker {
 }
 
 impl Speaker {
-    fn say(&self, text: &str) {
+    fn emit_text(&self, text: &str) {
         let body = Body::TextDelta(TextDelta {
             message_id: self.message_id,
             content_block_index: 0,
@@ -72,7 +71,7 @@ impl Speaker {
         emit(&self.turn, body);
     }
 
-    fn think(&self) {
+    fn emit_thinking(&self) {
         let body = Body::ThinkingDelta(ThinkingDelta {
             message_id: self.message_id,
             content_block_index: 1,
@@ -121,7 +120,7 @@ fn begin(turn: &TurnContext, call_id: CallId, message_id: MessageId) -> Position
         model,
     });
     let emission = Emission::new(Actor::ORCHESTRATOR, start);
-    turn.emitter.emit(emission).expect("taken")
+    turn.emitter.emit(emission).expect("accepted")
 }
 
 fn words(content: &[ContentBlock]) -> String {
@@ -130,28 +129,31 @@ fn words(content: &[ContentBlock]) -> String {
 
 /// Runs a turn that speaks as `speech` says, its clock standing still. Gives every event of it,
 /// and the message it made.
-async fn spoken<F>(gates: Gates, speech: impl Fn(Speaker) -> F + Send + Sync + 'static) -> Spoken
+async fn spoken<F>(
+    gates: GateFactory,
+    speech: impl Fn(Speaker) -> F + Send + Sync + 'static,
+) -> Spoken
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let dir = tempfile::tempdir().expect("a folder");
     let (live, go): (Arc<OnceLock<Arc<LiveSession>>>, _) =
         (Arc::default(), Arc::new(Notify::new()));
-    let whole: Arc<Mutex<String>> = Arc::default();
-    let (given, speech) = ((live.clone(), go.clone(), whole.clone()), Arc::new(speech));
-    let act = acting(move |turn| {
-        let ((live, go, whole), speech) = (given.clone(), speech.clone());
+    let text: Arc<Mutex<String>> = Arc::default();
+    let (shared, speech) = ((live.clone(), go.clone(), text.clone()), Arc::new(speech));
+    let act = producer_fn(move |turn| {
+        let ((live, go, text), speech) = (shared.clone(), speech.clone());
         async move {
             go.notified().await;
             let (call_id, message_id, _) = ids();
-            let here = begin(&turn, call_id, message_id);
+            let live_session = begin(&turn, call_id, message_id);
             let speaker = Speaker {
                 turn: turn.clone(),
                 live: live.get().expect("a session").clone(),
                 message_id,
             };
             // What is said from here on is seen at once.
-            turn.emitter.committed(here).await.expect("durable");
+            turn.emitter.committed(live_session).await.expect("durable");
             tokio::time::pause();
             speech(speaker).await;
             tokio::time::resume();
@@ -165,31 +167,31 @@ where
                 failure: None,
                 tools: Vec::new(),
             };
-            *whole.lock() = words(&turn.emitter.complete(end).expect("taken"));
+            *text.lock() = words(&turn.emitter.complete(end).expect("accepted"));
             OK
         }
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let id = new_session(&sessions).await;
-    let here = sessions
+    let live_session = sessions
         .live_sessions()
         .open(&owner("local"), id)
         .await
         .expect("a session");
-    assert!(live.set(here.clone()).is_ok());
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    assert!(live.set(live_session.clone()).is_ok());
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
     go.notify_one();
-    let ended = settled(&sessions, id).await;
+    let ended = wait_for_end(&sessions, id).await;
     let end = ended.last().map(|event| &event.body);
     let Some(Body::TurnCompleted(end)) = end else {
         panic!("{end:?}")
     };
     assert_eq!(end.status, OK.status, "the speech broke");
     let events = Mutex::new(Vec::new());
-    here.ring.read(
+    live_session.ring.read(
         0,
-        here.ring.first(),
+        live_session.ring.first(),
         1_000,
         &|entry, _| {
             events
@@ -199,7 +201,7 @@ where
         },
         &mut |_| {},
     );
-    let message = whole.lock().clone();
+    let message = text.lock().clone();
     Spoken {
         events: events.into_inner(),
         message,
@@ -214,28 +216,28 @@ struct Spoken {
 #[tokio::test]
 async fn denied_word_is_masked_across_a_window_boundary() {
     let spoken = spoken(denying(&[GATHER]), |speaker| async move {
-        speaker.say("a sec");
+        speaker.emit_text("a sec");
         speaker.wait(200).await;
         assert_eq!(speaker.read(), "a ", "a window has ended");
-        speaker.say("ret plan, se");
+        speaker.emit_text("ret plan, se");
         speaker.wait(200).await;
-        speaker.say("crets are ");
+        speaker.emit_text("crets are ");
         speaker.wait(10).await;
-        speaker.say("words");
+        speaker.emit_text("words");
     });
-    let said = spoken.await.message;
-    assert_eq!(said, "a ••• plan, secrets are words");
+    let piece = spoken.await.message;
+    assert_eq!(piece, "a ••• plan, secrets are words");
 }
 
 #[tokio::test]
 async fn window_has_its_full_length_after_a_pause() {
     let spoken = spoken(denying(&[GATHER]), |speaker| async move {
         speaker.wait(1_000).await;
-        for (said, all) in [("one ", "one "), ("two ", "one two ")] {
+        for (piece, all) in [("one ", "one "), ("two ", "one two ")] {
             let earlier = speaker.read();
-            speaker.say(said);
+            speaker.emit_text(piece);
             speaker.wait(140).await;
-            assert_eq!(speaker.read(), earlier, "{said} is gathered for 150 ms");
+            assert_eq!(speaker.read(), earlier, "{piece} is held for 150 ms");
             speaker.wait(20).await;
             assert_eq!(speaker.read(), all);
             speaker.wait(1_000).await;
@@ -247,8 +249,8 @@ async fn window_has_its_full_length_after_a_pause() {
 #[tokio::test]
 async fn thinking_after_held_text_is_marked_after_text() {
     let spoken = spoken(denying(&[]), |speaker| async move {
-        speaker.say("sec");
-        speaker.think();
+        speaker.emit_text("sec");
+        speaker.emit_thinking();
     });
     let events = spoken.await.events;
     let mut words = false;

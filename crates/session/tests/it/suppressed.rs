@@ -1,4 +1,5 @@
-//! Events that the rendering policy hides: in the log, and with nobody who does not ask for them.
+//! Events that the rendering policy suppresses: they are in the log, and only clients that ask for
+//! them read them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,18 +28,18 @@ impl Gate for Hiding {
 const HIDDEN: u64 = 30;
 
 /// A session whose log is its creation, the start, statuses that are hidden, the trace, the end.
-async fn told(dir: &std::path::Path) -> Arc<LiveSession> {
-    let act = acting(|turn| async move {
+async fn report_worker_end(dir: &std::path::Path) -> Arc<LiveSession> {
+    let act = producer_fn(|turn| async move {
         for _ in 0..HIDDEN {
             emit(&turn, status("searching"));
         }
         OK
     });
-    let sessions = passing(dir, Arc::new(|| Box::new(Hiding)), act).await;
+    let sessions = service_with_gates(dir, Arc::new(|| Box::new(Hiding)), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     assert_eq!(events.len() as u64, HIDDEN + 4, "all of it is in the log");
     let counts = sessions.reader().status_counts().await.expect("counts");
     let [count] = &counts[..] else {
@@ -79,7 +80,7 @@ async fn catch_up(
 #[tokio::test]
 async fn hidden_events_are_replayed_only_on_request() {
     let dir = tempfile::tempdir().expect("a folder");
-    let live = told(dir.path()).await;
+    let live = report_worker_end(dir.path()).await;
     let statuses = Filter::of([EventType::StatusEmitted].into_iter().collect::<TypeSet>());
     let cases = [
         (0, every(false), 4),
@@ -109,7 +110,7 @@ async fn hidden_events_are_replayed_only_on_request() {
 #[tokio::test]
 async fn replay_limit_counts_only_events_that_pass_the_filter() {
     let dir = tempfile::tempdir().expect("a folder");
-    let live = told(dir.path()).await;
+    let live = report_worker_end(dir.path()).await;
     assert!(catch_up(&live, 0, &every(false), 4).await.is_ok());
     let refused = catch_up(&live, 0, &every(false), 3).await.err();
     assert_eq!(refused, Some(ReplayError::TooLarge(4, 3)));

@@ -1,4 +1,4 @@
-//! Workers: sessions of their own for work that a turn gives away.
+//! Workers: sessions of their own for tasks that a turn delegates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use crate::stage::*;
 #[tokio::test]
 async fn worker_is_a_session_with_its_own_log() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (act, ends) = delegating(LONG, counts);
-    let service = sessions(dir.path(), Options::default(), act).await;
+    let (act, ends) = delegating_producer(LONG_LIMIT, counting_worker);
+    let service = start_service(dir.path(), Options::default(), act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
+    submit(&service, &me, parent, text_request("go"))
         .await
         .expect("accepted");
-    let events = ended(&service, parent, 1).await;
+    let events = wait_for_terminals(&service, parent, 1).await;
     let expected = WorkerEnd::Completed {
         success: true,
         text: "one, two, three".into(),
     };
     assert_eq!(ends.lock().clone(), [Ok(expected)]);
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "tool.called",
@@ -40,8 +40,8 @@ async fn worker_is_a_session_with_its_own_log() {
             "turn.completed"
         ]
     );
-    let id = worker(&service, parent).await;
-    let own = log(&service, id).await;
+    let id = wait_for_worker(&service, parent).await;
+    let own = read_log(&service, id).await;
     assert_eq!(own[0].body.kind().name(), "session.created");
     assert_eq!((own[0].id.seq.0, own[0].session_id), (1, id));
     let Body::TurnStarted(start) = &own[1].body else {
@@ -51,7 +51,7 @@ async fn worker_is_a_session_with_its_own_log() {
     assert_each_ends_once(&own);
     // What the worker has in its log is there before its parent tells of it.
     let end = own.last().expect("a terminal").timestamp;
-    assert!(end <= place(&events, "delegate.completed").timestamp);
+    assert!(end <= event_named(&events, "delegate.completed").timestamp);
     let row = service
         .live_sessions()
         .attach(&me, id)
@@ -91,14 +91,14 @@ async fn worker_is_a_session_with_its_own_log() {
 #[tokio::test]
 async fn cancelled_worker_turn_lets_its_parent_go_on() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (act, ends) = delegating(LONG, hangs);
-    let service = sessions(dir.path(), Options::default(), act).await;
+    let (act, ends) = delegating_producer(LONG_LIMIT, hanging_worker);
+    let service = start_service(dir.path(), Options::default(), act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
+    submit(&service, &me, parent, text_request("go"))
         .await
         .expect("accepted");
-    let id = worker(&service, parent).await;
+    let id = wait_for_worker(&service, parent).await;
     let (turns, _) = service
         .reader()
         .turns(&me, id, None, 1)
@@ -106,16 +106,16 @@ async fn cancelled_worker_turn_lets_its_parent_go_on() {
         .expect("turns");
     let state = service.canceller().cancel(&me, turns[0].id, None).await;
     assert_eq!(state, Ok(TurnState::Cancelling));
-    let events = ended(&service, parent, 1).await;
+    let events = wait_for_terminals(&service, parent, 1).await;
     assert_eq!(
         ends.lock().clone(),
         [Ok(WorkerEnd::Failed(FailureMode::CancelledByUser))]
     );
-    assert_eq!(names(&events).last(), Some(&"turn.completed"));
-    let own = log(&service, id).await;
-    assert_eq!(names(&own).last(), Some(&"turn.cancelled"));
+    assert_eq!(event_names(&events).last(), Some(&"turn.completed"));
+    let own = read_log(&service, id).await;
+    assert_eq!(event_names(&own).last(), Some(&"turn.cancelled"));
     // A person may talk to it later; the agent stays the worker's.
-    submit(&service, &me, id, say("again"))
+    submit(&service, &me, id, text_request("again"))
         .await
         .expect("accepted");
 }
@@ -123,19 +123,19 @@ async fn cancelled_worker_turn_lets_its_parent_go_on() {
 #[tokio::test]
 async fn slow_worker_is_stopped_before_its_parent_continues() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (act, ends) = delegating(Duration::from_millis(50), hangs);
-    let service = sessions(dir.path(), Options::default(), act).await;
+    let (act, ends) = delegating_producer(Duration::from_millis(50), hanging_worker);
+    let service = start_service(dir.path(), Options::default(), act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
+    submit(&service, &me, parent, text_request("go"))
         .await
         .expect("accepted");
-    ended(&service, parent, 1).await;
+    wait_for_terminals(&service, parent, 1).await;
     assert_eq!(
         ends.lock().clone(),
         [Ok(WorkerEnd::Failed(FailureMode::Timeout))]
     );
-    let own = log(&service, worker(&service, parent).await).await;
+    let own = read_log(&service, wait_for_worker(&service, parent).await).await;
     let Body::TurnCancelled(end) = &own.last().expect("an end").body else {
         panic!("a cancel")
     };
@@ -144,36 +144,36 @@ async fn slow_worker_is_stopped_before_its_parent_continues() {
 
 /// How many sessions there are at each level when every turn asks for three workers, and what
 /// those were told that got none.
-async fn crowd(options: Options) -> (Vec<usize>, Vec<NoWorker>) {
+async fn count_workers(options: Options) -> (Vec<usize>, Vec<NoWorker>) {
     let dir = tempfile::tempdir().expect("a folder");
     let refused = Arc::new(Mutex::new(Vec::new()));
     let seen = refused.clone();
-    let act = acting(move |turn: TurnContext| {
+    let act = producer_fn(move |turn: TurnContext| {
         let seen = seen.clone();
         async move {
             for _ in 0..3 {
-                let (tool, end) = match announce(&turn).await {
+                let (tool, end) = match announce_worker(&turn).await {
                     Ok(task) => {
                         let ids = (task.worker_session_id, task.tool_use_id);
                         (ids, turn.delegate.run(task).await)
                     }
-                    Err(why) => {
-                        seen.lock().push(why);
+                    Err(reason) => {
+                        seen.lock().push(reason);
                         return OK;
                     }
                 };
-                told(&turn, tool, &end);
+                report_worker_end(&turn, tool, &end);
             }
             OK
         }
     });
-    let service = sessions(dir.path(), options, act).await;
+    let service = start_service(dir.path(), options, act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
+    submit(&service, &me, parent, text_request("go"))
         .await
         .expect("accepted");
-    ended(&service, parent, 1).await;
+    wait_for_terminals(&service, parent, 1).await;
     let mut level = vec![parent];
     let mut sizes = Vec::new();
     while !level.is_empty() {
@@ -199,11 +199,15 @@ async fn workers_are_limited_in_number_and_depth() {
         workers_max: 2,
         ..Options::default()
     };
-    let (sizes, refused) = crowd(options).await;
+    let (sizes, refused) = count_workers(options).await;
     assert_eq!(sizes, [1, 2, 4, 8], "two each, three levels");
-    let deep = refused.iter().filter(|why| **why == NoWorker::TooDeep);
+    let deep = refused
+        .iter()
+        .filter(|reason| **reason == NoWorker::TooDeep);
     assert_eq!(deep.count(), 8);
-    let many = refused.iter().filter(|why| **why == NoWorker::TooMany);
+    let many = refused
+        .iter()
+        .filter(|reason| **reason == NoWorker::TooMany);
     assert_eq!(many.count(), 7);
 }
 
@@ -214,19 +218,19 @@ async fn nested_workers_count_for_the_top_turn() {
         workers_all_max: 9,
         ..Options::default()
     };
-    let (sizes, _) = crowd(options).await;
+    let (sizes, _) = count_workers(options).await;
     assert_eq!(sizes.iter().sum::<usize>(), 1 + 9, "{sizes:?}");
 }
 
 #[tokio::test]
 async fn persons_turn_in_a_worker_has_its_own_worker_limit() {
     let dir = tempfile::tempdir().expect("a folder");
-    let ends = Ends::default();
+    let ends = WorkerEnds::default();
     let seen = ends.clone();
-    let act = acting(move |turn: TurnContext| {
+    let act = producer_fn(move |turn: TurnContext| {
         let seen = seen.clone();
         async move {
-            let end = delegate(&turn, LONG).await;
+            let end = delegate_task(&turn, LONG_LIMIT).await;
             if turn.input.content[0].as_text() == Some("go") {
                 seen.lock().push(end);
             }
@@ -237,18 +241,18 @@ async fn persons_turn_in_a_worker_has_its_own_worker_limit() {
         workers_all_max: 2,
         ..Options::default()
     };
-    let service = sessions(dir.path(), options, act).await;
+    let service = start_service(dir.path(), options, act).await;
     let parent = new_session(&service).await;
     let me = owner("local");
-    let taken = submit(&service, &me, parent, say("go")).await;
-    taken.expect("accepted");
-    ended(&service, parent, 1).await;
+    let accepted = submit(&service, &me, parent, text_request("go")).await;
+    accepted.expect("accepted");
+    wait_for_terminals(&service, parent, 1).await;
     // The worker and its own were all that the first turn may have.
-    let first = worker(&service, parent).await;
+    let first = wait_for_worker(&service, parent).await;
     for turn in 2..=4 {
-        let taken = submit(&service, &me, first, say("go")).await;
-        taken.expect("accepted");
-        ended(&service, first, turn).await;
+        let accepted = submit(&service, &me, first, text_request("go")).await;
+        accepted.expect("accepted");
+        wait_for_terminals(&service, first, turn).await;
     }
     let done = |end: &_| matches!(end, Ok(WorkerEnd::Completed { success: true, .. }));
     let ends = ends.lock();
@@ -260,25 +264,25 @@ async fn settled_reservation_never_starts_a_worker() {
     let dir = tempfile::tempdir().expect("a folder");
     let ends = Arc::new(Mutex::new(Vec::new()));
     let seen = ends.clone();
-    let act = acting(move |turn: TurnContext| {
+    let act = producer_fn(move |turn: TurnContext| {
         let seen = seen.clone();
         async move {
-            let task = announce(&turn).await.expect("a worker");
+            let task = announce_worker(&turn).await.expect("a worker");
             let ids = (task.worker_session_id, task.tool_use_id);
             assert_eq!(turn.delegate.left(ids.1).await, [ids.0]);
             let end = turn.delegate.run(task).await;
-            told(&turn, ids, &end);
+            report_worker_end(&turn, ids, &end);
             seen.lock().push(end);
             OK
         }
     });
-    let service = sessions(dir.path(), Options::default(), act).await;
+    let service = start_service(dir.path(), Options::default(), act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
+    submit(&service, &me, parent, text_request("go"))
         .await
         .expect("accepted");
-    ended(&service, parent, 1).await;
+    wait_for_terminals(&service, parent, 1).await;
     assert_eq!(ends.lock().clone(), [WorkerEnd::Failed(FailureMode::Error)]);
     let (workers, _) = service
         .reader()

@@ -1,5 +1,5 @@
-//! The one sink of a turn: whoever writes, from whatever depth, writes through the gate into
-//! one order, and nothing is swallowed.
+//! The one write path of a turn: every writer goes through the gate into one order, and no event is
+//! lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ async fn write(turn: TurnContext, written: Written) {
         });
         for body in [called, completed] {
             let emission = Emission::new(Actor::tool("probe"), body);
-            let at = turn.emitter.emit(emission).expect("taken");
+            let at = turn.emitter.emit(emission).expect("accepted");
             written.lock().push((at, tool_use_id));
             tokio::task::yield_now().await;
         }
@@ -69,7 +69,7 @@ async fn every_write_passes_the_gate_into_one_durable_order() {
     let passed = Arc::new(AtomicUsize::new(0));
     let written = Written::default();
     let all = written.clone();
-    let act = acting(move |turn| {
+    let act = producer_fn(move |turn| {
         let all = all.clone();
         async move {
             let writers: Vec<_> = (0..WRITERS)
@@ -82,12 +82,12 @@ async fn every_write_passes_the_gate_into_one_durable_order() {
         }
     });
     let count = passed.clone();
-    let hiding: Gates = Arc::new(move || Box::new(Hiding(count.clone())));
-    let sessions = passing(dir.path(), hiding, act).await;
+    let hiding: GateFactory = Arc::new(move || Box::new(Hiding(count.clone())));
+    let sessions = service_with_gates(dir.path(), hiding, act).await;
     let id = new_session(&sessions).await;
-    let turn = submit(&sessions, &owner("local"), id, say("go")).await;
+    let turn = submit(&sessions, &owner("local"), id, text_request("go")).await;
     turn.expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
 
     let mut written = written.lock().clone();
     written.sort();

@@ -15,11 +15,11 @@ use turnwire_event::code::ErrorCode;
 use turnwire_event::port::{Outcome, TurnContext, Work};
 use turnwire_event::{Message, Position, TurnId, metric};
 
-use crate::cancel::request::request_cancel;
 use crate::live::child_tasks::{ChildTasks, StopReport};
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::TurnEndGuard;
 use crate::options::PRODUCER_STOP_WAIT;
+use crate::turn::cancel::request::request_cancel;
 use crate::turn::emitter::TurnEmitter;
 use crate::turn::ending::{EndingContext, abort_turn, finish_turn};
 

@@ -10,15 +10,15 @@ use turnwire_event::row::RowChange;
 use turnwire_event::{Position, Seq, TurnId};
 use turnwire_log::{Draft, Ticket};
 
-use crate::cancel::disconnect::{StreamGuard, on_last_watcher_left};
-use crate::cancel::request::{CancelOutcome, interrupt_running, request_cancel_locked};
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::{QueuedTurn, StreamPresence, TurnInterrupt, TurnSlot};
-use crate::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
-use crate::run::turn_run::TurnRun;
 use crate::submit::request::{DisconnectScope, SubmitRequest};
+use crate::turn::cancel::disconnect::{StreamGuard, on_last_watcher_left};
+use crate::turn::cancel::request::{CancelOutcome, interrupt_running, request_cancel_locked};
 use crate::turn::opening::turn_kind;
+use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
+use crate::turn::run::turn_run::TurnRun;
 
 /// The commit that makes an accepted turn durable.
 pub(crate) enum PendingCommit {

@@ -1,5 +1,5 @@
-//! Who is shown which message: clients what is shared, the orchestrator also what is private to
-//! it, a sub-agent its own of earlier turns and what every sub-agent is shown.
+//! Who reads which message: clients read shared ones, the orchestrator also its private ones, a
+//! sub-agent its own of earlier turns and the notes for all sub-agents.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::stage::*;
 
 /// What the last turn was told, by who asked.
 #[derive(Default)]
-struct Told {
+struct HistoriesRead {
     orchestrator: Vec<String>,
     shop: Vec<String>,
     rewards: Vec<String>,
@@ -21,18 +21,26 @@ struct Told {
 }
 
 /// Every turn says something to everyone, named after what was said to it.
-fn telling(told: Arc<Mutex<Told>>) -> Act {
-    acting(move |turn| {
-        let told = told.clone();
+fn recording_producer(histories: Arc<Mutex<HistoriesRead>>) -> WorkFn {
+    producer_fn(move |turn| {
+        let histories = histories.clone();
         async move {
-            let recent = turn.history.recent(MUCH).await.expect("a history");
-            let shop = turn.history.of_agent("shop", MUCH).await.expect("it");
-            let rewards = turn.history.of_agent("rewards", MUCH).await.expect("it");
-            let now = texts(&recent).pop().expect("the input");
-            let mut told = told.lock();
-            told.orchestrator = texts(&recent);
-            told.shop = texts(&shop);
-            told.rewards = texts(&rewards);
+            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
+            let shop = turn
+                .history
+                .of_agent("shop", LARGE_BUDGET)
+                .await
+                .expect("it");
+            let rewards = turn
+                .history
+                .of_agent("rewards", LARGE_BUDGET)
+                .await
+                .expect("it");
+            let now = message_texts(&recent).pop().expect("the input");
+            let mut histories = histories.lock();
+            histories.orchestrator = message_texts(&recent);
+            histories.shop = message_texts(&shop);
+            histories.rewards = message_texts(&rewards);
             let agent = |id: &str| Scope::Agent(id.into());
             let said = |who: &str| format!("{now} {who}");
             for (who, scope) in [
@@ -40,43 +48,56 @@ fn telling(told: Arc<Mutex<Told>>) -> Act {
                 ("rewards", agent("rewards")),
                 ("private", Scope::Private),
             ] {
-                let id = tool(&turn, message(Role::Tool, &said(who), scope));
-                told.hidden.push(id);
+                let id = run_tool(&turn, new_message(Role::Tool, &said(who), scope));
+                histories.hidden.push(id);
             }
-            remember(&turn, &said("note"));
-            tool(&turn, message(Role::Tool, &said("shared"), Scope::Shared));
+            emit_note(&turn, &said("note"));
+            run_tool(
+                &turn,
+                new_message(Role::Tool, &said("shared"), Scope::Shared),
+            );
             OK
         }
     })
 }
 
 async fn turn(sessions: &SessionService, id: SessionId, text: &str, count: usize) -> Vec<Event> {
-    let accepted = submit(sessions, &owner("local"), id, say(text)).await;
+    let accepted = submit(sessions, &owner("local"), id, text_request(text)).await;
     accepted.expect("accepted");
-    ended(sessions, id, count).await
+    wait_for_terminals(sessions, id, count).await
 }
 
 // D-46, S1-144
 #[tokio::test]
 async fn each_agent_reads_its_own_history_from_cache_and_store() {
     let dir = tempfile::tempdir().expect("a folder");
-    let told: Arc<Mutex<Told>> = Arc::default();
-    let first = sessions(dir.path(), Options::default(), telling(told.clone())).await;
+    let histories: Arc<Mutex<HistoriesRead>> = Arc::default();
+    let first = start_service(
+        dir.path(),
+        Options::default(),
+        recording_producer(histories.clone()),
+    )
+    .await;
     let id = new_session(&first).await;
     turn(&first, id, "one", 1).await;
-    assert!(told.lock().shop.is_empty() && told.lock().rewards.is_empty());
-    let image = crashed(dir.path());
+    assert!(histories.lock().shop.is_empty() && histories.lock().rewards.is_empty());
+    let image = copy_store(dir.path());
     // The session in memory, and one that reads everything anew.
-    let again = sessions(image.path(), Options::default(), telling(told.clone())).await;
+    let again = start_service(
+        image.path(),
+        Options::default(),
+        recording_producer(histories.clone()),
+    )
+    .await;
     for sessions in [first, again] {
         turn(&sessions, id, "two", 2).await;
-        let told = told.lock();
+        let histories = histories.lock();
         assert_eq!(
-            told.orchestrator,
+            histories.orchestrator,
             ["one", "one private", "one shared", "two"]
         );
-        assert_eq!(told.shop, ["one note", "one shop"]);
-        assert_eq!(told.rewards, ["one note", "one rewards"]);
+        assert_eq!(histories.shop, ["one note", "one shop"]);
+        assert_eq!(histories.rewards, ["one note", "one rewards"]);
     }
 }
 
@@ -84,8 +105,13 @@ async fn each_agent_reads_its_own_history_from_cache_and_store() {
 #[tokio::test]
 async fn clients_read_shared_messages_and_no_notes() {
     let dir = tempfile::tempdir().expect("a folder");
-    let told: Arc<Mutex<Told>> = Arc::default();
-    let sessions = sessions(dir.path(), Options::default(), telling(told.clone())).await;
+    let histories: Arc<Mutex<HistoriesRead>> = Arc::default();
+    let sessions = start_service(
+        dir.path(),
+        Options::default(),
+        recording_producer(histories.clone()),
+    )
+    .await;
     let id = new_session(&sessions).await;
     let events = turn(&sessions, id, "one", 1).await;
     assert!(
@@ -102,7 +128,7 @@ async fn clients_read_shared_messages_and_no_notes() {
         .await
         .expect("a page");
     assert_eq!(
-        (texts(&listed), next),
+        (message_texts(&listed), next),
         (shared.map(str::to_owned).into(), None)
     );
     let before = listed.last().map(|message| message.id);
@@ -111,15 +137,15 @@ async fn clients_read_shared_messages_and_no_notes() {
         .messages(&me, id, before, 10)
         .await
         .expect("a page");
-    assert_eq!(texts(&older), ["one"]);
+    assert_eq!(message_texts(&older), ["one"]);
     let live = sessions
         .live_sessions()
         .open(&me, id)
         .await
         .expect("a session");
     let snapshot = live.snapshot(10).await.expect("a snapshot");
-    assert_eq!(texts(&snapshot.messages), shared);
-    let hidden = told.lock().hidden.clone();
+    assert_eq!(message_texts(&snapshot.messages), shared);
+    let hidden = histories.lock().hidden.clone();
     for hidden in hidden {
         let page = sessions.reader().messages(&me, id, Some(hidden), 10).await;
         assert_eq!(page.expect_err("hidden"), Error::MessageNotFound);
@@ -129,19 +155,19 @@ async fn clients_read_shared_messages_and_no_notes() {
 #[tokio::test]
 async fn sub_agent_reads_complete_earlier_turns_within_budget() {
     let dir = tempfile::tempdir().expect("a folder");
-    let told: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
-    let given = told.clone();
-    let act = acting(move |turn| {
-        let told = given.clone();
+    let histories: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
+    let shared = histories.clone();
+    let act = producer_fn(move |turn| {
+        let histories = shared.clone();
         async move {
             let now = turn.input.content[0].as_text().expect("text").to_owned();
             for part in ["request", "answer"] {
-                let said = message(
+                let said = new_message(
                     Role::User,
                     &format!("{now} {part}"),
                     Scope::Agent("shop".into()),
                 );
-                tool(&turn, said);
+                run_tool(&turn, said);
             }
             let mut all = Vec::new();
             for (messages_max, bytes_max) in [
@@ -156,13 +182,13 @@ async fn sub_agent_reads_complete_earlier_turns_within_budget() {
                     bytes_max,
                 };
                 let past = turn.history.of_agent("shop", budget).await;
-                all.push(texts(&past.expect("a history")));
+                all.push(message_texts(&past.expect("a history")));
             }
-            *told.lock() = all;
+            *histories.lock() = all;
             OK
         }
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     for (count, text) in (1..).zip(["1", "2", "3"]) {
         turn(&sessions, id, text, count).await;
@@ -174,7 +200,7 @@ async fn sub_agent_reads_complete_earlier_turns_within_budget() {
     ]
     .concat();
     assert_eq!(
-        *told.lock(),
+        *histories.lock(),
         [all.clone(), all, newest.clone(), Vec::new(), newest]
     );
 }
@@ -182,32 +208,32 @@ async fn sub_agent_reads_complete_earlier_turns_within_budget() {
 #[tokio::test]
 async fn turn_started_reports_the_omitted_messages() {
     let dir = tempfile::tempdir().expect("a folder");
-    let shown: Arc<Mutex<Vec<usize>>> = Arc::default();
-    let given = shown.clone();
+    let message_counts: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let shared = message_counts.clone();
     // The budget of the stage: four messages a turn. Each turn adds its input, a result that is
     // private, one that is shared, and one of a sub-agent, which counts for nobody here.
-    let act = acting(move |turn| {
-        let shown = given.clone();
+    let act = producer_fn(move |turn| {
+        let message_counts = shared.clone();
         async move {
-            let recent = turn.history.recent(MUCH).await.expect("a history");
-            shown.lock().push(recent.len());
-            tool(
+            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
+            message_counts.lock().push(recent.len());
+            run_tool(
                 &turn,
-                message(Role::Tool, "shop", Scope::Agent("shop".into())),
+                new_message(Role::Tool, "shop", Scope::Agent("shop".into())),
             );
-            tool(&turn, message(Role::Tool, "private", Scope::Private));
-            tool(&turn, message(Role::Tool, "shared", Scope::Shared));
+            run_tool(&turn, new_message(Role::Tool, "private", Scope::Private));
+            run_tool(&turn, new_message(Role::Tool, "shared", Scope::Shared));
             OK
         }
     });
-    let first = sessions(dir.path(), Options::default(), act.clone()).await;
+    let first = start_service(dir.path(), Options::default(), act.clone()).await;
     let id = new_session(&first).await;
     let mut events = Vec::new();
     for count in 1..=3 {
         events = turn(&first, id, "hi", count).await;
     }
-    let image = crashed(dir.path());
-    let again = sessions(image.path(), Options::default(), act).await;
+    let image = copy_store(dir.path());
+    let again = start_service(image.path(), Options::default(), act).await;
     let reread = turn(&again, id, "hi", 4).await;
     let omitted = |events: &[Event]| -> Vec<u64> {
         let starts = events.iter().filter_map(|event| match &event.body {
@@ -216,7 +242,7 @@ async fn turn_started_reports_the_omitted_messages() {
         });
         starts.collect()
     };
-    assert_eq!(*shown.lock(), [1, 4, 4, 4]);
+    assert_eq!(*message_counts.lock(), [1, 4, 4, 4]);
     assert_eq!(omitted(&events), [0, 0, 3]);
     assert_eq!(omitted(&reread), [0, 0, 3, 6]);
 }

@@ -11,7 +11,6 @@ use turnwire_event::{Position, TurnId, metric};
 use turnwire_log::{Draft, Room};
 
 use super::turn_run::TurnRun;
-use crate::approval::expire::{expire_approvals, open_approvals};
 use crate::error::Error;
 use crate::history::select::{RESUMES, SizedMessage, with_size};
 use crate::history::view::HistoryView;
@@ -20,6 +19,7 @@ use crate::live::session::LiveSession;
 use crate::live::turn_slot::{RunningTurn, StreamPresence, TurnEndGuard, TurnSlot};
 use crate::store_read::read_store;
 use crate::submit::request::SubmitRequest;
+use crate::turn::approval::expire::{expire_approvals, open_approvals};
 use crate::turn::bind::bind;
 use crate::turn::emitter::TurnEmitter;
 use crate::turn::opening::{started_draft, turn_input, user_message};

@@ -1,4 +1,4 @@
-//! A session made with its first turn: one commit, one session in memory, whoever looks.
+//! A session created with its first turn: one commit, and one instance in memory.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ async fn open_all(sessions: SessionService, over: Arc<AtomicBool>) -> (usize, us
 async fn new_session_and_first_turn_appear_together() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let over = Arc::new(AtomicBool::new(false));
     let listers: Vec<_> = (0..3)
         .map(|_| tokio::spawn(open_all(sessions.clone(), over.clone())))
@@ -53,7 +53,7 @@ async fn new_session_and_first_turn_appear_together() {
                     let place = SubmitTarget::New(NewSession::default());
                     sessions
                         .submitter()
-                        .submit(&owner("local"), place, say("1"), None)
+                        .submit(&owner("local"), place, text_request("1"), None)
                         .await
                 })
             })
@@ -79,8 +79,8 @@ async fn new_session_and_first_turn_appear_together() {
     }
     gate.open(2 * made.len());
     for accepted in &made {
-        let events = ended(&sessions, accepted.session_id, 2).await;
+        let events = wait_for_terminals(&sessions, accepted.session_id, 2).await;
         assert_each_ends_once(&events);
-        assert_eq!(started(&events), ["1", "2"]);
+        assert_eq!(started_inputs(&events), ["1", "2"]);
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use turnwire_event::TurnId;
 
-use crate::cancel::disconnect::on_last_watcher_left;
-use crate::cancel::queued_turn::fail_queued;
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::TurnSlot;
-use crate::run::start::{PendingTurn, load_history, start_turn};
+use crate::turn::cancel::disconnect::on_last_watcher_left;
+use crate::turn::cancel::queued_turn::fail_queued;
+use crate::turn::run::start::{PendingTurn, load_history, start_turn};
 
 /// How often a turn is tried to be started while the store cannot be read.
 pub(crate) const ATTEMPTS_MAX: u8 = 5;

@@ -1,4 +1,4 @@
-//! Those who leave while a turn waits, after it has ended, or without a word.
+//! Clients that disconnect while a turn is queued, after it has ended, or quietly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::stage::*;
 #[tokio::test]
 async fn watcher_who_left_a_queued_turn_cancels_it_at_its_start() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
     enqueue(&sessions, id, "1").await;
@@ -23,13 +23,13 @@ async fn watcher_who_left_a_queued_turn_cancels_it_at_its_start() {
         .await
         .expect("a session");
     let watcher = WatchGuard::new(&live);
-    let minds = minding(DisconnectScope::Session, "2", 0);
-    let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
-    assert_eq!(waits.state, TurnState::Queued);
+    let minds = cancel_on_disconnect(DisconnectScope::Session, "2", 0);
+    let queued = submit(&sessions, &me, id, minds).await.expect("accepted");
+    assert_eq!(queued.state, TurnState::Queued);
     drop(watcher);
     gate.open(1); // for the first; the second ends because nobody is there
-    let events = ended(&sessions, id, 2).await;
-    let Body::TurnCancelled(end) = terminal(&events, waits.turn_id) else {
+    let events = wait_for_terminals(&sessions, id, 2).await;
+    let Body::TurnCancelled(end) = terminal_of(&events, queued.turn_id) else {
         panic!("a cancel")
     };
     assert_eq!(end.reason, "client_disconnected");
@@ -38,7 +38,7 @@ async fn watcher_who_left_a_queued_turn_cancels_it_at_its_start() {
 #[tokio::test]
 async fn queued_turn_without_a_departure_runs() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     let me = owner("local");
     for watched in [false, true] {
         let id = new_session(&sessions).await;
@@ -49,15 +49,15 @@ async fn queued_turn_without_a_departure_runs() {
             .expect("a session");
         drop(WatchGuard::new(&live)); // before the turn is there
         enqueue(&sessions, id, "1").await;
-        let minds = minding(DisconnectScope::Session, "2", 0);
-        let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
+        let minds = cancel_on_disconnect(DisconnectScope::Session, "2", 0);
+        let queued = submit(&sessions, &me, id, minds).await.expect("accepted");
         let again = watched.then(|| {
             drop(WatchGuard::new(&live));
             WatchGuard::new(&live)
         });
         gate.open(2);
-        let events = ended(&sessions, id, 2).await;
-        let end = terminal(&events, waits.turn_id);
+        let events = wait_for_terminals(&sessions, id, 2).await;
+        let end = terminal_of(&events, queued.turn_id);
         assert!(matches!(end, Body::TurnCompleted(_)), "{end:?}");
         drop(again);
     }
@@ -66,29 +66,35 @@ async fn queued_turn_without_a_departure_runs() {
 #[tokio::test]
 async fn stream_of_an_ended_turn_cancels_no_other_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
-    let (_, stream) = attended(&sessions, id, minding(DisconnectScope::Stream, "1", 0)).await;
+    let (_, stream) = submit_attended_turn(
+        &sessions,
+        id,
+        cancel_on_disconnect(DisconnectScope::Stream, "1", 0),
+    )
+    .await;
     gate.open(1);
-    ended(&sessions, id, 1).await;
-    let minds = minding(DisconnectScope::Session, "2", 0);
+    wait_for_terminals(&sessions, id, 1).await;
+    let minds = cancel_on_disconnect(DisconnectScope::Session, "2", 0);
     let runs = submit(&sessions, &me, id, minds).await.expect("accepted");
     drop(stream);
     tokio::time::sleep(Duration::from_millis(30)).await;
     gate.open(1);
-    let events = ended(&sessions, id, 2).await;
-    let end = terminal(&events, runs.turn_id);
+    let events = wait_for_terminals(&sessions, id, 2).await;
+    let end = terminal_of(&events, runs.turn_id);
     assert!(matches!(end, Body::TurnCompleted(_)), "{end:?}");
 }
 
 #[tokio::test]
 async fn quiet_departure_ends_the_grace_of_an_earlier_one() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     for whose in [DisconnectScope::Stream, DisconnectScope::Session] {
         let id = new_session(&sessions).await;
-        let (accepted, stream) = attended(&sessions, id, minding(whose, "1", 60)).await;
+        let (accepted, stream) =
+            submit_attended_turn(&sessions, id, cancel_on_disconnect(whose, "1", 60)).await;
         let live = stream.live().clone();
         drop(stream);
         let watcher = WatchGuard::new(&live);
@@ -96,8 +102,8 @@ async fn quiet_departure_ends_the_grace_of_an_earlier_one() {
         watcher.leave_quietly();
         tokio::time::sleep(Duration::from_millis(150)).await;
         gate.open(1);
-        let events = ended(&sessions, id, 1).await;
-        let end = terminal(&events, accepted.turn_id);
+        let events = wait_for_terminals(&sessions, id, 1).await;
+        let end = terminal_of(&events, accepted.turn_id);
         assert!(matches!(end, Body::TurnCompleted(_)), "{whose:?}: {end:?}");
     }
 }
@@ -105,30 +111,33 @@ async fn quiet_departure_ends_the_grace_of_an_earlier_one() {
 #[tokio::test]
 async fn abandoned_queued_turn_ends_once_the_disk_has_space() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (first, _gate) = gated(dir.path()).await;
+    let (first, _gate) = turnstile_service(dir.path()).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
-    let minds = minding(DisconnectScope::Stream, "2", 0);
-    let waits = submit(&first, &owner("local"), id, minds).await;
-    let waits = waits.expect("accepted").turn_id;
-    let image = crashed(dir.path());
+    let minds = cancel_on_disconnect(DisconnectScope::Stream, "2", 0);
+    let queued = submit(&first, &owner("local"), id, minds).await;
+    let queued = queued.expect("accepted").turn_id;
+    let image = copy_store(dir.path());
     // The reserve cannot be held where there is no folder: to the writer the disk is full.
     let room = image.path().join("room");
     let reserve = Reserve::new(room.join("reserve"), 0);
     let (gate, act) = Turnstile::new();
     let parts = (Arc::new(SystemMint) as _, reserve);
-    let after = service(image.path(), Options::default(), act, parts).await;
+    let after = start_service_with(image.path(), Options::default(), act, parts).await;
     assert!(after.status().is_storage_full());
     let live = after
         .live_sessions()
         .open(&owner("local"), id)
         .await
         .expect("a session");
-    drop(StreamGuard::new(&live, waits));
+    drop(StreamGuard::new(&live, queued));
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(state(&after, waits).await, TurnState::Queued);
+    assert_eq!(turn_state(&after, queued).await, TurnState::Queued);
     std::fs::create_dir(&room).expect("room");
-    let events = ended(&after, id, 2).await;
-    assert!(matches!(terminal(&events, waits), Body::TurnCancelled(_)));
+    let events = wait_for_terminals(&after, id, 2).await;
+    assert!(matches!(
+        terminal_of(&events, queued),
+        Body::TurnCancelled(_)
+    ));
     drop(gate);
 }

@@ -1,5 +1,5 @@
-//! What does not end with a turn's future: the terminal waits for it, in every kind of ending,
-//! and the receipt says what became of it.
+//! Processes that do not end with the producer's future: the terminal waits for them in every kind
+//! of ending, and the receipt reports how they ended.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,18 +27,18 @@ impl Drop for Process {
 /// Takes one on for the turn: it is gone `ms` after the process is dropped.
 fn begin(turn: &TurnContext, id: &str, tool: ToolUseId, ms: u64, outcome: StopOutcome) -> Process {
     let gone = Arc::new(Notify::new());
-    let told = gone.clone();
+    let lines = gone.clone();
     let ward = Ward {
         kind: ReceiptKind::Process,
         id: id.to_owned().into(),
         tool_use_id: tool,
         ended: Box::pin(async move {
-            told.notified().await;
+            lines.notified().await;
             tokio::time::sleep(Duration::from_millis(ms)).await;
             outcome
         }),
     };
-    turn.wards.take(ward).expect("taken");
+    turn.wards.take(ward).expect("accepted");
     Process { gone }
 }
 
@@ -63,46 +63,46 @@ fn patient(stop_wait: Duration) -> Options {
     }
 }
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG_LIMIT: Duration = Duration::from_secs(60);
 
 // S3-074
 #[tokio::test]
 async fn terminal_waits_for_a_process_and_has_its_receipt() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
-    let act = acting(move |turn| async move {
+    let act = producer_fn(move |turn| async move {
         call_tool(&turn, ids);
         let _killed = begin(&turn, "11", ids.2, 300, StopOutcome::Killed);
         let _soon = begin(&turn, "12", ids.2, 1, StopOutcome::Stopped);
         std::future::pending().await
     });
-    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let sessions = start_service(dir.path(), patient(LONG_LIMIT), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    let turn = submit(&sessions, &of, id, say("hi"))
+    let turn = submit(&sessions, &of, id, text_request("hi"))
         .await
         .expect("accepted");
-    logged(&sessions, id, "tool.called").await;
+    wait_for_event(&sessions, id, "tool.called").await;
     let asked = Instant::now();
     let state = sessions.canceller().cancel(&of, turn.turn_id, None).await;
     assert_eq!(state, Ok(TurnState::Cancelling));
     // While it waits: stopping, nothing new, and a second cancel changes nothing.
     assert_eq!(
-        crate::stage::state(&sessions, turn.turn_id).await,
+        crate::stage::turn_state(&sessions, turn.turn_id).await,
         TurnState::Cancelling
     );
-    let busy = submit(&sessions, &of, id, say("more")).await;
+    let busy = submit(&sessions, &of, id, text_request("more")).await;
     assert_eq!(busy, Err(Error::TurnInFlight(turn.turn_id)));
     let canceller = sessions.canceller();
     let again = canceller.cancel(&of, turn.turn_id, Some("again".into()));
     assert_eq!(again.await, Ok(TurnState::Cancelling));
     let ended = sessions
         .canceller()
-        .wait_for_end(&of, turn.turn_id, LONG)
+        .wait_for_end(&of, turn.turn_id, LONG_LIMIT)
         .await;
     let row = ended.expect("a turn").expect("an end");
     assert_eq!(row.state, TurnState::Cancelled);
     assert!(asked.elapsed() >= Duration::from_millis(300));
-    let events = log(&sessions, id).await;
+    let events = read_log(&sessions, id).await;
     assert_each_ends_once(&events);
     let expected = [
         "turn.started",
@@ -114,7 +114,7 @@ async fn terminal_waits_for_a_process_and_has_its_receipt() {
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(names(&events), expected);
+    assert_eq!(event_names(&events), expected);
     let of_turn: Vec<Event> = events
         .into_iter()
         .filter(|event| event.turn_id.is_some())
@@ -140,24 +140,24 @@ async fn terminal_waits_for_a_process_and_has_its_receipt() {
 async fn endless_process_is_discarded_and_the_turn_ends() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
-    let act = acting(move |turn| async move {
+    let act = producer_fn(move |turn| async move {
         call_tool(&turn, ids);
         let never = begin(&turn, "11", ids.2, 0, StopOutcome::Stopped);
         std::mem::forget(never);
         std::future::pending().await
     });
-    let sessions = sessions(dir.path(), patient(Duration::from_millis(200)), act).await;
+    let sessions = start_service(dir.path(), patient(Duration::from_millis(200)), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    let turn = submit(&sessions, &of, id, say("hi"))
+    let turn = submit(&sessions, &of, id, text_request("hi"))
         .await
         .expect("accepted");
-    logged(&sessions, id, "tool.called").await;
+    wait_for_event(&sessions, id, "tool.called").await;
     sessions
         .canceller()
         .cancel(&of, turn.turn_id, None)
         .await
         .expect("asked");
-    let lines = receipt(&settled(&sessions, id).await);
+    let lines = receipt(&wait_for_end(&sessions, id).await);
     let tool = ids.2.to_string();
     let may_go_on = StopOutcome::Discarded;
     assert_eq!(
@@ -175,23 +175,23 @@ async fn endless_process_is_discarded_and_the_turn_ends() {
 async fn in_process_work_has_its_end_time_in_the_receipt() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
-    let act = acting(move |turn| async move {
+    let act = producer_fn(move |turn| async move {
         start_message(&turn, ids);
         let _slow = begin(&turn, "11", ids.2, 400, StopOutcome::Stopped);
         std::future::pending().await
     });
-    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let sessions = start_service(dir.path(), patient(LONG_LIMIT), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    let turn = submit(&sessions, &of, id, say("hi"))
+    let turn = submit(&sessions, &of, id, text_request("hi"))
         .await
         .expect("accepted");
-    logged(&sessions, id, "llm.call_started").await;
+    wait_for_event(&sessions, id, "llm.call_started").await;
     sessions
         .canceller()
         .cancel(&of, turn.turn_id, None)
         .await
         .expect("asked");
-    let lines = receipt(&settled(&sessions, id).await);
+    let lines = receipt(&wait_for_end(&sessions, id).await);
     assert_eq!(lines[0].kind, ReceiptKind::Llm);
     assert!(
         lines[1].ms >= 400 && lines[0].ms < lines[1].ms,
@@ -209,7 +209,7 @@ async fn failed_and_completed_turns_wait_for_processes_too() {
     ] {
         let dir = tempfile::tempdir().expect("a folder");
         let ids = ids();
-        let act = acting(move |turn| async move {
+        let act = producer_fn(move |turn| async move {
             let _slow = begin(&turn, "11", ids.2, 250, StopOutcome::Stopped);
             match how {
                 "panic" => panic!("a producer breaks"),
@@ -218,14 +218,14 @@ async fn failed_and_completed_turns_wait_for_processes_too() {
             }
             OK
         });
-        let sessions = sessions(dir.path(), patient(LONG), act).await;
+        let sessions = start_service(dir.path(), patient(LONG_LIMIT), act).await;
         let (id, of) = (new_session(&sessions).await, owner("local"));
-        let begun = Instant::now();
-        submit(&sessions, &of, id, say("hi"))
+        let start = Instant::now();
+        submit(&sessions, &of, id, text_request("hi"))
             .await
             .expect("accepted");
-        let events = settled(&sessions, id).await;
-        assert!(begun.elapsed() >= Duration::from_millis(250), "{how}");
+        let events = wait_for_end(&sessions, id).await;
+        assert!(start.elapsed() >= Duration::from_millis(250), "{how}");
         assert_each_ends_once(&events);
         let Some(Body::TurnCompleted(end)) = events.last().map(|event| &event.body) else {
             panic!("{how}: {events:?}");
@@ -239,21 +239,21 @@ async fn failed_and_completed_turns_wait_for_processes_too() {
 async fn cancel_while_a_finished_turn_waits_cancels_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
-    let act = acting(move |turn| async move {
+    let act = producer_fn(move |turn| async move {
         let slow = begin(&turn, "11", ids.2, 400, StopOutcome::Killed);
         drop(slow);
         emit(&turn, status("checking"));
         OK
     });
-    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let sessions = start_service(dir.path(), patient(LONG_LIMIT), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    let turn = submit(&sessions, &of, id, say("hi"))
+    let turn = submit(&sessions, &of, id, text_request("hi"))
         .await
         .expect("accepted");
     tokio::time::sleep(Duration::from_millis(50)).await;
     let state = sessions.canceller().cancel(&of, turn.turn_id, None).await;
     assert_eq!(state, Ok(TurnState::Cancelling));
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     assert_each_ends_once(&events);
     let lines = receipt(&events);
     assert_eq!(
@@ -267,23 +267,23 @@ async fn cancel_while_a_finished_turn_waits_cancels_it() {
 async fn timeout_waits_and_has_the_same_receipt() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
-    let act = acting(move |turn| async move {
+    let act = producer_fn(move |turn| async move {
         call_tool(&turn, ids);
         let _slow = begin(&turn, "11", ids.2, 200, StopOutcome::Killed);
         std::future::pending().await
     });
     let options = Options {
         turn_timeout: Duration::from_millis(100),
-        ..patient(LONG)
+        ..patient(LONG_LIMIT)
     };
-    let sessions = sessions(dir.path(), options, act).await;
+    let sessions = start_service(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
-    submit(&sessions, &owner("local"), id, say("hi"))
+    submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     assert_eq!(
-        names(&events)[4..],
+        event_names(&events)[4..],
         [
             "turn.cancel_requested",
             "tool.failed",
@@ -305,21 +305,21 @@ async fn timeout_waits_and_has_the_same_receipt() {
 async fn drain_waits_for_processes() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
-    let act = acting(move |turn| async move {
+    let act = producer_fn(move |turn| async move {
         call_tool(&turn, ids);
         let _slow = begin(&turn, "11", ids.2, 600, StopOutcome::Killed);
         std::future::pending().await
     });
-    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let sessions = start_service(dir.path(), patient(LONG_LIMIT), act).await;
     let id = new_session(&sessions).await;
-    submit(&sessions, &owner("local"), id, say("hi"))
+    submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
-    logged(&sessions, id, "tool.called").await;
-    let begun = Instant::now();
+    wait_for_event(&sessions, id, "tool.called").await;
+    let start = Instant::now();
     sessions.drain(Duration::from_millis(1)).await;
-    assert!(begun.elapsed() >= Duration::from_millis(600));
-    let events = log(&sessions, id).await;
+    assert!(start.elapsed() >= Duration::from_millis(600));
+    let events = read_log(&sessions, id).await;
     let Some(Body::TurnCompleted(end)) = events.last().map(|event| &event.body) else {
         panic!("{events:?}");
     };
@@ -330,18 +330,18 @@ async fn drain_waits_for_processes() {
 async fn deletion_does_not_wait_for_processes() {
     let dir = tempfile::tempdir().expect("a folder");
     let ids = ids();
-    let act = acting(move |turn| async move {
+    let act = producer_fn(move |turn| async move {
         call_tool(&turn, ids);
         let never = begin(&turn, "11", ids.2, 0, StopOutcome::Stopped);
         std::mem::forget(never);
         std::future::pending().await
     });
-    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let sessions = start_service(dir.path(), patient(LONG_LIMIT), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    let turn = submit(&sessions, &of, id, say("hi"))
+    let turn = submit(&sessions, &of, id, text_request("hi"))
         .await
         .expect("accepted");
-    logged(&sessions, id, "tool.called").await;
+    wait_for_event(&sessions, id, "tool.called").await;
     sessions
         .canceller()
         .cancel(&of, turn.turn_id, None)
@@ -352,16 +352,16 @@ async fn deletion_does_not_wait_for_processes() {
         tokio::spawn(async move {
             sessions
                 .canceller()
-                .wait_for_end(&of, turn.turn_id, LONG)
+                .wait_for_end(&of, turn.turn_id, LONG_LIMIT)
                 .await
         })
     };
-    let begun = Instant::now();
+    let start = Instant::now();
     sessions.writer().delete(&of, id).await.expect("deleted");
     let waited = waiting.await.expect("the task");
     assert!(
         matches!(waited, Err(Error::TurnNotFound | Error::SessionNotFound)),
         "{waited:?}"
     );
-    assert!(begun.elapsed() < LONG / 2);
+    assert!(start.elapsed() < LONG_LIMIT / 2);
 }
