@@ -35,7 +35,7 @@ pub use error::Error;
 pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
 pub use handle::canceller::TurnCanceller;
 pub use handle::live_sessions::{AttachTicket, LiveSessions};
-pub use handle::reader::{EventPage, EventsQuery, SessionReader};
+pub use handle::reader::{EventLogQuery, EventPage, SessionReader};
 pub use handle::service::{ServiceParts, SessionService, WeakSessionService};
 pub use handle::status::ServiceStatus;
 pub use handle::submitter::TurnSubmitter;

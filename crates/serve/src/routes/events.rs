@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use turnwire_event::{Filter, FilterSpec, TypeSet};
-use turnwire_session::{EventPage, EventsQuery, SessionReader};
+use turnwire_session::{EventLogQuery, EventPage, SessionReader};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::event::{Hashes, write};
 
@@ -31,7 +31,7 @@ async fn list(
     mut params: Params,
 ) -> Result<Response, Fault> {
     let pages = &config.session;
-    let query = EventsQuery {
+    let query = EventLogQuery {
         since: params.cursor("since")?,
         types: params.take("types")?.as_deref().map(types).transpose()?,
         limit: params.limit(pages.events_page, pages.events_page_max)?,

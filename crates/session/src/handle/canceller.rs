@@ -20,7 +20,7 @@ use crate::turn::cancel::request::{
 /// The reason of a cancel whose caller gives none.
 const DEFAULT_REASON: &str = "user_cancel";
 
-/// Cancels turns.
+/// Cancels turns and waits for their end.
 #[derive(Clone)]
 pub struct TurnCanceller {
     core: Arc<SessionCore>,

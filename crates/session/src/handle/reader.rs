@@ -16,7 +16,7 @@ use crate::store_read::read_store;
 
 /// Selects events of a session's log.
 #[derive(Clone, Debug)]
-pub struct EventsQuery {
+pub struct EventLogQuery {
     /// Only events after this position; `None` starts at the oldest stored event.
     pub since: Option<Position>,
     /// Only events of these types; `None` selects all.
@@ -218,7 +218,7 @@ impl SessionReader {
         &self,
         owner: &Owner,
         id: SessionId,
-        query: EventsQuery,
+        query: EventLogQuery,
     ) -> Result<EventPage, Error> {
         let live = self.core.open(owner, id).await?;
         loop {
@@ -237,7 +237,7 @@ fn event_page(
     store: &dyn Store,
     id: SessionId,
     tail: Position,
-    query: &EventsQuery,
+    query: &EventLogQuery,
 ) -> Result<EventPage, Error> {
     let low = store.tail(id)?.ok_or(Error::SessionNotFound)?.low;
     let after = match query.since {
@@ -266,7 +266,7 @@ fn select_events(
     store: &dyn Store,
     id: SessionId,
     (mut after, upto): (Seq, Seq),
-    query: &EventsQuery,
+    query: &EventLogQuery,
 ) -> Result<Vec<StoredEvent>, Error> {
     let mut events = Vec::new();
     while after < upto && events.len() < query.limit {

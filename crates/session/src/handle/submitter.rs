@@ -16,7 +16,7 @@ use crate::turn::cancel::disconnect::StreamGuard;
 use crate::turn::cancel::early_cancel::SubmitKey;
 use crate::turn::queue::accept::{AcceptedTurn, KeyRows, PendingCommit, accept_turn, await_commit};
 
-/// Submits turns.
+/// Submits turns to sessions, and creates sessions for them.
 #[derive(Clone)]
 pub struct TurnSubmitter {
     core: Arc<SessionCore>,

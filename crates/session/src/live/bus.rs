@@ -11,7 +11,7 @@ use turnwire_event::body::bus::{HandlerWarning, SubscriberRegistered, Subscriber
 /// A notice about a client, for operators who read the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusNotice {
-    /// A client subscribed.
+    /// A client subscribed to the session.
     Registered,
     /// A client unsubscribed or disconnected.
     Unregistered,
@@ -56,7 +56,7 @@ pub(crate) struct BusCoalescer {
 }
 
 impl BusCoalescer {
-    /// Counts a notice.
+    /// Counts a notice, and returns what the caller does about it.
     pub(crate) fn record(&self, notice: BusNotice, now: Instant) -> BusAction {
         let (kind, subscription) = match notice {
             BusNotice::Registered => ("registered", String::new()),

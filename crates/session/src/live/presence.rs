@@ -30,7 +30,7 @@ impl SessionPresence {
         self.watchers.load(Ordering::Acquire) > 0
     }
 
-    /// Adds a watcher.
+    /// Adds a watcher to the count.
     pub(crate) fn enter(&self) {
         self.watchers.fetch_add(1, Ordering::AcqRel);
     }

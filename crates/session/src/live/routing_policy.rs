@@ -1,4 +1,4 @@
-//! The version of the routing policy in force, and the version that sessions were last told: they
+//! The version of the routing policy in force, and the version last announced to sessions: they
 //! differ only while the disk is full, when no announcement is written.
 
 use turnwire_event::Body;

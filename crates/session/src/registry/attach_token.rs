@@ -76,7 +76,7 @@ impl AttachTokens {
         }
     }
 
-    /// Removes expired tokens.
+    /// Removes the tokens that have expired.
     pub(crate) fn remove_expired(&self) {
         let now = Instant::now();
         self.grants.lock().retain(|_, grant| grant.expires > now);

@@ -18,7 +18,7 @@ pub enum DisconnectScope {
 /// A request to run a turn. The store keeps the JSON of this struct for each queued turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubmitRequest {
-    /// The person's message.
+    /// The content of the person's message; empty in a turn that resumes a paused one.
     pub content: Vec<ContentBlock>,
     /// The language of the answer.
     pub locale: String,

@@ -12,7 +12,7 @@ use turnwire_session::{Options, SessionService, SystemMint};
 
 use crate::stage::*;
 
-/// Binds as `then` does, to a version that a test moves on; breaks at version 0.
+/// Binds to a version that the test changes; panics at version 0.
 struct Versioned {
     version: AtomicU32,
     then: TestProducer,
@@ -48,7 +48,7 @@ async fn versioned(dir: &std::path::Path, act: WorkFn) -> (SessionService, Arc<V
     (sessions, producer)
 }
 
-/// The versions in starts and in traces.
+/// The versions in `turn.started` and in traces.
 fn bound(events: &[Event]) -> (Vec<&str>, Vec<&str>) {
     let starts = events.iter().filter_map(|event| match &event.body {
         Body::TurnStarted(start) => Some(start.versions.agent_definition.as_str()),

@@ -27,7 +27,7 @@ async fn rows(sessions: &SessionService, id: SessionId) -> Vec<LlmCallRow> {
 
 async fn usage_rows(sessions: &SessionService, tenant: TenantId) -> Vec<UsageDay> {
     let today = sessions.reader().today();
-    // Midnight may come in between.
+    // The day may change during the test.
     let days = (today.minus(1), today);
     sessions
         .reader()
@@ -36,7 +36,7 @@ async fn usage_rows(sessions: &SessionService, tenant: TenantId) -> Vec<UsageDay
         .expect("usage")
 }
 
-/// The cost of a session as a client is told: by its snapshot, its list, and its attach.
+/// The cost of a session in its snapshot, its list row, and its attach ticket.
 async fn reported_cost(sessions: &SessionService, id: SessionId) -> [f64; 3] {
     let me = owner("local");
     let live = sessions
@@ -58,7 +58,7 @@ async fn reported_cost(sessions: &SessionService, id: SessionId) -> [f64; 3] {
     [snapshot, list[0].cost_usd, ticket.session.cost_usd]
 }
 
-/// The sum of what the log says that calls have cost.
+/// The sum of the costs in the `llm.call_completed` events.
 fn logged_cost(events: &[Event]) -> f64 {
     let costs = events.iter().filter_map(|event| match &event.body {
         Body::LlmCallCompleted(call) => Some(call.usage.cost_usd),
@@ -277,7 +277,7 @@ async fn law_10_usage_is_per_tenant_and_outlives_sessions() {
     assert_eq!(usage_rows(&sessions, TenantId(0)).await, mine);
 }
 
-/// What turns were told of the past.
+/// The histories of the orchestrator and of a sub-agent, by turn.
 type TurnHistories = Arc<Mutex<Vec<(Vec<Message>, Vec<Message>)>>>;
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn provider_data_is_returned_from_cache_and_store_alike() {
     assert_eq!(remembered.0[1].kept, seal("big"));
     assert_eq!(remembered.1, read.1);
     assert_eq!(remembered.1[0].kept, seal("small"));
-    // Whatever a client can be given is made of these, as JSON.
+    // The JSON of everything that a client can read.
     let live = first
         .live_sessions()
         .open(&me, id)

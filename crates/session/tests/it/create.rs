@@ -8,7 +8,7 @@ use turnwire_session::{NewSession, Options, SessionService, SubmitTarget};
 
 use crate::stage::*;
 
-/// Opens every session as soon as the store knows it. Gives back those it found without a turn.
+/// Opens each session as soon as the store has it. Returns those that had no turn.
 async fn open_all(sessions: SessionService, over: Arc<AtomicBool>) -> (usize, usize) {
     let me = owner("local");
     let mut seen = HashSet::new();

@@ -118,7 +118,7 @@ async fn abandoned_queued_turn_ends_once_the_disk_has_space() {
     let queued = submit(&first, &owner("local"), id, minds).await;
     let queued = queued.expect("accepted").turn_id;
     let image = copy_store(dir.path());
-    // The reserve cannot be held where there is no folder: to the writer the disk is full.
+    // The reserve file has no folder, so the writer treats the disk as full.
     let room = image.path().join("room");
     let reserve = Reserve::new(room.join("reserve"), 0);
     let (gate, act) = Turnstile::new();

@@ -47,7 +47,7 @@ fn done(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
     })
 }
 
-/// A sub-agent begins, and asks its model.
+/// Starts a sub-agent and its model call.
 fn request_approvals(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) {
     let (tool_use_id, call) = called(&format!("ask_{id}"), ToolType::SubAgent);
     put(turn, &Actor::ORCHESTRATOR, call);
@@ -98,7 +98,7 @@ fn request_approvals(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) 
     (tool_use_id, invocation_id)
 }
 
-/// Two of three are asked: rewards is done, shop waits for a data service.
+/// Two of three sub-agents have started: rewards has ended, shop waits for a data service.
 fn fan_out(turn: &TurnContext) {
     let step = StepStarted {
         plan_step_id: "step".into(),
@@ -126,7 +126,7 @@ fn fan_out(turn: &TurnContext) {
     put(turn, &Actor::ORCHESTRATOR, done);
 }
 
-/// What the turn had open is closed like this, whoever ended it.
+/// The events that close everything open, however the turn ends.
 const CLOSED: [&str; 5] = [
     "tool.failed tool:search",
     "subagent.failed subagent:shop",
@@ -142,7 +142,7 @@ fn report_worker_end(events: &[Event]) -> Vec<String> {
         .collect()
 }
 
-/// Law 6: every tool that was called has one end before the terminal.
+/// Law 6: every called tool has one end before the terminal.
 fn assert_each_tool_ends_once(events: &[Event]) {
     let mut open = std::collections::HashSet::new();
     for event in events {
@@ -195,7 +195,7 @@ fn assert_closed(events: &[Event], terminal: &str, shop: DispatchOutcome) {
     );
 }
 
-/// A turn that fans out, says so, and does as `then` says.
+/// A turn that starts a fan-out, notifies the test, and continues with `then`.
 fn fanning(then: Option<Outcome>) -> (WorkFn, Arc<Notify>) {
     let out = Arc::new(Notify::new());
     let outcomes = out.clone();
@@ -270,7 +270,7 @@ async fn law_6_recovery_closes_a_fan_out_once() {
     let swept = start_service(image.path(), Options::default(), act.clone()).await;
     let events = wait_for_end(&swept, id).await;
     assert_closed(&events, "turn.completed system", DispatchOutcome::Failure);
-    // Once more finds nothing to do.
+    // A second recovery finds nothing to do.
     let again = copy_store(image.path());
     let twice = start_service(again.path(), Options::default(), act).await;
     assert_eq!(

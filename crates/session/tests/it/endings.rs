@@ -61,7 +61,7 @@ async fn panic_ends_the_turn_once_with_everything_closed() {
         .await
         .expect("the turn");
     assert_eq!(row.state, TurnState::Completed);
-    // The lock is free: the next turn is accepted.
+    // The slot is free: the next turn is accepted.
     submit(&sessions, &owner("local"), id, text_request("again"))
         .await
         .expect("accepted");
@@ -76,7 +76,7 @@ async fn hanging_producer_is_left_behind_and_refused() {
         let results = results.clone();
         async move {
             call_tool(&turn, ids());
-            // Blocks its thread: no await, so no abort can reach it.
+            // Blocks its thread without an await, so an abort has no effect.
             std::thread::sleep(Duration::from_millis(1500));
             let (call_id, ..) = ids();
             let purpose = CallPurpose::Orchestrate;
@@ -237,7 +237,7 @@ fn dropped_runtime_leaves_no_open_turn() {
         (sessions, id)
     });
     runtime.shutdown_timeout(Duration::from_secs(5));
-    // The guard's events are on their way to the writer, whose thread is no task of the runtime.
+    // The ending is queued at the writer, whose thread is not a task of the runtime.
     let again = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -14,7 +14,7 @@ use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TypeSe
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
 use turnwire_session::{
-    EventsQuery, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
+    EventLogQuery, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
 };
 
 use crate::stage::*;
@@ -52,7 +52,7 @@ async fn held_event_is_emitted_when_due_by_one_timer() {
             for name in ["first", "second"] {
                 emit(&turn, status(name));
                 tokio::time::advance(Duration::from_millis(100)).await;
-                // Inside the window: it does not begin anew.
+                // Within the window, which does not restart.
                 emit(&turn, status(name));
                 tokio::time::advance(Duration::from_millis(49)).await;
                 others().await;
@@ -61,7 +61,7 @@ async fn held_event_is_emitted_when_due_by_one_timer() {
                 tokio::time::advance(Duration::from_millis(2)).await;
                 others().await;
                 note(&facts, format!("{:?}", seen.lock().flushed));
-                // Long after: nothing is held, nobody flushes.
+                // Much later: nothing is held, and there is no flush.
                 tokio::time::advance(Duration::from_secs(5)).await;
                 others().await;
             }
@@ -167,7 +167,7 @@ async fn cancel_follows_held_events_and_hides_later_ones() {
             go.notified().await;
             let (live, canceller) = live.get().expect("a session");
             emit(&turn, status("before"));
-            // No await from here on: the turn is asked to stop and goes on for a moment.
+            // No await from here on: the turn continues for a moment after the cancel request.
             canceller.request(live, turn.input.turn_id, Some("enough"));
             for body in shown_to_clients() {
                 let refused = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
@@ -202,7 +202,7 @@ async fn cancel_follows_held_events_and_hides_later_ones() {
     );
 }
 
-/// One of each of what a client would be shown while a turn works.
+/// One event of each type that clients read while a turn runs.
 fn shown_to_clients() -> Vec<Body> {
     let (_, message_id, tool_use_id) = ids();
     let server = || mcp::Server {
@@ -266,7 +266,7 @@ async fn panic_and_shutdown_emit_held_events() {
     }
 }
 
-/// Keeps the writer busy until something is sent or the sender is gone.
+/// Keeps the writer busy until the sender sends or is dropped.
 fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
     let (free, freed) = mpsc::channel::<()>();
     let (busy, is_busy) = mpsc::channel();
@@ -326,7 +326,7 @@ async fn full_outbox_refuses_events_but_not_the_ending() {
     assert_eq!(taken, sent, "the status and all but the last");
     let but = TypeSet::filterable().iter();
     let but = but.filter(|&kind| kind != EventType::FeedbackRecorded);
-    let query = EventsQuery {
+    let query = EventLogQuery {
         since: None,
         types: Some(but.collect()),
         limit: 100,
@@ -346,7 +346,7 @@ async fn full_outbox_refuses_events_but_not_the_ending() {
     );
 }
 
-/// Breaks where a test says.
+/// A gate that panics where the test says.
 struct Broken {
     take: bool,
 }

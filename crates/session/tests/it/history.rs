@@ -19,7 +19,7 @@ async fn turn(sessions: &SessionService, id: SessionId, text: &str, count: usize
     wait_for_terminals(sessions, id, count).await
 }
 
-/// How many messages each turn was not told of.
+/// The number of omitted messages in each `turn.started`.
 fn omitted(events: &[Event]) -> Vec<u64> {
     let starts = events.iter().filter_map(|event| match &event.body {
         Body::TurnStarted(start) => Some(start.history_omitted),
@@ -70,7 +70,7 @@ async fn displayed_list_takes_no_orchestrator_history() {
     assert_eq!(listed.len(), 10, "clients are shown all of it");
     let image = copy_store(dir.path());
     let again = start_service(image.path(), Options::default(), act).await;
-    // By memory, and by the store.
+    // From the cache, and from the store.
     for sessions in [first, again] {
         let events = turn(&sessions, id, "three", 3).await;
         assert_eq!(*texts_read.lock(), ["one", "two", "three"]);
@@ -133,7 +133,7 @@ async fn long_exchange_does_not_displace_notes() {
     assert_eq!(lengths, [6_000, 6_000, 7], "16 KiB of them");
 }
 
-/// A producer whose budget a test sets, as a reload does.
+/// A producer whose budget the test changes, as a pack reload does.
 struct Reloaded(TestProducer, Arc<AtomicUsize>);
 
 impl Producer for Reloaded {

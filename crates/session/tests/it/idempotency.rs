@@ -75,7 +75,7 @@ async fn same_key_and_body_return_the_same_turn() {
         (done.turn_id, done.state, done.repeated),
         (first.turn_id, TurnState::Completed, true)
     );
-    // A key is good in its scope alone.
+    // A key is valid only in its scope.
     let other = new_session(&sessions).await;
     let elsewhere = keyed(&sessions, other, "a", 2).await.expect("accepted");
     assert_ne!(elsewhere.turn_id, first.turn_id);
@@ -116,7 +116,7 @@ async fn new_session_with_a_key_is_created_once() {
     assert!(matches!(events[0].body, Body::SessionCreated(_)));
     assert!(matches!(events[1].body, Body::TurnStarted(_)));
     assert_eq!(first.position, events[0].id);
-    // The session's end is the key's end.
+    // Deleting the session deletes the key.
     sessions
         .writer()
         .delete(&owner("local"), first.session_id)
@@ -251,7 +251,7 @@ async fn key_survives_a_crash_with_its_turn() {
     assert_each_ends_once(&events);
 }
 
-/// A submit dropped at any await is a turn accepted whole, key included, or nothing.
+/// A submit dropped at any await has accepted the turn with its key, or has no effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropped_submit_is_complete_or_has_no_effect() {
     let dir = tempfile::tempdir().expect("a folder");

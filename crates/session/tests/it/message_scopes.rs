@@ -11,7 +11,7 @@ use turnwire_session::{Error, Options, SessionService};
 
 use crate::stage::*;
 
-/// What the last turn was told, by who asked.
+/// The histories that the last turn read, by reader, and the ids of its hidden messages.
 #[derive(Default)]
 struct HistoriesRead {
     orchestrator: Vec<String>,
@@ -20,7 +20,7 @@ struct HistoriesRead {
     hidden: Vec<MessageId>,
 }
 
-/// Every turn says something to everyone, named after what was said to it.
+/// A producer whose turns record their histories and store a message of every scope.
 fn recording_producer(histories: Arc<Mutex<HistoriesRead>>) -> WorkFn {
     producer_fn(move |turn| {
         let histories = histories.clone();
@@ -82,7 +82,7 @@ async fn each_agent_reads_its_own_history_from_cache_and_store() {
     turn(&first, id, "one", 1).await;
     assert!(histories.lock().shop.is_empty() && histories.lock().rewards.is_empty());
     let image = copy_store(dir.path());
-    // The session in memory, and one that reads everything anew.
+    // The session in memory, and one that is loaded from the store.
     let again = start_service(
         image.path(),
         Options::default(),
@@ -211,7 +211,7 @@ async fn turn_started_reports_the_omitted_messages() {
     let message_counts: Arc<Mutex<Vec<usize>>> = Arc::default();
     let shared = message_counts.clone();
     // The budget of the stage: four messages a turn. Each turn adds its input, a result that is
-    // private, one that is shared, and one of a sub-agent, which counts for nobody here.
+    // private, one that is shared, and one of a sub-agent, which is not counted.
     let act = producer_fn(move |turn| {
         let message_counts = shared.clone();
         async move {

@@ -88,7 +88,7 @@ async fn new_policy_is_announced_once_where_it_is_followed() {
     assert_eq!(version(snapshot.row), "2026-11-16", "it is stored");
 }
 
-/// Turns that are routed twice by the policy that they are told, each time when they may.
+/// A producer whose turns route twice by the policy they were bound to, when the test permits it.
 fn routed() -> (Arc<Semaphore>, WorkFn) {
     let permits = Arc::new(Semaphore::new(0));
     let own = permits.clone();
@@ -113,7 +113,7 @@ fn routed() -> (Arc<Semaphore>, WorkFn) {
     (permits, act)
 }
 
-/// The model and the policy of a session, the same in memory and as they are stored.
+/// The model and the policy of a session, in memory and in the store.
 async fn in_force(sessions: &SessionService, id: SessionId) -> (String, String) {
     let me = owner("local");
     let live = sessions
@@ -156,7 +156,7 @@ async fn turn_of_the_old_policy_does_not_restore_it() {
     let service = start_service(dir.path(), Options::default(), act.clone()).await;
     let me = owner("local");
     let mut ids = Vec::new();
-    // The policy is replaced before the first choice of a turn, and between two of them.
+    // The policy is reloaded before the first routing of a turn, and between two of them.
     for (number, before) in [(1, 0), (2, 1)] {
         let id = new_session(&service).await;
         let accepted = submit(&service, &me, id, text_request(&format!("v{number}"))).await;
@@ -175,7 +175,7 @@ async fn turn_of_the_old_policy_does_not_restore_it() {
     let again = start_service(image.path(), Options::default(), act).await;
     for (id, expected) in ids {
         assert_eq!(in_force(&again, id).await, expected);
-        // A turn that begins later is of its own policy, whether or not anyone was told of it.
+        // A later turn uses the policy in force, whether or not it was announced.
         let accepted = submit(&again, &me, id, text_request("v9")).await;
         accepted.expect("accepted");
         permits.add_permits(2);
@@ -185,7 +185,7 @@ async fn turn_of_the_old_policy_does_not_restore_it() {
     }
 }
 
-/// A producer in whose first binding the policy is replaced.
+/// A producer that reloads the policy during its first binding.
 struct Replaced {
     inner: TestProducer,
     service: OnceLock<SessionService>,
@@ -204,7 +204,7 @@ impl Producer for Replaced {
             let count = service.reload_routing_policy("v2");
             let _ = done.send(count);
         });
-        // Whoever tells either does it now, or waits until the turn has begun.
+        // The announcement is emitted now, or waits until the turn has started.
         let _ = announced.recv_timeout(Duration::from_millis(300));
         bound
     }
@@ -249,7 +249,7 @@ async fn policy_reloaded_on_a_full_disk_is_announced_later() {
     let first = start_service(dir.path(), Options::default(), act.clone()).await;
     let id = new_session(&first).await;
     let image = copy_store(dir.path());
-    // The reserve cannot be held where there is no folder: to the writer the disk is full.
+    // The reserve file has no folder, so the writer treats the disk as full.
     let room = image.path().join("room");
     let parts = (
         Arc::new(SystemMint) as _,

@@ -125,7 +125,7 @@ async fn interrupt_cancels_the_running_turn_and_runs_next() {
     assert_eq!(end.reason, "interrupted");
 }
 
-/// Gives ids, and remembers the last.
+/// A mint that records its last id.
 #[derive(Default)]
 struct Remembering(parking_lot::Mutex<Option<Ulid>>);
 
@@ -163,7 +163,7 @@ async fn withdrawn_interrupt_cancels_nothing() {
         .expect("a session");
     let urgent = submit(&sessions, &me, id, request_on_busy(OnBusy::Interrupt, "2"));
     tokio::pin!(urgent);
-    // It is in line, and its row is not known to be written: nothing else has run since.
+    // It is queued and its row may not be written: no other task has run since.
     let urgent_id = tokio::select! {
         biased;
         accepted = &mut urgent => panic!("{accepted:?}"),
@@ -182,7 +182,7 @@ async fn withdrawn_interrupt_cancels_nothing() {
     assert!(matches!(end, Body::TurnCompleted(_)), "{end:?}");
 }
 
-/// A turn that is in the middle of a message with a tool, and goes on when told.
+/// A turn in the middle of a message with a tool, which continues on notification.
 fn in_a_message(
     go: Arc<tokio::sync::Notify>,
     shown: Arc<parking_lot::Mutex<Vec<(Role, String)>>>,
@@ -354,7 +354,7 @@ async fn cancel_and_start_of_a_queued_turn_exclude_each_other() {
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
-        // Whenever it comes: it waits, it runs, but it is never lost in between.
+        // At any moment the turn is queued or runs: the cancel finds it.
         match sessions.canceller().request(&live, queued, Some("y")) {
             CancelOutcome::Withdrawn(_) => withdrawn += 1,
             CancelOutcome::Requested(_) => stopped += 1,
@@ -396,7 +396,7 @@ async fn concurrent_submits_run_once_each_in_accepted_order() {
     }
     let events = wait_for_terminals(&sessions, id, 32).await;
     assert_each_ends_once(&events);
-    // Ids are given under the lock that accepts, and rise.
+    // Ids are minted under the lock that accepts, in increasing order.
     turns.sort();
     let starts = events
         .iter()

@@ -22,7 +22,7 @@ async fn law_1_crash_ends_started_turns_and_runs_queued_ones() {
     let (gate, act) = Turnstile::new();
     gate.open(2);
     let after = start_service(image.path(), Options::default(), act).await;
-    // Nobody attaches, nobody asks: they run by themselves.
+    // No client attaches or reads: they run without a caller.
     while gate.ran().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

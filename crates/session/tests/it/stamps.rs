@@ -23,7 +23,7 @@ fn recorded() -> Body {
     })
 }
 
-/// Hides the calls of tools, and nothing else.
+/// A gate that suppresses `tool.called` only.
 struct Hiding;
 
 impl Gate for Hiding {

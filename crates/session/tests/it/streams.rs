@@ -51,7 +51,7 @@ async fn leaving_watcher_does_not_count_as_a_stream() {
     drop(WatchGuard::new(stream.live()));
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(stream.live().current_turn(), Some(accepted.turn_id));
-    // A server that drains lets its streams go without counting them.
+    // Streams that leave quietly during a drain do not count.
     let live = stream.live().clone();
     stream.leave_quietly();
     tokio::time::sleep(Duration::from_millis(30)).await;

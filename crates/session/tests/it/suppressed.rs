@@ -11,7 +11,7 @@ use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
 use crate::stage::*;
 
-/// Hides every status.
+/// A gate that suppresses every status.
 struct Hiding;
 
 impl Gate for Hiding {
@@ -27,7 +27,7 @@ impl Gate for Hiding {
 
 const HIDDEN: u64 = 30;
 
-/// A session whose log is its creation, the start, statuses that are hidden, the trace, the end.
+/// A session whose log has its creation, the start, suppressed statuses, the trace and the terminal.
 async fn report_worker_end(dir: &std::path::Path) -> Arc<LiveSession> {
     let act = producer_fn(|turn| async move {
         for _ in 0..HIDDEN {
@@ -91,7 +91,7 @@ async fn hidden_events_are_replayed_only_on_request() {
         (12, every(true), HIDDEN - 8),
     ];
     for (since, filter, count) in cases {
-        // Twice: the second finds what the first has counted.
+        // Twice: the second reuses the count of the first.
         for _ in 0..2 {
             let mut caught = catch_up(&live, since, &filter, 10_000).await.expect("told");
             assert_eq!(caught.count, count, "since {since}, {filter:?}");

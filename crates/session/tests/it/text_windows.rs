@@ -20,7 +20,7 @@ use crate::stage::*;
 
 const GATHER: &str = "ai_assistant_gather_text";
 
-/// Gates of a pack that denies a word; text is gathered for those with the flag.
+/// Gates of a pack with a denied word; text is collected for principals with the flag.
 fn denying(flags: &[&str]) -> GateFactory {
     let files = Files::from_pairs([
         (
@@ -53,7 +53,7 @@ fn denying(flags: &[&str]) -> GateFactory {
     Arc::new(move || policies.gate(&cohort, "en"))
 }
 
-/// A turn that speaks, and what can be seen of it from outside.
+/// A turn that emits text, and the client's view of it.
 #[derive(Clone)]
 struct Speaker {
     turn: TurnContext,
@@ -82,7 +82,7 @@ impl Speaker {
         emit(&self.turn, body);
     }
 
-    /// Time passes, and whatever waited for it has run.
+    /// Advances the paused clock, and lets the timers run.
     async fn wait(&self, ms: u64) {
         tokio::time::advance(Duration::from_millis(ms)).await;
         for _ in 0..20 {
@@ -90,7 +90,7 @@ impl Speaker {
         }
     }
 
-    /// What a client has read of the message by now.
+    /// The text that a client has read so far.
     fn read(&self) -> String {
         let message = self
             .live
@@ -101,7 +101,7 @@ impl Speaker {
     }
 }
 
-/// Begins a message that has no words yet.
+/// Starts a message without text.
 fn begin(turn: &TurnContext, call_id: CallId, message_id: MessageId) -> Position {
     let model = "m".to_owned();
     emit(
@@ -127,8 +127,7 @@ fn words(content: &[ContentBlock]) -> String {
     content.iter().filter_map(ContentBlock::as_text).collect()
 }
 
-/// Runs a turn that speaks as `speech` says, its clock standing still. Gives every event of it,
-/// and the message it made.
+/// Runs a turn with `speech` on a paused clock. Returns its events and its message.
 async fn spoken<F>(
     gates: GateFactory,
     speech: impl Fn(Speaker) -> F + Send + Sync + 'static,
@@ -152,7 +151,7 @@ where
                 live: live.get().expect("a session").clone(),
                 message_id,
             };
-            // What is said from here on is seen at once.
+            // From here on text is released at once.
             turn.emitter.committed(live_session).await.expect("durable");
             tokio::time::pause();
             speech(speaker).await;

@@ -172,7 +172,7 @@ async fn deleting_a_session_stops_its_turn() {
     );
 }
 
-/// A turn that never ends by itself, and asks to be cancelled when the last watcher leaves.
+/// A turn that never ends by itself, and is cancelled when the last watcher leaves.
 async fn cancelled_when_left(
     dir: &std::path::Path,
     grace_ms: u64,

@@ -19,7 +19,7 @@ fn scope(key: usize) -> KeyScope {
     }
 }
 
-/// A session with so many keys, all used long ago.
+/// Stores a session with `keys` expired keys.
 fn with_keys(dir: &std::path::Path, keys: usize) {
     let then = Timestamp::from_millis(1);
     let row = SessionRow {

@@ -15,7 +15,7 @@ use turnwire_session::SystemMint;
 
 use crate::stage::*;
 
-/// Counts what passes, and hides all of it.
+/// A gate that counts all events and suppresses them.
 struct Hiding(Arc<AtomicUsize>);
 
 impl Gate for Hiding {
@@ -34,7 +34,7 @@ const TOOLS: usize = 25;
 
 type Written = Arc<Mutex<Vec<(Position, ToolUseId)>>>;
 
-/// One of several that write at once: tools that begin and end.
+/// One of several concurrent writers: emits starts and ends of tools.
 async fn write(turn: TurnContext, written: Written) {
     for _ in 0..TOOLS {
         let tool_use_id = ToolUseId(SystemMint.ulid());
@@ -107,7 +107,7 @@ async fn every_write_passes_the_gate_into_one_durable_order() {
             event.render.as_ref().map(|r| r.policy),
             Some(RenderPolicy::Suppress)
         );
-        // Hidden or not: a pair, in order, with the same three.
+        // Suppressed or not: start and end in order, with the same tool.
         match open.remove(&id) {
             None => drop(open.insert(id, (event.body.kind(), name, kind))),
             Some(began) => assert_eq!(

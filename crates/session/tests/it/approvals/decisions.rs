@@ -37,7 +37,7 @@ async fn approval_starts_the_resuming_turn_and_runs_the_tool_once() {
     assert_eq!(resuming_turns(&events, turn), [resuming]);
     assert_eq!(*recorder.done.lock(), [approvals[0].tool_use_id]);
     assert_eq!(tool_states(&sessions, id).await, [ToolState::Completed]);
-    // The leg is told what the paused turn was told, but no words.
+    // The resuming turn has the request of the paused turn without its content.
     let input = recorder.inputs.lock()[1].clone();
     assert_eq!((input.turn_id, input.content.len()), (resuming, 0));
     assert_eq!(input.locale, "de-AT");
@@ -56,7 +56,7 @@ async fn approval_starts_the_resuming_turn_and_runs_the_tool_once() {
         .expect("a turn");
     assert_eq!(row.wire_version.as_deref(), Some("0.4"));
     assert_eq!(row.resumes, Some(turn));
-    // The same again is the same; the other is refused; so is what nobody asked.
+    // The same decision again returns the same; another decision and an unknown approval are refused.
     let again = decide(&sessions, turn, vec![approve(&approvals[0])]).await;
     assert_eq!(again, Ok(done));
     let other = decide(&sessions, turn, vec![reject(&approvals[0])]).await;
@@ -125,7 +125,7 @@ async fn decisions_are_applied_atomically_and_survive_a_crash() {
     let (_, first) = approval_service(dir.path()).await;
     let (id, turn) = pause_turn(&first, text_request("3")).await;
     let approvals = approvals_of(&first, turn).await;
-    // One bad word spoils the lot.
+    // One invalid decision refuses all.
     let unknown = ApprovalDecision {
         approval_id: ApprovalId(Ulid(1)),
         ..approve(&approvals[0])
@@ -174,7 +174,7 @@ async fn decisions_are_applied_atomically_and_survive_a_crash() {
         .map(|answer| answer.comment.as_deref())
         .collect();
     assert_eq!(comments, [None, Some("not this one"), None]);
-    // The leg is shown all of the paused turn, whatever the budget says, and after the crash too.
+    // The resuming turn reads the whole paused turn regardless of the budget, also after the crash.
     let past = recorder.pasts.lock()[0].clone();
     let roles: Vec<Role> = past.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::User]);
@@ -235,7 +235,7 @@ async fn second_pause_resumes_with_all_messages_of_the_chain() {
     assert_eq!(past[0].text(), "2", "the words that all of it is about");
     let results = past.iter().filter(|message| message.role == Role::Tool);
     assert_eq!(results.count(), 3);
-    // A later turn that cannot be shown all of it is shown none of it: four messages are its most.
+    // A later turn whose budget of four messages is too small for the chain reads none of it.
     let next = submit(&sessions, &owner("local"), id, text_request("hello")).await;
     next.expect("accepted");
     wait_for_terminals(&sessions, id, 5).await;

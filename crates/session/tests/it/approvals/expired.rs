@@ -16,7 +16,7 @@ async fn another_message_expires_the_approvals() {
     let (recorder, first) = approval_service(dir.path()).await;
     let (id, turn) = pause_turn(&first, text_request("2")).await;
     let approvals = approvals_of(&first, turn).await;
-    // One was answered; that it was does not help the tool.
+    // One is approved, but its tool does not run without the other decision.
     decide(&first, turn, vec![approve(&approvals[0])])
         .await
         .expect("accepted");
@@ -46,10 +46,10 @@ async fn another_message_expires_the_approvals() {
         let late = decide(&after, turn, vec![decision]).await;
         assert_eq!(late, Err(Error::ApprovalResolved(approvals[1].id)));
     }
-    // Nor does it help to say again what was taken: nothing will come of it.
+    // Repeating the applied decision is refused too: nothing resumes the turn.
     let again = decide(&after, turn, vec![approve(&approvals[0])]).await;
     assert_eq!(again, Err(Error::ApprovalResolved(approvals[0].id)));
-    // A model is told that nobody allowed it.
+    // The tool results for the model say that the tools did not run.
     let past = after
         .reader()
         .messages(&owner("local"), id, None, 100)
@@ -79,7 +79,7 @@ async fn another_message_expires_the_approvals() {
     let ended = [ToolState::Cancelled, ToolState::Cancelled];
     assert_eq!(tool_states(&after, id).await, ended);
     assert_eq!(past.last().map(|message| message.turn_id), Some(next));
-    // And so is that of the one after, from memory.
+    // The next turn reads them from the cache.
     let third = submit(&after, &owner("local"), id, text_request("go on")).await;
     third.expect("accepted");
     crate::stage::wait_for_terminals(&after, id, 3).await;
@@ -213,7 +213,7 @@ async fn turn_that_does_not_pause_expires_its_approvals() {
     );
     let late = decide(&sessions, second, vec![reject(&approvals[0])]).await;
     assert_eq!(late, Err(Error::ApprovalResolved(approvals[0].id)));
-    // The same after a crash in that moment.
+    // The same after a crash at that moment.
     let (_, after) = approval_service(image.path()).await;
     let events = wait_for_terminals(&after, id, 2).await;
     assert_eq!(resolved_approvals(&events).len(), 2);

@@ -13,7 +13,7 @@ use turnwire_session::{Error, Options};
 
 use crate::stage::*;
 
-/// Something that ends when it is told to, and so long after the turn's own work is gone.
+/// Stands for a process; dropping it tells the process to end.
 struct Process {
     gone: Arc<Notify>,
 }
@@ -24,7 +24,7 @@ impl Drop for Process {
     }
 }
 
-/// Takes one on for the turn: it is gone `ms` after the process is dropped.
+/// Registers a process with the turn: it ends `ms` after the [`Process`] is dropped.
 fn begin(turn: &TurnContext, id: &str, tool: ToolUseId, ms: u64, outcome: StopOutcome) -> Process {
     let gone = Arc::new(Notify::new());
     let lines = gone.clone();
@@ -85,7 +85,7 @@ async fn terminal_waits_for_a_process_and_has_its_receipt() {
     let asked = Instant::now();
     let state = sessions.canceller().cancel(&of, turn.turn_id, None).await;
     assert_eq!(state, Ok(TurnState::Cancelling));
-    // While it waits: stopping, nothing new, and a second cancel changes nothing.
+    // While the turn waits: it is cancelling, no new child is accepted, a second cancel changes nothing.
     assert_eq!(
         crate::stage::turn_state(&sessions, turn.turn_id).await,
         TurnState::Cancelling
@@ -199,7 +199,7 @@ async fn in_process_work_has_its_end_time_in_the_receipt() {
     );
 }
 
-/// How each kind of ending waits: none of them writes its terminal before the process is gone.
+/// Each kind of ending waits: its terminal follows the end of the process.
 #[tokio::test]
 async fn failed_and_completed_turns_wait_for_processes_too() {
     for (how, status) in [

@@ -14,7 +14,7 @@ use crate::stage::*;
 const ROUTES: &[&str] = &["turns", "chat"];
 const LONG_LIMIT: Duration = Duration::from_secs(30);
 
-/// The whole of a turn that was stopped before it began.
+/// The events of a turn that was cancelled before it ran.
 const NOTHING: [&str; 4] = [
     "turn.started",
     "turn.cancel_requested",
@@ -90,7 +90,7 @@ async fn two_waits_for_one_end_return_the_same_row() {
         .await
         .expect("accepted")
         .turn_id;
-    // It runs on: the wait is over before it is.
+    // The turn still runs: the wait timed out.
     let waited = sessions
         .canceller()
         .wait_for_end(&of, turn, Duration::from_millis(30))
@@ -194,7 +194,7 @@ async fn early_cancel_stops_its_turn_before_it_runs() {
         };
         assert_eq!(end.reason, "too late");
         assert!(gate.ran().is_empty(), "its producer was never asked");
-        // Used up: the next with another key runs, and so does this one's repetition: not at all.
+        // The early cancel is used: a submit with another key runs, a repeated one returns its turn.
         gate.open(1);
         let next = keyed(&sessions, id, text_request("next"), (route, "l"))
             .await
@@ -236,7 +236,7 @@ async fn early_cancelled_submit_to_a_busy_session_is_withdrawn() {
             TurnState::Cancelled
         );
     }
-    // One that may not wait is refused, and is still meant when it comes again.
+    // A submit that may not be queued is refused; its early cancel still waits for it.
     let canceller = sessions.canceller();
     let stop = canceller.cancel_submit(&of, id, (ROUTES, "c".into()), None);
     assert_eq!(stop.await, Ok(None));
@@ -256,7 +256,7 @@ async fn early_cancelled_submit_to_a_busy_session_is_withdrawn() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_cancel_and_submit_end_in_a_cancelled_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    // Nothing ends by itself: a stop that got lost would leave its turn running.
+    // No turn ends by itself: a lost cancel would leave its turn running.
     let (_gate, act) = Turnstile::new();
     let sessions = start_service(dir.path(), Options::default(), act).await;
     let of = owner("local");

@@ -19,7 +19,7 @@ use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
 
 use crate::stage::*;
 
-/// A tool that does not come back from one poll until it is told to.
+/// A tool that blocks inside one poll until the test unblocks it.
 struct BlockingTool {
     started: Arc<AtomicBool>,
     unblock: Arc<Mutex<mpsc::Receiver<()>>>,
@@ -74,8 +74,8 @@ const ONE: &str = "- steps:
     - {text: done}
 ";
 
-/// Cancels a turn whose tool comes back after a while, if it does. Gives the tool's
-/// line, and whether the tool had come back when the end was there.
+/// Cancels a turn whose tool is unblocked after a while, or never. Returns the tool's receipt
+/// line, and whether the tool had returned before the terminal.
 async fn play(unblock_after: Option<Duration>) -> (ReceiptLine, bool) {
     let dir = tempfile::tempdir().expect("a folder");
     let (unblock, unblocked) = mpsc::channel();

@@ -23,18 +23,18 @@ use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
 
 use crate::stage::*;
 
-/// When the cancel comes.
+/// The moment of the cancel request.
 #[derive(Clone, Copy, PartialEq)]
 enum When {
-    /// Right after the message and its call have ended.
+    /// After the end of the message and its call.
     MessageEnded,
-    /// Right after the first `tool.called` has its place.
+    /// After the first `tool.called` has its position.
     FirstCalled,
-    /// Right when the producer hears that all of them are durable, before the first one acts.
+    /// When all calls are durable, before the first tool runs.
     Durable,
 }
 
-/// An emitter that cancels its turn.
+/// An emitter that requests the cancel of its turn.
 struct AtSeam {
     inner: Arc<dyn Emitter>,
     live: Arc<LiveSession>,
@@ -84,7 +84,7 @@ impl Emitter for AtSeam {
     }
 }
 
-/// A tool whose doing can be seen.
+/// A tool that writes a file, so that the test sees whether it ran.
 struct WriteFile(PathBuf);
 
 impl Tool for WriteFile {
@@ -106,7 +106,7 @@ impl Tool for WriteFile {
     }
 }
 
-/// The agent, with its turns' emitters wrapped.
+/// The agent, with an [`AtSeam`] around the emitter of each turn.
 struct Wrapped {
     agent: Agent,
     when: When,
@@ -158,7 +158,7 @@ const THREE: &str = "- steps:
     - {text: written}
 ";
 
-/// Plays a turn that writes three files. Gives its log and the names of the files there are.
+/// Runs a turn that writes three files. Returns its log and the names of the written files.
 async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>) {
     let (dir, files) = (tempfile::tempdir(), tempfile::tempdir());
     let (dir, files) = (dir.expect("a folder"), files.expect("a folder"));
@@ -193,7 +193,7 @@ async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>
         .map(|entry| entry.expect("a file").file_name().display().to_string())
         .collect();
     written.sort();
-    // The store goes with its folder: nothing is read of it after this.
+    // Dropping the folder removes the store: nothing is read from it after this.
     (sessions, id, events, written)
 }
 
@@ -288,7 +288,7 @@ async fn commit_wait_fails_once_the_turn_stops_or_ended() {
             turn.emitter.committed(at).await.expect("durable");
             if first {
                 canceller.request(live, turn.input.turn_id, Some("enough"));
-                // It is durable, so this does not wait: the turn goes on for a moment.
+                // Already durable, so this does not wait: the turn continues for a moment.
                 let answer = turn.emitter.committed(at).await;
                 results.lock().push(answer);
                 return std::future::pending().await;

@@ -47,7 +47,7 @@ pub async fn approvals_of(sessions: &SessionService, turn: TurnId) -> Vec<Approv
     approvals.expect("questions").0
 }
 
-/// A session with a turn that has asked so many questions.
+/// A new session with a paused turn.
 pub async fn pause_turn(sessions: &SessionService, submit: SubmitRequest) -> (SessionId, TurnId) {
     let id = new_session(sessions).await;
     let turn = super::submit(sessions, &owner("local"), id, submit).await;

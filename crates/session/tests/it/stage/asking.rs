@@ -19,17 +19,17 @@ use turnwire_session::SystemMint;
 
 use super::{LARGE_BUDGET, OK, WorkFn, emit, ids, producer_fn};
 
-/// What the turns were told, and what was done.
+/// The inputs and histories of turns, and the tools that ran.
 #[derive(Default)]
 pub struct TurnRecorder {
     pub inputs: Mutex<Vec<TurnInput>>,
     pub pasts: Mutex<Vec<Vec<Message>>>,
-    /// The tools that acted.
+    /// The tools that ran, in order.
     pub done: Mutex<Vec<ToolUseId>>,
 }
 
-/// A turn whose words are a number asks so many questions; one that goes on does what was allowed,
-/// and one that goes on with `hang` in its metadata then never ends.
+/// A turn whose text is a number requests that many approvals. A resuming turn runs the approved
+/// tools, or never ends if its metadata has `hang`.
 pub fn approval_producer() -> (Arc<TurnRecorder>, WorkFn) {
     let recorder = Arc::new(TurnRecorder::default());
     let shared = recorder.clone();
@@ -63,7 +63,7 @@ async fn act(turn: TurnContext, recorder: &TurnRecorder) -> Outcome {
     }
 }
 
-/// Asks for so many tools, and asks about each.
+/// Uses `count` tools, and requests an approval for each.
 pub fn request_approvals(turn: &TurnContext, count: u32) -> Outcome {
     for tool_use_id in use_tools(turn, count) {
         let requested = Requested {
@@ -130,7 +130,7 @@ fn use_tools(turn: &TurnContext, count: u32) -> Vec<ToolUseId> {
     uses
 }
 
-/// Does what one answer says.
+/// Runs or refuses the tool of one decision.
 fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &Answer) {
     let (tool_use_id, tool_name) = (answer.tool_use_id, answer.tool_name.clone());
     let tool_type = answer.tool_type;

@@ -9,7 +9,7 @@ use turnwire_event::{Actor, Body, CallId, ContentBlock, Kept, Role, StopReason, 
 
 use super::{emit, ids};
 
-/// What a call of so many tokens costs.
+/// The usage of a call.
 pub fn usage_of(input: u64, output: u64, cost_usd: f64) -> Usage {
     Usage {
         input_tokens: input,
@@ -31,7 +31,7 @@ pub fn call_started(call_id: CallId, model: &str, purpose: CallPurpose) -> Body 
     })
 }
 
-/// The orchestrator says something, in a message that streams.
+/// Streams a message of the orchestrator, with its model call.
 pub fn stream_message(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) -> CallId {
     let (call_id, message_id, _) = ids();
     emit(
@@ -68,7 +68,7 @@ pub fn stream_message(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) 
     call_id
 }
 
-/// A sub-agent asks its model, which answers or does not.
+/// Emits a model call of a sub-agent, which completes or fails.
 pub fn call_as_sub_agent(
     turn: &TurnContext,
     agent: &str,

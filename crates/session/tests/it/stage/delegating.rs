@@ -10,10 +10,10 @@ use turnwire_event::{Actor, Body, SessionId, ToolUseId};
 
 use super::{emit, ids};
 
-/// How long workers may take where a test says nothing.
+/// The time limit of workers in tests without a timeout.
 pub const LONG_LIMIT: Duration = Duration::from_secs(60);
 
-/// Calls the tool, and tells of the worker before it begins.
+/// Emits the tool call and the `delegate.started` of a reserved worker.
 pub async fn announce_worker(turn: &TurnContext) -> Result<Task, NoWorker> {
     let (.., tool_use_id) = ids();
     emit(
@@ -46,7 +46,7 @@ pub async fn announce_worker(turn: &TurnContext) -> Result<Task, NoWorker> {
     })
 }
 
-/// Tells how a worker ended, and the tool with it.
+/// Emits the end of a worker and of its tool.
 pub fn report_worker_end(
     turn: &TurnContext,
     (id, tool_use_id): (SessionId, ToolUseId),
@@ -69,7 +69,7 @@ pub fn report_worker_end(
             false,
         ),
     };
-    // Refused where the turn is over, as it may be.
+    // Refused if the turn has ended.
     let _ = turn.emitter.emit(Emission::new(Actor::worker(id), body));
     let (tool_name, tool_type) = ("delegate".to_owned(), ToolType::Delegate);
     let body = if ok {
@@ -93,7 +93,7 @@ pub fn report_worker_end(
     let _ = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
 }
 
-/// Gives work to a worker and tells of it, from beginning to end.
+/// Runs a worker, with all its events.
 pub async fn delegate_task(turn: &TurnContext, limit: Duration) -> Result<WorkerEnd, NoWorker> {
     let task = Task {
         limit,

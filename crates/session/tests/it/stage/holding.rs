@@ -10,15 +10,15 @@ use turnwire_event::{Body, EventType};
 
 use super::GateFactory;
 
-/// How long it holds.
+/// The time that the gate holds a status back.
 pub const WINDOW: Duration = Duration::from_millis(150);
 
-/// What its turns asked of it.
+/// The calls of a [`HoldingGate`].
 #[derive(Default)]
 pub struct GateRecorder {
-    /// Events that came.
+    /// The number of events that the gate took.
     pub taken: usize,
-    /// How many events each flush let go, those of none left out.
+    /// The number of events of each flush that was not empty.
     pub flushed: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ pub struct HoldingGate {
     seen: Arc<Mutex<GateRecorder>>,
 }
 
-/// Gates that hold, and what they see.
+/// A factory of [`HoldingGate`]s, and the recorder of their calls.
 pub fn holding_gates() -> (GateFactory, Arc<Mutex<GateRecorder>>) {
     let seen = Arc::new(Mutex::new(GateRecorder::default()));
     let shared = seen.clone();

@@ -21,7 +21,7 @@ pub fn new_message(role: Role, text: &str, scope: Scope) -> NewMessage {
     }
 }
 
-/// A tool that ends with a message.
+/// Emits the call and the end of a tool, with a message.
 pub fn run_tool(turn: &TurnContext, stored: NewMessage) -> MessageId {
     let (.., tool_use_id) = ids();
     let (tool_name, tool_type) = ("search".to_owned(), ToolType::Function);

@@ -30,7 +30,7 @@ use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_session::ServiceParts;
 use turnwire_session::{
-    DisconnectScope, Error, EventsQuery, NewSession, Options, SessionService, SubmitRequest,
+    DisconnectScope, Error, EventLogQuery, NewSession, Options, SessionService, SubmitRequest,
     SubmitTarget, SubmittedTurn, SystemClock, SystemMint,
 };
 
@@ -82,7 +82,7 @@ pub async fn start_service_with(
     .await
 }
 
-/// The service with a gate for every turn.
+/// Starts the service with a gate for each turn.
 pub async fn service_with_gates(
     dir: &std::path::Path,
     gates: GateFactory,
@@ -101,7 +101,7 @@ pub async fn service_with_gates(
     .await
 }
 
-/// The service with any producer.
+/// Starts the service with a producer of the test.
 pub async fn service_with_producer(
     dir: &std::path::Path,
     options: Options,
@@ -120,7 +120,7 @@ pub fn writer(dir: &std::path::Path, reserve: Reserve) -> Arc<Writer> {
     Writer::start(store, reserve, Box::new(|_| {})).expect("a writer")
 }
 
-/// The service over a writer that a test has a hand on.
+/// Starts the service over a writer that the test controls.
 pub async fn service_over(
     writer: Arc<Writer>,
     options: Options,
@@ -154,7 +154,7 @@ pub fn text_request(text: &str) -> SubmitRequest {
     }
 }
 
-/// Submits into a session, without a key.
+/// Submits a turn to a session, without a key.
 pub async fn submit(
     sessions: &SessionService,
     of: &Owner,
@@ -177,7 +177,7 @@ pub async fn new_session(sessions: &SessionService) -> SessionId {
 }
 
 pub async fn read_log(sessions: &SessionService, id: SessionId) -> Vec<Event> {
-    let query = EventsQuery {
+    let query = EventLogQuery {
         since: None,
         types: None,
         limit: 1000,
@@ -198,13 +198,13 @@ pub fn event_names(events: &[Event]) -> Vec<&'static str> {
     of_turn.map(|event| event.body.kind().name()).collect()
 }
 
-/// The store as a dead process leaves it: what was committed by now, in another folder.
+/// Copies the store to another folder, as a crash leaves it: with everything committed so far.
 pub fn copy_store(dir: &std::path::Path) -> tempfile::TempDir {
     let image = tempfile::tempdir().expect("a folder");
     for entry in std::fs::read_dir(dir).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_owned();
-        // The index of the side file is made anew from the side file, as after a crash.
+        // SQLite rebuilds the index of the write-ahead log from the log, as after a crash.
         if name.to_string_lossy().starts_with("turnwire")
             && !name.to_string_lossy().ends_with("-shm")
         {
@@ -214,7 +214,7 @@ pub fn copy_store(dir: &std::path::Path) -> tempfile::TempDir {
     image
 }
 
-/// Waits until the session's log has so many terminals, then gives it.
+/// Waits until the session's log has `turns` terminals, and returns the log.
 pub async fn wait_for_terminals(
     sessions: &SessionService,
     id: SessionId,
@@ -236,7 +236,7 @@ pub async fn wait_for_terminals(
     );
 }
 
-/// What was said to the turns that started, in order.
+/// The input texts of the started turns, in order.
 pub fn started_inputs(events: &[Event]) -> Vec<String> {
     let texts = events.iter().filter_map(|event| match &event.body {
         Body::TurnStarted(start) => start.input.first().and_then(ContentBlock::as_text),
@@ -245,7 +245,7 @@ pub fn started_inputs(events: &[Event]) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// Law 1 for a whole log: every turn that started has one terminal, last of its turn.
+/// Law 1 for a log: every started turn has one terminal, the last event of the turn.
 pub fn assert_each_ends_once(events: &[Event]) {
     let mut ended = std::collections::HashSet::new();
     let mut open = std::collections::HashSet::new();
@@ -264,7 +264,7 @@ pub fn assert_each_ends_once(events: &[Event]) {
     assert!(open.is_empty(), "{open:?} never ended");
 }
 
-/// Waits until the session has no turn, then gives its log.
+/// Waits for the first terminal, and returns the log.
 pub async fn wait_for_end(sessions: &SessionService, id: SessionId) -> Vec<Event> {
     for _ in 0..1000 {
         let events = read_log(sessions, id).await;
@@ -357,7 +357,7 @@ pub fn start_message(
     );
 }
 
-/// A message that is whole and asks for a tool, which is called.
+/// Emits a complete message that uses a tool, and the call of the tool.
 pub fn call_tool(
     turn: &TurnContext,
     (call_id, message_id, tool_use_id): (CallId, MessageId, ToolUseId),

@@ -11,7 +11,7 @@ use turnwire_event::port::{
 
 pub type WorkFn = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// Lets everything through as it is.
+/// A gate that passes every event unchanged.
 pub struct OpenGate;
 
 impl Gate for OpenGate {
@@ -24,14 +24,14 @@ impl Gate for OpenGate {
     fn flush(&mut self, _: Onward<'_>) {}
 }
 
-/// Makes the gate of a turn.
+/// Creates the gate of each turn.
 pub type GateFactory = Arc<dyn Fn() -> Box<dyn Gate> + Send + Sync>;
 
 pub fn pass_through_gates() -> GateFactory {
     Arc::new(|| Box::new(OpenGate))
 }
 
-/// A producer that does what a test wants, its events passing the gate a test wants.
+/// A producer with the work and the gate that a test gives it.
 pub struct TestProducer(pub WorkFn, pub GateFactory);
 
 impl Producer for TestProducer {

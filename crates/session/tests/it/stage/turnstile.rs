@@ -11,7 +11,7 @@ use turnwire_session::{
 
 use super::{OK, WorkFn, owner, producer_fn, start_service, text_request};
 
-/// A producer whose turns say that they run, and end when they may.
+/// A producer whose turns record their input, and end when the test permits it.
 pub struct Turnstile {
     permits: tokio::sync::Semaphore,
     ran: parking_lot::Mutex<Vec<String>>,
@@ -39,18 +39,18 @@ impl Turnstile {
         (gate, act)
     }
 
-    /// Lets as many turns end.
+    /// Permits `turns` turns to end.
     pub fn open(&self, turns: usize) {
         self.permits.add_permits(turns);
     }
 
-    /// What was said to the turns that ran, in order.
+    /// The inputs of the turns that ran, in order.
     pub fn ran(&self) -> Vec<String> {
         self.ran.lock().clone()
     }
 }
 
-/// A turn that minds when those who count leave, and waits if it must.
+/// A request that is cancelled on disconnect, and queued if the session is busy.
 pub fn cancel_on_disconnect(
     disconnect_scope: DisconnectScope,
     text: &str,
@@ -65,7 +65,7 @@ pub fn cancel_on_disconnect(
     }
 }
 
-/// Submits into a session and streams the turn.
+/// Submits a turn to a session, and streams it.
 pub async fn submit_attended_turn(
     sessions: &SessionService,
     id: SessionId,
@@ -79,7 +79,7 @@ pub async fn submit_attended_turn(
     submitted.expect("accepted")
 }
 
-/// The service with a producer whose turns end when they may.
+/// Starts the service with a [`Turnstile`].
 pub async fn turnstile_service(dir: &std::path::Path) -> (SessionService, Arc<Turnstile>) {
     let (gate, act) = Turnstile::new();
     (start_service(dir, Options::default(), act).await, gate)

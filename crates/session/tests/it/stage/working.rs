@@ -16,7 +16,7 @@ use super::{
 
 pub type WorkerEnds = Arc<Mutex<Vec<Result<WorkerEnd, NoWorker>>>>;
 
-/// A producer whose own turns delegate once, and whose workers do as `work` says.
+/// A producer whose turns delegate once, and whose workers run `work`.
 pub fn delegating_producer<F: Future<Output = Outcome> + Send + 'static>(
     limit: Duration,
     work: impl Fn(TurnContext) -> F + Send + Sync + Clone + 'static,
@@ -53,7 +53,7 @@ pub async fn hanging_worker(turn: TurnContext) -> Outcome {
     std::future::pending().await
 }
 
-/// Waits until a session has a worker; gives its id.
+/// Waits until a session has a worker, and returns its id.
 pub async fn wait_for_worker(sessions: &SessionService, parent: SessionId) -> SessionId {
     let worker_id = async {
         loop {

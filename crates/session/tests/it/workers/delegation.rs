@@ -49,7 +49,7 @@ async fn worker_is_a_session_with_its_own_log() {
     };
     assert_eq!(start.kind, TurnKind::Worker);
     assert_each_ends_once(&own);
-    // What the worker has in its log is there before its parent tells of it.
+    // The worker's terminal precedes the parent's event about it.
     let end = own.last().expect("a terminal").timestamp;
     assert!(end <= event_named(&events, "delegate.completed").timestamp);
     let row = service
@@ -114,7 +114,7 @@ async fn cancelled_worker_turn_lets_its_parent_go_on() {
     assert_eq!(event_names(&events).last(), Some(&"turn.completed"));
     let own = read_log(&service, id).await;
     assert_eq!(event_names(&own).last(), Some(&"turn.cancelled"));
-    // A person may talk to it later; the agent stays the worker's.
+    // A person may submit to it later; the agent stays the worker's.
     submit(&service, &me, id, text_request("again"))
         .await
         .expect("accepted");
@@ -142,8 +142,8 @@ async fn slow_worker_is_stopped_before_its_parent_continues() {
     assert_eq!(end.reason, "delegate_timeout");
 }
 
-/// How many sessions there are at each level when every turn asks for three workers, and what
-/// those were told that got none.
+/// The number of sessions at each level when every turn delegates to three workers, and the
+/// reasons of the refusals.
 async fn count_workers(options: Options) -> (Vec<usize>, Vec<NoWorker>) {
     let dir = tempfile::tempdir().expect("a folder");
     let refused = Arc::new(Mutex::new(Vec::new()));
@@ -247,7 +247,7 @@ async fn persons_turn_in_a_worker_has_its_own_worker_limit() {
     let accepted = submit(&service, &me, parent, text_request("go")).await;
     accepted.expect("accepted");
     wait_for_terminals(&service, parent, 1).await;
-    // The worker and its own were all that the first turn may have.
+    // The worker and its own worker use up the limit of the first turn.
     let first = wait_for_worker(&service, parent).await;
     for turn in 2..=4 {
         let accepted = submit(&service, &me, first, text_request("go")).await;

@@ -12,7 +12,7 @@ use turnwire_session::{Error, Options};
 
 use crate::stage::*;
 
-/// Tells whether a turn came to begin a worker, also when it is dropped before.
+/// Sends whether a turn started a worker, also when it is dropped before.
 struct Began(mpsc::Sender<bool>);
 
 impl Drop for Began {
@@ -71,7 +71,7 @@ async fn worker_created_during_deletion_is_deleted_too() {
         accepted.expect("accepted");
         wait_for_event(&service, worker.id, "delegate.started").await;
     }
-    // When the first is gone, the other is let make a worker before anything else is written.
+    // When the first is deleted, the other may create a worker before anything else is written.
     let first = AtomicBool::new(true);
     let began = parking_lot::Mutex::new(began);
     service.on_deleted(Arc::new(move |_| {
@@ -82,7 +82,7 @@ async fn worker_created_during_deletion_is_deleted_too() {
         }
     }));
     service.writer().delete(&me, parent).await.expect("deleted");
-    // Whatever waited for the writer is written now.
+    // Everything queued at the writer is written after this.
     new_session(&service).await;
     let worker_ids = worker_ids.lock().clone();
     assert_eq!(worker_ids.len(), 2);
@@ -92,7 +92,7 @@ async fn worker_created_during_deletion_is_deleted_too() {
     }
 }
 
-/// Tells a program to end when it is dropped.
+/// Stands for a program; dropping it tells the program to end.
 struct Program(Arc<Notify>);
 
 impl Drop for Program {

@@ -12,7 +12,7 @@ use turnwire_session::{Error, Options, SessionService};
 
 use crate::stage::*;
 
-/// A session whose turn has begun.
+/// Starts the service with a session whose turn runs.
 async fn start_delegating(dir: &Path, act: WorkFn) -> (SessionService, SessionId) {
     let service = start_service(dir, Options::default(), act).await;
     let parent = new_session(&service).await;
@@ -30,11 +30,11 @@ async fn worker_stops_with_a_turn_whose_producer_hangs() {
             return hanging_worker(turn).await;
         }
         let task = announce_worker(&turn).await.expect("a worker");
-        // Not dropped with the turn's own work.
+        // Not dropped with the producer.
         drop(tokio::spawn(turn.delegate.run(task)));
         hanging_worker(turn).await
     });
-    // Longer than anyone waits for the end below.
+    // Longer than the test waits for the end below.
     let options = Options {
         stop_wait: Duration::from_secs(600),
         ..Options::default()
@@ -138,7 +138,7 @@ async fn shutdown_ends_workers_and_parents() {
     service.drain(Duration::from_millis(10)).await;
     assert_each_ends_once(&read_log(&service, parent).await);
     assert_each_ends_once(&read_log(&service, id).await);
-    // Nothing is left to be swept.
+    // Recovery finds nothing to end.
     let image = copy_store(dir.path());
     let after = start_service(
         image.path(),
@@ -222,7 +222,7 @@ async fn deleting_a_session_deletes_its_workers() {
         Err(Error::SessionNotFound)
     );
     service.writer().delete(&me, parent).await.expect("deleted");
-    // Whoever keeps something for them elsewhere can let it go.
+    // The callback can clean up after each of them.
     assert_eq!(deleted_ids.try_iter().collect::<Vec<_>>(), [id, parent]);
     assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
     assert_eq!(

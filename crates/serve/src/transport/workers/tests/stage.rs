@@ -346,7 +346,7 @@ impl Acting {
 
     /// Its whole log.
     pub(super) async fn log(&self, stage: &Stage) -> Vec<Event> {
-        let query = turnwire_session::EventsQuery {
+        let query = turnwire_session::EventLogQuery {
             since: None,
             types: None,
             limit: 1000,
