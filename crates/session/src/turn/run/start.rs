@@ -4,10 +4,11 @@
 use std::sync::{Arc, Weak};
 
 use tokio_util::sync::CancellationToken;
+use turnwire_event::body::turn::Versions;
 use turnwire_event::code::Origin;
-use turnwire_event::port::{Resumed, TurnContext};
+use turnwire_event::port::{HistoryBudget, Resumed, TurnContext};
 use turnwire_event::row::{ApprovalRow, RowChange};
-use turnwire_event::{Position, TurnId, metric};
+use turnwire_event::{Message, Position, Trace, TurnId, metric};
 use turnwire_log::{Draft, Room};
 
 use super::turn_run::TurnRun;
@@ -92,38 +93,24 @@ pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory,
 pub(crate) fn start_turn(
     live: &Arc<LiveSession>,
     slot: &mut TurnSlot,
-    pending: PendingTurn,
+    mut pending: PendingTurn,
     history: TurnHistory,
 ) -> Result<(Position, TurnRun), Error> {
     let runner = &live.services.runner;
-    let mut user = user_message(live, pending.id, &pending.request);
-    if let Some(resumed) = &pending.resumed {
-        let paused = resumed.turn_id.to_string();
-        user.metadata.insert(RESUMES.to_owned(), paused.into());
-    }
+    let user = opening_user_message(live, &pending);
     let trace = pending.request.trace.clone().map(Arc::new);
     let mut input = turn_input(live, pending.id, &pending.request, trace.clone());
     input.resumed.clone_from(&pending.resumed);
     let bound = bind(runner.producer.as_ref(), &input);
-    let resumed = pending.resumed.as_ref();
-    let (expired, mut opening_messages) = expire_approvals(live, &history.open_approvals, resumed);
-    opening_messages.push(user.clone());
-    let mut messages = history.messages;
-    messages.extend(opening_messages.iter().cloned().map(with_size));
-    let before = (live.id, history.at);
-    let view = HistoryView::new(messages, bound.history, live.services.store(), before);
-    let total = history.total + opening_messages.len() as u64;
-    let omitted = total.saturating_sub(view.len() as u64);
     let definition = bound.versions.agent_definition.clone();
-    let request = &pending.request;
-    let mut draft = started_draft(live, request, &user, omitted, bound.versions, resumed);
-    draft.rows.extend(pending.rows);
-    let stop = CancellationToken::new();
+    let started_after = history.at;
+    let binding = (bound.history, bound.versions);
+    let (drafts, opening_messages, view) =
+        prepare_opening(live, &mut pending, user, history, binding);
     let children = ChildTasks::new(runner.runtime.clone(), live.services.clock.clone());
-    let drafts = expired.into_iter().chain(pending.preceding).chain([draft]);
-    let positions = live.sequencer.emit(drafts.collect(), Room::Reserved)?;
+    let positions = live.sequencer.emit(drafts, Room::Reserved)?;
     slot.may_have_open_approvals = false;
-    let at = positions.last().map_or(history.at, |(at, _)| *at);
+    let at = positions.last().map_or(started_after, |(at, _)| *at);
     let emitter = TurnEmitter::new(
         live.clone(),
         pending.id,
@@ -132,31 +119,14 @@ pub(crate) fn start_turn(
         &definition,
     );
     *runner.agent_definition.lock() = definition;
-    let weak_emitter: Weak<TurnEmitter> = Arc::downgrade(&emitter);
-    let end_guard = Arc::new(TurnEndGuard::default());
-    slot.running = Some(RunningTurn {
-        id: pending.id,
-        stop: stop.clone(),
-        end_guard: end_guard.clone(),
-        children: children.clone(),
-        emitter: weak_emitter,
-        on_disconnect: request.on_disconnect,
-        grace_ms: request.disconnect_grace_ms,
-        disconnect_scope: request.disconnect_scope,
-        trace,
-        presence: pending.presence,
-        contiguous: true,
-    });
-    slot.version += 1;
-    metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+    let request = &pending.request;
     if pending.resumed.is_none() {
         let dm_types = &live.services.options.dm_types;
         count_unattended(request.origin, request.dm_type.as_deref(), dm_types);
     }
+    let services = &live.services;
     let context = TurnContext {
-        delegate: live
-            .services
-            .delegate(live, pending.id, request, children.clone()),
+        delegate: services.delegate(live, pending.id, request, children.clone()),
         wards: children.clone(),
         input,
         emitter: emitter.clone(),
@@ -166,16 +136,72 @@ pub(crate) fn start_turn(
         live: live.clone(),
         turn: pending.id,
         emitter,
-        stop,
+        stop: CancellationToken::new(),
         children,
         work: Some((bound.work, context)),
         producer: None,
         ended: false,
-        end_guard,
-        started_after: history.at,
+        end_guard: Arc::new(TurnEndGuard::default()),
+        started_after,
         opening_messages,
     };
+    slot.running = Some(running_turn(&run, &pending, trace));
+    slot.version += 1;
+    metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
     Ok((at, run))
+}
+
+/// The user message of a turn; it names the paused turn if there is one.
+fn opening_user_message(live: &LiveSession, pending: &PendingTurn) -> Message {
+    let mut user = user_message(live, pending.id, &pending.request);
+    if let Some(resumed) = &pending.resumed {
+        let paused = resumed.turn_id.to_string();
+        user.metadata.insert(RESUMES.to_owned(), paused.into());
+    }
+    user
+}
+
+/// The events of the start, the messages stored with them, and the history that the turn reads.
+/// Takes the rows and the preceding events of `pending`.
+fn prepare_opening(
+    live: &LiveSession,
+    pending: &mut PendingTurn,
+    user: Message,
+    history: TurnHistory,
+    (budget, versions): (HistoryBudget, Versions),
+) -> (Vec<Draft>, Vec<Message>, HistoryView) {
+    let resumed = pending.resumed.as_ref();
+    let (expired, mut opening_messages) = expire_approvals(live, &history.open_approvals, resumed);
+    opening_messages.push(user.clone());
+    let mut messages = history.messages;
+    messages.extend(opening_messages.iter().cloned().map(with_size));
+    let before = (live.id, history.at);
+    let view = HistoryView::new(messages, budget, live.services.store(), before);
+    let total = history.total + opening_messages.len() as u64;
+    let omitted = total.saturating_sub(view.len() as u64);
+    let mut started = started_draft(live, &pending.request, &user, omitted, versions, resumed);
+    started.rows.append(&mut pending.rows);
+    let preceding = std::mem::take(&mut pending.preceding);
+    let drafts = expired.into_iter().chain(preceding).chain([started]);
+    (drafts.collect(), opening_messages, view)
+}
+
+/// The entry of a turn in the slot.
+fn running_turn(run: &TurnRun, pending: &PendingTurn, trace: Option<Arc<Trace>>) -> RunningTurn {
+    let emitter: Weak<TurnEmitter> = Arc::downgrade(&run.emitter);
+    RunningTurn {
+        id: run.turn,
+        stop: run.stop.clone(),
+        end_guard: run.end_guard.clone(),
+        children: run.children.clone(),
+        emitter,
+        on_disconnect: pending.request.on_disconnect,
+        grace_ms: pending.request.disconnect_grace_ms,
+        disconnect_scope: pending.request.disconnect_scope,
+        trace,
+        presence: pending.presence,
+        contiguous: true,
+    }
 }
 
 /// Counts a turn that no client waits for. A type that is not in `dm_types` is counted as

@@ -34,7 +34,7 @@ pub(crate) struct TurnRun {
     pub(crate) work: Option<(Work, TurnContext)>,
     pub(crate) producer: Option<JoinHandle<Outcome>>,
     pub(crate) ended: bool,
-    #[expect(dead_code, reason = "its drop cancels the token of the turn's end")]
+    /// Its drop cancels the token of the turn's end.
     pub(crate) end_guard: Arc<TurnEndGuard>,
     /// The position of the session before the turn.
     pub(crate) started_after: Position,
