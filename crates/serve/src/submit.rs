@@ -22,7 +22,7 @@ use crate::locale;
 pub(crate) const WIRE_VERSION: &str = "X-Wire-Version";
 
 /// The header that makes a submit repeatable.
-const IDEMPOTENCY_KEY: &str = "Idempotency-IdempotencyKey";
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// The longest key: twice what the longest UUID library writes, and a bound on a row.
 const KEY_BYTES_MAX: usize = 255;
