@@ -1,22 +1,22 @@
-//! The clock file: the one place that reads the wall clock and makes identifiers.
+//! The clock file: the only place that reads the wall clock and generates identifiers.
 
 use turnwire_event::{Clock, Mint, Timestamp, Ulid};
 
-/// The system's wall clock.
+/// A [`Clock`] that reads the wall clock of the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the clock file")]
     fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Timestamp::from_millis(
-            since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
+            since_epoch.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
         )
     }
 }
 
-/// Identifiers from UUIDv7 bits: unique across processes, rising within one.
+/// A [`Mint`] of identifiers from UUIDv7 bits: unique across processes, increasing within one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemMint;
 

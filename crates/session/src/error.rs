@@ -1,63 +1,63 @@
-//! Why a session cannot do what was asked, by what the caller can do about it.
+//! Errors of this crate, one variant for each condition that a caller can act on.
 
 use turnwire_event::{ApprovalId, TurnId};
 use turnwire_log::{ReadError, SequencerError};
 
-/// What went wrong.
+/// The reason that a session refused a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No such session, or another owner's.
-    #[error("there is no such session")]
+    /// No session has this id, or it belongs to another owner.
+    #[error("the session does not exist")]
     SessionNotFound,
-    /// No such turn, or another owner's.
-    #[error("there is no such turn")]
+    /// No turn has this id, or it belongs to another owner.
+    #[error("the turn does not exist")]
     TurnNotFound,
-    /// No such message.
-    #[error("there is no such message")]
+    /// The session has no message with this id.
+    #[error("the message does not exist")]
     MessageNotFound,
-    /// No such tool call.
-    #[error("there is no such tool call")]
+    /// The session has no tool call with this id.
+    #[error("the tool call does not exist")]
     ToolCallNotFound,
-    /// No such question of that turn.
-    #[error("there is no such question")]
+    /// The turn has no approval with this id.
+    #[error("the approval does not exist")]
     ApprovalNotFound,
-    /// The question has another answer, or was taken back.
-    #[error("question {0} has its answer")]
+    /// The approval was decided otherwise, or expired.
+    #[error("approval {0} is already resolved")]
     ApprovalResolved(ApprovalId),
-    /// The turn waits for no answers.
-    #[error("the turn did not pause")]
+    /// The turn is not waiting for approvals.
+    #[error("the turn is not paused")]
     TurnNotPaused,
     /// The session is busy with this turn.
     #[error("turn {0} is in flight")]
     TurnInFlight(TurnId),
-    /// As many turns wait as may.
-    #[error("too many turns are waiting")]
+    /// The session has [`Options::queue_max`](crate::Options::queue_max) queued turns.
+    #[error("the queue of the session is full")]
     QueueFull,
-    /// The key was used with another body.
-    #[error("the key was used with another body")]
+    /// The idempotency key was used with another body.
+    #[error("the idempotency key was used with another body")]
     IdempotencyMismatch,
-    /// The cursor is no position of this session.
-    #[error("the cursor is not one of this session's")]
+    /// The cursor is not a position of this session.
+    #[error("the cursor is not a position of this session")]
     InvalidCursor,
-    /// What the cursor points at is gone.
-    #[error("the cursor points behind what is kept")]
+    /// Retention has removed the events after the cursor.
+    #[error("the events after the cursor were removed by retention")]
     CursorExpired,
-    /// The attach token is unknown, used, expired or another session's.
+    /// The attach token is unknown, used, expired, or of another session.
     #[error("the attach token is not valid")]
     Unauthorized,
-    /// The session's log is damaged.
-    #[error("the session's log is damaged")]
+    /// A record of the session does not match its hash.
+    #[error("the log of the session is damaged")]
     Quarantined,
-    /// The disk is full.
-    #[error("there is no room for a new turn")]
+    /// The disk is full: no new turn is accepted.
+    #[error("the disk is full: no new turn is accepted")]
     StorageFull,
-    /// The server is going away.
+    /// The server drains: no new turn is accepted.
     #[error("the server is shutting down")]
     Draining,
-    /// A limit was reached.
-    #[error("too many at once")]
+    /// A limit on sessions, tokens, keys or events was reached.
+    #[error("a limit was reached")]
     TooMany,
-    /// Something inside; the cause is in the server's log.
+    /// An internal failure; its cause is in the server's log.
     #[error("internal error")]
     Internal,
 }
@@ -66,7 +66,7 @@ impl From<ReadError> for Error {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Damaged { session, seq } => {
-                tracing::error!(%session, seq, "a record does not match its hash: session quarantined");
+                tracing::error!(%session, seq, "record does not match its hash: session quarantined");
                 Self::Quarantined
             }
             ReadError::Trimmed { .. } => Self::CursorExpired,

@@ -1,5 +1,5 @@
-//! The life of a session: who may open it, one turn at a time, exactly one ending each, what a
-//! client that comes late is told.
+//! The life of a session: one turn at a time, exactly one ending for each, and the replay for clients
+//! that reconnect.
 //!
 //! ```text
 //!      ┌─ queue ─┐
@@ -9,63 +9,47 @@
 //!                   panic, timeout, shutdown ──▶ ending from the open set   snapshot, catch-up
 //! ```
 //!
-//! A turn that is ended from outside is ended from what it has open, by the same pure function
-//! whether a person pressed stop, a producer panicked, or the process died and came back.
+//! A turn that does not end by itself is ended from what it has open, by the same pure function
+//! after a cancel, after a panic of its producer, and after a crash of the process.
+//!
+//! A server starts a [`SessionService`] and gives its parts the handles that they need, such as
+//! [`SessionReader`] or [`TurnSubmitter`].
 
-pub mod clock;
-pub mod error;
-pub mod options;
-mod reads;
-pub mod attach;
-pub mod submit;
-mod keys;
-mod early;
-pub mod transcript;
-pub mod bus;
-pub mod history;
-pub mod past;
-mod bind;
-mod tally;
-mod calls;
-mod said;
-mod wards;
-mod slot;
-pub mod policy;
-pub mod live;
-pub mod replay;
-pub mod ending;
-mod approvals;
-pub mod emitter;
-pub mod cancel;
-mod run;
-pub mod turn;
-pub mod watch;
-mod queue;
-pub mod registry;
-mod start;
-pub mod sweep;
-pub mod upkeep;
-pub mod sessions;
-pub mod kin;
-mod found;
-mod erase;
-mod job;
+mod clock;
+mod error;
+mod options;
+mod store_read;
+mod submit;
+mod metering;
+mod history;
+mod live;
+mod read;
+mod turn;
+mod registry;
+mod lifecycle;
 mod worker;
-mod accept;
-mod stop;
-mod answer;
-mod reload;
-pub mod query;
+mod handle;
 
-pub use answer::{Answered, Word};
 pub use clock::{SystemClock, SystemMint};
 pub use error::Error;
-pub use live::Live;
+pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
+pub use handle::canceller::TurnCanceller;
+pub use handle::live_sessions::{AttachTicket, LiveSessions};
+pub use handle::reader::{EventLogQuery, EventPage, SessionReader};
+pub use handle::service::{ServiceParts, SessionService, WeakSessionService};
+pub use handle::status::ServiceStatus;
+pub use handle::submitter::TurnSubmitter;
+pub use handle::writer::SessionWriter;
+pub use live::bus::BusNotice;
+pub use live::session::{DeletedCallback, LiveSession};
+pub use live::transcript::{SessionSnapshot, Transcript};
 pub use options::Options;
-pub use query::{EventPage, EventsQuery};
-pub use replay::{CatchUp, ReplayError};
-pub use sessions::{NewSession, Sessions, Ticket};
-pub use submit::{Accepted, Bound, Key, Place, Submit};
-pub use transcript::{Snapshot, Transcript};
+pub use read::family::WORKER_DEPTH_MAX;
+pub use read::replay::{CatchUp, ReplayChunk, ReplayError, read_chunk};
+pub use submit::request::{
+    DisconnectScope, IdempotencyKey, NewSession, SubmitRequest, SubmitTarget, SubmittedTurn,
+};
+pub use turn::approval::paused_turn::ApprovalDecision;
+pub use turn::cancel::disconnect::{StreamGuard, WatchGuard};
+pub use turn::cancel::request::CancelOutcome;
 pub use turnwire_log::{DailyUsage, StatusCount, StoredEvent};
-pub use watch::Attendance;

@@ -1,65 +1,65 @@
-//! Settings of sessions, with the numbers in force unless the operator says otherwise.
+//! Settings of the session service, with their default values.
 
 use std::time::Duration;
 
-/// How long a stopped producer may take to let go before the turn is ended without it. Its
-/// events are refused from the first moment on, so nothing depends on this but tidiness.
-pub(crate) const LET_GO: Duration = Duration::from_secs(1);
+/// How long an aborted producer may take to end before its turn ends without it. The turn's
+/// emitter refuses its events from the start of this time, so no event depends on the value.
+pub(crate) const PRODUCER_STOP_WAIT: Duration = Duration::from_secs(1);
 
-/// How sessions behave.
+/// Settings of the [`SessionService`](crate::SessionService).
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Kinds of messages that are counted by name; others are counted as `other`.
+    /// Direct-message types with a metric series of their own; others are counted as `other`.
     pub dm_types: Vec<String>,
-    /// A turn that takes longer is cancelled (D-44).
+    /// A turn that runs longer is cancelled (D-44).
     pub turn_timeout: Duration,
-    /// How long a turn's end waits for processes and workers that were told to end.
+    /// How long the end of a turn waits for processes and workers that were told to stop.
     pub stop_wait: Duration,
-    /// How long an attach token is good for (D-39).
+    /// Lifetime of an attach token (D-39).
     pub token_ttl: Duration,
-    /// Attach tokens outstanding: each is 100 bytes, so this bounds a flood at 10 MB.
+    /// Unused attach tokens at once: each is 100 bytes, so the default bounds a flood at 10 MB.
     pub tokens_max: usize,
-    /// Released events kept in memory a session; what is older is read from the store.
+    /// Released events that a session keeps in memory; older ones are read from the store.
     pub ring_events: usize,
-    /// Bytes of them.
+    /// Bytes of released events that a session keeps in memory.
     pub ring_bytes: usize,
-    /// A session nobody watches and nothing runs in leaves memory after this.
+    /// A session without watchers and turns is unloaded from memory after this time.
     pub idle_unload: Duration,
-    /// Sessions held in memory.
+    /// Sessions in memory at once.
     pub open_max: usize,
-    /// Turns that may wait in one session: each is kept with its whole input.
+    /// Queued turns of one session: each is stored with its whole input.
     pub queue_max: usize,
-    /// Workers that one turn may have, one after the other or at once: each is a session.
+    /// Workers that one turn may start, at once or one after the other: each is a session.
     pub workers_max: usize,
-    /// Workers at every level under one turn of a person: it bounds what one message can start.
+    /// Workers at every level below one turn of a person: bounds what one message can start.
     pub workers_all_max: usize,
-    /// How deep workers of workers may go: each level multiplies what a turn may start.
+    /// Levels of workers below a person's session: each level multiplies what a turn may start.
     pub worker_depth_max: usize,
-    /// How long the key of a submit stands for its turn.
+    /// How long an idempotency key refers to its turn.
     pub idempotency_ttl: Duration,
-    /// How often messages in flight are checkpointed: what a crash may cost of their text.
+    /// Interval between checkpoints of messages in flight: a crash loses at most this much text.
     pub checkpoint: Duration,
-    /// How old events may get.
+    /// Age at which events are removed.
     pub retention: Duration,
-    /// How often old events are looked for.
+    /// Interval between searches for events older than `retention`.
     pub retention_sweep: Duration,
-    /// The model of sessions that have had no turn.
+    /// The model reported for a session before its first turn.
     pub default_model: String,
-    /// The routing policy in force at the start.
+    /// The version of the routing policy at the start.
     pub routing_policy_version: String,
 }
 
-/// What a worker's end may take beyond the bounds of its own stop: its terminal has to become
+/// Time that a worker's end may take beyond the bounds of its own stop: its terminal must become
 /// durable, and the machine may be slow.
 const WORKER_SLACK: Duration = Duration::from_secs(1);
 
 impl Options {
-    /// How much longer than `stop_wait` a turn of a session so deep waits for its workers. They
-    /// are told to stop in the same moment and have the same bounds, at every level below: their
-    /// terminals stand before its own (S3-081).
+    /// How much longer than `stop_wait` a turn of a session at `depth` waits for its workers. All
+    /// levels below are stopped in the same moment with the same bounds, and the terminals of
+    /// workers precede the terminal of their parent (S3-081).
     pub(crate) fn worker_wait(&self, depth: usize) -> Duration {
-        let below = self.worker_depth_max.saturating_sub(depth);
-        (LET_GO + WORKER_SLACK) * u32::try_from(below).unwrap_or(u32::MAX)
+        let levels_below = self.worker_depth_max.saturating_sub(depth);
+        (PRODUCER_STOP_WAIT + WORKER_SLACK) * u32::try_from(levels_below).unwrap_or(u32::MAX)
     }
 }
 

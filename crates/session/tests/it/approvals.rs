@@ -1,4 +1,4 @@
-//! Approvals: decided, and gone before they are decided.
+//! Approvals: decided, and expired before a decision.
 
 mod decisions;
-mod gone;
+mod expired;

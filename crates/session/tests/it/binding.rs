@@ -1,4 +1,4 @@
-//! A turn is bound when it begins: to the versions, the budget and the gate of that moment.
+//! A turn is bound when it starts: to the versions, the budget and the gate of that moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,14 +8,14 @@ use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Body, Event, Mint};
 use turnwire_log::reserve::DiskReserve;
-use turnwire_session::{Options, Sessions, SystemMint};
+use turnwire_session::{Options, SessionService, SystemMint};
 
 use crate::stage::*;
 
-/// Binds as `then` does, to a version that a test moves on; breaks at version 0.
+/// Binds to a version that the test changes; panics at version 0.
 struct Versioned {
     version: AtomicU32,
-    then: Acting,
+    then: TestProducer,
 }
 
 impl Producer for Versioned {
@@ -35,20 +35,20 @@ impl Producer for Versioned {
     }
 }
 
-async fn versioned(dir: &std::path::Path, act: Act) -> (Arc<Sessions>, Arc<Versioned>) {
+async fn versioned(dir: &std::path::Path, act: WorkFn) -> (SessionService, Arc<Versioned>) {
     let producer = Arc::new(Versioned {
         version: AtomicU32::new(1),
-        then: Acting(act, through()),
+        then: TestProducer(act, pass_through_gates()),
     });
     let parts = (
         Arc::new(SystemMint) as Arc<dyn Mint>,
         DiskReserve::new(dir.join("reserve"), 0),
     );
-    let sessions = produced(dir, Options::default(), parts, producer.clone()).await;
+    let sessions = service_with_producer(dir, Options::default(), parts, producer.clone()).await;
     (sessions, producer)
 }
 
-/// The versions in starts and in traces.
+/// The versions in `turn.started` and in traces.
 fn bound(events: &[Event]) -> (Vec<&str>, Vec<&str>) {
     let starts = events.iter().filter_map(|event| match &event.body {
         Body::TurnStarted(start) => Some(start.versions.agent_definition.as_str()),
@@ -61,8 +61,9 @@ fn bound(events: &[Event]) -> (Vec<&str>, Vec<&str>) {
     (starts.collect(), traces.collect())
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_turn_in_line_is_bound_when_it_starts_and_one_withdrawn_to_nothing() {
+async fn queued_turn_is_bound_when_it_starts() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let (sessions, producer) = versioned(dir.path(), act).await;
@@ -70,34 +71,38 @@ async fn s2_001_a_turn_in_line_is_bound_when_it_starts_and_one_withdrawn_to_noth
     let running = enqueue(&sessions, id, "1").await;
     enqueue(&sessions, id, "2").await;
     let withdrawn = enqueue(&sessions, id, "3").await;
-    assert_eq!(sessions.agent_definition(), "1");
+    assert_eq!(sessions.status().agent_definition(), "1");
     let cancelled = sessions
+        .canceller()
         .cancel(&owner("local"), withdrawn.turn_id, None)
         .await;
-    cancelled.expect("taken");
+    cancelled.expect("accepted");
     producer.version.store(2, Ordering::SeqCst);
     gate.open(2);
-    let events = ended(&sessions, id, 3).await;
+    let events = wait_for_terminals(&sessions, id, 3).await;
     assert_each_ends_once(&events);
     assert_eq!(bound(&events), (vec!["1", "", "2"], vec!["", "1", "2"]));
-    let row = sessions.turn(&owner("local"), running.turn_id).await;
+    let row = sessions
+        .reader()
+        .turn(&owner("local"), running.turn_id)
+        .await;
     assert_eq!(row.expect("a turn").agent_definition, "1");
-    assert_eq!(sessions.agent_definition(), "2");
+    assert_eq!(sessions.status().agent_definition(), "2");
 }
 
 #[tokio::test]
-async fn a_producer_that_breaks_while_it_binds_fails_that_turn_alone() {
+async fn panic_while_binding_fails_only_that_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, producer) = versioned(dir.path(), acting(|_| async { OK })).await;
+    let (sessions, producer) = versioned(dir.path(), producer_fn(|_| async { OK })).await;
     let id = new_session(&sessions).await;
     producer.version.store(0, Ordering::SeqCst);
     for (count, text) in [(1, "breaks"), (2, "works")] {
-        let accepted = submit(&sessions, &owner("local"), id, say(text)).await;
+        let accepted = submit(&sessions, &owner("local"), id, text_request(text)).await;
         accepted.expect("accepted");
-        ended(&sessions, id, count).await;
+        wait_for_terminals(&sessions, id, count).await;
         producer.version.store(1, Ordering::SeqCst);
     }
-    let events = log(&sessions, id).await;
+    let events = read_log(&sessions, id).await;
     assert_each_ends_once(&events);
     let ends: Vec<_> = events
         .iter()

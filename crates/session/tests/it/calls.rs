@@ -1,5 +1,5 @@
-//! Model calls as they are kept: a row each, sums by day, the cost of the session, and what a
-//! provider wants back.
+//! Model calls as they are stored: a row each, sums by day, the cost of the session, and the data
+//! that a provider needs back.
 
 use std::sync::Arc;
 
@@ -11,35 +11,54 @@ use turnwire_event::row::LlmCallRow;
 use turnwire_event::{
     Actor, Body, CallId, Event, Kept, Message, Owner, SessionId, StopReason, TenantId,
 };
-use turnwire_session::{DailyUsage, Options, Sessions};
+use turnwire_session::{DailyUsage, Options, SessionService};
 
 use crate::stage::*;
 
-async fn rows(sessions: &Arc<Sessions>, id: SessionId) -> Vec<LlmCallRow> {
-    let page = sessions.llm_calls(&owner("local"), id, None, 100).await;
+async fn rows(sessions: &SessionService, id: SessionId) -> Vec<LlmCallRow> {
+    let page = sessions
+        .reader()
+        .llm_calls(&owner("local"), id, None, 100)
+        .await;
     let (rows, next) = page.expect("calls");
     assert_eq!(next, None);
     rows
 }
 
-async fn used(sessions: &Arc<Sessions>, tenant: TenantId) -> Vec<DailyUsage> {
-    let today = sessions.today();
-    // Midnight may come in between.
+async fn usage_rows(sessions: &SessionService, tenant: TenantId) -> Vec<DailyUsage> {
+    let today = sessions.reader().today();
+    // The day may change during the test.
     let days = (today.minus(1), today);
-    sessions.usage(tenant, days, 100).await.expect("usage")
+    sessions
+        .reader()
+        .usage(tenant, days, 100)
+        .await
+        .expect("usage")
 }
 
-/// The cost of a session as a client is told: by its snapshot, its list, and its attach.
-async fn told_cost(sessions: &Arc<Sessions>, id: SessionId) -> [f64; 3] {
+/// The cost of a session in its snapshot, its list row, and its attach ticket.
+async fn reported_cost(sessions: &SessionService, id: SessionId) -> [f64; 3] {
     let me = owner("local");
-    let live = sessions.live(&me, id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let snapshot = live.snapshot(10).await.expect("a snapshot").row.cost_usd;
-    let (list, _) = sessions.list(&me, None, 10).await.expect("a list");
-    let ticket = sessions.attach(&me, id).await.expect("a ticket");
+    let (list, _) = sessions
+        .reader()
+        .sessions(&me, None, 10)
+        .await
+        .expect("a list");
+    let ticket = sessions
+        .live_sessions()
+        .attach(&me, id)
+        .await
+        .expect("a ticket");
     [snapshot, list[0].cost_usd, ticket.session.cost_usd]
 }
 
-/// The sum of what the log says that calls have cost.
+/// The sum of the costs in the `llm.call_completed` events.
 fn logged_cost(events: &[Event]) -> f64 {
     let costs = events.iter().filter_map(|event| match &event.body {
         Body::LlmCallCompleted(call) => Some(call.usage.cost_usd),
@@ -48,72 +67,79 @@ fn logged_cost(events: &[Event]) -> f64 {
     costs.sum()
 }
 
+// S3-107
 #[tokio::test]
-async fn s3_107_the_cost_is_the_sum_of_all_calls_everywhere_and_after_a_restart() {
+async fn cost_is_the_sum_of_all_calls_also_after_a_restart() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
-        speak(&turn, "let me see", spent(10, 2, 0.1), Kept::default());
-        think(&turn, "shop", Some(spent(7, 3, 0.02)), Kept::default());
-        think(&turn, "shop", None, Kept::default());
-        speak(&turn, "here", spent(30, 5, 0.3), Kept::default());
+    let act = producer_fn(|turn| async move {
+        stream_message(&turn, "let me see", usage_of(10, 2, 0.1), Kept::default());
+        call_as_sub_agent(&turn, "shop", Some(usage_of(7, 3, 0.02)), Kept::default());
+        call_as_sub_agent(&turn, "shop", None, Kept::default());
+        stream_message(&turn, "here", usage_of(30, 5, 0.3), Kept::default());
         OK
     });
-    let first = sessions(dir.path(), Options::default(), act.clone()).await;
+    let first = start_service(dir.path(), Options::default(), act.clone()).await;
     let id = new_session(&first).await;
     for turns in 1..=2 {
-        let accepted = submit(&first, &owner("local"), id, say("hi")).await;
+        let accepted = submit(&first, &owner("local"), id, text_request("hi")).await;
         accepted.expect("accepted");
-        let events = ended(&first, id, turns).await;
+        let events = wait_for_terminals(&first, id, turns).await;
         let sum = logged_cost(&events);
         assert!((sum - 0.42 * turns as f64).abs() < 1e-9, "{sum}");
-        assert_eq!(told_cost(&first, id).await, [sum; 3]);
+        assert_eq!(reported_cost(&first, id).await, [sum; 3]);
     }
-    let image = crashed(dir.path());
-    let again = sessions(image.path(), Options::default(), act).await;
-    let sum = logged_cost(&log(&again, id).await);
-    assert_eq!(told_cost(&again, id).await, [sum; 3]);
-    let used = used(&again, TenantId(0)).await;
-    let total: f64 = used.iter().map(|row| row.usage.cost_usd).sum();
+    let image = copy_store(dir.path());
+    let again = start_service(image.path(), Options::default(), act).await;
+    let sum = logged_cost(&read_log(&again, id).await);
+    assert_eq!(reported_cost(&again, id).await, [sum; 3]);
+    let usage_rows = usage_rows(&again, TenantId(0)).await;
+    let total: f64 = usage_rows.iter().map(|row| row.usage.cost_usd).sum();
     assert!((total - sum).abs() < 1e-9, "{total} is not {sum}");
-    let failed: u64 = used.iter().map(|row| row.failed).sum();
-    let calls: u64 = used.iter().map(|row| row.calls).sum();
+    let failed: u64 = usage_rows.iter().map(|row| row.failed).sum();
+    let calls: u64 = usage_rows.iter().map(|row| row.calls).sum();
     assert_eq!((calls, failed), (8, 2));
 }
 
+// D-04, S1-146
 #[tokio::test]
-async fn d_04_s1_146_every_call_has_a_row_with_the_providers_own_id() {
+async fn each_call_has_a_row_with_the_provider_response_id() {
     let dir = tempfile::tempdir().expect("a folder");
     let made: Arc<Mutex<Vec<CallId>>> = Arc::default();
-    let noted = made.clone();
-    let act = acting(move |turn| {
-        let noted = noted.clone();
+    let recorded = made.clone();
+    let act = producer_fn(move |turn| {
+        let recorded = recorded.clone();
         async move {
-            let mut noted = noted.lock();
-            noted.push(speak(&turn, "one", spent(10, 2, 0.5), Kept::default()));
-            noted.push(think(
+            let mut recorded = recorded.lock();
+            recorded.push(stream_message(
                 &turn,
-                "shop",
-                Some(spent(7, 3, 0.0)),
+                "one",
+                usage_of(10, 2, 0.5),
                 Kept::default(),
             ));
-            noted.push(think(&turn, "shop", None, Kept::default()));
+            recorded.push(call_as_sub_agent(
+                &turn,
+                "shop",
+                Some(usage_of(7, 3, 0.0)),
+                Kept::default(),
+            ));
+            recorded.push(call_as_sub_agent(&turn, "shop", None, Kept::default()));
             OK
         }
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     let turn = accepted.expect("accepted").turn_id;
-    let events = ended(&sessions, id, 1).await;
+    let events = wait_for_terminals(&sessions, id, 1).await;
     let rows = rows(&sessions, id).await;
     let ids: Vec<_> = rows.iter().rev().map(|row| row.call_id).collect();
     assert_eq!(ids, *made.lock(), "newest first");
     let time = |wanted: &str, call: CallId| {
-        let said = |event: &&Event| {
+        let is_wanted = |event: &&Event| {
             let text = String::from_utf8(event.to_bytes()).expect("text");
             event.body.kind().name() == wanted && text.contains(&call.to_string())
         };
-        events.iter().find(said).expect("an event").timestamp
+        events.iter().find(is_wanted).expect("an event").timestamp
     };
     let spoken = LlmCallRow {
         call_id: ids[0],
@@ -125,7 +151,7 @@ async fn d_04_s1_146_every_call_has_a_row_with_the_providers_own_id() {
         status: CallState::Completed,
         error_class: None,
         stop_reason: Some(StopReason::EndTurn),
-        usage: Some(spent(10, 2, 0.5)),
+        usage: Some(usage_of(10, 2, 0.5)),
         provider_response_id: Some("theirs of one".into()),
         started_at: time("llm.call_started", ids[0]),
         ended_at: Some(time("llm.call_completed", ids[0])),
@@ -135,7 +161,7 @@ async fn d_04_s1_146_every_call_has_a_row_with_the_providers_own_id() {
         actor: Actor::subagent("shop"),
         model: "small:one".into(),
         purpose: CallPurpose::Subagent,
-        usage: Some(spent(7, 3, 0.0)),
+        usage: Some(usage_of(7, 3, 0.0)),
         provider_response_id: Some("inner".into()),
         started_at: time("llm.call_started", ids[1]),
         ended_at: Some(time("llm.call_completed", ids[1])),
@@ -157,13 +183,13 @@ async fn d_04_s1_146_every_call_has_a_row_with_the_providers_own_id() {
 }
 
 #[tokio::test]
-async fn no_call_is_open_after_its_turn_whoever_ended_it() {
+async fn no_call_is_open_after_the_end_of_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
+    let act = producer_fn(|turn| async move {
         let (call_id, ..) = ids();
         let inner = call_started(call_id, "small:one", CallPurpose::Subagent);
         let emission = turnwire_event::port::Emission::new(Actor::subagent("shop"), inner);
-        turn.emitter.emit(emission).expect("taken");
+        turn.emitter.emit(emission).expect("accepted");
         start_message(&turn, ids());
         match turn.input.content[0].as_text() {
             Some("stop") => std::future::pending().await,
@@ -171,128 +197,145 @@ async fn no_call_is_open_after_its_turn_whoever_ended_it() {
             _ => OK, // with its calls left open
         }
     });
-    let service = sessions(dir.path(), Options::default(), act.clone()).await;
+    let service = start_service(dir.path(), Options::default(), act.clone()).await;
     let classes = |rows: Vec<LlmCallRow>| -> Vec<Option<LlmErrorClass>> {
         assert!(rows.iter().all(|row| row.status == CallState::Failed));
         assert!(rows.iter().all(|row| row.ended_at.is_some()));
         rows.iter().map(|row| row.error_class).collect()
     };
-    for (said, class) in [
+    for (text, class) in [
         ("stop", LlmErrorClass::Cancelled),
         ("break", LlmErrorClass::Internal),
         ("leave", LlmErrorClass::Internal),
     ] {
         let id = new_session(&service).await;
-        let accepted = submit(&service, &owner("local"), id, say(said)).await;
+        let accepted = submit(&service, &owner("local"), id, text_request(text)).await;
         let turn = accepted.expect("accepted").turn_id;
-        if said == "stop" {
+        if text == "stop" {
             while rows(&service, id).await.len() < 2 {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
-            let asked = service.cancel(&owner("local"), turn, None).await;
-            asked.expect("cancelled");
+            let cancelled = service
+                .canceller()
+                .cancel(&owner("local"), turn, None)
+                .await;
+            cancelled.expect("cancelled");
         }
-        settled(&service, id).await;
+        wait_for_end(&service, id).await;
         assert_eq!(
             classes(rows(&service, id).await),
             [Some(class); 2],
-            "{said}"
+            "{text}"
         );
     }
     let id = new_session(&service).await;
-    let accepted = submit(&service, &owner("local"), id, say("stop")).await;
+    let accepted = submit(&service, &owner("local"), id, text_request("stop")).await;
     accepted.expect("accepted");
     while rows(&service, id).await.len() < 2 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    let image = crashed(dir.path());
-    let again = sessions(image.path(), Options::default(), act).await;
+    let image = copy_store(dir.path());
+    let again = start_service(image.path(), Options::default(), act).await;
     let swept = classes(rows(&again, id).await);
     assert_eq!(swept, [Some(LlmErrorClass::Internal); 2]);
-    let used = used(&again, TenantId(0)).await;
-    let calls: u64 = used.iter().map(|row| row.calls).sum();
-    let failed: u64 = used.iter().map(|row| row.failed).sum();
+    let usage_rows = usage_rows(&again, TenantId(0)).await;
+    let calls: u64 = usage_rows.iter().map(|row| row.calls).sum();
+    let failed: u64 = usage_rows.iter().map(|row| row.failed).sum();
     assert_eq!((calls, failed), (8, 8), "each was counted once");
 }
 
 #[tokio::test]
-async fn law_10_usage_is_a_tenants_own_and_outlives_its_sessions() {
+async fn law_10_usage_is_per_tenant_and_outlives_sessions() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
-        speak(&turn, "one", spent(10, 2, 0.5), Kept::default());
+    let act = producer_fn(|turn| async move {
+        stream_message(&turn, "one", usage_of(10, 2, 0.5), Kept::default());
         OK
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
-    ended(&sessions, id, 1).await;
-    let mine = used(&sessions, TenantId(0)).await;
+    wait_for_terminals(&sessions, id, 1).await;
+    let mine = usage_rows(&sessions, TenantId(0)).await;
     assert_eq!((mine.len(), mine[0].model.as_str()), (1, "big:one"));
-    assert_eq!((mine[0].calls, mine[0].usage), (1, spent(10, 2, 0.5)));
-    assert_eq!(used(&sessions, TenantId(1)).await, []);
+    assert_eq!((mine[0].calls, mine[0].usage), (1, usage_of(10, 2, 0.5)));
+    assert_eq!(usage_rows(&sessions, TenantId(1)).await, []);
     let stranger = Owner {
         tenant: TenantId(1),
         ..owner("local")
     };
-    let refused = sessions.llm_calls(&stranger, id, None, 10).await;
+    let refused = sessions.reader().llm_calls(&stranger, id, None, 10).await;
     assert_eq!(
         refused.err(),
         Some(turnwire_session::Error::SessionNotFound)
     );
-    sessions.delete(&owner("local"), id).await.expect("deleted");
-    assert_eq!(used(&sessions, TenantId(0)).await, mine);
+    sessions
+        .writer()
+        .delete(&owner("local"), id)
+        .await
+        .expect("deleted");
+    assert_eq!(usage_rows(&sessions, TenantId(0)).await, mine);
 }
 
-/// What turns were told of the past.
-type Told = Arc<Mutex<Vec<(Vec<Message>, Vec<Message>)>>>;
+/// The histories of the orchestrator and of a sub-agent, by turn.
+type TurnHistories = Arc<Mutex<Vec<(Vec<Message>, Vec<Message>)>>>;
 
 #[tokio::test]
-async fn what_a_provider_wants_back_comes_back_from_memory_and_from_the_store_alike() {
+async fn provider_data_is_returned_from_cache_and_store_alike() {
     let dir = tempfile::tempdir().expect("a folder");
-    let told: Told = Arc::default();
-    let given = told.clone();
-    let act = acting(move |turn| {
-        let told = given.clone();
+    let histories: TurnHistories = Arc::default();
+    let shared = histories.clone();
+    let act = producer_fn(move |turn| {
+        let histories = shared.clone();
         async move {
-            let recent = turn.history.recent(MUCH).await.expect("a history");
-            let inner = turn.history.of_agent("shop", MUCH).await;
-            told.lock().push((recent, inner.expect("a history")));
-            speak(&turn, "sealed", spent(1, 1, 0.1), seal("big"));
-            think(&turn, "shop", Some(spent(1, 1, 0.1)), seal("small"));
+            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
+            let inner = turn.history.of_agent("shop", LARGE_BUDGET).await;
+            histories.lock().push((recent, inner.expect("a history")));
+            stream_message(&turn, "sealed", usage_of(1, 1, 0.1), seal("big"));
+            call_as_sub_agent(&turn, "shop", Some(usage_of(1, 1, 0.1)), seal("small"));
             OK
         }
     });
-    let first = sessions(dir.path(), Options::default(), act.clone()).await;
+    let first = start_service(dir.path(), Options::default(), act.clone()).await;
     let id = new_session(&first).await;
     let me = owner("local");
-    submit(&first, &me, id, say("one")).await.expect("accepted");
-    ended(&first, id, 1).await;
-    let image = crashed(dir.path());
-    let again = sessions(image.path(), Options::default(), act).await;
+    submit(&first, &me, id, text_request("one"))
+        .await
+        .expect("accepted");
+    wait_for_terminals(&first, id, 1).await;
+    let image = copy_store(dir.path());
+    let again = start_service(image.path(), Options::default(), act).await;
     for sessions in [&first, &again] {
-        submit(sessions, &me, id, say("two"))
+        submit(sessions, &me, id, text_request("two"))
             .await
             .expect("accepted");
-        ended(sessions, id, 2).await;
+        wait_for_terminals(sessions, id, 2).await;
     }
-    let told = told.lock().clone();
-    let (remembered, read) = (&told[1], &told[2]);
+    let histories = histories.lock().clone();
+    let (remembered, read) = (&histories[1], &histories[2]);
     assert_eq!(remembered.0[1], read.0[1], "the same by memory and store");
     assert_eq!(remembered.0[1].kept, seal("big"));
     assert_eq!(remembered.1, read.1);
     assert_eq!(remembered.1[0].kept, seal("small"));
-    // Whatever a client can be given is made of these, as JSON.
-    let live = first.live(&me, id).await.expect("a session");
+    // The JSON of everything that a client can read.
+    let live = first
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let snapshot = live.snapshot(10).await.expect("a snapshot");
-    let (messages, _) = first.messages(&me, id, None, 10).await.expect("messages");
-    let mut shown = json!([snapshot.messages, messages]).to_string();
-    for event in log(&first, id).await {
-        shown.push_str(&String::from_utf8(event.to_bytes()).expect("text"));
+    let (messages, _) = first
+        .reader()
+        .messages(&me, id, None, 10)
+        .await
+        .expect("messages");
+    let mut client_json = json!([snapshot.messages, messages]).to_string();
+    for event in read_log(&first, id).await {
+        client_json.push_str(&String::from_utf8(event.to_bytes()).expect("text"));
     }
     assert!(
-        shown.contains("sealed") && !shown.contains("marker"),
-        "{shown}"
+        client_json.contains("sealed") && !client_json.contains("marker"),
+        "{client_json}"
     );
 }
 
@@ -304,41 +347,41 @@ fn seal(by: &str) -> Kept {
 }
 
 #[tokio::test]
-async fn a_turn_in_line_is_told_what_the_session_has_cost_before_it() {
+async fn queued_turn_reads_the_cost_before_its_start() {
     let dir = tempfile::tempdir().expect("a folder");
     let costs: Arc<Mutex<Vec<f64>>> = Arc::default();
     let permits = Arc::new(tokio::sync::Semaphore::new(0));
-    let (noted, gate) = (costs.clone(), permits.clone());
-    let act = acting(move |turn| {
-        let (noted, gate) = (noted.clone(), gate.clone());
+    let (recorded, gate) = (costs.clone(), permits.clone());
+    let act = producer_fn(move |turn| {
+        let (recorded, gate) = (recorded.clone(), gate.clone());
         async move {
-            noted.lock().push(turn.input.cost_usd);
+            recorded.lock().push(turn.input.cost_usd);
             gate.acquire().await.expect("open").forget();
-            speak(&turn, "one", spent(1, 1, 0.25), Kept::default());
-            think(&turn, "shop", Some(spent(1, 1, 0.5)), Kept::default());
+            stream_message(&turn, "one", usage_of(1, 1, 0.25), Kept::default());
+            call_as_sub_agent(&turn, "shop", Some(usage_of(1, 1, 0.5)), Kept::default());
             OK
         }
     });
-    let first = sessions(dir.path(), Options::default(), act.clone()).await;
+    let first = start_service(dir.path(), Options::default(), act.clone()).await;
     let id = new_session(&first).await;
     for text in ["1", "2", "3"] {
         enqueue(&first, id, text).await;
     }
     permits.add_permits(3);
-    ended(&first, id, 3).await;
+    wait_for_terminals(&first, id, 3).await;
     assert_eq!(*costs.lock(), [0.0, 0.75, 1.5]);
-    let image = crashed(dir.path());
-    let again = sessions(image.path(), Options::default(), act).await;
+    let image = copy_store(dir.path());
+    let again = start_service(image.path(), Options::default(), act).await;
     enqueue(&again, id, "4").await;
     permits.add_permits(1);
-    ended(&again, id, 4).await;
+    wait_for_terminals(&again, id, 4).await;
     assert_eq!(costs.lock().last(), Some(&2.25));
 }
 
 #[tokio::test]
-async fn why_a_turn_ended_is_told_with_its_end() {
+async fn terminal_contains_the_reason_of_the_end() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
+    let act = producer_fn(|turn| async move {
         if turn.input.content[0].as_text() == Some("loose") {
             start_message(&turn, ids());
         }
@@ -348,16 +391,16 @@ async fn why_a_turn_ended_is_told_with_its_end() {
             error: None,
         }
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
-    for (said, status) in [
+    let sessions = start_service(dir.path(), Options::default(), act).await;
+    for (text, status) in [
         ("whole", TurnStatus::Degraded),
         ("loose", TurnStatus::Failed),
     ] {
         let id = new_session(&sessions).await;
-        let accepted = submit(&sessions, &owner("local"), id, say(said)).await;
+        let accepted = submit(&sessions, &owner("local"), id, text_request(text)).await;
         let turn = accepted.expect("accepted").turn_id;
-        let events = ended(&sessions, id, 1).await;
-        let Body::TurnCompleted(end) = terminal(&events, turn) else {
+        let events = wait_for_terminals(&sessions, id, 1).await;
+        let Body::TurnCompleted(end) = terminal_of(&events, turn) else {
             panic!("a completion")
         };
         assert_eq!(

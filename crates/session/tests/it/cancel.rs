@@ -1,6 +1,6 @@
-//! Cancels: early, of each part, at the seam, and of what outlives a future.
+//! Cancels: before the submit, of a blocking tool, between message and tools, and of child tasks.
 
 mod early;
 mod parts;
 mod seam;
-mod wards;
+mod child_tasks;

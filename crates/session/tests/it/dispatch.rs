@@ -1,5 +1,5 @@
-//! Turns that dispatch: however they end, everything they opened is closed, children before
-//! parents, and one trace stands before the terminal.
+//! Turns with sub-agents: however they end, everything they opened is closed, children before
+//! parents, and one `dispatch.traced` precedes the terminal.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use turnwire_event::{
     Actor, Body, ContentBlock, Event, InvocationId, MessageId, Mint as _, Role, SessionId,
     StopReason, ToolUseId, Usage,
 };
-use turnwire_session::{Options, Sessions, SystemMint};
+use turnwire_session::{Options, SessionService, SystemMint};
 
 use crate::stage::*;
 
 fn put(turn: &TurnContext, by: &Actor, body: Body) {
-    let taken = turn.emitter.emit(Emission::new(by.clone(), body));
-    taken.expect("taken");
+    let accepted = turn.emitter.emit(Emission::new(by.clone(), body));
+    accepted.expect("accepted");
 }
 
 fn called(name: &str, tool_type: ToolType) -> (ToolUseId, Body) {
@@ -47,8 +47,8 @@ fn done(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
     })
 }
 
-/// A sub-agent begins, and asks its model.
-fn ask(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) {
+/// Starts a sub-agent and its model call.
+fn request_approvals(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) {
     let (tool_use_id, call) = called(&format!("ask_{id}"), ToolType::SubAgent);
     put(turn, &Actor::ORCHESTRATOR, call);
     let invocation_id = InvocationId(SystemMint.ulid());
@@ -94,11 +94,11 @@ fn ask(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) {
         metadata: serde_json::Map::new(),
         scope: Scope::Agent(id.into()),
     });
-    turn.emitter.emit(answer).expect("taken");
+    turn.emitter.emit(answer).expect("accepted");
     (tool_use_id, invocation_id)
 }
 
-/// Two of three are asked: rewards is done, shop waits for a data service.
+/// Two of three sub-agents have started: rewards has ended, shop waits for a data service.
 fn fan_out(turn: &TurnContext) {
     let step = StepStarted {
         plan_step_id: "step".into(),
@@ -108,8 +108,8 @@ fn fan_out(turn: &TurnContext) {
         deadline_ms: 1_000,
     };
     put(turn, &Actor::ORCHESTRATOR, Body::PlanStepStarted(step));
-    ask(turn, "shop");
-    let (tool_use_id, invocation_id) = ask(turn, "rewards");
+    request_approvals(turn, "shop");
+    let (tool_use_id, invocation_id) = request_approvals(turn, "rewards");
     let (shop, rewards) = (Actor::subagent("shop"), Actor::subagent("rewards"));
     put(turn, &shop, status("searching"));
     put(turn, &shop, called("search", ToolType::Ccs).1);
@@ -126,7 +126,7 @@ fn fan_out(turn: &TurnContext) {
     put(turn, &Actor::ORCHESTRATOR, done);
 }
 
-/// What the turn had open is closed like this, whoever ended it.
+/// The events that close everything open, however the turn ends.
 const CLOSED: [&str; 5] = [
     "tool.failed tool:search",
     "subagent.failed subagent:shop",
@@ -135,14 +135,14 @@ const CLOSED: [&str; 5] = [
     "dispatch.traced orchestrator",
 ];
 
-fn told(events: &[Event]) -> Vec<String> {
+fn report_worker_end(events: &[Event]) -> Vec<String> {
     let of_turn = events.iter().filter(|event| event.turn_id.is_some());
     of_turn
         .map(|event| format!("{} {}", event.body.kind().name(), event.actor))
         .collect()
 }
 
-/// Law 6: every tool that was called has one end before the terminal.
+/// Law 6: every called tool has one end before the terminal.
 fn assert_each_tool_ends_once(events: &[Event]) {
     let mut open = std::collections::HashSet::new();
     for event in events {
@@ -161,10 +161,10 @@ fn assert_each_tool_ends_once(events: &[Event]) {
 fn assert_closed(events: &[Event], terminal: &str, shop: DispatchOutcome) {
     assert_each_ends_once(events);
     assert_each_tool_ends_once(events);
-    let told = told(events);
+    let outcomes = report_worker_end(events);
     let mut expected: Vec<&str> = CLOSED.to_vec();
     expected.push(terminal);
-    assert_eq!(told[told.len() - 6..], expected);
+    assert_eq!(outcomes[outcomes.len() - 6..], expected);
     let traces: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.body {
@@ -195,21 +195,21 @@ fn assert_closed(events: &[Event], terminal: &str, shop: DispatchOutcome) {
     );
 }
 
-/// A turn that fans out, says so, and does as `then` says.
-fn fanning(then: Option<Outcome>) -> (Act, Arc<Notify>) {
+/// A turn that starts a fan-out, notifies the test, and continues with `then`.
+fn fanning(then: Option<Outcome>) -> (WorkFn, Arc<Notify>) {
     let out = Arc::new(Notify::new());
-    let told = out.clone();
-    let act = acting(move |turn| {
-        let (told, then) = (told.clone(), then.clone());
+    let outcomes = out.clone();
+    let act = producer_fn(move |turn| {
+        let (outcomes, then) = (outcomes.clone(), then.clone());
         async move {
             fan_out(&turn);
             let at = turn.emitter.emit(Emission::new(
                 Actor::subagent("shop"),
                 status("still searching"),
             ));
-            let durable = turn.emitter.committed(at.expect("taken")).await;
+            let durable = turn.emitter.committed(at.expect("accepted")).await;
             durable.expect("durable");
-            told.notify_one();
+            outcomes.notify_one();
             match then {
                 Some(outcome) => outcome,
                 None => std::future::pending().await,
@@ -219,28 +219,33 @@ fn fanning(then: Option<Outcome>) -> (Act, Arc<Notify>) {
     (act, out)
 }
 
-async fn fanned(dir: &std::path::Path, then: Option<Outcome>) -> (Arc<Sessions>, SessionId) {
+async fn fanned(dir: &std::path::Path, then: Option<Outcome>) -> (SessionService, SessionId) {
     let (act, out) = fanning(then);
-    let sessions = sessions(dir, Options::default(), act).await;
+    let sessions = start_service(dir, Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
     out.notified().await;
     (sessions, id)
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_law_6_a_cancel_in_a_fan_out_closes_all_of_it_and_says_what_became_of_it() {
+async fn law_6_cancel_in_a_fan_out_closes_and_reports_all_slots() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, id) = fanned(dir.path(), None).await;
     let me = owner("local");
-    let live = sessions.live(&me, id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
     let turn = live.current_turn().expect("a turn");
-    let asked = sessions.cancel(&me, turn, None).await;
-    asked.expect("taken");
-    let events = settled(&sessions, id).await;
+    let asked = sessions.canceller().cancel(&me, turn, None).await;
+    asked.expect("accepted");
+    let events = wait_for_end(&sessions, id).await;
     assert_closed(&events, "turn.cancelled system", DispatchOutcome::Discarded);
-    let Body::TurnCancelled(end) = terminal(&events, turn) else {
+    let Body::TurnCancelled(end) = terminal_of(&events, turn) else {
         panic!("a cancel")
     };
     let lines = end.receipt.iter().map(|line| (line.kind, line.outcome));
@@ -255,48 +260,57 @@ async fn s2_064_law_6_a_cancel_in_a_fan_out_closes_all_of_it_and_says_what_becam
     );
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_law_6_after_a_crash_in_a_fan_out_the_sweep_closes_all_of_it_once() {
+async fn law_6_recovery_closes_a_fan_out_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_sessions, id) = fanned(dir.path(), None).await;
-    let image = crashed(dir.path());
+    let image = copy_store(dir.path());
     let (act, _) = fanning(None);
-    let swept = sessions(image.path(), Options::default(), act.clone()).await;
-    let events = settled(&swept, id).await;
+    let swept = start_service(image.path(), Options::default(), act.clone()).await;
+    let events = wait_for_end(&swept, id).await;
     assert_closed(&events, "turn.completed system", DispatchOutcome::Failure);
-    // Once more finds nothing to do.
-    let again = crashed(image.path());
-    let twice = sessions(again.path(), Options::default(), act).await;
-    assert_eq!(told(&log(&twice, id).await), told(&events));
+    // A second recovery finds nothing to do.
+    let again = copy_store(image.path());
+    let twice = start_service(again.path(), Options::default(), act).await;
+    assert_eq!(
+        report_worker_end(&read_log(&twice, id).await),
+        report_worker_end(&events)
+    );
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_law_6_a_shutdown_and_an_end_with_loose_ends_close_all_of_it() {
+async fn law_6_shutdown_and_early_end_close_a_fan_out() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, id) = fanned(dir.path(), None).await;
     sessions.drain(std::time::Duration::ZERO).await;
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     assert_closed(&events, "turn.completed system", DispatchOutcome::Failure);
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, id) = fanned(dir.path(), Some(OK)).await;
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     assert_closed(&events, "turn.completed system", DispatchOutcome::Failure);
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_every_turn_has_one_trace_asked_or_not_run_or_withdrawn() {
+async fn every_turn_has_one_dispatch_trace() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     let id = new_session(&sessions).await;
     let first = enqueue(&sessions, id, "1").await;
     let withdrawn = enqueue(&sessions, id, "2").await;
     enqueue(&sessions, id, "3").await;
     for turn in [withdrawn.turn_id, first.turn_id] {
-        let cancelled = sessions.cancel(&owner("local"), turn, None).await;
-        cancelled.expect("taken");
+        let cancelled = sessions
+            .canceller()
+            .cancel(&owner("local"), turn, None)
+            .await;
+        cancelled.expect("accepted");
     }
     gate.open(2);
-    let events = ended(&sessions, id, 3).await;
+    let events = wait_for_terminals(&sessions, id, 3).await;
     assert_each_ends_once(&events);
     let mut of_turns = std::collections::HashMap::new();
     for event in &events {

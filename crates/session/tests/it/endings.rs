@@ -1,5 +1,5 @@
-//! Turns that end badly: a producer that panics, that does not let go, a timeout, a runtime that
-//! goes away. Whatever happens, one terminal, everything closed before it.
+//! Turns that end abnormally: a producer that panics or hangs, a timeout, a runtime that shuts down.
+//! Each has one terminal, with everything closed before it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,20 +14,20 @@ use turnwire_session::Options;
 use crate::stage::*;
 
 #[tokio::test]
-async fn a_panic_ends_the_turn_once_with_everything_closed() {
+async fn panic_ends_the_turn_once_with_everything_closed() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
+    let act = producer_fn(|turn| async move {
         start_message(&turn, ids());
         panic!("a secret in the panic");
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi"))
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "llm.call_started",
@@ -46,6 +46,7 @@ async fn a_panic_ends_the_turn_once_with_everything_closed() {
         "exception text stays inside: {text}"
     );
     let (messages, _) = sessions
+        .reader()
         .messages(&owner("local"), id, None, 10)
         .await
         .expect("messages");
@@ -55,26 +56,27 @@ async fn a_panic_ends_the_turn_once_with_everything_closed() {
         (MessageStatus::Failed, "half an ")
     );
     let row = sessions
+        .reader()
         .turn(&owner("local"), accepted.turn_id)
         .await
         .expect("the turn");
     assert_eq!(row.state, TurnState::Completed);
-    // The lock is free: the next turn is accepted.
-    submit(&sessions, &owner("local"), id, say("again"))
+    // The slot is free: the next turn is accepted.
+    submit(&sessions, &owner("local"), id, text_request("again"))
         .await
         .expect("accepted");
 }
 
 #[tokio::test]
-async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after() {
+async fn hanging_producer_is_left_behind_and_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     let refused = Arc::new(AtomicBool::new(false));
-    let told = refused.clone();
-    let act = acting(move |turn| {
-        let told = told.clone();
+    let results = refused.clone();
+    let act = producer_fn(move |turn| {
+        let results = results.clone();
         async move {
             call_tool(&turn, ids());
-            // Blocks its thread: no await, so no abort can reach it.
+            // Blocks its thread without an await, so an abort has no effect.
             std::thread::sleep(Duration::from_millis(1500));
             let (call_id, ..) = ids();
             let purpose = CallPurpose::Orchestrate;
@@ -85,7 +87,7 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
                 attempt: 1,
                 first: false,
             });
-            told.store(
+            results.store(
                 turn.emitter
                     .emit(Emission::new(Actor::ORCHESTRATOR, late))
                     .is_err(),
@@ -101,16 +103,17 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
         .expect("a runtime");
     runtime
         .spawn(async move {
-            let sessions = sessions(dir.path(), Options::default(), act).await;
+            let sessions = start_service(dir.path(), Options::default(), act).await;
             let id = new_session(&sessions).await;
-            let accepted = submit(&sessions, &owner("local"), id, say("hi"))
+            let accepted = submit(&sessions, &owner("local"), id, text_request("hi"))
                 .await
                 .expect("accepted");
             let state = sessions
+                .canceller()
                 .cancel(&owner("local"), accepted.turn_id, Some("stop".into()))
                 .await;
             assert_eq!(state, Ok(TurnState::Cancelling));
-            let events = settled(&sessions, id).await;
+            let events = wait_for_end(&sessions, id).await;
             let expected = [
                 "turn.started",
                 "llm.call_started",
@@ -121,7 +124,7 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
                 "dispatch.traced",
                 "turn.cancelled",
             ];
-            assert_eq!(names(&events), expected);
+            assert_eq!(event_names(&events), expected);
             let Some(Body::ToolFailed(tool)) = events.iter().rev().nth(2).map(|e| e.body.clone())
             else {
                 panic!("a tool")
@@ -130,12 +133,13 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
             tokio::time::sleep(Duration::from_millis(1700)).await;
             assert!(refused.load(Ordering::SeqCst), "its late event was refused");
             assert_eq!(
-                names(&log(&sessions, id).await),
+                event_names(&read_log(&sessions, id).await),
                 expected,
                 "and is not in the log"
             );
             // A second cancel changes nothing.
             let state = sessions
+                .canceller()
                 .cancel(&owner("local"), accepted.turn_id, None)
                 .await;
             assert_eq!(state, Ok(TurnState::Cancelled));
@@ -145,22 +149,24 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
     runtime.shutdown_background();
 }
 
+// S3-077
 #[tokio::test]
-async fn s3_077_a_cancel_before_the_first_call_is_the_cancel_alone() {
+async fn cancel_before_the_first_call_is_the_only_event() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|_| std::future::pending());
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let act = producer_fn(|_| std::future::pending());
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi"))
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
     sessions
+        .canceller()
         .cancel(&owner("local"), accepted.turn_id, None)
         .await
-        .expect("taken");
-    let events = settled(&sessions, id).await;
+        .expect("accepted");
+    let events = wait_for_end(&sessions, id).await;
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "turn.cancel_requested",
@@ -177,10 +183,11 @@ async fn s3_077_a_cancel_before_the_first_call_is_the_cancel_alone() {
     );
 }
 
+// S3-071
 #[tokio::test]
-async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_system() {
+async fn turn_that_exceeds_its_time_is_cancelled() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
+    let act = producer_fn(|turn| async move {
         start_message(&turn, ids());
         std::future::pending().await
     });
@@ -188,12 +195,12 @@ async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_system() {
         turn_timeout: Duration::from_millis(50),
         ..Options::default()
     };
-    let sessions = sessions(dir.path(), options, act).await;
+    let sessions = start_service(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
-    submit(&sessions, &owner("local"), id, say("hi"))
+    submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     let expected = [
         "turn.started",
         "llm.call_started",
@@ -202,7 +209,7 @@ async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_system() {
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(names(&events), expected);
+    assert_eq!(event_names(&events), expected);
     let Some(Body::TurnCancelled(end)) = events.last().map(|e| e.body.clone()) else {
         panic!("a terminal")
     };
@@ -210,9 +217,9 @@ async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_system() {
 }
 
 #[test]
-fn a_runtime_that_goes_away_leaves_no_open_turn() {
+fn dropped_runtime_leaves_no_open_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn| async move {
+    let act = producer_fn(|turn| async move {
         start_message(&turn, ids());
         std::future::pending().await
     });
@@ -222,31 +229,31 @@ fn a_runtime_that_goes_away_leaves_no_open_turn() {
         .build()
         .expect("a runtime");
     let (sessions, id) = runtime.block_on(async {
-        let sessions = sessions(dir.path(), Options::default(), act).await;
+        let sessions = start_service(dir.path(), Options::default(), act).await;
         let id = new_session(&sessions).await;
-        submit(&sessions, &owner("local"), id, say("hi"))
+        submit(&sessions, &owner("local"), id, text_request("hi"))
             .await
             .expect("accepted");
         (sessions, id)
     });
     runtime.shutdown_timeout(Duration::from_secs(5));
-    // The guard's events are on their way to the writer, whose thread is no task of the runtime.
+    // The ending is queued at the writer, whose thread is not a task of the runtime.
     let again = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
     let events = again.block_on(async {
         for _ in 0..200 {
-            let events = log(&sessions, id).await;
+            let events = read_log(&sessions, id).await;
             if events.iter().any(|event| event.body.kind().is_terminal()) {
                 return events;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        log(&sessions, id).await
+        read_log(&sessions, id).await
     });
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "llm.call_started",

@@ -1,5 +1,5 @@
-//! The gate of a turn: what it holds back keeps its place, goes on when it is due, and is never
-//! lost nor behind the end.
+//! The gate of a turn: events that it holds back keep their order, are emitted when due, and are
+//! neither lost nor after the terminal.
 
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
@@ -13,7 +13,9 @@ use turnwire_event::port::{Emission, EmitError, Gate, MessageEnd, Onward, Outcom
 use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TypeSet, Usage};
 use turnwire_log::Writer;
 use turnwire_log::reserve::DiskReserve;
-use turnwire_session::{EventsQuery, Live, Options, Sessions, SystemMint, cancel};
+use turnwire_session::{
+    EventLogQuery, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
+};
 
 use crate::stage::*;
 
@@ -23,11 +25,11 @@ fn note(facts: &Facts, fact: impl Into<String>) {
     facts.lock().push(fact.into());
 }
 
-async fn run(sessions: &Arc<Sessions>) -> Vec<Event> {
+async fn run(sessions: &SessionService) -> Vec<Event> {
     let id = new_session(sessions).await;
-    let accepted = submit(sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
-    settled(sessions, id).await
+    wait_for_end(sessions, id).await
 }
 
 /// Lets other tasks run; no time passes.
@@ -38,19 +40,19 @@ async fn others() {
 }
 
 #[tokio::test]
-async fn what_is_held_goes_on_when_it_is_due_and_a_timer_lives_only_so_long() {
+async fn held_event_is_emitted_when_due_by_one_timer() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, seen) = holding();
+    let (gates, seen) = holding_gates();
     let facts = Facts::default();
-    let (told, at) = (facts.clone(), seen.clone());
-    let act = acting(move |turn| {
-        let (facts, seen) = (told.clone(), at.clone());
+    let (results, at) = (facts.clone(), seen.clone());
+    let act = producer_fn(move |turn| {
+        let (facts, seen) = (results.clone(), at.clone());
         async move {
             tokio::time::pause();
             for name in ["first", "second"] {
                 emit(&turn, status(name));
                 tokio::time::advance(Duration::from_millis(100)).await;
-                // Inside the window: it does not begin anew.
+                // Within the window, which does not restart.
                 emit(&turn, status(name));
                 tokio::time::advance(Duration::from_millis(49)).await;
                 others().await;
@@ -59,7 +61,7 @@ async fn what_is_held_goes_on_when_it_is_due_and_a_timer_lives_only_so_long() {
                 tokio::time::advance(Duration::from_millis(2)).await;
                 others().await;
                 note(&facts, format!("{:?}", seen.lock().flushed));
-                // Long after: nothing is held, nobody flushes.
+                // Much later: nothing is held, and there is no flush.
                 tokio::time::advance(Duration::from_secs(5)).await;
                 others().await;
             }
@@ -67,33 +69,33 @@ async fn what_is_held_goes_on_when_it_is_due_and_a_timer_lives_only_so_long() {
             OK
         }
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let events = run(&sessions).await;
     assert_eq!(*facts.lock(), ["[]", "[2]", "[2]", "[2, 2]"]);
-    let names = names(&events);
+    let names = event_names(&events);
     assert_eq!(names[1..5], ["status.emitted"; 4]);
     assert_eq!(names[5..], ["dispatch.traced", "turn.completed"]);
 }
 
 #[tokio::test]
-async fn the_place_of_what_is_held_is_the_newest_there_is() {
+async fn position_of_a_held_event_is_the_newest_one() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, _) = holding();
+    let (gates, _) = holding_gates();
     let places: Arc<Mutex<Vec<Position>>> = Arc::default();
-    let told = places.clone();
-    let act = acting(move |turn| {
-        let places = told.clone();
+    let results = places.clone();
+    let act = producer_fn(move |turn| {
+        let places = results.clone();
         async move {
             for body in [recorded(), status("one"), status("two")] {
                 let at = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
-                places.lock().push(at.expect("taken"));
+                places.lock().push(at.expect("accepted"));
             }
             let last = *places.lock().last().expect("a place");
             turn.emitter.committed(last).await.expect("durable");
             OK
         }
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let events = run(&sessions).await;
     let recorded = events
         .iter()
@@ -112,10 +114,10 @@ fn recorded() -> Body {
 }
 
 #[tokio::test]
-async fn a_message_and_a_turn_end_behind_what_is_held() {
+async fn message_and_turn_end_after_held_events() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, seen) = holding();
-    let act = acting(move |turn| async move {
+    let (gates, seen) = holding_gates();
+    let act = producer_fn(move |turn| async move {
         let (call_id, message_id, tool) = ids();
         start_message(&turn, (call_id, message_id, tool));
         emit(&turn, status("one"));
@@ -129,14 +131,14 @@ async fn a_message_and_a_turn_end_behind_what_is_held() {
             failure: Some(turnwire_event::code::LlmErrorClass::Internal),
             tools: Vec::new(),
         };
-        turn.emitter.complete(end).expect("taken");
+        turn.emitter.complete(end).expect("accepted");
         emit(&turn, status("two"));
         OK
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let events = run(&sessions).await;
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "llm.call_started",
@@ -150,22 +152,23 @@ async fn a_message_and_a_turn_end_behind_what_is_held() {
     assert_eq!(seen.lock().flushed, [1, 1]);
 }
 
+// D-79
 #[tokio::test]
-async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it() {
+async fn cancel_follows_held_events_and_hides_later_ones() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, _) = holding();
-    let live: Arc<OnceLock<Arc<Live>>> = Arc::default();
+    let (gates, _) = holding_gates();
+    let live: Arc<OnceLock<(Arc<LiveSession>, TurnCanceller)>> = Arc::default();
     let go = Arc::new(Notify::new());
     let facts = Facts::default();
-    let given = (live.clone(), go.clone(), facts.clone());
-    let act = acting(move |turn| {
-        let (live, go, facts) = given.clone();
+    let shared = (live.clone(), go.clone(), facts.clone());
+    let act = producer_fn(move |turn| {
+        let (live, go, facts) = shared.clone();
         async move {
             go.notified().await;
-            let live = live.get().expect("a session");
+            let (live, canceller) = live.get().expect("a session");
             emit(&turn, status("before"));
-            // No await from here on: the turn is asked to stop and goes on for a moment.
-            cancel::request(live, turn.input.turn_id, "user", "enough");
+            // No await from here on: the turn continues for a moment after the cancel request.
+            canceller.request(live, turn.input.turn_id, Some("enough"));
             for body in shown_to_clients() {
                 let refused = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
                 note(&facts, format!("{:?}", refused.expect_err("refused")));
@@ -173,18 +176,22 @@ async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it()
             std::future::pending().await
         }
     });
-    let sessions = passing(dir.path(), gates, act).await;
+    let sessions = service_with_gates(dir.path(), gates, act).await;
     let id = new_session(&sessions).await;
-    let here = sessions.live(&owner("local"), id).await.expect("a session");
-    assert!(live.set(here).is_ok());
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let live_session = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    assert!(live.set((live_session, sessions.canceller())).is_ok());
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
     go.notify_one();
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     let refused = format!("{:?}", EmitError::Refused(Refusal::Cancelled));
     assert_eq!(*facts.lock(), vec![refused; shown_to_clients().len()]);
     assert_eq!(
-        names(&events),
+        event_names(&events),
         [
             "turn.started",
             "status.emitted",
@@ -195,7 +202,7 @@ async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it()
     );
 }
 
-/// One of each of what a client would be shown while a turn works.
+/// One event of each type that clients read while a turn runs.
 fn shown_to_clients() -> Vec<Body> {
     let (_, message_id, tool_use_id) = ids();
     let server = || mcp::Server {
@@ -229,26 +236,26 @@ fn shown_to_clients() -> Vec<Body> {
 }
 
 #[tokio::test]
-async fn a_panic_and_a_shutdown_lose_nothing_that_is_held() {
+async fn panic_and_shutdown_emit_held_events() {
     for panics in [true, false] {
         let dir = tempfile::tempdir().expect("a folder");
-        let (gates, seen) = holding();
-        let act = acting(move |turn| async move {
+        let (gates, seen) = holding_gates();
+        let act = producer_fn(move |turn| async move {
             emit(&turn, status("held"));
             assert!(!panics, "as the test wants");
             std::future::pending().await
         });
-        let sessions = passing(dir.path(), gates, act).await;
+        let sessions = service_with_gates(dir.path(), gates, act).await;
         let id = new_session(&sessions).await;
-        let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+        let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
         accepted.expect("accepted");
         while seen.lock().taken == 0 {
             tokio::task::yield_now().await;
         }
         sessions.drain(Duration::ZERO).await;
-        let events = settled(&sessions, id).await;
+        let events = wait_for_end(&sessions, id).await;
         assert_eq!(
-            names(&events),
+            event_names(&events),
             [
                 "turn.started",
                 "status.emitted",
@@ -259,7 +266,7 @@ async fn a_panic_and_a_shutdown_lose_nothing_that_is_held() {
     }
 }
 
-/// Keeps the writer busy until something is sent or the sender is gone.
+/// Keeps the writer busy until the sender sends or is dropped.
 fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
     let (free, freed) = mpsc::channel::<()>();
     let (busy, is_busy) = mpsc::channel();
@@ -273,14 +280,14 @@ fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
 }
 
 #[tokio::test]
-async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_up() {
+async fn full_outbox_refuses_events_but_not_the_ending() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gates, seen) = holding();
+    let (gates, seen) = holding_gates();
     let (store, writer) = writer(dir.path(), DiskReserve::new(dir.path().join("reserve"), 0));
     let facts: Arc<Mutex<Option<(usize, usize)>>> = Arc::default();
-    let given = (facts.clone(), seen.clone(), writer.clone());
-    let act = acting(move |turn| {
-        let (facts, seen, writer) = given.clone();
+    let shared = (facts.clone(), seen.clone(), writer.clone());
+    let act = producer_fn(move |turn| {
+        let (facts, seen, writer) = shared.clone();
         async move {
             let _busy = occupy(&writer);
             emit(&turn, status("held"));
@@ -299,8 +306,8 @@ async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_u
             OK
         }
     });
-    let producer = Arc::new(Acting(act, gates));
-    let sessions = over(
+    let producer = Arc::new(TestProducer(act, gates));
+    let sessions = service_over(
         (store, writer),
         Options::default(),
         Arc::new(SystemMint),
@@ -308,25 +315,29 @@ async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_u
     )
     .await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     let turn = accepted.expect("accepted").turn_id;
-    while state(&sessions, turn).await != TurnState::Completed {
+    while turn_state(&sessions, turn).await != TurnState::Completed {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // The row is in the store a moment before the events can be read.
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let live = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
     let last = live.sequencer.last().seq;
     live.sequencer.committed(last).await.expect("committed");
     let (sent, taken) = facts.lock().expect("it was full");
     assert_eq!(taken, sent, "the status and all but the last");
     let but = TypeSet::filterable().iter();
     let but = but.filter(|&kind| kind != EventType::FeedbackRecorded);
-    let query = EventsQuery {
+    let query = EventLogQuery {
         since: None,
         types: Some(but.collect()),
         limit: 100,
     };
-    let page = sessions.events(&owner("local"), id, query).await;
+    let page = sessions.reader().events(&owner("local"), id, query).await;
     let events = page.expect("the log").events;
     let kinds: Vec<_> = events.iter().map(|e| e.head.kind.name()).collect();
     assert_eq!(
@@ -341,7 +352,7 @@ async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_u
     );
 }
 
-/// Breaks where a test says.
+/// A gate that panics where the test says.
 struct Broken {
     take: bool,
 }
@@ -360,20 +371,20 @@ impl Gate for Broken {
 }
 
 #[tokio::test]
-async fn a_gate_that_breaks_ends_no_more_than_its_turn() {
+async fn panicking_gate_affects_only_its_turn() {
     for take in [true, false] {
         let dir = tempfile::tempdir().expect("a folder");
-        let gates: Gates = Arc::new(move || Box::new(Broken { take }));
-        let act = acting(|turn| async move {
+        let gates: GateFactory = Arc::new(move || Box::new(Broken { take }));
+        let act = producer_fn(|turn| async move {
             emit(&turn, status("one"));
             OK
         });
-        let sessions = passing(dir.path(), gates, act).await;
+        let sessions = service_with_gates(dir.path(), gates, act).await;
         let id = new_session(&sessions).await;
         for turns in 1..=2 {
-            let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+            let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
             accepted.expect("accepted");
-            let events = ended(&sessions, id, turns).await;
+            let events = wait_for_terminals(&sessions, id, turns).await;
             assert_each_ends_once(&events);
             let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else {
                 panic!("a terminal")

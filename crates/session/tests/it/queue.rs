@@ -1,20 +1,20 @@
-//! Turns that wait: in order, bounded, durable, withdrawn by a cancel, started by themselves.
+//! Queued turns: in order, bounded, durable, withdrawn by a cancel, started without a caller.
 
 use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, Phase, TurnState};
 use turnwire_event::{Body, ContentBlock, Mint, Role, TurnId, Ulid};
 use turnwire_log::reserve::DiskReserve;
-use turnwire_session::cancel::{self, Requested};
+use turnwire_session::CancelOutcome;
 use turnwire_session::{Error, Options, SystemMint};
 
 use crate::stage::*;
 
 #[tokio::test]
-async fn turns_in_line_run_one_after_the_other_in_order() {
+async fn queued_turns_run_one_at_a_time_in_order() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     let first = enqueue(&sessions, id, "1").await;
     assert_eq!(
@@ -26,18 +26,18 @@ async fn turns_in_line_run_one_after_the_other_in_order() {
     for text in ["2", "3", "4"] {
         let turn = enqueue(&sessions, id, text).await;
         assert_eq!(turn.state, TurnState::Queued);
-        assert_eq!(state(&sessions, turn.turn_id).await, TurnState::Queued);
+        assert_eq!(turn_state(&sessions, turn.turn_id).await, TurnState::Queued);
         accepted.push(turn);
     }
-    let refused = submit(&sessions, &owner("local"), id, say("5")).await;
+    let refused = submit(&sessions, &owner("local"), id, text_request("5")).await;
     assert_eq!(refused, Err(Error::TurnInFlight(first.turn_id)));
     gate.open(4);
-    let events = ended(&sessions, id, 4).await;
+    let events = wait_for_terminals(&sessions, id, 4).await;
     assert_each_ends_once(&events);
-    assert_eq!(started(&events), ["1", "2", "3", "4"]);
+    assert_eq!(started_inputs(&events), ["1", "2", "3", "4"]);
     assert_eq!(gate.ran(), ["1", "2", "3", "4"]);
     for turn in &accepted {
-        let row = sessions.turn(&owner("local"), turn.turn_id).await;
+        let row = sessions.reader().turn(&owner("local"), turn.turn_id).await;
         let row = row.expect("a turn");
         let start = events.iter().find(|e| e.turn_id == Some(turn.turn_id));
         assert_eq!(row.started, start.expect("a start").id);
@@ -59,52 +59,73 @@ async fn turns_in_line_run_one_after_the_other_in_order() {
 }
 
 #[tokio::test]
-async fn the_line_is_bounded_and_a_full_one_is_not_interrupted() {
+async fn full_queue_refuses_submits_and_interrupts() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let options = Options {
         queue_max: 2,
         ..Options::default()
     };
-    let sessions = sessions(dir.path(), options, act).await;
+    let sessions = start_service(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
     let running = enqueue(&sessions, id, "1").await;
     enqueue(&sessions, id, "2").await;
     enqueue(&sessions, id, "3").await;
     for on_busy in [OnBusy::Enqueue, OnBusy::Interrupt] {
-        let refused = submit(&sessions, &owner("local"), id, busy(on_busy, "4")).await;
+        let refused = submit(
+            &sessions,
+            &owner("local"),
+            id,
+            request_on_busy(on_busy, "4"),
+        )
+        .await;
         assert_eq!(refused, Err(Error::QueueFull));
     }
-    assert_eq!(state(&sessions, running.turn_id).await, TurnState::Running);
+    assert_eq!(
+        turn_state(&sessions, running.turn_id).await,
+        TurnState::Running
+    );
     gate.open(3);
-    let events = ended(&sessions, id, 3).await;
-    assert_eq!(started(&events), ["1", "2", "3"]);
-    assert!(!names(&events).contains(&"turn.cancel_requested"));
+    let events = wait_for_terminals(&sessions, id, 3).await;
+    assert_eq!(started_inputs(&events), ["1", "2", "3"]);
+    assert!(!event_names(&events).contains(&"turn.cancel_requested"));
 }
 
 #[tokio::test]
-async fn an_interrupt_stops_what_runs_and_is_next() {
+async fn interrupt_cancels_the_running_turn_and_runs_next() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let idle = submit(&sessions, &owner("local"), id, busy(OnBusy::Interrupt, "1")).await;
+    let idle = submit(
+        &sessions,
+        &owner("local"),
+        id,
+        request_on_busy(OnBusy::Interrupt, "1"),
+    )
+    .await;
     let running = idle.expect("accepted");
     assert_eq!(running.state, TurnState::Running);
     enqueue(&sessions, id, "2").await;
-    let urgent = submit(&sessions, &owner("local"), id, busy(OnBusy::Interrupt, "3")).await;
+    let urgent = submit(
+        &sessions,
+        &owner("local"),
+        id,
+        request_on_busy(OnBusy::Interrupt, "3"),
+    )
+    .await;
     assert_eq!(urgent.expect("accepted").state, TurnState::Queued);
     gate.open(2);
-    let events = ended(&sessions, id, 3).await;
+    let events = wait_for_terminals(&sessions, id, 3).await;
     assert_each_ends_once(&events);
-    assert_eq!(started(&events), ["1", "3", "2"]);
-    let Body::TurnCancelled(end) = terminal(&events, running.turn_id) else {
+    assert_eq!(started_inputs(&events), ["1", "3", "2"]);
+    let Body::TurnCancelled(end) = terminal_of(&events, running.turn_id) else {
         panic!("a cancel")
     };
     assert_eq!(end.reason, "interrupted");
 }
 
-/// Gives ids, and remembers the last.
+/// A mint that records its last id.
 #[derive(Default)]
 struct Remembering(parking_lot::Mutex<Option<Ulid>>);
 
@@ -123,7 +144,7 @@ impl Mint for Remembering {
 }
 
 #[tokio::test]
-async fn an_interrupt_that_was_withdrawn_stops_nothing() {
+async fn withdrawn_interrupt_cancels_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let mint = Arc::new(Remembering::default());
@@ -131,38 +152,42 @@ async fn an_interrupt_that_was_withdrawn_stops_nothing() {
         mint.clone() as _,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
-    let sessions = service(dir.path(), Options::default(), act, parts).await;
+    let sessions = start_service_with(dir.path(), Options::default(), act, parts).await;
     let id = new_session(&sessions).await;
     let running = enqueue(&sessions, id, "1").await.turn_id;
     let me = owner("local");
-    let live = sessions.live(&me, id).await.expect("a session");
-    let urgent = submit(&sessions, &me, id, busy(OnBusy::Interrupt, "2"));
+    let live = sessions
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
+    let urgent = submit(&sessions, &me, id, request_on_busy(OnBusy::Interrupt, "2"));
     tokio::pin!(urgent);
-    // It is in line, and its row is not known to be written: nothing else has run since.
+    // It is queued and its row may not be written: no other task has run since.
     let urgent_id = tokio::select! {
         biased;
         accepted = &mut urgent => panic!("{accepted:?}"),
         () = std::future::ready(()) => {
             let at = live.sequencer.last();
             let turn = TurnId(mint.last());
-            let withdrawn = cancel::request(&live, turn, "user", "no");
-            assert!(matches!(withdrawn, Requested::Withdrawn(end) if end > at), "{withdrawn:?}");
+            let withdrawn = sessions.canceller().request(&live, turn, Some("no"));
+            assert!(matches!(withdrawn, CancelOutcome::Withdrawn(end) if end > at), "{withdrawn:?}");
             turn
         }
     };
     assert_eq!(urgent.await.expect("accepted").turn_id, urgent_id);
     gate.open(1);
-    let events = ended(&sessions, id, 2).await;
-    let end = terminal(&events, running);
+    let events = wait_for_terminals(&sessions, id, 2).await;
+    let end = terminal_of(&events, running);
     assert!(matches!(end, Body::TurnCompleted(_)), "{end:?}");
 }
 
-/// A turn that is in the middle of a message with a tool, and goes on when told.
+/// A turn in the middle of a message with a tool, which continues on notification.
 fn in_a_message(
     go: Arc<tokio::sync::Notify>,
     shown: Arc<parking_lot::Mutex<Vec<(Role, String)>>>,
-) -> Act {
-    acting(move |turn| {
+) -> WorkFn {
+    producer_fn(move |turn| {
         let (go, shown) = (go.clone(), shown.clone());
         async move {
             let budget = turnwire_event::port::HistoryBudget {
@@ -187,41 +212,47 @@ fn in_a_message(
                 failure: Some(turnwire_event::code::LlmErrorClass::Transport),
                 tools: Vec::new(),
             };
-            turn.emitter.complete(end).expect("taken");
+            turn.emitter.complete(end).expect("accepted");
             OK
         }
     })
 }
 
 #[tokio::test]
-async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is() {
+async fn withdrawing_a_queued_turn_leaves_the_running_one() {
     let dir = tempfile::tempdir().expect("a folder");
     let (go, shown) = (Arc::new(tokio::sync::Notify::new()), Arc::default());
     let act = in_a_message(go.clone(), Arc::clone(&shown));
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     let running = enqueue(&sessions, id, "first").await;
-    let waiting = enqueue(&sessions, id, "second").await;
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let queued = enqueue(&sessions, id, "second").await;
+    let live = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
     while live.snapshot(10).await.expect("a snapshot").messages.len() < 2 {
         tokio::task::yield_now().await;
     }
     let state = sessions
+        .canceller()
         .cancel(
             &owner("local"),
-            waiting.turn_id,
+            queued.turn_id,
             Some("changed my mind".into()),
         )
         .await;
     assert_eq!(state, Ok(TurnState::Cancelled));
     let again = sessions
-        .cancel(&owner("local"), waiting.turn_id, None)
+        .canceller()
+        .cancel(&owner("local"), queued.turn_id, None)
         .await;
     assert_eq!(again, Ok(TurnState::Cancelled));
     let snapshot = live.snapshot(10).await.expect("a snapshot");
     assert_eq!(snapshot.current_turn, Some(running.turn_id));
     assert_eq!(snapshot.row.turn_count, 2);
-    let told: Vec<_> = snapshot
+    let inputs: Vec<_> = snapshot
         .messages
         .iter()
         .map(|m| (m.role, m.text()))
@@ -231,11 +262,11 @@ async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is()
         (Role::User, "second".into()),
         (Role::Assistant, "half an ".into()),
     ];
-    assert_eq!(told, expected);
-    let events = log(&sessions, id).await;
+    assert_eq!(inputs, expected);
+    let events = read_log(&sessions, id).await;
     let of_it: Vec<&Body> = events
         .iter()
-        .filter(|e| e.turn_id == Some(waiting.turn_id))
+        .filter(|e| e.turn_id == Some(queued.turn_id))
         .map(|e| &e.body)
         .collect();
     let [
@@ -256,19 +287,19 @@ async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is()
         (Phase::Queued, 0, None)
     );
     go.notify_one();
-    let events = ended(&sessions, id, 2).await;
+    let events = wait_for_terminals(&sessions, id, 2).await;
     assert_each_ends_once(&events);
     assert!(matches!(
-        terminal(&events, running.turn_id),
+        terminal_of(&events, running.turn_id),
         Body::TurnCompleted(_)
     ));
-    while submit(&sessions, &owner("local"), id, say("next"))
+    while submit(&sessions, &owner("local"), id, text_request("next"))
         .await
         .is_err()
     {
         tokio::task::yield_now().await;
     }
-    ended(&sessions, id, 3).await;
+    wait_for_terminals(&sessions, id, 3).await;
     let expected = [
         (Role::User, "first".to_owned()),
         (Role::Assistant, "half an ".into()),
@@ -279,52 +310,63 @@ async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is()
 }
 
 #[tokio::test]
-async fn a_frame_withdraws_one_in_line_once() {
+async fn queued_turn_is_withdrawn_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     enqueue(&sessions, id, "1").await;
-    let waiting = enqueue(&sessions, id, "2").await.turn_id;
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
-    let first = cancel::request(&live, waiting, "user", "no");
-    assert!(matches!(first, Requested::Withdrawn(_)), "{first:?}");
+    let queued = enqueue(&sessions, id, "2").await.turn_id;
+    let live = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    let first = sessions.canceller().request(&live, queued, Some("no"));
+    assert!(matches!(first, CancelOutcome::Withdrawn(_)), "{first:?}");
     assert_eq!(
-        cancel::request(&live, waiting, "user", "no"),
-        Requested::NotRunning
+        sessions.canceller().request(&live, queued, Some("no")),
+        CancelOutcome::NotRunning
     );
     gate.open(1);
-    let events = ended(&sessions, id, 2).await;
+    let events = wait_for_terminals(&sessions, id, 2).await;
     assert_each_ends_once(&events);
     assert_eq!(gate.ran(), ["1"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
+async fn cancel_and_start_of_a_queued_turn_exclude_each_other() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let (mut withdrawn, mut stopped) = (0, 0);
     for round in 0..60 {
         let id = new_session(&sessions).await;
         let running = enqueue(&sessions, id, "1").await.turn_id;
-        let waiting = enqueue(&sessions, id, "2").await.turn_id;
-        let live = sessions.live(&owner("local"), id).await.expect("a session");
-        let other = live.clone();
-        let stop = tokio::spawn(async move { cancel::request(&other, running, "user", "x") });
+        let queued = enqueue(&sessions, id, "2").await.turn_id;
+        let live = sessions
+            .live_sessions()
+            .open(&owner("local"), id)
+            .await
+            .expect("a session");
+        let (other, canceller) = (live.clone(), sessions.canceller());
+        let stop = tokio::spawn(async move { canceller.request(&other, running, Some("x")) });
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
-        // Whenever it comes: it waits, it runs, but it is never lost in between.
-        match cancel::request(&live, waiting, "user", "y") {
-            Requested::Withdrawn(_) => withdrawn += 1,
-            Requested::At(_) => stopped += 1,
+        // At any moment the turn is queued or runs: the cancel finds it.
+        match sessions.canceller().request(&live, queued, Some("y")) {
+            CancelOutcome::Withdrawn(_) => withdrawn += 1,
+            CancelOutcome::Requested(_) => stopped += 1,
             other => panic!("{other:?}"),
         }
         stop.await.expect("asked");
-        let events = ended(&sessions, id, 2).await;
+        let events = wait_for_terminals(&sessions, id, 2).await;
         assert_each_ends_once(&events);
-        assert!(matches!(terminal(&events, waiting), Body::TurnCancelled(_)));
+        assert!(matches!(
+            terminal_of(&events, queued),
+            Body::TurnCancelled(_)
+        ));
     }
     assert_eq!(withdrawn + stopped, 60);
     assert!(withdrawn > 0, "the first rounds come before the start");
@@ -332,7 +374,7 @@ async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_crowd_in_line_runs_once_each_in_the_order_of_acceptance() {
+async fn concurrent_submits_run_once_each_in_accepted_order() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     gate.open(1_000);
@@ -340,7 +382,7 @@ async fn a_crowd_in_line_runs_once_each_in_the_order_of_acceptance() {
         queue_max: 64,
         ..Options::default()
     };
-    let sessions = sessions(dir.path(), options, act).await;
+    let sessions = start_service(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
     let crowd: Vec<_> = (0..32)
         .map(|n| {
@@ -352,15 +394,15 @@ async fn a_crowd_in_line_runs_once_each_in_the_order_of_acceptance() {
     for one in crowd {
         turns.push(one.await.expect("accepted"));
     }
-    let events = ended(&sessions, id, 32).await;
+    let events = wait_for_terminals(&sessions, id, 32).await;
     assert_each_ends_once(&events);
-    // Ids are given under the lock that accepts, and rise.
+    // Ids are minted under the lock that accepts, in increasing order.
     turns.sort();
     let starts = events
         .iter()
         .filter(|e| matches!(e.body, Body::TurnStarted(_)));
     assert_eq!(starts.filter_map(|e| e.turn_id).collect::<Vec<_>>(), turns);
-    assert_eq!(gate.ran(), started(&events));
+    assert_eq!(gate.ran(), started_inputs(&events));
     let mut running = 0;
     for event in events.iter().filter(|e| e.turn_id.is_some()) {
         running += match event.body.kind() {

@@ -1,47 +1,50 @@
-//! Turns that wait, over the end of a process: a crash, a drain, a deletion.
+//! Queued turns across the end of a process: a crash, a drain, a deletion.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::{Body, TurnId};
-use turnwire_session::{Error, Options, Submit};
+use turnwire_session::{Error, Options, SubmitRequest};
 
 use crate::stage::*;
 
 #[tokio::test]
-async fn law_1_after_a_crash_started_turns_are_ended_and_those_in_line_run_in_order() {
+async fn law_1_crash_ends_started_turns_and_runs_queued_ones() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
-    let first = sessions(dir.path(), Options::default(), act).await;
+    let first = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     let running = enqueue(&first, id, "1").await;
     let second = enqueue(&first, id, "2").await;
     enqueue(&first, id, "3").await;
-    let image = crashed(dir.path());
+    let image = copy_store(dir.path());
     let (gate, act) = Turnstile::new();
     gate.open(2);
-    let after = sessions(image.path(), Options::default(), act).await;
-    // Nobody attaches, nobody asks: they run by themselves.
+    let after = start_service(image.path(), Options::default(), act).await;
+    // No client attaches or reads: they run without a caller.
     while gate.ran().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let events = ended(&after, id, 3).await;
+    let events = wait_for_terminals(&after, id, 3).await;
     assert_each_ends_once(&events);
-    assert_eq!(started(&events), ["1", "2", "3"]);
+    assert_eq!(started_inputs(&events), ["1", "2", "3"]);
     assert_eq!(gate.ran(), ["2", "3"]);
-    let Body::TurnCompleted(end) = terminal(&events, running.turn_id) else {
+    let Body::TurnCompleted(end) = terminal_of(&events, running.turn_id) else {
         panic!("a failure")
     };
     assert_eq!(end.reason.as_deref(), Some("server_restart"));
-    assert_eq!(state(&after, second.turn_id).await, TurnState::Completed);
+    assert_eq!(
+        turn_state(&after, second.turn_id).await,
+        TurnState::Completed
+    );
 }
 
 #[tokio::test]
-async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
+async fn queued_turn_keeps_its_request_after_a_crash() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
-    let first = sessions(dir.path(), Options::default(), act).await;
+    let first = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
     let trace = turnwire_event::Trace {
@@ -50,30 +53,30 @@ async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
         parent_span_id: None,
     };
     let metadata = serde_json::json!({"client": {"theme": "dark"}});
-    let asked = Submit {
+    let request = SubmitRequest {
         locale: "de-AT".into(),
         trace: Some(trace.clone()),
         wire_version: "0.4".into(),
         metadata: metadata.as_object().cloned().expect("an object"),
         location: Some("Graz".into()),
-        ..busy(OnBusy::Enqueue, "2")
+        ..request_on_busy(OnBusy::Enqueue, "2")
     };
-    let accepted = submit(&first, &owner("local"), id, asked).await;
+    let accepted = submit(&first, &owner("local"), id, request).await;
     let turn = accepted.expect("accepted").turn_id;
-    let image = crashed(dir.path());
-    let told = Arc::new(parking_lot::Mutex::new(None));
-    let at = told.clone();
-    let act = acting(move |turn| {
-        *at.lock() = Some(turn.input);
+    let image = copy_store(dir.path());
+    let recorded_input = Arc::new(parking_lot::Mutex::new(None));
+    let input_slot = recorded_input.clone();
+    let act = producer_fn(move |turn| {
+        *input_slot.lock() = Some(turn.input);
         async { OK }
     });
     let options = Options {
         turn_timeout: Duration::from_secs(90),
         ..Options::default()
     };
-    let after = sessions(image.path(), options, act).await;
-    let events = ended(&after, id, 2).await;
-    let input = told.lock().clone().expect("it ran");
+    let after = start_service(image.path(), options, act).await;
+    let events = wait_for_terminals(&after, id, 2).await;
+    let input = recorded_input.lock().clone().expect("it ran");
     assert_eq!((input.turn_id, input.locale.as_str()), (turn, "de-AT"));
     assert_eq!(input.location.as_deref(), Some("Graz"));
     assert_eq!(input.turn_timeout, Duration::from_secs(90), "D-82");
@@ -86,22 +89,23 @@ async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
     };
     assert_eq!(body.wire_version.as_deref(), Some("0.4"));
     let (messages, _) = after
+        .reader()
         .messages(&owner("local"), id, None, 10)
         .await
         .expect("messages");
-    let kept = messages.iter().find(|message| message.turn_id == turn);
-    let kept = serde_json::Value::Object(kept.expect("a message").metadata.clone());
+    let metadata_row = messages.iter().find(|message| message.turn_id == turn);
+    let metadata_row = serde_json::Value::Object(metadata_row.expect("a message").metadata.clone());
     assert_eq!(
-        kept,
+        metadata_row,
         serde_json::json!({"client": {"theme": "dark"}, "location": "Graz"})
     );
 }
 
 #[tokio::test]
-async fn a_server_that_drains_leaves_the_line_for_the_next_start() {
+async fn drain_leaves_queued_turns_for_the_next_start() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let first = sessions(dir.path(), Options::default(), act).await;
+    let first = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
     let waiting = enqueue(&first, id, "2").await;
@@ -109,31 +113,37 @@ async fn a_server_that_drains_leaves_the_line_for_the_next_start() {
     gate.open(2);
     first.drain(Duration::from_secs(5)).await;
     assert_eq!(gate.ran(), ["1"], "nothing starts any more");
-    assert_eq!(state(&first, waiting.turn_id).await, TurnState::Queued);
-    let refused = submit(&first, &owner("local"), id, busy(OnBusy::Enqueue, "3")).await;
+    assert_eq!(turn_state(&first, waiting.turn_id).await, TurnState::Queued);
+    let refused = submit(
+        &first,
+        &owner("local"),
+        id,
+        request_on_busy(OnBusy::Enqueue, "3"),
+    )
+    .await;
     assert_eq!(refused, Err(Error::Draining));
-    let image = crashed(dir.path());
+    let image = copy_store(dir.path());
     let (gate, act) = Turnstile::new();
     gate.open(1);
-    let after = sessions(image.path(), Options::default(), act).await;
-    let events = ended(&after, id, 2).await;
+    let after = start_service(image.path(), Options::default(), act).await;
+    let events = wait_for_terminals(&after, id, 2).await;
     assert_each_ends_once(&events);
     assert_eq!(gate.ran(), ["2"]);
 }
 
 #[tokio::test]
-async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
+async fn unreadable_queued_turn_fails_and_the_next_runs() {
     use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
     use turnwire_event::row::{Placed, RowChange};
     use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
     use turnwire_log::{LeaseTerm, Log as _, SessionAppend};
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
-    let first = sessions(dir.path(), Options::default(), act).await;
+    let first = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
     enqueue(&first, id, "2").await;
-    let image = crashed(dir.path());
+    let image = copy_store(dir.path());
     let broken = TurnId(turnwire_event::Ulid(77));
     {
         let options = SqliteOptions {
@@ -168,10 +178,10 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
     }
     let (gate, act) = Turnstile::new();
     gate.open(1);
-    let after = sessions(image.path(), Options::default(), act).await;
-    let events = ended(&after, id, 3).await;
+    let after = start_service(image.path(), Options::default(), act).await;
+    let events = wait_for_terminals(&after, id, 3).await;
     assert_each_ends_once(&events);
-    let Body::TurnCompleted(end) = terminal(&events, broken) else {
+    let Body::TurnCompleted(end) = terminal_of(&events, broken) else {
         panic!("a failure")
     };
     assert_eq!(end.status, TurnStatus::Failed);
@@ -179,28 +189,32 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_takes_its_line_with_it() {
+async fn deleting_a_session_deletes_its_queue() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let first = sessions(dir.path(), Options::default(), act).await;
+    let first = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
     let waiting = enqueue(&first, id, "2").await;
-    first.delete(&owner("local"), id).await.expect("deleted");
+    first
+        .writer()
+        .delete(&owner("local"), id)
+        .await
+        .expect("deleted");
     gate.open(5);
-    let gone = first.turn(&owner("local"), waiting.turn_id).await;
-    assert_eq!(gone.err(), Some(Error::TurnNotFound));
+    let deleted = first.reader().turn(&owner("local"), waiting.turn_id).await;
+    assert_eq!(deleted.err(), Some(Error::TurnNotFound));
     let (again, act) = Turnstile::new();
-    let after = sessions(crashed(dir.path()).path(), Options::default(), act).await;
+    let after = start_service(copy_store(dir.path()).path(), Options::default(), act).await;
     let other = new_session(&after).await;
     enqueue(&after, other, "x").await;
     again.open(1);
-    ended(&after, other, 1).await;
+    wait_for_terminals(&after, other, 1).await;
     assert_eq!(again.ran(), ["x"], "nothing of it came back");
 }
 
 #[tokio::test]
-async fn a_session_with_a_line_never_leaves_memory() {
+async fn session_with_a_queue_is_not_unloaded() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
     let options = Options {
@@ -208,12 +222,18 @@ async fn a_session_with_a_line_never_leaves_memory() {
         open_max: 1,
         ..Options::default()
     };
-    let sessions = sessions(dir.path(), options, act).await;
+    let sessions = start_service(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
     enqueue(&sessions, id, "1").await;
     enqueue(&sessions, id, "2").await;
-    let other = sessions.create(&owner("local"), Default::default()).await;
+    let other = sessions
+        .writer()
+        .create(&owner("local"), Default::default())
+        .await;
     assert_eq!(other.err(), Some(Error::TooMany));
     gate.open(2);
-    assert_eq!(started(&ended(&sessions, id, 2).await), ["1", "2"]);
+    assert_eq!(
+        started_inputs(&wait_for_terminals(&sessions, id, 2).await),
+        ["1", "2"]
+    );
 }

@@ -1,5 +1,5 @@
-//! What an event is stamped with on its way: how it is shown, its span, its turn, and what wires
-//! would otherwise have to remember.
+//! The fields that the emitter sets: rendering, span, turn, and what wires would otherwise have to
+//! remember.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +23,7 @@ fn recorded() -> Body {
     })
 }
 
-/// Hides the calls of tools, and nothing else.
+/// A gate that suppresses `tool.called` only.
 struct Hiding;
 
 impl Gate for Hiding {
@@ -37,13 +37,14 @@ impl Gate for Hiding {
     fn flush(&mut self, _: Onward<'_>) {}
 }
 
+// S1-046
 #[tokio::test]
-async fn s1_046_a_hidden_tool_is_closed_hidden_live_and_after_a_crash() {
+async fn hidden_tool_is_closed_hidden_live_and_after_a_crash() {
     let dir = tempfile::tempdir().expect("a folder");
     let called = Arc::new(Notify::new());
-    let told = called.clone();
-    let act = acting(move |turn| {
-        let told = told.clone();
+    let stamped = called.clone();
+    let act = producer_fn(move |turn| {
+        let stamped = stamped.clone();
         async move {
             let (.., tool) = ids();
             let at = turn.emitter.emit(Emission::new(
@@ -55,23 +56,26 @@ async fn s1_046_a_hidden_tool_is_closed_hidden_live_and_after_a_crash() {
                     input_summary: String::new(),
                 }),
             ));
-            let durable = turn.emitter.committed(at.expect("taken")).await;
+            let durable = turn.emitter.committed(at.expect("accepted")).await;
             durable.expect("durable");
-            told.notify_one();
+            stamped.notify_one();
             std::future::pending().await
         }
     });
-    let sessions = passing(dir.path(), Arc::new(|| Box::new(Hiding)), act.clone()).await;
+    let sessions = service_with_gates(dir.path(), Arc::new(|| Box::new(Hiding)), act.clone()).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     let turn = accepted.expect("accepted").turn_id;
     called.notified().await;
-    let image = crashed(dir.path());
-    let stopped = sessions.cancel(&owner("local"), turn, None).await;
-    stopped.expect("taken");
-    let live = settled(&sessions, id).await;
-    let after = passing(image.path(), through(), act).await;
-    let swept = settled(&after, id).await;
+    let image = copy_store(dir.path());
+    let stopped = sessions
+        .canceller()
+        .cancel(&owner("local"), turn, None)
+        .await;
+    stopped.expect("accepted");
+    let live = wait_for_end(&sessions, id).await;
+    let after = service_with_gates(image.path(), pass_through_gates(), act).await;
+    let swept = wait_for_end(&after, id).await;
     for events in [live, swept] {
         let mut failed = events.iter();
         let failed = failed.find(|event| matches!(event.body, Body::ToolFailed(_)));
@@ -80,23 +84,24 @@ async fn s1_046_a_hidden_tool_is_closed_hidden_live_and_after_a_crash() {
     }
 }
 
+// S1-046
 #[tokio::test]
-async fn s1_046_the_end_of_a_tool_is_hidden_exactly_if_its_call_is() {
-    let gates: [(Gates, _); 2] = [
+async fn tool_end_is_hidden_exactly_if_its_call_is() {
+    let gates: [(GateFactory, _); 2] = [
         (Arc::new(|| Box::new(Hiding)), Some(RenderPolicy::Suppress)),
-        (through(), None),
+        (pass_through_gates(), None),
     ];
     for (gates, expected) in gates {
         let dir = tempfile::tempdir().expect("a folder");
-        let act = acting(move |turn| async move {
-            tool(&turn, message(Role::Tool, "found", Scope::Private));
+        let act = producer_fn(move |turn| async move {
+            run_tool(&turn, new_message(Role::Tool, "found", Scope::Private));
             OK
         });
-        let sessions = passing(dir.path(), gates, act).await;
+        let sessions = service_with_gates(dir.path(), gates, act).await;
         let id = new_session(&sessions).await;
-        let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+        let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
         accepted.expect("accepted");
-        let events = settled(&sessions, id).await;
+        let events = wait_for_end(&sessions, id).await;
         let tools = events.iter().filter_map(|event| match &event.body {
             Body::ToolCalled(_) | Body::ToolCompleted(_) => {
                 Some(event.render.as_ref().map(|render| render.policy))
@@ -108,7 +113,7 @@ async fn s1_046_the_end_of_a_tool_is_hidden_exactly_if_its_call_is() {
 }
 
 #[tokio::test]
-async fn an_event_has_the_span_it_happened_in_and_feedback_has_no_turn() {
+async fn event_has_its_span_and_feedback_has_no_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let trace = |span: &str| Trace {
         trace_id: "a".repeat(32),
@@ -116,13 +121,13 @@ async fn an_event_has_the_span_it_happened_in_and_feedback_has_no_turn() {
         parent_span_id: None,
     };
     let inner = Arc::new(trace("b"));
-    let given = inner.clone();
-    let act = acting(move |turn| {
-        let inner = given.clone();
+    let shared = inner.clone();
+    let act = producer_fn(move |turn| {
+        let inner = shared.clone();
         async move {
             let mut emission = Emission::new(Actor::subagent("shop"), status("one"));
             emission.trace = Some(inner);
-            turn.emitter.emit(emission).expect("taken");
+            turn.emitter.emit(emission).expect("accepted");
             emit(&turn, status("two"));
             emit(&turn, recorded());
             assert_eq!(
@@ -132,13 +137,13 @@ async fn an_event_has_the_span_it_happened_in_and_feedback_has_no_turn() {
             OK
         }
     });
-    let sessions = passing(dir.path(), through(), act).await;
+    let sessions = service_with_gates(dir.path(), pass_through_gates(), act).await;
     let id = new_session(&sessions).await;
-    let mut said = say("hi");
-    said.trace = Some(trace("c"));
-    let accepted = submit(&sessions, &owner("local"), id, said).await;
+    let mut texts = text_request("hi");
+    texts.trace = Some(trace("c"));
+    let accepted = submit(&sessions, &owner("local"), id, texts).await;
     accepted.expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     let spans: Vec<_> = events
         .iter()
         .filter(|event| event.turn_id.is_some())
@@ -157,7 +162,7 @@ async fn an_event_has_the_span_it_happened_in_and_feedback_has_no_turn() {
         .find(|event| matches!(event.body, Body::FeedbackRecorded(_)));
     assert_eq!(feedback.expect("feedback").turn_id, None);
     assert_eq!(
-        terminal(&events, events[1].turn_id.expect("a turn"))
+        terminal_of(&events, events[1].turn_id.expect("a turn"))
             .kind()
             .name(),
         "turn.completed"
@@ -165,9 +170,9 @@ async fn an_event_has_the_span_it_happened_in_and_feedback_has_no_turn() {
 }
 
 #[tokio::test]
-async fn only_the_first_call_of_the_orchestrator_is_first() {
+async fn only_the_first_orchestrator_call_is_marked_first() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(move |turn| async move {
+    let act = producer_fn(move |turn| async move {
         for (actor, purpose) in [
             (Actor::subagent("early"), CallPurpose::Subagent),
             (Actor::ORCHESTRATOR, CallPurpose::Orchestrate),
@@ -190,17 +195,17 @@ async fn only_the_first_call_of_the_orchestrator_is_first() {
                 usage: Usage::default(),
             });
             for body in [started, completed] {
-                let taken = turn.emitter.emit(Emission::new(actor.clone(), body));
-                taken.expect("taken");
+                let accepted = turn.emitter.emit(Emission::new(actor.clone(), body));
+                accepted.expect("accepted");
             }
         }
         OK
     });
-    let sessions = passing(dir.path(), through(), act).await;
+    let sessions = service_with_gates(dir.path(), pass_through_gates(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
     accepted.expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     let first = events.iter().filter_map(|event| match &event.body {
         Body::LlmCallStarted(call) => Some(call.first),
         _ => None,

@@ -1,26 +1,27 @@
-//! Streams of a turn: whose leaving counts, when, and whose does not.
+//! Streams of a turn: which disconnects cancel it, and when.
 
 use std::time::Duration;
 
 use turnwire_event::Body;
 use turnwire_event::code::{Phase, TurnState};
-use turnwire_session::{Bound, Place, Submit};
+use turnwire_session::{DisconnectScope, StreamGuard, SubmitRequest, SubmitTarget, WatchGuard};
 
 use crate::stage::*;
 
-fn bound(text: &str, grace_ms: u64) -> Submit {
-    minding(Bound::Stream, text, grace_ms)
+fn bound(text: &str, grace_ms: u64) -> SubmitRequest {
+    cancel_on_disconnect(DisconnectScope::Stream, text, grace_ms)
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_the_last_stream_of_a_turn_ends_it_whoever_else_watches() {
+async fn last_stream_cancels_its_turn_despite_watchers() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, _gate) = gated(dir.path()).await;
+    let (sessions, _gate) = turnstile_service(dir.path()).await;
     let id = new_session(&sessions).await;
-    let (accepted, stream) = attended(&sessions, id, bound("hi", 0)).await;
+    let (accepted, stream) = submit_attended_turn(&sessions, id, bound("hi", 0)).await;
     let live = stream.live().clone();
-    let watcher = live.watch();
-    let second = live.attend(accepted.turn_id);
+    let watcher = WatchGuard::new(&live);
+    let second = StreamGuard::new(&live, accepted.turn_id);
     drop(stream);
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(
@@ -29,7 +30,7 @@ async fn d_05_the_last_stream_of_a_turn_ends_it_whoever_else_watches() {
         "one stream is left"
     );
     drop(second);
-    let events = ended(&sessions, id, 1).await;
+    let events = wait_for_terminals(&sessions, id, 1).await;
     let Some(Body::TurnCancelled(end)) = events
         .iter()
         .map(|e| &e.body)
@@ -42,41 +43,41 @@ async fn d_05_the_last_stream_of_a_turn_ends_it_whoever_else_watches() {
 }
 
 #[tokio::test]
-async fn a_watcher_of_the_session_who_leaves_is_no_stream() {
+async fn leaving_watcher_does_not_count_as_a_stream() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     let id = new_session(&sessions).await;
-    let (accepted, stream) = attended(&sessions, id, bound("hi", 0)).await;
-    drop(stream.live().watch());
+    let (accepted, stream) = submit_attended_turn(&sessions, id, bound("hi", 0)).await;
+    drop(WatchGuard::new(stream.live()));
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(stream.live().current_turn(), Some(accepted.turn_id));
-    // A server that drains lets its streams go without counting them.
+    // Streams that leave quietly during a drain do not count.
     let live = stream.live().clone();
     stream.leave_quietly();
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(live.current_turn(), Some(accepted.turn_id));
     gate.open(1);
-    let events = ended(&sessions, id, 1).await;
-    assert!(!names(&events).contains(&"turn.cancel_requested"));
+    let events = wait_for_terminals(&sessions, id, 1).await;
+    assert!(!event_names(&events).contains(&"turn.cancel_requested"));
 }
 
 #[tokio::test]
-async fn one_in_line_is_withdrawn_when_its_last_stream_leaves() {
+async fn queued_turn_is_withdrawn_when_its_last_stream_leaves() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
-    submit(&sessions, &me, id, say("1"))
+    submit(&sessions, &me, id, text_request("1"))
         .await
         .expect("accepted");
-    let (gone, stream) = attended(&sessions, id, bound("2", 0)).await;
-    let (stays, kept) = attended(&sessions, id, bound("3", 0)).await;
+    let (departed, stream) = submit_attended_turn(&sessions, id, bound("2", 0)).await;
+    let (stays, guard) = submit_attended_turn(&sessions, id, bound("3", 0)).await;
     assert_eq!(
-        (gone.state, stays.state),
+        (departed.state, stays.state),
         (TurnState::Queued, TurnState::Queued)
     );
     drop(stream);
-    let events = ended(&sessions, id, 1).await;
+    let events = wait_for_terminals(&sessions, id, 1).await;
     let Some(Body::TurnCancelled(end)) = events
         .iter()
         .map(|e| &e.body)
@@ -86,29 +87,29 @@ async fn one_in_line_is_withdrawn_when_its_last_stream_leaves() {
     };
     assert_eq!(end.phase, Phase::Queued);
     gate.open(2);
-    let events = ended(&sessions, id, 3).await;
+    let events = wait_for_terminals(&sessions, id, 3).await;
     assert_each_ends_once(&events);
     assert_eq!(gate.ran(), ["1", "3"]);
-    drop(kept);
+    drop(guard);
 }
 
 #[tokio::test]
-async fn a_grace_spans_the_start_of_one_in_line() {
+async fn grace_period_spans_the_start_of_a_queued_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
-    submit(&sessions, &me, id, say("1"))
+    submit(&sessions, &me, id, text_request("1"))
         .await
         .expect("accepted");
-    let (accepted, stream) = attended(&sessions, id, bound("2", 200)).await;
+    let (accepted, stream) = submit_attended_turn(&sessions, id, bound("2", 200)).await;
     let live = stream.live().clone();
     drop(stream);
     gate.open(1);
     while live.current_turn() != Some(accepted.turn_id) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let events = ended(&sessions, id, 2).await;
+    let events = wait_for_terminals(&sessions, id, 2).await;
     assert_each_ends_once(&events);
     let ends = events
         .iter()
@@ -121,41 +122,47 @@ async fn a_grace_spans_the_start_of_one_in_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
+async fn client_that_leaves_during_accept_has_left_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = gated(dir.path()).await;
+    let (sessions, gate) = turnstile_service(dir.path()).await;
     let me = owner("local");
     let (mut cut, mut whole) = (0, 0);
     for yields in 0..60 {
         let id = new_session(&sessions).await;
-        let asked = sessions.submit_attended(&me, Place::In(id), bound("hi", 0), None);
+        let submitter = sessions.submitter();
+        let submit_future =
+            submitter.submit_attended(&me, SubmitTarget::Existing(id), bound("hi", 0), None);
         let patience = async {
             for _ in 0..yields {
                 tokio::task::yield_now().await;
             }
         };
-        let kept = tokio::select! {
+        let guard = tokio::select! {
             biased;
-            done = asked => Some(done.expect("accepted")),
+            done = submit_future => Some(done.expect("accepted")),
             () = patience => None,
         };
-        match kept {
-            Some(kept) => {
+        match guard {
+            Some(guard) => {
                 whole += 1;
-                drop(kept);
-                ended(&sessions, id, 1).await;
+                drop(guard);
+                wait_for_terminals(&sessions, id, 1).await;
             }
             None => {
                 cut += 1;
-                let live = sessions.live(&me, id).await.expect("a session");
-                let any =
-                    live.current_turn().is_some() || !started(&log(&sessions, id).await).is_empty();
+                let live = sessions
+                    .live_sessions()
+                    .open(&me, id)
+                    .await
+                    .expect("a session");
+                let any = live.current_turn().is_some()
+                    || !started_inputs(&read_log(&sessions, id).await).is_empty();
                 if any {
-                    ended(&sessions, id, 1).await;
+                    wait_for_terminals(&sessions, id, 1).await;
                 }
             }
         }
-        assert_each_ends_once(&log(&sessions, id).await);
+        assert_each_ends_once(&read_log(&sessions, id).await);
     }
     assert!(cut > 0, "{cut} were cut, {whole} were not");
     assert_eq!(
@@ -165,17 +172,19 @@ async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
 }
 
 #[tokio::test]
-async fn after_a_restart_one_in_line_runs_though_nobody_attends() {
+async fn queued_turn_runs_after_a_restart_without_streams() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (first, _gate) = gated(dir.path()).await;
+    let (first, _gate) = turnstile_service(dir.path()).await;
     let id = new_session(&first).await;
     let me = owner("local");
-    submit(&first, &me, id, say("1")).await.expect("accepted");
-    let (_, _stream) = attended(&first, id, bound("2", 0)).await;
-    let image = crashed(dir.path());
-    let (after, gate) = gated(image.path()).await;
+    submit(&first, &me, id, text_request("1"))
+        .await
+        .expect("accepted");
+    let (_, _stream) = submit_attended_turn(&first, id, bound("2", 0)).await;
+    let image = copy_store(dir.path());
+    let (after, gate) = turnstile_service(image.path()).await;
     gate.open(1);
-    let events = ended(&after, id, 2).await;
+    let events = wait_for_terminals(&after, id, 2).await;
     assert_each_ends_once(&events);
     assert_eq!(gate.ran(), ["2"]);
 }

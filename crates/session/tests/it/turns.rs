@@ -1,4 +1,4 @@
-//! The rules around turns: the lock, owners, history, deletion, watchers that leave.
+//! The rules around turns: one at a time, owners, history, deletion, watchers that disconnect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,69 +6,71 @@ use std::time::Duration;
 use turnwire_event::code::OnDisconnect;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::{Body, Event, Filter};
-use turnwire_session::{Error, Live, Options, Sessions, Submit};
+use turnwire_session::{Error, LiveSession, Options, SessionService, SubmitRequest, WatchGuard};
 
 use crate::stage::*;
 
+// S3-011
 #[tokio::test]
-async fn s3_011_a_second_turn_is_told_which_one_runs() {
+async fn second_submit_is_refused_with_the_running_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let sessions = sessions(
+    let sessions = start_service(
         dir.path(),
         Options::default(),
-        acting(|_| std::future::pending()),
+        producer_fn(|_| std::future::pending()),
     )
     .await;
     let id = new_session(&sessions).await;
-    let first = submit(&sessions, &owner("local"), id, say("one"))
+    let first = submit(&sessions, &owner("local"), id, text_request("one"))
         .await
         .expect("accepted");
-    let second = submit(&sessions, &owner("local"), id, say("two")).await;
+    let second = submit(&sessions, &owner("local"), id, text_request("two")).await;
     assert_eq!(second, Err(Error::TurnInFlight(first.turn_id)));
 }
 
 #[tokio::test]
 async fn law_10_another_owner_finds_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
-    let sessions = sessions(
+    let sessions = start_service(
         dir.path(),
         Options::default(),
-        acting(|_| std::future::pending()),
+        producer_fn(|_| std::future::pending()),
     )
     .await;
     let id = new_session(&sessions).await;
-    let turn = submit(&sessions, &owner("local"), id, say("one"))
+    let turn = submit(&sessions, &owner("local"), id, text_request("one"))
         .await
         .expect("accepted")
         .turn_id;
     let eve = owner("eve");
     assert_eq!(
-        sessions.attach(&eve, id).await.err(),
+        sessions.live_sessions().attach(&eve, id).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        submit(&sessions, &eve, id, say("x")).await.err(),
+        submit(&sessions, &eve, id, text_request("x")).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        sessions.messages(&eve, id, None, 10).await.err(),
+        sessions.reader().messages(&eve, id, None, 10).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        sessions.turn(&eve, turn).await.err(),
+        sessions.reader().turn(&eve, turn).await.err(),
         Some(Error::TurnNotFound)
     );
     assert_eq!(
-        sessions.cancel(&eve, turn, None).await.err(),
+        sessions.canceller().cancel(&eve, turn, None).await.err(),
         Some(Error::TurnNotFound)
     );
     assert_eq!(
-        sessions.delete(&eve, id).await.err(),
+        sessions.writer().delete(&eve, id).await.err(),
         Some(Error::SessionNotFound)
     );
     assert!(
         sessions
-            .list(&eve, None, 10)
+            .reader()
+            .sessions(&eve, None, 10)
             .await
             .expect("a list")
             .0
@@ -77,11 +79,11 @@ async fn law_10_another_owner_finds_nothing() {
 }
 
 #[tokio::test]
-async fn the_model_is_shown_a_bounded_past_and_the_turn_says_so() {
+async fn history_is_bounded_and_the_turn_reports_it() {
     let dir = tempfile::tempdir().expect("a folder");
-    let shown = Arc::new(parking_lot::Mutex::new(Vec::new()));
-    let seen = shown.clone();
-    let act = acting(move |turn| {
+    let texts = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = texts.clone();
+    let act = producer_fn(move |turn| {
         let seen = seen.clone();
         async move {
             let budget = HistoryBudget {
@@ -93,19 +95,24 @@ async fn the_model_is_shown_a_bounded_past_and_the_turn_says_so() {
             OK
         }
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     for at in 0..7 {
-        while let Err(error) =
-            submit(&sessions, &owner("local"), id, say(&format!("say {at}"))).await
+        while let Err(error) = submit(
+            &sessions,
+            &owner("local"),
+            id,
+            text_request(&format!("say {at}")),
+        )
+        .await
         {
             assert!(matches!(error, Error::TurnInFlight(_)), "{error}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(*shown.lock(), ["say 3", "say 4", "say 5", "say 6"]);
-    let starts = log(&sessions, id).await;
+    assert_eq!(*texts.lock(), ["say 3", "say 4", "say 5", "say 6"]);
+    let starts = read_log(&sessions, id).await;
     let omitted: Vec<u64> = starts
         .iter()
         .filter_map(|event| match &event.body {
@@ -117,28 +124,40 @@ async fn the_model_is_shown_a_bounded_past_and_the_turn_says_so() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_stops_its_turn_and_is_gone() {
+async fn deleting_a_session_stops_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let sessions = sessions(
+    let sessions = start_service(
         dir.path(),
         Options::default(),
-        acting(|_| std::future::pending()),
+        producer_fn(|_| std::future::pending()),
     )
     .await;
     let id = new_session(&sessions).await;
-    let turn = submit(&sessions, &owner("local"), id, say("one"))
+    let turn = submit(&sessions, &owner("local"), id, text_request("one"))
         .await
         .expect("accepted")
         .turn_id;
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
-    sessions.delete(&owner("local"), id).await.expect("deleted");
+    let live = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    sessions
+        .writer()
+        .delete(&owner("local"), id)
+        .await
+        .expect("deleted");
     assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
     assert_eq!(
-        sessions.attach(&owner("local"), id).await.err(),
+        sessions
+            .live_sessions()
+            .attach(&owner("local"), id)
+            .await
+            .err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        sessions.turn(&owner("local"), turn).await.err(),
+        sessions.reader().turn(&owner("local"), turn).await.err(),
         Some(Error::TurnNotFound)
     );
     assert!(
@@ -153,39 +172,47 @@ async fn a_deleted_session_stops_its_turn_and_is_gone() {
     );
 }
 
-/// A turn that never ends by itself, and asks to be cancelled when the last watcher leaves.
-async fn cancelled_when_left(dir: &std::path::Path, grace_ms: u64) -> (Arc<Sessions>, Arc<Live>) {
-    let sessions = sessions(dir, Options::default(), acting(|_| std::future::pending())).await;
+/// A turn that never ends by itself, and is cancelled when the last watcher leaves.
+async fn cancelled_when_left(
+    dir: &std::path::Path,
+    grace_ms: u64,
+) -> (SessionService, Arc<LiveSession>) {
+    let sessions = start_service(
+        dir,
+        Options::default(),
+        producer_fn(|_| std::future::pending()),
+    )
+    .await;
     let id = new_session(&sessions).await;
-    let asked = Submit {
+    let refused = SubmitRequest {
         on_disconnect: OnDisconnect::Cancel,
         disconnect_grace_ms: grace_ms,
-        ..say("hi")
+        ..text_request("hi")
     };
-    let accepted = submit(&sessions, &owner("local"), id, asked).await;
+    let accepted = submit(&sessions, &owner("local"), id, refused).await;
     accepted.expect("accepted");
-    let live = sessions.live(&owner("local"), id).await;
+    let live = sessions.live_sessions().open(&owner("local"), id).await;
     (sessions, live.expect("a session"))
 }
 
 #[tokio::test]
-async fn on_disconnect_cancel_waits_for_the_grace_and_for_the_last_watcher() {
+async fn disconnect_cancels_after_last_watcher_and_grace() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, live) = cancelled_when_left(dir.path(), 60).await;
     let id = live.id;
-    let (one, two) = (live.watch(), live.watch());
+    let (one, two) = (WatchGuard::new(&live), WatchGuard::new(&live));
     drop(one);
     tokio::time::sleep(Duration::from_millis(120)).await;
     assert!(live.current_turn().is_some(), "one still watches");
     drop(two);
-    let back = live.watch();
+    let back = WatchGuard::new(&live);
     tokio::time::sleep(Duration::from_millis(120)).await;
     assert!(
         live.current_turn().is_some(),
         "someone came back within the grace"
     );
     drop(back);
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     let Some(Body::TurnCancelled(end)) = events
         .iter()
         .rev()
@@ -197,18 +224,18 @@ async fn on_disconnect_cancel_waits_for_the_grace_and_for_the_last_watcher() {
 }
 
 #[tokio::test]
-async fn a_grace_counts_from_its_own_leaving() {
+async fn grace_period_starts_at_its_own_departure() {
     let dir = tempfile::tempdir().expect("a folder");
     let (sessions, live) = cancelled_when_left(dir.path(), 2_000).await;
     let id = live.id;
-    drop(live.watch());
+    drop(WatchGuard::new(&live));
     tokio::time::sleep(Duration::from_millis(1_200)).await;
-    drop(live.watch());
+    drop(WatchGuard::new(&live));
     tokio::time::sleep(Duration::from_millis(1_200)).await;
-    let asked = |events: &[Event]| names(events).contains(&"turn.cancel_requested");
+    let refused = |events: &[Event]| event_names(events).contains(&"turn.cancel_requested");
     assert!(
-        !asked(&log(&sessions, id).await),
+        !refused(&read_log(&sessions, id).await),
         "the first leaving's grace is over, the second's is not"
     );
-    assert!(asked(&settled(&sessions, id).await));
+    assert!(refused(&wait_for_end(&sessions, id).await));
 }

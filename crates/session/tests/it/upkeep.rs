@@ -1,4 +1,4 @@
-//! What goes on beside the turns.
+//! Periodic work beside the turns.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn scope(key: usize) -> KeyScope {
     }
 }
 
-/// A session with so many keys, all used long ago.
+/// Stores a session with `keys` expired keys.
 fn with_keys(dir: &std::path::Path, keys: usize) {
     let then = Timestamp::from_millis(1);
     let row = SessionRow {
@@ -38,13 +38,13 @@ fn with_keys(dir: &std::path::Path, keys: usize) {
         updated_at: then,
     };
     let session = row.id;
-    let put = |key| RowChange::KeyPut {
+    let key_row = |key| RowChange::KeyPut {
         scope: Box::new(scope(key)),
         turn_id: TurnId(Ulid(2)),
         body_sha256: [0; 32],
     };
     let changes = [RowChange::SessionPut(Box::new(row))];
-    let changes = changes.into_iter().chain((0..keys).map(put));
+    let changes = changes.into_iter().chain((0..keys).map(key_row));
     let placed = changes.map(|change| Placed {
         at: Position::persisted(Epoch(1), Seq(0)),
         time: then,
@@ -66,14 +66,14 @@ fn with_keys(dir: &std::path::Path, keys: usize) {
 }
 
 #[tokio::test]
-async fn old_keys_go_all_of_them_at_one_look() {
+async fn all_expired_keys_are_removed_in_one_pass() {
     let dir = tempfile::tempdir().expect("a folder");
     const KEYS: usize = 3_500; // several pieces, and looks are ten seconds apart
     with_keys(dir.path(), KEYS);
     let (_, act) = Turnstile::new();
-    let _sessions = sessions(dir.path(), Options::default(), act).await;
+    let _sessions = start_service(dir.path(), Options::default(), act).await;
     let store = SqliteStore::open_read_only(dir.path()).expect("a reader");
-    let left = || {
+    let remaining = || {
         (0..KEYS).any(|key| {
             store
                 .idempotency_key(&scope(key))
@@ -82,7 +82,7 @@ async fn old_keys_go_all_of_them_at_one_look() {
         })
     };
     for _ in 0..500 {
-        if !left() {
+        if !remaining() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;

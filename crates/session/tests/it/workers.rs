@@ -2,4 +2,4 @@
 
 mod delete;
 mod end;
-mod turns;
+mod delegation;

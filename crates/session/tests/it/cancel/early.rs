@@ -1,19 +1,20 @@
-//! Stops by session and by key: of what runs now, of what waits, and of a submit that has not
-//! come yet; and waiting for the end of it.
+//! Cancels by session and by idempotency key: of the running turn, of a queued one, and of a submit
+//! that has not arrived; and waiting for the end.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::{Body, SessionId};
-use turnwire_session::{Accepted, Error, Key, Options, Place, Sessions, Submit};
+use turnwire_session::{
+    Error, IdempotencyKey, Options, SessionService, SubmitRequest, SubmitTarget, SubmittedTurn,
+};
 
 use crate::stage::*;
 
 const ROUTES: &[&str] = &["turns", "chat"];
-const LONG: Duration = Duration::from_secs(30);
+const LONG_LIMIT: Duration = Duration::from_secs(30);
 
-/// The whole of a turn that was stopped before it began.
+/// The events of a turn that was cancelled before it ran.
 const NOTHING: [&str; 4] = [
     "turn.started",
     "turn.cancel_requested",
@@ -22,65 +23,91 @@ const NOTHING: [&str; 4] = [
 ];
 
 async fn keyed(
-    sessions: &Arc<Sessions>,
+    sessions: &SessionService,
     id: SessionId,
-    submit: Submit,
+    submit: SubmitRequest,
     (route, name): (&'static str, &str),
-) -> Result<Accepted, Error> {
-    let key = Some(Key {
+) -> Result<SubmittedTurn, Error> {
+    let key = Some(IdempotencyKey {
         route,
         key: name.to_owned(),
         body_sha256: [1; 32],
     });
-    let place = Place::In(id);
-    sessions.submit(&owner("local"), place, submit, key).await
+    let place = SubmitTarget::Existing(id);
+    sessions
+        .submitter()
+        .submit(&owner("local"), place, submit, key)
+        .await
 }
 
 #[tokio::test]
-async fn what_runs_now_is_stopped_and_nothing_is_nothing() {
+async fn cancel_running_cancels_the_current_turn_or_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    assert_eq!(sessions.cancel_running(&of, id, None).await, Ok(None));
-    let turn = submit(&sessions, &of, id, say("hi"))
+    assert_eq!(
+        sessions.canceller().cancel_running(&of, id, None).await,
+        Ok(None)
+    );
+    let turn = submit(&sessions, &of, id, text_request("hi"))
         .await
         .expect("accepted");
-    let foreign = sessions.cancel_running(&owner("eve"), id, None).await;
+    let foreign = sessions
+        .canceller()
+        .cancel_running(&owner("eve"), id, None)
+        .await;
     assert_eq!(foreign, Err(Error::SessionNotFound));
-    let stopped = sessions.cancel_running(&of, id, Some("enough".into()));
+    let canceller = sessions.canceller();
+    let stopped = canceller.cancel_running(&of, id, Some("enough".into()));
     let stopped = stopped.await.expect("asked");
     assert_eq!(stopped, Some((turn.turn_id, TurnState::Cancelling)));
-    let row = sessions.ended(&of, turn.turn_id, LONG).await;
+    let row = sessions
+        .canceller()
+        .wait_for_end(&of, turn.turn_id, LONG_LIMIT)
+        .await;
     let row = row.expect("a turn").expect("an end");
     assert_eq!(row.state, TurnState::Cancelled);
-    let events = log(&sessions, id).await;
-    assert_eq!(names(&events), NOTHING);
-    let Body::TurnCancelled(end) = terminal(&events, turn.turn_id) else {
+    let events = read_log(&sessions, id).await;
+    assert_eq!(event_names(&events), NOTHING);
+    let Body::TurnCancelled(end) = terminal_of(&events, turn.turn_id) else {
         panic!("{events:?}");
     };
     assert_eq!(end.reason, "enough");
-    assert_eq!(sessions.cancel_running(&of, id, None).await, Ok(None));
+    assert_eq!(
+        sessions.canceller().cancel_running(&of, id, None).await,
+        Ok(None)
+    );
 }
 
 #[tokio::test]
-async fn two_waits_for_one_end_see_the_same_and_an_end_is_there_at_once() {
+async fn two_waits_for_one_end_return_the_same_row() {
     let dir = tempfile::tempdir().expect("a folder");
     let (_gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    let turn = submit(&sessions, &of, id, say("hi"))
+    let turn = submit(&sessions, &of, id, text_request("hi"))
         .await
         .expect("accepted")
         .turn_id;
-    // It runs on: the wait is over before it is.
-    let waited = sessions.ended(&of, turn, Duration::from_millis(30)).await;
+    // The turn still runs: the wait timed out.
+    let waited = sessions
+        .canceller()
+        .wait_for_end(&of, turn, Duration::from_millis(30))
+        .await;
     assert_eq!(waited, Ok(None));
     let waits = [(); 2].map(|()| {
         let (sessions, of) = (sessions.clone(), of.clone());
         tokio::spawn(async move {
-            sessions.cancel(&of, turn, None).await.expect("asked");
-            sessions.ended(&of, turn, LONG).await
+            sessions
+                .canceller()
+                .cancel(&of, turn, None)
+                .await
+                .expect("asked");
+            sessions
+                .canceller()
+                .wait_for_end(&of, turn, LONG_LIMIT)
+                .await
         })
     });
     let [one, two] = waits;
@@ -90,130 +117,159 @@ async fn two_waits_for_one_end_see_the_same_and_an_end_is_there_at_once() {
         one.expect("a turn").expect("an end").state,
         TurnState::Cancelled
     );
-    let again = sessions.ended(&of, turn, Duration::ZERO).await;
+    let again = sessions
+        .canceller()
+        .wait_for_end(&of, turn, Duration::ZERO)
+        .await;
     assert!(again.expect("a turn").is_some());
-    let foreign = sessions.ended(&owner("eve"), turn, LONG).await;
+    let foreign = sessions
+        .canceller()
+        .wait_for_end(&owner("eve"), turn, LONG_LIMIT)
+        .await;
     assert_eq!(foreign, Err(Error::TurnNotFound));
-    assert_eq!(names(&log(&sessions, id).await), NOTHING);
+    assert_eq!(event_names(&read_log(&sessions, id).await), NOTHING);
 }
 
 #[tokio::test]
-async fn a_turn_in_line_is_withdrawn_and_its_end_can_be_waited_for() {
+async fn queued_turn_is_withdrawn_and_its_end_awaited() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    submit(&sessions, &of, id, say("0"))
+    submit(&sessions, &of, id, text_request("0"))
         .await
         .expect("accepted");
-    let waiting = busy(OnBusy::Enqueue, "1");
+    let waiting = request_on_busy(OnBusy::Enqueue, "1");
     let waiting = keyed(&sessions, id, waiting, ("turns", "k"))
         .await
         .expect("accepted");
-    let stopped = sessions.cancel_submit(&of, id, (ROUTES, "k".into()), None);
+    let canceller = sessions.canceller();
+    let stopped = canceller.cancel_submit(&of, id, (ROUTES, "k".into()), None);
     assert_eq!(
         stopped.await,
         Ok(Some((waiting.turn_id, TurnState::Cancelled)))
     );
-    let row = sessions.ended(&of, waiting.turn_id, LONG).await;
+    let row = sessions
+        .canceller()
+        .wait_for_end(&of, waiting.turn_id, LONG_LIMIT)
+        .await;
     assert!(row.expect("a turn").is_some());
     gate.open(2);
-    let events = ended(&sessions, id, 2).await;
+    let events = wait_for_terminals(&sessions, id, 2).await;
     assert_each_ends_once(&events);
     assert_eq!(gate.ran(), ["0"]);
 }
 
 #[tokio::test]
-async fn a_stop_that_comes_before_its_submit_stops_it_before_it_begins() {
+async fn early_cancel_stops_its_turn_before_it_runs() {
     for route in ROUTES {
         let dir = tempfile::tempdir().expect("a folder");
         let (gate, act) = Turnstile::new();
-        let sessions = sessions(dir.path(), Options::default(), act).await;
+        let sessions = start_service(dir.path(), Options::default(), act).await;
         let (id, of) = (new_session(&sessions).await, owner("local"));
         let key = || (ROUTES, "k".to_owned());
         let eve = owner("eve");
-        let foreign = sessions.cancel_submit(&eve, id, key(), None);
+        let canceller = sessions.canceller();
+        let foreign = canceller.cancel_submit(&eve, id, key(), None);
         assert_eq!(foreign.await, Err(Error::SessionNotFound));
-        let stop = sessions.cancel_submit(&of, id, key(), Some("too late".into()));
+        let canceller = sessions.canceller();
+        let stop = canceller.cancel_submit(&of, id, key(), Some("too late".into()));
         assert_eq!(stop.await, Ok(None));
-        let turn = keyed(&sessions, id, say("hi"), (route, "k"))
+        let turn = keyed(&sessions, id, text_request("hi"), (route, "k"))
             .await
             .expect("accepted all the same");
         assert_eq!(turn.state, TurnState::Cancelling);
-        let row = sessions.ended(&of, turn.turn_id, LONG).await;
+        let row = sessions
+            .canceller()
+            .wait_for_end(&of, turn.turn_id, LONG_LIMIT)
+            .await;
         assert_eq!(
             row.expect("a turn").expect("an end").state,
             TurnState::Cancelled
         );
-        let events = log(&sessions, id).await;
-        assert_eq!(names(&events), NOTHING);
-        let Body::TurnCancelled(end) = terminal(&events, turn.turn_id) else {
+        let events = read_log(&sessions, id).await;
+        assert_eq!(event_names(&events), NOTHING);
+        let Body::TurnCancelled(end) = terminal_of(&events, turn.turn_id) else {
             panic!("{events:?}");
         };
         assert_eq!(end.reason, "too late");
         assert!(gate.ran().is_empty(), "its producer was never asked");
-        // Used up: the next with another key runs, and so does this one's repetition: not at all.
+        // The early cancel is used: a submit with another key runs, a repeated one returns its turn.
         gate.open(1);
-        let next = keyed(&sessions, id, say("next"), (route, "l"))
+        let next = keyed(&sessions, id, text_request("next"), (route, "l"))
             .await
             .expect("accepted");
         assert_eq!(next.state, TurnState::Running);
-        let again = keyed(&sessions, id, say("hi"), (route, "k"))
+        let again = keyed(&sessions, id, text_request("hi"), (route, "k"))
             .await
             .expect("answered");
         assert_eq!((again.turn_id, again.repeated), (turn.turn_id, true));
-        ended(&sessions, id, 2).await;
+        wait_for_terminals(&sessions, id, 2).await;
         assert_eq!(gate.ran(), ["next"]);
     }
 }
 
 #[tokio::test]
-async fn a_stopped_submit_into_a_busy_session_neither_waits_nor_interrupts() {
+async fn early_cancelled_submit_to_a_busy_session_is_withdrawn() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    submit(&sessions, &of, id, say("0"))
+    submit(&sessions, &of, id, text_request("0"))
         .await
         .expect("accepted");
     for (name, on_busy) in [("a", OnBusy::Enqueue), ("b", OnBusy::Interrupt)] {
-        let stop = sessions.cancel_submit(&of, id, (ROUTES, name.into()), None);
+        let canceller = sessions.canceller();
+        let stop = canceller.cancel_submit(&of, id, (ROUTES, name.into()), None);
         assert_eq!(stop.await, Ok(None));
-        let turn = keyed(&sessions, id, busy(on_busy, name), ("turns", name))
-            .await
-            .expect("accepted");
+        let turn = keyed(
+            &sessions,
+            id,
+            request_on_busy(on_busy, name),
+            ("turns", name),
+        )
+        .await
+        .expect("accepted");
         assert_eq!(turn.state, TurnState::Cancelled);
-        assert_eq!(state(&sessions, turn.turn_id).await, TurnState::Cancelled);
+        assert_eq!(
+            turn_state(&sessions, turn.turn_id).await,
+            TurnState::Cancelled
+        );
     }
-    // One that may not wait is refused, and is still meant when it comes again.
-    let stop = sessions.cancel_submit(&of, id, (ROUTES, "c".into()), None);
+    // A submit that may not be queued is refused; its early cancel still waits for it.
+    let canceller = sessions.canceller();
+    let stop = canceller.cancel_submit(&of, id, (ROUTES, "c".into()), None);
     assert_eq!(stop.await, Ok(None));
-    let refused = keyed(&sessions, id, say("c"), ("turns", "c")).await;
+    let refused = keyed(&sessions, id, text_request("c"), ("turns", "c")).await;
     assert!(matches!(refused, Err(Error::TurnInFlight(_))));
     gate.open(9);
-    ended(&sessions, id, 3).await;
-    let turn = keyed(&sessions, id, say("c"), ("turns", "c"))
+    wait_for_terminals(&sessions, id, 3).await;
+    let turn = keyed(&sessions, id, text_request("c"), ("turns", "c"))
         .await
         .expect("accepted");
     assert_eq!(turn.state, TurnState::Cancelling);
-    let events = ended(&sessions, id, 4).await;
+    let events = wait_for_terminals(&sessions, id, 4).await;
     assert_each_ends_once(&events);
     assert_eq!(gate.ran(), ["0"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_stop_and_its_submit_at_the_same_moment_end_in_a_stopped_turn() {
+async fn concurrent_cancel_and_submit_end_in_a_cancelled_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    // Nothing ends by itself: a stop that got lost would leave its turn running.
+    // No turn ends by itself: a lost cancel would leave its turn running.
     let (_gate, act) = Turnstile::new();
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let of = owner("local");
     let mut before = 0;
     for round in 0..60 {
         let id = new_session(&sessions).await;
         let (a, b, of_a) = (sessions.clone(), sessions.clone(), of.clone());
-        let stop = async move { a.cancel_submit(&of_a, id, (ROUTES, "k".into()), None).await };
-        let come = async move { keyed(&b, id, say("hi"), ("turns", "k")).await };
+        let stop = async move {
+            a.canceller()
+                .cancel_submit(&of_a, id, (ROUTES, "k".into()), None)
+                .await
+        };
+        let come = async move { keyed(&b, id, text_request("hi"), ("turns", "k")).await };
         let (stop, come) = if round % 2 == 0 {
             let stop = tokio::spawn(stop);
             (stop, tokio::spawn(come))
@@ -222,11 +278,18 @@ async fn a_stop_and_its_submit_at_the_same_moment_end_in_a_stopped_turn() {
             (tokio::spawn(stop), come)
         };
         let turn = come.await.expect("a task").expect("accepted").turn_id;
-        before += usize::from(stop.await.expect("a task").expect("taken").is_none());
-        let row = sessions.ended(&of, turn, LONG).await;
+        before += usize::from(stop.await.expect("a task").expect("accepted").is_none());
+        let row = sessions
+            .canceller()
+            .wait_for_end(&of, turn, LONG_LIMIT)
+            .await;
         let row = row.expect("a turn").expect("an end");
         assert_eq!(row.state, TurnState::Cancelled);
-        assert_eq!(names(&log(&sessions, id).await), NOTHING, "round {round}");
+        assert_eq!(
+            event_names(&read_log(&sessions, id).await),
+            NOTHING,
+            "round {round}"
+        );
     }
     println!("{before} of 60 stops came before their submit");
 }

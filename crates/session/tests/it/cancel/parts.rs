@@ -1,6 +1,5 @@
-//! The turn's own work may be in the middle of something when it is dropped: the terminal waits
-//! for it a little, and the receipt does not call stopped what still goes on. The agent is the
-//! real one; its tool is inside a poll, which nobody can cut.
+//! A tool that blocks inside a poll when its turn is cancelled: the terminal waits for it for a
+//! while, and the receipt does not report it as stopped while it runs. The agent is the real one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -20,14 +19,14 @@ use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use crate::stage::*;
 
-/// A tool that does not come back from one poll until it is told to.
-struct Stubborn {
-    begun: Arc<AtomicBool>,
-    told: Arc<Mutex<mpsc::Receiver<()>>>,
+/// A tool that blocks inside one poll until the test unblocks it.
+struct BlockingTool {
+    started: Arc<AtomicBool>,
+    unblock: Arc<Mutex<mpsc::Receiver<()>>>,
     gone: Arc<AtomicBool>,
 }
 
-impl Tool for Stubborn {
+impl Tool for BlockingTool {
     fn name(&self) -> &'static str {
         "stubborn"
     }
@@ -38,19 +37,23 @@ impl Tool for Stubborn {
         json!({"type": "object"})
     }
     fn run(&self, _: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        let (begun, told, gone) = (self.begun.clone(), self.told.clone(), self.gone.clone());
+        let (started, unblock, gone) = (
+            self.started.clone(),
+            self.unblock.clone(),
+            self.gone.clone(),
+        );
         Box::pin(async move {
-            begun.store(true, Ordering::SeqCst);
-            let _ = told.lock().recv();
+            started.store(true, Ordering::SeqCst);
+            let _ = unblock.lock().recv();
             gone.store(true, Ordering::SeqCst);
             std::future::pending().await
         })
     }
 }
 
-struct Plain(StandaloneAgent);
+struct AgentProducer(StandaloneAgent);
 
-impl Producer for Plain {
+impl Producer for AgentProducer {
     fn history(&self) -> HistoryBudget {
         self.0.history()
     }
@@ -60,7 +63,7 @@ impl Producer for Plain {
         Bound {
             versions: assembly.versions,
             history: assembly.history,
-            gate: through()(),
+            gate: pass_through_gates()(),
             work: assembly.work,
         }
     }
@@ -71,15 +74,15 @@ const ONE: &str = "- steps:
     - {text: done}
 ";
 
-/// Cancels a turn whose tool comes back after a while, if it does. Gives the tool's
-/// line, and whether the tool had come back when the end was there.
-async fn play(back: Option<Duration>) -> (ReceiptLine, bool) {
+/// Cancels a turn whose tool is unblocked after a while, or never. Returns the tool's receipt
+/// line, and whether the tool had returned before the terminal.
+async fn play(unblock_after: Option<Duration>) -> (ReceiptLine, bool) {
     let dir = tempfile::tempdir().expect("a folder");
-    let (tell, told) = mpsc::channel();
-    let (begun, gone) = (Arc::new(AtomicBool::new(false)), Arc::default());
-    let tool = Stubborn {
-        begun: begun.clone(),
-        told: Arc::new(Mutex::new(told)),
+    let (unblock, unblocked) = mpsc::channel();
+    let (started, gone) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let tool = BlockingTool {
+        started: started.clone(),
+        unblock: Arc::new(Mutex::new(unblocked)),
         gone: Arc::clone(&gone),
     };
     let script = Script::parse("script", ONE).expect("a script");
@@ -93,45 +96,51 @@ async fn play(back: Option<Duration>) -> (ReceiptLine, bool) {
         Arc::new(SystemMint) as Arc<dyn turnwire_event::Mint>,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
-    let producer = Arc::new(Plain(agent));
-    let sessions = produced(dir.path(), Options::default(), parts, producer).await;
+    let producer = Arc::new(AgentProducer(agent));
+    let sessions = service_with_producer(dir.path(), Options::default(), parts, producer).await;
     let (id, of) = (new_session(&sessions).await, owner("local"));
-    let turn = submit(&sessions, &of, id, say("hi")).await;
+    let turn = submit(&sessions, &of, id, text_request("hi")).await;
     let turn = turn.expect("accepted").turn_id;
-    while !begun.load(Ordering::SeqCst) {
+    while !started.load(Ordering::SeqCst) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let keep = tell.clone();
-    if let Some(back) = back {
+    let keep_open = unblock.clone();
+    if let Some(unblock_after) = unblock_after {
         std::thread::spawn(move || {
-            std::thread::sleep(back);
-            let _ = tell.send(());
+            std::thread::sleep(unblock_after);
+            let _ = unblock.send(());
         });
     }
-    sessions.cancel(&of, turn, None).await.expect("asked");
-    let events = ended(&sessions, id, 1).await;
-    let came_back = gone.load(Ordering::SeqCst);
-    drop(keep);
+    sessions
+        .canceller()
+        .cancel(&of, turn, None)
+        .await
+        .expect("asked");
+    let events = wait_for_terminals(&sessions, id, 1).await;
+    let returned = gone.load(Ordering::SeqCst);
+    drop(keep_open);
     let Some(Body::TurnCancelled(end)) = events.last().map(|event| event.body.clone()) else {
         panic!("{events:?}");
     };
     assert_eq!(end.receipt.len(), 1, "{end:?}");
-    (end.receipt[0].clone(), came_back)
+    (end.receipt[0].clone(), returned)
 }
 
+// S3-074
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn s3_074_a_tool_that_does_not_come_back_is_told_as_one_that_may_go_on() {
-    let (line, came_back) = play(None).await;
-    assert!(!came_back, "the turn does not wait for it for ever");
-    let told = (line.kind, line.outcome);
-    assert_eq!(told, (ReceiptKind::Tool, StopOutcome::Discarded));
+async fn blocked_tool_is_reported_as_discarded() {
+    let (line, returned) = play(None).await;
+    assert!(!returned, "the turn does not wait for it for ever");
+    let outcome = (line.kind, line.outcome);
+    assert_eq!(outcome, (ReceiptKind::Tool, StopOutcome::Discarded));
 }
 
+// S3-074
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn s3_074_the_terminal_waits_for_a_tool_in_the_middle_of_something() {
-    let back = Duration::from_millis(200);
-    let (line, came_back) = play(Some(back)).await;
-    assert!(came_back, "nothing of the turn goes on after its end");
-    let told = (line.kind, line.outcome);
-    assert_eq!(told, (ReceiptKind::Tool, StopOutcome::Stopped));
+async fn terminal_waits_for_a_tool_in_a_blocking_step() {
+    let unblock_after = Duration::from_millis(200);
+    let (line, returned) = play(Some(unblock_after)).await;
+    assert!(returned, "nothing of the turn goes on after its end");
+    let outcome = (line.kind, line.outcome);
+    assert_eq!(outcome, (ReceiptKind::Tool, StopOutcome::Stopped));
 }

@@ -1,5 +1,5 @@
-//! The seam: a cancel between a model's last word and its tools, in the very moment (S3-075). The
-//! agent is the real one; what cancels is the emitter it speaks through.
+//! A cancel between the end of a model's message and its tools, in that very moment (S3-075). The
+//! agent is the real one; its emitter requests the cancel.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -16,47 +16,49 @@ use turnwire_event::port::{
 use turnwire_event::{Body, ContentBlock, Event, EventType, Position, SessionId, TurnId};
 use turnwire_log::reserve::DiskReserve;
 use turnwire_model::{Script, Scripted};
-use turnwire_session::cancel::{self, Requested};
-use turnwire_session::{Live, Options, Sessions, SystemMint};
+use turnwire_session::{
+    CancelOutcome, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
+};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use crate::stage::*;
 
-/// When the cancel comes.
+/// The moment of the cancel request.
 #[derive(Clone, Copy, PartialEq)]
 enum When {
-    /// Right after the message and its call have ended.
+    /// After the end of the message and its call.
     MessageEnded,
-    /// Right after the first `tool.called` has its place.
+    /// After the first `tool.called` has its position.
     FirstCalled,
-    /// Right when the producer hears that all of them are durable, before the first one acts.
+    /// When all calls are durable, before the first tool runs.
     Durable,
 }
 
-/// An emitter that cancels its turn.
+/// An emitter that requests the cancel of its turn.
 struct AtSeam {
     inner: Arc<dyn Emitter>,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
+    canceller: TurnCanceller,
     turn: TurnId,
     when: When,
-    asked: Mutex<Option<Requested>>,
+    outcome: Mutex<Option<CancelOutcome>>,
 }
 
 impl AtSeam {
     fn cancel(&self) {
-        let mut asked = self.asked.lock();
-        asked.get_or_insert_with(|| cancel::request(&self.live, self.turn, "user", "user_cancel"));
+        let mut outcome = self.outcome.lock();
+        outcome.get_or_insert_with(|| self.canceller.request(&self.live, self.turn, None));
     }
 }
 
 impl Emitter for AtSeam {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         let kind = emission.body.kind();
-        let placed = self.inner.emit(emission);
+        let position = self.inner.emit(emission);
         if self.when == When::FirstCalled && kind == EventType::ToolCalled {
             self.cancel();
         }
-        placed
+        position
     }
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
@@ -82,7 +84,7 @@ impl Emitter for AtSeam {
     }
 }
 
-/// A tool whose doing can be seen.
+/// A tool that writes a file, so that the test sees whether it ran.
 struct WriteFile(PathBuf);
 
 impl Tool for WriteFile {
@@ -104,11 +106,11 @@ impl Tool for WriteFile {
     }
 }
 
-/// The agent, with its turns' emitters wrapped.
+/// The agent, with an [`AtSeam`] around the emitter of each turn.
 struct Wrapped {
     agent: StandaloneAgent,
     when: When,
-    sessions: Arc<Mutex<Option<Arc<Sessions>>>>,
+    sessions: Arc<Mutex<Option<SessionService>>>,
 }
 
 impl Producer for Wrapped {
@@ -123,18 +125,23 @@ impl Producer for Wrapped {
         Bound {
             versions: assembly.versions,
             history: assembly.history,
-            gate: through()(),
+            gate: pass_through_gates()(),
             work: Box::new(move |mut turn: TurnContext| {
                 Box::pin(async move {
                     let sessions = sessions.lock().clone().expect("the service");
                     let (owner, id) = (&turn.input.owner, turn.input.session_id);
-                    let live = sessions.live(owner, id).await.expect("the session");
+                    let live = sessions
+                        .live_sessions()
+                        .open(owner, id)
+                        .await
+                        .expect("the session");
                     turn.emitter = Arc::new(AtSeam {
                         inner: turn.emitter.clone(),
                         live,
+                        canceller: sessions.canceller(),
                         turn: turn.input.turn_id,
                         when,
-                        asked: Mutex::new(None),
+                        outcome: Mutex::new(None),
                     });
                     work(turn).await
                 })
@@ -151,8 +158,8 @@ const THREE: &str = "- steps:
     - {text: written}
 ";
 
-/// Plays a turn that writes three files. Gives its log and the names of the files there are.
-async fn play(when: When) -> (Arc<Sessions>, SessionId, Vec<Event>, Vec<String>) {
+/// Runs a turn that writes three files. Returns its log and the names of the written files.
+async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>) {
     let (dir, files) = (tempfile::tempdir(), tempfile::tempdir());
     let (dir, files) = (dir.expect("a folder"), files.expect("a folder"));
     let script = Script::parse("script", THREE).expect("a script");
@@ -173,20 +180,20 @@ async fn play(when: When) -> (Arc<Sessions>, SessionId, Vec<Event>, Vec<String>)
         Arc::new(SystemMint) as Arc<dyn turnwire_event::Mint>,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
-    let sessions = produced(dir.path(), Options::default(), parts, producer).await;
+    let sessions = service_with_producer(dir.path(), Options::default(), parts, producer).await;
     *known.lock() = Some(sessions.clone());
     let id = new_session(&sessions).await;
-    submit(&sessions, &owner("local"), id, say("hi"))
+    submit(&sessions, &owner("local"), id, text_request("hi"))
         .await
         .expect("accepted");
-    let events = settled(&sessions, id).await;
+    let events = wait_for_end(&sessions, id).await;
     *known.lock() = None;
     let written = std::fs::read_dir(files.path()).expect("a folder");
     let mut written: Vec<String> = written
         .map(|entry| entry.expect("a file").file_name().display().to_string())
         .collect();
     written.sort();
-    // The store goes with its folder: nothing is read of it after this.
+    // Dropping the folder removes the store: nothing is read from it after this.
     (sessions, id, events, written)
 }
 
@@ -198,8 +205,9 @@ fn failed(events: &[Event]) -> Vec<(ToolErrorClass, bool)> {
     failed.collect()
 }
 
+// S3-075, D-87
 #[tokio::test]
-async fn s3_075_d_87_a_cancel_at_the_seam_calls_nothing() {
+async fn cancel_between_message_and_tools_calls_no_tool() {
     let (_sessions, _, events, written) = play(When::MessageEnded).await;
     let expected = [
         "turn.started",
@@ -213,7 +221,7 @@ async fn s3_075_d_87_a_cancel_at_the_seam_calls_nothing() {
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(names(&events), expected);
+    assert_eq!(event_names(&events), expected);
     assert_eq!(failed(&events), [(ToolErrorClass::Cancelled, false); 3]);
     assert_eq!(written, [""; 0], "nothing was executed");
     let Some(Body::TurnCancelled(end)) = events.last().map(|event| &event.body) else {
@@ -222,8 +230,9 @@ async fn s3_075_d_87_a_cancel_at_the_seam_calls_nothing() {
     assert_eq!((end.phase, end.receipt.len()), (Phase::Seam, 0));
 }
 
+// S3-075, I-17
 #[tokio::test]
-async fn s3_075_i_17_a_cancel_among_the_calls_leaves_the_rest_uncalled() {
+async fn cancel_after_the_first_call_leaves_others_uncalled() {
     let (_sessions, _, events, written) = play(When::FirstCalled).await;
     let expected = [
         "turn.started",
@@ -238,7 +247,7 @@ async fn s3_075_i_17_a_cancel_among_the_calls_leaves_the_rest_uncalled() {
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(names(&events), expected);
+    assert_eq!(event_names(&events), expected);
     let (cancelled, dropped) = (ToolErrorClass::Cancelled, false);
     assert_eq!(
         failed(&events),
@@ -260,56 +269,62 @@ async fn s3_075_i_17_a_cancel_among_the_calls_leaves_the_rest_uncalled() {
     assert_eq!(lines, [(ReceiptKind::Tool, StopOutcome::Stopped)]);
 }
 
+// S3-075
 #[tokio::test]
-async fn s3_075_whoever_waits_to_act_is_told_that_the_turn_is_to_stop_or_has_ended() {
+async fn commit_wait_fails_once_the_turn_stops_or_ended() {
     let dir = tempfile::tempdir().expect("a folder");
-    let live: Arc<OnceLock<Arc<Live>>> = Arc::default();
-    let told: Arc<Mutex<Vec<Result<(), Refusal>>>> = Arc::default();
+    let live: Arc<OnceLock<(Arc<LiveSession>, TurnCanceller)>> = Arc::default();
+    let results: Arc<Mutex<Vec<Result<(), Refusal>>>> = Arc::default();
     let (go, late) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let given = (live.clone(), told.clone(), go.clone(), late.clone());
-    let act = acting(move |turn| {
-        let (live, told, go, late) = given.clone();
+    let shared = (live.clone(), results.clone(), go.clone(), late.clone());
+    let act = producer_fn(move |turn| {
+        let (live, results, go, late) = shared.clone();
         async move {
             go.notified().await;
             let first = turn.input.content[0].as_text() == Some("stop");
             call_tool(&turn, ids());
-            let live = live.get().expect("a session");
+            let (live, canceller) = live.get().expect("a session");
             let at = live.sequencer.last();
             turn.emitter.committed(at).await.expect("durable");
             if first {
-                cancel::request(live, turn.input.turn_id, "user", "enough");
-                // It is durable, so this does not wait: the turn goes on for a moment.
+                canceller.request(live, turn.input.turn_id, Some("enough"));
+                // Already durable, so this does not wait: the turn continues for a moment.
                 let answer = turn.emitter.committed(at).await;
-                told.lock().push(answer);
+                results.lock().push(answer);
                 return std::future::pending().await;
             }
             tokio::spawn(async move {
                 go.notified().await;
                 let answer = turn.emitter.committed(at).await;
-                told.lock().push(answer);
+                results.lock().push(answer);
                 late.notify_one();
             });
-            panic!("the producer breaks");
+            panic!("the producer panics");
         }
     });
-    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let sessions = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let here = sessions.live(&owner("local"), id).await.expect("a session");
-    assert!(live.set(here).is_ok());
+    let live_session = sessions
+        .live_sessions()
+        .open(&owner("local"), id)
+        .await
+        .expect("a session");
+    assert!(live.set((live_session, sessions.canceller())).is_ok());
     for (n, text) in ["stop", "break"].into_iter().enumerate() {
-        let accepted = submit(&sessions, &owner("local"), id, say(text)).await;
+        let accepted = submit(&sessions, &owner("local"), id, text_request(text)).await;
         accepted.expect("accepted");
         go.notify_one();
-        ended(&sessions, id, n + 1).await;
+        wait_for_terminals(&sessions, id, n + 1).await;
     }
     go.notify_one();
     late.notified().await;
     let expected = [Err(Refusal::Cancelled), Err(Refusal::Ended)];
-    assert_eq!(*told.lock(), expected);
+    assert_eq!(*results.lock(), expected);
 }
 
+// S3-075
 #[tokio::test]
-async fn s3_075_nothing_is_executed_after_the_cancel_though_it_was_called_before() {
+async fn called_tool_is_not_executed_after_a_cancel() {
     let (_sessions, _, events, written) = play(When::Durable).await;
     assert_eq!(failed(&events), [(ToolErrorClass::Cancelled, true); 3]);
     assert_eq!(written, [""; 0], "nothing was executed");

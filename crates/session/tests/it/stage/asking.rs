@@ -1,4 +1,4 @@
-//! A producer that asks a person, and goes on with the answers.
+//! A producer that requests approvals, and resumes with the decisions.
 
 use std::sync::Arc;
 
@@ -17,55 +17,55 @@ use turnwire_event::{
 };
 use turnwire_session::SystemMint;
 
-use super::{Act, MUCH, OK, acting, emit, ids};
+use super::{LARGE_BUDGET, OK, WorkFn, emit, ids, producer_fn};
 
-/// What the turns were told, and what was done.
+/// The inputs and histories of turns, and the tools that ran.
 #[derive(Default)]
-pub struct Book {
+pub struct TurnRecorder {
     pub inputs: Mutex<Vec<TurnInput>>,
     pub pasts: Mutex<Vec<Vec<Message>>>,
-    /// The tools that acted.
+    /// The tools that ran, in order.
     pub done: Mutex<Vec<ToolUseId>>,
 }
 
-/// A turn whose words are a number asks so many questions; one that goes on does what was allowed,
-/// and one that goes on with `hang` in its metadata then never ends.
-pub fn asking() -> (Arc<Book>, Act) {
-    let book = Arc::new(Book::default());
-    let kept = book.clone();
-    let act = acting(move |turn| {
-        let book = kept.clone();
-        async move { act(turn, &book).await }
+/// A turn whose text is a number requests that many approvals. A resuming turn runs the approved
+/// tools, or never ends if its metadata has `hang`.
+pub fn approval_producer() -> (Arc<TurnRecorder>, WorkFn) {
+    let recorder = Arc::new(TurnRecorder::default());
+    let shared = recorder.clone();
+    let act = producer_fn(move |turn| {
+        let recorder = shared.clone();
+        async move { act(turn, &recorder).await }
     });
-    (book, act)
+    (recorder, act)
 }
 
-async fn act(turn: TurnContext, book: &Book) -> Outcome {
-    let past = turn.history.recent(MUCH).await.expect("a past");
-    book.pasts.lock().push(past);
-    book.inputs.lock().push(turn.input.clone());
+async fn act(turn: TurnContext, recorder: &TurnRecorder) -> Outcome {
+    let history = turn.history.recent(LARGE_BUDGET).await.expect("a past");
+    recorder.pasts.lock().push(history);
+    recorder.inputs.lock().push(turn.input.clone());
     if let Some(resumed) = turn.input.resumed.clone() {
         if turn.input.metadata.contains_key("hang") {
             std::future::pending::<()>().await;
         }
         for answer in &resumed.answers {
-            work(&turn, book, answer);
+            work(&turn, recorder, answer);
         }
         return match turn.input.metadata.contains_key("again") {
-            true => ask(&turn, 1),
+            true => request_approvals(&turn, 1),
             false => OK,
         };
     }
     let words = turn.input.content.first().and_then(ContentBlock::as_text);
     match words.and_then(|words| words.parse().ok()) {
-        Some(questions) => ask(&turn, questions),
+        Some(count) => request_approvals(&turn, count),
         None => OK,
     }
 }
 
-/// Asks for so many tools, and asks about each.
-pub fn ask(turn: &TurnContext, questions: u32) -> Outcome {
-    for tool_use_id in use_tools(turn, questions) {
+/// Uses `count` tools, and requests an approval for each.
+pub fn request_approvals(turn: &TurnContext, count: u32) -> Outcome {
+    for tool_use_id in use_tools(turn, count) {
         let requested = Requested {
             approval_id: ApprovalId(SystemMint.ulid()),
             tool_use_id,
@@ -81,7 +81,7 @@ pub fn ask(turn: &TurnContext, questions: u32) -> Outcome {
     }
 }
 
-fn use_tools(turn: &TurnContext, questions: u32) -> Vec<ToolUseId> {
+fn use_tools(turn: &TurnContext, count: u32) -> Vec<ToolUseId> {
     let (call_id, message_id, _) = ids();
     let started = CallStarted {
         call_id,
@@ -98,7 +98,7 @@ fn use_tools(turn: &TurnContext, questions: u32) -> Vec<ToolUseId> {
     };
     emit(turn, Body::MessageStart(start));
     let mut uses = Vec::new();
-    for content_block_index in 0..questions {
+    for content_block_index in 0..count {
         let tool_use_id = ids().2;
         let start = ToolUseStart {
             message_id,
@@ -126,12 +126,12 @@ fn use_tools(turn: &TurnContext, questions: u32) -> Vec<ToolUseId> {
         failure: None,
         tools: uses.iter().map(|id| (*id, ToolType::Http)).collect(),
     };
-    turn.emitter.complete(end).expect("taken");
+    turn.emitter.complete(end).expect("accepted");
     uses
 }
 
-/// Does what one answer says.
-fn work(turn: &TurnContext, book: &Book, answer: &Answer) {
+/// Runs or refuses the tool of one decision.
+fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &Answer) {
     let (tool_use_id, tool_name) = (answer.tool_use_id, answer.tool_name.clone());
     let tool_type = answer.tool_type;
     let allowed = answer.decision == Decision::Approve;
@@ -143,7 +143,7 @@ fn work(turn: &TurnContext, book: &Book, answer: &Answer) {
             input_summary: String::new(),
         };
         emit(turn, Body::ToolCalled(called));
-        book.done.lock().push(tool_use_id);
+        recorder.done.lock().push(tool_use_id);
         Body::ToolCompleted(Completed {
             tool_use_id,
             tool_name,
@@ -165,7 +165,7 @@ fn work(turn: &TurnContext, book: &Book, answer: &Answer) {
         message: Some(result(tool_use_id)),
         ..Emission::new(Actor::ORCHESTRATOR, body)
     };
-    turn.emitter.emit(emission).expect("taken");
+    turn.emitter.emit(emission).expect("accepted");
 }
 
 fn result(tool_use_id: ToolUseId) -> NewMessage {

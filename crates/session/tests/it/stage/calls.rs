@@ -1,4 +1,4 @@
-//! Model calls, the orchestrator's and those of sub-agents, with what they cost.
+//! Model calls of the orchestrator and of sub-agents, with their cost.
 
 use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
 use turnwire_event::body::stream::{MessageStart, TextDelta};
@@ -9,8 +9,8 @@ use turnwire_event::{Actor, Body, CallId, ContentBlock, Kept, Role, StopReason, 
 
 use super::{emit, ids};
 
-/// What a call of so many tokens costs.
-pub fn spent(input: u64, output: u64, cost_usd: f64) -> Usage {
+/// The usage of a call.
+pub fn usage_of(input: u64, output: u64, cost_usd: f64) -> Usage {
     Usage {
         input_tokens: input,
         output_tokens: output,
@@ -31,8 +31,8 @@ pub fn call_started(call_id: CallId, model: &str, purpose: CallPurpose) -> Body 
     })
 }
 
-/// The orchestrator says something, in a message that streams.
-pub fn speak(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) -> CallId {
+/// Streams a message of the orchestrator, with its model call.
+pub fn stream_message(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) -> CallId {
     let (call_id, message_id, _) = ids();
     emit(
         turn,
@@ -64,17 +64,22 @@ pub fn speak(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) -> CallId
         failure: None,
         tools: Vec::new(),
     };
-    turn.emitter.complete(end).expect("taken");
+    turn.emitter.complete(end).expect("accepted");
     call_id
 }
 
-/// A sub-agent asks its model, which answers or does not.
-pub fn think(turn: &TurnContext, agent: &str, usage: Option<Usage>, kept: Kept) -> CallId {
+/// Emits a model call of a sub-agent, which completes or fails.
+pub fn call_as_sub_agent(
+    turn: &TurnContext,
+    agent: &str,
+    usage: Option<Usage>,
+    kept: Kept,
+) -> CallId {
     let (call_id, message_id, _) = ids();
     let actor = Actor::subagent(agent);
     let start = call_started(call_id, "small:one", CallPurpose::Subagent);
-    let taken = turn.emitter.emit(Emission::new(actor.clone(), start));
-    taken.expect("taken");
+    let emitted = turn.emitter.emit(Emission::new(actor.clone(), start));
+    emitted.expect("accepted");
     let body = match usage {
         Some(usage) => Body::LlmCallCompleted(CallCompleted {
             call_id,
@@ -100,6 +105,6 @@ pub fn think(turn: &TurnContext, agent: &str, usage: Option<Usage>, kept: Kept) 
         metadata: serde_json::Map::new(),
         scope: Scope::Agent(agent.into()),
     });
-    turn.emitter.emit(emission).expect("taken");
+    turn.emitter.emit(emission).expect("accepted");
     call_id
 }

@@ -1,4 +1,4 @@
-//! A turn that gives work to a worker, as the tool for it does.
+//! A turn that delegates to a worker, as the `delegate` tool does.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use turnwire_event::{Actor, Body, SessionId, ToolUseId};
 
 use super::{emit, ids};
 
-/// How long workers may take where a test says nothing.
-pub const LONG: Duration = Duration::from_secs(60);
+/// The time limit of workers in tests without a timeout.
+pub const LONG_LIMIT: Duration = Duration::from_secs(60);
 
-/// Calls the tool, and tells of the worker before it begins.
-pub async fn announce(turn: &TurnContext) -> Result<Task, NoWorker> {
+/// Emits the tool call and the `delegate.started` of a reserved worker.
+pub async fn announce_worker(turn: &TurnContext) -> Result<Task, NoWorker> {
     let (.., tool_use_id) = ids();
     emit(
         turn,
@@ -34,20 +34,24 @@ pub async fn announce(turn: &TurnContext) -> Result<Task, NoWorker> {
     let at = turn
         .emitter
         .emit(Emission::new(Actor::worker(id), started))
-        .expect("taken");
+        .expect("accepted");
     turn.emitter.committed(at).await.expect("durable");
     Ok(Task {
         worker_session_id: id,
         tool_use_id,
         agent: "counter".into(),
         task: "count to three".into(),
-        limit: LONG,
+        limit: LONG_LIMIT,
         trace: None,
     })
 }
 
-/// Tells how a worker ended, and the tool with it.
-pub fn told(turn: &TurnContext, (id, tool_use_id): (SessionId, ToolUseId), end: &WorkerEnd) {
+/// Emits the end of a worker and of its tool.
+pub fn report_worker_end(
+    turn: &TurnContext,
+    (id, tool_use_id): (SessionId, ToolUseId),
+    end: &WorkerEnd,
+) {
     let (body, ok) = match end {
         WorkerEnd::Completed { success, text } => (
             Body::DelegateCompleted(Completed {
@@ -65,7 +69,7 @@ pub fn told(turn: &TurnContext, (id, tool_use_id): (SessionId, ToolUseId), end: 
             false,
         ),
     };
-    // Refused where the turn is over, as it may be.
+    // Refused if the turn has ended.
     let _ = turn.emitter.emit(Emission::new(Actor::worker(id), body));
     let (tool_name, tool_type) = ("delegate".to_owned(), ToolType::Delegate);
     let body = if ok {
@@ -89,14 +93,14 @@ pub fn told(turn: &TurnContext, (id, tool_use_id): (SessionId, ToolUseId), end: 
     let _ = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
 }
 
-/// Gives work to a worker and tells of it, from beginning to end.
-pub async fn delegate(turn: &TurnContext, limit: Duration) -> Result<WorkerEnd, NoWorker> {
+/// Runs a worker, with all its events.
+pub async fn delegate_task(turn: &TurnContext, limit: Duration) -> Result<WorkerEnd, NoWorker> {
     let task = Task {
         limit,
-        ..announce(turn).await?
+        ..announce_worker(turn).await?
     };
     let ids = (task.worker_session_id, task.tool_use_id);
     let end = turn.delegate.run(task).await;
-    told(turn, ids, &end);
+    report_worker_end(turn, ids, &end);
     Ok(end)
 }

@@ -1,4 +1,4 @@
-//! A gate that holds statuses back until it is told to let go, and notes what it is asked.
+//! A gate that holds statuses back until it is flushed, and records its calls.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,32 +8,32 @@ use turnwire_event::body::status::Emitted;
 use turnwire_event::port::{Emission, Gate, Onward};
 use turnwire_event::{Body, EventType};
 
-use super::Gates;
+use super::GateFactory;
 
-/// How long it holds.
+/// The time that the gate holds a status back.
 pub const WINDOW: Duration = Duration::from_millis(150);
 
-/// What its turns asked of it.
+/// The calls of a [`HoldingGate`].
 #[derive(Default)]
-pub struct Seen {
-    /// Events that came.
+pub struct GateRecorder {
+    /// The number of events that the gate took.
     pub taken: usize,
-    /// How many events each flush let go, those of none left out.
+    /// The number of events of each flush that was not empty.
     pub flushed: Vec<usize>,
 }
 
-pub struct Holding {
+pub struct HoldingGate {
     held: Vec<Emission>,
     due: Option<Instant>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<GateRecorder>>,
 }
 
-/// Gates that hold, and what they see.
-pub fn holding() -> (Gates, Arc<Mutex<Seen>>) {
-    let seen = Arc::new(Mutex::new(Seen::default()));
+/// A factory of [`HoldingGate`]s, and the recorder of their calls.
+pub fn holding_gates() -> (GateFactory, Arc<Mutex<GateRecorder>>) {
+    let seen = Arc::new(Mutex::new(GateRecorder::default()));
     let shared = seen.clone();
-    let gates: Gates = Arc::new(move || {
-        Box::new(Holding {
+    let gates: GateFactory = Arc::new(move || {
+        Box::new(HoldingGate {
             held: Vec::new(),
             due: None,
             seen: shared.clone(),
@@ -42,7 +42,7 @@ pub fn holding() -> (Gates, Arc<Mutex<Seen>>) {
     (gates, seen)
 }
 
-impl Gate for Holding {
+impl Gate for HoldingGate {
     fn take(&mut self, emission: Emission, now: Instant, out: Onward<'_>) {
         self.seen.lock().taken += 1;
         if emission.body.kind() == EventType::StatusEmitted {

@@ -1,4 +1,4 @@
-//! Messages that ride with events, for every kind of reader, and what a history tells of them.
+//! Messages that are stored with events, for every kind of reader, and their texts in a history.
 
 use turnwire_event::body::support::Noted;
 use turnwire_event::body::tool::{Called, Completed};
@@ -10,7 +10,7 @@ use turnwire_session::SystemMint;
 
 use super::{emit, ids};
 
-pub fn message(role: Role, text: &str, scope: Scope) -> NewMessage {
+pub fn new_message(role: Role, text: &str, scope: Scope) -> NewMessage {
     NewMessage {
         kept: turnwire_event::Kept::default(),
         id: MessageId(SystemMint.ulid()),
@@ -21,8 +21,8 @@ pub fn message(role: Role, text: &str, scope: Scope) -> NewMessage {
     }
 }
 
-/// A tool that ends with a message.
-pub fn tool(turn: &TurnContext, said: NewMessage) -> MessageId {
+/// Emits the call and the end of a tool, with a message.
+pub fn run_tool(turn: &TurnContext, stored: NewMessage) -> MessageId {
     let (.., tool_use_id) = ids();
     let (tool_name, tool_type) = ("search".to_owned(), ToolType::Function);
     emit(
@@ -43,30 +43,31 @@ pub fn tool(turn: &TurnContext, said: NewMessage) -> MessageId {
         result_sha256: String::new(),
     });
     let mut emission = Emission::new(Actor::ORCHESTRATOR, body);
-    let id = said.id;
-    emission.message = Some(said);
-    turn.emitter.emit(emission).expect("taken");
+    let id = stored.id;
+    emission.message = Some(stored);
+    turn.emitter.emit(emission).expect("accepted");
     id
 }
 
-pub fn remember(turn: &TurnContext, text: &str) {
+pub fn emit_note(turn: &TurnContext, text: &str) {
     let body = Body::SupportNoted(Noted {
         sub_agent_id: "shop".into(),
         text: text.into(),
     });
     let mut emission = Emission::new(Actor::subagent("shop"), body);
-    emission.message = Some(message(Role::User, text, Scope::Agents));
-    turn.emitter.emit(emission).expect("taken");
+    emission.message = Some(new_message(Role::User, text, Scope::Agents));
+    turn.emitter.emit(emission).expect("accepted");
 }
 
-pub const MUCH: HistoryBudget = HistoryBudget {
+pub const LARGE_BUDGET: HistoryBudget = HistoryBudget {
     messages_max: 100,
     bytes_max: 100_000,
 };
 
-pub fn texts(messages: &[Message]) -> Vec<String> {
-    let said = messages.iter().flat_map(|message| &message.content);
-    said.filter_map(ContentBlock::as_text)
+pub fn message_texts(messages: &[Message]) -> Vec<String> {
+    let stored = messages.iter().flat_map(|message| &message.content);
+    stored
+        .filter_map(ContentBlock::as_text)
         .map(str::to_owned)
         .collect()
 }

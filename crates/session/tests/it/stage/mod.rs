@@ -1,4 +1,5 @@
-//! A stage for turns: the real service over a real store, with producers that do as a test says.
+//! Helpers for tests of turns: the real service over a real store, with producers that run functions
+//! of the test.
 
 #![allow(unreachable_pub, missing_docs, reason = "only tests see it")]
 
@@ -27,21 +28,26 @@ use turnwire_event::{
 use turnwire_log::reserve::DiskReserve;
 use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
 use turnwire_log::{Store, Writer};
-use turnwire_session::sessions::Parts;
+use turnwire_session::ServiceParts;
 use turnwire_session::{
-    Accepted, Bound, Error, EventsQuery, NewSession, Options, Place, Sessions, Submit, SystemClock,
-    SystemMint,
+    DisconnectScope, Error, EventLogQuery, NewSession, Options, SessionService, SubmitRequest,
+    SubmitTarget, SubmittedTurn, SystemClock, SystemMint,
 };
 
-pub use answers::{answer, asked_service, legs, no, paused, questions, resolved, tools, with, yes};
-pub use asking::{Book, ask, asking};
-pub use calls::{call_started, speak, spent, think};
-pub use delegating::{LONG, announce, delegate, told};
-pub use holding::{holding, status};
-pub use messages::{MUCH, message, remember, texts, tool};
-pub use producer::{Act, Acting, Gates, acting, through};
-pub use turnstile::{Turnstile, attended, gated, minding};
-pub use working::{Ends, counts, delegating, hangs, place, worker};
+pub use answers::{
+    approval_service, approvals_of, approve, decide, pause_turn, reject, resolved_approvals,
+    resuming_turns, tool_states, with_metadata,
+};
+pub use asking::{TurnRecorder, approval_producer, request_approvals};
+pub use calls::{call_as_sub_agent, call_started, stream_message, usage_of};
+pub use delegating::{LONG_LIMIT, announce_worker, delegate_task, report_worker_end};
+pub use holding::{holding_gates, status};
+pub use messages::{LARGE_BUDGET, emit_note, message_texts, new_message, run_tool};
+pub use producer::{GateFactory, TestProducer, WorkFn, pass_through_gates, producer_fn};
+pub use turnstile::{Turnstile, cancel_on_disconnect, submit_attended_turn, turnstile_service};
+pub use working::{
+    WorkerEnds, counting_worker, delegating_producer, event_named, hanging_worker, wait_for_worker,
+};
 
 pub const OK: Outcome = Outcome {
     reason: None,
@@ -56,37 +62,53 @@ pub fn owner(name: &str) -> Owner {
     }
 }
 
-pub async fn sessions(dir: &std::path::Path, options: Options, act: Act) -> Arc<Sessions> {
+pub async fn start_service(dir: &std::path::Path, options: Options, act: WorkFn) -> SessionService {
     let reserve = DiskReserve::new(dir.join("reserve"), 0);
-    service(dir, options, act, (Arc::new(SystemMint), reserve)).await
+    start_service_with(dir, options, act, (Arc::new(SystemMint), reserve)).await
 }
 
-pub async fn service(
+pub async fn start_service_with(
     dir: &std::path::Path,
     options: Options,
-    act: Act,
+    act: WorkFn,
     parts: (Arc<dyn Mint>, DiskReserve),
-) -> Arc<Sessions> {
-    produced(dir, options, parts, Arc::new(Acting(act, through()))).await
+) -> SessionService {
+    service_with_producer(
+        dir,
+        options,
+        parts,
+        Arc::new(TestProducer(act, pass_through_gates())),
+    )
+    .await
 }
 
-/// The service with a gate for every turn.
-pub async fn passing(dir: &std::path::Path, gates: Gates, act: Act) -> Arc<Sessions> {
+/// Starts the service with a gate for each turn.
+pub async fn service_with_gates(
+    dir: &std::path::Path,
+    gates: GateFactory,
+    act: WorkFn,
+) -> SessionService {
     let parts = (
         Arc::new(SystemMint) as Arc<dyn Mint>,
         DiskReserve::new(dir.join("reserve"), 0),
     );
-    produced(dir, Options::default(), parts, Arc::new(Acting(act, gates))).await
+    service_with_producer(
+        dir,
+        Options::default(),
+        parts,
+        Arc::new(TestProducer(act, gates)),
+    )
+    .await
 }
 
-/// The service with any producer.
-pub async fn produced(
+/// Starts the service with a producer of the test.
+pub async fn service_with_producer(
     dir: &std::path::Path,
     options: Options,
     (mint, reserve): (Arc<dyn Mint>, DiskReserve),
     producer: Arc<dyn Producer>,
-) -> Arc<Sessions> {
-    over(writer(dir, reserve), options, mint, producer).await
+) -> SessionService {
+    service_over(writer(dir, reserve), options, mint, producer).await
 }
 
 pub fn writer(dir: &std::path::Path, reserve: DiskReserve) -> (Arc<dyn Store>, Arc<Writer>) {
@@ -99,14 +121,14 @@ pub fn writer(dir: &std::path::Path, reserve: DiskReserve) -> (Arc<dyn Store>, A
     (store, writer.expect("a writer"))
 }
 
-/// The service over a writer that a test has a hand on.
-pub async fn over(
+/// Starts the service over a writer that the test controls.
+pub async fn service_over(
     (store, writer): (Arc<dyn Store>, Arc<Writer>),
     options: Options,
     mint: Arc<dyn Mint>,
     producer: Arc<dyn Producer>,
-) -> Arc<Sessions> {
-    let parts = Parts {
+) -> SessionService {
+    let parts = ServiceParts {
         options,
         clock: Arc::new(SystemClock),
         mint,
@@ -114,11 +136,11 @@ pub async fn over(
         writer,
         producer,
     };
-    Sessions::start(parts).await.expect("the service")
+    SessionService::start(parts).await.expect("the service")
 }
 
-pub fn say(text: &str) -> Submit {
-    Submit {
+pub fn text_request(text: &str) -> SubmitRequest {
+    SubmitRequest {
         content: vec![ContentBlock::text(text)],
         locale: "en".into(),
         on_disconnect: OnDisconnect::Continue,
@@ -128,37 +150,42 @@ pub fn say(text: &str) -> Submit {
         wire_version: "0.5".into(),
         metadata: serde_json::Map::new(),
         location: None,
-        bound: Bound::Session,
+        disconnect_scope: DisconnectScope::Session,
         origin: turnwire_event::code::Origin::Chat,
         dm_type: None,
     }
 }
 
-/// Submits into a session, without a key.
+/// Submits a turn to a session, without a key.
 pub async fn submit(
-    sessions: &Arc<Sessions>,
+    sessions: &SessionService,
     of: &Owner,
     id: SessionId,
-    submit: Submit,
-) -> Result<Accepted, Error> {
-    sessions.submit(of, Place::In(id), submit, None).await
+    submit: SubmitRequest,
+) -> Result<SubmittedTurn, Error> {
+    sessions
+        .submitter()
+        .submit(of, SubmitTarget::Existing(id), submit, None)
+        .await
 }
 
-pub async fn new_session(sessions: &Arc<Sessions>) -> SessionId {
+pub async fn new_session(sessions: &SessionService) -> SessionId {
     sessions
+        .writer()
         .create(&owner("local"), NewSession::default())
         .await
         .expect("a session")
         .id
 }
 
-pub async fn log(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
-    let query = EventsQuery {
+pub async fn read_log(sessions: &SessionService, id: SessionId) -> Vec<Event> {
+    let query = EventLogQuery {
         since: None,
         types: None,
         limit: 1000,
     };
     let page = sessions
+        .reader()
         .events(&owner("local"), id, query)
         .await
         .expect("the log");
@@ -168,18 +195,18 @@ pub async fn log(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
         .collect()
 }
 
-pub fn names(events: &[Event]) -> Vec<&'static str> {
+pub fn event_names(events: &[Event]) -> Vec<&'static str> {
     let of_turn = events.iter().filter(|event| event.turn_id.is_some());
     of_turn.map(|event| event.body.kind().name()).collect()
 }
 
-/// The store as a dead process leaves it: what was committed by now, in another folder.
-pub fn crashed(dir: &std::path::Path) -> tempfile::TempDir {
+/// Copies the store to another folder, as a crash leaves it: with everything committed so far.
+pub fn copy_store(dir: &std::path::Path) -> tempfile::TempDir {
     let image = tempfile::tempdir().expect("a folder");
     for entry in std::fs::read_dir(dir).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_owned();
-        // The index of the side file is made anew from the side file, as after a crash.
+        // SQLite rebuilds the index of the write-ahead log from the log, as after a crash.
         if name.to_string_lossy().starts_with("turnwire")
             && !name.to_string_lossy().ends_with("-shm")
         {
@@ -189,10 +216,14 @@ pub fn crashed(dir: &std::path::Path) -> tempfile::TempDir {
     image
 }
 
-/// Waits until the session's log has so many terminals, then gives it.
-pub async fn ended(sessions: &Arc<Sessions>, id: SessionId, turns: usize) -> Vec<Event> {
+/// Waits until the session's log has `turns` terminals, and returns the log.
+pub async fn wait_for_terminals(
+    sessions: &SessionService,
+    id: SessionId,
+    turns: usize,
+) -> Vec<Event> {
     for _ in 0..2000 {
-        let events = log(sessions, id).await;
+        let events = read_log(sessions, id).await;
         let ended = events
             .iter()
             .filter(|event| event.body.kind().is_terminal());
@@ -203,20 +234,20 @@ pub async fn ended(sessions: &Arc<Sessions>, id: SessionId, turns: usize) -> Vec
     }
     panic!(
         "{turns} turns never ended: {:?}",
-        names(&log(sessions, id).await)
+        event_names(&read_log(sessions, id).await)
     );
 }
 
-/// What was said to the turns that started, in order.
-pub fn started(events: &[Event]) -> Vec<String> {
-    let said = events.iter().filter_map(|event| match &event.body {
+/// The input texts of the started turns, in order.
+pub fn started_inputs(events: &[Event]) -> Vec<String> {
+    let texts = events.iter().filter_map(|event| match &event.body {
         Body::TurnStarted(start) => start.input.first().and_then(ContentBlock::as_text),
         _ => None,
     });
-    said.map(str::to_owned).collect()
+    texts.map(str::to_owned).collect()
 }
 
-/// Law 1 for a whole log: every turn that started has one terminal, last of its turn.
+/// Law 1 for a log: every started turn has one terminal, the last event of the turn.
 pub fn assert_each_ends_once(events: &[Event]) {
     let mut ended = std::collections::HashSet::new();
     let mut open = std::collections::HashSet::new();
@@ -235,10 +266,10 @@ pub fn assert_each_ends_once(events: &[Event]) {
     assert!(open.is_empty(), "{open:?} never ended");
 }
 
-/// Waits until the session has no turn, then gives its log.
-pub async fn settled(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
+/// Waits for the first terminal, and returns the log.
+pub async fn wait_for_end(sessions: &SessionService, id: SessionId) -> Vec<Event> {
     for _ in 0..1000 {
-        let events = log(sessions, id).await;
+        let events = read_log(sessions, id).await;
         if events.iter().any(|event| event.body.kind().is_terminal()) {
             return events;
         }
@@ -246,14 +277,14 @@ pub async fn settled(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
     }
     panic!(
         "the turn never ended: {:?}",
-        names(&log(sessions, id).await)
+        event_names(&read_log(sessions, id).await)
     );
 }
 
 /// Waits until the session's log has an event of this name.
-pub async fn logged(sessions: &Arc<Sessions>, id: SessionId, name: &str) {
+pub async fn wait_for_event(sessions: &SessionService, id: SessionId, name: &str) {
     for _ in 0..4000 {
-        if names(&log(sessions, id).await).contains(&name) {
+        if event_names(&read_log(sessions, id).await).contains(&name) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -272,7 +303,7 @@ pub fn ids() -> (CallId, MessageId, ToolUseId) {
 pub fn emit(turn: &TurnContext, body: Body) {
     turn.emitter
         .emit(Emission::new(Actor::ORCHESTRATOR, body))
-        .expect("taken");
+        .expect("accepted");
 }
 
 pub fn start_message(
@@ -328,7 +359,7 @@ pub fn start_message(
     );
 }
 
-/// A message that is whole and asks for a tool, which is called.
+/// Emits a complete message that uses a tool, and the call of the tool.
 pub fn call_tool(
     turn: &TurnContext,
     (call_id, message_id, tool_use_id): (CallId, MessageId, ToolUseId),
@@ -345,7 +376,7 @@ pub fn call_tool(
         failure: None,
         tools,
     };
-    turn.emitter.complete(end).expect("taken");
+    turn.emitter.complete(end).expect("accepted");
     let (tool_name, input_summary) = ("echo".to_owned(), String::new());
     emit(
         turn,
@@ -358,24 +389,30 @@ pub fn call_tool(
     );
 }
 
-pub fn busy(on_busy: OnBusy, text: &str) -> Submit {
-    Submit {
+pub fn request_on_busy(on_busy: OnBusy, text: &str) -> SubmitRequest {
+    SubmitRequest {
         on_busy,
-        ..say(text)
+        ..text_request(text)
     }
 }
 
-pub async fn enqueue(sessions: &Arc<Sessions>, id: SessionId, text: &str) -> Accepted {
-    let accepted = submit(sessions, &owner("local"), id, busy(OnBusy::Enqueue, text)).await;
+pub async fn enqueue(sessions: &SessionService, id: SessionId, text: &str) -> SubmittedTurn {
+    let accepted = submit(
+        sessions,
+        &owner("local"),
+        id,
+        request_on_busy(OnBusy::Enqueue, text),
+    )
+    .await;
     accepted.expect("accepted")
 }
 
-pub async fn state(sessions: &Arc<Sessions>, turn: TurnId) -> TurnState {
-    let row = sessions.turn(&owner("local"), turn).await;
+pub async fn turn_state(sessions: &SessionService, turn: TurnId) -> TurnState {
+    let row = sessions.reader().turn(&owner("local"), turn).await;
     row.expect("a turn").state
 }
 
-pub fn terminal(events: &[Event], turn: TurnId) -> &Body {
+pub fn terminal_of(events: &[Event], turn: TurnId) -> &Body {
     let mut ends = events.iter().filter(|event| event.turn_id == Some(turn));
     let end = ends.find(|event| event.body.kind().is_terminal());
     &end.expect("a terminal").body

@@ -1,4 +1,4 @@
-//! Producers that do as a test says, and the gates their events pass.
+//! Producers whose work is a function of the test, and the gates of their events.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,12 +9,12 @@ use turnwire_event::port::{
     TurnInput,
 };
 
-pub type Act = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
+pub type WorkFn = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// Lets everything through as it is.
-pub struct Through;
+/// A gate that passes every event unchanged.
+pub struct OpenGate;
 
-impl Gate for Through {
+impl Gate for OpenGate {
     fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
         out(emission, None);
     }
@@ -24,17 +24,17 @@ impl Gate for Through {
     fn flush(&mut self, _: Onward<'_>) {}
 }
 
-/// Makes the gate of a turn.
-pub type Gates = Arc<dyn Fn() -> Box<dyn Gate> + Send + Sync>;
+/// Creates the gate of each turn.
+pub type GateFactory = Arc<dyn Fn() -> Box<dyn Gate> + Send + Sync>;
 
-pub fn through() -> Gates {
-    Arc::new(|| Box::new(Through))
+pub fn pass_through_gates() -> GateFactory {
+    Arc::new(|| Box::new(OpenGate))
 }
 
-/// A producer that does what a test wants, its events passing the gate a test wants.
-pub struct Acting(pub Act, pub Gates);
+/// A producer with the work and the gate that a test gives it.
+pub struct TestProducer(pub WorkFn, pub GateFactory);
 
-impl Producer for Acting {
+impl Producer for TestProducer {
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 4,
@@ -60,8 +60,8 @@ pub fn versions() -> Versions {
     }
 }
 
-pub fn acting<F: Future<Output = Outcome> + Send + 'static>(
+pub fn producer_fn<F: Future<Output = Outcome> + Send + 'static>(
     act: impl Fn(TurnContext) -> F + Send + Sync + 'static,
-) -> Act {
+) -> WorkFn {
     Arc::new(move |turn| Box::pin(act(turn)))
 }

@@ -1,4 +1,4 @@
-//! Turns that delegate and workers that do as a test says.
+//! Turns that delegate, and workers that run functions of the test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,62 +7,73 @@ use parking_lot::Mutex;
 use turnwire_event::code::TurnKind;
 use turnwire_event::port::{NoWorker, Outcome, TurnContext, WorkerEnd};
 use turnwire_event::{Event, Kept, SessionId};
-use turnwire_session::Sessions;
+use turnwire_session::SessionService;
 
-use super::{Act, OK, acting, delegate, ids, names, owner, speak, spent, start_message};
+use super::{
+    OK, WorkFn, delegate_task, event_names, ids, owner, producer_fn, start_message, stream_message,
+    usage_of,
+};
 
-pub type Ends = Arc<Mutex<Vec<Result<WorkerEnd, NoWorker>>>>;
+pub type WorkerEnds = Arc<Mutex<Vec<Result<WorkerEnd, NoWorker>>>>;
 
-/// A producer whose own turns delegate once, and whose workers do as `work` says.
-pub fn delegating<F: Future<Output = Outcome> + Send + 'static>(
+/// A producer whose turns delegate once, and whose workers run `work`.
+pub fn delegating_producer<F: Future<Output = Outcome> + Send + 'static>(
     limit: Duration,
     work: impl Fn(TurnContext) -> F + Send + Sync + Clone + 'static,
-) -> (Act, Ends) {
-    let ends = Ends::default();
-    let seen = ends.clone();
-    let act = acting(move |turn: TurnContext| {
-        let (seen, work) = (seen.clone(), work.clone());
+) -> (WorkFn, WorkerEnds) {
+    let ends = WorkerEnds::default();
+    let recorded = ends.clone();
+    let act = producer_fn(move |turn: TurnContext| {
+        let (recorded, work) = (recorded.clone(), work.clone());
         async move {
             if turn.input.kind == TurnKind::Worker {
                 return work(turn).await;
             }
-            let end = delegate(&turn, limit).await;
-            seen.lock().push(end);
+            let end = delegate_task(&turn, limit).await;
+            recorded.lock().push(end);
             OK
         }
     });
     (act, ends)
 }
 
-pub async fn counts(turn: TurnContext) -> Outcome {
+pub async fn counting_worker(turn: TurnContext) -> Outcome {
     assert_eq!(turn.input.agent.as_deref(), Some("counter"));
-    speak(&turn, "one, two, three", spent(1, 1, 0.0), Kept::default());
+    stream_message(
+        &turn,
+        "one, two, three",
+        usage_of(1, 1, 0.0),
+        Kept::default(),
+    );
     OK
 }
 
-pub async fn hangs(turn: TurnContext) -> Outcome {
+pub async fn hanging_worker(turn: TurnContext) -> Outcome {
     start_message(&turn, ids());
     std::future::pending().await
 }
 
-/// Waits until a session has a worker; gives its id.
-pub async fn worker(sessions: &Arc<Sessions>, parent: SessionId) -> SessionId {
-    let found = async {
+/// Waits until a session has a worker, and returns its id.
+pub async fn wait_for_worker(sessions: &SessionService, parent: SessionId) -> SessionId {
+    let worker_id = async {
         loop {
-            let workers = sessions.workers(&owner("local"), parent, None, 10).await;
+            let workers = sessions
+                .reader()
+                .workers(&owner("local"), parent, None, 10)
+                .await;
             if let Some((worker, Some(_))) = workers.expect("a list").0.pop() {
                 return worker.id;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(30), found).await;
-    found.expect("a worker begins")
+    let worker_id = tokio::time::timeout(Duration::from_secs(30), worker_id).await;
+    worker_id.expect("a worker begins")
 }
 
-pub fn place(events: &[Event], name: &str) -> Event {
-    let found = events.iter().find(|e| e.body.kind().name() == name);
-    found
-        .unwrap_or_else(|| panic!("{name} in {:?}", names(events)))
+pub fn event_named(events: &[Event], name: &str) -> Event {
+    let worker_id = events.iter().find(|e| e.body.kind().name() == name);
+    worker_id
+        .unwrap_or_else(|| panic!("{name} in {:?}", event_names(events)))
         .clone()
 }

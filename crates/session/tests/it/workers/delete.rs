@@ -1,5 +1,5 @@
-//! Workers and deletion: nobody is left without a parent, and a parent's turn does not go on while
-//! something of a deleted worker is there.
+//! Workers and deletion: no worker remains without a parent, and a parent's turn waits until the
+//! programs of a deleted worker have ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -12,7 +12,7 @@ use turnwire_session::{Error, Options};
 
 use crate::stage::*;
 
-/// Tells whether a turn came to begin a worker, also when it is dropped before.
+/// Sends whether a turn started a worker, also when it is dropped before.
 struct Began(mpsc::Sender<bool>);
 
 impl Drop for Began {
@@ -22,26 +22,26 @@ impl Drop for Began {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_made_while_its_family_is_deleted_goes_too() {
+async fn worker_created_during_deletion_is_deleted_too() {
     let dir = tempfile::tempdir().expect("a folder");
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let (told, began) = mpsc::channel();
-    let made = Arc::new(parking_lot::Mutex::new(Vec::new()));
-    let (at, ids) = (gate.clone(), made.clone());
-    let act = acting(move |turn: TurnContext| {
-        let (at, ids, told) = (at.clone(), ids.clone(), told.clone());
+    let (stop_signal, began) = mpsc::channel();
+    let worker_ids = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let (at, ids) = (gate.clone(), worker_ids.clone());
+    let act = producer_fn(move |turn: TurnContext| {
+        let (at, ids, stop_signal) = (at.clone(), ids.clone(), stop_signal.clone());
         async move {
             if turn.input.kind != TurnKind::Worker {
                 for _ in 0..2 {
-                    delegate(&turn, LONG).await.expect("a worker");
+                    delegate_task(&turn, LONG_LIMIT).await.expect("a worker");
                 }
                 return OK;
             }
             if turn.input.content[0].as_text() != Some("employ") {
-                return counts(turn).await;
+                return counting_worker(turn).await;
             }
-            let began = Began(told);
-            let task = announce(&turn).await.expect("a worker");
+            let began = Began(stop_signal);
+            let task = announce_worker(&turn).await.expect("a worker");
             ids.lock().push(task.worker_session_id);
             at.acquire().await.expect("open").forget();
             let mut run = turn.delegate.run(task);
@@ -55,43 +55,44 @@ async fn a_worker_that_is_made_while_its_family_is_deleted_goes_too() {
             OK
         }
     });
-    let service = sessions(dir.path(), Options::default(), act).await;
+    let service = start_service(dir.path(), Options::default(), act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
-    let taken = submit(&service, &me, parent, say("go")).await;
-    taken.expect("accepted");
-    ended(&service, parent, 1).await;
+    let accepted = submit(&service, &me, parent, text_request("go")).await;
+    accepted.expect("accepted");
+    wait_for_terminals(&service, parent, 1).await;
     let (workers, _) = service
+        .reader()
         .workers(&me, parent, None, 10)
         .await
         .expect("a list");
     for (worker, _) in &workers {
-        let taken = submit(&service, &me, worker.id, say("employ")).await;
-        taken.expect("accepted");
-        logged(&service, worker.id, "delegate.started").await;
+        let accepted = submit(&service, &me, worker.id, text_request("employ")).await;
+        accepted.expect("accepted");
+        wait_for_event(&service, worker.id, "delegate.started").await;
     }
-    // When the first is gone, the other is let make a worker before anything else is written.
+    // When the first is deleted, the other may create a worker before anything else is written.
     let first = AtomicBool::new(true);
     let began = parking_lot::Mutex::new(began);
-    service.on_erased(Arc::new(move |_| {
+    service.on_deleted(Arc::new(move |_| {
         if first.swap(false, Ordering::SeqCst) {
             gate.add_permits(2);
             let turns = (0..2).map(|_| began.lock().recv());
             let _ = turns.map_while(Result::ok).find(|began| *began);
         }
     }));
-    service.delete(&me, parent).await.expect("deleted");
-    // Whatever waited for the writer is written now.
+    service.writer().delete(&me, parent).await.expect("deleted");
+    // Everything queued at the writer is written after this.
     new_session(&service).await;
-    let made = made.lock().clone();
-    assert_eq!(made.len(), 2);
-    for id in made {
-        let gone = service.live(&me, id).await.err();
-        assert_eq!(gone, Some(Error::SessionNotFound));
+    let worker_ids = worker_ids.lock().clone();
+    assert_eq!(worker_ids.len(), 2);
+    for id in worker_ids {
+        let deleted = service.live_sessions().open(&me, id).await.err();
+        assert_eq!(deleted, Some(Error::SessionNotFound));
     }
 }
 
-/// Tells a program to end when it is dropped.
+/// Stands for a program; dropping it tells the program to end.
 struct Program(Arc<Notify>);
 
 impl Drop for Program {
@@ -101,46 +102,46 @@ impl Drop for Program {
 }
 
 #[tokio::test]
-async fn a_deleted_worker_is_waited_for_until_its_programs_are_gone() {
+async fn deleted_worker_is_awaited_until_its_programs_end() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gone, seen) = (Arc::new(AtomicBool::new(false)), Arc::default());
-    let given = (gone.clone(), Arc::clone(&seen));
-    let act = acting(move |turn: TurnContext| {
-        let (gone, seen): (_, Arc<parking_lot::Mutex<Vec<_>>>) = given.clone();
+    let (deleted, seen) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let shared = (deleted.clone(), Arc::clone(&seen));
+    let act = producer_fn(move |turn: TurnContext| {
+        let (deleted, seen): (_, Arc<parking_lot::Mutex<Vec<_>>>) = shared.clone();
         async move {
             if turn.input.kind != TurnKind::Worker {
-                let end = delegate(&turn, LONG).await.expect("a worker");
-                seen.lock().push((end, gone.load(Ordering::SeqCst)));
+                let end = delegate_task(&turn, LONG_LIMIT).await.expect("a worker");
+                seen.lock().push((end, deleted.load(Ordering::SeqCst)));
                 return OK;
             }
-            let told = Arc::new(Notify::new());
-            let program = Program(told.clone());
+            let stop_signal = Arc::new(Notify::new());
+            let program = Program(stop_signal.clone());
             let ward = Ward {
                 kind: ReceiptKind::Process,
                 id: "11".to_owned().into(),
                 tool_use_id: ids().2,
                 ended: Box::pin(async move {
-                    told.notified().await;
+                    stop_signal.notified().await;
                     tokio::time::sleep(Duration::from_millis(300)).await;
-                    gone.store(true, Ordering::SeqCst);
+                    deleted.store(true, Ordering::SeqCst);
                     StopOutcome::Killed
                 }),
             };
-            turn.wards.take(ward).expect("taken");
-            let end = hangs(turn).await;
+            turn.wards.take(ward).expect("accepted");
+            let end = hanging_worker(turn).await;
             drop(program);
             end
         }
     });
-    let service = sessions(dir.path(), Options::default(), act).await;
+    let service = start_service(dir.path(), Options::default(), act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
-    let taken = submit(&service, &me, parent, say("go")).await;
-    taken.expect("accepted");
-    let id = worker(&service, parent).await;
-    logged(&service, id, "llm.call_started").await;
-    service.delete(&me, id).await.expect("deleted");
-    ended(&service, parent, 1).await;
+    let accepted = submit(&service, &me, parent, text_request("go")).await;
+    accepted.expect("accepted");
+    let id = wait_for_worker(&service, parent).await;
+    wait_for_event(&service, id, "llm.call_started").await;
+    service.writer().delete(&me, id).await.expect("deleted");
+    wait_for_terminals(&service, parent, 1).await;
     let failed = WorkerEnd::Failed(FailureMode::Error);
     assert_eq!(*seen.lock(), [(failed, true)]);
 }

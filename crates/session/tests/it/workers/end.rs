@@ -1,5 +1,5 @@
-//! Workers do not outlive what they work for: a turn that stops, a server that drains or dies, a
-//! session that is deleted.
+//! Workers do not outlive their parent: a turn that stops, a server that drains or crashes, a session
+//! that is deleted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,47 +8,49 @@ use std::time::Duration;
 use turnwire_event::code::{FailureMode, TurnKind};
 use turnwire_event::port::{NoWorker, TurnContext, WorkerEnd};
 use turnwire_event::{Body, SessionId};
-use turnwire_session::{Error, Options, Sessions};
+use turnwire_session::{Error, Options, SessionService};
 
 use crate::stage::*;
 
-/// A session whose turn has begun.
-async fn going(dir: &Path, act: Act) -> (Arc<Sessions>, SessionId) {
-    let service = sessions(dir, Options::default(), act).await;
+/// Starts the service with a session whose turn runs.
+async fn start_delegating(dir: &Path, act: WorkFn) -> (SessionService, SessionId) {
+    let service = start_service(dir, Options::default(), act).await;
     let parent = new_session(&service).await;
-    let taken = submit(&service, &owner("local"), parent, say("go")).await;
-    taken.expect("accepted");
+    let accepted = submit(&service, &owner("local"), parent, text_request("go")).await;
+    accepted.expect("accepted");
     (service, parent)
 }
 
+// S3-081
 #[tokio::test]
-async fn s3_081_a_worker_stops_with_a_turn_whose_work_does_not_let_go() {
+async fn worker_stops_with_a_turn_whose_producer_hangs() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn: TurnContext| async move {
+    let act = producer_fn(|turn: TurnContext| async move {
         if turn.input.kind == TurnKind::Worker {
-            return hangs(turn).await;
+            return hanging_worker(turn).await;
         }
-        let task = announce(&turn).await.expect("a worker");
-        // Not dropped with the turn's own work.
+        let task = announce_worker(&turn).await.expect("a worker");
+        // Not dropped with the producer.
         drop(tokio::spawn(turn.delegate.run(task)));
-        hangs(turn).await
+        hanging_worker(turn).await
     });
-    // Longer than anyone waits for the end below.
+    // Longer than the test waits for the end below.
     let options = Options {
         stop_wait: Duration::from_secs(600),
         ..Options::default()
     };
-    let service = sessions(dir.path(), options, act).await;
+    let service = start_service(dir.path(), options, act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
-    let taken = submit(&service, &me, parent, say("go")).await;
-    let id = worker(&service, parent).await;
+    let accepted = submit(&service, &me, parent, text_request("go")).await;
+    let id = wait_for_worker(&service, parent).await;
     service
-        .cancel(&me, taken.expect("accepted").turn_id, None)
+        .canceller()
+        .cancel(&me, accepted.expect("accepted").turn_id, None)
         .await
         .expect("asked");
-    ended(&service, parent, 1).await;
-    let own = log(&service, id).await;
+    wait_for_terminals(&service, parent, 1).await;
+    let own = read_log(&service, id).await;
     let Body::TurnCancelled(end) = &own.last().expect("an end").body else {
         panic!("{own:?}")
     };
@@ -56,25 +58,25 @@ async fn s3_081_a_worker_stops_with_a_turn_whose_work_does_not_let_go() {
 }
 
 #[tokio::test]
-async fn a_worker_does_not_outlive_the_turn_that_dropped_it() {
+async fn worker_does_not_outlive_the_turn_that_dropped_it() {
     let dir = tempfile::tempdir().expect("a folder");
-    let act = acting(|turn: TurnContext| async move {
+    let act = producer_fn(|turn: TurnContext| async move {
         if turn.input.kind == TurnKind::Worker {
-            return hangs(turn).await;
+            return hanging_worker(turn).await;
         }
-        let task = announce(&turn).await.expect("a worker");
+        let task = announce_worker(&turn).await.expect("a worker");
         let run = turn.delegate.run(task);
         assert!(
             tokio::time::timeout(Duration::from_millis(50), run)
                 .await
                 .is_err()
         );
-        panic!("the producer breaks")
+        panic!("the producer panics")
     });
-    let (service, parent) = going(dir.path(), act).await;
-    let events = ended(&service, parent, 1).await;
+    let (service, parent) = start_delegating(dir.path(), act).await;
+    let events = wait_for_terminals(&service, parent, 1).await;
     assert_eq!(
-        names(&events)[2..],
+        event_names(&events)[2..],
         [
             "delegate.started",
             "delegate.failed",
@@ -83,7 +85,7 @@ async fn a_worker_does_not_outlive_the_turn_that_dropped_it() {
             "turn.completed"
         ]
     );
-    let own = ended(&service, worker(&service, parent).await, 1).await;
+    let own = wait_for_terminals(&service, wait_for_worker(&service, parent).await, 1).await;
     let Body::TurnCancelled(end) = &own.last().expect("an end").body else {
         panic!("a cancel")
     };
@@ -91,27 +93,27 @@ async fn a_worker_does_not_outlive_the_turn_that_dropped_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_drains_lets_a_running_turn_delegate() {
+async fn running_turn_can_delegate_during_a_drain() {
     let dir = tempfile::tempdir().expect("a folder");
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let ends = Ends::default();
+    let ends = WorkerEnds::default();
     let (at, seen) = (gate.clone(), ends.clone());
-    let act = acting(move |turn: TurnContext| {
+    let act = producer_fn(move |turn: TurnContext| {
         let (at, seen) = (at.clone(), seen.clone());
         async move {
             if turn.input.kind == TurnKind::Worker {
-                return counts(turn).await;
+                return counting_worker(turn).await;
             }
             at.acquire().await.expect("open").forget();
-            let end = delegate(&turn, LONG).await;
+            let end = delegate_task(&turn, LONG_LIMIT).await;
             seen.lock().push(end);
             OK
         }
     });
-    let service = sessions(dir.path(), Options::default(), act).await;
+    let service = start_service(dir.path(), Options::default(), act).await;
     let parent = new_session(&service).await;
     let me = owner("local");
-    submit(&service, &me, parent, say("go"))
+    submit(&service, &me, parent, text_request("go"))
         .await
         .expect("accepted");
     service.refuse_turns();
@@ -122,46 +124,56 @@ async fn a_server_that_drains_lets_a_running_turn_delegate() {
         Some(Ok(WorkerEnd::Completed { success: true, .. }))
     ));
     assert_eq!(
-        names(&log(&service, parent).await).last(),
+        event_names(&read_log(&service, parent).await).last(),
         Some(&"turn.completed")
     );
 }
 
 #[tokio::test]
-async fn a_server_that_ends_ends_workers_and_parents() {
+async fn shutdown_ends_workers_and_parents() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (act, _) = delegating(LONG, hangs);
-    let (service, parent) = going(dir.path(), act).await;
-    let id = worker(&service, parent).await;
+    let (act, _) = delegating_producer(LONG_LIMIT, hanging_worker);
+    let (service, parent) = start_delegating(dir.path(), act).await;
+    let id = wait_for_worker(&service, parent).await;
     service.drain(Duration::from_millis(10)).await;
-    assert_each_ends_once(&log(&service, parent).await);
-    assert_each_ends_once(&log(&service, id).await);
-    // Nothing is left to be swept.
-    let image = crashed(dir.path());
-    let after = sessions(image.path(), Options::default(), acting(|_| async { OK })).await;
-    assert_each_ends_once(&log(&after, parent).await);
+    assert_each_ends_once(&read_log(&service, parent).await);
+    assert_each_ends_once(&read_log(&service, id).await);
+    // Recovery finds nothing to end.
+    let image = copy_store(dir.path());
+    let after = start_service(
+        image.path(),
+        Options::default(),
+        producer_fn(|_| async { OK }),
+    )
+    .await;
+    assert_each_ends_once(&read_log(&after, parent).await);
 }
 
 #[tokio::test]
-async fn after_a_crash_workers_are_ended_before_their_parents() {
+async fn recovery_ends_workers_before_their_parents() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (act, _) = delegating(LONG, |turn| async move {
+    let (act, _) = delegating_producer(LONG_LIMIT, |turn| async move {
         if turn.delegate.reserve() == Err(NoWorker::TooDeep) {
-            return hangs(turn).await;
+            return hanging_worker(turn).await;
         }
-        let _ = delegate(&turn, LONG).await;
+        let _ = delegate_task(&turn, LONG_LIMIT).await;
         OK
     });
-    let (service, parent) = going(dir.path(), act).await;
-    let mut line = vec![parent];
+    let (service, parent) = start_delegating(dir.path(), act).await;
+    let mut family = vec![parent];
     for _ in 0..3 {
-        line.push(worker(&service, line[line.len() - 1]).await);
+        family.push(wait_for_worker(&service, family[family.len() - 1]).await);
     }
-    let image = crashed(dir.path());
-    let after = sessions(image.path(), Options::default(), acting(|_| async { OK })).await;
+    let image = copy_store(dir.path());
+    let after = start_service(
+        image.path(),
+        Options::default(),
+        producer_fn(|_| async { OK }),
+    )
+    .await;
     let mut last = None;
-    for id in line.iter().rev() {
-        let events = log(&after, *id).await;
+    for id in family.iter().rev() {
+        let events = read_log(&after, *id).await;
         assert_each_ends_once(&events);
         let end = events.last().expect("an end");
         let Body::TurnCompleted(body) = &end.body else {
@@ -170,8 +182,8 @@ async fn after_a_crash_workers_are_ended_before_their_parents() {
         assert_eq!(body.reason.as_deref(), Some("server_restart"));
         if let Some(before) = last.replace(end.timestamp) {
             assert!(before <= end.timestamp, "children first");
-            let all = names(&events);
-            let failed = place(&events, "delegate.failed");
+            let all = event_names(&events);
+            let failed = event_named(&events, "delegate.failed");
             let Body::DelegateFailed(failed) = failed.body else {
                 panic!("a failure")
             };
@@ -190,72 +202,83 @@ async fn after_a_crash_workers_are_ended_before_their_parents() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_takes_its_workers_with_it() {
+async fn deleting_a_session_deletes_its_workers() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (act, _) = delegating(LONG, hangs);
-    let (service, parent) = going(dir.path(), act).await;
+    let (act, _) = delegating_producer(LONG_LIMIT, hanging_worker);
+    let (service, parent) = start_delegating(dir.path(), act).await;
     let me = owner("local");
-    let id = worker(&service, parent).await;
-    let live = service.live(&me, id).await.expect("a session");
-    let (told, erased) = std::sync::mpsc::channel();
-    service.on_erased(Arc::new(move |id| {
-        let _ = told.send(id);
+    let id = wait_for_worker(&service, parent).await;
+    let live = service
+        .live_sessions()
+        .open(&me, id)
+        .await
+        .expect("a session");
+    let (sender, deleted_ids) = std::sync::mpsc::channel();
+    service.on_deleted(Arc::new(move |id| {
+        let _ = sender.send(id);
     }));
     assert_eq!(
-        service.delete(&owner("other"), parent).await,
+        service.writer().delete(&owner("other"), parent).await,
         Err(Error::SessionNotFound)
     );
-    service.delete(&me, parent).await.expect("deleted");
-    // Whoever keeps something for them elsewhere can let it go.
-    assert_eq!(erased.try_iter().collect::<Vec<_>>(), [id, parent]);
+    service.writer().delete(&me, parent).await.expect("deleted");
+    // The callback can clean up after each of them.
+    assert_eq!(deleted_ids.try_iter().collect::<Vec<_>>(), [id, parent]);
     assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
     assert_eq!(
-        service.live(&me, id).await.err(),
+        service.live_sessions().open(&me, id).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        service.live(&me, parent).await.err(),
+        service.live_sessions().open(&me, parent).await.err(),
         Some(Error::SessionNotFound)
     );
     drop(live);
-    let image = crashed(dir.path());
-    let after = sessions(image.path(), Options::default(), acting(|_| async { OK })).await;
+    let image = copy_store(dir.path());
+    let after = start_service(
+        image.path(),
+        Options::default(),
+        producer_fn(|_| async { OK }),
+    )
+    .await;
     assert_eq!(
-        after.live(&me, id).await.err(),
+        after.live_sessions().open(&me, id).await.err(),
         Some(Error::SessionNotFound)
     );
 }
 
 #[tokio::test]
-async fn many_workers_go_with_their_session_piece_by_piece() {
+async fn many_workers_are_deleted_in_batches() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (act, _) = delegating(LONG, counts);
+    let (act, _) = delegating_producer(LONG_LIMIT, counting_worker);
     let options = Options {
         workers_max: 100,
         ..Options::default()
     };
-    let service = sessions(dir.path(), options, act).await;
+    let service = start_service(dir.path(), options, act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
     for turn in 1..=40 {
-        submit(&service, &me, parent, say("go"))
+        submit(&service, &me, parent, text_request("go"))
             .await
             .expect("accepted");
-        ended(&service, parent, turn).await;
+        wait_for_terminals(&service, parent, turn).await;
     }
     let (workers, next) = service
+        .reader()
         .workers(&me, parent, None, 30)
         .await
         .expect("a list");
     assert_eq!((workers.len(), next), (30, Some(workers[29].0.id)));
     let (more, end) = service
+        .reader()
         .workers(&me, parent, next, 30)
         .await
         .expect("a list");
     assert_eq!((more.len(), end), (10, None));
-    service.delete(&me, parent).await.expect("deleted");
+    service.writer().delete(&me, parent).await.expect("deleted");
     for (row, _) in workers.into_iter().chain(more) {
-        let gone = service.live(&me, row.id).await.err();
-        assert_eq!(gone, Some(Error::SessionNotFound));
+        let deleted = service.live_sessions().open(&me, row.id).await.err();
+        assert_eq!(deleted, Some(Error::SessionNotFound));
     }
 }

@@ -1,0 +1,184 @@
+//! The handle for the approvals of paused turns. The last decision starts the resuming turn in the
+//! same commit: there is no moment in which everything is decided and nothing goes on.
+//!
+//! ```text
+//! turn A … approval.requested*  turn.completed{paused}
+//!                 approval.resolved   approval.resolved + turn.started B {resumes: A}   … B …
+//! ```
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use turnwire_event::row::{ApprovalRow, TurnRow};
+use turnwire_event::{Owner, Position, Trace, TurnId};
+use turnwire_log::{EventDraft, OutboxRoom, Store};
+
+use crate::error::Error;
+use crate::history::select::SizedMessage;
+use crate::lifecycle::session_core::SessionCore;
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::StreamPresence;
+use crate::store_read::read_store;
+use crate::submit::request::SubmitRequest;
+use crate::turn::approval::paused_turn::{ApprovalDecision, PausedTurn, decision_draft};
+use crate::turn::approval::turn_chain::TurnChain;
+use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
+
+/// The result of decisions on approvals; durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApprovalOutcome {
+    /// The number of approvals of the turn without a decision.
+    pub remaining: usize,
+    /// The turn that resumes the paused one, once all approvals are decided.
+    pub next: Option<TurnId>,
+}
+
+/// Reads and decides the approvals of paused turns.
+#[derive(Clone)]
+pub struct TurnApprovals {
+    core: Arc<SessionCore>,
+}
+
+impl TurnApprovals {
+    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
+        Self { core }
+    }
+
+    /// The approvals that a turn requested, in order, and the turn that resumes it.
+    pub async fn list(
+        &self,
+        owner: &Owner,
+        turn: TurnId,
+    ) -> Result<(Vec<ApprovalRow>, Option<TurnId>), Error> {
+        let row = self.core.turn(owner, turn).await?;
+        let paused = self.read_paused(row).await?;
+        Ok((paused.approvals, paused.resumed_by))
+    }
+
+    /// Applies a person's decisions on the approvals of a paused turn, all of them or none. The
+    /// same decisions again change nothing. The last one starts the resuming turn. Durable on
+    /// return.
+    pub async fn decide(
+        &self,
+        owner: &Owner,
+        turn: TurnId,
+        decisions: Vec<ApprovalDecision>,
+        trace: Option<Trace>,
+    ) -> Result<ApprovalOutcome, Error> {
+        let row = self.core.turn(owner, turn).await?;
+        let live = self.core.open(owner, row.session_id).await?;
+        let trace = trace.map(Arc::new);
+        // Held until the resuming turn is counted, so that a drain waits for it.
+        let _task_token = self.core.services.runner.turn_tasks.token();
+        loop {
+            let version = live.slot.lock().version;
+            // After this the store has every message and decision so far.
+            let history = load_history(&live).await?;
+            let row = self.core.turn(owner, turn).await?;
+            let mut paused = self.read_paused(row).await?;
+            let applied = paused.apply(decisions.clone())?;
+            let remaining = paused.pending_count();
+            if applied.is_empty() {
+                let next = paused.resumed_by;
+                // Nothing resumes the turn: the conversation went on without it.
+                let expired = decisions.first();
+                let expired = expired.filter(|_| remaining == 0 && next.is_none());
+                return match expired {
+                    Some(decision) => Err(Error::ApprovalResolved(decision.approval_id)),
+                    None => Ok(ApprovalOutcome { remaining, next }),
+                };
+            }
+            self.core.check_accepts_turns()?;
+            let resuming = match remaining {
+                0 => Some(self.resuming_turn(&paused, history, trace.as_ref()).await?),
+                _ => None,
+            };
+            let drafts = applied
+                .into_iter()
+                .map(|decision| decision_draft(decision, trace.as_ref()))
+                .collect();
+            // `None`: another decision or another turn came first.
+            if let Some((at, next)) = self.record(&live, version, drafts, resuming)? {
+                live.sequencer.committed(at.seq).await?;
+                return Ok(ApprovalOutcome { remaining, next });
+            }
+        }
+    }
+
+    /// Emits the decisions and starts the resuming turn in one step, unless the slot has changed
+    /// since `version`.
+    fn record(
+        &self,
+        live: &Arc<LiveSession>,
+        version: u64,
+        drafts: Vec<EventDraft>,
+        resuming: Option<(PendingTurn, TurnHistory)>,
+    ) -> Result<Option<(Position, Option<TurnId>)>, Error> {
+        let mut slot = live.slot.lock();
+        if slot.version != version {
+            return Ok(None);
+        }
+        let Some((mut pending, history)) = resuming else {
+            let positions = live.sequencer.emit(drafts, OutboxRoom::Reserved)?;
+            slot.version += 1;
+            let at = positions.last().map(|(at, _)| (*at, None));
+            return Ok(at);
+        };
+        if let Some(running) = &slot.running {
+            return Err(Error::TurnInFlight(running.id));
+        }
+        if self.core.is_draining() {
+            return Err(Error::Draining);
+        }
+        let id = pending.id;
+        pending.preceding = drafts;
+        let (at, run) = start_turn(live, &mut slot, pending, history)?;
+        drop(slot);
+        run.spawn();
+        Ok(Some((at, Some(id))))
+    }
+
+    /// The turn that resumes `paused`, with its history.
+    async fn resuming_turn(
+        &self,
+        paused: &PausedTurn,
+        history: TurnHistory,
+        trace: Option<&Arc<Trace>>,
+    ) -> Result<(PendingTurn, TurnHistory), Error> {
+        let (turn, upto) = (paused.turn.clone(), history.at);
+        let read = move |store: &dyn Store| TurnChain::read(store, &turn, upto);
+        let chain = read_store(self.core.services.store(), read).await?;
+        let pending = PendingTurn {
+            id: TurnId(self.core.services.mint.ulid()),
+            request: SubmitRequest {
+                trace: trace.map(|trace| Trace::clone(trace)),
+                ..chain.request
+            },
+            presence: StreamPresence::default(),
+            rows: Vec::new(),
+            preceding: Vec::new(),
+            resumed: Some(paused.resumption()),
+        };
+        Ok((pending, with_chain(history, &chain.turns, chain.messages)))
+    }
+
+    async fn read_paused(&self, row: TurnRow) -> Result<PausedTurn, Error> {
+        let store = self.core.services.store();
+        read_store(store, move |store| PausedTurn::read(store, row)).await
+    }
+}
+
+/// The history with all messages of the resumed turns: the resuming turn is useless without them,
+/// so no budget cuts them.
+fn with_chain(
+    history: TurnHistory,
+    turns: &HashSet<TurnId>,
+    messages: Vec<SizedMessage>,
+) -> TurnHistory {
+    let older = history.messages.into_iter();
+    let older = older.filter(|(message, _)| !turns.contains(&message.turn_id));
+    TurnHistory {
+        messages: older.chain(messages).collect(),
+        ..history
+    }
+}

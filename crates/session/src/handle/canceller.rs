@@ -1,0 +1,203 @@
+//! The handle that cancels turns: by turn id, by the running turn of a session, or by the
+//! idempotency key of a submit that may not have arrived; and waits for their end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use turnwire_event::code::TurnState;
+use turnwire_event::row::{KeyScope, TurnRow};
+use turnwire_event::{Owner, SessionId, TurnId};
+
+use crate::error::Error;
+use crate::lifecycle::session_core::SessionCore;
+use crate::live::bus::BusNotice;
+use crate::live::session::LiveSession;
+use crate::store_read::read_store;
+use crate::turn::cancel::request::{
+    CancelOutcome, request_cancel, request_cancel_locked, truncate_reason,
+};
+
+/// The reason of a cancel whose caller gives none.
+const DEFAULT_REASON: &str = "user_cancel";
+
+/// Cancels turns and waits for their end.
+#[derive(Clone)]
+pub struct TurnCanceller {
+    core: Arc<SessionCore>,
+}
+
+impl TurnCanceller {
+    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
+        Self { core }
+    }
+
+    /// Requests the cancel of a turn of `live` by its user, without waiting for the commit.
+    pub fn request(
+        &self,
+        live: &Arc<LiveSession>,
+        turn: TurnId,
+        reason: Option<&str>,
+    ) -> CancelOutcome {
+        request_cancel(live, turn, "user", reason.unwrap_or(DEFAULT_REASON))
+    }
+
+    /// Cancels a turn. Returns when the request is durable; a turn that has ended is unchanged.
+    pub async fn cancel(
+        &self,
+        owner: &Owner,
+        id: TurnId,
+        reason: Option<String>,
+    ) -> Result<TurnState, Error> {
+        let row = self.core.turn(owner, id).await?;
+        if row.ended.is_some() {
+            if let Ok(live) = self.core.open(owner, row.session_id).await {
+                warn_redundant(&live);
+            }
+            return Ok(row.state);
+        }
+        let live = self.core.open(owner, row.session_id).await?;
+        let outcome = self.request(&live, id, reason.as_deref());
+        self.wait_until_durable(owner, &live, id, outcome).await
+    }
+
+    /// Waits until the request is durable, and returns the state of the turn.
+    async fn wait_until_durable(
+        &self,
+        owner: &Owner,
+        live: &Arc<LiveSession>,
+        id: TurnId,
+        outcome: CancelOutcome,
+    ) -> Result<TurnState, Error> {
+        match outcome {
+            CancelOutcome::Requested(at) => {
+                live.sequencer.committed(at.seq).await?;
+                Ok(TurnState::Cancelling)
+            }
+            CancelOutcome::Withdrawn(at) => {
+                live.sequencer.committed(at.seq).await?;
+                Ok(TurnState::Cancelled)
+            }
+            CancelOutcome::AlreadyRequested => {
+                // The first request must be durable before this one is answered.
+                live.sequencer.committed(live.sequencer.last().seq).await?;
+                warn_redundant(live);
+                Ok(TurnState::Cancelling)
+            }
+            // The turn ended between the read and the request: its terminal may not be stored yet.
+            CancelOutcome::NotRunning => {
+                live.sequencer.committed(live.sequencer.last().seq).await?;
+                Ok(self.core.turn(owner, id).await?.state)
+            }
+        }
+    }
+
+    /// Cancels the running turn of a session, or the next queued one; `None` if there is neither.
+    pub async fn cancel_running(
+        &self,
+        owner: &Owner,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<Option<(TurnId, TurnState)>, Error> {
+        let live = self.core.open(owner, session).await?;
+        let cancelled = {
+            let mut slot = live.slot.lock();
+            let reason = reason.as_deref().unwrap_or(DEFAULT_REASON);
+            slot.blocking_turn().map(|id| {
+                let outcome = request_cancel_locked(&live, &mut slot, id, "user", reason);
+                (id, outcome)
+            })
+        };
+        let Some((id, outcome)) = cancelled else {
+            return Ok(None);
+        };
+        let state = self.wait_until_durable(owner, &live, id, outcome).await?;
+        Ok(Some((id, state)))
+    }
+
+    /// Cancels the turn that was submitted to a session with `key` by one of `routes`. `None` if
+    /// no such submit has arrived: if it arrives within a minute, its turn is accepted and
+    /// cancelled before it does anything.
+    pub async fn cancel_submit(
+        &self,
+        owner: &Owner,
+        session: SessionId,
+        (routes, key): (&[&'static str], String),
+        reason: Option<String>,
+    ) -> Result<Option<(TurnId, TurnState)>, Error> {
+        self.core.open(owner, session).await?;
+        let scopes = routes.iter().map(|route| KeyScope {
+            owner: owner.clone(),
+            route: (*route).to_owned(),
+            session: Some(session),
+            key: key.clone(),
+        });
+        let scopes: Vec<KeyScope> = scopes.collect();
+        // A submit locks its key until its turn is durable: with the locks held, the submit is
+        // either stored, or comes later and finds the early cancel. All callers lock in the order
+        // of `routes`, so two of them cannot deadlock.
+        let mut key_locks = Vec::with_capacity(scopes.len());
+        for scope in &scopes {
+            key_locks.push(self.core.idempotency.lock(scope.clone()).await?);
+        }
+        let expired_until_ms = self.core.keys_expired_until_ms();
+        let turns = read_store(self.core.services.store(), move |store| {
+            let mut turns = Vec::new();
+            for scope in &scopes {
+                let row = store.idempotency_key(scope)?;
+                let row = row.filter(|row| row.created_at.as_millis() > expired_until_ms);
+                turns.extend(row.map(|row| row.turn_id));
+            }
+            Ok::<_, Error>(turns)
+        })
+        .await?;
+        if turns.is_empty() {
+            let reason = truncate_reason(reason.as_deref().unwrap_or(DEFAULT_REASON));
+            let submit = (owner.clone(), session, key);
+            let early_cancels = &self.core.early_cancels;
+            early_cancels.insert(submit, reason, Instant::now())?;
+            return Ok(None);
+        }
+        drop(key_locks);
+        let mut cancelled = None;
+        for turn in turns {
+            let state = self.cancel(owner, turn, reason.clone()).await?;
+            // The same key by two routes refers to two turns; one that is stopping takes priority.
+            if cancelled.is_none() || state == TurnState::Cancelling {
+                cancelled = Some((turn, state));
+            }
+        }
+        Ok(cancelled)
+    }
+
+    /// Waits for the durable end of a turn; `None` if it has not ended within `timeout`.
+    pub async fn wait_for_end(
+        &self,
+        owner: &Owner,
+        id: TurnId,
+        timeout: Duration,
+    ) -> Result<Option<TurnRow>, Error> {
+        let row = self.core.turn(owner, id).await?;
+        if row.ended.is_some() {
+            return Ok(Some(row));
+        }
+        let live = self.core.open(owner, row.session_id).await?;
+        let ended = live.turn_ended(id);
+        let durable = async {
+            ended.cancelled().await;
+            live.sequencer.committed(live.sequencer.last().seq).await
+        };
+        match tokio::time::timeout(timeout, durable).await {
+            Err(_) => return Ok(None),
+            Ok(durable) => durable?,
+        }
+        let row = self.core.turn(owner, id).await?;
+        Ok(Some(row).filter(|row| row.ended.is_some()))
+    }
+}
+
+fn warn_redundant(live: &Arc<LiveSession>) {
+    live.emit_notice(BusNotice::Warning {
+        subscription: "http".into(),
+        reason: "redundant_cancel",
+    });
+}

@@ -1,0 +1,69 @@
+//! The handle for streams: opens live sessions, and exchanges attach tokens for them.
+
+use std::sync::Arc;
+
+use turnwire_event::row::SessionRow;
+use turnwire_event::{Owner, SessionId};
+
+use crate::error::Error;
+use crate::lifecycle::session_core::SessionCore;
+use crate::live::session::LiveSession;
+use crate::read::family::WORKER_DEPTH_MAX;
+
+/// The permission to attach to a session once.
+#[derive(Clone, Debug)]
+pub struct AttachTicket {
+    /// The token, which [`LiveSessions::redeem`] accepts once.
+    pub token: String,
+    /// The session's row with current counts and cost.
+    pub session: SessionRow,
+}
+
+/// Opens live sessions for streams.
+#[derive(Clone)]
+pub struct LiveSessions {
+    core: Arc<SessionCore>,
+}
+
+impl LiveSessions {
+    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
+        Self { core }
+    }
+
+    /// A session of `owner`, loaded if it is not in memory.
+    pub async fn open(&self, owner: &Owner, id: SessionId) -> Result<Arc<LiveSession>, Error> {
+        self.core.open(owner, id).await
+    }
+
+    /// Issues an attach token for a session of `owner`.
+    pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<AttachTicket, Error> {
+        let live = self.core.open(owner, id).await?;
+        let session = live.ring.look(|transcript, _, _| transcript.row.clone());
+        Ok(AttachTicket {
+            token: self.core.tokens.issue(id, owner)?,
+            session,
+        })
+    }
+
+    /// Consumes an attach token, and returns the owner that it was issued to.
+    pub fn redeem(&self, id: SessionId, token: &str) -> Result<Owner, Error> {
+        self.core.tokens.redeem(id, token)
+    }
+
+    /// The number of levels from `ancestor` down to `worker`; `None` if it is not an ancestor.
+    pub async fn depth_below(
+        &self,
+        ancestor: SessionId,
+        worker: &LiveSession,
+    ) -> Result<Option<u8>, Error> {
+        let mut parent = worker.parent();
+        for depth in 1..=WORKER_DEPTH_MAX {
+            match parent {
+                None => return Ok(None),
+                Some(id) if id == ancestor => return Ok(Some(depth)),
+                Some(id) => parent = self.core.open(&worker.owner, id).await?.parent(),
+            }
+        }
+        Ok(None)
+    }
+}

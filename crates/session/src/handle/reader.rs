@@ -1,0 +1,275 @@
+//! The handle that reads rows, messages and events, page by page, each for its owner alone.
+
+use std::sync::Arc;
+
+use turnwire_event::row::{LlmCallRow, SessionRow, ToolCallRow, TurnRow};
+use turnwire_event::{
+    CallId, Day, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId,
+    TurnId, TypeSet,
+};
+use turnwire_log::{DailyUsage, EventSelection, Log, MessageView, StatusCount, Store, StoredEvent};
+
+use crate::error::Error;
+use crate::lifecycle::session_core::SessionCore;
+use crate::live::session::LiveSession;
+use crate::store_read::read_store;
+
+/// Selects events of a session's log.
+#[derive(Clone, Debug)]
+pub struct EventLogQuery {
+    /// Only events after this position; `None` starts at the oldest stored event.
+    pub since: Option<Position>,
+    /// Only events of these types; `None` selects all.
+    pub types: Option<TypeSet>,
+    /// The largest number of events in the page.
+    pub limit: usize,
+}
+
+/// A page of a session's log.
+#[derive(Clone, Debug)]
+pub struct EventPage {
+    /// The selected events, oldest first.
+    pub events: Vec<StoredEvent>,
+    /// The cursor of the next page; `None` at the end of the log.
+    pub next: Option<Position>,
+    /// The hash of the event before the page, for checking the hash chain.
+    pub previous_hash: [u8; 32],
+}
+
+/// Cuts `rows` to a page of `limit`, and returns the key of its last row if there are more.
+fn page<T, K>(mut rows: Vec<T>, limit: usize, key: impl Fn(&T) -> K) -> (Vec<T>, Option<K>) {
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| has_more).map(key);
+    (rows, next)
+}
+
+/// Reads sessions, turns, messages, calls and events.
+#[derive(Clone)]
+pub struct SessionReader {
+    core: Arc<SessionCore>,
+}
+
+impl SessionReader {
+    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
+        Self { core }
+    }
+
+    /// An owner's sessions, newest first.
+    pub async fn sessions(
+        &self,
+        owner: &Owner,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<(Vec<SessionRow>, Option<SessionId>), Error> {
+        let owner = owner.clone();
+        let rows = read_store(self.core.services.store(), move |store| {
+            Ok::<_, Error>(store.sessions(&owner, before, limit + 1)?)
+        })
+        .await?;
+        Ok(page(rows, limit, |row| row.id))
+    }
+
+    /// A session's workers, newest first, each with its newest turn.
+    pub async fn workers(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<(Vec<(SessionRow, Option<TurnRow>)>, Option<SessionId>), Error> {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| {
+            let workers = store.workers(id, before, limit + 1)?.into_iter();
+            let with_turn = workers.map(|worker| {
+                let newest = store.turns(worker.id, None, 1)?.pop();
+                Ok((worker, newest))
+            });
+            with_turn.collect::<Result<Vec<_>, Error>>()
+        })
+        .await?;
+        Ok(page(rows, limit, |(worker, _)| worker.id))
+    }
+
+    /// A session's turns, newest first.
+    pub async fn turns(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<TurnId>,
+        limit: usize,
+    ) -> Result<(Vec<TurnRow>, Option<TurnId>), Error> {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| {
+            Ok(store.turns(id, before, limit + 1)?)
+        })
+        .await?;
+        Ok(page(rows, limit, |row| row.id))
+    }
+
+    /// The row of a turn.
+    pub async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
+        self.core.turn(owner, id).await
+    }
+
+    /// A session's messages, the newest page first, each page oldest first.
+    pub async fn messages(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<(Vec<Message>, Option<MessageId>), Error> {
+        let live = self.core.open(owner, id).await?;
+        let (in_flight, upto) = live.ring.look(|transcript, tail, _| {
+            (
+                transcript.message_in_flight().map(|message| message.id),
+                tail,
+            )
+        });
+        let mut messages = match before {
+            None => live.snapshot(limit + 1).await?.messages,
+            Some(before) => {
+                let stored = read_session(&live, move |store| {
+                    // The message in flight is not stored: all stored messages are before it.
+                    let before = Some(before).filter(|before| in_flight != Some(*before));
+                    if let Some(before) = before {
+                        store.message(id, before)?.ok_or(Error::MessageNotFound)?;
+                    }
+                    Ok(store.messages(id, MessageView::Clients, upto, before, limit + 1)?)
+                })
+                .await?;
+                stored.into_iter().map(|stored| stored.message).collect()
+            }
+        };
+        let has_more = messages.len() > limit;
+        if has_more {
+            messages.remove(0);
+        }
+        let next = messages.first().filter(|_| has_more);
+        let next = next.map(|message| message.id);
+        Ok((messages, next))
+    }
+
+    /// How often each status was emitted: in total, and on each of the last 30 days (S1-073).
+    pub async fn status_counts(&self) -> Result<Vec<StatusCount>, Error> {
+        const DAYS: i64 = 30;
+        let now = self.core.services.clock.now().as_millis();
+        let since = Timestamp::from_millis(now - (DAYS - 1) * 24 * 3600 * 1000);
+        read_store(self.core.services.store(), move |store| {
+            Ok::<_, Error>(store.status_counts(since)?)
+        })
+        .await
+    }
+
+    /// A session's tool calls, newest first.
+    pub async fn tool_calls(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<ToolUseId>,
+        limit: usize,
+    ) -> Result<(Vec<ToolCallRow>, Option<ToolUseId>), Error> {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| {
+            Ok(store.tool_calls(id, before, limit + 1)?)
+        })
+        .await?;
+        Ok(page(rows, limit, |row| row.tool_use_id))
+    }
+
+    /// A session's model calls, newest first.
+    pub async fn llm_calls(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<CallId>,
+        limit: usize,
+    ) -> Result<(Vec<LlmCallRow>, Option<CallId>), Error> {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| {
+            Ok(store.llm_calls(id, before, limit + 1)?)
+        })
+        .await?;
+        Ok(page(rows, limit, |row| row.call_id))
+    }
+
+    /// Token usage and cost of a tenant from the first day to the last, by day and model: the
+    /// oldest `limit` rows. They do not say which owner within the tenant caused them.
+    pub async fn usage(
+        &self,
+        tenant: TenantId,
+        days: (Day, Day),
+        limit: usize,
+    ) -> Result<Vec<DailyUsage>, Error> {
+        read_store(self.core.services.store(), move |store| {
+            Ok::<_, Error>(store.daily_usage(Some(tenant), days, limit)?)
+        })
+        .await
+    }
+
+    /// The current day of the clock that labels events.
+    pub fn today(&self) -> Day {
+        Day::of(self.core.services.clock.now())
+    }
+
+    /// A page of a session's log.
+    pub async fn events(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        query: EventLogQuery,
+    ) -> Result<EventPage, Error> {
+        let live = self.core.open(owner, id).await?;
+        loop {
+            let (tail, query) = (live.ring.look(|_, tail, _| tail), query.clone());
+            let from_start = query.since.is_none();
+            match read_session(&live, move |store| event_page(store, id, tail, &query)).await {
+                // Retention removed events meanwhile: the log starts at a later position now.
+                Err(Error::CursorExpired) if from_start => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+fn event_page(
+    log: &dyn Log,
+    id: SessionId,
+    tail: Position,
+    query: &EventLogQuery,
+) -> Result<EventPage, Error> {
+    let low = log.tail(id)?.ok_or(Error::SessionNotFound)?.low;
+    let after = match query.since {
+        None => low,
+        Some(since) if since.epoch != tail.epoch || since > tail || since.seq < low => {
+            return Err(Error::CursorExpired);
+        }
+        Some(since) => since.seq,
+    };
+    let previous_hash = log.hash_at(id, after)?.0;
+    let selection = match query.types {
+        Some(types) => EventSelection::all().with_types(types),
+        None => EventSelection::all(),
+    };
+    let events = log.read(id, after, tail.seq, &selection, query.limit)?;
+    let last = events.last().map_or(tail.seq, |event| event.seq);
+    let has_more = events.len() == query.limit && last < tail.seq;
+    Ok(EventPage {
+        next: has_more.then_some(Position::persisted(tail.epoch, last)),
+        events,
+        previous_hash,
+    })
+}
+
+/// Reads from the store for a session; a damaged record quarantines the session.
+async fn read_session<T: Send + 'static>(
+    live: &Arc<LiveSession>,
+    read: impl FnOnce(&dyn Store) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let result = read_store(live.services.store(), read).await;
+    if matches!(result, Err(Error::Quarantined)) {
+        live.quarantine();
+    }
+    result
+}

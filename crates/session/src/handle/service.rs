@@ -1,0 +1,199 @@
+//! The service that owns all sessions: it starts and drains them, and creates the handles.
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use turnwire_event::port::Producer;
+use turnwire_event::{Clock, Mint};
+use turnwire_hub::Pump;
+use turnwire_log::{Store, Writer};
+
+use super::approvals::TurnApprovals;
+use super::canceller::TurnCanceller;
+use super::live_sessions::LiveSessions;
+use super::reader::SessionReader;
+use super::status::ServiceStatus;
+use super::submitter::TurnSubmitter;
+use super::writer::SessionWriter;
+use crate::error::Error;
+use crate::lifecycle::session_core::SessionCore;
+use crate::live::routing_policy::ActiveRoutingPolicy;
+use crate::live::session::{DelegateFactory, DeletedCallback, SessionServices};
+use crate::live::turn_runner::TurnRunner;
+use crate::options::{Options, PRODUCER_STOP_WAIT};
+use crate::registry::attach_token::AttachTokens;
+use crate::registry::recovery::end_open_turns;
+use crate::registry::resume_queues::resume_queues;
+use crate::registry::upkeep::{announce_routing_policy, start_timers};
+use crate::turn::cancel::early_cancel::EarlyCancels;
+
+/// How long the terminals of turns may take beyond the waits that a drain adds up.
+const TERMINAL_WAIT: Duration = Duration::from_secs(4);
+/// How long a drain waits for the last commits: a full disk must not block the shutdown.
+const COMMIT_WAIT: Duration = Duration::from_secs(5);
+
+/// What the service is built from.
+pub struct ServiceParts {
+    /// The settings of all sessions.
+    pub options: Options,
+    /// The clock of timestamps.
+    pub clock: Arc<dyn Clock>,
+    /// The source of ids.
+    pub mint: Arc<dyn Mint>,
+    /// The log and the records that `writer` appends to.
+    pub store: Arc<dyn Store>,
+    /// The writer over `store`.
+    pub writer: Arc<Writer>,
+    /// Runs the work of turns.
+    pub producer: Arc<dyn Producer>,
+}
+
+/// The owner of all sessions of a server. Its timers and its workers end when it and all its
+/// handles are dropped.
+#[derive(Clone)]
+pub struct SessionService {
+    core: Arc<SessionCore>,
+}
+
+/// A reference to a [`SessionService`] that does not keep it alive.
+#[derive(Clone)]
+pub struct WeakSessionService(Weak<SessionCore>);
+
+impl WeakSessionService {
+    /// Whether the service or one of its handles still exists.
+    pub fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl SessionService {
+    /// Starts the service: ends the turns that a dead process left open, resumes the queues, and
+    /// starts the timers.
+    pub async fn start(parts: ServiceParts) -> Result<Self, Error> {
+        let tokens = Arc::new(AttachTokens::new(
+            parts.options.token_ttl,
+            parts.options.tokens_max,
+        ));
+        let policy = ActiveRoutingPolicy::new(&parts.options.routing_policy_version);
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let services = Arc::new(SessionServices {
+            routing_policy: Mutex::new(policy),
+            options: parts.options,
+            clock: parts.clock,
+            mint: parts.mint,
+            store: parts.store,
+            writer: parts.writer,
+            pump: Pump::start(),
+            runner: TurnRunner::new(parts.producer, Handle::current()),
+            replay_permits: Semaphore::new(cores),
+            on_deleted: OnceLock::new(),
+            delegates: OnceLock::new(),
+            quarantined: Mutex::default(),
+        });
+        let ended = end_open_turns(&services).await?;
+        if ended > 0 {
+            tracing::info!(turns = ended, "ended turns of the last run");
+        }
+        let core = Arc::new(SessionCore {
+            services,
+            registry: Arc::default(),
+            tokens,
+            idempotency: Arc::default(),
+            early_cancels: EarlyCancels::default(),
+        });
+        let factory: Weak<dyn DelegateFactory> = Arc::downgrade(&core) as Weak<_>;
+        let _ = core.services.delegates.set(factory);
+        resume_queues(&core.services, &core.registry).await?;
+        start_timers(&core.services, &core.registry, &core.tokens);
+        Ok(Self { core })
+    }
+
+    /// The handle that reads rows, messages and events.
+    pub fn reader(&self) -> SessionReader {
+        SessionReader::new(self.core.clone())
+    }
+
+    /// The handle that creates, deletes and annotates sessions.
+    pub fn writer(&self) -> SessionWriter {
+        SessionWriter::new(self.core.clone())
+    }
+
+    /// The handle that opens live sessions for streams.
+    pub fn live_sessions(&self) -> LiveSessions {
+        LiveSessions::new(self.core.clone())
+    }
+
+    /// The handle that submits turns.
+    pub fn submitter(&self) -> TurnSubmitter {
+        TurnSubmitter::new(self.core.clone())
+    }
+
+    /// The handle that cancels turns.
+    pub fn canceller(&self) -> TurnCanceller {
+        TurnCanceller::new(self.core.clone())
+    }
+
+    /// The handle for approvals of paused turns.
+    pub fn approvals(&self) -> TurnApprovals {
+        TurnApprovals::new(self.core.clone())
+    }
+
+    /// The handle for health checks.
+    pub fn status(&self) -> ServiceStatus {
+        ServiceStatus::new(self.core.clone())
+    }
+
+    /// A reference that does not keep the service alive.
+    pub fn downgrade(&self) -> WeakSessionService {
+        WeakSessionService(Arc::downgrade(&self.core))
+    }
+
+    /// Calls `callback` for each session that is deleted from now on, workers included, once its
+    /// rows are removed. Only the first callback is used.
+    pub fn on_deleted(&self, callback: DeletedCallback) {
+        let _ = self.core.services.on_deleted.set(callback);
+    }
+
+    /// Puts another routing policy in force (S3-104). New sessions start with it, and sessions with
+    /// a running turn or a watcher get one event, after the disk has space again if it is full.
+    /// Other sessions read it when their next turn is routed. Returns the number of events.
+    pub fn reload_routing_policy(&self, version: &str) -> usize {
+        self.core.services.routing_policy.lock().set(version);
+        if self.core.is_storage_full() {
+            tracing::warn!("the disk is full: the routing policy is announced to sessions later");
+        }
+        announce_routing_policy(&self.core.services, &self.core.registry)
+    }
+
+    /// Refuses new turns from now on. Queued turns stay in the store and run after the next start.
+    pub fn refuse_turns(&self) {
+        self.core.services.runner.start_draining();
+    }
+
+    /// Shuts down: refuses new turns, lets running ones end by themselves within `window`, then
+    /// ends them. Everything is written on return.
+    pub async fn drain(&self, window: Duration) {
+        self.refuse_turns();
+        let tasks = &self.core.services.runner.turn_tasks;
+        tasks.close();
+        if tokio::time::timeout(window, tasks.wait()).await.is_err() {
+            for live in self.core.registry.running() {
+                if let Some(running) = live.slot.lock().running.as_ref() {
+                    running.stop.cancel();
+                }
+            }
+            let options = &self.core.services.options;
+            let stop_wait = options.stop_wait + options.worker_wait(0) + PRODUCER_STOP_WAIT;
+            let _ = tokio::time::timeout(stop_wait + TERMINAL_WAIT, tasks.wait()).await;
+        }
+        let all_committed = async {
+            for live in self.core.registry.all() {
+                let _ = live.sequencer.committed(live.sequencer.last().seq).await;
+            }
+        };
+        let _ = tokio::time::timeout(COMMIT_WAIT, all_committed).await;
+    }
+}

@@ -1,0 +1,202 @@
+//! The handle that submits turns, to a session or to a new one, with or without an idempotency key.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use turnwire_event::row::{KeyScope, RowChange};
+use turnwire_event::{Owner, Position, Seq, TurnId, metric};
+
+use crate::error::Error;
+use crate::lifecycle::session_core::SessionCore;
+use crate::live::session::LiveSession;
+use crate::store_read::read_store;
+use crate::submit::idempotency::KeyLockGuard;
+use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
+use crate::turn::cancel::disconnect::StreamGuard;
+use crate::turn::cancel::early_cancel::SubmitKey;
+use crate::turn::queue::accept::{AcceptedTurn, KeyRows, PendingCommit, accept_turn, await_commit};
+
+/// Submits turns to sessions, and creates sessions for them.
+#[derive(Clone)]
+pub struct TurnSubmitter {
+    core: Arc<SessionCore>,
+}
+
+impl TurnSubmitter {
+    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
+        Self { core }
+    }
+
+    /// Submits a turn. Durable on return, and from then on the turn runs to its end even if the
+    /// caller goes away. A caller that goes away earlier has submitted the turn with its key, or
+    /// nothing.
+    ///
+    /// With [`SubmitTarget::New`] the session is created in the same commit.
+    ///
+    /// The streams of a turn with [`DisconnectScope::Stream`] count from the first
+    /// [`StreamGuard`]. A caller that streams the turn uses
+    /// [`submit_attended`](Self::submit_attended), which leaves no gap.
+    ///
+    /// [`DisconnectScope::Stream`]: crate::DisconnectScope::Stream
+    pub async fn submit(
+        &self,
+        owner: &Owner,
+        target: SubmitTarget,
+        request: SubmitRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<SubmittedTurn, Error> {
+        let (submitted, stream) = self.accept(owner, target, request, key).await?;
+        if let Some(stream) = stream {
+            stream.leave_quietly();
+        }
+        Ok(submitted)
+    }
+
+    /// Submits a turn that the caller streams. A caller that goes away while a turn with
+    /// `DisconnectScope::Stream` is being accepted has left it.
+    pub async fn submit_attended(
+        &self,
+        owner: &Owner,
+        target: SubmitTarget,
+        request: SubmitRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(SubmittedTurn, StreamGuard), Error> {
+        let (submitted, stream) = self.accept(owner, target, request, key).await?;
+        let stream = match stream {
+            Some(stream) => stream,
+            None => {
+                let live = self.core.open(owner, submitted.session_id).await?;
+                StreamGuard::new(&live, submitted.turn_id)
+            }
+        };
+        Ok((submitted, stream))
+    }
+
+    async fn accept(
+        &self,
+        owner: &Owner,
+        target: SubmitTarget,
+        request: SubmitRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
+        let mut key_lock = None;
+        let mut submit_key = None;
+        let mut rows: KeyRows = Box::new(|_| Vec::new());
+        if let Some(key) = key {
+            let scope = key_scope(owner, &target, &key);
+            key_lock = Some(self.core.idempotency.lock(scope.clone()).await?);
+            if let Some(submitted) = self.find_repeated(&scope, &key).await? {
+                metrics::counter!(metric::TURN_REPEATED_TOTAL).increment(1);
+                return Ok((submitted, None));
+            }
+            submit_key = scope.session.map(|id| (owner.clone(), id, key.key));
+            rows = key_rows(scope, key.body_sha256);
+        }
+        self.core.check_accepts_turns()?;
+        let wire_version = request.wire_version.clone();
+        let (live, accepted) = match target {
+            SubmitTarget::Existing(id) => {
+                let live = self.core.open(owner, id).await?;
+                // A cancel may have come before: its caller held the key's lock, as this one does.
+                let early_cancels = &self.core.early_cancels;
+                let find = |submit: &SubmitKey| early_cancels.reason(submit, Instant::now());
+                let early_cancel = submit_key.as_ref().and_then(find);
+                let used_key = submit_key.filter(|_| early_cancel.is_some());
+                let accepted = accept_turn(&live, request, rows, early_cancel).await?;
+                if let Some(submit_key) = used_key {
+                    early_cancels.remove(&submit_key);
+                }
+                (live, accepted)
+            }
+            SubmitTarget::New(new) => self.core.create_with_turn(owner, new, request, rows)?,
+        };
+        wait_until_durable(live, accepted, wire_version, key_lock).await
+    }
+
+    /// The turn of an earlier submit with this key, if the key has not expired.
+    async fn find_repeated(
+        &self,
+        scope: &KeyScope,
+        key: &IdempotencyKey,
+    ) -> Result<Option<SubmittedTurn>, Error> {
+        let expired_until_ms = self.core.keys_expired_until_ms();
+        let (scope, body_sha256) = (scope.clone(), key.body_sha256);
+        read_store(self.core.services.store(), move |store| {
+            let row = store.idempotency_key(&scope)?;
+            let row = row.filter(|row| row.created_at.as_millis() > expired_until_ms);
+            let Some(row) = row else { return Ok(None) };
+            if row.body_sha256 != body_sha256 {
+                return Err(Error::IdempotencyMismatch);
+            }
+            Ok(store.turn(row.turn_id)?.map(|(_, turn)| SubmittedTurn {
+                turn_id: turn.id,
+                session_id: turn.session_id,
+                state: turn.state,
+                position: position_before(turn.started),
+                wire_version: turn.wire_version.unwrap_or_default(),
+                repeated: true,
+            }))
+        })
+        .await
+    }
+}
+
+fn key_scope(owner: &Owner, target: &SubmitTarget, key: &IdempotencyKey) -> KeyScope {
+    KeyScope {
+        owner: owner.clone(),
+        route: key.route.to_owned(),
+        session: match target {
+            SubmitTarget::Existing(id) => Some(*id),
+            SubmitTarget::New(_) => None,
+        },
+        key: key.key.clone(),
+    }
+}
+
+fn key_rows(scope: KeyScope, body_sha256: [u8; 32]) -> KeyRows {
+    Box::new(move |turn_id: TurnId| {
+        vec![RowChange::KeyPut {
+            scope: Box::new(scope),
+            turn_id,
+            body_sha256,
+        }]
+    })
+}
+
+/// The position just before a persisted event.
+fn position_before(at: Position) -> Position {
+    Position::persisted(at.epoch, Seq(at.seq.0.saturating_sub(1)))
+}
+
+/// Waits until the turn is durable. If its key is locked or it interrupts another turn, a task of
+/// its own waits: the caller may go away meanwhile without effect on either.
+async fn wait_until_durable(
+    live: Arc<LiveSession>,
+    accepted: AcceptedTurn,
+    wire_version: String,
+    key_lock: Option<KeyLockGuard>,
+) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
+    let submitted = SubmittedTurn {
+        turn_id: accepted.turn,
+        session_id: live.id,
+        state: accepted.state,
+        position: accepted.position,
+        wire_version,
+        repeated: false,
+    };
+    let runtime = live.services.runner.runtime.clone();
+    let commit = accepted.commit;
+    let needs_task = key_lock.is_some() || matches!(commit, PendingCommit::Row(..));
+    let durable = await_commit(live, commit);
+    if needs_task {
+        let task = runtime.spawn(async move {
+            let result = durable.await;
+            drop(key_lock);
+            result
+        });
+        task.await.map_err(|_| Error::Internal)??;
+    } else {
+        durable.await?;
+    }
+    Ok((submitted, accepted.stream))
+}

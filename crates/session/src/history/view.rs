@@ -1,0 +1,102 @@
+//! The history that the agents of one turn read: the orchestrator's messages from the cache, and a
+//! sub-agent's own messages from the store when it asks for them.
+
+use std::sync::Arc;
+
+use turnwire_event::port::{BoxFuture, History, HistoryBudget, HistoryError};
+use turnwire_event::{Message, Position, SessionId};
+use turnwire_log::{MessageRecords, MessageView};
+
+use super::select::{
+    SizedMessage, newest_complete_turns, newest_messages, recent_turns, with_size, with_sizes,
+};
+use crate::error::Error;
+use crate::store_read::read_store;
+
+/// The budget of notes for all sub-agents, which a sub-agent reads beside its own messages: a long
+/// exchange must not push the notes out. Sixteen notes are those of four sub-agents that write as
+/// many as they may, and 16 KiB are eight of the longest: a small part of a model's context.
+const NOTES_BUDGET: HistoryBudget = HistoryBudget {
+    messages_max: 16,
+    bytes_max: 16 * 1024,
+};
+
+/// The [`History`] of one turn. The turn's own input is the last message of its orchestrator.
+pub(crate) struct HistoryView {
+    messages: Vec<SizedMessage>,
+    store: Arc<dyn MessageRecords>,
+    session: SessionId,
+    /// The position of the session before the turn.
+    before: Position,
+}
+
+impl HistoryView {
+    /// The newest turns of `messages` within `budget`. Sub-agents read the store as it was at
+    /// `before`.
+    pub(crate) fn new(
+        messages: Vec<SizedMessage>,
+        budget: HistoryBudget,
+        store: Arc<dyn MessageRecords>,
+        (session, before): (SessionId, Position),
+    ) -> Self {
+        Self {
+            messages: newest_complete_turns(messages, budget),
+            store,
+            session,
+            before,
+        }
+    }
+
+    /// The number of messages that the orchestrator reads.
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len()
+    }
+}
+
+impl History for HistoryView {
+    fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
+        let messages = without_sizes(newest_complete_turns(self.messages.clone(), budget));
+        Box::pin(async move { Ok(messages) })
+    }
+
+    fn of_agent(
+        &self,
+        agent: &str,
+        budget: HistoryBudget,
+    ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
+        let (store, session, before) = (self.store.clone(), self.session, self.before);
+        let agent = agent.to_owned();
+        // One message beyond the budget tells whether the oldest turn read is complete.
+        let limit = budget.messages_max.saturating_add(1);
+        Box::pin(async move {
+            let read = read_store(store, move |store| {
+                let read = |view, limit| store.messages(session, view, before, None, limit);
+                let notes = read(MessageView::Agents, NOTES_BUDGET.messages_max)?;
+                Ok::<_, Error>((notes, read(MessageView::Agent(&agent), limit)?))
+            });
+            let (notes, stored) = read.await.map_err(|error| {
+                tracing::error!(%session, %error, "could not read the history of a sub-agent");
+                HistoryError
+            })?;
+            let is_cut = stored.len() == limit;
+            let oldest_turn = stored.first().map(|stored| stored.message.turn_id);
+            let complete_turns = stored
+                .into_iter()
+                .map(|stored| stored.message)
+                .filter(|message| !is_cut || Some(message.turn_id) != oldest_turn);
+            let mut messages = newest_messages(with_sizes(notes).collect(), NOTES_BUDGET);
+            messages.extend(recent_turns(
+                complete_turns.map(with_size).collect(),
+                budget,
+            ));
+            Ok(without_sizes(messages))
+        })
+    }
+}
+
+fn without_sizes(messages: Vec<SizedMessage>) -> Vec<Message> {
+    let messages = messages.into_iter();
+    messages
+        .map(|(message, _)| Message::clone(&message))
+        .collect()
+}

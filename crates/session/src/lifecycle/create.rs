@@ -1,0 +1,111 @@
+//! Creating a session, alone or with its first turn.
+//!
+//! The session is in the registry before its first event is handed over: a caller that finds it in
+//! the store gets this instance and does not load a second one.
+
+use std::sync::Arc;
+
+use turnwire_event::body::session::Created;
+use turnwire_event::row::{RowChange, SessionRow};
+use turnwire_event::{Actor, Body, EpisodeId, Owner, SessionId};
+use turnwire_log::{EventDraft, LogTail, OutboxRoom};
+
+use super::session_core::SessionCore;
+use crate::error::Error;
+use crate::live::session::LiveSession;
+use crate::submit::request::{NewSession, SubmitRequest};
+use crate::turn::queue::accept::{AcceptedTurn, KeyRows, accept_first_turn};
+
+impl SessionCore {
+    /// Creates a session. Durable on return.
+    pub(crate) async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
+        self.check_accepts_turns()?;
+        let (live, created) = self.prepare_new(owner, new)?;
+        let row = live.ring.look(|transcript, _, _| transcript.row.clone());
+        self.registry.insert(live.clone());
+        let emitted = live.sequencer.emit_one(created, OutboxRoom::Reserved);
+        let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
+        live.sequencer.committed(at.seq).await?;
+        Ok(row)
+    }
+
+    /// Creates a session with its first turn, in one commit: both or neither.
+    pub(crate) fn create_with_turn(
+        &self,
+        owner: &Owner,
+        new: NewSession,
+        request: SubmitRequest,
+        key_rows: KeyRows,
+    ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
+        let prepared = self.prepare_new(owner, new)?;
+        self.start_prepared(prepared, request, key_rows)
+    }
+
+    /// Registers a prepared session with its first turn.
+    pub(crate) fn start_prepared(
+        &self,
+        (live, created): (Arc<LiveSession>, EventDraft),
+        request: SubmitRequest,
+        key_rows: KeyRows,
+    ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
+        let publish = || self.registry.insert(live.clone());
+        match accept_first_turn(&live, request, key_rows, created, publish) {
+            Ok(accepted) => Ok((live, accepted)),
+            Err(error) => {
+                self.registry.remove(live.id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Prepares a new session of a person.
+    fn prepare_new(
+        &self,
+        owner: &Owner,
+        new: NewSession,
+    ) -> Result<(Arc<LiveSession>, EventDraft), Error> {
+        let services = &self.services;
+        let now = services.clock.now();
+        let row = SessionRow {
+            agent: None,
+            id: SessionId(services.mint.ulid()),
+            owner: owner.clone(),
+            parent: None,
+            workspace_path: new.workspace_path,
+            metadata: new.metadata,
+            episode_id: EpisodeId(services.mint.ulid()),
+            active_model: services.options.default_model.clone(),
+            routing_policy_version: services.routing_policy.lock().version().to_owned(),
+            cost_usd: 0.0,
+            turn_count: 0,
+            created_at: now,
+            updated_at: now,
+        };
+        self.prepare(row, 0)
+    }
+
+    /// Prepares a session at `depth` that is neither registered nor stored, and the draft of the
+    /// event that creates it.
+    pub(crate) fn prepare(
+        &self,
+        row: SessionRow,
+        depth: usize,
+    ) -> Result<(Arc<LiveSession>, EventDraft), Error> {
+        let open_max = self.services.options.open_max;
+        self.registry.make_room(open_max, None)?;
+        let tail = LogTail::first(row.id, row.created_at);
+        let live = LiveSession::load(self.services.clone(), (row.clone(), depth), tail, None);
+        let created = Created {
+            workspace_path: row.workspace_path.clone(),
+            episode_id: row.episode_id,
+        };
+        // The agent that delegates creates a worker; a person creates any other session.
+        let actor = match row.parent {
+            None => Actor::USER,
+            Some(_) => Actor::ORCHESTRATOR,
+        };
+        let mut draft = EventDraft::new(None, actor, Body::SessionCreated(created));
+        draft.rows = vec![RowChange::SessionPut(Box::new(row))];
+        Ok((live, draft))
+    }
+}

@@ -1,0 +1,128 @@
+//! Deleting a session with its workers: turns stop, connections close, rows are removed. A session
+//! is closed before the last search for its workers, and workers are removed before their parents,
+//! so that an interrupted deletion leaves no worker without a parent.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use turnwire_event::{Owner, SessionId};
+use turnwire_log::{AppendError, ReadError, Store};
+
+use super::session_core::SessionCore;
+use crate::error::Error;
+use crate::live::session::{DeletedCallback, LiveSession, SessionServices};
+use crate::registry::open_sessions::SessionRegistry;
+
+/// Sessions removed in one step of the writer: batches of events are written between two steps.
+const BATCH: usize = 32;
+
+impl SessionCore {
+    /// Deletes a session and its workers. Continues to the end even if the caller goes away.
+    pub(crate) async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
+        let live = match self.open(owner, id).await {
+            Err(Error::Quarantined) => self.registry.open(&self.services, id).await?,
+            other => other?,
+        };
+        if live.owner != *owner {
+            return Err(Error::SessionNotFound);
+        }
+        let deleted = self.start_deletion(live);
+        deleted.await.map_err(|_| Error::Internal)
+    }
+
+    /// Closes a session and starts its deletion; the receiver resolves when it is deleted.
+    pub(crate) fn start_deletion(&self, live: Arc<LiveSession>) -> oneshot::Receiver<()> {
+        // Closed first: its turn starts no more workers.
+        live.close();
+        let (done, deleted) = oneshot::channel();
+        let deletion = SessionDeletion {
+            live,
+            registry: self.registry.clone(),
+            on_deleted: self.services.on_deleted.get().cloned(),
+            done: Some(done),
+        };
+        deletion.run_next_batch(&self.services);
+        deleted
+    }
+}
+
+/// The deletion of one session with its workers.
+struct SessionDeletion {
+    /// Referenced to the end, so that the session is not unloaded and loaded again meanwhile.
+    live: Arc<LiveSession>,
+    registry: Arc<SessionRegistry>,
+    on_deleted: Option<DeletedCallback>,
+    done: Option<oneshot::Sender<()>>,
+}
+
+impl SessionDeletion {
+    /// Deletes a batch on the writer's thread, then queues the next one at the writer.
+    fn run_next_batch(self, services: &Arc<SessionServices>) {
+        let (store, weak_services) = (services.store(), Arc::downgrade(services));
+        let mut deletion = Some(self);
+        services.writer.run(Box::new(move || {
+            let Some(this) = &mut deletion else {
+                return Ok(());
+            };
+            let is_complete = this.delete_batch(store.as_ref())?;
+            if is_complete {
+                this.live.close();
+                if let Some(done) = this.done.take() {
+                    let _ = done.send(());
+                }
+            } else if let (Some(services), Some(this)) = (weak_services.upgrade(), deletion.take())
+            {
+                this.run_next_batch(&services);
+            }
+            Ok(())
+        }));
+    }
+
+    /// Deletes the next sessions; true if these were the last ones.
+    fn delete_batch(&self, store: &dyn Store) -> Result<bool, AppendError> {
+        let mut family = Vec::new();
+        // The writer repeats the step if the store cannot be read now, as with a failed write.
+        let is_complete = collect_family(store, self.live.id, &mut family).map_err(|error| {
+            tracing::error!(session = %self.live.id, %error, "could not read the workers of a deleted session");
+            AppendError::Busy
+        })?;
+        // A session that is not closed may have created a worker whose rows wait behind this step.
+        // Once closed it creates no more, and the next step finds them all.
+        let loaded = family.iter().filter_map(|id| self.registry.get(*id));
+        let not_closed: Vec<_> = loaded.filter(|live| live.ring.closed().is_none()).collect();
+        if !not_closed.is_empty() {
+            not_closed.iter().for_each(|live| live.close());
+            return Ok(false);
+        }
+        for id in family {
+            store.delete(id)?;
+            // A caller that loaded it in between has a session that no longer exists.
+            if let Some(loaded) = self.registry.remove(id) {
+                loaded.close();
+            }
+            if let Some(on_deleted) = &self.on_deleted {
+                on_deleted(id);
+            }
+        }
+        Ok(is_complete)
+    }
+}
+
+/// Collects a session after all its workers, at most [`BATCH`]; true if the family is complete.
+fn collect_family(
+    store: &dyn Store,
+    id: SessionId,
+    family: &mut Vec<SessionId>,
+) -> Result<bool, ReadError> {
+    for worker in store.workers(id, None, BATCH)? {
+        if !collect_family(store, worker.id, family)? {
+            return Ok(false);
+        }
+    }
+    // A full page of workers fills the batch, so no worker is missed.
+    if family.len() >= BATCH {
+        return Ok(false);
+    }
+    family.push(id);
+    Ok(true)
+}

@@ -1,0 +1,89 @@
+//! The state behind all handles: the services, the sessions in memory, the attach tokens and the
+//! idempotency locks. A session of another owner is treated as if it did not exist.
+
+use std::sync::Arc;
+
+use turnwire_event::row::TurnRow;
+use turnwire_event::{Owner, SessionId, TurnId};
+use turnwire_hub::Closed;
+
+use crate::error::Error;
+use crate::live::session::{LiveSession, SessionServices};
+use crate::registry::attach_token::AttachTokens;
+use crate::registry::open_sessions::SessionRegistry;
+use crate::store_read::read_store;
+use crate::submit::idempotency::IdempotencyLocks;
+use crate::turn::cancel::early_cancel::EarlyCancels;
+
+/// The state that all handles share.
+pub(crate) struct SessionCore {
+    pub(crate) services: Arc<SessionServices>,
+    pub(crate) registry: Arc<SessionRegistry>,
+    pub(crate) tokens: Arc<AttachTokens>,
+    pub(crate) idempotency: Arc<IdempotencyLocks>,
+    pub(crate) early_cancels: EarlyCancels,
+}
+
+impl SessionCore {
+    /// Whether no new turn is accepted because the server shuts down.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.services.runner.is_draining()
+    }
+
+    /// Whether no new turn is accepted because the disk is full.
+    pub(crate) fn is_storage_full(&self) -> bool {
+        self.services.writer.health().is_full()
+    }
+
+    /// Fails if no new turn is accepted.
+    pub(crate) fn check_accepts_turns(&self) -> Result<(), Error> {
+        if self.is_draining() {
+            return Err(Error::Draining);
+        }
+        if self.is_storage_full() {
+            Err(Error::StorageFull)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A session of `owner`, loaded if it is not in memory.
+    pub(crate) async fn open(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+    ) -> Result<Arc<LiveSession>, Error> {
+        let live = self.registry.open(&self.services, id).await?;
+        if live.owner != *owner {
+            return Err(Error::SessionNotFound);
+        }
+        match live.ring.closed() {
+            None if self.services.quarantined.lock().contains(&id) => Err(Error::Quarantined),
+            None => Ok(live),
+            Some(Closed::Deleted) => Err(Error::SessionNotFound),
+            Some(Closed::Quarantined) => {
+                self.services.quarantined.lock().insert(id);
+                Err(Error::Quarantined)
+            }
+        }
+    }
+
+    /// The stored row of a turn of `owner`.
+    pub(crate) async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
+        let stored = read_store(self.services.store(), move |store| {
+            Ok::<_, Error>(store.turn(id)?)
+        })
+        .await?;
+        stored
+            .filter(|(turn_owner, _)| turn_owner == owner)
+            .map(|(_, row)| row)
+            .ok_or(Error::TurnNotFound)
+    }
+
+    /// The creation time up to which idempotency keys have expired.
+    pub(crate) fn keys_expired_until_ms(&self) -> i64 {
+        let ttl_ms = i64::try_from(self.services.options.idempotency_ttl.as_millis());
+        let now_ms = self.services.clock.now().as_millis();
+        now_ms.saturating_sub(ttl_ms.unwrap_or(i64::MAX))
+    }
+}

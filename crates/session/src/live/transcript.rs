@@ -1,0 +1,108 @@
+//! The state of a session at one position: its row, and the turn in flight with its message.
+//!
+//! The ring folds released events into a [`Transcript`] under the lock that publishes them, so a
+//! snapshot taken under that lock is exact at its position, also in the middle of a message.
+
+use turnwire_event::fold::OpenTurn;
+use turnwire_event::row::SessionRow;
+use turnwire_event::{Body, Message, Position, TurnId};
+use turnwire_hub::Fold;
+use turnwire_log::ReleasedEvent;
+
+/// The state of a session at its ring's tail.
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    /// The stored row, with counts and cost up to the tail.
+    pub row: SessionRow,
+    /// What the turn in flight has open: its message, tools, workers.
+    pub open: Option<OpenTurn>,
+    /// Whether the routing policy was replaced after the turn in flight started, which still
+    /// routes by the previous policy.
+    policy_reloaded: bool,
+}
+
+impl Fold for Transcript {
+    fn apply(&mut self, event: &ReleasedEvent) {
+        match &event.body {
+            Body::TurnStarted(_) => {
+                self.row.turn_count += 1;
+                self.row.updated_at = event.time;
+                // While a turn runs, only a turn withdrawn from the queue can start: its end
+                // comes with its start, and the running one is still the turn in flight.
+                if self.open.is_some() {
+                    return;
+                }
+                self.open = event.head.turn.map(OpenTurn::new);
+                self.policy_reloaded = false;
+            }
+            Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
+                self.row.updated_at = event.time;
+                self.open.take_if(|open| Some(open.id) == event.head.turn);
+                return;
+            }
+            Body::RouteDecided(route) => {
+                self.row.active_model.clone_from(&route.model);
+                if !self.policy_reloaded {
+                    let version = &route.routing_policy_version;
+                    self.row.routing_policy_version.clone_from(version);
+                }
+            }
+            Body::RoutingPolicyReloaded(policy) => {
+                let version = &policy.routing_policy_version;
+                self.row.routing_policy_version.clone_from(version);
+                self.policy_reloaded = true;
+            }
+            Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
+            _ => {}
+        }
+        if let Some(open) = self
+            .open
+            .as_mut()
+            .filter(|open| Some(open.id) == event.head.turn)
+        {
+            open.apply(
+                event.head.position,
+                event.time,
+                &event.head.actor,
+                &event.body,
+            );
+        }
+    }
+}
+
+impl Transcript {
+    /// The transcript of a session at the tail of its log.
+    pub fn new(row: SessionRow, open: Option<OpenTurn>) -> Self {
+        Self {
+            row,
+            open,
+            policy_reloaded: false,
+        }
+    }
+
+    /// The id of the turn in flight.
+    pub fn current_turn(&self) -> Option<TurnId> {
+        self.open.as_ref().map(|open| open.id)
+    }
+
+    /// The message in flight, in the form that clients read.
+    pub fn message_in_flight(&self) -> Option<Message> {
+        let message = self.open.as_ref()?.message.as_ref()?;
+        Some(message.in_progress(self.row.id))
+    }
+}
+
+/// A session at one position, for a client that reads on from there.
+#[derive(Clone, Debug)]
+pub struct SessionSnapshot {
+    /// The session's row at that position.
+    pub row: SessionRow,
+    /// The turn in flight, which the last message may belong to.
+    pub current_turn: Option<TurnId>,
+    /// The newest messages, oldest first; the last may be in flight.
+    pub messages: Vec<Message>,
+    /// The position of the last event that the snapshot includes.
+    pub at: Position,
+    /// The cursor of the ring at `at`.
+    pub cursor: u64,
+}

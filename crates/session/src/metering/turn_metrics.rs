@@ -1,0 +1,107 @@
+//! Metrics of turns: how they end, and how their sub-agents and fan-outs do (S2-067 to S2-073).
+//! Each event is counted once, when it has its position.
+
+use serde::Serialize;
+use turnwire_event::body::dispatch::Traced;
+use turnwire_event::body::plan::StepCompleted;
+use turnwire_event::code::{CapBehavior, SlotStatus, StepStatus};
+use turnwire_event::{Body, metric};
+
+/// The serialised name of a code.
+fn code_name(code: impl Serialize) -> String {
+    let value = serde_json::to_value(code).ok();
+    value
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// Records the metrics of an event that [`is_metered`]; `definition` is the version of the agent
+/// definition.
+pub(crate) fn record(body: &Body, definition: &str) {
+    match body {
+        Body::TurnCancelled(end) => {
+            metrics::counter!(metric::TURN_CANCELLED_TOTAL, "phase" => code_name(end.phase))
+                .increment(1);
+            // Counted whether or not a client reads the frame (S1-105, S1-131).
+            let mut labels = metric::dimensions(definition).to_vec();
+            labels.push(("code", code_name(end.code)));
+            metrics::counter!(metric::STREAM_CANCELLATION_TOTAL, &labels).increment(1);
+        }
+        Body::TurnCompleted(end) => {
+            metrics::counter!(metric::TURN_COMPLETED_TOTAL, "status" => code_name(end.status))
+                .increment(1);
+        }
+        Body::SubagentCompleted(end) => {
+            let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
+            record_subagent(&labels, end.latency_ms, end.status_events);
+        }
+        Body::SubagentFailed(end) => {
+            let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
+            record_subagent(&labels, end.latency_ms, end.status_events);
+        }
+        Body::AgentErrorEmit(error) => {
+            let agent = error.sub_agent_id.as_deref().unwrap_or_default();
+            let mut labels = metric::dimensions_of(definition, "", agent).to_vec();
+            labels.push(("axis", error.axis.to_string()));
+            metrics::counter!(metric::DISPATCH_AXIS_FAILURE_TOTAL, &labels).increment(1);
+        }
+        Body::PlanStepCompleted(step) => record_step(step, definition),
+        Body::DispatchTraced(traced) => record_dispatch(traced, definition),
+        _ => {}
+    }
+}
+
+/// Whether [`record`] counts an event.
+pub(crate) fn is_metered(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::TurnCancelled(_)
+            | Body::TurnCompleted(_)
+            | Body::SubagentCompleted(_)
+            | Body::SubagentFailed(_)
+            | Body::AgentErrorEmit(_)
+            | Body::PlanStepCompleted(_)
+            | Body::DispatchTraced(_)
+    )
+}
+
+/// The labels of a metric, in the order of [`metric::dimensions_of`].
+type Dimensions = [(&'static str, String); 5];
+
+fn record_subagent(labels: &Dimensions, latency_ms: u64, status_events: u32) {
+    metrics::histogram!(metric::DISPATCH_SUBAGENT_LATENCY_MS, labels).record(latency_ms as f64);
+    metrics::histogram!(metric::DISPATCH_STATUS_EVENTS_PER_INVOCATION, labels)
+        .record(f64::from(status_events));
+}
+
+/// Records a dispatch; a turn without sub-agents has no dispatch metrics.
+fn record_dispatch(traced: &Traced, definition: &str) {
+    if traced.intent_count == 0 {
+        return;
+    }
+    let labels = metric::dimensions(definition);
+    metrics::histogram!(metric::DISPATCH_INTENT_COUNT, &labels)
+        .record(f64::from(traced.intent_count));
+    if traced.cap_behavior == CapBehavior::Over {
+        metrics::counter!(metric::DISPATCH_CAP_EXCEEDED_TOTAL, &labels).increment(1);
+    }
+}
+
+/// Records the share of sub-agents of a fan-out that succeeded. A step with a single slot is not a
+/// fan-out, and a terminated step neither succeeded nor failed.
+fn record_step(step: &StepCompleted, definition: &str) {
+    let slot_count = step.slots.len();
+    if slot_count < 2 || step.status == StepStatus::Terminated {
+        return;
+    }
+    let succeeded = step.slots.iter();
+    let succeeded = succeeded.filter(|slot| slot.status == SlotStatus::Success);
+    metrics::histogram!(
+        metric::DISPATCH_FANOUT_SUCCESS_RATIO,
+        &metric::dimensions(definition)
+    )
+    .record(succeeded.count() as f64 / slot_count as f64);
+}
+
+#[cfg(test)]
+mod tests;

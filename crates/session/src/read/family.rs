@@ -1,0 +1,68 @@
+//! A session and its workers, for streams that carry both: the workers that are running, the
+//! parent of a worker, and the replay of a worker from its start.
+
+use std::sync::Arc;
+
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::{Actor, Epoch, EventType, Filter, Position, SessionId, TypeSet};
+use turnwire_log::EventSelection;
+
+use super::replay::{CatchUp, ReplayError};
+use crate::error::Error;
+use crate::live::session::LiveSession;
+use crate::store_read::read_store;
+
+/// The deepest level of workers that a stream carries: the upper bound of
+/// `session.worker_depth_max`. It also bounds the walk from a worker that a client names up to the
+/// session that it watches.
+pub const WORKER_DEPTH_MAX: u8 = 16;
+
+impl LiveSession {
+    /// The ring's tail, and the workers that were running there, each with the position of its
+    /// start.
+    pub fn delegates(&self) -> (Position, Vec<(SessionId, Position)>) {
+        self.ring.look(|transcript, tail, _| {
+            let running = transcript.open.iter().flat_map(|turn| &turn.delegates);
+            let running = running.map(|worker| (worker.worker_session_id, worker.at));
+            (tail, running.collect())
+        })
+    }
+
+    /// The position of the newest event in the ring.
+    pub fn tail(&self) -> Position {
+        self.ring.look(|_, tail, _| tail)
+    }
+
+    /// The session whose turn started this one as a worker.
+    pub fn parent(&self) -> Option<SessionId> {
+        self.ring.look(|transcript, _, _| transcript.row.parent)
+    }
+
+    /// Starts a replay of all stored events.
+    pub async fn catch_up_all(
+        self: &Arc<Self>,
+        filter: &Filter,
+        missed: Missed,
+    ) -> Result<CatchUp, ReplayError> {
+        let id = self.id;
+        let low = read_store(self.services.store(), move |store| {
+            let tail = store.tail(id).map_err(Error::from)?;
+            Ok::<_, Error>(tail.ok_or(Error::SessionNotFound)?.low)
+        });
+        let since = Position::persisted(Epoch::FIRST, low.await?);
+        self.catch_up_from(since, filter, missed, u64::MAX).await
+    }
+
+    /// Whether the stored events of this session contain the start of `worker`.
+    pub async fn started(&self, worker: SessionId) -> Result<bool, Error> {
+        let selection = EventSelection::all()
+            .with_types(TypeSet::EMPTY.with(EventType::DelegateStarted))
+            .with_actors(vec![Actor::worker(worker)]);
+        let (id, upto) = (self.id, self.tail().seq);
+        read_store(self.services.store(), move |store| {
+            let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
+            Ok(store.count(id, tail.low, upto, &selection)? > 0)
+        })
+        .await
+    }
+}

@@ -1,0 +1,195 @@
+//! A session on a real store and ring, whose writer steps under control of the test.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
+use turnwire_event::row::{RowChange, SessionRow};
+use turnwire_event::{
+    EpisodeId, Epoch, Event, Owner, Position, Seq, SessionId, Sub, TenantId, Timestamp, Ulid,
+};
+use turnwire_hub::Pump;
+use turnwire_log::chain::ChainHash;
+use turnwire_log::reserve::DiskReserve;
+use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+use turnwire_log::{
+    EventRecord, EventSink as _, LeaseTerm, LogTail, ReleasedEvent, SessionAppend, Store, Writer,
+};
+
+use crate::clock::{SystemClock, SystemMint};
+use crate::live::routing_policy::ActiveRoutingPolicy;
+use crate::live::session::{LiveSession, SessionServices};
+use crate::live::turn_runner::TurnRunner;
+use crate::options::Options;
+
+/// A producer that is never called: these tests start no turn.
+struct NoProducer;
+
+impl Producer for NoProducer {
+    fn history(&self) -> HistoryBudget {
+        HistoryBudget {
+            messages_max: 0,
+            bytes_max: 0,
+        }
+    }
+    fn bind(&self, _: &TurnInput) -> Bound {
+        unreachable!("no turn starts in these tests")
+    }
+}
+
+/// One atomic step of the writer.
+#[derive(Clone)]
+pub(super) enum WriteStep {
+    Commit(Vec<Event>, Vec<(Position, RowChange)>),
+    Publish(Vec<Event>),
+}
+
+/// A position in the first epoch.
+pub(super) fn at(seq: u64, sub: u32) -> Position {
+    Position {
+        epoch: Epoch(1),
+        seq: Seq(seq),
+        sub: Sub(sub),
+    }
+}
+
+/// A session under test.
+pub(super) struct ReplayStage {
+    pub(super) live: Arc<LiveSession>,
+    store: Arc<dyn Store>,
+    hash: ChainHash,
+    seq: Seq,
+    first: bool,
+    row: SessionRow,
+}
+
+impl ReplayStage {
+    pub(super) fn new(services: &Arc<SessionServices>, id: u128) -> Self {
+        let session = SessionId(Ulid(id));
+        let owner = Owner {
+            tenant: TenantId(0),
+            principal: "local".parse().expect("a principal"),
+        };
+        let row = SessionRow {
+            agent: None,
+            id: session,
+            owner,
+            parent: None,
+            workspace_path: None,
+            metadata: serde_json::Map::new(),
+            episode_id: EpisodeId(Ulid(1)),
+            active_model: "m".into(),
+            routing_policy_version: "1".into(),
+            cost_usd: 0.0,
+            turn_count: 0,
+            created_at: Timestamp::from_millis(0),
+            updated_at: Timestamp::from_millis(0),
+        };
+        let tail = LogTail::first(session, Timestamp::from_millis(0));
+        let live = LiveSession::load(services.clone(), (row.clone(), 0), tail, None);
+        Self {
+            live,
+            store: services.store(),
+            hash: tail.hash,
+            seq: tail.seq,
+            first: true,
+            row,
+        }
+    }
+
+    /// Runs one step of the writer.
+    pub(super) fn step(&mut self, step: &WriteStep) {
+        match step {
+            WriteStep::Commit(events, rows) => self.commit(events, rows),
+            WriteStep::Publish(events) => {
+                let mut released = events.iter().map(released).collect();
+                self.live.ring.publish(&mut released);
+            }
+        }
+    }
+
+    fn commit(&mut self, events: &[Event], rows: &[(Position, RowChange)]) {
+        let prev = self.seq;
+        let records = events
+            .iter()
+            .map(|event| {
+                let bytes = Bytes::from(event.to_bytes());
+                self.hash = self.hash.next(&bytes);
+                self.seq = event.id.seq;
+                EventRecord {
+                    seq: event.id.seq,
+                    kind: event.body.kind(),
+                    turn: event.turn_id,
+                    actor: event.actor.clone(),
+                    time: event.timestamp,
+                    hidden: false,
+                    hash: self.hash,
+                    bytes,
+                }
+            })
+            .collect();
+        let time = Timestamp::from_millis(5_000);
+        let mut placed: Vec<_> = rows
+            .iter()
+            .map(|(at, change)| turnwire_event::row::Placed {
+                at: *at,
+                time,
+                change: change.clone(),
+            })
+            .collect();
+        if std::mem::take(&mut self.first) {
+            let change = RowChange::SessionPut(Box::new(self.row.clone()));
+            placed.push(turnwire_event::row::Placed {
+                at: at(1, 0),
+                time,
+                change,
+            });
+        }
+        let append = SessionAppend {
+            session: self.live.id,
+            term: LeaseTerm(0),
+            prev,
+            records,
+            rows: placed,
+        };
+        self.store.append(&[append]).expect("an append");
+    }
+}
+
+fn released(event: &Event) -> ReleasedEvent {
+    ReleasedEvent {
+        head: event.head(),
+        time: event.timestamp,
+        bytes: Bytes::from(event.to_bytes()),
+        body: event.body.clone(),
+    }
+}
+
+/// The services of sessions on a store in `dir`.
+pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
+    let options = SqliteOptions {
+        dir: dir.to_owned(),
+        durability: Durability::Relaxed,
+    };
+    let store = Arc::new(SqliteStore::open(&options).expect("a store"));
+    let writer = Writer::start(
+        store.clone(),
+        DiskReserve::new(dir.join("reserve"), 0),
+        Box::new(|_| {}),
+    )
+    .expect("a writer");
+    Arc::new(SessionServices {
+        options: Options::default(),
+        clock: Arc::new(SystemClock),
+        mint: Arc::new(SystemMint),
+        store,
+        writer,
+        pump: Pump::start(),
+        runner: TurnRunner::new(Arc::new(NoProducer), tokio::runtime::Handle::current()),
+        replay_permits: tokio::sync::Semaphore::new(2),
+        routing_policy: parking_lot::Mutex::new(ActiveRoutingPolicy::new("builtin-1")),
+        on_deleted: Default::default(),
+        delegates: Default::default(),
+        quarantined: Default::default(),
+    })
+}

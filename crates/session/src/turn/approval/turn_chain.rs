@@ -1,0 +1,117 @@
+//! The chain of turns that a decision resumes: the paused turn, and the turns that it resumed in
+//! turn, with their messages and the request that the next turn inherits.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+use turnwire_event::body::turn::Started;
+use turnwire_event::code::{OnBusy, Origin, TurnKind};
+use turnwire_event::row::TurnRow;
+use turnwire_event::{Body, Event, Message, Position, Role, Seq, SessionId, TurnId};
+use turnwire_log::{EventSelection, Log, MessageView, ReadError, Store};
+
+use crate::error::Error;
+use crate::history::select::{RESUMES, SizedMessage, with_sizes};
+use crate::submit::request::{DisconnectScope, SubmitRequest};
+
+/// Turns in one chain: a person who was asked for approval so often in a row talks with a model
+/// that has lost the beginning.
+const CHAIN_MAX: usize = 256;
+
+/// The locale of a turn whose `turn.started` was removed by retention.
+const DEFAULT_LOCALE: &str = "en";
+
+/// What the turn that resumes a paused one inherits.
+pub(crate) struct TurnChain {
+    pub(crate) request: SubmitRequest,
+    /// The paused turn and the turns that it resumed.
+    pub(crate) turns: HashSet<TurnId>,
+    /// All messages of `turns`.
+    pub(crate) messages: Vec<SizedMessage>,
+}
+
+impl TurnChain {
+    /// Reads the chain of `paused` up to the position `upto`.
+    pub(crate) fn read(store: &dyn Store, paused: &TurnRow, upto: Position) -> Result<Self, Error> {
+        let session = paused.session_id;
+        let mut turns = HashSet::from([paused.id]);
+        let mut first = paused.clone();
+        while let Some(previous) = first.resumes.filter(|_| turns.len() < CHAIN_MAX) {
+            let Some((_, row)) = store.turn(previous)? else {
+                break;
+            };
+            turns.insert(previous);
+            first = row;
+        }
+        let from = first.started;
+        let from = Position::persisted(from.epoch, Seq(from.seq.0.saturating_sub(1)));
+        let stored = store.messages_since(session, MessageView::Orchestrator, from, upto)?;
+        let stored = stored
+            .into_iter()
+            .filter(|stored| turns.contains(&stored.message.turn_id));
+        let messages: Vec<SizedMessage> = with_sizes(stored.collect()).collect();
+        let user_message = messages
+            .iter()
+            .map(|(message, _)| message)
+            .find(|message| message.turn_id == paused.id && message.role == Role::User);
+        let started = read_started(store, session, paused.started.seq)?;
+        Ok(Self {
+            request: inherited_request(paused, started, user_message.map(AsRef::as_ref)),
+            turns,
+            messages,
+        })
+    }
+}
+
+/// The `turn.started` at `at`, unless retention has removed it.
+fn read_started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<Started>, Error> {
+    let before = Seq(at.0.saturating_sub(1));
+    let stored = match log.read(session, before, at, &EventSelection::all(), 1) {
+        Err(ReadError::Trimmed { .. }) => return Ok(None),
+        read => read?,
+    };
+    let event = stored.first().and_then(|it| Event::read(&it.bytes).ok());
+    Ok(event.and_then(|event| match event.body {
+        Body::TurnStarted(started) => Some(started),
+        _ => None,
+    }))
+}
+
+/// The request of the paused turn without its content.
+fn inherited_request(
+    paused: &TurnRow,
+    started: Option<Started>,
+    user_message: Option<&Message>,
+) -> SubmitRequest {
+    let mut metadata = user_message.map_or_else(Map::new, |message| message.metadata.clone());
+    metadata.remove(RESUMES);
+    let location = match metadata.remove("location") {
+        Some(Value::String(location)) => Some(location),
+        _ => None,
+    };
+    let origin = match paused.kind {
+        TurnKind::Scheduled => Origin::Scheduled,
+        TurnKind::Chat | TurnKind::Mission | TurnKind::Worker => Origin::Chat,
+    };
+    SubmitRequest {
+        content: Vec::new(),
+        locale: started.as_ref().map_or_else(
+            || DEFAULT_LOCALE.to_owned(),
+            |started| started.locale.clone(),
+        ),
+        on_disconnect: paused.on_disconnect,
+        disconnect_grace_ms: paused.disconnect_grace_ms,
+        trace: None,
+        on_busy: OnBusy::Reject,
+        wire_version: paused.wire_version.clone().unwrap_or_default(),
+        metadata,
+        location,
+        // Nobody streams the turn before it exists: it runs until a stream came and left.
+        disconnect_scope: DisconnectScope::Stream,
+        origin: started
+            .as_ref()
+            .and_then(|started| started.origin)
+            .unwrap_or(origin),
+        dm_type: started.and_then(|started| started.dm_type),
+    }
+}

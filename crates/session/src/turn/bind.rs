@@ -1,0 +1,51 @@
+//! Binding a turn to its producer. A producer that panics while binding fails that turn alone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use turnwire_event::EventType;
+use turnwire_event::body::turn::Versions;
+use turnwire_event::code::{ErrorCode, TurnStatus};
+use turnwire_event::port::{Bound, Emission, Gate, Onward, Outcome, Producer, TurnInput};
+
+/// A [`Gate`] that passes every event unchanged.
+pub(crate) struct PassThroughGate;
+
+impl Gate for PassThroughGate {
+    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+        out(emission, None);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn times(&self, _: EventType) -> bool {
+        false
+    }
+
+    fn flush(&mut self, _: Onward<'_>) {}
+}
+
+/// Binds a turn to `producer`. After a panic the turn is bound to work that fails at once.
+pub(crate) fn bind(producer: &dyn Producer, input: &TurnInput) -> Bound {
+    catch_unwind(AssertUnwindSafe(|| producer.bind(input))).unwrap_or_else(|_| {
+        // The panic's text is only in the server's log.
+        let (session, turn) = (input.session_id, input.turn_id);
+        tracing::error!(%session, %turn, "the producer panicked while binding a turn");
+        Bound {
+            versions: Versions::default(),
+            history: producer.history(),
+            gate: Box::new(PassThroughGate),
+            work: Box::new(|_| {
+                Box::pin(async {
+                    Outcome {
+                        reason: None,
+                        status: TurnStatus::Failed,
+                        error: Some(ErrorCode::InternalError.into()),
+                    }
+                })
+            }),
+        }
+    })
+}

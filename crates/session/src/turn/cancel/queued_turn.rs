@@ -1,0 +1,87 @@
+//! The end of a queued turn that never runs: its start and its terminal in one commit, beside
+//! whatever runs.
+
+use turnwire_event::body::dispatch::Traced;
+use turnwire_event::body::turn::{Cancelled, Completed, Partial, Versions};
+use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
+use turnwire_event::fold::rows;
+use turnwire_event::{Actor, Body, Position, TurnId, Usage, metric};
+use turnwire_log::{EventDraft, OutboxRoom};
+
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::TurnSlot;
+use crate::metering::turn_metrics;
+use crate::turn::opening::{started_draft, user_message};
+
+/// Cancels a queued turn with the draft of its cancel request. Returns the position of its
+/// terminal.
+pub(crate) fn withdraw_queued(
+    live: &LiveSession,
+    slot: &mut TurnSlot,
+    turn: TurnId,
+    request: EventDraft,
+    reason: String,
+) -> Option<Position> {
+    let end = Body::TurnCancelled(Cancelled {
+        reason,
+        code: CancelCode::RequestCancelled,
+        phase: Phase::Queued,
+        partial: Partial {
+            message_id: None,
+            bytes: 0,
+        },
+        receipt: Vec::new(),
+    });
+    end_queued(live, slot, turn, Some(request), end)
+}
+
+/// Fails a queued turn that cannot be started. Returns the position of its terminal.
+pub(crate) fn fail_queued(
+    live: &LiveSession,
+    slot: &mut TurnSlot,
+    turn: TurnId,
+) -> Option<Position> {
+    let end = Body::TurnCompleted(Completed {
+        status: TurnStatus::Failed,
+        usage: Usage::default(),
+        error: Some(ErrorCode::InternalError.into()),
+        reason: None,
+        partial: None,
+    });
+    end_queued(live, slot, turn, None, end)
+}
+
+fn end_queued(
+    live: &LiveSession,
+    slot: &mut TurnSlot,
+    turn: TurnId,
+    request: Option<EventDraft>,
+    end: Body,
+) -> Option<Position> {
+    let queued = slot.queued(turn)?;
+    let user = user_message(live, turn, &queued.request);
+    // The turn never ran: it is bound to no agent definition and has dispatched nothing.
+    let started = started_draft(live, &queued.request, &user, 0, Versions::default(), None);
+    let traced = Body::DispatchTraced(Traced::default());
+    let mut traced = EventDraft::new(Some(turn), Actor::ORCHESTRATOR, traced);
+    traced.trace.clone_from(&started.trace);
+    let mut last = EventDraft::new(Some(turn), Actor::SYSTEM, end);
+    last.rows = rows(Some(turn), &last.actor, &last.body);
+    last.trace.clone_from(&started.trace);
+    let terminal = last.body.clone();
+    let drafts = [Some(started), request, Some(traced), Some(last)];
+    let drafts = drafts.into_iter().flatten();
+    let positions = live
+        .sequencer
+        .emit(drafts.collect(), OutboxRoom::Reserved)
+        .ok()?;
+    slot.dequeue(turn);
+    slot.version += 1;
+    // The user message of this turn stands between the messages of the running one.
+    if let Some(running) = &mut slot.running {
+        running.contiguous = false;
+    }
+    metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+    turn_metrics::record(&terminal, "");
+    positions.last().map(|(at, _)| *at)
+}

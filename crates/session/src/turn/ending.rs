@@ -1,0 +1,221 @@
+//! The end of a turn: exactly one terminal, whoever causes it.
+//!
+//! Every function here takes the lock of the session's [`TurnSlot`](crate::live::turn_slot), as a
+//! cancel request does, so that the decision how a turn ends and its terminal are one step. The
+//! slot is free once the terminal has its position, before any client can read it.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use turnwire_event::body::stream::ToolUseEnd;
+use turnwire_event::body::turn::{Completed, TurnError};
+use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
+use turnwire_event::fold::{Closing, End, OpenTurn, closing, rows};
+use turnwire_event::port::{Emission, Gate, Outcome};
+use turnwire_event::{Actor, Body, Position, Render, RenderPolicy, ToolUseId, Trace, TurnId};
+use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
+
+use crate::live::child_tasks::StopReport;
+use crate::live::session::LiveSession;
+use crate::metering::model_calls::{self, CallsInFlight};
+use crate::metering::turn_metrics;
+
+/// What the end of a turn needs beside the turn's events.
+pub(crate) struct EndingContext {
+    /// The types of the tools that the turn's messages use.
+    pub(crate) tool_types: HashMap<ToolUseId, ToolType>,
+    pub(crate) trace: Option<Arc<Trace>>,
+    pub(crate) calls: CallsInFlight,
+    /// The version of the agent definition.
+    pub(crate) agent_definition: String,
+    /// The gate of the turn, which holds no event back.
+    pub(crate) gate: Box<dyn Gate>,
+    /// Tools whose calls were suppressed: their ends are suppressed too.
+    pub(crate) hidden_tools: HashSet<ToolUseId>,
+    /// How the producer and its children ended; `None` after a crash.
+    pub(crate) stop_report: Option<StopReport>,
+}
+
+/// Ends a turn whose producer returned `outcome`. A cancel that came first, or something that the
+/// producer left open, changes the end. Returns the position of the terminal if the turn ended
+/// with `outcome` and its messages are contiguous.
+pub(crate) fn finish_turn(
+    live: &Arc<LiveSession>,
+    turn: TurnId,
+    outcome: Outcome,
+    context: EndingContext,
+) -> Option<Position> {
+    let mut slot = live.slot.lock();
+    let Some(open) = live.open_turn(turn) else {
+        slot.release(turn);
+        return None;
+    };
+    let contiguous = slot
+        .running
+        .as_ref()
+        .is_some_and(|running| running.contiguous);
+    let mut terminal = None;
+    // Only a turn that pauses may leave an approval open.
+    let has_approvals = !open.questions.is_empty();
+    let is_settled = open.is_settled() && (!has_approvals || outcome.status == TurnStatus::Paused);
+    slot.may_have_open_approvals |= has_approvals;
+    if !is_settled || open.cancel.is_some() {
+        let error = outcome
+            .error
+            .unwrap_or_else(|| ErrorCode::InternalError.into());
+        close_open_turn(
+            live,
+            open,
+            End::Failed {
+                error,
+                reason: outcome.reason,
+            },
+            context,
+        );
+    } else {
+        let traced = open.dispatch.traced().map(Body::DispatchTraced);
+        let completed = Body::TurnCompleted(Completed {
+            status: outcome.status,
+            usage: open.usage,
+            error: outcome.error,
+            reason: outcome.reason,
+            partial: None,
+        });
+        let events = traced.into_iter().chain([completed]);
+        let events = events.map(|body| Closing {
+            actor: Actor::ORCHESTRATOR,
+            rows: rows(Some(turn), &Actor::ORCHESTRATOR, &body),
+            body,
+        });
+        terminal = emit_ending(live, turn, context, events.collect());
+    }
+    slot.release(turn);
+    terminal.filter(|_| contiguous)
+}
+
+/// Ends a turn whose producer did not return: cancelled if that was requested, else failed with
+/// `error`.
+pub(crate) fn abort_turn(
+    live: &Arc<LiveSession>,
+    turn: TurnId,
+    error: TurnError,
+    reason: Option<&str>,
+    context: EndingContext,
+) {
+    let mut slot = live.slot.lock();
+    if let Some(open) = live.open_turn(turn) {
+        let end = End::Failed {
+            error,
+            reason: reason.map(str::to_owned),
+        };
+        close_open_turn(live, open, end, context);
+    }
+    slot.release(turn);
+}
+
+fn close_open_turn(live: &Arc<LiveSession>, mut open: OpenTurn, end: End, context: EndingContext) {
+    let turn = open.id;
+    // A requested cancel decides the end, whatever happened after the request.
+    let end = match &open.cancel {
+        Some((cancel, requested)) => End::Cancelled {
+            stops: context
+                .stop_report
+                .as_ref()
+                .map(|report| report.stops(&open, *requested)),
+            reason: cancel.reason.clone(),
+            asked: *requested,
+        },
+        None => end,
+    };
+    for tool in &mut open.tools {
+        let tool_type = context.tool_types.get(&tool.id).copied();
+        tool.tool_type = tool_type.unwrap_or(tool.tool_type);
+    }
+    if let Some(message) = &mut open.message {
+        for (block, tool_use_id, final_input) in message.open_tool_uses() {
+            let body = Body::ToolUseEnd(ToolUseEnd {
+                message_id: message.id,
+                content_block_index: block,
+                tool_use_id,
+                final_input,
+            });
+            let draft = EventDraft::new(Some(turn), Actor::ORCHESTRATOR, body.clone());
+            let Ok((at, time)) = live.sequencer.emit_one(draft, OutboxRoom::Reserved) else {
+                return;
+            };
+            message.apply(at, time, &body);
+        }
+    }
+    let events = closing(&open, &end, live.services.clock.now());
+    emit_ending(live, turn, context, events);
+}
+
+/// Emits the events of an ending in one commit, and returns the position of the last one.
+fn emit_ending(
+    live: &Arc<LiveSession>,
+    turn: TurnId,
+    mut context: EndingContext,
+    events: Vec<Closing>,
+) -> Option<Position> {
+    let renders = render_ending(&mut context, &events);
+    let metered: Vec<Body> = events
+        .iter()
+        .map(|closing| &closing.body)
+        .filter(|body| model_calls::is_call_end(body) || turn_metrics::is_metered(body))
+        .cloned()
+        .collect();
+    let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
+        let of_turn = !matches!(closing.body, Body::ApprovalResolved(_));
+        let mut draft = EventDraft::new(of_turn.then_some(turn), closing.actor, closing.body);
+        draft.trace.clone_from(&context.trace);
+        draft.render = render;
+        draft.rows = closing.rows;
+        draft
+    });
+    match live.sequencer.emit(drafts.collect(), OutboxRoom::Reserved) {
+        // The session was deleted or quarantined: there is no log to end the turn in.
+        Err(SequencerError::Closed) => None,
+        Ok(positions) => {
+            for body in &metered {
+                context.calls.record_end(body);
+                turn_metrics::record(body, &context.agent_definition);
+            }
+            positions.last().map(|(at, _)| *at)
+        }
+        Err(refused) => {
+            tracing::error!(session = %live.id, %turn, %refused, "could not emit the end of a turn");
+            None
+        }
+    }
+}
+
+/// How the events of an ending are rendered: by the turn's gate, like all its other events. The
+/// ending is emitted even if the gate panics or holds events back.
+fn render_ending(context: &mut EndingContext, events: &[Closing]) -> Vec<Option<Render>> {
+    let mut renders: Vec<Option<Render>> = Vec::with_capacity(events.len());
+    let gate = &mut context.gate;
+    let gated = catch_unwind(AssertUnwindSafe(|| {
+        let now = Instant::now();
+        for closing in events {
+            let emission = Emission::new(closing.actor.clone(), closing.body.clone());
+            gate.take(emission, now, &mut |_, render| renders.push(render));
+            gate.flush(&mut |_, render| renders.push(render));
+        }
+    }));
+    if gated.is_err() || renders.len() != events.len() {
+        tracing::error!(
+            "the gate failed at the end of a turn: its events are forwarded as they are"
+        );
+        renders = vec![None; events.len()];
+    }
+    for (closing, render) in events.iter().zip(&mut renders) {
+        if let Body::ToolFailed(tool) = &closing.body
+            && context.hidden_tools.contains(&tool.tool_use_id)
+        {
+            *render = Some(RenderPolicy::Suppress.into());
+        }
+    }
+    renders
+}

@@ -1,0 +1,187 @@
+//! The progress of a turn: what the emitter must know of earlier events to stamp later ones, and
+//! the messages that the next turn's history includes.
+
+use std::collections::{HashMap, HashSet};
+
+use turnwire_event::actor::ActorKind;
+use turnwire_event::code::ToolType;
+use turnwire_event::row::{FinishedMessage, NewMessage, RowChange, Scope};
+use turnwire_event::{
+    Actor, Body, Message, MessageStatus, Render, RenderPolicy, Role, SessionId, Timestamp,
+    ToolUseId, TurnId,
+};
+use turnwire_log::{EventDraft, is_display_only};
+
+use crate::metering::model_calls::{self, CallsInFlight};
+use crate::metering::turn_metrics;
+
+/// What a turn has emitted so far.
+#[derive(Default)]
+pub(crate) struct TurnProgress {
+    called_model: bool,
+    has_text: bool,
+    called_tools: HashSet<ToolUseId>,
+    /// Tools whose calls were suppressed: their ends are suppressed too.
+    pub(crate) hidden_tools: HashSet<ToolUseId>,
+    /// The types of the tools that the turn's messages use.
+    pub(crate) tool_types: HashMap<ToolUseId, ToolType>,
+    pub(crate) calls: CallsInFlight,
+    /// Stored messages of the turn that the orchestrator reads in later turns.
+    pub(crate) messages: Vec<Message>,
+}
+
+/// The part of an event that [`TurnProgress::apply`] needs once the event has its position.
+pub(crate) enum ProgressNote {
+    /// The event changes nothing.
+    Ignored,
+    /// The event is a delta of text.
+    Text,
+    /// The event itself; such events are rare.
+    Event(Actor, Box<Body>),
+}
+
+impl ProgressNote {
+    /// The note of a draft, taken before the draft is handed to the sequencer.
+    pub(crate) fn of(draft: &EventDraft) -> Self {
+        match &draft.body {
+            // The path of every token.
+            Body::TextDelta(delta) if delta.text.is_empty() => Self::Ignored,
+            Body::TextDelta(_) => Self::Text,
+            Body::LlmCallStarted(_)
+            | Body::ToolCalled(_)
+            | Body::LlmCallFailed(_)
+            | Body::LlmCallCompleted(_) => {
+                Self::Event(draft.actor.clone(), Box::new(draft.body.clone()))
+            }
+            body if turn_metrics::is_metered(body) => {
+                Self::Event(draft.actor.clone(), Box::new(body.clone()))
+            }
+            _ => Self::Ignored,
+        }
+    }
+}
+
+/// Whether the actor is the turn's own agent, not a sub-agent.
+fn is_main_agent(actor: &Actor) -> bool {
+    actor.kind() != ActorKind::Subagent
+}
+
+impl TurnProgress {
+    /// Sets the fields of an event that depend on earlier events. Only the orchestrator writes to
+    /// the person, so events of sub-agents do not count.
+    pub(crate) fn stamp(&self, actor: &Actor, body: &mut Body) {
+        match body {
+            Body::LlmCallStarted(call) => call.first = !self.called_model && is_main_agent(actor),
+            Body::ThinkingDelta(delta) => delta.after_text = self.has_text,
+            Body::ToolFailed(tool) => tool.called = self.called_tools.contains(&tool.tool_use_id),
+            _ => {}
+        }
+    }
+
+    /// The rendering of an event: the end of a tool is suppressed if its call was, so that no
+    /// client reads an end without a start.
+    pub(crate) fn suppress_hidden(
+        &mut self,
+        body: &Body,
+        render: Option<Render>,
+    ) -> Option<Render> {
+        let id = match body {
+            Body::ToolCalled(tool) => {
+                let policy = render.as_ref().map(|render| render.policy);
+                if policy == Some(RenderPolicy::Suppress) {
+                    self.hidden_tools.insert(tool.tool_use_id);
+                }
+                return render;
+            }
+            Body::ToolCompleted(tool) => tool.tool_use_id,
+            Body::ToolFailed(tool) => tool.tool_use_id,
+            _ => return render,
+        };
+        if self.hidden_tools.contains(&id) {
+            return Some(RenderPolicy::Suppress.into());
+        }
+        render
+    }
+
+    /// Applies an event that has its position, and records its metrics.
+    pub(crate) fn apply(&mut self, note: ProgressNote, agent_definition: &str) {
+        let (actor, body) = match note {
+            ProgressNote::Ignored => return,
+            ProgressNote::Text => {
+                self.has_text = true;
+                return;
+            }
+            ProgressNote::Event(actor, body) => (actor, body),
+        };
+        match body.as_ref() {
+            Body::LlmCallStarted(call) => {
+                self.called_model |= is_main_agent(&actor);
+                self.calls.start(call.call_id, &call.model);
+            }
+            Body::ToolCalled(tool) => drop(self.called_tools.insert(tool.tool_use_id)),
+            ended if model_calls::is_call_end(ended) => self.calls.record_end(ended),
+            metered => turn_metrics::record(metered, agent_definition),
+        }
+    }
+
+    /// Adds a message that streamed, in its stored form.
+    pub(crate) fn add_streamed(
+        &mut self,
+        session_id: SessionId,
+        turn_id: TurnId,
+        row: &FinishedMessage,
+    ) {
+        self.messages.push(Message {
+            id: row.id,
+            session_id,
+            turn_id,
+            role: Role::Assistant,
+            status: row.status,
+            content: row.content.clone(),
+            model: Some(row.model.clone()),
+            stop_reason: Some(row.stop_reason),
+            usage: Some(row.usage),
+            created_at: row.started_at,
+            metadata: serde_json::Map::new(),
+            kept: row.kept.clone(),
+        });
+    }
+
+    /// Adds a message that was stored with an event, if the orchestrator reads it in later turns.
+    pub(crate) fn add_stored(
+        &mut self,
+        new: NewMessage,
+        (session_id, turn_id): (SessionId, TurnId),
+        created_at: Timestamp,
+    ) {
+        let orchestrator_reads = match new.scope {
+            Scope::Shared => !is_display_only(new.role, &new.content),
+            Scope::Private => true,
+            Scope::Agent(_) | Scope::Agents => false,
+        };
+        if orchestrator_reads {
+            self.messages.push(Message {
+                id: new.id,
+                session_id,
+                turn_id,
+                role: new.role,
+                status: MessageStatus::Complete,
+                content: new.content,
+                model: None,
+                stop_reason: None,
+                usage: None,
+                created_at,
+                metadata: new.metadata,
+                kept: new.kept,
+            });
+        }
+    }
+}
+
+/// The message that a draft stores with its event.
+pub(crate) fn stored_message(draft: &EventDraft) -> Option<NewMessage> {
+    draft.rows.iter().find_map(|row| match row {
+        RowChange::MessagePut(_, message) => Some(message.clone()),
+        _ => None,
+    })
+}

@@ -1,0 +1,286 @@
+//! Accepting a turn: it starts at once if no turn runs or is queued, else it joins the queue.
+//!
+//! Each step that changes something is complete under the lock of the slot, with its rows or events
+//! handed to the sequencer: a caller that is dropped at an `await` has done all of it or nothing.
+
+use std::sync::Arc;
+
+use turnwire_event::code::{OnBusy, TurnState};
+use turnwire_event::row::RowChange;
+use turnwire_event::{Position, Seq, TurnId};
+use turnwire_log::{BatchTicket, EventDraft};
+
+use crate::error::Error;
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::{QueuedTurn, StreamPresence, TurnInterrupt, TurnSlot};
+use crate::submit::request::{DisconnectScope, SubmitRequest};
+use crate::turn::cancel::disconnect::{StreamGuard, on_last_watcher_left};
+use crate::turn::cancel::request::{CancelOutcome, interrupt_running, request_cancel_locked};
+use crate::turn::opening::turn_kind;
+use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
+use crate::turn::run::turn_run::TurnRun;
+
+/// The commit that makes an accepted turn durable.
+pub(crate) enum PendingCommit {
+    /// The commit of the event with this number.
+    Event(Seq),
+    /// The commit of the queued row; then the turn that it interrupts is cancelled.
+    Row(BatchTicket, Option<TurnInterrupt>),
+}
+
+/// An accepted turn: it runs to its end even if its caller goes away, unless the process ends
+/// before the turn is durable.
+pub(crate) struct AcceptedTurn {
+    pub(crate) turn: TurnId,
+    pub(crate) state: TurnState,
+    /// A position before the turn.
+    pub(crate) position: Position,
+    pub(crate) commit: PendingCommit,
+    /// The stream of the caller, if the turn has [`DisconnectScope::Stream`].
+    pub(crate) stream: Option<StreamGuard>,
+}
+
+/// Creates the rows of an idempotency key, once its turn has an id.
+pub(crate) type KeyRows = Box<dyn FnOnce(TurnId) -> Vec<RowChange> + Send>;
+
+/// Accepts a turn: starts it, queues it, or refuses it. With the reason of an early cancel the turn
+/// is accepted all the same, and cancelled before it does anything.
+pub(crate) async fn accept_turn(
+    live: &Arc<LiveSession>,
+    request: SubmitRequest,
+    key_rows: KeyRows,
+    early_cancel: Option<String>,
+) -> Result<AcceptedTurn, Error> {
+    // Held until the turn is counted, so that a drain waits for it.
+    let _task_token = live.services.runner.turn_tasks.token();
+    let departures = live.presence.departures();
+    let mut stored_request = None;
+    loop {
+        let version = {
+            let mut slot = live.slot.lock();
+            if let Some(blocking) = slot.blocking_turn() {
+                check_can_queue(live, &slot, blocking, request.on_busy)?;
+            }
+            match (slot.blocking_turn(), stored_request.take()) {
+                (Some(_), Some(json)) => {
+                    let entry = (request, json, departures);
+                    let mut accepted = enqueue(live, &mut slot, entry, key_rows)?;
+                    cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
+                    let is_free = slot.running.is_none();
+                    drop(slot);
+                    if is_free {
+                        live.start_next_turn();
+                    }
+                    return Ok(accepted);
+                }
+                (Some(_), None) => None,
+                (None, _) => Some(slot.version),
+            }
+        };
+        let Some(version) = version else {
+            // Not under the lock: the request may be long.
+            stored_request = Some(request_json(&request)?);
+            continue;
+        };
+        let history = load_history(live).await?;
+        let mut slot = live.slot.lock();
+        if slot.version != version || slot.blocking_turn().is_some() {
+            continue; // another turn came first: the history has changed
+        }
+        let (mut accepted, run) = start_now(live, &mut slot, request, key_rows, (history, None))?;
+        cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
+        drop(slot);
+        run.spawn();
+        // A watcher that left while the turn was being accepted could not cancel it.
+        if live.presence.left_after(departures) {
+            on_last_watcher_left(live, false);
+        }
+        return Ok(accepted);
+    }
+}
+
+/// Accepts the first turn of a new session, in one commit with `created`, the event that creates
+/// the session. `publish` makes the session visible to others, which then wait for the lock of the
+/// slot: none of their turns precedes this one.
+pub(crate) fn accept_first_turn(
+    live: &Arc<LiveSession>,
+    request: SubmitRequest,
+    key_rows: KeyRows,
+    created: EventDraft,
+    publish: impl FnOnce(),
+) -> Result<AcceptedTurn, Error> {
+    let _task_token = live.services.runner.turn_tasks.token();
+    let at = live.sequencer.last();
+    live.history.lock().start_empty(at);
+    let history = TurnHistory {
+        messages: Vec::new(),
+        total: 0,
+        at,
+        open_approvals: Vec::new(),
+    };
+    let mut slot = live.slot.lock();
+    publish();
+    let history = (history, Some(created));
+    let (accepted, run) = start_now(live, &mut slot, request, key_rows, history)?;
+    drop(slot);
+    run.spawn();
+    Ok(accepted)
+}
+
+fn start_now(
+    live: &Arc<LiveSession>,
+    slot: &mut TurnSlot,
+    request: SubmitRequest,
+    key_rows: KeyRows,
+    (history, created): (TurnHistory, Option<EventDraft>),
+) -> Result<(AcceptedTurn, TurnRun), Error> {
+    // The first turn of a worker is part of a running turn, which a drain lets finish.
+    let is_delegated = live.depth > 0 && created.is_some();
+    if live.services.runner.is_draining() && !is_delegated {
+        return Err(Error::Draining);
+    }
+    let turn = TurnId(live.services.mint.ulid());
+    let scope = request.disconnect_scope;
+    let pending = PendingTurn {
+        id: turn,
+        request,
+        presence: initial_presence(scope),
+        rows: key_rows(turn),
+        preceding: created.into_iter().collect(),
+        resumed: None,
+    };
+    let (at, run) = start_turn(live, slot, pending, history)?;
+    let accepted = AcceptedTurn {
+        turn,
+        state: TurnState::Running,
+        position: Position::persisted(at.epoch, Seq(at.seq.0 - 1)),
+        commit: PendingCommit::Event(at.seq),
+        stream: submitter_stream(live, turn, scope),
+    };
+    Ok((accepted, run))
+}
+
+/// Cancels a turn in the moment of its acceptance.
+fn cancel_accepted(
+    live: &Arc<LiveSession>,
+    slot: &mut TurnSlot,
+    accepted: &mut AcceptedTurn,
+    early_cancel: Option<&str>,
+) {
+    let Some(reason) = early_cancel else { return };
+    let (at, state) = match request_cancel_locked(live, slot, accepted.turn, "user", reason) {
+        CancelOutcome::Requested(at) => (at, TurnState::Cancelling),
+        CancelOutcome::Withdrawn(at) => (at, TurnState::Cancelled),
+        CancelOutcome::AlreadyRequested | CancelOutcome::NotRunning => return,
+    };
+    accepted.state = state;
+    // The commit of the request includes everything before it.
+    accepted.commit = PendingCommit::Event(at.seq);
+}
+
+/// Refuses a turn that cannot be queued behind `blocking`.
+fn check_can_queue(
+    live: &LiveSession,
+    slot: &TurnSlot,
+    blocking: TurnId,
+    on_busy: OnBusy,
+) -> Result<(), Error> {
+    if on_busy == OnBusy::Reject {
+        return Err(Error::TurnInFlight(blocking));
+    }
+    if slot.queue_len() >= live.services.options.queue_max {
+        return Err(Error::QueueFull);
+    }
+    if live.services.runner.is_draining() {
+        return Err(Error::Draining);
+    }
+    Ok(())
+}
+
+fn enqueue(
+    live: &Arc<LiveSession>,
+    slot: &mut TurnSlot,
+    (request, json, departures): (SubmitRequest, String, usize),
+    key_rows: KeyRows,
+) -> Result<AcceptedTurn, Error> {
+    let turn = TurnId(live.services.mint.ulid());
+    let order = slot.next_order(request.on_busy);
+    let mut rows = vec![RowChange::TurnQueued {
+        turn_id: turn,
+        kind: turn_kind(live, &request),
+        on_disconnect: request.on_disconnect,
+        disconnect_grace_ms: request.disconnect_grace_ms,
+        trace: request.trace.clone(),
+        wire_version: Some(request.wire_version.clone()),
+        place: order,
+        input: json,
+    }];
+    rows.extend(key_rows(turn));
+    let (at, ticket) = live.sequencer.put(rows)?;
+    let (scope, on_busy) = (request.disconnect_scope, request.on_busy);
+    slot.enqueue(QueuedTurn {
+        id: turn,
+        order,
+        request,
+        presence: initial_presence(scope),
+        departures,
+        start_attempts: 0,
+        unreadable: false,
+    });
+    let running = slot.running.as_ref().map(|running| running.id);
+    let interrupt = running
+        .filter(|_| on_busy == OnBusy::Interrupt)
+        .map(|running| TurnInterrupt {
+            queued: turn,
+            running,
+        });
+    Ok(AcceptedTurn {
+        turn,
+        state: TurnState::Queued,
+        position: Position::persisted(at.epoch, at.seq),
+        commit: PendingCommit::Row(ticket, interrupt),
+        stream: submitter_stream(live, turn, scope),
+    })
+}
+
+/// Waits until an accepted turn is durable, then interrupts the running one if it asked for that.
+pub(crate) async fn await_commit(
+    live: Arc<LiveSession>,
+    commit: PendingCommit,
+) -> Result<(), Error> {
+    match commit {
+        PendingCommit::Event(seq) => live.sequencer.committed(seq).await?,
+        PendingCommit::Row(ticket, interrupt) => {
+            live.sequencer.stored(ticket).await?;
+            if let Some(interrupt) = interrupt {
+                interrupt_running(&live, &interrupt);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The JSON of a request for the row of its queued turn.
+fn request_json(request: &SubmitRequest) -> Result<String, Error> {
+    serde_json::to_string(request).map_err(|error| {
+        tracing::error!(%error, "could not serialise the request of a queued turn");
+        Error::Internal
+    })
+}
+
+/// The streams of a new turn: its submitter counts as one with [`DisconnectScope::Stream`].
+fn initial_presence(scope: DisconnectScope) -> StreamPresence {
+    StreamPresence {
+        streams: usize::from(scope == DisconnectScope::Stream),
+        departures: 0,
+    }
+}
+
+/// The guard of the submitter's stream, which [`initial_presence`] counts.
+fn submitter_stream(
+    live: &Arc<LiveSession>,
+    turn: TurnId,
+    scope: DisconnectScope,
+) -> Option<StreamGuard> {
+    (scope == DisconnectScope::Stream).then(|| StreamGuard::already_counted(live, turn))
+}

@@ -1,0 +1,223 @@
+//! The start of a turn: it reads the history, binds the turn to its producer, and emits the events
+//! and rows that make it a turn. From there on a [`TurnRun`] owns it.
+
+use std::sync::{Arc, Weak};
+
+use tokio_util::sync::CancellationToken;
+use turnwire_event::body::turn::Versions;
+use turnwire_event::code::Origin;
+use turnwire_event::port::{HistoryBudget, Resumed, TurnContext};
+use turnwire_event::row::{ApprovalRow, RowChange};
+use turnwire_event::{Message, Position, Trace, TurnId, metric};
+use turnwire_log::{EventDraft, OutboxRoom};
+
+use super::turn_run::TurnRun;
+use crate::error::Error;
+use crate::history::select::{RESUMES, SizedMessage, with_size};
+use crate::history::view::HistoryView;
+use crate::live::child_tasks::ChildTasks;
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::{RunningTurn, StreamPresence, TurnEndGuard, TurnSlot};
+use crate::store_read::read_store;
+use crate::submit::request::SubmitRequest;
+use crate::turn::approval::expire::{expire_approvals, open_approvals};
+use crate::turn::bind::bind;
+use crate::turn::emitter::TurnEmitter;
+use crate::turn::opening::{started_draft, turn_input, user_message};
+
+/// The session before a turn, as the turn's agents read it.
+pub(crate) struct TurnHistory {
+    /// The newest messages, oldest first.
+    pub(crate) messages: Vec<SizedMessage>,
+    /// The number of messages in the session.
+    pub(crate) total: u64,
+    /// The position of the session before the turn.
+    pub(crate) at: Position,
+    /// The approvals of paused turns that have an undecided one.
+    pub(crate) open_approvals: Vec<ApprovalRow>,
+}
+
+/// A turn that is about to start.
+pub(crate) struct PendingTurn {
+    pub(crate) id: TurnId,
+    pub(crate) request: SubmitRequest,
+    pub(crate) presence: StreamPresence,
+    /// Rows in the commit of the start.
+    pub(crate) rows: Vec<RowChange>,
+    /// Events in the commit of the start, before it.
+    pub(crate) preceding: Vec<EventDraft>,
+    /// The paused turn that this one resumes, with the decisions.
+    pub(crate) resumed: Option<Resumed>,
+}
+
+/// Reads the history of a session, from its cache if that is current.
+pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory, Error> {
+    // The terminal of the previous turn may not be released yet: its messages count.
+    live.sequencer.committed(live.sequencer.last().seq).await?;
+    let budget = live.services.runner.producer.history();
+    let (id, upto, is_new) = live
+        .ring
+        .look(|transcript, tail, _| (live.id, tail, transcript.row.turn_count == 0));
+    let history = move |(messages, total), open_approvals| TurnHistory {
+        messages,
+        total,
+        at: upto,
+        open_approvals,
+    };
+    let may_have_open_approvals = live.slot.lock().may_have_open_approvals;
+    {
+        let mut cache = live.history.lock();
+        if is_new {
+            cache.start_empty(upto);
+        }
+        if !may_have_open_approvals && cache.is_current(upto, budget) {
+            cache.trim(budget);
+            return Ok(history(cache.messages(), Vec::new()));
+        }
+    }
+    let cache = live.history.clone();
+    read_store(live.services.store(), move |store| {
+        let mut cache = cache.lock();
+        cache.refresh(store, id, upto, budget)?;
+        let approvals = match may_have_open_approvals {
+            true => open_approvals(store, id)?,
+            false => Vec::new(),
+        };
+        Ok(history(cache.messages(), approvals))
+    })
+    .await
+}
+
+/// Starts a turn under the lock of the slot. The caller spawns the [`TurnRun`] when the lock is
+/// free.
+pub(crate) fn start_turn(
+    live: &Arc<LiveSession>,
+    slot: &mut TurnSlot,
+    mut pending: PendingTurn,
+    history: TurnHistory,
+) -> Result<(Position, TurnRun), Error> {
+    let runner = &live.services.runner;
+    let user = opening_user_message(live, &pending);
+    let trace = pending.request.trace.clone().map(Arc::new);
+    let mut input = turn_input(live, pending.id, &pending.request, trace.clone());
+    input.resumed.clone_from(&pending.resumed);
+    let bound = bind(runner.producer.as_ref(), &input);
+    let definition = bound.versions.agent_definition.clone();
+    let started_after = history.at;
+    let binding = (bound.history, bound.versions);
+    let (drafts, opening_messages, view) =
+        prepare_opening(live, &mut pending, user, history, binding);
+    let children = ChildTasks::new(runner.runtime.clone(), live.services.clock.clone());
+    let positions = live.sequencer.emit(drafts, OutboxRoom::Reserved)?;
+    slot.may_have_open_approvals = false;
+    let at = positions.last().map_or(started_after, |(at, _)| *at);
+    let emitter = TurnEmitter::new(
+        live.clone(),
+        pending.id,
+        trace.clone(),
+        bound.gate,
+        &definition,
+    );
+    *runner.agent_definition.lock() = definition;
+    let request = &pending.request;
+    if pending.resumed.is_none() {
+        let dm_types = &live.services.options.dm_types;
+        count_unattended(request.origin, request.dm_type.as_deref(), dm_types);
+    }
+    let services = &live.services;
+    let context = TurnContext {
+        delegate: services.delegate(live, pending.id, request, children.clone()),
+        wards: children.clone(),
+        input,
+        emitter: emitter.clone(),
+        history: Arc::new(view),
+    };
+    let run = TurnRun {
+        live: live.clone(),
+        turn: pending.id,
+        emitter,
+        stop: CancellationToken::new(),
+        children,
+        work: Some((bound.work, context)),
+        producer: None,
+        ended: false,
+        end_guard: Arc::new(TurnEndGuard::default()),
+        started_after,
+        opening_messages,
+    };
+    slot.running = Some(running_turn(&run, &pending, trace));
+    slot.version += 1;
+    metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+    Ok((at, run))
+}
+
+/// The user message of a turn; it names the paused turn if there is one.
+fn opening_user_message(live: &LiveSession, pending: &PendingTurn) -> Message {
+    let mut user = user_message(live, pending.id, &pending.request);
+    if let Some(resumed) = &pending.resumed {
+        let paused = resumed.turn_id.to_string();
+        user.metadata.insert(RESUMES.to_owned(), paused.into());
+    }
+    user
+}
+
+/// The events of the start, the messages stored with them, and the history that the turn reads.
+/// Takes the rows and the preceding events of `pending`.
+fn prepare_opening(
+    live: &LiveSession,
+    pending: &mut PendingTurn,
+    user: Message,
+    history: TurnHistory,
+    (budget, versions): (HistoryBudget, Versions),
+) -> (Vec<EventDraft>, Vec<Message>, HistoryView) {
+    let resumed = pending.resumed.as_ref();
+    let (expired, mut opening_messages) = expire_approvals(live, &history.open_approvals, resumed);
+    opening_messages.push(user.clone());
+    let mut messages = history.messages;
+    messages.extend(opening_messages.iter().cloned().map(with_size));
+    let before = (live.id, history.at);
+    let view = HistoryView::new(messages, budget, live.services.store(), before);
+    let total = history.total + opening_messages.len() as u64;
+    let omitted = total.saturating_sub(view.len() as u64);
+    let mut started = started_draft(live, &pending.request, &user, omitted, versions, resumed);
+    started.rows.append(&mut pending.rows);
+    let preceding = std::mem::take(&mut pending.preceding);
+    let drafts = expired.into_iter().chain(preceding).chain([started]);
+    (drafts.collect(), opening_messages, view)
+}
+
+/// The entry of a turn in the slot.
+fn running_turn(run: &TurnRun, pending: &PendingTurn, trace: Option<Arc<Trace>>) -> RunningTurn {
+    let emitter: Weak<TurnEmitter> = Arc::downgrade(&run.emitter);
+    RunningTurn {
+        id: run.turn,
+        stop: run.stop.clone(),
+        end_guard: run.end_guard.clone(),
+        children: run.children.clone(),
+        emitter,
+        on_disconnect: pending.request.on_disconnect,
+        grace_ms: pending.request.disconnect_grace_ms,
+        disconnect_scope: pending.request.disconnect_scope,
+        trace,
+        presence: pending.presence,
+        contiguous: true,
+    }
+}
+
+/// Counts a turn that no client waits for. A type that is not in `dm_types` is counted as
+/// `other`: a caller's text would be a series of its own.
+fn count_unattended(origin: Origin, dm_type: Option<&str>, dm_types: &[String]) {
+    let origin = match origin {
+        Origin::Chat => return,
+        Origin::Scheduled => "scheduled",
+        Origin::Dm => "dm",
+    };
+    let dm_type = match dm_type {
+        None => "",
+        Some(name) if dm_types.iter().any(|counted| counted == name) => name,
+        Some(_) => "other",
+    };
+    let dm_type = dm_type.to_owned();
+    metrics::counter!(metric::TURN_UNWATCHED_TOTAL, "origin" => origin, "dm_type" => dm_type)
+        .increment(1);
+}

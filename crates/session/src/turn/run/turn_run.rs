@@ -1,0 +1,167 @@
+//! The task of a running turn: it runs the producer, waits until the producer and its children have
+//! ended, and ends the turn. Dropped before that, it still ends the turn.
+//!
+//! ```text
+//!   producer ──▶ done, cancelled, panicked ──▶ sealed ──▶ ended ──▶ children ended ──▶ terminal
+//!                                             1 s at most ┘      └ `stop_wait` at most
+//! ```
+
+use std::sync::Arc;
+
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use turnwire_event::code::ErrorCode;
+use turnwire_event::port::{Outcome, TurnContext, Work};
+use turnwire_event::{Message, Position, TurnId, metric};
+
+use crate::live::child_tasks::{ChildTasks, StopReport};
+use crate::live::session::LiveSession;
+use crate::live::turn_slot::TurnEndGuard;
+use crate::options::PRODUCER_STOP_WAIT;
+use crate::turn::cancel::request::request_cancel;
+use crate::turn::emitter::TurnEmitter;
+use crate::turn::ending::{EndingContext, abort_turn, finish_turn};
+
+/// A turn that has started.
+pub(crate) struct TurnRun {
+    pub(crate) live: Arc<LiveSession>,
+    pub(crate) turn: TurnId,
+    pub(crate) emitter: Arc<TurnEmitter>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) children: Arc<ChildTasks>,
+    /// The producer's work and its input, until the producer is spawned.
+    pub(crate) work: Option<(Work, TurnContext)>,
+    pub(crate) producer: Option<JoinHandle<Outcome>>,
+    pub(crate) ended: bool,
+    /// Its drop cancels the token of the turn's end.
+    pub(crate) end_guard: Arc<TurnEndGuard>,
+    /// The position of the session before the turn.
+    pub(crate) started_after: Position,
+    /// The messages that were stored with the start of the turn.
+    pub(crate) opening_messages: Vec<Message>,
+}
+
+impl TurnRun {
+    /// Spawns the task. Not under the lock of the slot: a runtime that shuts down drops the task
+    /// inside `spawn`.
+    pub(crate) fn spawn(self) {
+        let live = self.live.clone();
+        let runner = &live.services.runner;
+        runner.turn_tasks.spawn_on(self.run(), &runner.runtime);
+    }
+
+    async fn run(mut self) {
+        let runner = &self.live.services.runner;
+        // A turn that was cancelled before its producer is spawned does nothing.
+        let work = self.work.take().filter(|_| !self.stop.is_cancelled());
+        if let Some((work, context)) = work {
+            // Inside a task: a panic before the first await fails this turn alone, too.
+            let work = async move { work(context).await };
+            self.producer = Some(runner.runtime.spawn(work));
+        }
+        let timeout = tokio::time::sleep(self.live.services.options.turn_timeout);
+        tokio::pin!(timeout);
+        let mut timed_out = false;
+        let outcome = loop {
+            let Some(producer) = &mut self.producer else {
+                break None;
+            };
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break None,
+                result = producer => break Some(result),
+                () = &mut timeout, if !timed_out => {
+                    timed_out = true;
+                    request_cancel(&self.live, self.turn, "system", "turn_timeout");
+                }
+            }
+        };
+        self.emitter.seal();
+        self.children.refuse_new();
+        self.end(outcome).await;
+        self.ended = true;
+        self.live.presence.touch();
+        self.live.start_next_turn();
+    }
+
+    async fn end(&mut self, outcome: Option<Result<Outcome, JoinError>>) {
+        let context = self.stop_all(outcome.is_none()).await;
+        let reason = match outcome {
+            Some(Ok(outcome)) => {
+                if let Some(at) = finish_turn(&self.live, self.turn, outcome, context) {
+                    let opening = std::mem::take(&mut self.opening_messages);
+                    let emitted = self.emitter.take_messages();
+                    let messages = opening.into_iter().chain(emitted).collect();
+                    let mut history = self.live.history.lock();
+                    history.append_turn(self.started_after, at, messages);
+                }
+                return;
+            }
+            Some(Err(error)) => {
+                // The panic's text is only in the server's log.
+                tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer panicked");
+                None
+            }
+            None => Some("server_shutdown"),
+        };
+        let error = ErrorCode::InternalError.into();
+        abort_turn(&self.live, self.turn, error, reason, context);
+    }
+
+    /// Waits until the producer, its parts and its children have ended, each within its time. The
+    /// turn still occupies the slot: a cancel request is accepted meanwhile.
+    async fn stop_all(&mut self, abort_producer: bool) -> EndingContext {
+        let deadline = Instant::now() + PRODUCER_STOP_WAIT;
+        let mut left_behind = abort_producer && !self.abort_producer(deadline).await;
+        // Parts on tasks of their own were dropped with the producer, or before: one may still
+        // be in a blocking step.
+        left_behind |= !self.children.wait_for_parts(deadline).await;
+        if left_behind {
+            metrics::counter!(metric::TURN_LET_GO_TIMEOUT_TOTAL).increment(1);
+            tracing::error!(session = %self.live.id, turn = %self.turn, "a producer did not end after its abort");
+        }
+        let producer_ended = self.live.services.clock.now();
+        let options = &self.live.services.options;
+        let worker_extra = options.worker_wait(self.live.depth);
+        self.children
+            .wait_for_children(options.stop_wait, worker_extra)
+            .await;
+        let mut context = self.emitter.ending_context();
+        context.stop_report = Some(StopReport {
+            producer_ended,
+            producer_left_behind: left_behind,
+            children: self.children.finish(),
+        });
+        context
+    }
+
+    /// Aborts the producer. False if it has not ended at the deadline.
+    async fn abort_producer(&mut self, deadline: Instant) -> bool {
+        let Some(producer) = &mut self.producer else {
+            return true;
+        };
+        producer.abort();
+        timeout_at(deadline, producer).await.is_ok()
+    }
+}
+
+impl Drop for TurnRun {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.emitter.seal();
+            if let Some(producer) = &self.producer {
+                producer.abort();
+            }
+            let context = self.emitter.ending_context();
+            abort_turn(
+                &self.live,
+                self.turn,
+                ErrorCode::InternalError.into(),
+                Some("server_shutdown"),
+                context,
+            );
+            self.live.start_next_turn();
+        }
+    }
+}

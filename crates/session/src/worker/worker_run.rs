@@ -1,0 +1,168 @@
+//! A worker at work, seen from the turn that delegated its task: it can be stopped and waited for,
+//! and returns its answer at the end.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use turnwire_event::body::turn::{Cancelled, Completed};
+use turnwire_event::code::{FailureMode, StopOutcome, TurnStatus};
+use turnwire_event::port::WorkerEnd;
+use turnwire_event::{EventType, Message, Role, TurnId};
+use turnwire_log::MessageView;
+
+use crate::error::Error;
+use crate::live::session::LiveSession;
+use crate::store_read::read_store;
+use crate::turn::cancel::request::{CancelOutcome, request_cancel};
+
+/// Bytes of a worker's answer that its parent gets: dozens of pages, far more than anyone reads.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// The newest messages that are searched for the worker's answer: only results of tools that were
+/// called in the same message can follow it.
+const LAST_MESSAGES: usize = 64;
+/// The cancel reason of a worker whose parent turn stops.
+const PARENT_CANCELLED: &str = "parent_cancelled";
+/// The cancel reason of a turn that exceeds its time.
+const TURN_TIMEOUT: &str = "turn_timeout";
+
+/// The session and turn of a worker at work.
+#[derive(Clone)]
+pub(crate) struct WorkerRun {
+    pub(crate) live: Arc<LiveSession>,
+    pub(crate) turn: TurnId,
+    /// Cancelled when the worker's turn has ended.
+    pub(crate) ended: CancellationToken,
+}
+
+/// Stops the worker when dropped: its parent's tool call no longer waits for it.
+pub(crate) struct WorkerGuard(pub(crate) WorkerRun);
+
+impl Drop for WorkerGuard {
+    fn drop(&mut self) {
+        if !self.0.ended.is_cancelled() {
+            self.0.stop(PARENT_CANCELLED);
+        }
+    }
+}
+
+/// Waits for the end of a worker, and stops it when its parent turn stops, also if the parent's
+/// tool call never drops its [`WorkerGuard`].
+pub(crate) async fn watch_worker(
+    started: oneshot::Receiver<WorkerRun>,
+    parent_stop: CancellationToken,
+) -> StopOutcome {
+    // The sender was dropped: the worker never started.
+    let Ok(worker) = started.await else {
+        return StopOutcome::Stopped;
+    };
+    tokio::select! {
+        biased;
+        () = worker.ended.cancelled() => {}
+        () = parent_stop.cancelled() => {
+            worker.stop(PARENT_CANCELLED);
+        }
+    }
+    worker.stop_outcome().await
+}
+
+/// The stored terminal of a worker's turn, and the text of its answer.
+struct WorkerResult {
+    terminal: (EventType, serde_json::Value),
+    text: String,
+}
+
+impl WorkerRun {
+    pub(crate) fn stop(&self, reason: &str) -> CancelOutcome {
+        request_cancel(&self.live, self.turn, "system", reason)
+    }
+
+    /// Waits until the worker's terminal is durable; fails if the session was deleted.
+    pub(crate) async fn wait_until_durable(&self) -> Result<(), Error> {
+        self.ended.cancelled().await;
+        let sequencer = &self.live.sequencer;
+        Ok(sequencer.committed(sequencer.last().seq).await?)
+    }
+
+    /// How the worker ended, for the cancel receipt of its parent.
+    async fn stop_outcome(self) -> StopOutcome {
+        let result = self.read_result().await;
+        match result.map(|result| result.terminal.0) {
+            Ok(EventType::TurnCompleted) => StopOutcome::Finished,
+            // A deleted worker has stopped too.
+            Ok(_) | Err(_) => StopOutcome::Stopped,
+        }
+    }
+
+    /// How the worker ended, for its parent's model. `timed_out` if the parent stopped it for
+    /// taking too long.
+    pub(crate) async fn end(&self, timed_out: bool) -> WorkerEnd {
+        let result = self.read_result().await;
+        result
+            .and_then(|result| worker_end(result, timed_out))
+            .unwrap_or_else(|error| {
+                tracing::warn!(session = %self.live.id, %error, "the end of a worker could not be read");
+                WorkerEnd::Failed(FailureMode::Error)
+            })
+    }
+
+    async fn read_result(&self) -> Result<WorkerResult, Error> {
+        self.wait_until_durable().await?;
+        let (id, turn) = (self.live.id, self.turn);
+        let upto = self.live.ring.look(|_, tail, _| tail);
+        read_store(self.live.services.store(), move |store| {
+            let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
+            let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
+            let mut newest = newest.into_iter().rev().map(|stored| stored.message);
+            let answer = newest.find(|message| is_answer(message, turn));
+            Ok(WorkerResult {
+                terminal: row.terminal.ok_or(Error::Internal)?,
+                text: answer.map(answer_text).unwrap_or_default(),
+            })
+        })
+        .await
+    }
+}
+
+/// Whether a message is text of the agent in this turn.
+fn is_answer(message: &Message, turn: TurnId) -> bool {
+    let of_agent = message.turn_id == turn && message.role == Role::Assistant;
+    of_agent && !message.text().trim().is_empty()
+}
+
+fn answer_text(message: Message) -> String {
+    let mut text = message.text();
+    text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
+    text
+}
+
+fn worker_end(result: WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error> {
+    let WorkerResult {
+        terminal: (kind, payload),
+        text,
+    } = result;
+    if kind == EventType::TurnCancelled {
+        let cancelled: Cancelled = parse_terminal(payload)?;
+        let timed_out = timed_out || cancelled.reason == TURN_TIMEOUT;
+        return Ok(WorkerEnd::Failed(if timed_out {
+            FailureMode::Timeout
+        } else {
+            FailureMode::CancelledByUser
+        }));
+    }
+    let completed: Completed = parse_terminal(payload)?;
+    let success = match completed.status {
+        TurnStatus::Ok | TurnStatus::Degraded => true,
+        TurnStatus::Failed => false,
+        // The worker needs an approval, which its parent turn cannot wait for.
+        TurnStatus::Paused => return Ok(WorkerEnd::Failed(FailureMode::Error)),
+    };
+    Ok(WorkerEnd::Completed { success, text })
+}
+
+fn parse_terminal<T: serde::de::DeserializeOwned>(payload: serde_json::Value) -> Result<T, Error> {
+    serde_json::from_value(payload).map_err(|error| {
+        tracing::error!(%error, "the stored terminal of a turn is invalid");
+        Error::Internal
+    })
+}

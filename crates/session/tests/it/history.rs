@@ -1,0 +1,192 @@
+//! The history budget of a session: displayed content takes none of it, notes have their own, and a
+//! budget that grows again is filled again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
+use turnwire_event::row::Scope;
+use turnwire_event::{Body, ContentBlock, Event, Mint, Role, SessionId};
+use turnwire_log::reserve::DiskReserve;
+use turnwire_session::{Options, SessionService, SystemMint};
+
+use crate::stage::*;
+
+async fn turn(sessions: &SessionService, id: SessionId, text: &str, count: usize) -> Vec<Event> {
+    let accepted = submit(sessions, &owner("local"), id, text_request(text)).await;
+    accepted.expect("accepted");
+    wait_for_terminals(sessions, id, count).await
+}
+
+/// The number of omitted messages in each `turn.started`.
+fn omitted(events: &[Event]) -> Vec<u64> {
+    let starts = events.iter().filter_map(|event| match &event.body {
+        Body::TurnStarted(start) => Some(start.history_omitted),
+        _ => None,
+    });
+    starts.collect()
+}
+
+#[tokio::test]
+async fn displayed_list_takes_no_orchestrator_history() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let texts_read: Arc<Mutex<Vec<String>>> = Arc::default();
+    let shared = texts_read.clone();
+    let act = producer_fn(move |turn| {
+        let texts_read = shared.clone();
+        async move {
+            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
+            *texts_read.lock() = recent.iter().map(|message| message.text()).collect();
+            let (.., tool_use_id) = ids();
+            let list = ContentBlock::Data {
+                data_id: "data_1".into(),
+                data_type: "offer_list".into(),
+                key: serde_json::json!({}),
+                items: serde_json::json!(["x".repeat(100_000)]),
+            };
+            let card = ContentBlock::Component {
+                tool_use_id,
+                component: serde_json::json!({"type": "card"}),
+            };
+            for block in [list, card.clone(), card.clone(), card] {
+                let mut displayed = new_message(Role::Tool, "", Scope::Shared);
+                displayed.content = vec![block];
+                run_tool(&turn, displayed);
+            }
+            OK
+        }
+    });
+    let first = start_service(dir.path(), Options::default(), act.clone()).await;
+    let id = new_session(&first).await;
+    turn(&first, id, "one", 1).await;
+    turn(&first, id, "two", 2).await;
+    assert_eq!(*texts_read.lock(), ["one", "two"]);
+    let (listed, _) = first
+        .reader()
+        .messages(&owner("local"), id, None, 20)
+        .await
+        .expect("a page");
+    assert_eq!(listed.len(), 10, "clients are shown all of it");
+    let image = copy_store(dir.path());
+    let again = start_service(image.path(), Options::default(), act).await;
+    // From the cache, and from the store.
+    for sessions in [first, again] {
+        let events = turn(&sessions, id, "three", 3).await;
+        assert_eq!(*texts_read.lock(), ["one", "two", "three"]);
+        assert_eq!(omitted(&events), [0, 0, 0]);
+    }
+}
+
+// S1-144
+#[tokio::test]
+async fn long_exchange_does_not_displace_notes() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let texts_read: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
+    let shared = texts_read.clone();
+    let act = producer_fn(move |turn| {
+        let texts_read = shared.clone();
+        async move {
+            let now = turn.input.content[0].as_text().expect("text").to_owned();
+            let budget = HistoryBudget {
+                messages_max: 2,
+                bytes_max: 1_000,
+            };
+            let past = turn.history.of_agent("shop", budget).await;
+            texts_read
+                .lock()
+                .push(message_texts(&past.expect("a history")));
+            match now.as_str() {
+                "long" => {
+                    emit_note(&turn, "likes oats");
+                    for _ in 0..3 {
+                        let text = "x".repeat(2_000);
+                        run_tool(
+                            &turn,
+                            new_message(Role::Tool, &text, Scope::Agent("shop".into())),
+                        );
+                    }
+                }
+                "short" => {
+                    let message = new_message(Role::User, "request", Scope::Agent("shop".into()));
+                    run_tool(&turn, message);
+                }
+                "many" => (0..20).for_each(|n| emit_note(&turn, &format!("note {n}"))),
+                _ => (0..3).for_each(|_| emit_note(&turn, &"y".repeat(6_000))),
+            }
+            OK
+        }
+    });
+    let sessions = start_service(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    for (count, text) in (1..).zip(["long", "short", "many", "large", "large"]) {
+        turn(&sessions, id, text, count).await;
+    }
+    let texts_read = texts_read.lock();
+    assert!(texts_read[0].is_empty());
+    assert_eq!(texts_read[1], ["likes oats"]);
+    assert_eq!(texts_read[2], ["likes oats", "request"]);
+    let mut newest: Vec<_> = (4..20).map(|n| format!("note {n}")).collect();
+    newest.push("request".into());
+    assert_eq!(texts_read[3], newest, "the newest sixteen");
+    let lengths: Vec<_> = texts_read[4].iter().map(String::len).collect();
+    assert_eq!(lengths, [6_000, 6_000, 7], "16 KiB of them");
+}
+
+/// A producer whose budget the test changes, as a pack reload does.
+struct Reloaded(TestProducer, Arc<AtomicUsize>);
+
+impl Producer for Reloaded {
+    fn history(&self) -> HistoryBudget {
+        HistoryBudget {
+            messages_max: self.1.load(Ordering::SeqCst),
+            bytes_max: 10_000,
+        }
+    }
+    fn bind(&self, input: &TurnInput) -> Bound {
+        Bound {
+            history: self.history(),
+            ..self.0.bind(input)
+        }
+    }
+}
+
+#[tokio::test]
+async fn budget_that_grows_again_is_filled_from_the_store() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let texts_read: Arc<Mutex<Vec<String>>> = Arc::default();
+    let shared = texts_read.clone();
+    let act = producer_fn(move |turn| {
+        let texts_read = shared.clone();
+        async move {
+            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
+            *texts_read.lock() = message_texts(&recent);
+            OK
+        }
+    });
+    let budget = Arc::new(AtomicUsize::new(10));
+    let producer = Arc::new(Reloaded(
+        TestProducer(act, pass_through_gates()),
+        budget.clone(),
+    ));
+    let parts = (
+        Arc::new(SystemMint) as Arc<dyn Mint>,
+        DiskReserve::new(dir.path().join("reserve"), 0),
+    );
+    let sessions = service_with_producer(dir.path(), Options::default(), parts, producer).await;
+    let id = new_session(&sessions).await;
+    let cases = [
+        ("1", 10, &["1"][..], 0),
+        ("2", 10, &["1", "2"], 0),
+        ("3", 10, &["1", "2", "3"], 0),
+        ("4", 2, &["3", "4"], 2),
+        ("5", 2, &["4", "5"], 3),
+        ("6", 10, &["1", "2", "3", "4", "5", "6"], 0),
+    ];
+    for (count, (text, messages_max, expected, left_out)) in (1..).zip(cases) {
+        budget.store(messages_max, Ordering::SeqCst);
+        let events = turn(&sessions, id, text, count).await;
+        assert_eq!(*texts_read.lock(), expected);
+        assert_eq!(omitted(&events).last(), Some(&left_out));
+    }
+}
