@@ -1,7 +1,5 @@
 //! `/sessions/{id}/stream`: the session wire.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -12,14 +10,14 @@ use turnwire_wire::problem::Code;
 use crate::error::Fault;
 use crate::request::path::SessionPath;
 use crate::state::AppState;
-use crate::transport::session::{self, Streams, UpgradeError};
+use crate::transport::session::{self, UpgradeError};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/sessions/{id}/stream", get(stream))
 }
 
 async fn stream(
-    State(streams): State<Arc<Streams>>,
+    State(state): State<AppState>,
     SessionPath(id): SessionPath,
     request: Request,
 ) -> Result<Response, Fault> {
@@ -32,7 +30,7 @@ async fn stream(
             .find_map(|pair| pair.strip_prefix("attach="))
     });
     let token = token.unwrap_or_default().to_owned();
-    session::open(streams, id, &token, request.headers())
+    session::open(state.streams, id, &token, request.headers())
         .await
         .map_err(|error| match error {
             UpgradeError::NotAnUpgrade => Fault::new(
