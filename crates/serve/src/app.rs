@@ -30,8 +30,7 @@ use turnwire_log::reserve::DiskReserve;
 use turnwire_log::sqlite::SqliteStore;
 use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
-use turnwire_session::sessions::Parts;
-use turnwire_session::{Sessions, SystemClock, SystemMint};
+use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemMint};
 use turnwire_tool::runner::ProgramFolders;
 use turnwire_tool::{ProgramRunner, Toolbox};
 
@@ -76,7 +75,7 @@ pub enum RunError {
 /// A server put together, not yet listening.
 pub struct App {
     config: Arc<Config>,
-    sessions: Arc<Sessions>,
+    sessions: SessionService,
     streams: Arc<Streams>,
     writer: Arc<Writer>,
     metrics: Handle,
@@ -161,7 +160,7 @@ impl App {
         let store = Arc::new(SqliteStore::open(&options::store(&config))?);
         let reserve = DiskReserve::new(config.home.join("reserve"), config.store.reserve_bytes);
         let writer = Writer::start(store.clone(), reserve, Box::new(fatal))?;
-        let parts = Parts {
+        let parts = ServiceParts {
             options,
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),
@@ -169,13 +168,16 @@ impl App {
             writer: writer.clone(),
             producer,
         };
-        let sessions = Sessions::start(parts).await.map_err(RunError::Sweep)?;
+        let sessions = SessionService::start(parts)
+            .await
+            .map_err(RunError::Sweep)?;
         let work = ProgramFolders::new(config.home.join("work"));
         let grace = Duration::from_millis(config.tool.grace_ms);
         folders::follow(&sessions, work.clone(), grace);
         folders::sweep(&sessions, store, work);
         let streams = Arc::new(Streams {
-            sessions: sessions.clone(),
+            sessions: sessions.live_sessions(),
+            canceller: sessions.canceller(),
             options: options::stream(&config),
             phase: ServerPhase::default(),
             events_sent: ::metrics::counter!(turnwire_event::metric::WS_EVENTS_SENT_TOTAL),
@@ -197,13 +199,13 @@ impl App {
 
     /// Everything a request can reach.
     pub fn router(&self) -> Router {
-        let state = AppState {
-            sessions: self.sessions.clone(),
-            config: self.config.clone(),
-            metrics: self.metrics.clone(),
-            streams: self.streams.clone(),
-            host: self.host.clone(),
-        };
+        let state = AppState::new(
+            &self.sessions,
+            self.config.clone(),
+            self.metrics.clone(),
+            self.streams.clone(),
+            self.host.clone(),
+        );
         let cors = Cors::new(&self.config.http.cors_origins);
         shell::wrap(routes::router(state), cors)
     }
@@ -254,12 +256,12 @@ impl App {
 }
 
 /// Tells sessions whenever other rules say which model serves which turn (S3-104); never ends.
-async fn policies(host: Arc<Host>, sessions: Arc<Sessions>) {
+async fn policies(host: Arc<Host>, sessions: SessionService) {
     let mut policy = host.policy();
     loop {
         let version = policy.borrow_and_update().clone();
-        let told = sessions.policy_reloaded(&version);
-        tracing::debug!(version, told, "the routing policy in force");
+        let announced = sessions.reload_routing_policy(&version);
+        tracing::debug!(version, announced, "the routing policy in force");
         if policy.changed().await.is_err() {
             return;
         }

@@ -1,10 +1,14 @@
-//! What handlers are given: the sessions, the settings, the metrics, the streams. Cheap to clone.
+//! The state of the routes: one handle for each kind of access to sessions, the settings, the
+//! metrics and the streams. A handler takes only the parts that it needs, through [`FromRef`].
 
 use std::sync::Arc;
 
-use turnwire_session::Sessions;
-
+use axum::extract::FromRef;
 use turnwire_event::Owner;
+use turnwire_session::{
+    LiveSessions, ServiceStatus, SessionReader, SessionService, SessionWriter, TurnApprovals,
+    TurnCanceller, TurnSubmitter,
+};
 use turnwire_wire::pc3::Version;
 
 use crate::config::Config;
@@ -12,27 +16,92 @@ use crate::host::Host;
 use crate::metrics::Handle;
 use crate::transport::Streams;
 
-/// What handlers are given.
+/// The state of all routes. Cheap to clone.
 #[derive(Clone)]
 pub struct AppState {
-    /// Every session there is.
-    pub sessions: Arc<Sessions>,
+    reader: SessionReader,
+    writer: SessionWriter,
+    live_sessions: LiveSessions,
+    submitter: TurnSubmitter,
+    canceller: TurnCanceller,
+    approvals: TurnApprovals,
+    status: ServiceStatus,
+    wire_versions: WireVersions,
+    metrics: Handle,
+    streams: Arc<Streams>,
     /// The settings in force.
     pub config: Arc<Config>,
-    /// What renders `/metrics`.
-    pub metrics: Handle,
-    /// What all streams share.
-    pub streams: Arc<Streams>,
-    /// What is known of the pack; none where one agent runs without a pack.
+    /// The pack; `None` if one agent runs without a pack.
     pub host: Option<Arc<Host>>,
+}
+
+impl AppState {
+    /// The state over `service`.
+    pub fn new(
+        service: &SessionService,
+        config: Arc<Config>,
+        metrics: Handle,
+        streams: Arc<Streams>,
+        host: Option<Arc<Host>>,
+    ) -> Self {
+        Self {
+            reader: service.reader(),
+            writer: service.writer(),
+            live_sessions: service.live_sessions(),
+            submitter: service.submitter(),
+            canceller: service.canceller(),
+            approvals: service.approvals(),
+            status: service.status(),
+            wire_versions: WireVersions {
+                config: config.clone(),
+                host: host.clone(),
+            },
+            metrics,
+            streams,
+            config,
+            host,
+        }
+    }
+}
+
+/// Lets a handler take one part of [`AppState`].
+macro_rules! part {
+    ($($field:ident: $type:ty),+ $(,)?) => {
+        $(impl FromRef<AppState> for $type {
+            fn from_ref(state: &AppState) -> Self {
+                state.$field.clone()
+            }
+        })+
+    };
+}
+
+part! {
+    reader: SessionReader,
+    writer: SessionWriter,
+    live_sessions: LiveSessions,
+    submitter: TurnSubmitter,
+    canceller: TurnCanceller,
+    approvals: TurnApprovals,
+    status: ServiceStatus,
+    wire_versions: WireVersions,
+    metrics: Handle,
+    streams: Arc<Streams>,
+    config: Arc<Config>,
 }
 
 /// The flag that gives a cohort the older chat wire (D-09).
 const WIRE_V04: &str = "ai_assistant_wire_v04";
 
-impl AppState {
-    /// The version of the chat wire for turns of `owner` whose request names none.
-    pub(crate) fn wire_version(&self, owner: &Owner) -> Version {
+/// Chooses the version of the chat wire for turns whose request names none.
+#[derive(Clone)]
+pub(crate) struct WireVersions {
+    config: Arc<Config>,
+    host: Option<Arc<Host>>,
+}
+
+impl WireVersions {
+    /// The version for turns of `owner`: by the flag of the owner's cohort, else by the settings.
+    pub(crate) fn for_owner(&self, owner: &Owner) -> Version {
         let flagged = |host: &Arc<Host>| host.cohort(owner).has(WIRE_V04);
         if self.host.as_ref().is_some_and(flagged) {
             Version::V04

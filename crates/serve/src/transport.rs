@@ -14,12 +14,11 @@ mod turn;
 pub mod chat;
 pub mod session;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
-use turnwire_session::Sessions;
+use turnwire_session::{LiveSessions, TurnCanceller};
 use turnwire_wire::pc3;
 
 pub use phase::ServerPhase;
@@ -63,8 +62,10 @@ impl Options {
 
 /// The state that all connections share.
 pub struct Streams {
-    /// The service that streams read from.
-    pub sessions: Arc<Sessions>,
+    /// Opens the sessions that connections read.
+    pub sessions: LiveSessions,
+    /// Cancels turns for the clients of the session wire.
+    pub canceller: TurnCanceller,
     /// The bounds and times of every connection.
     pub options: Options,
     /// Changes when the server shuts down, and wakes every connection.

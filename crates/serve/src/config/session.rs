@@ -1,6 +1,6 @@
 //! Sessions: how many are held in memory, and how much of one is read at a time.
 
-use turnwire_session::kin::DEPTH_MAX;
+use turnwire_session::WORKER_DEPTH_MAX;
 
 use super::setting::section::section;
 use super::setting::value::number;
@@ -20,7 +20,7 @@ section! {
         /// turn, so that nested workers cannot multiply without bound.
         workers_all_max: usize = "32", number(0..=10_000);
         /// Maximum nesting depth of workers: each level multiplies what one turn can start.
-        worker_depth_max: usize = "3", number(0..=u64::from(DEPTH_MAX));
+        worker_depth_max: usize = "3", number(0..=u64::from(WORKER_DEPTH_MAX));
         /// Interval of checkpoints of streaming messages: the text that a crash may lose.
         checkpoint_ms: u64 = "250", number(10..=60_000);
         /// Default page size of messages (S3-008).

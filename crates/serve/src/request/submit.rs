@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use turnwire_event::Trace;
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin};
-use turnwire_session::Submit;
-use turnwire_session::turn::{Bound, Key};
+use turnwire_session::SubmitRequest;
+use turnwire_session::{DisconnectScope, IdempotencyKey};
 use turnwire_wire::pc3::Version;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::LOCATION_CHARS_MAX;
@@ -36,7 +36,7 @@ pub(crate) struct Asked {
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) disconnect_grace_ms: Option<u64>,
     pub(crate) on_busy: Option<OnBusy>,
-    pub(crate) bound: Bound,
+    pub(crate) disconnect_scope: DisconnectScope,
     pub(crate) origin: Origin,
     pub(crate) dm_type: Option<String>,
 }
@@ -69,7 +69,7 @@ pub(crate) fn key<T: Serialize>(
     headers: &HeaderMap,
     route: &'static str,
     body: &T,
-) -> Result<Option<Key>, Fault> {
+) -> Result<Option<IdempotencyKey>, Fault> {
     let wrong = || invalid(IDEMPOTENCY_KEY, &format!("{}, said once", key_rule()));
     let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| wrong())? else {
         return Ok(None);
@@ -81,7 +81,7 @@ pub(crate) fn key<T: Serialize>(
     let mut said = serde_json::to_value(body).map_err(|_| Fault::internal())?;
     said.sort_all_objects();
     let said = serde_json::to_vec(&said).map_err(|_| Fault::internal())?;
-    Ok(Some(Key {
+    Ok(Some(IdempotencyKey {
         route,
         key: key.to_owned(),
         body_sha256: Sha256::digest(said).into(),
@@ -94,7 +94,7 @@ pub(crate) fn checked(
     headers: &HeaderMap,
     trace: Option<Trace>,
     version: Version,
-) -> Result<Submit, Fault> {
+) -> Result<SubmitRequest, Fault> {
     let locale = locale::chosen(asked.locale, headers)?;
     let disconnect_grace_ms = asked.disconnect_grace_ms.unwrap_or(0);
     if disconnect_grace_ms > DISCONNECT_GRACE_MS_MAX {
@@ -128,7 +128,7 @@ pub(crate) fn checked(
             }
         }
     })?;
-    Ok(Submit {
+    Ok(SubmitRequest {
         content,
         locale,
         on_disconnect: asked.on_disconnect,
@@ -138,7 +138,7 @@ pub(crate) fn checked(
         wire_version: version.to_string(),
         metadata: asked.metadata.unwrap_or_default(),
         location: asked.location,
-        bound: asked.bound,
+        disconnect_scope: asked.disconnect_scope,
         origin: asked.origin,
         dm_type: asked.dm_type,
     })

@@ -8,7 +8,7 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 use tracing::Instrument as _;
 use turnwire_event::ApprovalId;
-use turnwire_session::{Error, Word};
+use turnwire_session::{ApprovalDecision, Error, TurnApprovals};
 use turnwire_wire::rest::approval::{
     ANSWERS_MAX, Answer, Answered, Answers, COMMENT_CHARS_MAX, List,
 };
@@ -27,34 +27,34 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(
-    State(state): State<AppState>,
+    State(approvals): State<TurnApprovals>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
     params: Params,
 ) -> Result<Json<List>, Fault> {
     params.done()?;
-    let (asked, next_turn_id) = state.sessions.approvals(&owner, id).await?;
+    let (rows, next_turn_id) = approvals.list(&owner, id).await?;
     Ok(Json(List {
         turn_id: id,
-        approvals: asked.into_iter().map(Into::into).collect(),
+        approvals: rows.into_iter().map(Into::into).collect(),
         next_turn_id,
     }))
 }
 
 async fn answer(
-    State(state): State<AppState>,
+    State(approvals): State<TurnApprovals>,
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
     JsonBody(body): JsonBody<Answers>,
 ) -> Result<(StatusCode, Json<Answered>), Fault> {
-    let words = checked(body)?;
+    let decisions = checked(body)?;
     let trace = trace.for_turn();
     // A task of its own: a client that leaves now has answered or not, never half.
-    let answering = async move { state.sessions.answer(&owner, id, words, trace).await };
-    let answered = tokio::spawn(answering.in_current_span()).await;
-    let answered = answered.map_err(|_| Fault::internal())??;
-    let status = match answered.next {
+    let deciding = async move { approvals.decide(&owner, id, decisions, trace).await };
+    let outcome = tokio::spawn(deciding.in_current_span()).await;
+    let outcome = outcome.map_err(|_| Fault::internal())??;
+    let status = match outcome.next {
         Some(_) => StatusCode::ACCEPTED,
         None => StatusCode::OK,
     };
@@ -62,14 +62,14 @@ async fn answer(
         status,
         Json(Answered {
             turn_id: id,
-            remaining: answered.remaining,
-            next_turn_id: answered.next,
+            remaining: outcome.remaining,
+            next_turn_id: outcome.next,
         }),
     ))
 }
 
 /// What the body says, or why it says nothing.
-fn checked(body: Answers) -> Result<Vec<Word>, Fault> {
+fn checked(body: Answers) -> Result<Vec<ApprovalDecision>, Fault> {
     let answers = match (body.approval_id, body.decision, body.answers) {
         (Some(approval_id), Some(decision), None) => vec![Answer {
             approval_id,
@@ -99,7 +99,7 @@ fn checked(body: Answers) -> Result<Vec<Word>, Fault> {
         if before.is_some_and(|before| before != answer.decision) {
             return Err(invalid("answers", "must not say both to one question"));
         }
-        words.push(Word {
+        words.push(ApprovalDecision {
             approval_id,
             decision: answer.decision,
             comment: answer.comment,
@@ -116,7 +116,7 @@ mod tests {
     use turnwire_event::code::Decision;
     use turnwire_wire::problem::Code;
 
-    fn check(body: Value) -> Result<Vec<Word>, Code> {
+    fn check(body: Value) -> Result<Vec<ApprovalDecision>, Code> {
         let body = serde_json::from_value(body).expect("a body");
         checked(body).map_err(|fault| fault.code())
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn one_answer_or_several_but_not_both() {
         let id = ApprovalId(Ulid(5));
-        let yes = Word {
+        let yes = ApprovalDecision {
             approval_id: id,
             decision: Decision::Approve,
             comment: None,

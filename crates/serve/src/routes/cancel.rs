@@ -10,6 +10,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use turnwire_event::code::TurnState;
 use turnwire_event::{Owner, TurnId};
+use turnwire_session::TurnCanceller;
 use turnwire_wire::rest::turn::{
     Cancel, CancelAccepted, REASON_CHARS_MAX, SessionCancel, SessionCancelAccepted, Turn,
 };
@@ -34,7 +35,7 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn of_turn(
-    State(state): State<AppState>,
+    State(canceller): State<TurnCanceller>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
     mut params: Params,
@@ -43,8 +44,8 @@ async fn of_turn(
     let wait = params.flag("wait")?;
     params.done()?;
     let reason = reason(body.reason)?;
-    let turn_state = state.sessions.cancel(&owner, id, reason).await?;
-    if let Some(turn) = ended(&state, &owner, id, wait).await? {
+    let turn_state = canceller.cancel(&owner, id, reason).await?;
+    if let Some(turn) = ended(&canceller, &owner, id, wait).await? {
         return Ok(Json(turn).into_response());
     }
     let accepted = CancelAccepted {
@@ -55,7 +56,7 @@ async fn of_turn(
 }
 
 async fn of_session(
-    State(state): State<AppState>,
+    State(canceller): State<TurnCanceller>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     mut params: Params,
@@ -64,14 +65,13 @@ async fn of_session(
     let wait = params.flag("wait")?;
     params.done()?;
     let reason = reason(body.reason)?;
-    let sessions = &state.sessions;
-    let stopped = match body.idempotency_key {
+    let cancelled = match body.idempotency_key {
         None => {
-            let stopped = sessions.cancel_running(&owner, id, reason).await?;
-            let Some(stopped) = stopped else {
+            let cancelled = canceller.cancel_running(&owner, id, reason).await?;
+            let Some(cancelled) = cancelled else {
                 return Ok((StatusCode::OK, Json(SessionCancelAccepted::default())));
             };
-            stopped
+            cancelled
         }
         Some(key) => {
             if !submit::is_key(&key) {
@@ -79,16 +79,16 @@ async fn of_session(
             }
             let routes = [turns::ROUTE, chat::ROUTE];
             let key = (&routes[..], key);
-            let stopped = sessions.cancel_submit(&owner, id, key, reason).await?;
-            let Some(stopped) = stopped else {
-                // Kept for the submit that is still to come.
+            let cancelled = canceller.cancel_submit(&owner, id, key, reason).await?;
+            let Some(cancelled) = cancelled else {
+                // Stored until the submit arrives.
                 return Ok((StatusCode::ACCEPTED, Json(SessionCancelAccepted::default())));
             };
-            stopped
+            cancelled
         }
     };
-    let (turn_id, turn_state): (TurnId, TurnState) = stopped;
-    let turn = ended(&state, &owner, turn_id, wait).await?;
+    let (turn_id, turn_state): (TurnId, TurnState) = cancelled;
+    let turn = ended(&canceller, &owner, turn_id, wait).await?;
     let status = match turn {
         Some(_) => StatusCode::OK,
         None => StatusCode::ACCEPTED,
@@ -103,7 +103,7 @@ async fn of_session(
 
 /// The turn once it has ended, if the caller waits for that and it does not take too long.
 async fn ended(
-    state: &AppState,
+    canceller: &TurnCanceller,
     owner: &Owner,
     id: TurnId,
     wait: bool,
@@ -111,7 +111,7 @@ async fn ended(
     if !wait {
         return Ok(None);
     }
-    let row = state.sessions.ended(owner, id, WAIT).await?;
+    let row = canceller.wait_for_end(owner, id, WAIT).await?;
     Ok(row.map(Into::into))
 }
 

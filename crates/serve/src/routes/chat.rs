@@ -3,7 +3,9 @@
 //!
 //! An error before the stream begins is a problem document; after that, a frame (S1-147).
 
-use axum::extract::State;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
@@ -13,12 +15,15 @@ use tracing::Instrument as _;
 use turnwire_event::Owner;
 use turnwire_event::code::{OnDisconnect, Origin, TurnKind};
 use turnwire_event::row::TurnRow;
-use turnwire_session::turn::{Bound, Place as Into};
-use turnwire_session::{Error, NewSession, ReplayError};
+use turnwire_session::{
+    DisconnectScope, Error, LiveSessions, NewSession, ReplayError, ServiceStatus, SessionReader,
+    SubmitTarget, TurnSubmitter,
+};
 use turnwire_wire::pc3::{Cursor, Version};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::Chat;
 
+use crate::config::Config;
 use crate::error::Fault;
 use crate::request::body::JsonBody;
 use crate::request::header::only;
@@ -27,8 +32,8 @@ use crate::request::path::TurnPath;
 use crate::request::query::Params;
 use crate::request::submit::{self, Asked, WIRE_VERSION};
 use crate::request::trace::RequestTrace;
-use crate::state::AppState;
-use crate::transport::{StreamPermit, TurnRequest, chat};
+use crate::state::{AppState, WireVersions};
+use crate::transport::{StreamPermit, Streams, TurnRequest, chat};
 
 /// The name under which idempotency keys of this route are stored.
 pub(super) const ROUTE: &str = "/chat/stream";
@@ -41,8 +46,32 @@ pub(super) fn router() -> Router<AppState> {
         .route("/chat/{response_id}/stream", get(resume))
 }
 
+/// The parts of [`AppState`] that open the stream of a turn.
+#[derive(Clone)]
+struct ChatState {
+    reader: SessionReader,
+    live_sessions: LiveSessions,
+    status: ServiceStatus,
+    streams: Arc<Streams>,
+    config: Arc<Config>,
+}
+
+impl FromRef<AppState> for ChatState {
+    fn from_ref(state: &AppState) -> Self {
+        Self {
+            reader: SessionReader::from_ref(state),
+            live_sessions: LiveSessions::from_ref(state),
+            status: ServiceStatus::from_ref(state),
+            streams: FromRef::from_ref(state),
+            config: FromRef::from_ref(state),
+        }
+    }
+}
+
 async fn ask(
-    State(state): State<AppState>,
+    State(submitter): State<TurnSubmitter>,
+    State(wire_versions): State<WireVersions>,
+    State(state): State<ChatState>,
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     headers: HeaderMap,
@@ -61,23 +90,23 @@ async fn ask(
         on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Cancel),
         disconnect_grace_ms: body.disconnect_grace_ms,
         on_busy: body.on_busy,
-        bound: Bound::Stream,
+        disconnect_scope: DisconnectScope::Stream,
         origin: Origin::Chat,
         dm_type: None,
     };
-    let bound_to = version.unwrap_or_else(|| state.wire_version(&owner));
+    let bound_to = version.unwrap_or_else(|| wire_versions.for_owner(&owner));
     let turn = submit::checked(asked, &headers, trace.for_turn(), bound_to)?;
-    let into = match session {
-        None => Into::New(NewSession::default()),
-        Some(id) => Into::In(id.parse().map_err(|_| Error::SessionNotFound)?),
+    let target = match session {
+        None => SubmitTarget::New(NewSession::default()),
+        Some(id) => SubmitTarget::Existing(id.parse().map_err(|_| Error::SessionNotFound)?),
     };
     // A task of its own: if the client leaves now, its turn is attended and then left, instead of
     // being submitted and never attended.
     let response = async move {
-        let submit = state.sessions.submit_attended(&owner, into, turn, key);
+        let submit = submitter.submit_attended(&owner, target, turn, key);
         let (accepted, attendance) = submit.await?;
         if accepted.repeated {
-            let row = state.sessions.turn(&owner, accepted.turn_id).await?;
+            let row = state.reader.turn(&owner, accepted.turn_id).await?;
             return open(&state, &owner, row, version, None, permit).await;
         }
         let live = attendance.live().clone();
@@ -89,7 +118,7 @@ async fn ask(
             attendance: Some(attendance),
             permit,
         };
-        let definition = state.sessions.agent_definition();
+        let definition = state.status.agent_definition();
         let bound = (bound_to, definition.as_str());
         let response = chat::open(state.streams.clone(), live, bound, request).await;
         response.map_err(replay_fault)
@@ -99,7 +128,7 @@ async fn ask(
 }
 
 async fn resume(
-    State(state): State<AppState>,
+    State(state): State<ChatState>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
     method: Method,
@@ -109,7 +138,7 @@ async fn resume(
     let cursor = cursor(&headers, &mut params)?;
     params.done()?;
     let version = submit::version(&headers)?;
-    let row = state.sessions.turn(&owner, id).await?;
+    let row = state.reader.turn(&owner, id).await?;
     if !matches!(row.kind, TurnKind::Chat | TurnKind::Worker) {
         let detail =
             "Nobody waits for this turn: it has no chat stream. Its session has its events.";
@@ -127,7 +156,7 @@ async fn resume(
     open(&state, &owner, row, version, cursor, permit).await
 }
 
-fn stream_permit(state: &AppState, owner: &Owner) -> Result<StreamPermit, Fault> {
+fn stream_permit(state: &ChatState, owner: &Owner) -> Result<StreamPermit, Fault> {
     state.streams.stream_limits.acquire(owner).ok_or_else(|| {
         let max = state.config.stream.chat_streams_max;
         let detail = format!("{max} chat streams are open already; close some.");
@@ -155,7 +184,7 @@ fn cursor(headers: &HeaderMap, params: &mut Params) -> Result<Option<Cursor>, Fa
 /// Refuses a cursor behind the turn's end that its session does not have: the client's frames are
 /// of another log, and must not be taken for the complete stream.
 async fn check_in_log(
-    state: &AppState,
+    state: &ChatState,
     owner: &Owner,
     row: &TurnRow,
     cursor: &Cursor,
@@ -163,7 +192,7 @@ async fn check_in_log(
     if row.ended == Some(cursor.position) {
         return Ok(());
     }
-    let live = state.sessions.live(owner, row.session_id).await?;
+    let live = state.live_sessions.open(owner, row.session_id).await?;
     if chat::is_ahead(&live, cursor) {
         return Err(Error::CursorExpired.into());
     }
@@ -186,7 +215,7 @@ fn bound_version(row: &TurnRow, requested: Option<Version>) -> Result<Version, F
 
 /// Opens the stream of a turn that exists already.
 async fn open(
-    state: &AppState,
+    state: &ChatState,
     owner: &Owner,
     row: TurnRow,
     version: Option<Version>,
@@ -194,10 +223,10 @@ async fn open(
     permit: StreamPermit,
 ) -> Result<Response, Fault> {
     let version = bound_version(&row, version)?;
-    let live = state.sessions.live(owner, row.session_id).await?;
+    let live = state.live_sessions.open(owner, row.session_id).await?;
     // A turn in the queue will be bound to the definition of now.
     let definition = match row.agent_definition {
-        none if none.is_empty() => state.sessions.agent_definition(),
+        none if none.is_empty() => state.status.agent_definition(),
         bound => bound,
     };
     let request = TurnRequest {

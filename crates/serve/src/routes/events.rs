@@ -1,15 +1,18 @@
 //! `/sessions/{id}/events`: the log, byte for byte as it is stored.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use turnwire_event::{Filter, FilterSpec, TypeSet};
-use turnwire_session::{EventPage, EventsQuery};
+use turnwire_session::{EventLogQuery, EventPage, SessionReader};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::event::{Hashes, write};
 
+use crate::config::Config;
 use crate::error::Fault;
 use crate::request::identity::Identity;
 use crate::request::path::SessionPath;
@@ -21,20 +24,21 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(
-    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
+    State(config): State<Arc<Config>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     mut params: Params,
 ) -> Result<Response, Fault> {
-    let pages = &state.config.session;
-    let query = EventsQuery {
+    let pages = &config.session;
+    let query = EventLogQuery {
         since: params.cursor("since")?,
         types: params.take("types")?.as_deref().map(types).transpose()?,
         limit: params.limit(pages.events_page, pages.events_page_max)?,
     };
     let hashes = params.flag("hashes")?;
     params.done()?;
-    let page = state.sessions.events(&owner, id, query).await?;
+    let page = reader.events(&owner, id, query).await?;
     let kind = [(header::CONTENT_TYPE, "application/json")];
     Ok((kind, body(&page, hashes)).into_response())
 }

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
 use turnwire_event::body::feedback::Recorded;
-use turnwire_session::Error;
+use turnwire_session::{Error, SessionWriter};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::feedback::{
     COMMENT_CHARS_MAX, Feedback, RATING_CHARS_MAX, Recorded as Answer,
@@ -22,13 +22,13 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn record(
-    State(state): State<AppState>,
+    State(writer): State<SessionWriter>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     JsonBody(body): JsonBody<Feedback>,
 ) -> Result<(StatusCode, Json<Answer>), Fault> {
     let feedback = checked(body)?;
-    let position = state.sessions.feedback(&owner, id, feedback).await?;
+    let position = writer.record_feedback(&owner, id, feedback).await?;
     Ok((StatusCode::ACCEPTED, Json(Answer { position })))
 }
 

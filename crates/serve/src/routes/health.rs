@@ -5,10 +5,11 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
-use turnwire_session::Error;
+use turnwire_session::{Error, ServiceStatus};
 use turnwire_wire::rest::health::{Health, Status};
 
 use crate::error::Fault;
+use crate::metrics::Handle;
 use crate::state::AppState;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -25,19 +26,19 @@ async fn live() -> Json<Health> {
 }
 
 /// Whether new turns are taken; 503 whatever the reason, as supervisors expect.
-async fn ready(State(state): State<AppState>) -> Result<Json<Health>, Fault> {
-    let why_not = if state.sessions.is_draining() {
+async fn ready(State(status): State<ServiceStatus>) -> Result<Json<Health>, Fault> {
+    let refusal = if status.is_draining() {
         Error::Draining
-    } else if state.sessions.storage_full() {
+    } else if status.is_storage_full() {
         Error::StorageFull
     } else {
         return Ok(Json(Health {
             status: Status::Ready,
         }));
     };
-    Err(Fault::from(why_not).answered_with(StatusCode::SERVICE_UNAVAILABLE))
+    Err(Fault::from(refusal).answered_with(StatusCode::SERVICE_UNAVAILABLE))
 }
 
-async fn metrics(State(state): State<AppState>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, PROMETHEUS)], state.metrics.render())
+async fn metrics(State(metrics): State<Handle>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, PROMETHEUS)], metrics.render())
 }

@@ -1,10 +1,14 @@
 //! `/sessions/{id}/messages`: what was said, walking back a page at a time (S3-008).
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
+use turnwire_session::SessionReader;
 use turnwire_wire::rest::message::List;
 
+use crate::config::Config;
 use crate::error::Fault;
 use crate::request::identity::Identity;
 use crate::request::path::SessionPath;
@@ -16,13 +20,14 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(
-    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
+    State(config): State<Arc<Config>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     params: Params,
 ) -> Result<Json<List>, Fault> {
-    let pages = &state.config.session;
+    let pages = &config.session;
     let (limit, before) = params.page(pages.messages_page, pages.messages_page_max)?;
-    let (messages, next) = state.sessions.messages(&owner, id, before, limit).await?;
+    let (messages, next) = reader.messages(&owner, id, before, limit).await?;
     Ok(Json(List { messages, next }))
 }

@@ -1,14 +1,17 @@
 //! `/sessions`: make one, list them, attach to one, delete one, list its workers.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use turnwire_session::NewSession;
+use turnwire_session::{LiveSessions, NewSession, SessionReader, SessionWriter};
 use turnwire_wire::rest::session::{Attached, Create, Created, List, Workers};
 
 use crate::access::guard::OwnHost;
+use crate::config::Config;
 use crate::error::Fault;
 use crate::request::body::JsonBody;
 use crate::request::identity::Identity;
@@ -24,7 +27,7 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn create(
-    State(state): State<AppState>,
+    State(writer): State<SessionWriter>,
     Identity(owner): Identity,
     JsonBody(body): JsonBody<Create>,
 ) -> Result<Response, Fault> {
@@ -32,7 +35,7 @@ async fn create(
         workspace_path: body.workspace_path,
         metadata: body.metadata.unwrap_or_default(),
     };
-    let session = state.sessions.create(&owner, new).await?;
+    let session = writer.create(&owner, new).await?;
     let created = Created {
         session_id: session.id,
         id: session.id,
@@ -42,13 +45,14 @@ async fn create(
 }
 
 async fn list(
-    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
+    State(config): State<Arc<Config>>,
     Identity(owner): Identity,
     params: Params,
 ) -> Result<Json<List>, Fault> {
-    let pages = &state.config.session;
+    let pages = &config.session;
     let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
-    let (sessions, next) = state.sessions.list(&owner, before, limit).await?;
+    let (sessions, next) = reader.sessions(&owner, before, limit).await?;
     Ok(Json(List {
         sessions: sessions.into_iter().map(Into::into).collect(),
         next,
@@ -56,37 +60,38 @@ async fn list(
 }
 
 async fn attach(
-    State(state): State<AppState>,
+    State(live_sessions): State<LiveSessions>,
     Extension(OwnHost(host)): Extension<OwnHost>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     params: Params,
 ) -> Result<Json<Attached>, Fault> {
     params.done()?;
-    let ticket = state.sessions.attach(&owner, id).await?;
+    let ticket = live_sessions.attach(&owner, id).await?;
     Ok(Json(Attached::new(ticket.session, ticket.token, &host)))
 }
 
 async fn delete(
-    State(state): State<AppState>,
+    State(writer): State<SessionWriter>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     params: Params,
 ) -> Result<StatusCode, Fault> {
     params.done()?;
-    state.sessions.delete(&owner, id).await?;
+    writer.delete(&owner, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn workers(
-    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
+    State(config): State<Arc<Config>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     params: Params,
 ) -> Result<Json<Workers>, Fault> {
-    let pages = &state.config.session;
+    let pages = &config.session;
     let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
-    let (workers, next) = state.sessions.workers(&owner, id, before, limit).await?;
+    let (workers, next) = reader.workers(&owner, id, before, limit).await?;
     Ok(Json(Workers {
         workers: workers.into_iter().map(Into::into).collect(),
         next,

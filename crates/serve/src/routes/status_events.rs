@@ -7,6 +7,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use turnwire_pack::StatusLifecycle as Life;
 use turnwire_render::{StatusEntry, status_list};
+use turnwire_session::SessionReader;
 use turnwire_wire::rest::status_event::{Emissions, Lifecycle, StatusEvent, StatusEvents};
 
 use crate::error::Fault;
@@ -16,7 +17,10 @@ pub(super) fn router() -> Router<AppState> {
     Router::new().route("/status-events", get(list))
 }
 
-async fn list(State(state): State<AppState>) -> Result<Json<StatusEvents>, Fault> {
+async fn list(
+    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
+) -> Result<Json<StatusEvents>, Fault> {
     let Some(host) = &state.host else {
         return Ok(Json(StatusEvents {
             version: String::new(),
@@ -24,7 +28,7 @@ async fn list(State(state): State<AppState>) -> Result<Json<StatusEvents>, Fault
         }));
     };
     let pack = host.pack();
-    let counts = state.sessions.status_counts().await?;
+    let counts = reader.status_counts().await?;
     let mut counts: HashMap<String, Emissions> = counts
         .into_iter()
         .map(|count| {

@@ -1,5 +1,7 @@
 //! `/sessions/{id}/stream`: the session wire.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -10,6 +12,7 @@ use turnwire_wire::problem::Code;
 use crate::error::Fault;
 use crate::request::path::SessionPath;
 use crate::state::AppState;
+use crate::transport::Streams;
 use crate::transport::session::{self, UpgradeError};
 
 pub(super) fn router() -> Router<AppState> {
@@ -17,7 +20,7 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn stream(
-    State(state): State<AppState>,
+    State(streams): State<Arc<Streams>>,
     SessionPath(id): SessionPath,
     request: Request,
 ) -> Result<Response, Fault> {
@@ -30,7 +33,7 @@ async fn stream(
             .find_map(|pair| pair.strip_prefix("attach="))
     });
     let token = token.unwrap_or_default().to_owned();
-    session::open(state.streams, id, &token, request.headers())
+    session::open(streams, id, &token, request.headers())
         .await
         .map_err(|error| match error {
             UpgradeError::NotAnUpgrade => Fault::new(

@@ -1,10 +1,14 @@
 //! `/sessions/{id}/tool-calls`: which tools ran and how they ended.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
+use turnwire_session::SessionReader;
 use turnwire_wire::rest::tool_call::List;
 
+use crate::config::Config;
 use crate::error::Fault;
 use crate::request::identity::Identity;
 use crate::request::path::SessionPath;
@@ -16,14 +20,15 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(
-    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
+    State(config): State<Arc<Config>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     params: Params,
 ) -> Result<Json<List>, Fault> {
-    let pages = &state.config.session;
+    let pages = &config.session;
     let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
-    let (calls, next) = state.sessions.tool_calls(&owner, id, before, limit).await?;
+    let (calls, next) = reader.tool_calls(&owner, id, before, limit).await?;
     Ok(Json(List {
         tool_calls: calls.into_iter().map(Into::into).collect(),
         next,

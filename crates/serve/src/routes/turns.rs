@@ -1,5 +1,7 @@
 //! `/sessions/{id}/turns` and `/turns/{id}`: submit, list, read.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,9 +9,10 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use tracing::Instrument as _;
 use turnwire_event::code::OnDisconnect;
-use turnwire_session::turn::{Bound, Place};
+use turnwire_session::{DisconnectScope, SessionReader, SubmitTarget, TurnSubmitter};
 use turnwire_wire::rest::turn::{Accepted, List, Submit as SubmitBody, Turn};
 
+use crate::config::Config;
 use crate::error::Fault;
 use crate::request::body::JsonBody;
 use crate::request::identity::Identity;
@@ -17,7 +20,7 @@ use crate::request::path::{SessionPath, TurnPath};
 use crate::request::query::Params;
 use crate::request::submit::{self, Asked};
 use crate::request::trace::RequestTrace;
-use crate::state::AppState;
+use crate::state::{AppState, WireVersions};
 
 /// The name under which keys of submits are kept.
 pub(super) const ROUTE: &str = "/sessions/{id}/turns";
@@ -29,7 +32,8 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn submit(
-    State(state): State<AppState>,
+    State(submitter): State<TurnSubmitter>,
+    State(wire_versions): State<WireVersions>,
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
@@ -37,12 +41,12 @@ async fn submit(
     JsonBody(body): JsonBody<SubmitBody>,
 ) -> Result<Response, Fault> {
     let key = submit::key(&headers, ROUTE, &body)?;
-    let version = submit::version(&headers)?.unwrap_or_else(|| state.wire_version(&owner));
+    let version = submit::version(&headers)?.unwrap_or_else(|| wire_versions.for_owner(&owner));
     let turn = submit::checked(asked(body), &headers, trace.for_turn(), version)?;
     // A task of its own: a client that leaves now has submitted its turn or not, never half.
     let accepting = async move {
-        let place = Place::In(id);
-        state.sessions.submit(&owner, place, turn, key).await
+        let target = SubmitTarget::Existing(id);
+        submitter.submit(&owner, target, turn, key).await
     };
     let turn = tokio::spawn(accepting.in_current_span()).await;
     let turn = turn.map_err(|_| Fault::internal())??;
@@ -66,21 +70,22 @@ fn asked(body: SubmitBody) -> Asked {
         on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Continue),
         disconnect_grace_ms: body.disconnect_grace_ms,
         on_busy: body.on_busy,
-        bound: Bound::Session,
+        disconnect_scope: DisconnectScope::Session,
         origin: body.origin.unwrap_or_default(),
         dm_type: body.dm_type,
     }
 }
 
 async fn list(
-    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
+    State(config): State<Arc<Config>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     params: Params,
 ) -> Result<Json<List>, Fault> {
-    let pages = &state.config.session;
+    let pages = &config.session;
     let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
-    let (turns, next) = state.sessions.turns(&owner, id, before, limit).await?;
+    let (turns, next) = reader.turns(&owner, id, before, limit).await?;
     Ok(Json(List {
         turns: turns.into_iter().map(Into::into).collect(),
         next,
@@ -88,13 +93,13 @@ async fn list(
 }
 
 async fn read(
-    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
     params: Params,
 ) -> Result<Json<Turn>, Fault> {
     params.done()?;
-    let turn = state.sessions.turn(&owner, id).await?;
+    let turn = reader.turn(&owner, id).await?;
     Ok(Json(turn.into()))
 }
 
@@ -104,11 +109,11 @@ mod tests {
     use crate::request::submit::invalid;
     use serde_json::{Value, json};
     use turnwire_event::ContentBlock;
-    use turnwire_session::Submit;
+    use turnwire_session::SubmitRequest;
     use turnwire_wire::pc3::Version;
     use turnwire_wire::problem::Code;
 
-    fn check(body: Value) -> Result<Submit, Fault> {
+    fn check(body: Value) -> Result<SubmitRequest, Fault> {
         let body = serde_json::from_value(body).expect("a body");
         let headers = HeaderMap::new();
         submit::checked(asked(body), &headers, None, Version::V05)

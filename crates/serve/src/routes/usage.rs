@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use turnwire_event::Day;
-use turnwire_session::DailyUsage;
+use turnwire_session::{DailyUsage, SessionReader};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::usage::{DAYS, DAYS_MAX, Report, Row};
 
@@ -23,13 +23,12 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn read(
-    State(state): State<AppState>,
+    State(reader): State<SessionReader>,
     Identity(owner): Identity,
     params: Params,
 ) -> Result<Json<Report>, Fault> {
-    let days = days(params, state.sessions.today())?;
-    let sessions = &state.sessions;
-    let rows = sessions.usage(owner.tenant, days, ROWS_MAX + 1).await?;
+    let days = days(params, reader.today())?;
+    let rows = reader.usage(owner.tenant, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
         let detail = format!("There are more than {ROWS_MAX} rows: ask for fewer days.");
         return Err(Fault::new(Code::InvalidRequest, detail).with("field", "from"));

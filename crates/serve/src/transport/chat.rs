@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, header};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Sub, TurnId};
-use turnwire_session::{Live, ReplayError};
+use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::pc3::{self, Cursor, Version};
 
 use crate::listen::{TakenSocket, Takeover};
@@ -24,7 +24,7 @@ use format::ChatFormat;
 /// turn: dropping the response is leaving.
 pub async fn open(
     streams: Arc<Streams>,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     (version, definition): (Version, &str),
     request: TurnRequest,
 ) -> Result<Response<Body>, ReplayError> {
@@ -65,7 +65,7 @@ pub fn is_complete(row: &TurnRow, cursor: &Cursor) -> bool {
 
 /// True if the session has no event at the cursor. Transient events are not looked up: those
 /// after the last stored one do not survive a restart.
-pub fn is_ahead(live: &Live, cursor: &Cursor) -> bool {
+pub fn is_ahead(live: &LiveSession, cursor: &Cursor) -> bool {
     let tail = live.ring.look(|_, tail, _| tail);
     let at = cursor.position;
     at.epoch != tail.epoch || at.seq > tail.seq

@@ -54,7 +54,7 @@ async fn run(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: TakenSoc
         return;
     };
     // A session deleted after its token was issued still gets an answer to its subscribe.
-    let live = streams.sessions.live(&owner, id).await;
+    let live = streams.sessions.open(&owner, id).await;
     let number = streams.next_connection.fetch_add(1, Ordering::Relaxed);
     SessionStream::new(streams, live, format!("ws-{number}"))
         .carrier(socket)

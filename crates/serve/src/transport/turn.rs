@@ -13,8 +13,8 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::{Event, Position, TurnId};
-use turnwire_session::watch::Attendance;
-use turnwire_session::{Live, ReplayError};
+use turnwire_session::StreamGuard;
+use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::pc3::Cursor;
 
 use super::Streams;
@@ -69,7 +69,7 @@ pub struct TurnRequest {
     /// When the request came that submitted the turn; none for a client that comes back.
     pub submitted_at: Option<Instant>,
     /// The client's attendance, if the submit has counted it already.
-    pub attendance: Option<Attendance>,
+    pub attendance: Option<StreamGuard>,
     /// Counts the stream as open for its owner.
     pub permit: StreamPermit,
 }
@@ -77,10 +77,10 @@ pub struct TurnRequest {
 /// The stream of one turn to one client. Dropping it is leaving the turn.
 pub(crate) struct TurnStream<F: TurnFormat> {
     streams: Arc<Streams>,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     cursor: SessionCursor,
     selection: TurnSelection<F>,
-    attendance: Option<Attendance>,
+    attendance: Option<StreamGuard>,
     counters: Arc<TurnCounters<F::Mark>>,
     /// Taken when the first frame is out.
     submitted_at: Option<Instant>,
@@ -91,7 +91,7 @@ impl<F: TurnFormat> TurnStream<F> {
     /// Opens the stream of a turn, behind the client's cursor or from its start.
     pub(crate) async fn open(
         streams: Arc<Streams>,
-        live: Arc<Live>,
+        live: Arc<LiveSession>,
         format: F,
         counters: Arc<TurnCounters<F::Mark>>,
         request: TurnRequest,
@@ -103,7 +103,7 @@ impl<F: TurnFormat> TurnStream<F> {
         if client_cursor.is_some_and(is_foreign) {
             return Err(ReplayError::Expired);
         }
-        let attend = || live.attend(request.turn);
+        let attend = || StreamGuard::new(&live, request.turn);
         let attendance = request.attendance.unwrap_or_else(attend);
         // A cursor from before the turn, as a submit gives, means all of it; a turn that waits
         // will start after the tail.

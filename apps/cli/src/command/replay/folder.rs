@@ -8,7 +8,7 @@ use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch};
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
 use turnwire_log::{LogTail, ReadError, Records, Store, TurnRecords};
-use turnwire_session::replay::chunk;
+use turnwire_session::read_chunk;
 
 use super::projection::Projection;
 
@@ -37,7 +37,7 @@ pub(crate) fn tell(
             to: upto,
         };
         let missed = projection.missed();
-        let told = match chunk(
+        let told = match read_chunk(
             store,
             session,
             left,

@@ -2,7 +2,7 @@
 //! framing decide which last bytes the client gets for it.
 
 use turnwire_hub::Closed;
-use turnwire_session::{Error, Live, ReplayError};
+use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::Close;
 
 /// The reason for the end of a connection.
@@ -33,7 +33,7 @@ pub(crate) enum CloseReason {
 
 impl CloseReason {
     /// The reason for a failed replay of `live`, which is quarantined if its log is damaged.
-    pub(crate) fn of_replay(error: &ReplayError, live: &Live) -> Self {
+    pub(crate) fn of_replay(error: &ReplayError, live: &LiveSession) -> Self {
         match error {
             ReplayError::Session(Error::Quarantined) => {
                 live.quarantine();
@@ -46,7 +46,7 @@ impl CloseReason {
     }
 
     /// The reason for which the ring of `live` has ended, if it has.
-    pub(crate) fn of_ring(live: &Live) -> Option<Self> {
+    pub(crate) fn of_ring(live: &LiveSession) -> Option<Self> {
         if !live.ring.is_ended() {
             return None;
         }

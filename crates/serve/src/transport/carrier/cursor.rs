@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use turnwire_event::{Filter, Head, Position};
 use turnwire_hub::{Entry, Read, Run};
-use turnwire_session::{CatchUp, Live, ReplayError};
+use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
 use super::pending::{FrameTally, PendingWrites};
 
@@ -79,7 +79,7 @@ pub(crate) trait Selection: Send {
     /// Starts a replay of everything after `at`.
     fn replay(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         at: Position,
     ) -> impl Future<Output = Result<CatchUp, ReplayError>> + Send;
 }
@@ -140,7 +140,7 @@ impl SessionCursor {
 
     /// A cursor at `at`, in the ring if it holds all events after `at`.
     pub(crate) async fn open<S: Selection>(
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         at: Position,
         selection: &S,
     ) -> Result<Self, ReplayError> {
@@ -168,7 +168,7 @@ impl SessionCursor {
     }
 
     /// Events in the ring that the client has not been given.
-    pub(crate) fn lag(&self, live: &Live) -> u64 {
+    pub(crate) fn lag(&self, live: &LiveSession) -> u64 {
         if self.replay.is_some() {
             0
         } else {
@@ -177,7 +177,7 @@ impl SessionCursor {
     }
 
     /// True if [`SessionCursor::fill`] would move the cursor.
-    pub(crate) fn has_more(&self, live: &Live) -> bool {
+    pub(crate) fn has_more(&self, live: &LiveSession) -> bool {
         self.replay.is_some() || self.lag(live) > 0
     }
 
@@ -189,7 +189,7 @@ impl SessionCursor {
     /// Reads the events after the cursor from the store, again if they are in a page.
     pub(crate) async fn restart<S: Selection>(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         selection: &S,
     ) -> Result<(), ReplayError> {
         self.replay = Some(Box::pin(selection.replay(live, self.at)).await?);
@@ -197,7 +197,7 @@ impl SessionCursor {
         Ok(())
     }
 
-    fn enter_ring<S: Selection>(&mut self, live: &Live) {
+    fn enter_ring<S: Selection>(&mut self, live: &LiveSession) {
         if let Some(replay) = self.replay.take() {
             (self.at, self.index) = (replay.upto, replay.cursor);
         }
@@ -209,7 +209,7 @@ impl SessionCursor {
     /// Puts the frames that come next into `pending`.
     pub(crate) async fn fill<S: Selection>(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         selection: &mut S,
         pending: &mut PendingWrites<TallyOf<S>>,
     ) -> Result<Fill, ReplayError> {
@@ -282,7 +282,7 @@ impl SessionCursor {
 
     fn read_ring<S: Selection>(
         &mut self,
-        live: &Live,
+        live: &LiveSession,
         selection: &mut S,
         mut put: impl FnMut(Bytes, TallyOf<S>),
     ) -> Read {
@@ -314,7 +314,7 @@ impl SessionCursor {
     /// Counts the frames that the ring still has for the client, up to where `is_complete`.
     pub(crate) fn remaining<S: Selection>(
         &mut self,
-        live: &Live,
+        live: &LiveSession,
         selection: &mut S,
         is_complete: impl Fn(&S) -> bool,
     ) -> u64 {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Filter, Head, Position};
 use turnwire_hub::{Entry, Run};
-use turnwire_session::{CatchUp, Live, ReplayError};
+use turnwire_session::{CatchUp, LiveSession, ReplayError};
 use turnwire_wire::session::event_frame;
 use turnwire_wire::session::server::{EVENT_PREFIX, EVENT_SUFFIX};
 
@@ -77,7 +77,7 @@ impl Selection for FilterSelection<'_> {
         Ok(PageStep::Next)
     }
 
-    async fn replay(&self, live: &Arc<Live>, at: Position) -> Result<CatchUp, ReplayError> {
+    async fn replay(&self, live: &Arc<LiveSession>, at: Position) -> Result<CatchUp, ReplayError> {
         live.catch_up(at, self.0, Missed::Ends, u64::MAX).await
     }
 }

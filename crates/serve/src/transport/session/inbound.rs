@@ -7,8 +7,7 @@ use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Position, ResponseId, TurnId, metric};
 use turnwire_hub::Closed;
-use turnwire_session::cancel::{self, Requested};
-use turnwire_session::{Error, Live};
+use turnwire_session::{CancelOutcome, Error, LiveSession, WatchGuard};
 use turnwire_wire::session::{
     self as wire, Ack, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Subscribe,
     SubscribeError,
@@ -77,25 +76,24 @@ impl SessionStream {
         let turn_id = turn
             .parse::<TurnId>()
             .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
-        let request = |live: &Arc<Live>, turn_id| {
-            cancel::request(live, turn_id, "user", reason.unwrap_or("user_cancel"))
-        };
+        let canceller = &self.streams.canceller;
+        let request = |live: &Arc<LiveSession>, turn_id| canceller.request(live, turn_id, reason);
         // A worker that is delivered can be cancelled where its events are seen.
         let subscription = self.subscription.as_ref();
         let workers = subscription.and_then(|subscription| subscription.workers.as_deref());
         let mut lives = workers.into_iter().flat_map(WorkerStreams::lives);
         let requested = turn_id.map(|turn_id| match request(live, turn_id) {
-            Requested::NotRunning => lives
+            CancelOutcome::NotRunning => lives
                 .by_ref()
                 .map(|worker| request(worker, turn_id))
-                .find(|requested| !matches!(requested, Requested::NotRunning))
-                .unwrap_or(Requested::NotRunning),
+                .find(|requested| !matches!(requested, CancelOutcome::NotRunning))
+                .unwrap_or(CancelOutcome::NotRunning),
             requested => requested,
         });
         match requested {
-            Ok(Requested::At(_) | Requested::Withdrawn(_)) => {}
-            Ok(Requested::Already) => self.warn("redundant_cancel"),
-            Ok(Requested::NotRunning) | Err(_) => self.warn("unknown_turn"),
+            Ok(CancelOutcome::Requested(_) | CancelOutcome::Withdrawn(_)) => {}
+            Ok(CancelOutcome::AlreadyRequested) => self.warn("redundant_cancel"),
+            Ok(CancelOutcome::NotRunning) | Err(_) => self.warn("unknown_turn"),
         }
     }
 
@@ -137,7 +135,7 @@ impl SessionStream {
         if started.watcher.is_none() {
             let previous = self.subscription.take();
             let watcher = previous.and_then(|previous| previous.watcher);
-            started.watcher = Some(watcher.unwrap_or_else(|| live.watch()));
+            started.watcher = Some(watcher.unwrap_or_else(|| WatchGuard::new(&live)));
         }
         self.subscription = Some(started);
         let elapsed = received_at.elapsed();
@@ -148,7 +146,7 @@ impl SessionStream {
     /// Answers a subscribe; returns the subscription that it starts.
     async fn start(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         subscribe: &Subscribe,
         pending: &mut EventWrites,
     ) -> Result<Subscription, SubscribeFailure> {
@@ -192,7 +190,7 @@ impl SessionStream {
     /// Gives a running subscription a new filter; it goes on where it is.
     async fn change(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         subscribe: &Subscribe,
         running: &mut Subscription,
     ) -> Result<(), SubscribeFailure> {
@@ -211,7 +209,7 @@ impl SessionStream {
     /// `at` of the subscription was taken: none can start unseen in between.
     async fn open_workers(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         subscribe: &Subscribe,
         at: Position,
     ) -> Result<Option<Box<WorkerStreams>>, SubscribeFailure> {
@@ -234,7 +232,7 @@ impl SessionStream {
 }
 
 fn acknowledge(
-    live: &Arc<Live>,
+    live: &Arc<LiveSession>,
     subscribe: &Subscribe,
     started: &Subscription,
     replay_event_count: u64,

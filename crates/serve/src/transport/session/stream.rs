@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::metric;
-use turnwire_session::bus::Note;
-use turnwire_session::{Error, Live};
+use turnwire_session::BusNotice;
+use turnwire_session::{Error, LiveSession};
 use turnwire_wire::session::{self as wire, Close};
 
 use super::super::Streams;
@@ -34,7 +34,7 @@ const DRAIN_CHECK: Duration = Duration::from_millis(50);
 pub(super) struct SessionStream {
     pub(super) streams: Arc<Streams>,
     /// The session, or the reason for which a subscribe is refused.
-    pub(super) live: Result<Arc<Live>, Error>,
+    pub(super) live: Result<Arc<LiveSession>, Error>,
     /// The connection's name in the log.
     pub(super) name: String,
     pub(super) waker: Arc<AtomicWaker>,
@@ -46,7 +46,11 @@ pub(super) struct SessionStream {
 }
 
 impl SessionStream {
-    pub(super) fn new(streams: Arc<Streams>, live: Result<Arc<Live>, Error>, name: String) -> Self {
+    pub(super) fn new(
+        streams: Arc<Streams>,
+        live: Result<Arc<LiveSession>, Error>,
+        name: String,
+    ) -> Self {
         Self {
             subscribe_deadline: Instant::now() + streams.options.subscribe_wait,
             streams,
@@ -68,7 +72,7 @@ impl SessionStream {
     }
 
     /// The subscription and its session, once the client has subscribed.
-    fn subscribed(&self) -> Option<(&Subscription, &Arc<Live>)> {
+    fn subscribed(&self) -> Option<(&Subscription, &Arc<LiveSession>)> {
         self.subscription.as_ref().zip(self.live.as_ref().ok())
     }
 
@@ -78,7 +82,7 @@ impl SessionStream {
 
     pub(super) fn warn(&self, reason: &'static str) {
         if let Ok(live) = &self.live {
-            live.note(Note::Warning {
+            live.emit_notice(BusNotice::Warning {
                 subscription: self.name.clone(),
                 reason,
             });

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use turnwire_event::Filter;
-use turnwire_session::watch::Watcher;
-use turnwire_session::{Live, ReplayError};
+use turnwire_session::WatchGuard;
+use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::session::Positions;
 
 use super::super::carrier::cursor::{Fill, SessionCursor};
@@ -19,7 +19,7 @@ pub(super) struct Subscription {
     pub(super) cursor: SessionCursor,
     /// The workers of the session, where the client subscribed to them too.
     pub(super) workers: Option<Box<WorkerStreams>>,
-    pub(super) watcher: Option<Watcher>,
+    pub(super) watcher: Option<WatchGuard>,
 }
 
 impl Subscription {
@@ -36,7 +36,7 @@ impl Subscription {
         }
     }
 
-    pub(super) fn backlog(&self, live: &Live) -> Backlog {
+    pub(super) fn backlog(&self, live: &LiveSession) -> Backlog {
         let own = Backlog {
             newest: live.ring.end(),
             has_more: self.cursor.has_more(live),
@@ -51,7 +51,7 @@ impl Subscription {
     }
 
     /// How far every session is delivered, where there are several.
-    pub(super) fn positions(&self, live: &Live) -> Option<Positions> {
+    pub(super) fn positions(&self, live: &LiveSession) -> Option<Positions> {
         let workers = self.workers.as_ref()?;
         let mut positions = workers.positions();
         positions.insert(live.id, self.cursor.at);
@@ -66,7 +66,7 @@ impl Subscription {
     /// Queues the events that come next.
     pub(super) async fn fill(
         &mut self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
         match &mut self.workers {

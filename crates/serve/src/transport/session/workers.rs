@@ -15,9 +15,9 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::{Epoch, Filter, Position, Seq, SessionId};
 use turnwire_hub::{Closed, Seat};
-use turnwire_session::bus::Note;
-use turnwire_session::kin::DEPTH_MAX;
-use turnwire_session::{Error, Live, ReplayError};
+use turnwire_session::BusNotice;
+use turnwire_session::WORKER_DEPTH_MAX;
+use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::Positions;
 
 use super::super::Streams;
@@ -79,7 +79,7 @@ struct JoinedWorker {
     id: SessionId,
     parent: SessionId,
     depth: u8,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     cursor: SessionCursor,
     gate: DelegateGate,
     /// It is removed when it is delivered up to here.
@@ -99,7 +99,7 @@ impl JoinedWorker {
 pub(super) struct WorkerStreams {
     streams: Arc<Streams>,
     /// The session that the client subscribed to.
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     pub(super) filter: Filter,
     waker: Arc<AtomicWaker>,
     /// The name of the connection, for warnings.
@@ -145,7 +145,7 @@ impl WorkerStreams {
     }
 
     /// The sessions of workers that are delivered.
-    pub(super) fn lives(&self) -> impl Iterator<Item = &Arc<Live>> {
+    pub(super) fn lives(&self) -> impl Iterator<Item = &Arc<LiveSession>> {
         self.joined.iter().map(|worker| &worker.live)
     }
 
@@ -189,7 +189,7 @@ impl WorkerStreams {
     }
 
     fn warn(&self, reason: &'static str) {
-        self.live.note(Note::Warning {
+        self.live.emit_notice(BusNotice::Warning {
             subscription: self.connection.clone(),
             reason,
         });
@@ -331,7 +331,7 @@ impl WorkerStreams {
             worker.lookup = lookup;
             return;
         }
-        if depth > DEPTH_MAX || self.is_full() {
+        if depth > WORKER_DEPTH_MAX || self.is_full() {
             return self.warn("too_many_workers");
         }
         let mut worker = AwaitedWorker::new(id, parent, depth, DeliverFrom::Start);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Event, Filter, Head, Position, TurnId};
 use turnwire_hub::Run;
-use turnwire_session::{CatchUp, Error, Live, ReplayError};
+use turnwire_session::{CatchUp, Error, LiveSession, ReplayError};
 use turnwire_wire::pc3::Cursor;
 
 use super::super::carrier::cursor::{PageStep, Selection};
@@ -89,7 +89,7 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
         })
     }
 
-    async fn replay(&self, live: &Arc<Live>, at: Position) -> Result<CatchUp, ReplayError> {
+    async fn replay(&self, live: &Arc<LiveSession>, at: Position) -> Result<CatchUp, ReplayError> {
         let all = Filter::full();
         live.catch_up_from(at, &all, Missed::Deltas, u64::MAX).await
     }

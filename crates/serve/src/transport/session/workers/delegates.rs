@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use turnwire_event::{EventType, Filter, Head, Position, SessionId};
 use turnwire_hub::Run;
-use turnwire_session::{CatchUp, Live, ReplayError};
+use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
 use super::super::super::carrier::cursor::{Fill, PageStep, Selection, SessionCursor};
 use super::super::super::carrier::pending::EventCount;
@@ -110,7 +110,7 @@ impl Selection for BoundarySelection<'_> {
         Ok(step)
     }
 
-    async fn replay(&self, live: &Arc<Live>, at: Position) -> Result<CatchUp, ReplayError> {
+    async fn replay(&self, live: &Arc<LiveSession>, at: Position) -> Result<CatchUp, ReplayError> {
         self.filter.replay(live, at).await
     }
 }
@@ -140,7 +140,7 @@ impl DelegateGate {
     }
 
     /// True if there are events that wait for nothing.
-    pub(super) fn has_more(&self, cursor: &SessionCursor, live: &Live) -> bool {
+    pub(super) fn has_more(&self, cursor: &SessionCursor, live: &LiveSession) -> bool {
         self.wait.is_none() && cursor.has_more(live)
     }
 
@@ -148,7 +148,7 @@ impl DelegateGate {
     pub(super) async fn fill(
         &self,
         cursor: &mut SessionCursor,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         filter: &Filter,
         pending: &mut EventWrites,
     ) -> Result<(Fill, Option<Boundary>), ReplayError> {

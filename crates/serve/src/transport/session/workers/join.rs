@@ -7,8 +7,8 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Filter, Position, SessionId};
-use turnwire_session::kin::DEPTH_MAX;
-use turnwire_session::{Error, Live, ReplayError};
+use turnwire_session::WORKER_DEPTH_MAX;
+use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::{Positions, SubscribeError};
 
 use super::super::super::Streams;
@@ -31,7 +31,7 @@ impl WorkerStreams {
         streams: Arc<Streams>,
         waker: Arc<AtomicWaker>,
         connection: String,
-        (live, filter): (&Arc<Live>, &Filter),
+        (live, filter): (&Arc<LiveSession>, &Filter),
         (at, since): (Position, Positions),
     ) -> Result<Box<Self>, SubscribeFailure> {
         let (looked_up_at, open) = live.delegates();
@@ -99,9 +99,9 @@ impl WorkerStreams {
         &self,
         id: SessionId,
         at: Position,
-    ) -> Result<(Arc<Live>, u8), SubscribeFailure> {
+    ) -> Result<(Arc<LiveSession>, u8), SubscribeFailure> {
         let sessions = &self.streams.sessions;
-        let worker = sessions.live(&self.live.owner, id).await?;
+        let worker = sessions.open(&self.live.owner, id).await?;
         let depth = sessions.depth_below(self.live.id, &worker).await?;
         let depth = depth.ok_or_else(|| SubscribeError::no_worker(&id.to_string()))?;
         let max = self.streams.options.replay_max;
@@ -133,11 +133,11 @@ impl WorkerStreams {
         if started > at {
             return Ok(());
         }
-        if depth > DEPTH_MAX {
+        if depth > WORKER_DEPTH_MAX {
             self.warn("too_many_workers");
             return Ok(());
         }
-        let from = match self.streams.sessions.live(&self.live.owner, id).await {
+        let from = match self.streams.sessions.open(&self.live.owner, id).await {
             Ok(worker) => DeliverFrom::Tail(worker.tail()),
             // Not created yet: all of its events are still to come.
             Err(Error::SessionNotFound) => DeliverFrom::Start,
@@ -201,7 +201,7 @@ impl WorkerStreams {
     /// Joins or removes an awaited worker; false if its session does not exist yet.
     async fn join(&mut self, worker: AwaitedWorker) -> Result<bool, ReplayError> {
         let sessions = self.streams.sessions.clone();
-        let joined = match sessions.live(&self.live.owner, worker.id).await {
+        let joined = match sessions.open(&self.live.owner, worker.id).await {
             Ok(session) if session.parent() == Some(worker.parent) => {
                 // Before it is opened, which awaits its own workers.
                 if self.joined.len() >= self.streams.options.workers_max {
@@ -238,7 +238,7 @@ impl WorkerStreams {
     async fn open_worker(
         &mut self,
         worker: AwaitedWorker,
-        session: Arc<Live>,
+        session: Arc<LiveSession>,
     ) -> Result<JoinedWorker, ReplayError> {
         // Registered before the look: news in between wakes the connection.
         let seat = session.ring.sit(self.waker.clone());
@@ -246,7 +246,7 @@ impl WorkerStreams {
         let selection = FilterSelection(&self.filter);
         let (cursor, from) = match worker.from {
             DeliverFrom::Start => {
-                let replay = Box::pin(session.catch_up_whole(&self.filter, Missed::Ends)).await?;
+                let replay = Box::pin(session.catch_up_all(&self.filter, Missed::Ends)).await?;
                 let from = replay.since;
                 (SessionCursor::in_replay(START, replay), from)
             }

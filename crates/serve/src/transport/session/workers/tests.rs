@@ -299,6 +299,7 @@ async fn s3_087_a_map_that_is_wrong_is_refused_in_its_words() {
     // A worker that was deleted is no stranger: its parent's log has its name.
     stage
         .sessions
+        .writer()
         .delete(&owner(), worker.id())
         .await
         .expect("deleted");

@@ -107,7 +107,7 @@ async fn s3_087_a_worker_is_told_and_may_be_named_however_deep_it_is() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let mut levels = vec![stage.acting(None).await];
-    for level in 0..usize::from(turnwire_session::kin::DEPTH_MAX) {
+    for level in 0..usize::from(turnwire_session::WORKER_DEPTH_MAX) {
         let worker = stage.acting(Some(levels[level].id())).await;
         levels[level].delegates(worker.id()).await;
         levels.push(worker);
@@ -130,7 +130,7 @@ async fn s3_087_a_worker_is_told_and_may_be_named_however_deep_it_is() {
 }
 
 /// The kinds of what a ring holds.
-fn viewer_log(live: &turnwire_session::Live) -> Vec<&'static str> {
+fn viewer_log(live: &turnwire_session::LiveSession) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     let project = |_: &turnwire_hub::Entry, _: &mut Vec<u8>| 0;
     live.ring
@@ -158,6 +158,7 @@ async fn s3_087_a_worker_that_is_deleted_or_damaged_leaves_and_its_parent_goes_o
     viewer.served().await;
     stage
         .sessions
+        .writer()
         .delete(&owner(), deleted.id())
         .await
         .expect("deleted");

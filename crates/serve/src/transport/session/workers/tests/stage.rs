@@ -1,4 +1,4 @@
-//! Sessions whose turns do as a test says.
+//! SessionService whose turns do as a test says.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,10 +24,9 @@ use turnwire_event::{
 use turnwire_log::reserve::DiskReserve;
 use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
 use turnwire_log::{EventDraft, OutboxRoom, Writer};
-use turnwire_session::sessions::Parts;
 use turnwire_session::{
-    Bound, Live, NewSession, Options as SessionOptions, Place as In, Sessions, Submit, SystemClock,
-    SystemMint,
+    DisconnectScope, LiveSession, NewSession, Options as SessionOptions, ServiceParts,
+    SessionService, SubmitRequest, SubmitTarget as In, SystemClock, SystemMint,
 };
 
 use super::super::super::super::{CountersByVersion, Options, ServerPhase, StreamLimits, Streams};
@@ -84,14 +83,14 @@ async fn act(turn: TurnContext, mut deeds: UnboundedReceiver<Deed>) -> Outcome {
 
 /// The service and what viewers share.
 pub(super) struct Stage {
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: SessionService,
     pub(super) streams: Arc<Streams>,
     puppets: Arc<Mutex<HashMap<SessionId, UnboundedSender<Deed>>>>,
 }
 
 /// A session with a turn that does what it is told.
 pub(super) struct Acting {
-    pub(super) live: Arc<Live>,
+    pub(super) live: Arc<LiveSession>,
     deeds: Option<UnboundedSender<Deed>>,
 }
 
@@ -127,7 +126,7 @@ impl Stage {
         let reserve = DiskReserve::new(dir.join("reserve"), 0);
         let puppets = Puppets::default();
         let hands = puppets.0.clone();
-        let parts = Parts {
+        let parts = ServiceParts {
             options,
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),
@@ -135,9 +134,10 @@ impl Stage {
             writer: Writer::start(store, reserve, Box::new(|_| {})).expect("a writer"),
             producer: Arc::new(puppets),
         };
-        let sessions = Sessions::start(parts).await.expect("the service");
+        let sessions = SessionService::start(parts).await.expect("the service");
         let streams = Streams {
-            sessions: sessions.clone(),
+            sessions: sessions.live_sessions(),
+            canceller: sessions.canceller(),
             options: Options {
                 queue_max: 1000,
                 snapshot_messages: 50,
@@ -168,9 +168,18 @@ impl Stage {
 
     /// A session at work, as a worker of another if one is named.
     pub(super) async fn acting(&self, parent: Option<SessionId>) -> Acting {
-        let row = self.sessions.create(&owner(), NewSession::default()).await;
+        let row = self
+            .sessions
+            .writer()
+            .create(&owner(), NewSession::default())
+            .await;
         let mut row = row.expect("a session");
-        let live = self.sessions.live(&owner(), row.id).await.expect("alive");
+        let live = self
+            .sessions
+            .live_sessions()
+            .open(&owner(), row.id)
+            .await
+            .expect("alive");
         if parent.is_some() {
             row.parent = parent;
             live.ring.touch(|transcript| transcript.row.parent = parent);
@@ -185,9 +194,10 @@ impl Stage {
     }
 
     /// Gives a session a turn.
-    pub(super) async fn work(&self, live: Arc<Live>) -> Acting {
+    pub(super) async fn work(&self, live: Arc<LiveSession>) -> Acting {
         let me = owner();
-        let submitted = self.sessions.submit(&me, In::In(live.id), say("go"), None);
+        let submitter = self.sessions.submitter();
+        let submitted = submitter.submit(&me, In::Existing(live.id), say("go"), None);
         submitted.await.expect("accepted");
         let deeds = soon(|| self.puppets.lock().remove(&live.id)).await;
         let acting = Acting {
@@ -337,12 +347,16 @@ impl Acting {
 
     /// Its whole log.
     pub(super) async fn log(&self, stage: &Stage) -> Vec<Event> {
-        let query = turnwire_session::EventsQuery {
+        let query = turnwire_session::EventLogQuery {
             since: None,
             types: None,
             limit: 1000,
         };
-        let page = stage.sessions.events(&owner(), self.id(), query).await;
+        let page = stage
+            .sessions
+            .reader()
+            .events(&owner(), self.id(), query)
+            .await;
         let events = page.expect("the log").events;
         let read = |stored: &turnwire_session::StoredEvent| Event::read(&stored.bytes);
         events.iter().map(|e| read(e).expect("an event")).collect()
@@ -360,8 +374,8 @@ fn feedback() -> turnwire_event::body::feedback::Recorded {
     serde_json::from_value(serde_json::json!({"rating": "up"})).expect("a rating")
 }
 
-fn say(text: &str) -> Submit {
-    Submit {
+fn say(text: &str) -> SubmitRequest {
+    SubmitRequest {
         content: vec![ContentBlock::text(text)],
         locale: "en".into(),
         on_disconnect: OnDisconnect::Continue,
@@ -371,7 +385,7 @@ fn say(text: &str) -> Submit {
         wire_version: "0.5".into(),
         metadata: serde_json::Map::new(),
         location: None,
-        bound: Bound::Session,
+        disconnect_scope: DisconnectScope::Session,
         origin: Origin::Chat,
         dm_type: None,
     }

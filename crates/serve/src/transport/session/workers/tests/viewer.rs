@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::task::AtomicWaker;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Body, Event, Filter, FilterSpec, Position, SessionId};
-use turnwire_session::{Live, ReplayError};
+use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::session::{Since, SubscribeError};
 
 use super::super::super::super::carrier::cursor::{Fill, SessionCursor};
@@ -21,7 +21,7 @@ impl Stage {
     /// A viewer of `live` that stands at `since`.
     pub(super) async fn view(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveSession>,
         spec: &FilterSpec,
         since: Option<Since>,
     ) -> Result<Viewer, SubscribeError> {
@@ -60,7 +60,7 @@ impl Stage {
 
 /// A connection without its socket.
 pub(super) struct Viewer {
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     pub(super) subscription: Subscription,
     due: Vec<Event>,
 }
