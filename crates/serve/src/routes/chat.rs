@@ -28,7 +28,7 @@ use crate::query::Params;
 use crate::state::AppState;
 use crate::submit::{self, Asked, WIRE_VERSION};
 use crate::trace::RequestTrace;
-use crate::transport::{StreamPermit, TurnRequest, chat};
+use crate::transport::{self, StreamPermit, TurnRequest, chat};
 
 /// The name under which idempotency keys of this route are stored.
 pub(super) const ROUTE: &str = "/chat/stream";
@@ -164,7 +164,7 @@ async fn check_in_log(
         return Ok(());
     }
     let live = state.sessions.live(owner, row.session_id).await?;
-    if chat::is_ahead(&live, cursor) {
+    if transport::is_ahead(&live, cursor) {
         return Err(Error::CursorExpired.into());
     }
     Ok(())
@@ -202,7 +202,7 @@ async fn open(
     };
     let request = TurnRequest {
         turn: row.id,
-        start: chat::position_before(row.started),
+        start: transport::position_before(row.started),
         client_cursor: cursor,
         submitted_at: None,
         attendance: None,
