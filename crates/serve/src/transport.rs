@@ -1,12 +1,12 @@
-//! Streams on sockets. Every wire rides the same [`Carrier`](carrier::Carrier):
+//! Streams on sockets. Every wire is delivered by the same `Carrier`:
 //!
 //! ```text
 //!   chat      TurnStream<ChatFormat>   server-sent events ┐
 //!   session   SessionStream            WebSocket          ┴─▶ Carrier ─▶ socket
 //! ```
 //!
-//! A further wire of single turns is a [`TurnFormat`](turn::TurnFormat) and a route; one of
-//! another kind implements [`Wire`](carrier::wire::Wire).
+//! A further wire of single turns is a `TurnFormat` and a route; one of another kind implements
+//! `Wire`.
 
 mod phase;
 mod carrier;
@@ -22,7 +22,10 @@ use turnwire_session::{LiveSessions, TurnCanceller};
 use turnwire_wire::pc3;
 
 pub use phase::ServerPhase;
-pub use turn::{CountersByVersion, FrameMark, StreamLimits, StreamPermit, TurnRequest};
+pub use turn::{
+    CountersByVersion, FrameMark, StreamLimits, StreamPermit, TurnRequest, is_ahead,
+    position_before,
+};
 
 /// Settings of connections, each with its reason in the configuration.
 #[derive(Clone, Debug)]

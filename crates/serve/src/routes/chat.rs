@@ -33,7 +33,7 @@ use crate::request::query::Params;
 use crate::request::submit::{self, Asked, WIRE_VERSION};
 use crate::request::trace::RequestTrace;
 use crate::state::{AppState, WireVersions};
-use crate::transport::{StreamPermit, Streams, TurnRequest, chat};
+use crate::transport::{self, StreamPermit, Streams, TurnRequest, chat};
 
 /// The name under which idempotency keys of this route are stored.
 pub(super) const ROUTE: &str = "/chat/stream";
@@ -193,7 +193,7 @@ async fn check_in_log(
         return Ok(());
     }
     let live = state.live_sessions.open(owner, row.session_id).await?;
-    if chat::is_ahead(&live, cursor) {
+    if transport::is_ahead(&live, cursor) {
         return Err(Error::CursorExpired.into());
     }
     Ok(())
@@ -231,7 +231,7 @@ async fn open(
     };
     let request = TurnRequest {
         turn: row.id,
-        start: chat::position_before(row.started),
+        start: transport::position_before(row.started),
         client_cursor: cursor,
         submitted_at: None,
         attendance: None,

@@ -1,5 +1,5 @@
-//! The chat wire (pc3) over server-sent events: one stream a turn. [`ChatFormat`] is the wire;
-//! [`TurnStream`] delivers it.
+//! The chat wire (pc3) over server-sent events: one stream a turn. `ChatFormat` is the wire;
+//! `TurnStream` delivers it.
 
 mod format;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, header};
 use turnwire_event::row::TurnRow;
-use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Sub, TurnId};
+use turnwire_event::{EventType, ResponseId, SessionId, TurnId};
 use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::pc3::{self, Cursor, Version};
 
@@ -61,23 +61,6 @@ pub fn is_complete(row: &TurnRow, cursor: &Cursor) -> bool {
     // `turn.completed` gives usage and then its terminal, `turn.cancelled` its terminal alone.
     let last = u8::from(*kind == EventType::TurnCompleted);
     cursor.covers(ended, last)
-}
-
-/// True if the session has no event at the cursor. Transient events are not looked up: those
-/// after the last stored one do not survive a restart.
-pub fn is_ahead(live: &LiveSession, cursor: &Cursor) -> bool {
-    let tail = live.ring.look(|_, tail, _| tail);
-    let at = cursor.position;
-    at.epoch != tail.epoch || at.seq > tail.seq
-}
-
-/// The last position that there can be before the first event of a turn.
-pub fn position_before(started: Position) -> Position {
-    Position {
-        epoch: started.epoch,
-        seq: Seq(started.seq.0.saturating_sub(1)),
-        sub: if started.seq.0 > 1 { Sub::LAST } else { Sub(0) },
-    }
 }
 
 /// A time between `ms` and twice `ms`, so that clients cut together do not come back together.

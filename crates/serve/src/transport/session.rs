@@ -1,6 +1,6 @@
 //! The session wire on a WebSocket: from the upgrade with a token to the last frame.
 //!
-//! The carrier delivers a [`SessionStream`]'s events; the client's frames (`inbound`) stay here.
+//! The carrier delivers the events of a `SessionStream`; the client's frames (`inbound`) stay here.
 
 mod failure;
 mod format;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
-use turnwire_event::{Event, Position, TurnId};
+use turnwire_event::{Event, Position, Seq, Sub, TurnId};
 use turnwire_session::StreamGuard;
 use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::pc3::Cursor;
@@ -72,6 +72,23 @@ pub struct TurnRequest {
     pub attendance: Option<StreamGuard>,
     /// Counts the stream as open for its owner.
     pub permit: StreamPermit,
+}
+
+/// True if the session has no event at the cursor. Transient events are not looked up: those
+/// after the last stored one do not survive a restart.
+pub fn is_ahead(live: &LiveSession, cursor: &Cursor) -> bool {
+    let tail = live.ring.look(|_, tail, _| tail);
+    let at = cursor.position;
+    at.epoch != tail.epoch || at.seq > tail.seq
+}
+
+/// The last position that there can be before the first event of a turn.
+pub fn position_before(started: Position) -> Position {
+    Position {
+        epoch: started.epoch,
+        seq: Seq(started.seq.0.saturating_sub(1)),
+        sub: if started.seq.0 > 1 { Sub::LAST } else { Sub(0) },
+    }
 }
 
 /// The stream of one turn to one client. Dropping it is leaving the turn.

@@ -31,6 +31,12 @@ pub(crate) trait FrameFormat: Copy + Send + 'static {
 
     /// Appends the frames of an event; returns the word that the ring keeps about them.
     fn write(self, entry: &Entry, out: &mut Vec<u8>) -> u64;
+
+    /// Queues what [`FrameFormat::write`] gave for adjacent events. A wire that puts several events
+    /// into one frame does so here.
+    fn push(self, frames: Bytes, tally: Self::Tally, pending: &mut PendingWrites<Self::Tally>) {
+        pending.push(frames, tally);
+    }
 }
 
 /// What a page of stored events goes on with after an event.
@@ -231,12 +237,12 @@ impl SessionCursor {
         if !self.page.is_empty() {
             return self.fill_from_page(selection, pending);
         }
-        let mut lost = None;
+        let (format, mut lost) = (selection.format(), None);
         let read = self.read_ring(live, selection, |frames, tally| {
             if tally.is_too_large() || lost.is_some() {
                 *lost.get_or_insert(0) += tally.frames();
             } else {
-                pending.push(frames, tally);
+                format.push(frames, tally, pending);
             }
         });
         match read {
@@ -276,7 +282,7 @@ impl SessionCursor {
         if tally.is_too_large() {
             return Ok(Fill::TooLarge(tally.frames()));
         }
-        pending.push(frames.into(), tally);
+        selection.format().push(frames.into(), tally, pending);
         Ok(Fill::Progress)
     }
 
