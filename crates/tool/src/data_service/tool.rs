@@ -24,7 +24,7 @@ const UNAVAILABLE: &str = "data unavailable";
 /// Beyond the timeout of a call, so that the call ends first and says why.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Asks one enricher.
+/// Asks one enricher through the [`Connector`].
 pub(crate) struct EnricherTool {
     enricher: Arc<EnricherType>,
     connector: Arc<Connector>,
