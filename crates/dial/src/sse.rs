@@ -24,7 +24,7 @@ pub struct SseLimits {
 }
 
 impl SseLimits {
-    /// Limits one event to `event_bytes_max`; a line may be as long, and the stream has no end.
+    /// Limits one event to `event_bytes_max`; a line may be as long, and the stream has no limit.
     pub const fn per_event(event_bytes_max: usize) -> Self {
         Self {
             line_bytes_max: event_bytes_max,
@@ -40,19 +40,19 @@ pub enum SseError {
     /// A line exceeds [`SseLimits::line_bytes_max`].
     #[error("a line is larger than {max_bytes} bytes")]
     LineTooLarge {
-        /// The limit.
+        /// The limit that the line exceeds.
         max_bytes: usize,
     },
     /// An event exceeds [`SseLimits::event_bytes_max`].
     #[error("an event is larger than {max_bytes} bytes")]
     EventTooLarge {
-        /// The limit.
+        /// The limit that the event exceeds.
         max_bytes: usize,
     },
     /// The stream exceeds [`SseLimits::stream_bytes_max`].
     #[error("the stream is larger than {max_bytes} bytes")]
     StreamTooLarge {
-        /// The limit.
+        /// The limit that the stream exceeds.
         max_bytes: u64,
     },
     /// A field is not UTF-8.

@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use turnwire_dial::{Dialer, Headers, Request};
 use turnwire_event::code::ToolType;
-use turnwire_event::port::BoxFuture;
 use turnwire_pack::{HttpDef, ToolDef, ToolMethod};
 
 use crate::pack_tool::{PackTool, ToolAction};
@@ -121,15 +120,10 @@ impl HttpTool {
 }
 
 impl ToolAction for HttpTool {
-    fn run(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        Box::pin(async move {
-            let request = self.request(call.input)?;
-            let response = self.dialer.request(request).await.map_err(failure)?;
-            result(&response, &self.secrets)
-        })
+    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let request = self.request(call.input)?;
+        let response = self.dialer.request(request).await.map_err(failure)?;
+        result(&response, &self.secrets)
     }
 }
 

@@ -13,15 +13,37 @@ use crate::input::{InputSchema, InputSchemaError};
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
 /// What a [`PackTool`] does.
-pub(crate) trait ToolAction: Send + Sync {
+pub(crate) trait ToolAction: Send + Sync + 'static {
     /// Removes fields that a model must not set, before the input is checked.
     fn clean_input(&self, input: Value) -> Value {
         input
     }
 
     /// Runs the tool, as [`Tool::run`] does.
-    fn run(self: Arc<Self>, call: ToolInvocation)
-    -> BoxFuture<'static, Result<Value, ToolFailure>>;
+    fn run(&self, call: ToolInvocation) -> impl Future<Output = Result<Value, ToolFailure>> + Send;
+}
+
+/// A [`ToolAction`] without its type.
+trait DynAction: Send + Sync {
+    fn clean(&self, input: Value) -> Value;
+
+    fn start(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>>;
+}
+
+impl<A: ToolAction> DynAction for A {
+    fn clean(&self, input: Value) -> Value {
+        self.clean_input(input)
+    }
+
+    fn start(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        Box::pin(async move { self.run(call).await })
+    }
 }
 
 /// A tool of a pack.
@@ -33,7 +55,7 @@ pub(crate) struct PackTool {
     server: Option<Arc<str>>,
     /// Checks every input; `None` if the action does.
     schema: Option<Arc<InputSchema>>,
-    action: Arc<dyn ToolAction>,
+    action: Arc<dyn DynAction>,
 }
 
 impl PackTool {
@@ -42,7 +64,7 @@ impl PackTool {
         def: ToolDef,
         tool_type: ToolType,
         timeout: Option<Duration>,
-        action: impl ToolAction + 'static,
+        action: impl ToolAction,
     ) -> Self {
         Self {
             def,
@@ -121,11 +143,11 @@ impl Tool for PackTool {
     fn run(&self, mut call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let (schema, action) = (self.schema.clone(), Arc::clone(&self.action));
         Box::pin(async move {
-            call.input = action.clean_input(call.input);
+            call.input = action.clean(call.input);
             if let Some(schema) = schema {
                 schema.check(&call.input)?;
             }
-            action.run(call).await
+            action.start(call).await
         })
     }
 }

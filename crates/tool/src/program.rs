@@ -1,5 +1,5 @@
 //! Programs of tools: [`guard`] is the process that ends a program with everything it started,
-//! [`runner`] starts programs under guards, and [`ProcessTool`] is a tool that runs one.
+//! [`runner`] starts programs under guards, and `ProcessTool` is a tool that runs one.
 
 pub mod guard;
 pub mod runner;

@@ -9,7 +9,7 @@ use crate::percent::encoded;
 
 /// Shorter values are words, not keys.
 const SECRET_CHARS_MIN: usize = 8;
-/// Replaces a key.
+/// The text in place of a key.
 const HIDDEN: &str = "***";
 /// Parts of the names of headers, parameters and variables that contain keys. The values of others,
 /// such as a version or a date, may be a legitimate part of a response.

@@ -1,5 +1,5 @@
 //! The [`Tool`] trait: a name, a schema, and a future that is stopped by being dropped. Beside it
-//! what a running tool uses: its [`ToolContext`], the [`ItemStore`] and [`deliver`].
+//! what a running tool uses: its [`ToolContext`], the [`ItemStore`] and [`deliver()`].
 
 mod deliver;
 mod live_task;
@@ -28,7 +28,7 @@ pub struct ToolInvocation {
     pub tool_use_id: ToolUseId,
     /// The input that the model wrote: always an object, otherwise unchecked.
     pub input: Value,
-    /// Takes the events of the tool.
+    /// Accepts the events of the tool; see [`deliver()`].
     pub emitter: Arc<dyn Emitter>,
     /// The turn that the tool works for.
     pub context: Arc<ToolContext>,
@@ -37,7 +37,7 @@ pub struct ToolInvocation {
 /// A failure of a data service: the pair of labels that dashboards join on (S1-145).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFault {
-    /// The enricher that was asked.
+    /// The enricher that the tool asked.
     pub enricher_id: String,
     /// The reason, in the codes of the envelope contract.
     pub reason: Reason,
@@ -47,7 +47,7 @@ pub struct ServiceFault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{class:?}: {message}")]
 pub struct ToolFailure {
-    /// The class in `tool.failed`.
+    /// The error class in `tool.failed`.
     pub class: ToolErrorClass,
     /// The message for the model: no error text of a library, no host and no path.
     pub message: String,
@@ -89,7 +89,7 @@ impl ToolFailure {
     }
 }
 
-/// A tool that a model can call.
+/// A tool that a model can call. Tools of a pack are made by [`crate::toolbox()`].
 pub trait Tool: Send + Sync {
     /// The name, unique in a [`crate::Toolbox`].
     fn name(&self) -> &str;

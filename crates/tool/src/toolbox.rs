@@ -75,17 +75,17 @@ impl ToolBuildError {
 /// What tools are made with.
 #[derive(Clone)]
 pub struct ToolDependencies {
-    /// Reaches the data services.
+    /// Reaches the data services of [`ToolKind::Ccs`] tools.
     pub connector: Arc<Connector>,
     /// The clock of the clock tool.
     pub clock: Arc<dyn Clock>,
-    /// Creates ids of items and messages.
+    /// Creates the ids of lists, messages and steps.
     pub mint: Arc<dyn Mint>,
-    /// Reaches all other services.
+    /// Reaches the services of [`ToolKind::Http`] tools.
     pub dialer: Arc<Dialer>,
-    /// Runs programs.
+    /// Starts the programs of process tools.
     pub runner: Arc<ProgramRunner>,
-    /// The MCP servers of the pack.
+    /// The running MCP servers of the pack and their tools.
     pub servers: Arc<McpToolset>,
 }
 
@@ -101,7 +101,7 @@ pub struct Toolbox {
 pub const MCP_PREFIX: &str = "mcp:";
 
 impl Toolbox {
-    /// An empty set.
+    /// A toolbox without tools.
     pub fn new() -> Self {
         Self::default()
     }
@@ -114,7 +114,7 @@ impl Toolbox {
         }
     }
 
-    /// Adds a tool.
+    /// Adds a tool; fails if its name is already used.
     pub fn with(mut self, tool: Arc<dyn Tool>) -> Result<Self, DuplicateToolName> {
         if self.get(tool.name()).is_some() {
             return Err(DuplicateToolName(tool.name().to_owned()));
@@ -155,7 +155,7 @@ impl Toolbox {
         self
     }
 
-    /// All tools.
+    /// All tools in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter()
     }

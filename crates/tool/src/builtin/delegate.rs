@@ -5,13 +5,12 @@
 //! ```
 //! The model gets the last message of the worker and nothing before it (S3-089, S3-090).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_event::body::delegate::{Completed, Failed, Started};
 use turnwire_event::code::{FailureMode, ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, Emission, NoWorker, Refusal, Task, WorkerEnd};
+use turnwire_event::port::{Emission, NoWorker, Refusal, Task, WorkerEnd};
 use turnwire_event::{Actor, Body, Position, SessionId};
 use turnwire_pack::ToolDef;
 
@@ -48,7 +47,23 @@ impl DelegateTool {
         PackTool::new(def, ToolType::Delegate, Some(timeout + MARGIN), action)
     }
 
-    async fn delegate(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+    fn failure(&self, mode: FailureMode) -> ToolFailure {
+        match mode {
+            FailureMode::CancelledByUser => {
+                ToolFailure::new(ToolErrorClass::Cancelled, "The worker was stopped.")
+            }
+            FailureMode::Timeout => {
+                let timeout = self.timeout.as_millis();
+                let message = format!("The worker did not finish within {timeout} ms.");
+                ToolFailure::new(ToolErrorClass::Timeout, message)
+            }
+            FailureMode::Error => ToolFailure::internal("The worker failed and has no result."),
+        }
+    }
+}
+
+impl ToolAction for DelegateTool {
+    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let task = task(&call.input)?;
         let delegate = &call.context.delegate;
         let id = delegate.reserve().map_err(|error| no_worker(&error))?;
@@ -87,29 +102,6 @@ impl DelegateTool {
                 Err(self.failure(failure_mode))
             }
         }
-    }
-
-    fn failure(&self, mode: FailureMode) -> ToolFailure {
-        match mode {
-            FailureMode::CancelledByUser => {
-                ToolFailure::new(ToolErrorClass::Cancelled, "The worker was stopped.")
-            }
-            FailureMode::Timeout => {
-                let timeout = self.timeout.as_millis();
-                let message = format!("The worker did not finish within {timeout} ms.");
-                ToolFailure::new(ToolErrorClass::Timeout, message)
-            }
-            FailureMode::Error => ToolFailure::internal("The worker failed and has no result."),
-        }
-    }
-}
-
-impl ToolAction for DelegateTool {
-    fn run(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        Box::pin(async move { self.delegate(call).await })
     }
 }
 

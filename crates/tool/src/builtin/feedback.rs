@@ -12,7 +12,7 @@ use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
 /// Of a rating: a word or a number.
 const RATING_CHARS_MAX: usize = 64;
-/// Of a comment.
+/// Of a comment, which is stored with the turn.
 const COMMENT_CHARS_MAX: usize = 2_000;
 
 /// Emits `feedback.recorded` with a rating and a comment.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use turnwire_event::port::BoxFuture;
 use turnwire_pack::ToolDef;
 
 use crate::pack_tool::{PackTool, ToolAction};
@@ -30,10 +29,7 @@ impl RenamedTool {
 }
 
 impl ToolAction for RenamedTool {
-    fn run(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        self.0.run(call)
+    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        self.0.run(call).await
     }
 }

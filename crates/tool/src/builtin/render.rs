@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use turnwire_event::body::component::{Rendered, ToolCall};
 use turnwire_event::body::data::{ItemKey, Key, Loaded, Loading};
 use turnwire_event::code::{ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, Emission, Refusal};
+use turnwire_event::port::{Emission, Refusal};
 use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{Actor, Body, ContentBlock, MessageId, Mint, Role};
 use turnwire_pack::{RenderShape, ToolDef};
@@ -58,30 +58,6 @@ impl RenderTool {
         };
         let timeout = def.timeout_ms.map(Duration::from_millis);
         PackTool::new(def, ToolType::Render, timeout, action)
-    }
-
-    async fn render(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
-        let (data_type, enrichers) = (&self.data_type, &self.enrichers);
-        let selection = match self.shape {
-            RenderShape::List => {
-                ItemSelection::list(&call.input, data_type, enrichers, &call.context)
-            }
-            RenderShape::Single => {
-                ItemSelection::one(&call.input, data_type, enrichers, &call.context)
-            }
-        }?;
-        let result = json!({
-            "shown": selection.items.len(),
-            "type": data_type,
-            "ids": selection.ids,
-        });
-        let emitted = match self.shape {
-            RenderShape::List => self.emit_list(&call, selection).await,
-            RenderShape::Single => self.emit_component(&call, selection).await,
-        };
-        emitted.map(|()| result).map_err(|refusal| {
-            ToolFailure::new(ToolErrorClass::Cancelled, format!("Not shown: {refusal}."))
-        })
     }
 
     async fn emit_list(
@@ -161,11 +137,24 @@ impl RenderTool {
 }
 
 impl ToolAction for RenderTool {
-    fn run(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        Box::pin(async move { self.render(call).await })
+    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let (data_type, enrichers) = (&self.data_type, &self.enrichers);
+        let selection = match self.shape {
+            RenderShape::List => ItemSelection::list(&call.input, data_type, enrichers, &call.context),
+            RenderShape::Single => ItemSelection::one(&call.input, data_type, enrichers, &call.context),
+        }?;
+        let result = json!({
+            "shown": selection.items.len(),
+            "type": data_type,
+            "ids": selection.ids,
+        });
+        let emitted = match self.shape {
+            RenderShape::List => self.emit_list(&call, selection).await,
+            RenderShape::Single => self.emit_component(&call, selection).await,
+        };
+        emitted.map(|()| result).map_err(|refusal| {
+            ToolFailure::new(ToolErrorClass::Cancelled, format!("Not shown: {refusal}."))
+        })
     }
 }
 

@@ -102,7 +102,7 @@ pub trait EnvelopeVerifier: Send + Sync {
     fn verify(&self, claim: EnvelopeClaim<'_>) -> Result<(), PrincipalMismatch>;
 }
 
-/// Accepts every claim.
+/// An [`EnvelopeVerifier`] that accepts every claim.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoVerifier;
 

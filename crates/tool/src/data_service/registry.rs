@@ -35,7 +35,7 @@ pub enum ConnectorError {
     /// The `payload_schema` of an enricher is not valid.
     #[error("enricher `{enricher_id}`: its payload_schema is not a JSON Schema: {reason}")]
     Schema {
-        /// The enricher.
+        /// The enricher whose schema it is.
         enricher_id: String,
         /// What is wrong with the schema.
         reason: String,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_event::code::ToolType;
-use turnwire_event::port::BoxFuture;
 use turnwire_pack::ToolDef;
 
 use crate::data_service::connector::Connector;
@@ -24,7 +23,7 @@ const UNAVAILABLE: &str = "data unavailable";
 /// Beyond the timeout of a call, so that the call ends first and says why.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Asks one enricher.
+/// Asks one enricher through the [`Connector`].
 pub(crate) struct EnricherTool {
     enricher: Arc<EnricherType>,
     connector: Arc<Connector>,
@@ -46,8 +45,14 @@ impl EnricherTool {
         };
         PackTool::new(def.clone(), ToolType::Ccs, Some(timeout + MARGIN), action).checked()
     }
+}
 
-    async fn call(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
+impl ToolAction for EnricherTool {
+    fn clean_input(&self, input: Value) -> Value {
+        without_principal(input)
+    }
+
+    async fn run(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
         let ToolInvocation { input, context, .. } = invocation;
         let Value::Object(params) = input else {
             return Err(ToolFailure::invalid_input("The input must be an object."));
@@ -60,19 +65,6 @@ impl EnricherTool {
             Ok(data) => Ok(result(data, enricher, &context)),
             Err(error) => Err(failure(error, enricher)),
         }
-    }
-}
-
-impl ToolAction for EnricherTool {
-    fn clean_input(&self, input: Value) -> Value {
-        without_principal(input)
-    }
-
-    fn run(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        Box::pin(async move { self.call(call).await })
     }
 }
 

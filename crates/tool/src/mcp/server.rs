@@ -45,7 +45,7 @@ pub(crate) struct ConnectionHandle {
     pub(crate) health: Arc<ConnectionHealth>,
 }
 
-/// A supervised server.
+/// A server with a [`Supervisor`] task that keeps it connected.
 pub(crate) struct ToolServer {
     pub(crate) name: Arc<str>,
     /// `None` while the server is away. The supervisor holds the sender until it has stopped.

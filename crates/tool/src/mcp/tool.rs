@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use turnwire_event::code::{ToolErrorClass, ToolType};
-use turnwire_event::port::BoxFuture;
 use turnwire_pack::ToolDef;
 
 use crate::mcp::call::{CallError, call};
@@ -62,8 +61,10 @@ impl McpTool {
         let server = Arc::clone(&server.name);
         Ok(tool.with_schema(schema).with_server(server))
     }
+}
 
-    async fn call(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
+impl ToolAction for McpTool {
+    async fn run(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
         let Value::Object(arguments) = invocation.input.clone() else {
             return Err(ToolFailure::invalid_input("The input must be an object."));
         };
@@ -85,15 +86,6 @@ impl McpTool {
             )),
             Err(error) => Err(failure(error, secrets)),
         }
-    }
-}
-
-impl ToolAction for McpTool {
-    fn run(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        Box::pin(async move { self.call(call).await })
     }
 }
 

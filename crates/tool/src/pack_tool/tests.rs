@@ -14,12 +14,9 @@ use crate::test_support::{EventSink, call};
 struct CountingAction(Arc<AtomicUsize>);
 
 impl ToolAction for CountingAction {
-    fn run(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async move { Ok(call.input) })
+        Ok(call.input)
     }
 }
 

@@ -11,7 +11,7 @@
 //!
 //! A program has the rights of its guard and can stop or kill it, but not unnoticed: the socket
 //! cannot be opened a second time, the death of the server wakes a stopped guard, and the server
-//! kills what a guard does not end in time ([`kill_descendants`]).
+//! kills what a guard does not end in time (`kill_descendants`).
 //!
 //! [`run`] is all of `turnwire __guard`; the server's side is [`super::runner`]. The guard uses
 //! threads only: it waits for one child, two pipes and a clock.

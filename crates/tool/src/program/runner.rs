@@ -56,7 +56,7 @@ pub enum ProgramStartError {
     Closed,
 }
 
-/// Starts programs.
+/// Starts programs, each under a guard, and limits how many run at the same time.
 #[derive(Debug)]
 pub struct ProgramRunner {
     folders: ProgramFolders,

@@ -98,61 +98,6 @@ impl ProcessTool {
         })
     }
 
-    async fn execute(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
-        let deadline = Instant::now() + self.timeout;
-        let spec = self.spec(&call)?;
-        // Registered before the program starts, and while it waits for a slot: a turn that is
-        // cancelled starts nothing, and one that has registered the program waits for its end.
-        let (started, program) = oneshot::channel::<BoxFuture<'static, StopOutcome>>();
-        let id = WardId::default();
-        let registered = call.context.wards.take(Ward {
-            kind: ReceiptKind::Process,
-            id: id.clone(),
-            tool_use_id: call.tool_use_id,
-            ended: Box::pin(async move {
-                match program.await {
-                    Ok(ended) => ended.await,
-                    // The program was not started.
-                    Err(_) => StopOutcome::Stopped,
-                }
-            }),
-        });
-        match registered {
-            Ok(()) => {}
-            Err(Refusal::Cancelled | Refusal::Ended) => return pending().await,
-            Err(Refusal::Unavailable) => {
-                let message = "Too much runs in this turn; no program can be started.";
-                return Err(ToolFailure::internal(message));
-            }
-        }
-        let slot = timeout_at(deadline, self.runner.slot()).await;
-        let slot = slot.map_err(|_| {
-            let message = "Too many programs are running; try again later.";
-            ToolFailure::new(ToolErrorClass::Timeout, message)
-        })?;
-        // The turn may have been cancelled during the wait; then nothing starts. The session drops
-        // the turn and reports its tools.
-        let Ok(_part) = call.context.wards.enter() else {
-            return pending().await;
-        };
-        let program = slot.and_then(|slot| self.runner.start(spec, slot));
-        let mut program = program.map_err(|error| {
-            tracing::error!(?error, "program could not be started");
-            ToolFailure::internal("The program of this tool could not be started.")
-        })?;
-        // Without an await since the start, so that no cancel can come between.
-        id.name(program.id().to_string());
-        let _ = started.send(program.ended());
-        let Ok(finished) = timeout_at(deadline, program.finished()).await else {
-            program.stop();
-            program.finished().await;
-            let timeout = self.timeout.as_millis();
-            let message = format!("The program did not finish within {timeout} ms and was ended.");
-            return Err(ToolFailure::new(ToolErrorClass::Timeout, message));
-        };
-        self.result(finished)
-    }
-
     fn spec(&self, call: &ToolInvocation) -> Result<ProgramSpec, ToolFailure> {
         let Value::Object(input) = &call.input else {
             return Err(ToolFailure::invalid_input("The input must be an object."));
@@ -233,11 +178,59 @@ impl ProcessTool {
 }
 
 impl ToolAction for ProcessTool {
-    fn run(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        Box::pin(async move { self.execute(call).await })
+    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let deadline = Instant::now() + self.timeout;
+        let spec = self.spec(&call)?;
+        // Registered before the program starts, and while it waits for a slot: a turn that is
+        // cancelled starts nothing, and one that has registered the program waits for its end.
+        let (started, program) = oneshot::channel::<BoxFuture<'static, StopOutcome>>();
+        let id = WardId::default();
+        let registered = call.context.wards.take(Ward {
+            kind: ReceiptKind::Process,
+            id: id.clone(),
+            tool_use_id: call.tool_use_id,
+            ended: Box::pin(async move {
+                match program.await {
+                    Ok(ended) => ended.await,
+                    // The program was not started.
+                    Err(_) => StopOutcome::Stopped,
+                }
+            }),
+        });
+        match registered {
+            Ok(()) => {}
+            Err(Refusal::Cancelled | Refusal::Ended) => return pending().await,
+            Err(Refusal::Unavailable) => {
+                let message = "Too much runs in this turn; no program can be started.";
+                return Err(ToolFailure::internal(message));
+            }
+        }
+        let slot = timeout_at(deadline, self.runner.slot()).await;
+        let slot = slot.map_err(|_| {
+            let message = "Too many programs are running; try again later.";
+            ToolFailure::new(ToolErrorClass::Timeout, message)
+        })?;
+        // The turn may have been cancelled during the wait; then nothing starts. The session drops
+        // the turn and reports its tools.
+        let Ok(_part) = call.context.wards.enter() else {
+            return pending().await;
+        };
+        let program = slot.and_then(|slot| self.runner.start(spec, slot));
+        let mut program = program.map_err(|error| {
+            tracing::error!(?error, "program could not be started");
+            ToolFailure::internal("The program of this tool could not be started.")
+        })?;
+        // Without an await since the start, so that no cancel can come between.
+        id.name(program.id().to_string());
+        let _ = started.send(program.ended());
+        let Ok(finished) = timeout_at(deadline, program.finished()).await else {
+            program.stop();
+            program.finished().await;
+            let timeout = self.timeout.as_millis();
+            let message = format!("The program did not finish within {timeout} ms and was ended.");
+            return Err(ToolFailure::new(ToolErrorClass::Timeout, message));
+        };
+        self.result(finished)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Whose turn a tool works for. The agent makes a [`ToolContext`] for each of its invocations;
-//! nothing in it comes from a model (S2-047).
+//! The turn that a tool works for. An agent makes one [`ToolContext`] for each of its runs; nothing in
+//! it comes from a model (S2-047).
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ pub struct ToolContext {
     pub agent: Option<String>,
     /// The span of the invocation.
     pub trace: Option<Arc<Trace>>,
-    /// The items that data services returned in this invocation of the agent.
+    /// The items that data services returned in this run of the agent.
     pub items: ItemStore,
     /// The version of the agent's definition, a label of metrics.
     pub definition: String,
     /// Registers processes and requests that outlive the future of a tool.
     pub wards: Arc<dyn Wards>,
-    /// Runs workers.
+    /// Runs workers for delegate tools.
     pub delegate: Arc<dyn Delegate>,
 }
 

@@ -37,7 +37,7 @@ pub struct ItemStore {
 }
 
 impl ItemStore {
-    /// An empty store.
+    /// A store without items.
     pub fn new() -> Self {
         Self::default()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turnwire_event::port::Emission;
+use turnwire_event::port::{BoxFuture, Emission};
 use turnwire_event::{ToolUseId, Ulid};
 use turnwire_pack::{Enricher, ToolKind};
 

@@ -14,7 +14,7 @@ pub const HEAD_BYTES: usize = 5;
 /// Of the body of a frame; a guard sends output in far smaller pieces.
 pub const FRAME_BYTES_MAX: usize = 64 * 1_024;
 
-/// One frame.
+/// One frame of a guard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardFrame {
     /// The program has a process.
@@ -65,7 +65,7 @@ pub struct ProgramEnded {
 pub enum ProgramExit {
     /// With this exit code.
     Code(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signal(i32),
     /// It was not started: there is no such program.
     MissingProgram,

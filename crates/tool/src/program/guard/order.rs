@@ -17,7 +17,7 @@ pub struct GuardOrder {
     pub args: Vec<String>,
     /// The whole environment of the program.
     pub env: BTreeMap<String, String>,
-    /// The working directory.
+    /// The working directory of the program.
     pub dir: PathBuf,
     /// The resource limits.
     pub limits: ProgramLimits,

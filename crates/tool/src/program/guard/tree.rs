@@ -21,7 +21,7 @@ const START_TIME_FIELD: usize = 19;
 /// Reads of the guard's own children in one round of killing; each takes less than a millisecond.
 const CHILD_READS_MAX: usize = 32;
 
-/// A running process.
+/// A running process, as the process table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ProcessEntry {
     pub(super) pid: Pid,

@@ -42,7 +42,7 @@ const COUNT_PAUSE: Duration = Duration::from_millis(250);
 /// holds the pipe open. A server that reads slowly is waited for.
 const DRAIN_PAUSE: Duration = Duration::from_secs(2);
 
-/// A running program.
+/// A program and the processes below it, from start to end.
 pub(super) struct ProgramWatch {
     program: Pid,
     started_at: Instant,

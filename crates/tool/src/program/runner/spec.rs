@@ -15,7 +15,7 @@ pub struct ProgramSpec {
     pub env: Vec<(String, String)>,
     /// The working directory, which is also `HOME`.
     pub dir: PathBuf,
-    /// The resource limits.
+    /// The resource limits of each process and of the whole program.
     pub limits: ProgramLimits,
     /// The standard input of a call; empty if `None`.
     pub input: Option<String>,

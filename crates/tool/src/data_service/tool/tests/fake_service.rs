@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use turnwire_dial::Answer;
+use turnwire_event::port::BoxFuture;
 use turnwire_pack::{DataService, Enricher, ToolKind};
 
 use super::*;
