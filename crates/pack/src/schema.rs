@@ -1,7 +1,7 @@
 //! The JSON Schemas of the files of a pack, for editors and for `check`.
 //!
 //! The committed schema files are built in. `schemagen` generates them from the shapes in
-//! [`crate::source`] (feature `schema`), and a test compares the two.
+//! `source` (feature `schema`), and a test compares the two.
 
 mod instance;
 mod field;

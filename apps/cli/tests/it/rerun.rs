@@ -142,7 +142,7 @@ async fn a_recorded_conversation_is_green_again_and_a_changed_word_is_red_in_its
     let words = std::fs::read_to_string(&script).expect("a script");
     assert!(words.contains("\" Hafermilch\""), "{words}");
     let changed = place("changed.yaml");
-    std::fs::write(&changed, words.replace("outage\"}", "storm\"}")).expect("written");
+    std::fs::write(&changed, words.replace("query: offers outage", "query: offers storm")).expect("written");
     let other = scripted(&place("other"), &market(), &changed);
     let (code, told) = rerun(&other, &case, &["--json"]);
     assert_eq!(code, Some(1), "{told}");

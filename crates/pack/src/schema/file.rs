@@ -113,7 +113,7 @@ fn blank(node: &mut Located<YamlNode>, pointer: &str) {
                 .find(|(key, _)| key.value == step)
                 .map(|(_, value)| value),
             YamlNode::List(items) => step.parse().ok().and_then(|at: usize| items.get_mut(at)),
-            YamlNode::Text(_) | YamlNode::Number(..) | YamlNode::Bool(..) | YamlNode::Null => None,
+            _ => None,
         };
         match below {
             Some(below) => target = below,

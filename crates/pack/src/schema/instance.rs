@@ -60,9 +60,7 @@ impl<'s> SubSchema<'s> {
         let kind = match node {
             YamlNode::Map(_) => "object",
             YamlNode::List(_) => "array",
-            YamlNode::Text(_) | YamlNode::Number(..) | YamlNode::Bool(..) | YamlNode::Null => {
-                return self;
-            }
+            _ => return self,
         };
         let is_own = self.part["type"] == kind;
         let mut below = self.below().filter(|_| !is_own).map(|part| part.of(node));
@@ -103,8 +101,13 @@ impl<'s> SubSchema<'s> {
                 _ if as_text => text.as_str().into(),
                 // To JSON Schema 1.0 is an integer; to the types it is not.
                 number if wants("integer") && !number.is_u64() => text.as_str().into(),
+                // A hexadecimal number is an integer and no floating-point number.
+                _ if wants("number") && serde_saphyr::from_str::<f64>(text).is_err() => {
+                    text.as_str().into()
+                }
                 number => number.clone().into(),
             },
+            YamlNode::NonFinite(text) => text.as_str().into(),
             YamlNode::Bool(_, text) if as_text => text.as_str().into(),
             YamlNode::Bool(value, _) => (*value).into(),
             YamlNode::Null if wants("object") && !is_either => Map::new().into(),

@@ -18,9 +18,10 @@ impl<'de> NodeDeserializer<'de> {
     /// The text of a scalar.
     fn text(self) -> Option<&'de str> {
         match &self.0.value {
-            YamlNode::Text(text) | YamlNode::Number(_, text) | YamlNode::Bool(_, text) => {
-                Some(text)
-            }
+            YamlNode::Text(text)
+            | YamlNode::Number(_, text)
+            | YamlNode::Bool(_, text)
+            | YamlNode::NonFinite(text) => Some(text),
             YamlNode::Map(_) | YamlNode::List(_) | YamlNode::Null => None,
         }
     }
@@ -36,6 +37,9 @@ impl<'de> NodeDeserializer<'de> {
             YamlNode::List(items) => visitor.visit_seq(Items(items.iter())),
             YamlNode::Text(text) => visitor.visit_borrowed_str(text),
             YamlNode::Bool(value, _) => visitor.visit_bool(*value),
+            YamlNode::NonFinite(_) => {
+                Err(YamlError::invalid_type(Unexpected::Other(""), &"number"))
+            }
             YamlNode::Null => visitor.visit_unit(),
             YamlNode::Number(number, _) => match (number.as_u64(), number.as_i64()) {
                 (Some(number), _) => visitor.visit_u64(number),
@@ -120,10 +124,8 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, YamlError> {
         self.at(match &self.0.value {
             YamlNode::Null => visitor.visit_seq(Items([].iter())),
-            YamlNode::Text(_) | YamlNode::Number(..) | YamlNode::Bool(..) => {
-                Err(self.mismatch(&visitor))
-            }
             YamlNode::List(_) | YamlNode::Map(_) => self.plain(visitor),
+            _ => Err(self.mismatch(&visitor)),
         })
     }
 
@@ -131,10 +133,8 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, YamlError> {
         self.at(match &self.0.value {
             YamlNode::Null => visitor.visit_map(Pairs([].iter(), None)),
-            YamlNode::Text(_) | YamlNode::Number(..) | YamlNode::Bool(..) => {
-                Err(self.mismatch(&visitor))
-            }
             YamlNode::List(_) | YamlNode::Map(_) => self.plain(visitor),
+            _ => Err(self.mismatch(&visitor)),
         })
     }
 

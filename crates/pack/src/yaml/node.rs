@@ -25,6 +25,8 @@ pub enum YamlNode {
     Number(Number, String),
     /// A truth value, and the text that it is written as.
     Bool(bool, String),
+    /// `.nan` or `.inf`, which only a type that wants text accepts.
+    NonFinite(String),
     /// Nothing: `~`, `null`, or an empty value.
     Null,
 }
@@ -40,9 +42,9 @@ impl<T: PartialEq> PartialEq for Located<T> {
 /// # Errors
 /// Fails at the first position that is not YAML.
 pub fn parse(text: &str) -> Result<Located<YamlNode>, YamlError> {
-    // A type that wants a number refuses `.nan` and `.inf` where they stand.
+    // `.nan` is a valid text; whether it is refused depends on the type that is read.
     let options = serde_saphyr::options! {
-        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
     };
     serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
         NodeSeed { source: text }.deserialize(yaml)
@@ -68,7 +70,9 @@ impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
         let spanned = SpannedVisitor(ValueSeed(self));
         let (mut value, used, defined) =
             deserializer.deserialize_newtype_struct(SPANNED, spanned)?;
-        if let YamlNode::Number(_, text) | YamlNode::Bool(_, text) = &mut value {
+        if let YamlNode::Number(_, text) | YamlNode::Bool(_, text) | YamlNode::NonFinite(text) =
+            &mut value
+        {
             let span = defined.span();
             let bytes = span.byte_offset().zip(span.byte_len());
             let written = bytes.and_then(|(start, len)| {
@@ -190,7 +194,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         let number_text = number.to_string();
         Ok(match Number::from_f64(number) {
             Some(number) => YamlNode::Number(number, number_text),
-            None => YamlNode::Text(number_text),
+            None => YamlNode::NonFinite(number_text),
         })
     }
 
@@ -208,7 +212,12 @@ impl YamlNode {
     pub fn get(&self, key: &str) -> Option<&(Located<String>, Located<Self>)> {
         match self {
             Self::Map(pairs) => pairs.iter().find(|(name, _)| name.value == key),
-            Self::List(_) | Self::Text(_) | Self::Number(..) | Self::Bool(..) | Self::Null => None,
+            Self::List(_)
+            | Self::Text(_)
+            | Self::Number(..)
+            | Self::Bool(..)
+            | Self::NonFinite(_)
+            | Self::Null => None,
         }
     }
 }

@@ -62,6 +62,11 @@ fn value_without_a_type_is_read_as_it_is_written() {
     let expected = json!({"a": [1, -2, 1.5, true, "7", null, "text"], "b": {"c": {}}});
     assert_eq!(from_str::<Value>(text), Ok(expected));
     assert_eq!(from_str::<Value>(""), Ok(Value::Null));
+    assert_eq!(
+        error::<Value>("a: .nan"),
+        "1:4: this should be a number; write: for example 0.25"
+    );
+    assert_eq!(from_str::<String>(".nan"), Ok(".nan".to_owned()));
 }
 
 #[test]

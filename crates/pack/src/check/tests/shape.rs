@@ -163,6 +163,14 @@ fn wrong_kind_of_value_says_what_is_expected() {
             &["locales/de.yaml:2:22: error: this should be text or `key: value` pairs"],
         ),
         (
+            Swap("locales/de.yaml", "Blick zurück...", ".nan"),
+            &["locales/de.yaml:2:22: error: this should be a number; write: for example 0.25"],
+        ),
+        (
+            Swap("prices.yaml", "output: 15", "output: 0x10"),
+            &["prices.yaml:3:44: error: this should be a number; write: for example 0.25"],
+        ),
+        (
             Swap("overrides.yaml", "{policy: batch}", "batch"),
             &[
                 "overrides.yaml:2:21: error: this should be `key: value` pairs; write: `key: value`, a line for each",

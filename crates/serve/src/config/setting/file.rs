@@ -52,7 +52,7 @@ pub(in crate::config) fn read(
             })?;
             let text = match &value.value {
                 YamlNode::Null => continue,
-                YamlNode::Text(text) => text.clone(),
+                YamlNode::Text(text) | YamlNode::NonFinite(text) => text.clone(),
                 YamlNode::Number(number, _) => number.to_string(),
                 YamlNode::Bool(flag, _) => flag.to_string(),
                 YamlNode::List(_) | YamlNode::Map(_) => {
@@ -71,7 +71,7 @@ fn pairs(node: &Located<YamlNode>) -> Option<&[(Located<String>, Located<YamlNod
     match &node.value {
         YamlNode::Map(pairs) => Some(pairs),
         YamlNode::Null => Some(&[]),
-        YamlNode::List(_) | YamlNode::Text(_) | YamlNode::Number(..) | YamlNode::Bool(..) => None,
+        _ => None,
     }
 }
 
