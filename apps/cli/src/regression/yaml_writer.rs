@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn small_things_stand_on_one_line_and_large_ones_below_each_other() {
+    fn small_values_are_inline_and_large_ones_are_blocks() {
         let value =
             json!([{"when": {"agent": "shop", "call": 1}, "steps": [{"said": ["It ", "is."]}]}]);
         let small = "- {when: {agent: shop, call: 1}, steps: [{said: [\"It \", \"is.\"]}]}\n";

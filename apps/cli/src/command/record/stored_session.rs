@@ -13,7 +13,7 @@ use turnwire_log::{ReadError, Store as _};
 const PAGE: usize = 512;
 
 /// A session.
-pub(super) struct Stored {
+pub(super) struct StoredSession {
     pub(super) events: Vec<Event>,
     /// How many events retention has taken.
     pub(super) trimmed: u64,
@@ -25,7 +25,7 @@ pub(super) struct Stored {
     pub(super) own: HashMap<String, Vec<StoredMessage>>,
 }
 
-impl Stored {
+impl StoredSession {
     /// Reads all of it.
     pub(super) fn read(store: &Sqlite, session: SessionId) -> Result<Self> {
         let tail = store.tail(session)?;
