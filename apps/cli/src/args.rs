@@ -11,11 +11,11 @@ mod regression;
 mod chat;
 mod usage;
 
-pub(crate) use approve::Approve;
-pub(crate) use chat::{Chat, Completions, Man, Replay, Which, Wire};
-pub(crate) use pack::{Check, Init};
-pub(crate) use regression::{Record, Rerun};
-pub(crate) use usage::Usage;
+pub(crate) use approve::ApproveArgs;
+pub(crate) use chat::{ChatArgs, CompletionsArgs, ManArgs, ReplayArgs, ReplayWire, SessionChoice};
+pub(crate) use pack::{CheckArgs, InitArgs};
+pub(crate) use regression::{RecordArgs, RerunArgs};
+pub(crate) use usage::UsageArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,61 +26,61 @@ Examples:
 /// One log, every wire: a server for multi-agent turns, and tools to look into its log.
 #[derive(Debug, Parser)]
 #[command(name = "turnwire", version, after_help = EXAMPLES)]
-pub(crate) struct Line {
+pub(crate) struct CommandLine {
     /// What to do.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run the server.
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Talk with a running server, line by line.
-    Chat(Chat),
+    Chat(ChatArgs),
     /// Answer what a paused turn has asked.
-    Approve(Approve),
+    Approve(ApproveArgs),
     /// Follow a session's events.
-    Tail(Tail),
+    Tail(TailArgs),
     /// Print what a client of a wire would have got.
-    Replay(Replay),
+    Replay(ReplayArgs),
     /// Check a session's log: contiguity, terminals, pairs, hashes.
-    Verify(Verify),
+    Verify(VerifyArgs),
     /// Show what model calls came to, by day and model.
-    Usage(Usage),
+    Usage(UsageArgs),
     /// Make a script and a regression case of a stored session.
-    Record(Record),
+    Record(RecordArgs),
     /// Play a regression case against a running server.
-    Rerun(Rerun),
+    Rerun(RerunArgs),
     /// Check a pack: every mistake with its place and what to write instead.
-    Check(Check),
+    Check(CheckArgs),
     /// Write a small pack that passes the check.
-    Init(Init),
+    Init(InitArgs),
     /// Show every setting in force, and where it comes from.
-    Config(Config),
+    Config(ConfigArgs),
     /// Print the completions of a shell.
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Print the manual, or write its pages into a folder.
-    Man(Man),
+    Man(ManArgs),
 }
 
 /// Run the server.
 #[derive(Debug, Args)]
 #[command(after_help = PRECEDENCE, after_long_help = SERVE)]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArgs,
 }
 
 /// Show every setting.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = ORIGINS, after_long_help = CONFIG)]
-pub(crate) struct Config {
+pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     what: Option<ConfigCommand>,
     #[command(flatten)]
-    show: Show,
+    show: ConfigShowArgs,
 }
 
 /// What to do with the settings.
@@ -88,12 +88,12 @@ pub(crate) struct Config {
 enum ConfigCommand {
     /// Show each value in force, its origin and what it is for; the same as no word at all.
     #[command(after_help = ORIGINS, after_long_help = CONFIG)]
-    Show(Show),
+    Show(ConfigShowArgs),
 }
 
-impl Config {
+impl ConfigArgs {
     /// What to show: `config` and `config show` are the same.
-    pub(crate) fn show(&self) -> &Show {
+    pub(crate) fn show(&self) -> &ConfigShowArgs {
         match &self.what {
             Some(ConfigCommand::Show(show)) => show,
             None => &self.show,
@@ -103,24 +103,24 @@ impl Config {
 
 /// Show every setting.
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ConfigShowArgs {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArgs,
     /// Write JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 const ORIGINS: &str = "\
-Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+SettingArgs come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
 defaults.";
 
 const PRECEDENCE: &str = "\
-Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+SettingArgs come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
 defaults. A server ends on SIGTERM or Ctrl-C: it drains first; a second one ends it at once.";
 
 const SERVE: &str = "\
-Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+SettingArgs come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
 defaults. A server ends on SIGTERM or Ctrl-C: it drains first; a second one ends it at once.
 
 Examples:
@@ -132,7 +132,7 @@ Examples:
   TURNWIRE_LOG=debug turnwire serve";
 
 const CONFIG: &str = "\
-Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+SettingArgs come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
 defaults.
 
 Examples:
@@ -142,7 +142,7 @@ Examples:
 
 /// What a server can be told on its command line.
 #[derive(Debug, Args)]
-pub(crate) struct Settings {
+pub(crate) struct SettingArgs {
     /// The settings file [default: turnwire.yaml in the data folder, if it is there]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -172,7 +172,7 @@ pub(crate) struct Settings {
 
 /// A running server, and whom to speak for.
 #[derive(Debug, Args)]
-pub(crate) struct Speaker {
+pub(crate) struct ClientArgs {
     /// The running server
     #[arg(long, value_name = "URL", env = "TURNWIRE_SERVER", default_value = SERVER)]
     pub(crate) server: String,
@@ -188,7 +188,7 @@ const SERVER: &str = "http://127.0.0.1:8421";
 const PRINCIPAL: &str = "local";
 const TENANT: &str = "00000000-0000-0000-0000-000000000000";
 
-impl Speaker {
+impl ClientArgs {
     /// Whom to speak for.
     pub(crate) fn owner(&self) -> Owner {
         Owner {
@@ -215,12 +215,12 @@ impl Speaker {
 
 /// Which log, and whose.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct SourceArgs {
     /// The session
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionId,
     #[command(flatten)]
-    pub(crate) speaker: Speaker,
+    pub(crate) speaker: ClientArgs,
     /// Read this data folder instead of asking a server
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -240,12 +240,12 @@ Examples:
   turnwire tail sess_01J…                      what there is, then what happens
   turnwire tail sess_01J… --from now --json    only what happens, as JSON
   turnwire tail sess_01J… --data ~/.turnwire   without a server")]
-pub(crate) struct Tail {
+pub(crate) struct TailArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: SourceArgs,
     /// Begin after this event id, at the `start`, or `now`
     #[arg(long, value_name = "POSITION", default_value = "start", value_parser = from)]
-    pub(crate) from: From,
+    pub(crate) from: StartPosition,
     /// Follow the session's workers too
     #[arg(long, conflicts_with = "data")]
     pub(crate) workers: bool,
@@ -253,19 +253,22 @@ pub(crate) struct Tail {
 
 /// Where a tail begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum StartPosition {
     /// After a position.
     After(Position),
     /// With what comes.
     Now,
 }
 
-fn from(text: &str) -> Result<From, String> {
+fn from(text: &str) -> Result<StartPosition, String> {
     match text {
-        "start" => Ok(From::After(Position::persisted(Epoch::FIRST, Seq(0)))),
-        "now" => Ok(From::Now),
+        "start" => Ok(StartPosition::After(Position::persisted(
+            Epoch::FIRST,
+            Seq(0),
+        ))),
+        "now" => Ok(StartPosition::Now),
         id => match id.parse() {
-            Ok(at) => Ok(From::After(at)),
+            Ok(at) => Ok(StartPosition::After(at)),
             Err(_) => Err("expected an event id (evt_…), `start` or `now`".to_owned()),
         },
     }
@@ -279,9 +282,9 @@ Exits with 0 if all is well, 1 if something is violated, 2 if it cannot be told.
 Examples:
   turnwire verify sess_01J…                      ask the running server
   turnwire verify sess_01J… --data ~/.turnwire   read the data folder")]
-pub(crate) struct Verify {
+pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: SourceArgs,
 }
 
 #[cfg(test)]
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_help_of_the_whole_fits_on_one_screen() {
-        let help = Line::command().render_help().to_string();
+        let help = CommandLine::command().render_help().to_string();
         assert!(help.lines().count() <= 29, "{help}");
         assert!(
             help.lines().all(|line| line.chars().count() <= 100),
@@ -301,7 +304,7 @@ mod tests {
 
     #[test]
     fn every_command_shows_an_example_in_its_long_help() {
-        for command in Line::command().get_subcommands_mut() {
+        for command in CommandLine::command().get_subcommands_mut() {
             let name = command.get_name().to_owned();
             let help = command.render_long_help().to_string();
             assert!(help.contains(&format!("  turnwire {name}")), "{help}");
@@ -310,8 +313,8 @@ mod tests {
 
     #[test]
     fn a_later_command_is_told_only_what_is_not_the_default() {
-        let speaker = |words: &[&str]| match Line::parse_from(words).command {
-            Command::Chat(chat) => chat.speaker.flags(),
+        let speaker = |words: &[&str]| match CommandLine::parse_from(words).command {
+            CliCommand::Chat(chat) => chat.speaker.flags(),
             other => panic!("{other:?}"),
         };
         assert_eq!(
@@ -329,15 +332,15 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        Line::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 
     #[test]
     fn a_position_is_an_id_or_one_of_two_words() {
         let at = |seq| Position::persisted(Epoch(1), Seq(seq));
-        assert_eq!(from("start"), Ok(From::After(at(0))));
-        assert_eq!(from("now"), Ok(From::Now));
-        assert_eq!(from("evt_00010000000007"), Ok(From::After(at(7))));
+        assert_eq!(from("start"), Ok(StartPosition::After(at(0))));
+        assert_eq!(from("now"), Ok(StartPosition::Now));
+        assert_eq!(from("evt_00010000000007"), Ok(StartPosition::After(at(7))));
         assert!(from("7").is_err());
     }
 }

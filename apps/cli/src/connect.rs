@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result};
 use turnwire_client::Client;
 use turnwire_log::sqlite::SqliteStore;
 
-use crate::args::{Place, Speaker};
-use crate::session_source::Source;
+use crate::args::{ClientArgs, SourceArgs};
+use crate::session_source::SessionSource;
 
 /// A client of the server a command names.
-pub(crate) fn client(speaker: &Speaker) -> Result<Client> {
+pub(crate) fn client(speaker: &ClientArgs) -> Result<Client> {
     Ok(Client::new(&speaker.server)?.speaking_for(&speaker.owner()))
 }
 
@@ -21,15 +21,15 @@ pub(crate) fn folder(dir: &Path) -> Result<SqliteStore> {
 }
 
 /// Where a command reads from.
-pub(crate) fn source(place: &Place) -> Result<Source> {
+pub(crate) fn source(place: &SourceArgs) -> Result<SessionSource> {
     let Some(dir) = &place.data else {
-        return Ok(Source::Server(client(&place.speaker)?));
+        return Ok(SessionSource::Server(client(&place.speaker)?));
     };
-    Ok(Source::Folder(Box::new(folder(dir)?)))
+    Ok(SessionSource::Folder(Box::new(folder(dir)?)))
 }
 
 /// What a command reads from, for complaints.
-pub(crate) fn name(place: &Place) -> String {
+pub(crate) fn name(place: &SourceArgs) -> String {
     match &place.data {
         None => format!("asking {} about {}", place.speaker.server, place.session),
         Some(dir) => format!("reading {} of {}", place.session, dir.display()),

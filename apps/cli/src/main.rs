@@ -17,7 +17,7 @@ use anyhow::Result;
 use clap::Parser as _;
 use turnwire_tool::guard;
 
-use crate::args::{Command, Line};
+use crate::args::{CliCommand, CommandLine};
 use crate::command::{
     approve, chat, manual, pack, record, replay, rerun, serve, settings, tail, usage, verify,
 };
@@ -35,24 +35,24 @@ fn main() -> ExitCode {
     {
         return guard::run();
     }
-    let done = match Line::parse().command {
-        Command::Serve(args) => serve::run(&args),
-        Command::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),
-        Command::Verify(args) => here(verify::run(&args)),
-        Command::Usage(args) => here(usage::run(&args)).map(|()| ExitCode::SUCCESS),
-        Command::Approve(args) => here(approve::run(&args)).map(|()| ExitCode::SUCCESS),
-        Command::Chat(args) => here(chat::run(&args)),
-        Command::Record(args) => record::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Rerun(args) => here(rerun::run(&args)),
-        Command::Check(args) => pack::check(&args),
-        Command::Init(args) => pack::init(&args).map(|()| ExitCode::SUCCESS),
-        Command::Config(args) => settings::show(args.show()).map(|()| ExitCode::SUCCESS),
-        Command::Completions(args) => {
+    let done = match CommandLine::parse().command {
+        CliCommand::Serve(args) => serve::run(&args),
+        CliCommand::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),
+        CliCommand::Verify(args) => here(verify::run(&args)),
+        CliCommand::Usage(args) => here(usage::run(&args)).map(|()| ExitCode::SUCCESS),
+        CliCommand::Approve(args) => here(approve::run(&args)).map(|()| ExitCode::SUCCESS),
+        CliCommand::Chat(args) => here(chat::run(&args)),
+        CliCommand::Record(args) => record::run(&args).map(|()| ExitCode::SUCCESS),
+        CliCommand::Rerun(args) => here(rerun::run(&args)),
+        CliCommand::Check(args) => pack::check(&args),
+        CliCommand::Init(args) => pack::init(&args).map(|()| ExitCode::SUCCESS),
+        CliCommand::Config(args) => settings::show(args.show()).map(|()| ExitCode::SUCCESS),
+        CliCommand::Completions(args) => {
             manual::completions(&args);
             Ok(ExitCode::SUCCESS)
         }
-        Command::Man(args) => manual::man(&args).map(|()| ExitCode::SUCCESS),
-        Command::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
+        CliCommand::Man(args) => manual::man(&args).map(|()| ExitCode::SUCCESS),
+        CliCommand::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         eprintln!("turnwire: {}", tell(&error));
@@ -85,7 +85,7 @@ mod tests {
     use super::tell;
 
     #[test]
-    fn a_cause_that_repeats_what_was_said_is_left_out() {
+    fn repeated_error_cause_is_left_out() {
         let inner = anyhow::anyhow!("the port is in use");
         assert_eq!(tell(&inner), "the port is in use");
         let doubled = anyhow::anyhow!("the port is in use").context("the port is in use");

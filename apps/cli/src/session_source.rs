@@ -15,7 +15,7 @@ use turnwire_log::{EventSelection, Log as _, MessageRecords as _, MessageView, R
 const PAGE: usize = 200;
 
 /// A place that has the log.
-pub(crate) enum Source {
+pub(crate) enum SessionSource {
     /// A running server.
     Server(Client),
     /// A data folder.
@@ -23,7 +23,7 @@ pub(crate) enum Source {
 }
 
 /// A stretch of the log.
-pub(crate) struct Page {
+pub(crate) struct SourcePage {
     /// The chain's hash before the first event.
     pub(crate) previous: ChainHash,
     /// The events, each with the chain's hash at it.
@@ -34,9 +34,13 @@ pub(crate) struct Page {
     pub(crate) damaged: Option<Seq>,
 }
 
-impl Source {
+impl SessionSource {
     /// Events after `since`, oldest first.
-    pub(crate) async fn events(&self, session: SessionId, since: Option<Position>) -> Result<Page> {
+    pub(crate) async fn events(
+        &self,
+        session: SessionId,
+        since: Option<Position>,
+    ) -> Result<SourcePage> {
         match self {
             Self::Server(client) => {
                 let query = EventsQuery {
@@ -55,7 +59,7 @@ impl Source {
                     );
                 }
                 let events = list.events.iter().zip(&hashes);
-                Ok(Page {
+                Ok(SourcePage {
                     previous: hash(&list.previous_hash.unwrap_or_default())?,
                     events: events
                         .map(|(event, text)| Ok((event.get().to_owned().into(), hash(text)?)))
@@ -101,7 +105,7 @@ impl Source {
     }
 }
 
-fn folder_page(store: &SqliteStore, session: SessionId, since: Option<Position>) -> Result<Page> {
+fn folder_page(store: &SqliteStore, session: SessionId, since: Option<Position>) -> Result<SourcePage> {
     let tail = store
         .tail(session)?
         .context("there is no such session in this folder")?;
@@ -125,7 +129,7 @@ fn folder_page(store: &SqliteStore, session: SessionId, since: Option<Position>)
     };
     let last = events.last().map_or(after, |event| event.seq);
     let more = last < tail.seq && damaged.is_none();
-    Ok(Page {
+    Ok(SourcePage {
         previous,
         events: events
             .into_iter()

@@ -1,10 +1,10 @@
-//! Turns as they are told: a scripted model, tools that do one thing, and an emitter that writes
-//! down every line in order.
+//! Whole turns with a scripted model, tools that do one thing, and an emitter that records every event
+//! in order.
 
-mod recorder;
-mod stage;
+mod recording_emitter;
+mod turn_harness;
 mod spans;
-mod pack_stage;
+mod pack_harness;
 
 mod plain;
 mod tools;

@@ -3,7 +3,7 @@
 use clap::Args;
 use turnwire_event::{ApprovalId, ResponseId, TurnId};
 
-use super::Speaker;
+use super::ClientArgs;
 
 /// Answer what a paused turn has asked.
 #[derive(Debug, Args)]
@@ -15,12 +15,12 @@ Examples:
   turnwire approve 01J…                             yes to all that the turn asks
   turnwire approve 01J… --reject --comment 'Not this week.'
   turnwire approve 01J… --approval appr_01J…        yes to one of them")]
-pub(crate) struct Approve {
+pub(crate) struct ApproveArgs {
     /// The turn that paused, by its turn id or its response id
     #[arg(value_name = "TURN", value_parser = turn)]
     pub(crate) turn: TurnId,
     #[command(flatten)]
-    pub(crate) speaker: Speaker,
+    pub(crate) speaker: ClientArgs,
     /// Say no instead of yes
     #[arg(long)]
     pub(crate) reject: bool,

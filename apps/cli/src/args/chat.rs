@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use turnwire_event::{ResponseId, SessionId, TurnId};
 use turnwire_wire::pc3::Version;
 
-use super::Speaker;
+use super::ClientArgs;
 
 const CHAT: &str = "\
 Every line of the standard input is one turn; the answer goes to the standard output, everything
@@ -29,15 +29,15 @@ Examples:
 /// Talk with a running server.
 #[derive(Debug, Args)]
 #[command(after_long_help = CHAT)]
-pub(crate) struct Chat {
+pub(crate) struct ChatArgs {
     /// Ask this, once [default: every line of the standard input]
     #[arg(value_name = "MESSAGE")]
     pub(crate) message: Vec<String>,
     /// Pick up this session; `last` is the newest one [default: a new session]
     #[arg(long, value_name = "ID", value_parser = which)]
-    pub(crate) session: Option<Which>,
+    pub(crate) session: Option<SessionChoice>,
     #[command(flatten)]
-    pub(crate) speaker: Speaker,
+    pub(crate) speaker: ClientArgs,
     /// Show what the model thinks, not only how much
     #[arg(long)]
     pub(crate) thinking: bool,
@@ -48,18 +48,18 @@ pub(crate) struct Chat {
 
 /// Which session to pick up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum SessionChoice {
     /// The newest of the principal.
     Last,
     /// This one.
     Id(SessionId),
 }
 
-fn which(text: &str) -> Result<Which, String> {
+fn which(text: &str) -> Result<SessionChoice, String> {
     match text {
-        "last" => Ok(Which::Last),
+        "last" => Ok(SessionChoice::Last),
         id => match id.parse() {
-            Ok(id) => Ok(Which::Id(id)),
+            Ok(id) => Ok(SessionChoice::Id(id)),
             Err(_) => Err("expected a session id (sess_…) or `last`".to_owned()),
         },
     }
@@ -83,13 +83,13 @@ Examples:
 /// Print what a client would have got.
 #[derive(Debug, Args)]
 #[command(after_long_help = REPLAY)]
-pub(crate) struct Replay {
+pub(crate) struct ReplayArgs {
     /// A file of events, `-` for the standard input, or a session of the data folder
     #[arg(value_name = "FILE|SESSION")]
     pub(crate) source: String,
     /// The wire
     #[arg(long, value_enum)]
-    pub(crate) wire: Wire,
+    pub(crate) wire: ReplayWire,
     /// The version of pc3 [default: the one a turn was bound to, else 0.5]
     #[arg(long, value_name = "VERSION")]
     pub(crate) version: Option<Version>,
@@ -103,7 +103,7 @@ pub(crate) struct Replay {
 
 /// A way out of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Wire {
+pub(crate) enum ReplayWire {
     /// Frames of the WebSocket, one a line.
     Session,
     /// Server-sent events of the chat wire.
@@ -123,7 +123,7 @@ Examples:
   turnwire completions bash > ~/.local/share/bash-completion/completions/turnwire
   turnwire completions zsh > ~/.zfunc/_turnwire
   turnwire completions fish > ~/.config/fish/completions/turnwire.fish")]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: Shell,
@@ -135,7 +135,7 @@ pub(crate) struct Completions {
 Examples:
   turnwire man | man -l -               read it
   turnwire man ~/.local/share/man/man1  one page a command, for man to find")]
-pub(crate) struct Man {
+pub(crate) struct ManArgs {
     /// Write all pages into this folder [default: the first page to the standard output]
     #[arg(value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -147,9 +147,9 @@ mod tests {
 
     #[test]
     fn a_session_is_an_id_or_the_last() {
-        assert_eq!(which("last"), Ok(Which::Last));
+        assert_eq!(which("last"), Ok(SessionChoice::Last));
         let id = "sess_00000000000000000000000001";
-        assert_eq!(which(id), Ok(Which::Id(id.parse().expect("an id"))));
+        assert_eq!(which(id), Ok(SessionChoice::Id(id.parse().expect("an id"))));
         assert!(which("first").is_err());
     }
 

@@ -14,7 +14,7 @@ if there is one, 2 if the folder cannot be read.
 Examples:
   turnwire check packs/market             before it is committed
   turnwire check packs/market --json      for an editor or a build")]
-pub(crate) struct Check {
+pub(crate) struct CheckArgs {
     /// The pack's folder
     #[arg(value_name = "PACK")]
     pub(crate) pack: PathBuf,
@@ -32,7 +32,7 @@ Examples:
   turnwire init assistant                 one orchestrator, one sub-agent, one tool
   turnwire init market --demo             the demo pack, to change it
   turnwire serve --pack assistant")]
-pub(crate) struct Init {
+pub(crate) struct InitArgs {
     /// The folder to write; its name becomes the pack's
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,

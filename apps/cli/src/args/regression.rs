@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use turnwire_event::SessionId;
 
-use super::Speaker;
+use super::ClientArgs;
 
 const RECORD: &str = "\
 Reads the session of a data folder, whoever it was answered by, and writes two files: script.yaml,
@@ -23,7 +23,7 @@ Examples:
 /// Make a script and a regression case of a stored session.
 #[derive(Debug, Args)]
 #[command(after_long_help = RECORD)]
-pub(crate) struct Record {
+pub(crate) struct RecordArgs {
     /// The session
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionId,
@@ -55,12 +55,12 @@ Examples:
 /// Play a regression case against a running server.
 #[derive(Debug, Args)]
 #[command(after_long_help = RERUN)]
-pub(crate) struct Rerun {
+pub(crate) struct RerunArgs {
     /// The case, as `turnwire record` writes it
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
     #[command(flatten)]
-    pub(crate) speaker: Speaker,
+    pub(crate) speaker: ClientArgs,
     /// How long one turn may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub(crate) timeout: u64,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use turnwire_event::Day;
 
-use super::Speaker;
+use super::ClientArgs;
 
 /// Show what model calls came to.
 #[derive(Debug, Args)]
@@ -17,9 +17,9 @@ Examples:
   turnwire usage                          the last 30 days
   turnwire usage --from 2026-11-01 --to 2026-11-30 --json
   turnwire usage --data ~/.turnwire       all tenants, without a server")]
-pub(crate) struct Usage {
+pub(crate) struct UsageArgs {
     #[command(flatten)]
-    pub(crate) speaker: Speaker,
+    pub(crate) speaker: ClientArgs,
     /// The first day, as in 2026-01-31 [default: 29 days before the last]
     #[arg(long, value_name = "DAY")]
     pub(crate) from: Option<Day>,

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_wire::rest::approval::{Answer, Answered, Approval};
 
-use crate::args::Approve;
+use crate::args::ApproveArgs;
 use crate::connect;
 use crate::terminal::sanitize::line;
 
@@ -17,7 +17,7 @@ const NAME_CHARS_MAX: usize = 64;
 const INPUT_CHARS_MAX: usize = 200;
 
 /// Answers, and prints what happened.
-pub(crate) async fn run(args: &Approve) -> Result<()> {
+pub(crate) async fn run(args: &ApproveArgs) -> Result<()> {
     let client = connect::client(&args.speaker)?;
     let asked = client.approvals(args.turn).await;
     let asked = asked.with_context(|| format!("asking {} what the turn asks", server(args)))?;
@@ -43,12 +43,12 @@ pub(crate) async fn run(args: &Approve) -> Result<()> {
     Ok(())
 }
 
-fn server(args: &Approve) -> &str {
+fn server(args: &ApproveArgs) -> &str {
     &args.speaker.server
 }
 
 /// The questions that the answer is for.
-fn chosen(args: &Approve, asked: Vec<Approval>) -> Result<Vec<Approval>> {
+fn chosen(args: &ApproveArgs, asked: Vec<Approval>) -> Result<Vec<Approval>> {
     let Some(id) = args.approval else {
         let open = |question: &Approval| question.state == ApprovalState::Pending;
         let open: Vec<_> = asked.into_iter().filter(open).collect();

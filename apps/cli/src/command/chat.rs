@@ -27,13 +27,13 @@ use turnwire_client::{Client, Error};
 use turnwire_event::SessionId;
 use turnwire_wire::rest::session::Create;
 
-use crate::args::{Chat, Speaker, Which};
+use crate::args::{ChatArgs, ClientArgs, SessionChoice};
 use crate::connect;
 
-use conversation::{Questions, Talk};
-use event_printer::{Form, Teller};
-use screen::{Screen, Streams};
-use session_view::{Leave, Scene};
+use conversation::{ChatConversation, QuestionSource};
+use event_printer::{EventPrinter, OutputForm};
+use screen::{ChatScreen, OutputStreams};
+use session_view::{LeaveReason, SessionView};
 
 /// The exit status of those who leave by Ctrl-C.
 const INTERRUPTED: u8 = 130;
@@ -42,7 +42,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Talks until the questions end, or whoever asks leaves.
-pub(crate) async fn run(args: &Chat) -> Result<ExitCode> {
+pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let client = connect::client(&args.speaker)?;
     let opened = tokio::select! {
@@ -50,18 +50,18 @@ pub(crate) async fn run(args: &Chat) -> Result<ExitCode> {
         _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let opened = opened.context("there is no session yet; `turnwire chat` makes one")?;
-    let streams = Streams::here();
+    let streams = OutputStreams::here();
     let form = match (args.json, args.thinking) {
-        (true, _) => Form::Json,
-        (false, true) => Form::Thinking,
-        (false, false) => Form::Folded,
+        (true, _) => OutputForm::Json,
+        (false, true) => OutputForm::Thinking,
+        (false, false) => OutputForm::Folded,
     };
     let questions = match args.message.is_empty() {
-        true => Questions::Lines(input::lines()),
-        false => Questions::Once(args.message.join(" ")),
+        true => QuestionSource::Lines(input::lines()),
+        false => QuestionSource::Once(args.message.join(" ")),
     };
-    let teller = Teller::new(Screen::here(streams), form, args.speaker.flags());
-    let mut talk = Talk::new(Scene::new(client, opened, teller, interrupts));
+    let teller = EventPrinter::new(ChatScreen::here(streams), form, args.speaker.flags());
+    let mut talk = ChatConversation::new(SessionView::new(client, opened, teller, interrupts));
     let left = talk.run(questions, streams.stdin).await;
     if args.session.is_none() {
         let _ = talk.say(&format!(
@@ -71,25 +71,25 @@ pub(crate) async fn run(args: &Chat) -> Result<ExitCode> {
     }
     match left {
         Ok(outcome) => Ok(ExitCode::from(outcome)),
-        Err(Leave::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
-        Err(Leave::HungUp) => Ok(ExitCode::SUCCESS),
-        Err(Leave::Unwritable(error)) => {
+        Err(LeaveReason::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
+        Err(LeaveReason::HungUp) => Ok(ExitCode::SUCCESS),
+        Err(LeaveReason::Unwritable(error)) => {
             // Unlike what cannot be asked, this was asked: 1, as for an answer that never came.
             let _ = talk.say(&format!("turnwire: the answer cannot be written: {error}"));
             Ok(ExitCode::FAILURE)
         }
-        Err(Leave::Deleted) => Err(anyhow!("the session was deleted")),
-        Err(Leave::Failed(error)) => Err(explain(error, &args.speaker)),
-        Err(Leave::Unreadable(what)) => Err(anyhow!(what)),
+        Err(LeaveReason::Deleted) => Err(anyhow!("the session was deleted")),
+        Err(LeaveReason::Failed(error)) => Err(explain(error, &args.speaker)),
+        Err(LeaveReason::Unreadable(what)) => Err(anyhow!(what)),
     }
 }
 
 /// The session to talk in: the one that is named, the newest if there is one, or a new one.
-async fn session(client: &Client, args: &Chat) -> Result<Option<SessionId>, Error> {
+async fn session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, Error> {
     Ok(match args.session {
         None => Some(client.create(&Create::default()).await?.session_id),
-        Some(Which::Id(id)) => Some(client.attach(id).await?.session.session_id),
-        Some(Which::Last) => {
+        Some(SessionChoice::Id(id)) => Some(client.attach(id).await?.session.session_id),
+        Some(SessionChoice::Last) => {
             let newest = client.sessions(None, Some(1)).await?.sessions.pop();
             newest.map(|session| session.session_id)
         }
@@ -97,7 +97,7 @@ async fn session(client: &Client, args: &Chat) -> Result<Option<SessionId>, Erro
 }
 
 /// An error with what can be done about it.
-fn explain(error: Error, speaker: &Speaker) -> anyhow::Error {
+fn explain(error: Error, speaker: &ClientArgs) -> anyhow::Error {
     let what = match &error {
         Error::Connection(_) | Error::Silence(_) => format!(
             "nothing answers at {}; start a server with `turnwire serve`, or name one with --server",

@@ -6,26 +6,26 @@ use std::io::{self, Write as _};
 use anyhow::{Context as _, Result};
 use clap::CommandFactory as _;
 
-use crate::args::{Completions, Line, Man};
+use crate::args::{CommandLine, CompletionsArgs, ManArgs};
 
 /// `turnwire completions`.
-pub(crate) fn completions(args: &Completions) {
+pub(crate) fn completions(args: &CompletionsArgs) {
     let mut script = Vec::new();
-    let mut command = Line::command();
+    let mut command = CommandLine::command();
     clap_complete::generate(args.shell, &mut command, "turnwire", &mut script);
     // A reader that has seen enough is no error.
     let _ = io::stdout().write_all(&script);
 }
 
 /// `turnwire man`.
-pub(crate) fn man(args: &Man) -> Result<()> {
+pub(crate) fn man(args: &ManArgs) -> Result<()> {
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Line::command()).render(&mut page)?;
+        clap_mangen::Man::new(CommandLine::command()).render(&mut page)?;
         let _ = io::stdout().write_all(&page);
         return Ok(());
     };
     let said = || format!("writing the manual into {}", dir.display());
     std::fs::create_dir_all(dir).with_context(said)?;
-    clap_mangen::generate_to(Line::command(), dir).with_context(said)
+    clap_mangen::generate_to(CommandLine::command(), dir).with_context(said)
 }

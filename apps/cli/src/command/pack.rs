@@ -9,11 +9,11 @@ use serde_json::json;
 use turnwire_pack::{FindingLevel, PackFiles, PackFinding};
 use turnwire_serve::host::{self, Variables};
 
-use crate::args::{Check, Init};
-use crate::terminal::color::{Paint, Tone};
+use crate::args::{CheckArgs, InitArgs};
+use crate::terminal::color::{ColorMode, TextTone};
 
 /// Checks a pack as a server would before it starts; the exit code says whether it would start.
-pub(crate) fn check(args: &Check) -> Result<ExitCode> {
+pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let files = PackFiles::read(&args.pack)?;
     // The address of the demo data service is known only when a server starts it.
     let variables = Variables::from_env().or(turnwire_demo::VARIABLE, "http://127.0.0.1:9");
@@ -27,7 +27,7 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode> {
         let findings: Vec<_> = report.findings.iter().map(as_json).collect();
         format!("{:#}\n", json!({"ok": errors == 0, "findings": findings}))
     } else {
-        as_text(&args.pack, &report.findings, Paint::of_stdout())
+        as_text(&args.pack, &report.findings, ColorMode::of_stdout())
     };
     // Whoever reads may have seen enough; the exit code still tells.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -35,7 +35,7 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode> {
 }
 
 /// Writes a pack into a folder that holds nothing yet.
-pub(crate) fn init(args: &Init) -> Result<()> {
+pub(crate) fn init(args: &InitArgs) -> Result<()> {
     let dir = &args.dir;
     if dir.exists() && std::fs::read_dir(dir)?.next().is_some() {
         bail!(
@@ -79,12 +79,12 @@ fn name(dir: &Path) -> String {
     }
 }
 
-fn as_text(pack: &Path, findings: &[PackFinding], paint: Paint) -> String {
+fn as_text(pack: &Path, findings: &[PackFinding], paint: ColorMode) -> String {
     let mut text = String::new();
     for finding in findings {
         let (tone, word) = match finding.level {
-            FindingLevel::Error => (Tone::Bad, "error"),
-            FindingLevel::Warning => (Tone::Quiet, "warning"),
+            FindingLevel::Error => (TextTone::Bad, "error"),
+            FindingLevel::Warning => (TextTone::Quiet, "warning"),
         };
         let PackFinding {
             file,
@@ -111,9 +111,9 @@ fn as_text(pack: &Path, findings: &[PackFinding], paint: Paint) -> String {
     };
     let (errors, warnings) = (count(FindingLevel::Error), count(FindingLevel::Warning));
     let (tone, mark) = if errors > 0 {
-        (Tone::Bad, "✗")
+        (TextTone::Bad, "✗")
     } else {
-        (Tone::Good, "✓")
+        (TextTone::Good, "✓")
     };
     text += &format!(
         "{} {}, {}\n",
@@ -166,7 +166,7 @@ mod tests {
             unregistered: false,
         };
         assert_eq!(
-            as_text(Path::new("packs/market"), &[finding], Paint::Plain),
+            as_text(Path::new("packs/market"), &[finding], ColorMode::Plain),
             "packs/market/verticals/shop/agent.yaml:3:9: error: `emits` names \
              `teleporting_offers`, which is not registered\n    write: one of: searching_offers\n\
              ✗ 1 error, 0 warnings\n"

@@ -20,19 +20,19 @@ use turnwire_event::ContentBlock;
 use turnwire_event::body::turn::Started;
 use turnwire_event::code::Origin;
 
-use crate::args::Record;
-use crate::regression::observed::{self, Seen};
-use crate::regression::test_case::{Case, Turn, Words};
+use crate::args::RecordArgs;
+use crate::regression::observed::{self, ObservedTurn};
+use crate::regression::test_case::{CaseInput, CaseTurn, RegressionCase};
 use crate::{command::settings, connect};
 
-use stored_session::Stored;
+use stored_session::StoredSession;
 
 /// Writes both files, and says where they are.
-pub(crate) fn run(args: &Record) -> Result<()> {
+pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     let home = settings::home(args.home.clone())?;
     let store = connect::folder(&home)?;
     let reading = || format!("reading {} of {}", args.session, home.display());
-    let stored = Stored::read(&store, args.session).with_context(reading)?;
+    let stored = StoredSession::read(&store, args.session).with_context(reading)?;
     if stored.trimmed > 0 {
         eprintln!(
             "events 1…{} were trimmed by retention; the turns in them are left out",
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Record) -> Result<()> {
     }
     let turns = turns(&stored)?;
     let count = turns.len();
-    let case = Case::new(args.session.to_string(), turns).write()?;
+    let case = RegressionCase::new(args.session.to_string(), turns).write()?;
     let dir = match &args.out {
         Some(dir) => dir.clone(),
         None => PathBuf::from(args.session.to_string()),
@@ -100,10 +100,10 @@ fn put(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The turns that ended, with what came of them.
-fn turns(stored: &Stored) -> Result<Vec<Turn>> {
+fn turns(stored: &StoredSession) -> Result<Vec<CaseTurn>> {
     let messages: Vec<_> = stored.shown.iter().map(|one| one.message.clone()).collect();
     let seen = observed::turns(&stored.events, &messages);
-    let turns: Vec<Turn> = seen
+    let turns: Vec<CaseTurn> = seen
         .into_iter()
         .filter_map(|seen| turn(stored, seen))
         .collect();
@@ -113,7 +113,7 @@ fn turns(stored: &Stored) -> Result<Vec<Turn>> {
     Ok(turns)
 }
 
-fn turn(stored: &Stored, seen: Seen) -> Option<Turn> {
+fn turn(stored: &StoredSession, seen: ObservedTurn) -> Option<CaseTurn> {
     let expect = match seen.came {
         Some(came) => came,
         None => {
@@ -124,7 +124,7 @@ fn turn(stored: &Stored, seen: Seen) -> Option<Turn> {
     let started = &seen.started;
     let asked = stored.message(started.user_message_id);
     let location = asked.and_then(|asked| asked.message.metadata.get("location")?.as_str());
-    Some(Turn {
+    Some(CaseTurn {
         message: words(started),
         locale: Some(started.locale.clone()).filter(|tag| !tag.is_empty()),
         location: location.map(str::to_owned),
@@ -134,11 +134,11 @@ fn turn(stored: &Stored, seen: Seen) -> Option<Turn> {
     })
 }
 
-fn words(started: &Started) -> Words {
+fn words(started: &Started) -> CaseInput {
     let texts = started.input.iter().filter_map(ContentBlock::as_text);
     let mut texts: Vec<String> = texts.map(str::to_owned).collect();
     match texts.len() {
-        1 => Words::One(texts.remove(0)),
-        _ => Words::Many(texts),
+        1 => CaseInput::One(texts.remove(0)),
+        _ => CaseInput::Many(texts),
     }
 }

@@ -16,15 +16,15 @@ use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 use anyhow::{Context as _, Result, bail};
 use turnwire_event::SessionId;
 
-use crate::args::{Replay, Wire};
+use crate::args::{ReplayArgs, ReplayWire};
 use crate::command::settings;
 use crate::connect;
 
 use projection::Projection;
 
 /// Prints everything, or up to what cannot be read.
-pub(crate) fn run(args: &Replay) -> Result<()> {
-    if args.wire == Wire::Session && args.version.is_some() {
+pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
+    if args.wire == ReplayWire::Session && args.version.is_some() {
         bail!("--version is for --wire pc3; the session wire has one version");
     }
     let mut projection = Projection::new(args.wire, args.version, args.turn);
@@ -43,7 +43,7 @@ fn is_hang_up(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-fn tell(args: &Replay, projection: &mut Projection, out: &mut impl Write) -> Result<()> {
+fn tell(args: &ReplayArgs, projection: &mut Projection, out: &mut impl Write) -> Result<()> {
     let name = args.source.as_str();
     if let Ok(session) = name.parse::<SessionId>() {
         let dir = settings::home(args.home.clone())?;

@@ -15,10 +15,10 @@ use turnwire_wire::rest::content::Input;
 use turnwire_wire::rest::session::Create;
 use turnwire_wire::rest::turn::{Accepted, Submit};
 
-use crate::args::Rerun;
-use crate::regression::difference::{Difference, differences};
-use crate::regression::test_case::{Case, Expect, Turn, Words};
-use crate::terminal::color::{Paint, Tone};
+use crate::args::RerunArgs;
+use crate::regression::difference::{CaseDifference, differences};
+use crate::regression::test_case::{CaseInput, CaseTurn, ExpectedTurn, RegressionCase};
+use crate::terminal::color::{ColorMode, TextTone};
 use crate::{connect, regression::observed, terminal::sanitize};
 
 /// Events and messages that are read at once.
@@ -29,8 +29,8 @@ const SHOWN: usize = 60;
 const STOPPING: Duration = Duration::from_secs(30);
 
 /// Plays the case; the exit code says whether all was as expected.
-pub(crate) async fn run(args: &Rerun) -> Result<ExitCode> {
-    let case = Case::read(&args.case)?;
+pub(crate) async fn run(args: &RerunArgs) -> Result<ExitCode> {
+    let case = RegressionCase::read(&args.case)?;
     let client = connect::client(&args.speaker)?;
     let asking = || format!("asking {}", args.speaker.server);
     let created = client
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &Rerun) -> Result<ExitCode> {
         turnwire_event::Epoch::FIRST,
         turnwire_event::Seq(0),
     ));
-    let mut stage = Stage {
+    let mut stage = RerunSession {
         watch: client.watch(session, json!("preset:full"), start),
         client,
         session,
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: &Rerun) -> Result<ExitCode> {
     for turn in &case.turns {
         let found = stage.play(turn).await.with_context(asking)?;
         if !args.json {
-            let text = as_text(results.len() + 1, turn, &found, Paint::of_stdout());
+            let text = as_text(results.len() + 1, turn, &found, ColorMode::of_stdout());
             // Whoever reads may have seen enough; the exit code still tells.
             let _ = std::io::stdout().write_all(text.as_bytes());
         }
@@ -68,19 +68,19 @@ pub(crate) async fn run(args: &Rerun) -> Result<ExitCode> {
 }
 
 /// A session in which a case is played.
-struct Stage {
+struct RerunSession {
     client: Client,
     session: SessionId,
     watch: Watch,
     limit: Duration,
 }
 
-impl Stage {
+impl RerunSession {
     /// Asks one turn and waits for its end; gives what is not as expected.
-    async fn play(&mut self, turn: &Turn) -> Result<Vec<Difference>> {
+    async fn play(&mut self, turn: &CaseTurn) -> Result<Vec<CaseDifference>> {
         let accepted = self.client.submit(self.session, &submit(turn)).await?;
         let id = accepted.turn_id;
-        let mut follow = Follow::new(id, &turn.expect);
+        let mut follow = EventFollower::new(id, &turn.expect);
         let waited = tokio::time::timeout(self.limit, self.follow(&mut follow)).await;
         let late = match waited {
             Ok(followed) => followed.map(|()| None)?,
@@ -101,7 +101,7 @@ impl Stage {
         let came = self.came(&accepted).await?;
         let mut found = differences(&turn.expect, &came);
         if let Some(words) = late {
-            let time = Difference {
+            let time = CaseDifference {
                 what: "time",
                 words,
                 expected: json!(self.limit.as_secs()),
@@ -113,7 +113,7 @@ impl Stage {
     }
 
     /// Waits for the end of the turn; cancels it where it was cancelled before.
-    async fn follow(&mut self, follow: &mut Follow) -> Result<()> {
+    async fn follow(&mut self, follow: &mut EventFollower) -> Result<()> {
         loop {
             let item = self.watch.next().await?;
             let item = item.context("the session was deleted")?;
@@ -124,8 +124,8 @@ impl Stage {
                 continue;
             };
             match follow.take(&event) {
-                Step::Ended => return Ok(()),
-                Step::Cancel => {
+                FollowStep::Ended => return Ok(()),
+                FollowStep::Cancel => {
                     let cancelled = self.client.cancel(follow.turn, Some("rerun")).await;
                     // A turn that has ended meanwhile says so itself.
                     if let Err(error) = cancelled
@@ -134,13 +134,13 @@ impl Stage {
                         return Err(error.into());
                     }
                 }
-                Step::On => {}
+                FollowStep::On => {}
             }
         }
     }
 
     /// What came of a turn that has ended.
-    async fn came(&self, accepted: &Accepted) -> Result<Expect> {
+    async fn came(&self, accepted: &Accepted) -> Result<ExpectedTurn> {
         let events = self.events(accepted.position).await?;
         let messages = self.messages(accepted.turn_id).await?;
         let seen = observed::turns(&events, &messages);
@@ -197,10 +197,10 @@ impl Stage {
     }
 }
 
-fn submit(turn: &Turn) -> Submit {
+fn submit(turn: &CaseTurn) -> Submit {
     let message = match &turn.message {
-        Words::One(text) => Input::Text(text.clone()),
-        Words::Many(texts) => {
+        CaseInput::One(text) => Input::Text(text.clone()),
+        CaseInput::Many(texts) => {
             let blocks = texts
                 .iter()
                 .map(|text| json!({"type": "text", "text": text}));
@@ -218,7 +218,7 @@ fn submit(turn: &Turn) -> Submit {
 }
 
 /// A turn on its way.
-struct Follow {
+struct EventFollower {
     turn: TurnId,
     /// What must be there before it is cancelled: bytes of text, tools that have begun, and tools
     /// that have ended. None if it is not, or was.
@@ -226,14 +226,14 @@ struct Follow {
     there: [usize; 3],
 }
 
-enum Step {
+enum FollowStep {
     On,
     Cancel,
     Ended,
 }
 
-impl Follow {
-    fn new(turn: TurnId, expect: &Expect) -> Self {
+impl EventFollower {
+    fn new(turn: TurnId, expect: &ExpectedTurn) -> Self {
         let cancelled = expect.status.as_deref() == Some("cancelled");
         let text = expect.text.as_ref().map_or(0, String::len);
         let tools: Vec<_> = expect.tools.iter().flatten().collect();
@@ -247,12 +247,12 @@ impl Follow {
         }
     }
 
-    fn take(&mut self, event: &Event) -> Step {
+    fn take(&mut self, event: &Event) -> FollowStep {
         if event.turn_id != Some(self.turn) {
-            return Step::On;
+            return FollowStep::On;
         }
         match &event.body {
-            Body::TurnCompleted(_) | Body::TurnCancelled(_) => return Step::Ended,
+            Body::TurnCompleted(_) | Body::TurnCancelled(_) => return FollowStep::Ended,
             Body::TextDelta(delta) => self.there[0] += delta.text.len(),
             Body::ToolCalled(_) => self.there[1] += 1,
             Body::ToolCompleted(_) | Body::ToolFailed(_) => self.there[2] += 1,
@@ -260,16 +260,16 @@ impl Follow {
         }
         let all = |at: &[usize; 3]| self.there.iter().zip(at).all(|(there, at)| there >= at);
         match self.cancel_at.take_if(|at| all(at)) {
-            Some(_) => Step::Cancel,
-            None => Step::On,
+            Some(_) => FollowStep::Cancel,
+            None => FollowStep::On,
         }
     }
 }
 
-fn as_text(number: usize, turn: &Turn, found: &[Difference], paint: Paint) -> String {
+fn as_text(number: usize, turn: &CaseTurn, found: &[CaseDifference], paint: ColorMode) -> String {
     let (mark, tone) = match found {
-        [] => ("✓", Tone::Good),
-        _ => ("✗", Tone::Bad),
+        [] => ("✓", TextTone::Good),
+        _ => ("✗", TextTone::Bad),
     };
     let words = sanitize::line(&turn.message.text(), SHOWN);
     let mut text = format!("{} turn {number}: {words}\n", paint.tint(tone, mark));
@@ -287,7 +287,7 @@ fn verdict(red: usize, all: usize, session: SessionId) -> String {
     }
 }
 
-fn as_json(case: &Case, session: SessionId, results: &[Vec<Difference>]) -> Value {
+fn as_json(case: &RegressionCase, session: SessionId, results: &[Vec<CaseDifference>]) -> Value {
     let turns: Vec<Value> = results
         .iter()
         .zip(&case.turns)

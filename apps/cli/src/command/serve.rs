@@ -9,7 +9,7 @@ use turnwire_serve::app;
 use turnwire_serve::config::log::{Format, Log};
 use turnwire_serve::host::BundledService;
 
-use crate::args::Serve;
+use crate::args::ServeArgs;
 use crate::command::settings;
 
 /// The data service that the demo pack names.
@@ -19,7 +19,7 @@ const DEMO: BundledService = BundledService {
 };
 
 /// Runs the server until it is told to stop.
-pub(crate) fn run(args: &Serve) -> Result<ExitCode> {
+pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode> {
     let config = settings::load(&args.settings)?;
     write_log(&config.log)?;
     app::run(config, &[DEMO])?;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tool_servers_say_is_logged_only_if_the_filter_names_it() {
+    fn mcp_lines_are_logged_only_if_the_filter_names_them() {
         for own in ["info", "trace", "error", "turnwire_serve=debug"] {
             let said = logged(own);
             assert!(

@@ -7,14 +7,14 @@ use anyhow::Result;
 use serde_json::json;
 use turnwire_serve::config::{self, Entry, Flag, Sources};
 
-use crate::args::{Settings, Show};
+use crate::args::{ConfigShowArgs, SettingArgs};
 
 /// The settings in force.
-pub(crate) fn load(settings: &Settings) -> Result<config::Config> {
+pub(crate) fn load(settings: &SettingArgs) -> Result<config::Config> {
     Ok(config::Config::load(&sources(settings))?)
 }
 
-fn sources(settings: &Settings) -> Sources {
+fn sources(settings: &SettingArgs) -> Sources {
     let script = settings
         .script
         .as_ref()
@@ -54,7 +54,7 @@ pub(crate) fn home(said: Option<PathBuf>) -> Result<PathBuf> {
 }
 
 /// `turnwire config show`.
-pub(crate) fn show(args: &Show) -> Result<()> {
+pub(crate) fn show(args: &ConfigShowArgs) -> Result<()> {
     let config = load(&args.settings)?;
     let text = if args.json {
         let entries: Vec<_> = config.entries().iter().map(as_json).collect();
@@ -94,8 +94,8 @@ fn as_json(entry: &Entry) -> serde_json::Value {
 mod tests {
     use super::*;
 
-    fn settings() -> Settings {
-        Settings {
+    fn settings() -> SettingArgs {
+        SettingArgs {
             config: None,
             listen: Some("127.0.0.1:9".into()),
             home: Some("/nowhere".into()),
@@ -124,8 +124,9 @@ mod tests {
         }
     }
 
+    // S3-102
     #[test]
-    fn s3_102_operations_md_tells_every_setting_with_its_default() {
+    fn operations_md_lists_every_setting_with_its_default() {
         let bare = Sources {
             home: Some("/nowhere".into()),
             ..Sources::default()
@@ -146,8 +147,9 @@ mod tests {
         }
     }
 
+    // S3-109
     #[test]
-    fn s3_109_operations_md_tells_every_metric() {
+    fn operations_md_lists_every_metric() {
         let page = include_str!("../../../../docs/operations.md");
         for (name, help) in turnwire_event::metric::ALL {
             let row = format!("| `{}` | {help} |", name.replace('.', "_"));

@@ -13,18 +13,18 @@ use serde_json::json;
 use turnwire_client::{Item, Start};
 use turnwire_event::Event;
 
-use crate::args::{From, Tail};
+use crate::args::{StartPosition, TailArgs};
 use crate::connect;
-use crate::session_source::Source;
-use crate::terminal::color::Paint;
-use crate::terminal::event_line::Printer;
+use crate::session_source::SessionSource;
+use crate::terminal::color::ColorMode;
+use crate::terminal::event_line::EventLinePrinter;
 use crate::terminal::sanitize;
 
 /// Runs until the session is deleted, the reader goes away or, for a folder, the log ends.
-pub(crate) async fn run(args: &Tail) -> Result<()> {
-    let mut out = Out {
+pub(crate) async fn run(args: &TailArgs) -> Result<()> {
+    let mut out = EventOutput {
         json: args.place.json,
-        printer: Printer::new(Paint::of_stdout()),
+        printer: EventLinePrinter::new(ColorMode::of_stdout()),
     };
     let done = match &args.place.data {
         None => follow(args, &mut out).await,
@@ -41,10 +41,10 @@ fn is_hang_up(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-async fn follow(args: &Tail, out: &mut Out) -> Result<()> {
+async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     let start = match args.from {
-        From::After(at) => Start::After(at),
-        From::Now => Start::Live,
+        StartPosition::After(at) => Start::After(at),
+        StartPosition::Now => Start::Live,
     };
     let client = connect::client(&args.place.speaker)?;
     let filter = match args.workers {
@@ -106,11 +106,11 @@ async fn follow(args: &Tail, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-async fn read(args: &Tail, out: &mut Out) -> Result<()> {
-    let source: Source = connect::source(&args.place)?;
+async fn read(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
+    let source: SessionSource = connect::source(&args.place)?;
     let mut since = match args.from {
-        From::After(at) => Some(at),
-        From::Now => return Ok(()),
+        StartPosition::After(at) => Some(at),
+        StartPosition::Now => return Ok(()),
     };
     loop {
         let page = source.events(args.place.session, since).await?;
@@ -137,12 +137,12 @@ async fn read(args: &Tail, out: &mut Out) -> Result<()> {
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The standard output.
-struct Out {
+struct EventOutput {
     json: bool,
-    printer: Printer,
+    printer: EventLinePrinter,
 }
 
-impl Out {
+impl EventOutput {
     /// Whether whoever read has gone; only a write would tell otherwise, and none may be due.
     fn is_hung_up(&self) -> bool {
         let stdout = io::stdout();

@@ -8,9 +8,9 @@ use turnwire_log::CallRecords as _;
 use turnwire_session::SystemClock;
 use turnwire_wire::rest::usage::{DAYS, Report, Row, Totals};
 
-use crate::args::Usage;
+use crate::args::UsageArgs;
 use crate::connect;
-use crate::terminal::color::{Paint, Tone};
+use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::sanitize::line;
 
 /// Rows that are read of a folder: more than a screen or a spreadsheet is good for, and a bound for
@@ -21,7 +21,7 @@ const ROWS_MAX: usize = 1_000_000;
 const MODEL_CHARS_MAX: usize = 60;
 
 /// Prints what was used.
-pub(crate) async fn run(args: &Usage) -> Result<()> {
+pub(crate) async fn run(args: &UsageArgs) -> Result<()> {
     let report = match &args.data {
         None => {
             let client = connect::client(&args.speaker)?;
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &Usage) -> Result<()> {
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&report)?)
     } else {
-        as_text(&report, args.data.is_some(), Paint::of_stdout())
+        as_text(&report, args.data.is_some(), ColorMode::of_stdout())
     };
     // Whoever reads may have seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -85,7 +85,7 @@ fn numbers(of: Totals) -> [String; 7] {
 }
 
 /// A table with the sum below; tenants only where there can be several.
-fn as_text(report: &Report, tenants: bool, paint: Paint) -> String {
+fn as_text(report: &Report, tenants: bool, paint: ColorMode) -> String {
     let (from, to) = (report.from, report.to);
     if report.rows.is_empty() {
         return format!("no model call ended from {from} to {to}\n");
@@ -113,8 +113,8 @@ fn as_text(report: &Report, tenants: bool, paint: Paint) -> String {
     let last = table.len() - 1;
     let lines = aligned(&table).into_iter().enumerate();
     let shown = lines.map(|(at, text)| match at {
-        0 => paint.tint(Tone::Quiet, &text),
-        _ if at == last => paint.tint(Tone::Strong, &text),
+        0 => paint.tint(TextTone::Quiet, &text),
+        _ if at == last => paint.tint(TextTone::Strong, &text),
         _ => text,
     });
     shown.map(|text| format!("{text}\n")).collect()
@@ -172,7 +172,7 @@ mod tests {
             row("2026-11-15", 0, "local:small", 12, 0.0),
             row("2026-11-16", 0, "big:\u{1b}[31mone", 3, 1.25),
         ];
-        let text = as_text(&report(rows), false, Paint::Plain);
+        let text = as_text(&report(rows), false, ColorMode::Plain);
         let expected = "\
 day         model        calls  failed  input  cached  output  reasoning     cost
 2026-11-15  local:small     12       1  12000       7      20          5  $0.0000
@@ -185,7 +185,7 @@ all                         15       2  15000      14      40         10  $1.250
     #[test]
     fn tenants_are_told_apart_where_there_can_be_several() {
         let rows = vec![row("2026-11-15", 1, "m", 1, 0.5)];
-        let text = as_text(&report(rows), true, Paint::Plain);
+        let text = as_text(&report(rows), true, ColorMode::Plain);
         let mut lines = text.lines();
         let head = lines.next().expect("a head");
         assert!(head.starts_with("day         tenant "), "{head}");
@@ -196,7 +196,7 @@ all                         15       2  15000      14      40         10  $1.250
 
     #[test]
     fn nothing_used_is_said_in_words() {
-        let text = as_text(&report(Vec::new()), false, Paint::Plain);
+        let text = as_text(&report(Vec::new()), false, ColorMode::Plain);
         assert_eq!(text, "no model call ended from 2026-11-01 to 2026-11-30\n");
     }
 }

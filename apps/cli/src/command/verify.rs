@@ -7,14 +7,14 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use turnwire_event::SessionId;
 
-use crate::args::Verify;
+use crate::args::VerifyArgs;
 use crate::connect;
-use crate::log_check::session_log::{Verdict, Verifier};
-use crate::session_source::Source;
-use crate::terminal::color::{Paint, Tone};
+use crate::log_check::session_log::{LogVerdict, LogVerifier};
+use crate::session_source::SessionSource;
+use crate::terminal::color::{ColorMode, TextTone};
 
 /// Checks a session; the exit code says whether all is well.
-pub(crate) async fn run(args: &Verify) -> Result<ExitCode> {
+pub(crate) async fn run(args: &VerifyArgs) -> Result<ExitCode> {
     let source = connect::source(&args.place)?;
     let verdict = read(&source, args.place.session)
         .await
@@ -22,18 +22,18 @@ pub(crate) async fn run(args: &Verify) -> Result<ExitCode> {
     let text = if args.place.json {
         format!("{:#}\n", as_json(args.place.session, &verdict))
     } else {
-        as_text(&verdict, Paint::of_stdout())
+        as_text(&verdict, ColorMode::of_stdout())
     };
     // Whoever reads may have seen enough; the exit code still tells.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(ExitCode::from(u8::from(!verdict.violations.is_empty())))
 }
 
-async fn read(source: &Source, session: SessionId) -> Result<Verdict> {
+async fn read(source: &SessionSource, session: SessionId) -> Result<LogVerdict> {
     let mut page = source.events(session, None).await?;
     // Read after the first page, so that what the log vouches for is there to be compared.
     let messages = source.messages(session).await?;
-    let mut verifier = Verifier::new(session, page.previous, messages);
+    let mut verifier = LogVerifier::new(session, page.previous, messages);
     loop {
         for (bytes, hash) in &page.events {
             verifier.take(bytes, *hash);
@@ -48,7 +48,7 @@ async fn read(source: &Source, session: SessionId) -> Result<Verdict> {
     }
 }
 
-fn as_text(verdict: &Verdict, paint: Paint) -> String {
+fn as_text(verdict: &LogVerdict, paint: ColorMode) -> String {
     let last = verdict.last.map_or(0, |last| last.seq.0);
     let (ended, open) = verdict.turns;
     let (checked, missing) = verdict.contents;
@@ -79,16 +79,23 @@ fn as_text(verdict: &Verdict, paint: Paint) -> String {
         return verdict
             .violations
             .iter()
-            .map(|v| format!("{} {}: {}\n", paint.tint(Tone::Bad, "✗"), v.event, v.what))
+            .map(|v| {
+                format!(
+                    "{} {}: {}\n",
+                    paint.tint(TextTone::Bad, "✗"),
+                    v.event,
+                    v.what
+                )
+            })
             .collect();
     }
     lines
         .iter()
-        .map(|line| format!("{} {line}\n", paint.tint(Tone::Good, "✓")))
+        .map(|line| format!("{} {line}\n", paint.tint(TextTone::Good, "✓")))
         .collect()
 }
 
-fn as_json(session: SessionId, verdict: &Verdict) -> serde_json::Value {
+fn as_json(session: SessionId, verdict: &LogVerdict) -> serde_json::Value {
     let violations: Vec<_> = verdict
         .violations
         .iter()
@@ -121,12 +128,12 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log_check::session_log::Violation;
+    use crate::log_check::session_log::LogViolation;
     use turnwire_event::{Epoch, Position, Seq};
     use turnwire_log::chain::ChainHash;
 
-    fn verdict(violations: Vec<Violation>) -> Verdict {
-        Verdict {
+    fn verdict(violations: Vec<LogViolation>) -> LogVerdict {
+        LogVerdict {
             first: 1,
             last: Some(Position::persisted(Epoch(1), Seq(4_812))),
             turns: (12, 1),
@@ -139,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_sound_log_is_told_in_ticks() {
-        let text = as_text(&verdict(Vec::new()), Paint::Plain);
+        let text = as_text(&verdict(Vec::new()), ColorMode::Plain);
         let expected = [
             "✓ 1…4812 contiguous",
             "✓ 12 turns with one terminal each",
@@ -152,13 +159,13 @@ mod tests {
 
     #[test]
     fn a_violation_names_its_event() {
-        let violation = Violation {
+        let violation = LogViolation {
             event: "evt_00010000000003".into(),
             what: "does not match its hash".into(),
         };
         let verdict = verdict(vec![violation]);
         assert_eq!(
-            as_text(&verdict, Paint::Plain),
+            as_text(&verdict, ColorMode::Plain),
             "✗ evt_00010000000003: does not match its hash\n"
         );
         let json = as_json(SessionId(turnwire_event::Ulid(1)), &verdict);

@@ -15,11 +15,11 @@ use turnwire_event::{
 };
 use turnwire_log::chain::ChainHash;
 
-use crate::log_check::turn_rules::Turns;
+use crate::log_check::turn_rules::TurnRules;
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Violation {
+pub(crate) struct LogViolation {
     /// The event it is about.
     pub(crate) event: String,
     /// What is wrong with it.
@@ -28,23 +28,23 @@ pub(crate) struct Violation {
 
 /// Checks one session.
 #[derive(Debug)]
-pub(crate) struct Verifier {
+pub(crate) struct LogVerifier {
     session: SessionId,
     first: Option<Seq>,
     last: Option<Position>,
     time: Option<Timestamp>,
     hash: ChainHash,
-    turns: Turns,
+    turns: TurnRules,
     messages: HashMap<MessageId, Message>,
     results: HashMap<ToolUseId, String>,
     checked: u64,
     missing: u64,
-    violations: Vec<Violation>,
+    violations: Vec<LogViolation>,
 }
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct LogVerdict {
     /// The number of the first event that is kept.
     pub(crate) first: u64,
     /// The last event.
@@ -58,11 +58,11 @@ pub(crate) struct Verdict {
     /// The chain's hash at the last event.
     pub(crate) hash: ChainHash,
     /// What must not be.
-    pub(crate) violations: Vec<Violation>,
+    pub(crate) violations: Vec<LogViolation>,
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct EventHead {
     id: Position,
     session_id: SessionId,
     turn_id: Option<TurnId>,
@@ -70,7 +70,7 @@ struct Head {
     persisted: bool,
 }
 
-impl Verifier {
+impl LogVerifier {
     /// A check of `session`, whose log begins after the link `previous`.
     pub(crate) fn new(session: SessionId, previous: ChainHash, messages: Vec<Message>) -> Self {
         let whole = |message: &Message| message.status != MessageStatus::InProgress;
@@ -86,7 +86,7 @@ impl Verifier {
             last: None,
             time: None,
             hash: previous,
-            turns: Turns::default(),
+            turns: TurnRules::default(),
             messages,
             results,
             checked: 0,
@@ -98,7 +98,7 @@ impl Verifier {
     /// Takes in the next event, with the hash the store has for it.
     pub(crate) fn take(&mut self, bytes: &Bytes, stored: ChainHash) {
         let expected = self.last.map_or(Seq(1), |last| last.seq.next());
-        let head: Head = match serde_json::from_slice(bytes) {
+        let head: EventHead = match serde_json::from_slice(bytes) {
             Ok(head) => head,
             Err(error) => {
                 return self.violate(
@@ -205,17 +205,17 @@ impl Verifier {
     }
 
     fn violate(&mut self, event: String, what: String) {
-        self.violations.push(Violation { event, what });
+        self.violations.push(LogViolation { event, what });
     }
 
     /// What was found.
-    pub(crate) fn finish(mut self) -> Verdict {
+    pub(crate) fn finish(mut self) -> LogVerdict {
         let open = self.turns.open.len() as u64;
         if open > 1 {
             let last = self.last.map(|last| last.to_string()).unwrap_or_default();
             self.violate(last, format!("{open} turns are in flight at once"));
         }
-        Verdict {
+        LogVerdict {
             first: self.first.map_or(0, |first| first.0),
             last: self.last,
             turns: (self.turns.ended, open),

@@ -9,11 +9,11 @@ use turnwire_event::{Body, CallId, EventType, InvocationId, ToolUseId, TurnId};
 
 /// The turns of a session, as far as its log has been read.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct TurnRules {
     /// Whether the beginning of the log is gone: then a turn may be without its start.
     pub(crate) trimmed: bool,
     /// Turns that have not ended.
-    pub(crate) open: HashMap<TurnId, Open>,
+    pub(crate) open: HashMap<TurnId, OpenTurn>,
     /// How many ended.
     pub(crate) ended: u64,
     /// How many tool calls were closed.
@@ -23,7 +23,7 @@ pub(crate) struct Turns {
 
 /// A turn that has not ended.
 #[derive(Debug, Default)]
-pub(crate) struct Open {
+pub(crate) struct OpenTurn {
     tools: HashMap<ToolUseId, bool>,
     call: Option<CallId>,
     /// Calls of sub-agents, which may be several at once.
@@ -39,7 +39,7 @@ pub(crate) struct Open {
     beside: bool,
 }
 
-impl Turns {
+impl TurnRules {
     /// Takes in an event of `turn`; gives back what is wrong with it.
     pub(crate) fn take(&mut self, turn: Option<TurnId>, body: &Body) -> Vec<String> {
         let Some(id) = turn else {
@@ -63,10 +63,10 @@ impl Turns {
         }
         let cut = !starts && self.trimmed;
         let beside = starts && !self.open.is_empty();
-        let open = self.open.entry(id).or_insert_with(|| Open {
+        let open = self.open.entry(id).or_insert_with(|| OpenTurn {
             cut,
             beside,
-            ..Open::default()
+            ..OpenTurn::default()
         });
         if open.overlaps(body) {
             open.beside = false;
@@ -83,7 +83,7 @@ impl Turns {
     }
 }
 
-impl Open {
+impl OpenTurn {
     /// Whether a turn that started beside another does what one that is withdrawn does not.
     fn overlaps(&self, body: &Body) -> bool {
         let withdrawn = match body {

@@ -3,14 +3,14 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::regression::test_case::{Expect, Tool};
+use crate::regression::test_case::{ExpectedTool, ExpectedTurn};
 
 /// Characters of a text that are shown before and after the place where it differs.
 const AROUND: usize = 40;
 
 /// One thing that is not as expected.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Difference {
+pub(crate) struct CaseDifference {
     /// Which of the things that are expected.
     pub(crate) what: &'static str,
     /// The difference in words.
@@ -22,10 +22,10 @@ pub(crate) struct Difference {
 }
 
 /// Everything that is not as expected.
-pub(crate) fn differences(expected: &Expect, came: &Expect) -> Vec<Difference> {
+pub(crate) fn differences(expected: &ExpectedTurn, came: &ExpectedTurn) -> Vec<CaseDifference> {
     let mut found = Vec::new();
     if let Some(status) = &expected.status {
-        let ended = |expect: &Expect| {
+        let ended = |expect: &ExpectedTurn| {
             let status = expect.status.clone().unwrap_or_default();
             match &expect.error {
                 None => status,
@@ -34,8 +34,8 @@ pub(crate) fn differences(expected: &Expect, came: &Expect) -> Vec<Difference> {
         };
         if expected.status != came.status || expected.error != came.error {
             let words = format!("expected {}, came {}", ended(expected), ended(came));
-            let sides = |side: &Expect| json!({"status": side.status, "error": side.error});
-            found.push(Difference {
+            let sides = |side: &ExpectedTurn| json!({"status": side.status, "error": side.error});
+            found.push(CaseDifference {
                 what: if came.status.as_ref() == Some(status) {
                     "error"
                 } else {
@@ -49,7 +49,7 @@ pub(crate) fn differences(expected: &Expect, came: &Expect) -> Vec<Difference> {
     }
     let came_text = came.text.as_deref().unwrap_or_default();
     if let Some(text) = expected.text.as_deref().filter(|text| *text != came_text) {
-        found.push(Difference {
+        found.push(CaseDifference {
             what: "text",
             words: apart(text, came_text),
             expected: json!(text),
@@ -57,7 +57,7 @@ pub(crate) fn differences(expected: &Expect, came: &Expect) -> Vec<Difference> {
         });
     }
     let tools = came.tools.iter().flatten();
-    let like: Option<Vec<Tool>> = expected
+    let like: Option<Vec<ExpectedTool>> = expected
         .tools
         .as_ref()
         .map(|wanted| tools.map(|tool| shaped(tool, wanted)).collect());
@@ -81,11 +81,11 @@ pub(crate) fn differences(expected: &Expect, came: &Expect) -> Vec<Difference> {
 
 /// A tool with only as much as every expected use of it says: what a case does not say about a
 /// tool's input is not compared.
-fn shaped(tool: &Tool, wanted: &[Tool]) -> Tool {
+fn shaped(tool: &ExpectedTool, wanted: &[ExpectedTool]) -> ExpectedTool {
     let same = || wanted.iter().filter(|one| one.name == tool.name);
     let says_input = same().all(|one| one.input.is_some());
     let says_digest = same().all(|one| one.input_sha256.is_some());
-    Tool {
+    ExpectedTool {
         input: tool.input.clone().filter(|_| says_input),
         input_sha256: tool.input_sha256.clone().filter(|_| says_digest),
         ..tool.clone()
@@ -97,7 +97,7 @@ fn compare<T: Serialize + PartialEq + Clone>(
     what: &'static str,
     expected: &Option<Vec<T>>,
     came: &Option<Vec<T>>,
-    found: &mut Vec<Difference>,
+    found: &mut Vec<CaseDifference>,
 ) {
     let Some(expected) = expected else {
         return;
@@ -128,7 +128,7 @@ fn compare<T: Serialize + PartialEq + Clone>(
             list(extra.iter().map(told).collect())
         ));
     }
-    found.push(Difference {
+    found.push(CaseDifference {
         what,
         words: words.join("; "),
         expected: json!(expected),
@@ -188,8 +188,8 @@ fn around(text: &str, at: usize) -> String {
 mod tests {
     use super::*;
 
-    fn tool(name: &str, input: Option<&str>, end: &str) -> Tool {
-        Tool {
+    fn tool(name: &str, input: Option<&str>, end: &str) -> ExpectedTool {
+        ExpectedTool {
             name: name.into(),
             input: input.map(str::to_owned),
             input_sha256: Some("ab".into()),
@@ -197,8 +197,8 @@ mod tests {
         }
     }
 
-    fn came() -> Expect {
-        Expect {
+    fn came() -> ExpectedTurn {
+        ExpectedTurn {
             status: Some("ok".into()),
             error: None,
             text: Some("It is noon.".into()),
@@ -210,18 +210,18 @@ mod tests {
         }
     }
 
-    fn words(expected: &Expect) -> Vec<String> {
+    fn words(expected: &ExpectedTurn) -> Vec<String> {
         let found = differences(expected, &came());
-        let told = |one: Difference| format!("{}: {}", one.what, one.words);
+        let told = |one: CaseDifference| format!("{}: {}", one.what, one.words);
         found.into_iter().map(told).collect()
     }
 
     #[test]
-    fn what_is_as_expected_or_not_expected_at_all_is_no_difference() {
+    fn expected_or_unspecified_values_are_no_difference() {
         assert_eq!(words(&came()), [""; 0]);
-        assert_eq!(words(&Expect::default()), [""; 0]);
+        assert_eq!(words(&ExpectedTurn::default()), [""; 0]);
         let mut loose = came();
-        loose.tools = Some(vec![Tool {
+        loose.tools = Some(vec![ExpectedTool {
             input_sha256: None,
             ..tool("clock", None, "completed")
         }]);
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_difference_is_told_in_its_own_words() {
-        let expected = Expect {
+        let expected = ExpectedTurn {
             status: Some("failed".into()),
             error: Some("INTERNAL_ERROR".into()),
             text: Some("It is night.".into()),
@@ -239,7 +239,7 @@ mod tests {
                 tool("echo", Some("hi"), "completed"),
             ]),
             statuses: Some(vec!["a".into(), "b".into()]),
-            ..Expect::default()
+            ..ExpectedTurn::default()
         };
         assert_eq!(
             words(&expected),

@@ -8,19 +8,19 @@ use turnwire_event::body::turn::Started;
 use turnwire_event::content::sha256_hex;
 use turnwire_event::{Body, ContentBlock, Event, Message, Role, ToolUseId, TurnId};
 
-use crate::regression::test_case::{Expect, SubAgent, Tool};
+use crate::regression::test_case::{ExpectedSubAgent, ExpectedTool, ExpectedTurn};
 
 /// A turn that was seen.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedTurn {
     pub(crate) id: TurnId,
     pub(crate) started: Started,
     /// None while it runs.
-    pub(crate) came: Option<Expect>,
+    pub(crate) came: Option<ExpectedTurn>,
 }
 
 /// The turns whose beginning is among `events`, in order.
-pub(crate) fn turns(events: &[Event], messages: &[Message]) -> Vec<Seen> {
+pub(crate) fn turns(events: &[Event], messages: &[Message]) -> Vec<ObservedTurn> {
     let begun = events.iter().filter_map(|event| match &event.body {
         Body::TurnStarted(started) => Some((event.turn_id?, started)),
         _ => None,
@@ -29,10 +29,10 @@ pub(crate) fn turns(events: &[Event], messages: &[Message]) -> Vec<Seen> {
         .map(|(id, started)| {
             let own = || events.iter().filter(move |event| event.turn_id == Some(id));
             let said = messages.iter().filter(|message| message.turn_id == id);
-            Seen {
+            ObservedTurn {
                 id,
                 started: started.clone(),
-                came: end(own()).map(|(status, error)| Expect {
+                came: end(own()).map(|(status, error)| ExpectedTurn {
                     status: Some(status),
                     error,
                     ..course(&own().collect::<Vec<_>>(), said)
@@ -63,7 +63,7 @@ fn end<'e>(mut events: impl Iterator<Item = &'e Event>) -> Option<(String, Optio
 }
 
 /// What happened between its beginning and its end.
-fn course<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) -> Expect {
+fn course<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) -> ExpectedTurn {
     let mut text = String::new();
     let mut inputs = HashMap::new();
     for message in messages.filter(|message| message.role == Role::Assistant) {
@@ -80,11 +80,11 @@ fn course<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) ->
             Body::ComponentRendered(shown) => components.push(shown.tool_call.name.clone()),
             Body::DataLoaded(data) => components.push(data.data_type.clone()),
             Body::ErrorReported(error) => errors.push(word(error.code)),
-            Body::SubagentCompleted(end) => sub_agents.push(SubAgent {
+            Body::SubagentCompleted(end) => sub_agents.push(ExpectedSubAgent {
                 id: end.sub_agent_id.clone(),
                 end: word(end.outcome),
             }),
-            Body::SubagentFailed(end) => sub_agents.push(SubAgent {
+            Body::SubagentFailed(end) => sub_agents.push(ExpectedSubAgent {
                 id: end.sub_agent_id.clone(),
                 end: word(end.error_class),
             }),
@@ -94,7 +94,7 @@ fn course<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) ->
     components.sort();
     errors.sort();
     sub_agents.sort();
-    Expect {
+    ExpectedTurn {
         status: None,
         error: None,
         text: Some(text),
@@ -106,7 +106,7 @@ fn course<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) ->
     }
 }
 
-fn tools(events: &[&Event], inputs: &HashMap<ToolUseId, String>) -> Vec<Tool> {
+fn tools(events: &[&Event], inputs: &HashMap<ToolUseId, String>) -> Vec<ExpectedTool> {
     let called = events.iter().filter_map(|event| match &event.body {
         Body::ToolCalled(called) => Some((called.tool_use_id, called.input_summary.clone())),
         _ => None,
@@ -120,8 +120,8 @@ fn tools(events: &[&Event], inputs: &HashMap<ToolUseId, String>) -> Vec<Tool> {
         Body::ToolFailed(tool) => Some((tool.tool_use_id, &tool.tool_name, word(tool.error_class))),
         _ => None,
     });
-    let mut tools: Vec<Tool> = ended
-        .map(|(id, name, end)| Tool {
+    let mut tools: Vec<ExpectedTool> = ended
+        .map(|(id, name, end)| ExpectedTool {
             name: name.clone(),
             input: summaries.get(&id).cloned(),
             input_sha256: inputs.get(&id).cloned(),

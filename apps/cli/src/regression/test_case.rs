@@ -14,21 +14,21 @@ const VERSION: u32 = 1;
 /// A conversation and what is expected of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Case {
+pub(crate) struct RegressionCase {
     /// Of the format.
     pub(crate) version: u32,
     /// What it is called in reports.
     pub(crate) name: String,
     /// The turns, in order.
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<CaseTurn>,
 }
 
 /// One turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Turn {
+pub(crate) struct CaseTurn {
     /// What the person says.
-    pub(crate) message: Words,
+    pub(crate) message: CaseInput,
     /// The language they want.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) locale: Option<String>,
@@ -43,20 +43,20 @@ pub(crate) struct Turn {
     pub(crate) dm_type: Option<String>,
     /// What should come of it.
     #[serde(default)]
-    pub(crate) expect: Expect,
+    pub(crate) expect: ExpectedTurn,
 }
 
 /// What a person says: words, or several blocks of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Words {
+pub(crate) enum CaseInput {
     /// One block.
     One(String),
     /// Several.
     Many(Vec<String>),
 }
 
-impl Words {
+impl CaseInput {
     /// All of it.
     pub(crate) fn text(&self) -> String {
         match self {
@@ -69,7 +69,7 @@ impl Words {
 /// What should come of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Expect {
+pub(crate) struct ExpectedTurn {
     /// `ok`, `degraded`, `failed`, `paused` or `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
@@ -81,10 +81,10 @@ pub(crate) struct Expect {
     pub(crate) text: Option<String>,
     /// The tools that run, in no order: some run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) tools: Option<Vec<Tool>>,
+    pub(crate) tools: Option<Vec<ExpectedTool>>,
     /// The sub-agents that are asked, in no order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) sub_agents: Option<Vec<SubAgent>>,
+    pub(crate) sub_agents: Option<Vec<ExpectedSubAgent>>,
     /// The statuses that tell what tools do, each once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) statuses: Option<Vec<String>>,
@@ -99,7 +99,7 @@ pub(crate) struct Expect {
 /// A tool that runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Tool {
+pub(crate) struct ExpectedTool {
     /// Which.
     pub(crate) name: String,
     /// Its input as the log tells it; of a sub-agent's tools that is a size.
@@ -115,16 +115,16 @@ pub(crate) struct Tool {
 /// A sub-agent that is asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SubAgent {
+pub(crate) struct ExpectedSubAgent {
     /// Which.
     pub(crate) id: String,
     /// `success`, `status_error`, or why it failed.
     pub(crate) end: String,
 }
 
-impl Case {
+impl RegressionCase {
     /// A case of these turns.
-    pub(crate) fn new(name: String, turns: Vec<Turn>) -> Self {
+    pub(crate) fn new(name: String, turns: Vec<CaseTurn>) -> Self {
         Self {
             version: VERSION,
             name,
@@ -164,35 +164,35 @@ mod tests {
     fn a_case_reads_as_it_was_written_and_mistakes_are_told() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("case.yaml");
-        let turn = Turn {
-            message: Words::Many(vec!["a\n".into(), "b: c".into()]),
+        let turn = CaseTurn {
+            message: CaseInput::Many(vec!["a\n".into(), "b: c".into()]),
             locale: Some("de-AT".into()),
             location: None,
             origin: Some(Origin::Dm),
             dm_type: Some("push".into()),
-            expect: Expect {
+            expect: ExpectedTurn {
                 status: Some("ok".into()),
                 text: Some("Grüß Gott".into()),
-                tools: Some(vec![Tool {
+                tools: Some(vec![ExpectedTool {
                     name: "ask_shop".into(),
                     input: Some("12 bytes".into()),
                     input_sha256: None,
                     end: "completed".into(),
                 }]),
                 statuses: Some(Vec::new()),
-                ..Expect::default()
+                ..ExpectedTurn::default()
             },
         };
-        let case = Case::new("sess_1".into(), vec![turn]);
+        let case = RegressionCase::new("sess_1".into(), vec![turn]);
         std::fs::write(&path, case.write().expect("text")).expect("written");
-        assert_eq!(Case::read(&path).expect("a case"), case);
+        assert_eq!(RegressionCase::read(&path).expect("a case"), case);
         for (text, expected) in [
             ("version: 2\nname: x\nturns: []\n", "version 2 of a case"),
             ("version: 1\nname: x\nturns: []\n", "the case has no turns"),
             ("version: 1\nname: x\nturns: [{mesage: a}]\n", "mesage"),
         ] {
             std::fs::write(&path, text).expect("written");
-            let told = format!("{:#}", Case::read(&path).expect_err("wrong"));
+            let told = format!("{:#}", RegressionCase::read(&path).expect_err("wrong"));
             assert!(told.contains(expected), "{told}");
         }
     }

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 /// How something is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub(crate) enum TextTone {
     /// Of less interest.
     Quiet,
     /// To be seen first.
@@ -17,14 +17,14 @@ pub(crate) enum Tone {
 
 /// Whether colour is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Paint {
+pub(crate) enum ColorMode {
     /// It is.
     Colour,
     /// It is not.
     Plain,
 }
 
-impl Paint {
+impl ColorMode {
     /// What fits the standard output.
     pub(crate) fn of_stdout() -> Self {
         Self::of(std::io::stdout().is_terminal())
@@ -49,15 +49,15 @@ impl Paint {
     }
 
     /// `text` in a tone.
-    pub(crate) fn tint(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn tint(self, tone: TextTone, text: &str) -> String {
         if self == Self::Plain {
             return text.to_owned();
         }
         let code = match tone {
-            Tone::Quiet => 2,
-            Tone::Strong => 1,
-            Tone::Good => 32,
-            Tone::Bad => 31,
+            TextTone::Quiet => 2,
+            TextTone::Strong => 1,
+            TextTone::Good => 32,
+            TextTone::Bad => 31,
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
@@ -69,15 +69,18 @@ mod tests {
 
     #[test]
     fn colour_only_on_a_terminal_that_wants_it() {
-        assert_eq!(Paint::choose(true, false, false), Paint::Colour);
+        assert_eq!(ColorMode::choose(true, false, false), ColorMode::Colour);
         for (terminal, refused, dumb) in [
             (false, false, false),
             (true, true, false),
             (true, false, true),
         ] {
-            assert_eq!(Paint::choose(terminal, refused, dumb), Paint::Plain);
+            assert_eq!(ColorMode::choose(terminal, refused, dumb), ColorMode::Plain);
         }
-        assert_eq!(Paint::Plain.tint(Tone::Bad, "x"), "x");
-        assert_eq!(Paint::Colour.tint(Tone::Bad, "x"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(ColorMode::Plain.tint(TextTone::Bad, "x"), "x");
+        assert_eq!(
+            ColorMode::Colour.tint(TextTone::Bad, "x"),
+            "\u{1b}[31mx\u{1b}[0m"
+        );
     }
 }

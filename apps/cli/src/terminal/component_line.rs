@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_the_title_or_the_name_or_the_label_or_the_id_and_not_long() {
+    fn item_name_is_title_name_label_or_id_and_short() {
         for (thing, called) in [
             (
                 json!({"id": "a", "label": "L", "name": "N", "title": "T"}),

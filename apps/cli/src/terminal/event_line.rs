@@ -7,26 +7,26 @@ use turnwire_event::body::dispatch::Traced;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::{Body, ContentBlock, Event, Message, MessageId};
 
-use crate::terminal::color::{Paint, Tone};
+use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::component_line;
-use crate::terminal::sanitize::{Cleaner, line};
+use crate::terminal::sanitize::{TextSanitizer, line};
 
 /// The longest gist.
 const GIST_CHARS_MAX: usize = 160;
 
 /// Prints events in order.
 #[derive(Debug)]
-pub(crate) struct Printer {
-    paint: Paint,
+pub(crate) struct EventLinePrinter {
+    paint: ColorMode,
     /// The message whose words are on the current line.
-    flowing: Option<(MessageId, Cleaner)>,
+    flowing: Option<(MessageId, TextSanitizer)>,
     /// The message whose words were shown as they came.
     shown: Option<MessageId>,
 }
 
-impl Printer {
+impl EventLinePrinter {
     /// A printer with or without colour.
-    pub(crate) fn new(paint: Paint) -> Self {
+    pub(crate) fn new(paint: ColorMode) -> Self {
         Self {
             paint,
             flowing: None,
@@ -41,9 +41,9 @@ impl Printer {
         }
         let head = format!(
             "{} {} {}",
-            self.paint.tint(Tone::Quiet, &event.id.to_string()),
+            self.paint.tint(TextTone::Quiet, &event.id.to_string()),
             self.paint
-                .tint(Tone::Quiet, &event.timestamp.to_string()[11..23]),
+                .tint(TextTone::Quiet, &event.timestamp.to_string()[11..23]),
             self.paint.tint(tone(&event.body), event.body.kind().name()),
         );
         let gist = line(&gist(&event.body), GIST_CHARS_MAX);
@@ -62,7 +62,7 @@ impl Printer {
     /// What to write for a message that was there before we came.
     pub(crate) fn message(&mut self, message: &Message) -> String {
         let role = format!("{:?}", message.role).to_lowercase();
-        let role = self.paint.tint(Tone::Strong, &role);
+        let role = self.paint.tint(TextTone::Strong, &role);
         let shown = component_line::shown(&message.content);
         let shown = shown.iter().map(|card| line(card, GIST_CHARS_MAX));
         let shown: String = shown.map(|card| format!("  {card}\n")).collect();
@@ -85,7 +85,9 @@ impl Printer {
             .as_ref()
             .is_none_or(|(flowing, _)| *flowing != id);
         let before = if begins { self.pause() } else { "" };
-        let (_, cleaner) = self.flowing.get_or_insert_with(|| (id, Cleaner::default()));
+        let (_, cleaner) = self
+            .flowing
+            .get_or_insert_with(|| (id, TextSanitizer::default()));
         let clean = cleaner.clean(text).replace('\n', "\n  ");
         format!("{before}{}{clean}", if begins { "  " } else { "" })
     }
@@ -97,21 +99,21 @@ fn words(content: &[ContentBlock]) -> String {
     if text.is_empty() {
         return String::new();
     }
-    let clean = Cleaner::default().clean(&text.join("\n"));
+    let clean = TextSanitizer::default().clean(&text.join("\n"));
     format!("  {}\n", clean.replace('\n', "\n  "))
 }
 
-fn tone(body: &Body) -> Tone {
+fn tone(body: &Body) -> TextTone {
     match body {
         Body::ToolFailed(_)
         | Body::LlmCallFailed(_)
         | Body::SubagentFailed(_)
         | Body::DelegateFailed(_)
         | Body::ErrorReported(_)
-        | Body::BusHandlerWarning(_) => Tone::Bad,
-        Body::TurnCompleted(end) if end.error.is_some() => Tone::Bad,
-        Body::TurnCompleted(_) | Body::TurnCancelled(_) => Tone::Good,
-        _ => Tone::Strong,
+        | Body::BusHandlerWarning(_) => TextTone::Bad,
+        Body::TurnCompleted(end) if end.error.is_some() => TextTone::Bad,
+        Body::TurnCompleted(_) | Body::TurnCancelled(_) => TextTone::Good,
+        _ => TextTone::Strong,
     }
 }
 

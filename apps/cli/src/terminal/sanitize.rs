@@ -12,7 +12,7 @@ const SEQUENCE_CHARS_MAX: usize = 1_024;
 
 /// Where the cleaner stands in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
     /// After ESC.
@@ -27,11 +27,11 @@ enum State {
 
 /// Cleans one stream of text.
 #[derive(Debug, Default)]
-pub(crate) struct Cleaner {
-    state: State,
+pub(crate) struct TextSanitizer {
+    state: EscapeState,
 }
 
-impl Cleaner {
+impl TextSanitizer {
     /// What of `text` may be shown. Newlines and tabs stay.
     pub(crate) fn clean(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
@@ -48,7 +48,7 @@ impl Cleaner {
 
 /// What of `text` may be shown, on one line and at most `chars_max` characters long.
 pub(crate) fn line(text: &str, chars_max: usize) -> String {
-    let clean = Cleaner::default().clean(text);
+    let clean = TextSanitizer::default().clean(text);
     let words: Vec<_> = clean.split_whitespace().collect();
     let flat = words.join(" ");
     match flat.char_indices().nth(chars_max) {
@@ -77,7 +77,7 @@ pub(crate) fn json(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out.into_bytes())
 }
 
-impl State {
+impl EscapeState {
     /// The state after `c`, and whether `c` is text.
     fn step(self, c: char) -> (Self, bool) {
         match (self, c) {
@@ -130,11 +130,12 @@ mod tests {
     use super::*;
 
     fn clean(text: &str) -> String {
-        Cleaner::default().clean(text)
+        TextSanitizer::default().clean(text)
     }
 
+    // G10
     #[test]
-    fn g_10_sequences_controls_and_direction_marks_never_reach_the_terminal() {
+    fn escape_sequences_never_reach_the_terminal() {
         let cases = [
             ("plain é 漢 👩‍🚀\n\tx", "plain é 漢 👩‍🚀\n\tx"),
             ("a\u{1b}[31;1mred\u{1b}[0mb", "aredb"),
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_sequence_split_over_deltas_is_still_one() {
-        let mut cleaner = Cleaner::default();
+        let mut cleaner = TextSanitizer::default();
         let parts = ["a\u{1b}", "[3", "1mb\u{1b}]0;t", "itle\u{1b}", "\\c"];
         let shown: String = parts.iter().map(|part| cleaner.clean(part)).collect();
         assert_eq!(shown, "abc");
@@ -166,8 +167,9 @@ mod tests {
         assert_eq!(clean(&long).len(), SEQUENCE_CHARS_MAX);
     }
 
+    // G10
     #[test]
-    fn g_10_json_for_a_terminal_is_equal_and_has_nothing_hidden() {
+    fn json_for_a_terminal_is_equal_and_visible() {
         let hidden = "\u{7f}\u{80}\u{9b}2J\u{9f}\u{61c}\u{200e}\u{202e}\u{2069}\u{1b}[1m\r\n\"\\";
         let value = serde_json::json!({ hidden: [hidden, "é 漢 👩‍🚀"], "n": 1.5 });
         let text = value.to_string();

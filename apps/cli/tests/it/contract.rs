@@ -124,8 +124,9 @@ fn the_table_of_closes_is_the_table() {
     assert_eq!(told, known);
 }
 
+// S3-019
 #[test]
-fn s3_019_preset_chat_is_the_list_of_the_page() {
+fn preset_chat_matches_the_document() {
     let list = PAGE
         .split("what a view for end users needs:")
         .nth(1)
@@ -138,8 +139,9 @@ fn s3_019_preset_chat_is_the_list_of_the_page() {
     assert_eq!(told, known);
 }
 
+// S3-020
 #[test]
-fn s3_020_preset_full_is_the_catalog_and_the_streaming_types() {
+fn preset_full_matches_the_document() {
     let full: Vec<_> = Filter::full().types().iter().collect();
     let expected: Vec<_> = EventType::ALL
         .iter()

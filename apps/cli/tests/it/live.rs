@@ -158,8 +158,9 @@ async fn tail_and_verify_work_on_a_running_server() {
     );
 }
 
+// S3-110
 #[tokio::test]
-async fn s3_110_tail_comes_back_after_a_kill_and_misses_nothing() {
+async fn tail_resumes_after_a_kill_without_a_gap() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
@@ -190,8 +191,9 @@ async fn s3_110_tail_comes_back_after_a_kill_and_misses_nothing() {
     assert_eq!(code, Some(0), "{text}");
 }
 
+// S3-029
 #[tokio::test]
-async fn s3_029_a_snapshot_has_the_newest_50_of_60_messages() {
+async fn snapshot_has_the_newest_50_of_60_messages() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
@@ -220,8 +222,9 @@ async fn s3_029_a_snapshot_has_the_newest_50_of_60_messages() {
     assert_eq!(older.expect("a page").messages.len(), 10);
 }
 
+// S3-059
 #[tokio::test]
-async fn s3_059_every_stop_reason_reaches_a_client() {
+async fn every_stop_reason_reaches_a_client() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
@@ -267,8 +270,9 @@ async fn s3_059_every_stop_reason_reaches_a_client() {
     assert_eq!(reason, StopReason::Cancelled);
 }
 
+// S3-103
 #[tokio::test]
-async fn s3_103_compression_is_never_negotiated() {
+async fn compression_is_never_negotiated() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
@@ -292,8 +296,9 @@ async fn s3_103_compression_is_never_negotiated() {
     assert!(!head.contains("sec-websocket-extensions"), "{head}");
 }
 
+// S3-041
 #[tokio::test]
-async fn s3_041_the_time_from_subscribe_to_live_is_measured() {
+async fn time_from_subscribe_to_live_is_measured() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();

@@ -69,7 +69,7 @@ fn the_manual_has_a_page_for_every_command() {
 }
 
 #[test]
-fn config_and_config_show_are_the_same_with_value_origin_and_help() {
+fn config_and_config_show_print_the_same() {
     let dir = tempfile::tempdir().expect("a folder");
     let home = dir.path().to_str().expect("text");
     let file = "http: {header_max_bytes: 20000}\n";

@@ -138,8 +138,9 @@ fn text(stream: &[Payload]) -> String {
     stream.iter().filter_map(chunk).collect()
 }
 
+// LAW-3
 #[test]
-fn law_3_the_golden_logs_give_the_golden_bytes_of_every_wire() {
+fn golden_logs_replay_to_the_golden_bytes() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/wire/tests/golden");
     let mut scenarios = 0;
     for scenario in std::fs::read_dir(golden).expect("scenarios") {
@@ -163,8 +164,9 @@ fn law_3_the_golden_logs_give_the_golden_bytes_of_every_wire() {
     assert!(scenarios > 10, "{scenarios}");
 }
 
+// LAW-3
 #[tokio::test]
-async fn law_3_a_session_is_told_as_its_clients_were_told() {
+async fn replay_equals_what_clients_received() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
@@ -196,8 +198,9 @@ async fn law_3_a_session_is_told_as_its_clients_were_told() {
     assert_eq!(session_alone.out, frames(of_turn.filter(|e| !is_delta(e))));
 }
 
+// LAW-5
 #[tokio::test]
-async fn law_5_the_words_of_pc3_are_those_that_were_stored() {
+async fn text_of_pc3_is_the_stored_text() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
@@ -291,7 +294,7 @@ async fn a_turn_in_flight_is_told_as_far_as_it_is_stored() {
 }
 
 #[tokio::test]
-async fn a_damaged_session_is_told_up_to_the_damage_and_the_place_is_named() {
+async fn damaged_session_replays_up_to_the_damage() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut server = Server::start(dir.path(), SCRIPT);
     let (id, live, _) = told(&server.client()).await;

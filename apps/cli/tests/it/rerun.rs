@@ -115,7 +115,7 @@ fn record(session: &str, home: &Path, out: &Path) -> Output {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_recorded_conversation_is_green_again_and_a_changed_word_is_red_in_its_turn() {
+async fn rerun_passes_and_a_changed_word_fails_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
     let place = |name: &str| dir.path().join(name);
     let demo = Server::serve(&place("demo"), "127.0.0.1:0", &[]);
@@ -195,7 +195,7 @@ fn asking(dir: &Path, port: u16, key: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_model_of_somebody_else_said_is_played_without_it_and_without_its_key() {
+async fn recorded_provider_replies_need_no_provider() {
     let dir = tempfile::tempdir().expect("a folder");
     let place = |name: &str| dir.path().join(name);
     let (pack, key) = (place("pack"), place("key"));
@@ -240,7 +240,7 @@ async fn what_a_model_of_somebody_else_said_is_played_without_it_and_without_its
 }
 
 #[test]
-fn a_case_that_is_none_and_a_server_that_is_not_there_are_told() {
+fn invalid_case_and_missing_server_are_reported() {
     let dir = tempfile::tempdir().expect("a folder");
     let case = dir.path().join("case.yaml");
     let rerun = || {

@@ -51,7 +51,7 @@ async fn new_session(server: &Server) -> SessionId {
 }
 
 #[tokio::test]
-async fn what_was_used_is_told_by_a_server_and_by_its_folder() {
+async fn usage_is_read_from_a_server_and_from_its_folder() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let session = new_session(&server).await;
@@ -87,7 +87,7 @@ async fn what_was_used_is_told_by_a_server_and_by_its_folder() {
 }
 
 #[test]
-fn days_that_are_none_are_refused_with_what_is_expected() {
+fn invalid_days_are_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     let home = dir.path().to_str().expect("a path");
     let odd = turnwire(&["usage", "--from", "yesterday"]);
@@ -114,7 +114,7 @@ async fn raw(server: &Server, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_a_provider_wants_back_is_on_no_wire_and_changes_no_proof() {
+async fn provider_data_is_on_no_wire_and_in_no_hash() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut server = Server::start(dir.path(), SCRIPT);
     let session = new_session(&server).await;

@@ -1,5 +1,5 @@
-//! The writer of a turn wherever something runs in it, and that nothing is
-//! emitted after a turn was stopped or a sub-agent ended.
+//! The ambient emitter in every task of a turn, and no event after a turn was dropped or a sub-agent has
+//! ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use turnwire_event::port::{
 use turnwire_event::{Actor, Body, ContentBlock, Position, Trace};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
-use super::pack_stage::{Double, Troupe};
-use super::recorder::Recorder;
+use super::pack_harness::{PackHarness, TestTool};
+use super::recording_emitter::RecordingEmitter;
 use crate::emitter::ambient;
 use crate::emitter::sub_agent_emitter::SubAgentEmitter;
 
@@ -32,7 +32,7 @@ where
     F: Fn(ToolInvocation) -> W + Send + Sync + 'static,
     W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
 {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name: "search",
         tool_type: ToolType::Ccs,
         status: None,
@@ -49,13 +49,13 @@ fn status(id: &str) -> Emission {
     Emission::new(Actor::subagent("shop"), Body::StatusEmitted(emitted))
 }
 
-/// Another sink: it counts, and hands on.
-struct Counting {
-    inner: Arc<Recorder>,
+/// An emitter that counts events and passes them on.
+struct CountingEmitter {
+    inner: Arc<RecordingEmitter>,
     emitted: Mutex<usize>,
 }
 
-impl Emitter for Counting {
+impl Emitter for CountingEmitter {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         *self.emitted.lock() += 1;
         self.inner.emit(emission)
@@ -74,7 +74,7 @@ impl Emitter for Counting {
     }
 }
 
-/// Emits from a task of a task of a tool of a sub-agent, through whatever writer it finds there.
+/// Emits from a task of a task of a sub-agent's tool, through the ambient emitter.
 fn deep() -> Arc<dyn Tool> {
     doing(|_| async {
         let mut tasks = JoinSet::new();
@@ -94,10 +94,10 @@ fn deep() -> Arc<dyn Tool> {
 // S1-041
 #[tokio::test]
 async fn emitter_is_found_three_tasks_deep() {
-    let troupe = Troupe::new(SHOP).tool(deep());
+    let harness = PackHarness::new(SHOP).tool(deep());
     assert!(ambient::current().is_none());
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let emissions = troupe.recorder.emissions();
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let emissions = harness.recorder.emissions();
     let deep = emissions
         .iter()
         .find(|e| matches!(&e.body, Body::StatusEmitted(_)));
@@ -115,10 +115,10 @@ async fn emitter_is_found_three_tasks_deep() {
 // S1-044
 #[tokio::test(start_paused = true)]
 async fn any_emitter_gets_all_events_in_the_same_order() {
-    let plain = Troupe::new(SHOP).tool(deep());
-    plain.play().await;
-    let other = Troupe::new(SHOP).tool(deep());
-    let sink = Arc::new(Counting {
+    let plain = PackHarness::new(SHOP).tool(deep());
+    plain.run().await;
+    let other = PackHarness::new(SHOP).tool(deep());
+    let sink = Arc::new(CountingEmitter {
         inner: Arc::clone(&other.recorder),
         emitted: Mutex::new(0),
     });
@@ -138,7 +138,7 @@ async fn any_emitter_gets_all_events_in_the_same_order() {
 
 #[test]
 fn closed_sub_agent_emitter_refuses_events() {
-    let recorder = Arc::new(Recorder::default());
+    let recorder = Arc::new(RecordingEmitter::default());
     let span = Arc::new(Trace {
         trace_id: "t".into(),
         span_id: "s".into(),
@@ -156,7 +156,7 @@ fn closed_sub_agent_emitter_refuses_events() {
 async fn dropped_turn_stops_its_sub_agents_silently() {
     let notes: Arc<Mutex<Vec<&str>>> = Arc::default();
     let seen = Arc::clone(&notes);
-    let troupe = Troupe::new(SHOP).tool(doing(move |_| {
+    let harness = PackHarness::new(SHOP).tool(doing(move |_| {
         let seen = Arc::clone(&seen);
         async move {
             seen.lock().push("began");
@@ -165,42 +165,47 @@ async fn dropped_turn_stops_its_sub_agents_silently() {
             Ok(json!(1))
         }
     }));
-    let dropped = timeout(Duration::from_millis(500), troupe.play()).await;
+    let dropped = timeout(Duration::from_millis(500), harness.run()).await;
     assert!(dropped.is_err());
-    let told = troupe.recorder.lines();
+    let lines = harness.recorder.lines();
     assert!(
-        told.last()
+        lines
+            .last()
             .is_some_and(|line| line.starts_with("committed")),
-        "{told:#?}"
+        "{lines:#?}"
     );
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(troupe.recorder.lines(), told);
+    assert_eq!(harness.recorder.lines(), lines);
     assert_eq!(*notes.lock(), ["began"]);
-    assert_eq!(troupe.asked("shop").len(), 1, "no further model call");
+    assert_eq!(
+        harness.requests_of("shop").len(),
+        1,
+        "no further model call"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn refused_pack_turn_returns_at_once_at_every_event() {
-    let whole = Troupe::new(SHOP);
-    assert_eq!(whole.play().await.status, TurnStatus::Ok);
-    let lines = whole.recorder.lines();
-    for room in 0..lines.len() - 1 {
-        let mut troupe = Troupe::new(SHOP);
-        troupe.recorder = Arc::new(Recorder::with_room(room));
-        let ended = timeout(Duration::from_secs(5), troupe.play()).await;
+    let complete = PackHarness::new(SHOP);
+    assert_eq!(complete.run().await.status, TurnStatus::Ok);
+    let all_lines = complete.recorder.lines();
+    for room in 0..all_lines.len() - 1 {
+        let mut harness = PackHarness::new(SHOP);
+        harness.recorder = Arc::new(RecordingEmitter::with_room(room));
+        let ended = timeout(Duration::from_secs(5), harness.run()).await;
         assert_eq!(ended.expect("at once").status, TurnStatus::Failed, "{room}");
-        let told = troupe.recorder.lines();
-        assert!(told.len() <= room + 1, "{room}: {told:#?}");
-        assert_eq!(told[..], lines[..told.len()], "{room}");
+        let lines = harness.recorder.lines();
+        assert!(lines.len() <= room + 1, "{room}: {lines:#?}");
+        assert_eq!(lines[..], all_lines[..lines.len()], "{room}");
     }
 }
 
 #[tokio::test]
 async fn full_outbox_loses_no_event_of_a_dispatch() {
-    let plain = Troupe::new(SHOP);
-    plain.play().await;
-    let mut full = Troupe::new(SHOP);
-    full.recorder = Arc::new(Recorder::full_every(3));
-    assert_eq!(full.play().await.status, TurnStatus::Ok);
+    let plain = PackHarness::new(SHOP);
+    plain.run().await;
+    let mut full = PackHarness::new(SHOP);
+    full.recorder = Arc::new(RecordingEmitter::full_every(3));
+    assert_eq!(full.run().await.status, TurnStatus::Ok);
     assert_eq!(full.story(), plain.story());
 }

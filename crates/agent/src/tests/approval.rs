@@ -1,5 +1,5 @@
-//! Tools that need a person's word: asked about and not called, then called or not by the turn
-//! that goes on.
+//! Tools that need approval: requested and not called, then called or declined by the turn that
+//! resumes.
 
 use std::sync::Arc;
 
@@ -12,19 +12,20 @@ use turnwire_event::row::NewMessage;
 use turnwire_event::{ApprovalId, Body, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
-use super::pack_stage::{Troupe, results as told_to, service};
-use super::stage::{Past, Stage, message};
+use super::pack_harness::{PackHarness, results as tool_results_in, service};
+use super::turn_harness::{FixedHistory, TurnHarness, message};
 
 const PAUSED: u128 = 1;
 
-/// The lines about tools and questions, without their payloads.
+/// The lines about tools and approvals, without payloads.
 fn course(lines: &[String]) -> Vec<String> {
-    let told = lines.iter().filter(|line| {
+    let matching = lines.iter().filter(|line| {
         ["tool.called", "tool.completed", "tool.failed", "approval."]
             .iter()
             .any(|kind| line.contains(kind))
     });
-    told.map(|line| line.split(" {").next().unwrap_or_default().to_owned())
+    matching
+        .map(|line| line.split(" {").next().unwrap_or_default().to_owned())
         .collect()
 }
 
@@ -47,7 +48,7 @@ fn tool_use(n: u128, name: &str, input: Value) -> ContentBlock {
     }
 }
 
-/// A paused turn that asked for these, and the message that stands for the answers.
+/// The messages of a paused turn with these tool uses.
 fn paused(uses: Vec<ContentBlock>) -> Vec<Message> {
     vec![
         message(PAUSED, Role::User, vec![ContentBlock::text("buy")]),
@@ -56,14 +57,14 @@ fn paused(uses: Vec<ContentBlock>) -> Vec<Message> {
     ]
 }
 
-fn going_on(yaml: &str, uses: Vec<ContentBlock>, answers: Vec<Answer>) -> Stage {
-    let mut stage = Stage::script(yaml);
-    stage.past = Past(Ok(paused(uses)));
-    stage.resumed = Some(Resumed {
+fn going_on(yaml: &str, uses: Vec<ContentBlock>, answers: Vec<Answer>) -> TurnHarness {
+    let mut harness = TurnHarness::script(yaml);
+    harness.past = FixedHistory(Ok(paused(uses)));
+    harness.resumed = Some(Resumed {
         turn_id: TurnId(Ulid(PAUSED)),
         answers,
     });
-    stage
+    harness
 }
 
 fn results(said: &[NewMessage]) -> Vec<(u128, Value, bool)> {
@@ -82,16 +83,16 @@ fn results(said: &[NewMessage]) -> Vec<(u128, Value, bool)> {
 // R-40
 #[tokio::test]
 async fn tool_with_approval_is_requested_and_not_called() {
-    let stage = Stage::script(
+    let harness = TurnHarness::script(
         "- steps: [{tool: {name: look}}, {tool: {name: pay, input: {cents: 5}}}, \
          {tool: {name: pay, input: {cents: 7}}}, {text: never}]",
     );
-    let recorder = Arc::clone(&stage.recorder);
-    let provider = Arc::clone(&stage.provider);
-    let stage = stage
+    let recorder = Arc::clone(&harness.recorder);
+    let provider = Arc::clone(&harness.provider);
+    let harness = harness
         .tool("look", |_| async { Ok(json!("seen")) })
-        .guarded("pay", |_| async { panic!("nobody said yes") });
-    let outcome = stage.play().await;
+        .tool_with_approval("pay", |_| async { panic!("nobody said yes") });
+    let outcome = harness.run().await;
     assert_eq!(
         (outcome.status, outcome.error, outcome.reason),
         (TurnStatus::Paused, None, None),
@@ -119,15 +120,16 @@ async fn tool_with_approval_is_requested_and_not_called() {
 // R-40
 #[tokio::test]
 async fn invalid_input_is_declined_without_an_approval() {
-    let stage =
-        Stage::script("- steps: [{tool: {name: pay, input: {cents: much}}}, {text: 'sorry'}]");
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.guarded("pay", |_| async { panic!("nobody said yes") });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let harness = TurnHarness::script(
+        "- steps: [{tool: {name: pay, input: {cents: much}}}, {text: 'sorry'}]",
+    );
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool_with_approval("pay", |_| async { panic!("nobody said yes") });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(course(&recorder.lines()), ["tool:pay tool.failed"]);
-    let said = recorder.said();
-    let [(3, Value::String(told), true)] = &results(&said)[..] else {
-        panic!("{said:?}");
+    let messages = recorder.messages();
+    let [(3, Value::String(told), true)] = &results(&messages)[..] else {
+        panic!("{messages:?}");
     };
     assert!(
         told.starts_with("The input does not fit at `/cents`"),
@@ -144,7 +146,7 @@ async fn resumed_turn_runs_approved_and_declines_rejected() {
         tool_use(14, "pay", json!({"cents": "x"})),
     ];
     let long = "n".repeat(600);
-    let mut stage = going_on(
+    let mut harness = going_on(
         "- steps: [{tool: {name: pay}}, {text: done}]",
         uses,
         vec![
@@ -155,16 +157,16 @@ async fn resumed_turn_runs_approved_and_declines_rejected() {
             answer(15, "pay", Decision::Approve, None),
         ],
     );
-    stage.options.calls_max = 2;
-    let recorder = Arc::clone(&stage.recorder);
-    let provider = Arc::clone(&stage.provider);
+    harness.options.calls_max = 2;
+    let recorder = Arc::clone(&harness.recorder);
+    let provider = Arc::clone(&harness.provider);
     let paid = Arc::new(Mutex::new(Vec::new()));
     let book = Arc::clone(&paid);
-    let stage = stage.guarded("pay", move |call| {
+    let harness = harness.tool_with_approval("pay", move |call| {
         book.lock().push(call.input["cents"].clone());
         async { Ok(json!("paid")) }
     });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(*paid.lock(), [json!(5)], "once, and only what was allowed");
     let lines = recorder.lines();
     let expected = [
@@ -179,15 +181,15 @@ async fn resumed_turn_runs_approved_and_declines_rejected() {
     let failed = lines.iter().filter(|line| line.contains("tool.failed"));
     let cancelled = r#""error_class":"cancelled","called":false"#;
     assert_eq!(failed.filter(|line| line.contains(cancelled)).count(), 1);
-    let told = results(&recorder.said());
+    let tool_results = results(&recorder.messages());
     let no = format!("not executed: the person said no, and: {}", "n".repeat(500));
-    assert_eq!(told[0], (11, json!("paid"), false));
-    assert_eq!(told[1], (12, json!(no), true));
-    let gone = "not executed: there is no such tool any more.";
-    assert_eq!(told[2], (13, json!(gone), true));
-    assert_eq!((told[3].0, told[3].2), (14, true));
+    assert_eq!(tool_results[0], (11, json!("paid"), false));
+    assert_eq!(tool_results[1], (12, json!(no), true));
+    let missing_tool = "not executed: there is no such tool any more.";
+    assert_eq!(tool_results[2], (13, json!(missing_tool), true));
+    assert_eq!((tool_results[3].0, tool_results[3].2), (14, true));
     let lost = "not executed: what it was asked for is no longer kept. Ask again.";
-    assert_eq!(told[4], (15, json!(lost), true));
+    assert_eq!(tool_results[4], (15, json!(lost), true));
     // The model goes on with the second call of what the person asked for, and is shown a whole
     // conversation: nothing of it is empty.
     let requests = provider.requests.lock();
@@ -200,15 +202,15 @@ async fn resumed_turn_runs_approved_and_declines_rejected() {
 
 #[tokio::test]
 async fn resumed_turn_may_pause_again() {
-    let stage = going_on(
+    let harness = going_on(
         "- when: {call: 2}\n  steps: [{tool: {name: pay, input: {cents: 9}}}]\n\
          - steps: [{text: unexpected}]",
         vec![tool_use(11, "pay", json!({}))],
         vec![answer(11, "pay", Decision::Approve, None)],
     );
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.guarded("pay", |_| async { Ok(json!("paid")) });
-    assert_eq!(stage.play().await.status, TurnStatus::Paused);
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool_with_approval("pay", |_| async { Ok(json!("paid")) });
+    assert_eq!(harness.run().await.status, TurnStatus::Paused);
     assert_eq!(
         course(&recorder.lines()),
         [
@@ -219,10 +221,10 @@ async fn resumed_turn_may_pause_again() {
     );
 }
 
-/// A tool that needs a person's word.
-struct Guarded(Arc<dyn Tool>);
+/// A tool that needs approval.
+struct ApprovalTool(Arc<dyn Tool>);
 
-impl Tool for Guarded {
+impl Tool for ApprovalTool {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -247,19 +249,19 @@ impl Tool for Guarded {
 #[tokio::test]
 async fn sub_agent_tool_with_approval_is_declined() {
     let search = service("search", None, Ok(json!(1)));
-    let troupe = Troupe::new(
+    let harness = PackHarness::new(
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
          - {when: {agent: orchestrator}, steps: [{text: composed}]}\n\
          - {when: {agent: shop}, steps: [{tool: {name: search, input: {q: milk}}}, {text: nothing}]}",
     )
-    .tool(Arc::new(Guarded(search)));
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let asked = troupe.asked("shop");
-    let told = told_to(asked.last().expect("the shop was asked"));
+    .tool(Arc::new(ApprovalTool(search)));
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let requests = harness.requests_of("shop");
+    let tool_results = tool_results_in(requests.last().expect("the shop was asked"));
     let no = "not executed: a person has to allow this tool, and none can be asked here.";
-    assert_eq!(told, [(json!(no), true)]);
-    assert!(!troupe.everything().contains("approval.requested"));
-    let lines = troupe.recorder.lines();
+    assert_eq!(tool_results, [(json!(no), true)]);
+    assert!(!harness.everything().contains("approval.requested"));
+    let lines = harness.recorder.lines();
     let ends: Vec<&str> = lines
         .iter()
         .filter(|line| line.starts_with("tool:search "))
@@ -271,14 +273,14 @@ async fn sub_agent_tool_with_approval_is_declined() {
 // S3-081
 #[tokio::test]
 async fn worker_tool_with_approval_is_declined() {
-    let mut stage = Stage::script(
+    let mut harness = TurnHarness::script(
         "- {when: {call: 1}, steps: [{tool: {name: pay, input: {cents: 5}}}]}\n\
          - steps: [{text: without}]",
     );
-    stage.kind = TurnKind::Worker;
-    let (recorder, provider) = (Arc::clone(&stage.recorder), Arc::clone(&stage.provider));
-    let stage = stage.guarded("pay", |_| async { panic!("nobody said yes") });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    harness.kind = TurnKind::Worker;
+    let (recorder, provider) = (Arc::clone(&harness.recorder), Arc::clone(&harness.provider));
+    let harness = harness.tool_with_approval("pay", |_| async { panic!("nobody said yes") });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
         course(&recorder.lines()),
         ["tool:pay tool.failed"],

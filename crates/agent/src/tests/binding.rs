@@ -5,25 +5,25 @@ use std::sync::Arc;
 use turnwire_event::code::TurnStatus;
 use turnwire_event::port::{HistoryBudget, TurnContext};
 
-use super::pack_stage::{Troupe, pack, results};
+use super::pack_harness::{PackHarness, pack, results};
 
 const HELLO: &str = "- steps: [{text: Hello.}]";
 
-fn tool_names(troupe: &Troupe, agent: &str) -> Vec<String> {
-    let tools = &troupe.asked(agent)[0].tools;
+fn tool_names(harness: &PackHarness, agent: &str) -> Vec<String> {
+    let tools = &harness.requests_of(agent)[0].tools;
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
 // S2-003, S2-004
 #[tokio::test]
 async fn sub_agent_is_a_tool_with_its_description() {
-    let troupe = Troupe::new(HELLO);
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let harness = PackHarness::new(HELLO);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
-        tool_names(&troupe, "orchestrator"),
+        tool_names(&harness, "orchestrator"),
         ["llm_feedback", "ask_shop", "ask_rewards", "ask_support"]
     );
-    let tools = &troupe.asked("orchestrator")[0].tools;
+    let tools = &harness.requests_of("orchestrator")[0].tools;
     assert_eq!(tools[1].description, "All about shop: ask it,  verbatim.");
     assert_eq!(tools[1].input_schema["required"][0], "query");
 }
@@ -38,9 +38,9 @@ async fn flag_decides_whether_a_sub_agent_is_bound() {
         ("{principals: [x]}", false),
     ] {
         let pack = pack(&format!("flags: {{ai_assistant_support: {flag}}}\n"), gated);
-        let troupe = Troupe::of(pack, HELLO);
-        troupe.play().await;
-        let names = tool_names(&troupe, "orchestrator");
+        let harness = PackHarness::of(pack, HELLO);
+        harness.run().await;
+        let names = tool_names(&harness, "orchestrator");
         assert_eq!(names.contains(&"ask_support".to_owned()), there, "{flag}");
     }
 }
@@ -48,9 +48,9 @@ async fn flag_decides_whether_a_sub_agent_is_bound() {
 // S2-028
 #[tokio::test]
 async fn prompt_names_the_cap_of_sub_agents() {
-    let troupe = Troupe::of(pack("fan_out: {cap: 2}\n", "support"), HELLO);
-    troupe.play().await;
-    let system = troupe.asked("orchestrator")[0].system.clone();
+    let harness = PackHarness::of(pack("fan_out: {cap: 2}\n", "support"), HELLO);
+    harness.run().await;
+    let system = harness.requests_of("orchestrator")[0].system.clone();
     assert_eq!(
         system.as_deref(),
         Some(
@@ -63,30 +63,30 @@ async fn prompt_names_the_cap_of_sub_agents() {
 // S2-028
 #[tokio::test]
 async fn cap_placeholder_is_filled_in() {
-    let mut troupe = Troupe::new(HELLO);
-    let mut pack = turnwire_pack::Pack::clone(&troupe.pack);
+    let mut harness = PackHarness::new(HELLO);
+    let mut pack = turnwire_pack::Pack::clone(&harness.pack);
     let block = "Ask at most {{cap}}, the most fitting.".to_owned();
     pack.prompts.insert("persona".into(), block);
-    troupe.pack = Arc::new(pack);
-    troupe.play().await;
-    let system = troupe.asked("orchestrator")[0].system.clone();
+    harness.pack = Arc::new(pack);
+    harness.run().await;
+    let system = harness.requests_of("orchestrator")[0].system.clone();
     assert_eq!(system.as_deref(), Some("Ask at most 3, the most fitting."));
 }
 
 // S2-019
 #[tokio::test]
 async fn sub_agent_has_its_own_tools_and_no_sub_agents() {
-    let troupe = Troupe::new(
+    let harness = PackHarness::new(
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
          - {when: {agent: orchestrator}, steps: [{text: Done.}]}\n\
          - {when: {agent: shop}, steps: [{tool: {name: ask_rewards, input: {query: x}}}, {text: Found.}]}\n",
     );
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    assert_eq!(tool_names(&troupe, "shop"), ["search", "show"]);
-    assert!(troupe.asked("rewards").is_empty(), "one hop only");
-    let told = &results(&troupe.asked("shop")[1])[0];
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    assert_eq!(tool_names(&harness, "shop"), ["search", "show"]);
+    assert!(harness.requests_of("rewards").is_empty(), "one hop only");
+    let tool_result = &results(&harness.requests_of("shop")[1])[0];
     assert_eq!(
-        (told.0.as_str(), told.1),
+        (tool_result.0.as_str(), tool_result.1),
         (
             Some("There is no such tool. There are: search, show."),
             true
@@ -99,28 +99,28 @@ async fn sub_agent_has_its_own_tools_and_no_sub_agents() {
 async fn bound_turn_keeps_its_tools_after_a_reload() {
     let script = "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: llm_feedback}}]}\n\
                   - {when: {agent: orchestrator}, steps: [{text: Done.}]}\n";
-    let mut troupe = Troupe::new(script);
-    let cohort = troupe.pack.cohort("local");
-    let bound = troupe.factory().bind(&troupe.input, &cohort);
+    let mut harness = PackHarness::new(script);
+    let cohort = harness.pack.cohort("local");
+    let bound = harness.factory().bind(&harness.input, &cohort);
     let old = bound.versions.clone();
     // The pack changes between the binding and the end of the turn.
-    let mut changed = turnwire_pack::Pack::clone(&troupe.pack);
+    let mut changed = turnwire_pack::Pack::clone(&harness.pack);
     changed.agents.remove(0);
-    troupe.pack = Arc::new(changed);
-    let next = troupe.factory().bind(&troupe.input, &cohort);
+    harness.pack = Arc::new(changed);
+    let next = harness.factory().bind(&harness.input, &cohort);
     let run = |work: turnwire_event::port::Work| {
         work(TurnContext {
             delegate: Arc::new(turnwire_event::port::Nobody),
             wards: Arc::new(turnwire_event::port::Nobody),
-            input: troupe.input.clone(),
-            emitter: Arc::clone(&troupe.recorder) as _,
-            history: Arc::new(troupe.memory.clone()),
+            input: harness.input.clone(),
+            emitter: Arc::clone(&harness.recorder) as _,
+            history: Arc::new(harness.memory.clone()),
         })
     };
     assert_eq!(run(bound.work).await.status, TurnStatus::Ok);
     assert_eq!(run(next.work).await.status, TurnStatus::Ok);
-    let has_shop: Vec<bool> = troupe
-        .asked("orchestrator")
+    let has_shop: Vec<bool> = harness
+        .requests_of("orchestrator")
         .iter()
         .map(|request| request.tools.iter().any(|tool| tool.name == "ask_shop"))
         .collect();
@@ -131,13 +131,13 @@ async fn bound_turn_keeps_its_tools_after_a_reload() {
 // S2-005
 #[tokio::test]
 async fn platform_tool_needs_no_sub_agent() {
-    let troupe = Troupe::new(
+    let harness = PackHarness::new(
         "- {when: {call: 1}, steps: [{tool: {name: llm_feedback, input: {}}}]}\n\
          - {steps: [{text: Thanks.}]}\n",
     );
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
-        troupe.story(),
+        harness.story(),
         [
             "orchestrator llm.call_started orchestrate",
             "orchestrator llm.call_completed",
@@ -167,13 +167,17 @@ async fn only_the_reply_decides_which_sub_agents_run() {
             Some("shop"),
         ),
     ] {
-        let mut troupe = Troupe::new(script);
-        troupe.input.content = vec![turnwire_event::ContentBlock::text("offers in the shop")];
-        assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+        let mut harness = PackHarness::new(script);
+        harness.input.content = vec![turnwire_event::ContentBlock::text("offers in the shop")];
+        assert_eq!(harness.run().await.status, TurnStatus::Ok);
         for id in ["shop", "rewards", "support"] {
-            assert_eq!(!troupe.asked(id).is_empty(), asked == Some(id), "{script}");
+            assert_eq!(
+                !harness.requests_of(id).is_empty(),
+                asked == Some(id),
+                "{script}"
+            );
         }
-        let steps = troupe
+        let steps = harness
             .story()
             .join("\n")
             .matches("plan.step_started")
@@ -184,14 +188,14 @@ async fn only_the_reply_decides_which_sub_agents_run() {
 
 #[test]
 fn history_token_counts_four_bytes() {
-    let troupe = Troupe::new(HELLO);
+    let harness = PackHarness::new(HELLO);
     let budget = HistoryBudget {
         messages_max: 60,
         bytes_max: 96_000,
     };
-    assert_eq!(troupe.factory().history(), budget);
-    let cohort = troupe.pack.cohort("local");
-    let bound = troupe.factory().bind(&troupe.input, &cohort);
+    assert_eq!(harness.factory().history(), budget);
+    let cohort = harness.pack.cohort("local");
+    let bound = harness.factory().bind(&harness.input, &cohort);
     assert_eq!(bound.history, budget);
-    assert_eq!(bound.versions, troupe.pack.versions(&cohort));
+    assert_eq!(bound.versions, harness.pack.versions(&cohort));
 }

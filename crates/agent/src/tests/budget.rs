@@ -1,5 +1,5 @@
-//! A turn is bounded: calls, tokens and cost, for all agents of it together. What it may use it
-//! uses; the next call does not start.
+//! The bounds of a turn: calls, tokens and cost, for all of its agents together. The call after the
+//! bound does not start.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use turnwire_event::port::Outcome;
 use turnwire_event::{StopReason, Usage};
 use turnwire_model::{Delta, ModelError};
 
-use super::pack_stage::{Troupe, pack};
-use super::stage::Stage;
+use super::pack_harness::{PackHarness, pack};
+use super::turn_harness::TurnHarness;
 
 fn limited(reason: &str) -> Outcome {
     Outcome {
@@ -22,20 +22,20 @@ fn limited(reason: &str) -> Outcome {
     }
 }
 
-/// A model that asks for a tool for ever, and what each call uses.
-fn circles(usage: &str) -> Stage {
+/// A model that calls a tool in every reply, with the usage of each call.
+fn circles(usage: &str) -> TurnHarness {
     let steps = format!("{{tool: {{name: again}}}}, {{stop: tool_use, usage: {{{usage}}}}}");
-    let stage = Stage::script(&format!("- steps: [{steps}]"));
-    stage.tool("again", |_| async { Ok(json!(1)) })
+    let harness = TurnHarness::script(&format!("- steps: [{steps}]"));
+    harness.tool("again", |_| async { Ok(json!(1)) })
 }
 
 // G7
 #[tokio::test]
 async fn token_limit_ends_the_turn() {
-    let mut stage = circles("input_tokens: 40, output_tokens: 10");
-    stage.options.turn_tokens_max = 101;
-    let (provider, recorder) = (Arc::clone(&stage.provider), Arc::clone(&stage.recorder));
-    assert_eq!(stage.play().await, limited("limit_tokens"));
+    let mut harness = circles("input_tokens: 40, output_tokens: 10");
+    harness.options.turn_tokens_max = 101;
+    let (provider, recorder) = (Arc::clone(&harness.provider), Arc::clone(&harness.recorder));
+    assert_eq!(harness.run().await, limited("limit_tokens"));
     assert_eq!(provider.requests.lock().len(), 3);
     // What was asked for before was done: every tool that was called has ended.
     let types = recorder.types();
@@ -45,52 +45,52 @@ async fn token_limit_ends_the_turn() {
 // G7
 #[tokio::test]
 async fn cost_limit_ends_the_turn() {
-    let mut stage = circles("cost_usd: 0.2");
-    stage.options.turn_cost_max_usd = Some(0.4);
-    let provider = Arc::clone(&stage.provider);
-    assert_eq!(stage.play().await, limited("limit_cost"));
+    let mut harness = circles("cost_usd: 0.2");
+    harness.options.turn_cost_max_usd = Some(0.4);
+    let provider = Arc::clone(&harness.provider);
+    assert_eq!(harness.run().await, limited("limit_cost"));
     assert_eq!(provider.requests.lock().len(), 2);
 }
 
 // G7
 #[tokio::test]
 async fn call_limit_ends_the_turn() {
-    let mut stage = circles("cost_usd: 0.2");
-    stage.options.calls_max = 4;
-    let provider = Arc::clone(&stage.provider);
-    assert_eq!(stage.play().await, limited("limit_calls"));
+    let mut harness = circles("cost_usd: 0.2");
+    harness.options.calls_max = 4;
+    let provider = Arc::clone(&harness.provider);
+    assert_eq!(harness.run().await, limited("limit_calls"));
     assert_eq!(provider.requests.lock().len(), 4);
 }
 
-/// A model that uses some and then fails, for ever.
-fn fails(usage: Usage) -> Stage {
-    let mut stage = Stage::of(move |_| {
+/// A model whose calls report usage and then fail.
+fn fails(usage: Usage) -> TurnHarness {
+    let mut harness = TurnHarness::of(move |_| {
         let error = ModelError::passing(LlmErrorClass::Provider);
         iter([Ok(Delta::Spent { usage }), Err(error)]).boxed()
     });
-    stage.options.retries.attempts = 10;
-    stage
+    harness.options.retries.attempts = 10;
+    harness
 }
 
 // G7
 #[tokio::test(start_paused = true)]
 async fn failed_calls_spend_budget_and_end_retries() {
-    let mut stage = fails(Usage {
+    let mut harness = fails(Usage {
         input_tokens: 50,
         ..Usage::default()
     });
-    stage.options.turn_tokens_max = 101;
-    let provider = Arc::clone(&stage.provider);
-    assert_eq!(stage.play().await, limited("limit_tokens"));
+    harness.options.turn_tokens_max = 101;
+    let provider = Arc::clone(&harness.provider);
+    assert_eq!(harness.run().await, limited("limit_tokens"));
     assert_eq!(provider.requests.lock().len(), 3);
 
-    let mut stage = fails(Usage {
+    let mut harness = fails(Usage {
         cost_usd: 0.25,
         ..Usage::default()
     });
-    stage.options.turn_cost_max_usd = Some(0.5);
-    let (provider, recorder) = (Arc::clone(&stage.provider), Arc::clone(&stage.recorder));
-    assert_eq!(stage.play().await, limited("limit_cost"));
+    harness.options.turn_cost_max_usd = Some(0.5);
+    let (provider, recorder) = (Arc::clone(&harness.provider), Arc::clone(&harness.recorder));
+    assert_eq!(harness.run().await, limited("limit_cost"));
     assert_eq!(provider.requests.lock().len(), 2);
     // Nobody hears of it, and the session's cost has the calls that were completed alone.
     let types = recorder.types();
@@ -103,7 +103,7 @@ async fn complete_answer_is_paid_once() {
         total_tokens: 50,
         ..Usage::default()
     };
-    let mut stage = Stage::of(move |request| {
+    let mut harness = TurnHarness::of(move |request| {
         let use_tool = Delta::ToolStart {
             block: 0,
             name: "again".into(),
@@ -122,22 +122,22 @@ async fn complete_answer_is_paid_once() {
         };
         iter([first, Delta::Spent { usage }, stop].map(Ok)).boxed()
     });
-    stage.options.turn_tokens_max = 51;
-    let stage = stage.tool("again", |_| async { Ok(json!(1)) });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    harness.options.turn_tokens_max = 51;
+    let harness = harness.tool("again", |_| async { Ok(json!(1)) });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
 }
 
 #[tokio::test]
 async fn answer_that_uses_the_last_token_counts() {
-    let mut stage = Stage::script(
+    let mut harness = TurnHarness::script(
         "- steps: [{text: Done.}, {stop: end_turn, usage: {total_tokens: 100, cost_usd: 1.0}}]",
     );
-    stage.options.turn_tokens_max = 100;
-    stage.options.turn_cost_max_usd = Some(0.5);
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    harness.options.turn_tokens_max = 100;
+    harness.options.turn_cost_max_usd = Some(0.5);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
 }
 
-/// The orchestrator asks one sub-agent, which goes in circles.
+/// The orchestrator calls one sub-agent, which loops.
 const SHARED: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}, {stop: tool_use, usage: {total_tokens: 40, cost_usd: 0.1}}]}
 - {when: {agent: orchestrator}, steps: [{text: Composed.}]}
@@ -152,11 +152,11 @@ async fn sub_agents_share_the_budget_of_the_turn() {
         ("turn_cost_max_usd: 0.3", "limit_cost"),
     ] {
         let pack = pack(&format!("limits: {{{limits}}}\n"), "support");
-        let troupe = Troupe::of(pack, SHARED);
-        assert_eq!(troupe.play().await, limited(reason));
-        assert_eq!(troupe.asked("shop").len(), 2, "{limits}");
-        assert_eq!(troupe.asked("orchestrator").len(), 1, "{limits}");
-        let story = troupe.story();
+        let harness = PackHarness::of(pack, SHARED);
+        assert_eq!(harness.run().await, limited(reason));
+        assert_eq!(harness.requests_of("shop").len(), 2, "{limits}");
+        assert_eq!(harness.requests_of("orchestrator").len(), 1, "{limits}");
+        let story = harness.story();
         assert_eq!(
             story[story.len() - 9..],
             [
@@ -178,10 +178,10 @@ async fn sub_agents_share_the_budget_of_the_turn() {
 // G7
 #[tokio::test]
 async fn looping_sub_agent_fails_alone() {
-    let troupe = Troupe::of(pack("limits: {calls_max: 3}\n", "support"), SHARED);
-    let ended = troupe.play().await;
+    let harness = PackHarness::of(pack("limits: {calls_max: 3}\n", "support"), SHARED);
+    let ended = harness.run().await;
     assert_eq!((ended.status, ended.reason), (TurnStatus::Failed, None));
-    assert_eq!(troupe.asked("shop").len(), 3);
+    assert_eq!(harness.requests_of("shop").len(), 3);
     let says = "says \"Composed.\"".to_owned();
-    assert!(troupe.story().contains(&says), "{:#?}", troupe.story());
+    assert!(harness.story().contains(&says), "{:#?}", harness.story());
 }

@@ -1,4 +1,4 @@
-//! Being stopped: refused at any event, or dropped at any moment. Nothing goes on after it.
+//! Turns that are refused at any event or dropped at any moment: nothing continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,13 +12,13 @@ use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::Outcome;
 use turnwire_model::Delta;
 
-use super::recorder::Recorder;
-use super::stage::Stage;
+use super::recording_emitter::RecordingEmitter;
+use super::turn_harness::TurnHarness;
 
-/// Says when it is gone.
-struct Gone(Arc<AtomicBool>);
+/// Sets a flag when it is dropped.
+struct DropFlag(Arc<AtomicBool>);
 
-impl Drop for Gone {
+impl Drop for DropFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -29,31 +29,33 @@ const TURN: &str =
 
 #[tokio::test]
 async fn refused_turn_returns_at_once_at_every_event() {
-    let whole = Stage::script(TURN).tool("look", |_| async { Ok(json!(1)) });
-    let recorder = Arc::clone(&whole.recorder);
-    assert_eq!(whole.play().await.status, TurnStatus::Ok);
-    let lines = recorder.lines();
-    for room in 0..lines.len() {
-        let stage = Stage::script(TURN)
+    let complete = TurnHarness::script(TURN).tool("look", |_| async { Ok(json!(1)) });
+    let recorder = Arc::clone(&complete.recorder);
+    assert_eq!(complete.run().await.status, TurnStatus::Ok);
+    let all_lines = recorder.lines();
+    for room in 0..all_lines.len() {
+        let harness = TurnHarness::script(TURN)
             .tool("look", |_| async { Ok(json!(1)) })
-            .record(Recorder::with_room(room));
-        let recorder = Arc::clone(&stage.recorder);
-        let provider = Arc::clone(&stage.provider);
+            .record(RecordingEmitter::with_room(room));
+        let recorder = Arc::clone(&harness.recorder);
+        let provider = Arc::clone(&harness.provider);
         let refused = Outcome {
             reason: None,
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),
         };
-        let ended = timeout(Duration::from_secs(5), stage.play()).await;
+        let ended = timeout(Duration::from_secs(5), harness.run()).await;
         // Ends of a message and its call are one; inside them there is no room to refuse.
         if ended == Ok(refused) {
-            let told = recorder.lines();
-            assert!(told.len() <= room + 1, "{room}");
-            assert_eq!(told[..], lines[..told.len()], "{room}");
-            let calls = told.iter().filter(|line| line.contains("llm.call_started"));
+            let lines = recorder.lines();
+            assert!(lines.len() <= room + 1, "{room}");
+            assert_eq!(lines[..], all_lines[..lines.len()], "{room}");
+            let calls = lines
+                .iter()
+                .filter(|line| line.contains("llm.call_started"));
             assert_eq!(provider.requests.lock().len(), calls.count(), "{room}");
         } else {
-            assert_eq!(room, lines.len() - 1, "{ended:?}");
+            assert_eq!(room, all_lines.len() - 1, "{ended:?}");
         }
     }
 }
@@ -63,58 +65,59 @@ async fn refused_turn_starts_no_tool() {
     let acted = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&acted);
     // Room for everything up to `tool.called`, none for its commit.
-    let stage = Stage::script("- steps: [{tool: {name: look}}]").record(Recorder::with_room(9));
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.tool("look", move |_| {
+    let harness = TurnHarness::script("- steps: [{tool: {name: look}}]")
+        .record(RecordingEmitter::with_room(9));
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool("look", move |_| {
         seen.fetch_add(1, Ordering::SeqCst);
         async { Ok(json!(1)) }
     });
-    assert_eq!(stage.play().await.status, TurnStatus::Failed);
+    assert_eq!(harness.run().await.status, TurnStatus::Failed);
     assert_eq!(recorder.types().pop().as_deref(), Some("tool.called"));
     assert_eq!(acted.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropped_turn_drops_a_stalled_stream() {
-    let gone = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&gone);
-    let stage = Stage::of(move |_| {
-        let held = Gone(Arc::clone(&flag));
-        let said = Delta::Text {
+    let is_dropped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_dropped);
+    let harness = TurnHarness::of(move |_| {
+        let drop_flag = DropFlag(Arc::clone(&flag));
+        let delta = Delta::Text {
             block: 0,
             text: "a".into(),
         };
-        iter([Ok(said)])
+        iter([Ok(delta)])
             .chain(pending())
             .map(move |delta| {
-                let _ = &held;
+                let _ = &drop_flag;
                 delta
             })
             .boxed()
     });
-    let recorder = Arc::clone(&stage.recorder);
+    let recorder = Arc::clone(&harness.recorder);
     assert!(
-        timeout(Duration::from_secs(3600), stage.play())
+        timeout(Duration::from_secs(3600), harness.run())
             .await
             .is_err()
     );
-    assert!(gone.load(Ordering::SeqCst));
+    assert!(is_dropped.load(Ordering::SeqCst));
     assert_eq!(recorder.types().pop().as_deref(), Some("text.delta"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropped_turn_stops_its_tools() {
-    let gone = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&gone);
-    let stage = Stage::script("- steps: [{tool: {name: look}}, {tool: {name: rest}}]");
-    let recorder = Arc::clone(&stage.recorder);
+    let is_dropped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_dropped);
+    let harness = TurnHarness::script("- steps: [{tool: {name: look}}, {tool: {name: rest}}]");
+    let recorder = Arc::clone(&harness.recorder);
     let notes = Arc::clone(&recorder);
-    let stage = stage
+    let harness = harness
         .tool("look", move |_| {
-            let held = Gone(Arc::clone(&flag));
+            let drop_flag = DropFlag(Arc::clone(&flag));
             let notes = Arc::clone(&notes);
             async move {
-                let _held = held;
+                let _held = drop_flag;
                 sleep(Duration::from_secs(20)).await;
                 notes.note("look went on");
                 Ok(json!(1))
@@ -122,28 +125,32 @@ async fn dropped_turn_stops_its_tools() {
         })
         .tool("rest", |_| async { Ok(json!(1)) });
     assert!(
-        timeout(Duration::from_secs(10), stage.play())
+        timeout(Duration::from_secs(10), harness.run())
             .await
             .is_err()
     );
-    let told = recorder.lines();
+    let lines = recorder.lines();
     assert!(
-        told.last()
+        lines
+            .last()
             .is_some_and(|line| line.contains("tool:rest tool.completed"))
     );
     tokio::task::yield_now().await;
-    assert!(gone.load(Ordering::SeqCst), "the running tool is gone");
+    assert!(
+        is_dropped.load(Ordering::SeqCst),
+        "the running tool is gone"
+    );
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(recorder.lines(), told, "nothing is told after it");
+    assert_eq!(recorder.lines(), lines, "nothing is told after it");
 }
 
 #[tokio::test(start_paused = true)]
 async fn turn_can_be_dropped_between_any_two_deltas() {
     for ms in [5, 15, 95] {
-        let stage = Stage::script("- steps: [{text: 'a b c d e f g h i j', delay_ms: 10}]");
-        let recorder = Arc::clone(&stage.recorder);
+        let harness = TurnHarness::script("- steps: [{text: 'a b c d e f g h i j', delay_ms: 10}]");
+        let recorder = Arc::clone(&harness.recorder);
         assert!(
-            timeout(Duration::from_millis(ms), stage.play())
+            timeout(Duration::from_millis(ms), harness.run())
                 .await
                 .is_err()
         );

@@ -1,4 +1,5 @@
-//! What a sub-agent inherits and remembers: references and short values, never the session.
+//! The context that a sub-agent inherits and the messages it remembers: references and short values,
+//! never the whole session.
 
 use std::sync::Arc;
 
@@ -12,19 +13,19 @@ use turnwire_event::{Body, ContentBlock, Message, Role, ToolUseId, Ulid};
 use turnwire_model::Said;
 use turnwire_tool::{ToolContext, ToolInvocation};
 
-use super::pack_stage::{Double, Troupe, words};
-use super::stage::message;
+use super::pack_harness::{PackHarness, TestTool, words};
+use super::turn_harness::message;
 use crate::resources::message_metadata::not_executed;
 
-/// Rewards is asked.
+/// A script that calls the sub-agent rewards.
 const REWARDS: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_rewards, input: {query: my points}}}]}
 - {when: {agent: orchestrator}, steps: [{text: Done.}]}
 - {when: {agent: rewards}, steps: [{text: Forty.}]}
 ";
 
-fn context(troupe: &Troupe) -> Context {
-    let bodies = troupe.recorder.bodies().into_iter();
+fn context(harness: &PackHarness) -> Context {
+    let bodies = harness.recorder.bodies().into_iter();
     let mut started = bodies.filter_map(|(_, body)| match body {
         Body::SubagentStarted(started) => Some(started.context),
         _ => None,
@@ -49,40 +50,40 @@ fn asks(turn: u128, id: u128, name: &str) -> Vec<Message> {
     ]
 }
 
-/// A turn in which `tool` was asked.
+/// The messages of a turn that called `tool`.
 fn turn(turn: u128, asked: &str, tool: &str, answer: &str) -> Vec<Message> {
-    let mut said = vec![message(turn, Role::User, vec![ContentBlock::text(asked)])];
-    said.extend(asks(turn, 1000 + turn, tool));
-    said.push(message(
+    let mut messages = vec![message(turn, Role::User, vec![ContentBlock::text(asked)])];
+    messages.extend(asks(turn, 1000 + turn, tool));
+    messages.push(message(
         turn,
         Role::Assistant,
         vec![ContentBlock::text(answer)],
     ));
-    said
+    messages
 }
 
 // S2-015, R-31, SC-17
 #[tokio::test]
 async fn sub_agent_inherits_the_whole_context() {
-    let mut troupe = Troupe::new(REWARDS);
-    troupe.input.locale = "de".into();
-    troupe.input.location = Some("Berlin".into());
-    troupe.memory.session = turn(7, "oat milk offers", "ask_shop", "Here are two.");
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let mut harness = PackHarness::new(REWARDS);
+    harness.input.locale = "de".into();
+    harness.input.location = Some("Berlin".into());
+    harness.memory.session = turn(7, "oat milk offers", "ask_shop", "Here are two.");
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let prior = "Earlier the person asked: oat milk offers The answer was: Here are two.";
     assert_eq!(
-        context(&troupe),
+        context(&harness),
         Context {
             principal: "local".into(),
             user_id: "local".into(),
-            episode_id: troupe.input.episode_id,
+            episode_id: harness.input.episode_id,
             locale: "de".into(),
             location: Some("Berlin".into()),
             prior_context: Some(prior.into()),
         }
     );
-    let request = &troupe.asked("rewards")[0];
-    let episode = troupe.input.episode_id;
+    let request = &harness.requests_of("rewards")[0];
+    let episode = harness.input.episode_id;
     let expected = format!(
         "You are rewards.\n\nContext of this request:\n- person: local\n- episode: {episode}\n\
          - locale: de\n- location: Berlin\n- before this: {prior}"
@@ -101,20 +102,20 @@ async fn prior_context_is_given_on_a_switch_only() {
     ];
     let rewards = turn(7, "points?", "ask_rewards", "Forty.");
     let other_name = turn(8, "deals?", "ask_shopping", "One.");
-    let told = |asked: &str, answer: &str| {
+    let summary = |asked: &str, answer: &str| {
         Some(format!(
             "Earlier the person asked: {asked} The answer was: {answer}"
         ))
     };
     let cases = [
         (vec![], None),
-        (shop.clone(), told("offers?", "Two.")),
+        (shop.clone(), summary("offers?", "Two.")),
         // A turn that asked nobody is no switch, and is looked past.
-        ([&shop[..], &talk[..]].concat(), told("offers?", "Two.")),
+        ([&shop[..], &talk[..]].concat(), summary("offers?", "Two.")),
         ([&shop[..], &rewards[..]].concat(), None),
         (
             [&rewards[..], &other_name[..]].concat(),
-            told("deals?", "One."),
+            summary("deals?", "One."),
         ),
         // Both were asked: nothing is new to rewards.
         ([&rewards[..], &asks(7, 99, "ask_shop")[..]].concat(), None),
@@ -124,12 +125,14 @@ async fn prior_context_is_given_on_a_switch_only() {
     let mut refused = asks(9, 98, "ask_rewards");
     refused[1].metadata.extend([not_executed()]);
     dropped.extend(refused);
-    let cases = cases.into_iter().chain([(dropped, told("both?", "Half."))]);
+    let cases = cases
+        .into_iter()
+        .chain([(dropped, summary("both?", "Half."))]);
     for (n, (session, expected)) in cases.enumerate() {
-        let mut troupe = Troupe::new(REWARDS);
-        troupe.memory.session = session;
-        troupe.play().await;
-        assert_eq!(context(&troupe).prior_context, expected, "case {n}");
+        let mut harness = PackHarness::new(REWARDS);
+        harness.memory.session = session;
+        harness.run().await;
+        assert_eq!(context(&harness).prior_context, expected, "case {n}");
     }
 }
 
@@ -137,26 +140,26 @@ async fn prior_context_is_given_on_a_switch_only() {
 #[tokio::test]
 async fn inherited_context_does_not_grow_with_the_session() {
     let long = |words: usize| "word ".repeat(words);
-    let size = |troupe: &Troupe| {
-        let context = serde_json::to_string(&context(troupe)).expect("plain data");
+    let size = |harness: &PackHarness| {
+        let context = serde_json::to_string(&context(harness)).expect("plain data");
         context.len()
     };
     let mut sizes = Vec::new();
     for turns in [1, 50] {
-        let mut troupe = Troupe::new(REWARDS);
+        let mut harness = PackHarness::new(REWARDS);
         for n in 0..turns {
             let turn = turn(100 + n, &long(800), "ask_shop", &long(4_000));
-            troupe.memory.session.extend(turn);
+            harness.memory.session.extend(turn);
         }
-        assert_eq!(troupe.memory.session.len(), 4 * turns as usize);
-        troupe.play().await;
-        let prior = context(&troupe).prior_context.expect("a switch");
+        assert_eq!(harness.memory.session.len(), 4 * turns as usize);
+        harness.run().await;
+        let prior = context(&harness).prior_context.expect("a switch");
         assert!(
             prior.chars().count() <= 2_000 && prior.ends_with('…'),
             "{}",
             prior.len()
         );
-        sizes.push(size(&troupe));
+        sizes.push(size(&harness));
     }
     assert_eq!(sizes[0], sizes[1]);
 }
@@ -164,37 +167,37 @@ async fn inherited_context_does_not_grow_with_the_session() {
 // S2-018
 #[tokio::test]
 async fn sub_agent_remembers_only_its_own_exchanges() {
-    let mut troupe = Troupe::new(REWARDS);
+    let mut harness = PackHarness::new(REWARDS);
     let old = |role, text: &str| message(7, role, vec![ContentBlock::text(text)]);
-    troupe.memory.session = turn(7, "SESSIONWORDS", "ask_rewards", "ANSWER");
-    troupe.memory.agents.lock().extend([
+    harness.memory.session = turn(7, "SESSIONWORDS", "ask_rewards", "ANSWER");
+    harness.memory.agents.lock().extend([
         ("rewards".to_owned(), old(Role::User, "earlier question")),
         ("shop".to_owned(), old(Role::User, "FOREIGN")),
         ("rewards".to_owned(), old(Role::Assistant, "earlier answer")),
     ]);
-    troupe.play().await;
-    let request = troupe.asked("rewards").remove(0);
-    let said: Vec<_> = request
+    harness.run().await;
+    let request = harness.requests_of("rewards").remove(0);
+    let texts: Vec<_> = request
         .messages
         .iter()
-        .map(|said| (said.role, words(&said.content)))
+        .map(|message| (message.role, words(&message.content)))
         .collect();
     assert_eq!(
-        said,
+        texts,
         [
             (Role::User, "earlier question".to_owned()),
             (Role::Assistant, "earlier answer".to_owned()),
             (Role::User, "my points".to_owned()),
         ]
     );
-    let shown = format!("{request:?}");
-    assert!(!shown.contains("SESSIONWORDS") && !shown.contains("FOREIGN"));
+    let request_text = format!("{request:?}");
+    assert!(!request_text.contains("SESSIONWORDS") && !request_text.contains("FOREIGN"));
     let budget = HistoryBudget {
         messages_max: 20,
         bytes_max: 32_000,
     };
     assert_eq!(
-        *troupe.memory.asked.lock(),
+        *harness.memory.asked.lock(),
         [("rewards".to_owned(), budget)]
     );
 }
@@ -207,29 +210,29 @@ async fn parallel_invocations_are_remembered_in_sequence() {
 - {when: {agent: orchestrator}, steps: [{text: Done.}]}
 - {when: {agent: rewards}, steps: [{tool: {name: points}}, {text: Forty.}]}
 ";
-    let before = Troupe::new(TWICE);
-    assert_eq!(before.play().await.status, TurnStatus::Ok);
-    let troupe = Troupe::new(REWARDS);
+    let before = PackHarness::new(TWICE);
+    assert_eq!(before.run().await.status, TurnStatus::Ok);
+    let harness = PackHarness::new(REWARDS);
     let own = Scope::Agent("rewards".into());
-    for said in before.recorder.said() {
+    for said in before.recorder.messages() {
         if said.scope == own {
             let mut old = message(7, said.role, said.content);
             old.metadata = said.metadata;
-            troupe
+            harness
                 .memory
                 .agents
                 .lock()
                 .push(("rewards".to_owned(), old));
         }
     }
-    troupe.play().await;
-    let shown = troupe.asked("rewards").remove(0).messages;
-    let roles: Vec<_> = shown.iter().map(|said| said.role).collect();
+    harness.run().await;
+    let messages = harness.requests_of("rewards").remove(0).messages;
+    let roles: Vec<_> = messages.iter().map(|said| said.role).collect();
     let one = [Role::User, Role::Assistant, Role::Tool, Role::Assistant];
     assert_eq!(roles, [&one[..], &one[..], &[Role::User]].concat());
-    assert_eq!(words(&shown[0].content), "first");
-    assert_eq!(words(&shown[4].content), "second");
-    for exchange in [&shown[..4], &shown[4..8]] {
+    assert_eq!(words(&messages[0].content), "first");
+    assert_eq!(words(&messages[4].content), "second");
+    for exchange in [&messages[..4], &messages[4..8]] {
         let ContentBlock::ToolUse { id, .. } = &exchange[1].content[0] else {
             panic!("{exchange:?}");
         };
@@ -243,36 +246,39 @@ async fn parallel_invocations_are_remembered_in_sequence() {
 // S1-144
 #[tokio::test]
 async fn retained_notes_reach_all_later_sub_agents() {
-    let troupe = Troupe::new(REWARDS);
-    let kept = message(
+    let harness = PackHarness::new(REWARDS);
+    let note = message(
         7,
         Role::System,
         vec![ContentBlock::text("ticket 12 is open")],
     );
-    troupe.memory.agents.lock().push(("*".to_owned(), kept));
-    troupe.play().await;
-    let system = troupe.asked("rewards")[0].system.clone().expect("one");
+    harness.memory.agents.lock().push(("*".to_owned(), note));
+    harness.run().await;
+    let system = harness.requests_of("rewards")[0]
+        .system
+        .clone()
+        .expect("one");
     assert!(
         system.ends_with("Kept from earlier turns:\n- ticket 12 is open"),
         "{system}"
     );
-    assert!(!format!("{:?}", troupe.asked("orchestrator")).contains("ticket 12"));
-    assert!(!format!("{:?}", troupe.recorder.bodies()).contains("ticket 12"));
+    assert!(!format!("{:?}", harness.requests_of("orchestrator")).contains("ticket 12"));
+    assert!(!format!("{:?}", harness.recorder.bodies()).contains("ticket 12"));
 }
 
 #[tokio::test]
 async fn data_for_users_is_not_sent_to_a_model() {
-    let mut troupe = Troupe::new("- steps: [{text: Done.}]");
-    let shown = ContentBlock::Data {
+    let mut harness = PackHarness::new("- steps: [{text: Done.}]");
+    let data = ContentBlock::Data {
         data_id: "data_1".into(),
         data_type: "offer_list".into(),
         key: json!({}),
         items: json!([{"id": "PLANTED"}]),
     };
-    troupe.memory.session = vec![message(7, Role::Tool, vec![shown])];
-    troupe.play().await;
+    harness.memory.session = vec![message(7, Role::Tool, vec![data])];
+    harness.run().await;
     let expected = Arc::new(Said::new(Role::User, vec![ContentBlock::text("hi")]));
-    assert_eq!(troupe.asked("orchestrator")[0].messages, [expected]);
+    assert_eq!(harness.requests_of("orchestrator")[0].messages, [expected]);
 }
 
 // S2-015
@@ -281,7 +287,7 @@ async fn sub_agent_tools_run_for_the_turn_owner() {
     let script = REWARDS.replace("{text: Forty.}", "{tool: {name: points}}, {text: Forty.}");
     let seen: Arc<Mutex<Option<Arc<ToolContext>>>> = Arc::default();
     let slot = Arc::clone(&seen);
-    let mut troupe = Troupe::new(&script).tool(Arc::new(Double {
+    let mut harness = PackHarness::new(&script).tool(Arc::new(TestTool {
         name: "points",
         tool_type: ToolType::Ccs,
         status: None,
@@ -291,10 +297,10 @@ async fn sub_agent_tools_run_for_the_turn_owner() {
             Box::pin(async { Ok(json!(1)) })
         },
     }));
-    troupe.input.location = Some("Berlin".into());
-    troupe.play().await;
+    harness.input.location = Some("Berlin".into());
+    harness.run().await;
     let scene = seen.lock().take().expect("the tool ran");
-    let input = &troupe.input;
+    let input = &harness.input;
     assert_eq!(scene.owner, input.owner);
     assert_eq!(scene.agent.as_deref(), Some("rewards"));
     assert_eq!(
@@ -305,12 +311,12 @@ async fn sub_agent_tools_run_for_the_turn_owner() {
         (&scene.locale, &scene.location),
         (&input.locale, &input.location)
     );
-    let cohort = troupe.pack.cohort("local");
+    let cohort = harness.pack.cohort("local");
     assert_eq!(
         scene.definition,
-        troupe.pack.versions(&cohort).agent_definition
+        harness.pack.versions(&cohort).agent_definition
     );
-    let emissions = troupe.recorder.emissions();
+    let emissions = harness.recorder.emissions();
     let called = emissions.iter().find(|emission| match &emission.body {
         Body::ToolCalled(tool) => tool.tool_name == "points",
         _ => false,

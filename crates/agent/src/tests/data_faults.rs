@@ -1,4 +1,4 @@
-//! Several data services at once: what is missing, and what is kept until a turn ends (S1-102).
+//! Failures of several data services at once: missing data, and faults that are deferred (S1-102).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Outcome};
 use turnwire_tool::{Tool, ToolFailure};
 
-use super::pack_stage::{Double, Troupe, pack, unavailable};
+use super::pack_harness::{PackHarness, TestTool, pack, unavailable};
 
-/// Shop is asked alone; what it does is put in for `SHOP`.
+/// A script that calls the sub-agent shop alone; `SHOP` is replaced by its rules.
 const SINGLE: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
 - {when: {agent: orchestrator}, steps: [{text: I could not look that up.}]}
@@ -26,18 +26,18 @@ fn ended(status: TurnStatus, error: Option<TurnError>) -> Outcome {
     }
 }
 
-/// A tool of a data service that gives `given` after a while.
+/// A data tool that returns `given` after a while.
 fn later(name: &'static str, ms: u64, given: Result<Value, ToolFailure>) -> Arc<dyn Tool> {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name,
         tool_type: ToolType::Ccs,
         status: None,
         remember: false,
         work: move |_| -> BoxFuture<'static, _> {
-            let given = given.clone();
+            let result = given.clone();
             Box::pin(async move {
                 tokio::time::sleep(Duration::from_millis(ms)).await;
-                given
+                result
             })
         },
     })
@@ -47,13 +47,13 @@ fn later(name: &'static str, ms: u64, given: Result<Value, ToolFailure>) -> Arc<
 async fn missing_data_does_not_depend_on_tool_order() {
     for (lost, found) in [(10, 20), (20, 10)] {
         let shop = "{tool: {name: search}}, {tool: {name: show}}, {text: Half of it.}";
-        let troupe = Troupe::new(&SINGLE.replace("SHOP", shop))
+        let harness = PackHarness::new(&SINGLE.replace("SHOP", shop))
             .tool(later("search", lost, Err(unavailable("offer_search"))))
             .tool(later("show", found, Ok(json!("given"))));
-        assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
-        let story = troupe.story();
-        let told = "subagent:shop subagent.completed status_error".to_owned();
-        assert!(story.contains(&told), "{lost} {found}: {story:#?}");
+        assert_eq!(harness.run().await, ended(TurnStatus::Degraded, None));
+        let story = harness.story();
+        let expected = "subagent:shop subagent.completed status_error".to_owned();
+        assert!(story.contains(&expected), "{lost} {found}: {story:#?}");
     }
 }
 
@@ -62,16 +62,16 @@ async fn missing_data_does_not_depend_on_tool_order() {
 async fn deferred_fault_survives_its_sub_agent() {
     let flags = "flags: {ai_assistant_axis2_terminal: true}\n";
     let shop = "{tool: {name: search}}, {tool: {name: show}}, {text: Never.}";
-    let troupe = Troupe::of(pack(flags, "support"), &SINGLE.replace("SHOP", shop))
+    let harness = PackHarness::of(pack(flags, "support"), &SINGLE.replace("SHOP", shop))
         .tool(later("search", 10, Err(unavailable("offer_search"))))
         .tool(later("show", 60_000, Ok(json!("given"))));
     assert_eq!(
-        troupe.play().await,
+        harness.run().await,
         ended(TurnStatus::Failed, Some(TurnError::sub_agent("shop")))
     );
-    let story = troupe.story();
-    let told = "subagent:shop error.reported CCS_ENVELOPE_ERROR(offer_search)".to_owned();
-    assert!(story.contains(&told), "{story:#?}");
+    let story = harness.story();
+    let expected = "subagent:shop error.reported CCS_ENVELOPE_ERROR(offer_search)".to_owned();
+    assert!(story.contains(&expected), "{story:#?}");
 }
 
 // S1-102
@@ -84,11 +84,11 @@ async fn deferred_faults_are_reported_when_the_turn_goes_on() {
     );
     let service = |name, id| later(name, 10, Err(unavailable(id)));
     let play = async |script: &str| {
-        let troupe = Troupe::of(pack(flags, "support"), script)
+        let harness = PackHarness::of(pack(flags, "support"), script)
             .tool(service("search", "offer_search"))
             .tool(service("show", "offer_show"));
-        let outcome = troupe.play().await;
-        (outcome, troupe.story().join("\n"))
+        let outcome = harness.run().await;
+        (outcome, harness.story().join("\n"))
     };
     let (outcome, story) = play(&script).await;
     assert_eq!(outcome.status, TurnStatus::Failed);
@@ -103,7 +103,7 @@ async fn deferred_faults_are_reported_when_the_turn_goes_on() {
     let (outcome, story) = play(&script).await;
     assert_eq!(outcome, ended(TurnStatus::Degraded, None));
     for id in ["offer_search", "offer_show"] {
-        let told = format!("error.reported CCS_ENVELOPE_ERROR({id})");
-        assert_eq!(story.matches(&told).count(), 1, "{story}");
+        let expected = format!("error.reported CCS_ENVELOPE_ERROR({id})");
+        assert_eq!(story.matches(&expected).count(), 1, "{story}");
     }
 }

@@ -1,5 +1,5 @@
-//! The demo pack with its own script, and doubles for its data services: one intent, several,
-//! and more than may be asked at once.
+//! The demo pack with its own script and test doubles for its data services: one intent, several, and
+//! more than the cap.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,12 +11,12 @@ use turnwire_model::{Models, Script, Scripted, ScriptedModels};
 use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ToolInvocation, Toolbox};
 
-use super::pack_stage::{Double, Memory, unavailable};
-use super::recorder::Recorder;
-use super::stage::{Count, input};
+use super::pack_harness::{AgentHistory, TestTool, unavailable};
+use super::recording_emitter::RecordingEmitter;
+use super::turn_harness::{CountingMint, input};
 use crate::turn_factory::TurnFactory;
 
-/// What a data service says of anything.
+/// The result of every data tool.
 fn item() -> Value {
     let item = json!({
         "id": "X_1", "label": "LABEL", "title": "TITLE", "tier": "gold", "missing": "9 points",
@@ -25,7 +25,7 @@ fn item() -> Value {
     json!({"items": [item]})
 }
 
-/// The demo and its models, read once.
+/// The demo pack and its models, loaded once.
 fn demo() -> (Arc<Pack>, Arc<dyn Models>) {
     static DEMO: OnceLock<(Arc<Pack>, Arc<ScriptedModels>)> = OnceLock::new();
     let (pack, models) = DEMO.get_or_init(|| {
@@ -41,14 +41,14 @@ fn demo() -> (Arc<Pack>, Arc<dyn Models>) {
     (Arc::clone(pack), Arc::clone(models) as Arc<dyn Models>)
 }
 
-/// Plays one turn of the demo; gives how it ended, what was said, and who was asked.
+/// Runs one turn of the demo; returns its outcome, its text and the sub-agents it called.
 async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
     let (pack, models) = demo();
     let mut tools = Toolbox::new();
     for def in &pack.tools {
         let name: &'static str = def.name.clone().leak();
         let fails = name == down;
-        let double = Double {
+        let double = TestTool {
             name,
             tool_type: ToolType::Ccs,
             status: None,
@@ -68,30 +68,30 @@ async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
         Arc::clone(&pack),
         models,
         &tools,
-        Arc::new(Count::default()),
+        Arc::new(CountingMint::default()),
     );
     let mut input = input();
     input.content = vec![ContentBlock::text(words)];
     let bound = factory.bind(&input, &pack.cohort("local"));
-    let recorder = Arc::new(Recorder::default());
+    let recorder = Arc::new(RecordingEmitter::default());
     let outcome = (bound.work)(TurnContext {
         delegate: Arc::new(turnwire_event::port::Nobody),
         wards: Arc::new(turnwire_event::port::Nobody),
         input,
         emitter: Arc::clone(&recorder) as Arc<dyn Emitter>,
-        history: Arc::new(Memory::default()),
+        history: Arc::new(AgentHistory::default()),
     });
     let status = outcome.await.status;
     let mut text = String::new();
-    let mut asked = Vec::new();
+    let mut called = Vec::new();
     for (_, body) in recorder.bodies() {
         match body {
             turnwire_event::Body::TextDelta(delta) => text.push_str(&delta.text),
-            turnwire_event::Body::SubagentStarted(started) => asked.push(started.sub_agent_id),
+            turnwire_event::Body::SubagentStarted(started) => called.push(started.sub_agent_id),
             _ => {}
         }
     }
-    (status, text, asked)
+    (status, text, called)
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The course of a turn with one sub-agent: what is told in which order, to whom, in which span.
+//! A turn with one sub-agent: the order, the scope and the spans of its events.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use turnwire_event::{Actor, Body, Role, StopReason, Usage};
 use turnwire_model::{Delta, Provider as _, Script, Scripted};
 use turnwire_tool::{Tool, deliver};
 
-use super::pack_stage::{Double, Troupe, results, service, words};
-use super::spans::Names;
-use super::stage::Asked;
+use super::pack_harness::{PackHarness, TestTool, results, service, words};
+use super::spans::SpanNames;
+use super::turn_harness::RecordingProvider;
 
-/// The reference turn: shop searches, shows what it found and says so; the orchestrator composes.
+/// The reference turn: shop searches, shows its results and answers; the orchestrator composes.
 const TURN: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: oat milk}}}]}
 - {when: {agent: orchestrator}, steps: [{text: COMPOSED}]}
@@ -25,7 +25,7 @@ const TURN: &str = "
 ";
 
 fn show() -> Arc<dyn Tool> {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name: "show",
         tool_type: ToolType::Render,
         status: None,
@@ -50,20 +50,20 @@ fn show() -> Arc<dyn Tool> {
     })
 }
 
-fn reference() -> Troupe {
-    let found = json!({"items": ["OFF_1", "OFF_2"]});
-    Troupe::new(TURN)
-        .tool(service("search", Some("searching_shop"), Ok(found)))
+fn reference() -> PackHarness {
+    let offers = json!({"items": ["OFF_1", "OFF_2"]});
+    PackHarness::new(TURN)
+        .tool(service("search", Some("searching_shop"), Ok(offers)))
         .tool(show())
 }
 
 // SC-01, S2-011
 #[tokio::test]
 async fn dispatch_emits_its_six_steps_in_order() {
-    let troupe = reference();
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let harness = reference();
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
-        troupe.story(),
+        harness.story(),
         [
             "orchestrator llm.call_started orchestrate",
             "orchestrator llm.call_completed",
@@ -94,12 +94,12 @@ async fn dispatch_emits_its_six_steps_in_order() {
 
 #[tokio::test]
 async fn sub_agent_runs_after_its_start_is_durable() {
-    let troupe = reference();
-    troupe.play().await;
-    let types = troupe.recorder.types();
+    let harness = reference();
+    harness.run().await;
+    let types = harness.recorder.types();
     let started = types.iter().position(|t| t == "subagent.started");
     let started = started.expect("it was asked");
-    let lines = troupe.recorder.lines();
+    let lines = harness.recorder.lines();
     assert!(lines[started + 1].starts_with("committed "), "{lines:#?}");
     assert_eq!(types[started + 2], "llm.call_started");
 }
@@ -107,9 +107,9 @@ async fn sub_agent_runs_after_its_start_is_durable() {
 // S2-012, S2-013, SC-12
 #[tokio::test]
 async fn only_the_orchestrator_streams_text() {
-    let troupe = reference();
-    troupe.play().await;
-    let story = troupe.story().join("\n");
+    let harness = reference();
+    harness.run().await;
+    let story = harness.story().join("\n");
     for once in [
         "tool:ask_shop tool.called",
         "subagent.started",
@@ -118,8 +118,8 @@ async fn only_the_orchestrator_streams_text() {
     ] {
         assert_eq!(story.matches(once).count(), 1, "{once}");
     }
-    assert_eq!(troupe.asked("orchestrator").len(), 2);
-    for (actor, body) in troupe.recorder.bodies() {
+    assert_eq!(harness.requests_of("orchestrator").len(), 2);
+    for (actor, body) in harness.recorder.bodies() {
         let mut json = Vec::new();
         body.write(&mut json);
         let json = String::from_utf8(json).expect("JSON");
@@ -138,10 +138,10 @@ async fn only_the_orchestrator_streams_text() {
 // S2-014
 #[tokio::test]
 async fn result_has_the_text_and_the_shown_components() {
-    let troupe = reference();
-    troupe.play().await;
+    let harness = reference();
+    harness.run().await;
     assert_eq!(
-        results(&troupe.asked("orchestrator")[1]),
+        results(&harness.requests_of("orchestrator")[1]),
         [(
             json!({
                 "text": "SUBRAW secret voice",
@@ -150,7 +150,7 @@ async fn result_has_the_text_and_the_shown_components() {
             false
         )]
     );
-    let completed = troupe
+    let completed = harness
         .recorder
         .bodies()
         .into_iter()
@@ -159,17 +159,19 @@ async fn result_has_the_text_and_the_shown_components() {
             _ => None,
         });
     let summary = completed.expect("it answered").result_summary;
-    let json = results(&troupe.asked("orchestrator")[1])[0].0.to_string();
+    let json = results(&harness.requests_of("orchestrator")[1])[0]
+        .0
+        .to_string();
     assert_eq!(summary, format!("success, {} bytes", json.len()));
 }
 
 // D-46
 #[tokio::test]
 async fn private_message_names_its_owner_and_scope() {
-    let troupe = reference();
-    troupe.play().await;
+    let harness = reference();
+    harness.run().await;
     let shop = || Scope::Agent("shop".into());
-    let rows: Vec<_> = troupe
+    let rows: Vec<_> = harness
         .recorder
         .emissions()
         .into_iter()
@@ -183,7 +185,7 @@ async fn private_message_names_its_owner_and_scope() {
             )
         })
         .collect();
-    let started = troupe.recorder.bodies().into_iter();
+    let started = harness.recorder.bodies().into_iter();
     let mut started = started.filter_map(|(_, body)| match body {
         Body::SubagentStarted(started) => Some(started.invocation_id.to_string()),
         _ => None,
@@ -210,17 +212,17 @@ async fn private_message_names_its_owner_and_scope() {
         })
         .collect();
     assert_eq!(rows, expected);
-    let said = troupe.recorder.said();
-    assert_eq!(words(&said[0].content), "oat milk");
-    assert_eq!(words(&said[5].content), "SUBRAW secret voice");
+    let messages = harness.recorder.messages();
+    assert_eq!(words(&messages[0].content), "oat milk");
+    assert_eq!(words(&messages[5].content), "SUBRAW secret voice");
 }
 
 // D-46
 #[tokio::test]
 async fn sub_agent_tool_events_show_sizes_only() {
-    let troupe = reference();
-    troupe.play().await;
-    for (_, body) in troupe.recorder.bodies() {
+    let harness = reference();
+    harness.run().await;
+    for (_, body) in harness.recorder.bodies() {
         match body {
             Body::ToolCalled(tool) if tool.tool_name == "search" => {
                 assert_eq!(tool.input_summary, "12 bytes");
@@ -237,41 +239,44 @@ async fn sub_agent_tool_events_show_sizes_only() {
 #[tokio::test]
 async fn made_up_tool_name_stays_private() {
     let script = TURN.replace("{name: search, input", "{name: PLANTED_TEXT, input");
-    let troupe = Troupe::new(&script);
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let story = troupe.story();
+    let harness = PackHarness::new(&script);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let story = harness.story();
     assert!(story.contains(&"tool:unknown tool.called".to_owned()));
     assert!(story.contains(&"tool:unknown tool.failed invalid_input".to_owned()));
-    assert!(!troupe.recorder.lines().join("\n").contains("PLANTED"));
-    for message in troupe.recorder.said() {
+    assert!(!harness.recorder.lines().join("\n").contains("PLANTED"));
+    for message in harness.recorder.messages() {
         let words = format!("{:?}", message.content);
         let named = words.contains("PLANTED");
         assert!(!named || message.scope == Scope::Agent("shop".into()));
     }
-    let shown = format!("{:?}", troupe.asked("shop")[1].messages);
-    assert!(shown.contains("PLANTED_TEXT"), "its own model is shown it");
+    let messages_text = format!("{:?}", harness.requests_of("shop")[1].messages);
+    assert!(
+        messages_text.contains("PLANTED_TEXT"),
+        "its own model is shown it"
+    );
 }
 
 // S2-011
 #[tokio::test]
 async fn every_step_has_a_span_below_the_turn() {
-    let mut troupe = reference();
+    let mut harness = reference();
     let turn = turnwire_event::Trace {
         trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
         span_id: "b7ad6b7169203331".into(),
         parent_span_id: None,
     };
-    troupe.input.trace = Some(Arc::new(turn.clone()));
-    troupe.play().await;
+    harness.input.trace = Some(Arc::new(turn.clone()));
+    harness.run().await;
     let span = |wanted: &str| {
-        let emissions = troupe.recorder.emissions();
-        let found = emissions.into_iter().find(|emission| match &emission.body {
+        let emissions = harness.recorder.emissions();
+        let emission = emissions.into_iter().find(|emission| match &emission.body {
             Body::LlmCallStarted(call) if wanted == "compose" => {
                 call.purpose == CallPurpose::Compose
             }
             body => body.kind().to_string() == wanted,
         });
-        let trace = found.expect("it was told").trace.expect("a span");
+        let trace = emission.expect("it was told").trace.expect("a span");
         assert_eq!(trace.trace_id, turn.trace_id);
         assert_eq!(trace.parent_span_id.as_ref(), Some(&turn.span_id));
         assert_eq!(trace.span_id.len(), 16);
@@ -296,14 +301,14 @@ async fn every_step_has_a_span_below_the_turn() {
 // S2-011
 #[tokio::test]
 async fn spans_are_named_and_ordered() {
-    let names = Names::default();
+    let names = SpanNames::default();
     let seen = names.clone();
     // With one subscriber alone, a span that another test's thread meets first would be taken for
     // one that nobody wants.
-    let _other = tracing::Dispatch::new(Names::default());
+    let _other = tracing::Dispatch::new(SpanNames::default());
     let guard = tracing::subscriber::set_default(names);
     tracing::callsite::rebuild_interest_cache();
-    reference().play().await;
+    reference().run().await;
     drop(guard);
     assert_eq!(
         seen.taken(),
@@ -321,22 +326,22 @@ async fn spans_are_named_and_ordered() {
 #[tokio::test]
 async fn data_caveat_reaches_the_orchestrator() {
     let part = json!({"data": {"items": []}, "caveat": true});
-    let troupe = Troupe::new(TURN).tool(service("search", None, Ok(part)));
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let told = results(&troupe.asked("orchestrator")[1]);
-    assert_eq!(told[0].0["caveat"], json!(true));
+    let harness = PackHarness::new(TURN).tool(service("search", None, Ok(part)));
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let tool_results = results(&harness.requests_of("orchestrator")[1]);
+    assert_eq!(tool_results[0].0["caveat"], json!(true));
 }
 
 #[tokio::test]
 async fn components_without_text_are_an_answer() {
-    let mut troupe = reference();
+    let mut harness = reference();
     let silent = TURN.replace("{text: SUBPLAN}, ", "").replace("SUBRAW", "x");
     let silent = silent.replace(
         "{tool: {name: search, input: {q: milk}}}, {text: SUBSHOW}, ",
         "",
     );
     let script = Scripted::new(Script::parse("test.yaml", &silent).expect("a script"));
-    troupe.provider = Arc::new(Asked::new(move |request| {
+    harness.provider = Arc::new(RecordingProvider::new(move |request| {
         if request.agent == "shop" && request.call == 2 {
             let stop = Delta::Stop {
                 reason: StopReason::EndTurn,
@@ -346,10 +351,10 @@ async fn components_without_text_are_an_answer() {
         }
         script.stream(request)
     }));
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let components = json!([{"type": "offer_list", "ids": ["OFF_1", "OFF_2"]}]);
     assert_eq!(
-        results(&troupe.asked("orchestrator")[1]),
+        results(&harness.requests_of("orchestrator")[1]),
         [(json!({"text": "", "components": components}), false)]
     );
 }

@@ -1,5 +1,5 @@
-//! Model calls that fail: the message is closed if one was open, the call always, and the turn
-//! says so in a code (D-45).
+//! Model calls that fail: an open message is closed, the call always ends, and the turn ends with an
+//! error code (D-45).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use turnwire_event::port::{HistoryError, Outcome};
 use turnwire_event::{StopReason, Usage};
 use turnwire_model::{Delta, ModelError};
 
-use super::stage::{Past, Stage};
+use super::turn_harness::{FixedHistory, TurnHarness};
 
 fn failed(code: ErrorCode) -> Outcome {
     Outcome {
@@ -22,8 +22,8 @@ fn failed(code: ErrorCode) -> Outcome {
     }
 }
 
-fn says(deltas: Vec<Result<Delta, ModelError>>) -> Stage {
-    Stage::of(move |_| iter(deltas.clone()).boxed())
+fn says(deltas: Vec<Result<Delta, ModelError>>) -> TurnHarness {
+    TurnHarness::of(move |_| iter(deltas.clone()).boxed())
 }
 
 fn text(block: u32, text: &str) -> Result<Delta, ModelError> {
@@ -58,9 +58,9 @@ fn stop(reason: StopReason) -> Result<Delta, ModelError> {
 // D-45
 #[tokio::test]
 async fn error_before_output_fails_the_call_alone() {
-    let stage = Stage::script("- steps: [{error: rate_limited}]");
-    let recorder = Arc::clone(&stage.recorder);
-    assert_eq!(stage.play().await, failed(ErrorCode::RateLimitError));
+    let harness = TurnHarness::script("- steps: [{error: rate_limited}]");
+    let recorder = Arc::clone(&harness.recorder);
+    assert_eq!(harness.run().await, failed(ErrorCode::RateLimitError));
     assert_eq!(
         recorder.lines()[2..],
         [
@@ -72,9 +72,9 @@ async fn error_before_output_fails_the_call_alone() {
 // D-45
 #[tokio::test]
 async fn error_after_output_closes_the_message_first() {
-    let stage = Stage::script("- steps: [{text: Hel}, {error: transport}]");
-    let recorder = Arc::clone(&stage.recorder);
-    assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
+    let harness = TurnHarness::script("- steps: [{text: Hel}, {error: transport}]");
+    let recorder = Arc::clone(&harness.recorder);
+    assert_eq!(harness.run().await, failed(ErrorCode::InternalError));
     let hash = content_json(&[ContentBlock::text("Hel")]).1;
     assert_eq!(
         recorder.lines()[4..],
@@ -87,7 +87,7 @@ async fn error_after_output_closes_the_message_first() {
 
 #[tokio::test]
 async fn tools_of_a_broken_message_are_never_called() {
-    let stage = says(vec![
+    let harness = says(vec![
         start(0, "echo"),
         input(0, r#"{"text":"#),
         start(1, "echo"),
@@ -95,9 +95,9 @@ async fn tools_of_a_broken_message_are_never_called() {
         Ok(Delta::ToolEnd { block: 1 }),
         Err(LlmErrorClass::Timeout.into()),
     ]);
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.tool("echo", |_| async { Ok(json!(1)) });
-    assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool("echo", |_| async { Ok(json!(1)) });
+    assert_eq!(harness.run().await, failed(ErrorCode::InternalError));
     assert_eq!(
         recorder.types()[2..],
         [
@@ -132,9 +132,9 @@ async fn stream_without_a_stop_has_failed() {
             ],
         ),
     ] {
-        let stage = says(deltas);
-        let recorder = Arc::clone(&stage.recorder);
-        assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
+        let harness = says(deltas);
+        let recorder = Arc::clone(&harness.recorder);
+        assert_eq!(harness.run().await, failed(ErrorCode::InternalError));
         assert_eq!(recorder.types()[2..], tail);
         let last = recorder.lines().pop().expect("a line");
         assert!(last.ends_with(r#""error_class":"transport"}"#), "{last}");
@@ -177,11 +177,11 @@ async fn malformed_stream_is_stopped_at_its_delta() {
     ];
     for (what, mut deltas) in cases {
         deltas.push(stop(StopReason::EndTurn));
-        let mut stage = says(deltas);
-        stage.options.message_bytes_max = 10;
-        let recorder = Arc::clone(&stage.recorder);
+        let mut harness = says(deltas);
+        harness.options.message_bytes_max = 10;
+        let recorder = Arc::clone(&harness.recorder);
         assert_eq!(
-            stage.play().await,
+            harness.run().await,
             failed(ErrorCode::InternalError),
             "{what}"
         );
@@ -195,7 +195,7 @@ async fn malformed_stream_is_stopped_at_its_delta() {
 
 #[tokio::test]
 async fn open_tool_use_is_ended_and_not_run() {
-    let stage = Stage::of(|request| {
+    let harness = TurnHarness::of(|request| {
         let deltas = if request.call == 1 {
             vec![
                 start(0, "echo"),
@@ -207,9 +207,9 @@ async fn open_tool_use_is_ended_and_not_run() {
         };
         iter(deltas).boxed()
     });
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.tool("echo", |call| async move { Ok(call.input) });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool("echo", |call| async move { Ok(call.input) });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let lines = recorder.lines();
     assert!(
         lines[5].ends_with(r#""tool_use_id":"tu_03","final_input":{"a":1}}"#),
@@ -232,9 +232,9 @@ async fn open_tool_use_is_ended_and_not_run() {
 
 #[tokio::test]
 async fn unreadable_history_fails_the_turn_before_a_call() {
-    let mut stage = Stage::script("- steps: [{text: hi}]");
-    stage.past = Past(Err(HistoryError));
-    let recorder = Arc::clone(&stage.recorder);
-    assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
+    let mut harness = TurnHarness::script("- steps: [{text: hi}]");
+    harness.past = FixedHistory(Err(HistoryError));
+    let recorder = Arc::clone(&harness.recorder);
+    assert_eq!(harness.run().await, failed(ErrorCode::InternalError));
     assert_eq!(recorder.types(), ["route.decided"]);
 }

@@ -1,5 +1,5 @@
-//! What fails, as events tell it: a sub-agent (axis 1), a data service (axis 2), some of several
-//! (axis 3). The words are the orchestrator's; codes are in events only.
+//! Failures in events: a sub-agent (axis 1), a data service (axis 2), some of several sub-agents
+//! (axis 3). The text is the orchestrator's; codes are in events only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use turnwire_event::port::{BoxFuture, Outcome};
 use turnwire_model::{Provider as _, Script, Scripted};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
-use super::pack_stage::{Double, Troupe, pack, results, service, unavailable};
-use super::stage::Asked;
+use super::pack_harness::{PackHarness, TestTool, pack, results, service, unavailable};
+use super::turn_harness::RecordingProvider;
 
-/// Shop is asked alone; what it does is put in for `SHOP`.
+/// A script that calls the sub-agent shop alone; `SHOP` is replaced by its rules.
 const SINGLE: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
 - {when: {agent: orchestrator}, steps: [{text: I could not look that up.}]}
 - {when: {agent: shop}, steps: [SHOP]}
 ";
 
-/// Shop and rewards are asked; what shop does is put in for `SHOP`.
+/// A script that calls shop and rewards; `SHOP` is replaced by the rules of shop.
 const BOTH: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_rewards, input: {query: b}}}]}
 - {when: {agent: orchestrator}, steps: [{text: 'Points I have, offers I do not.'}]}
@@ -49,7 +49,7 @@ fn doing<W>(name: &'static str, work: fn(ToolInvocation) -> W) -> Arc<dyn Tool>
 where
     W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
 {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name,
         tool_type: ToolType::Function,
         status: None,
@@ -58,9 +58,9 @@ where
     })
 }
 
-/// The story from the first event of the step on.
-fn from_step(troupe: &Troupe) -> Vec<String> {
-    let story = troupe.story().into_iter();
+/// The events from the start of the plan step on.
+fn from_step(harness: &PackHarness) -> Vec<String> {
+    let story = harness.story().into_iter();
     story
         .skip_while(|line| !line.contains("subagent.started"))
         .collect()
@@ -74,9 +74,9 @@ async fn failure_of_the_only_sub_agent_ends_the_turn() {
         ("{error: provider}", "model", "provider"),
         ("{stall: true}", "timeout", "timeout"),
     ] {
-        let troupe = Troupe::new(&SINGLE.replace("SHOP", shop));
-        assert_eq!(troupe.play().await, shop_failed(), "{shop}");
-        let told = if class == "timeout" {
+        let harness = PackHarness::new(&SINGLE.replace("SHOP", shop));
+        assert_eq!(harness.run().await, shop_failed(), "{shop}");
+        let tool_class = if class == "timeout" {
             "timeout"
         } else {
             "internal"
@@ -92,16 +92,16 @@ async fn failure_of_the_only_sub_agent_ends_the_turn() {
         expected.extend([
             format!("subagent:shop llm.call_failed {call}"),
             format!("subagent:shop subagent.failed {class}"),
-            format!("tool:ask_shop tool.failed {told}"),
+            format!("tool:ask_shop tool.failed {tool_class}"),
             "orchestrator plan.step_completed failed".to_owned(),
             "orchestrator llm.call_started compose".to_owned(),
             "says \"I could not look that up.\"".to_owned(),
             "orchestrator llm.call_completed".to_owned(),
             "subagent:shop agent.error_emit axis 1 final".to_owned(),
         ]);
-        assert_eq!(from_step(&troupe), expected, "{shop}");
-        let told = results(&troupe.asked("orchestrator")[1]);
-        assert_eq!(told, [(json!(COULD_NOT), true)]);
+        assert_eq!(from_step(&harness), expected, "{shop}");
+        let tool_results = results(&harness.requests_of("orchestrator")[1]);
+        assert_eq!(tool_results, [(json!(COULD_NOT), true)]);
     }
 }
 
@@ -119,13 +119,13 @@ async fn every_sub_agent_failure_is_axis_1() {
         ("{tool: {name: show}}", "model"),
     ];
     for (shop, class) in cases {
-        let troupe = Troupe::new(&SINGLE.replace("SHOP", shop)).tool(Arc::clone(&mad));
-        assert_eq!(troupe.play().await, shop_failed(), "{shop}");
+        let harness = PackHarness::new(&SINGLE.replace("SHOP", shop)).tool(Arc::clone(&mad));
+        assert_eq!(harness.run().await, shop_failed(), "{shop}");
         let failed = format!("subagent:shop subagent.failed {class}");
         assert!(
-            troupe.story().contains(&failed),
+            harness.story().contains(&failed),
             "{shop}: {:#?}",
-            troupe.story()
+            harness.story()
         );
     }
 }
@@ -133,47 +133,47 @@ async fn every_sub_agent_failure_is_axis_1() {
 // S2-059
 #[tokio::test]
 async fn unavailable_sub_agent_model_fails_at_dispatch() {
-    let mut troupe = Troupe::new(&SINGLE.replace("SHOP", "{text: never}"));
-    let mut pack = turnwire_pack::Pack::clone(&troupe.pack);
+    let mut harness = PackHarness::new(&SINGLE.replace("SHOP", "{text: never}"));
+    let mut pack = turnwire_pack::Pack::clone(&harness.pack);
     pack.agents[0].model = "nobody:none".into();
-    troupe.pack = Arc::new(pack);
-    assert_eq!(troupe.play().await, shop_failed());
-    let story = troupe.story();
+    harness.pack = Arc::new(pack);
+    assert_eq!(harness.run().await, shop_failed());
+    let story = harness.story();
     assert!(story.contains(&"subagent:shop subagent.failed instantiation".to_owned()));
-    assert!(troupe.asked("shop").is_empty());
+    assert!(harness.requests_of("shop").is_empty());
 }
 
 // S2-030
 #[tokio::test]
 async fn sub_agent_panic_fails_that_sub_agent_alone() {
-    let mut troupe = Troupe::new(&BOTH.replace("SHOP", "{text: x}"));
+    let mut harness = PackHarness::new(&BOTH.replace("SHOP", "{text: x}"));
     let yaml = BOTH.replace("SHOP", "{text: x}");
-    let rest = Scripted::new(Script::parse("test.yaml", &yaml).expect("a script"));
-    troupe.provider = Arc::new(Asked::new(move |request| {
+    let scripted = Scripted::new(Script::parse("test.yaml", &yaml).expect("a script"));
+    harness.provider = Arc::new(RecordingProvider::new(move |request| {
         assert_ne!(request.agent, "shop", "PLANTED panic text");
-        rest.stream(request)
+        scripted.stream(request)
     }));
-    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
-    let story = troupe.story();
+    assert_eq!(harness.run().await, ended(TurnStatus::Degraded, None));
+    let story = harness.story();
     assert!(story.contains(&"subagent:shop subagent.failed internal".to_owned()));
     assert!(
         story.contains(&"subagent:shop llm.call_failed internal".to_owned()),
         "its call is closed"
     );
     assert!(story.contains(&"subagent:rewards subagent.completed success".to_owned()));
-    assert!(!troupe.everything().contains("PLANTED"));
+    assert!(!harness.everything().contains("PLANTED"));
 }
 
 // S2-021
 #[tokio::test(start_paused = true)]
 async fn sub_agent_timeout_closes_its_open_work() {
     let stuck = doing("search", |_| std::future::pending());
-    let troupe =
-        Troupe::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: x}")).tool(stuck);
-    let begun = Instant::now();
-    assert_eq!(troupe.play().await, shop_failed());
-    assert_eq!(begun.elapsed(), Duration::from_secs(5));
-    let story = from_step(&troupe);
+    let harness =
+        PackHarness::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: x}")).tool(stuck);
+    let started = Instant::now();
+    assert_eq!(harness.run().await, shop_failed());
+    assert_eq!(started.elapsed(), Duration::from_secs(5));
+    let story = from_step(&harness);
     let failed = story
         .iter()
         .position(|line| line.contains("subagent.failed timeout"));
@@ -191,11 +191,12 @@ async fn recoverable_tool_failure_is_a_result() {
     let sad = doing("search", |_| async {
         Err(ToolFailure::internal("Not today."))
     });
-    let troupe = Troupe::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: Other way.}"))
-        .tool(sad);
-    assert_eq!(troupe.play().await, ended(TurnStatus::Ok, None));
+    let harness =
+        PackHarness::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: Other way.}"))
+            .tool(sad);
+    assert_eq!(harness.run().await, ended(TurnStatus::Ok, None));
     assert_eq!(
-        results(&troupe.asked("shop")[1]),
+        results(&harness.requests_of("shop")[1]),
         [(json!("Not today."), true)]
     );
 }
@@ -203,15 +204,17 @@ async fn recoverable_tool_failure_is_a_result() {
 // S2-060, SC-03
 #[tokio::test]
 async fn data_service_failure_is_reported_at_once() {
-    let troupe = Troupe::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: No data.}"))
-        .tool(service(
-            "search",
-            Some("searching_shop"),
-            Err(unavailable("offer_search")),
-        ));
-    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
+    let harness = PackHarness::new(
+        &SINGLE.replace("SHOP", "{tool: {name: search}}, {text: No data.}"),
+    )
+    .tool(service(
+        "search",
+        Some("searching_shop"),
+        Err(unavailable("offer_search")),
+    ));
+    assert_eq!(harness.run().await, ended(TurnStatus::Degraded, None));
     assert_eq!(
-        from_step(&troupe),
+        from_step(&harness),
         [
             "subagent:shop subagent.started",
             "subagent:shop llm.call_started subagent",
@@ -232,23 +235,23 @@ async fn data_service_failure_is_reported_at_once() {
         ]
     );
     assert_eq!(
-        results(&troupe.asked("shop")[1]),
+        results(&harness.requests_of("shop")[1]),
         [(json!("data unavailable"), true)]
     );
     // S2-022: nobody tries again by itself.
-    assert_eq!(troupe.asked("shop").len(), 2);
+    assert_eq!(harness.requests_of("shop").len(), 2);
 }
 
 #[tokio::test]
 async fn later_data_makes_an_answer_complete() {
     let shop = "{tool: {name: search}}, {text: Again.}, {tool: {name: show}}, {text: Found.}";
-    let troupe = Troupe::new(&SINGLE.replace("SHOP", shop)).tool(service(
+    let harness = PackHarness::new(&SINGLE.replace("SHOP", shop)).tool(service(
         "search",
         None,
         Err(unavailable("offer_search")),
     ));
-    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
-    let story = troupe.story();
+    assert_eq!(harness.run().await, ended(TurnStatus::Degraded, None));
+    let story = harness.story();
     assert!(story.contains(&"subagent:shop subagent.completed success".to_owned()));
     assert!(story.contains(&"orchestrator plan.step_completed success".to_owned()));
 }
@@ -258,14 +261,14 @@ async fn later_data_makes_an_answer_complete() {
 async fn flag_makes_data_service_failure_end_the_turn() {
     let flags = "flags: {ai_assistant_axis2_terminal: true}\n";
     let script = SINGLE.replace("SHOP", "{tool: {name: search}}, {text: No data.}");
-    let troupe = Troupe::of(pack(flags, "support"), &script).tool(service(
+    let harness = PackHarness::of(pack(flags, "support"), &script).tool(service(
         "search",
         None,
         Err(unavailable("offer_search")),
     ));
     let error = TurnError::envelope("offer_search", Reason::UpstreamTimeout);
-    assert_eq!(troupe.play().await, ended(TurnStatus::Failed, Some(error)));
-    let story = from_step(&troupe);
+    assert_eq!(harness.run().await, ended(TurnStatus::Failed, Some(error)));
+    let story = from_step(&harness);
     assert!(!story.join("\n").contains("error.reported"), "{story:#?}");
     assert_eq!(
         story[story.len() - 3..],
@@ -277,13 +280,13 @@ async fn flag_makes_data_service_failure_end_the_turn() {
     );
 
     let script = BOTH.replace("SHOP", "{tool: {name: search}}, {text: No data.}");
-    let troupe = Troupe::of(pack(flags, "support"), &script).tool(service(
+    let harness = PackHarness::of(pack(flags, "support"), &script).tool(service(
         "search",
         None,
         Err(unavailable("offer_search")),
     ));
     assert_eq!(
-        troupe.play().await,
+        harness.run().await,
         ended(TurnStatus::Degraded, None),
         "only of a single one"
     );
@@ -297,9 +300,9 @@ async fn fan_out_failures_are_reported_singly_then_together() {
         Ok(json!(7))
     });
     let shop = "{pause_ms: 10}, {error: transport}";
-    let troupe = Troupe::new(&BOTH.replace("SHOP", shop)).tool(late);
-    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
-    let story = troupe.story();
+    let harness = PackHarness::new(&BOTH.replace("SHOP", shop)).tool(late);
+    assert_eq!(harness.run().await, ended(TurnStatus::Degraded, None));
+    let story = harness.story();
     let from = story
         .iter()
         .position(|line| line.contains("shop llm.call_failed"));
@@ -329,13 +332,13 @@ async fn fan_out_failures_are_reported_singly_then_together() {
 // S1-092
 #[tokio::test]
 async fn turn_with_failures_on_both_axes_completes() {
-    let troupe = Troupe::new(&BOTH.replace("SHOP", "{error: transport}")).tool(service(
+    let harness = PackHarness::new(&BOTH.replace("SHOP", "{error: transport}")).tool(service(
         "points",
         None,
         Err(unavailable("points_balance")),
     ));
-    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
-    let story = troupe.story().join("\n");
+    assert_eq!(harness.run().await, ended(TurnStatus::Degraded, None));
+    let story = harness.story().join("\n");
     assert!(story.contains("plan.step_completed failed"), "{story}");
     let records = "PARTIAL_FAN_OUT[SUB_AGENT_FAILED(shop), CCS_ENVELOPE_ERROR(points_balance)]";
     assert!(story.contains(records), "{story}");
@@ -343,7 +346,7 @@ async fn turn_with_failures_on_both_axes_completes() {
 
 #[tokio::test]
 async fn second_dispatch_after_a_failure_ends_degraded() {
-    let troupe = Troupe::new(
+    let harness = PackHarness::new(
         "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
 - {when: {agent: orchestrator, call: 2}, steps: [{tool: {name: ask_support, input: {query: milk}}}]}
@@ -352,8 +355,8 @@ async fn second_dispatch_after_a_failure_ends_degraded() {
 - {when: {agent: support}, steps: [{text: hello}]}
 ",
     );
-    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
-    let story = troupe.story();
+    assert_eq!(harness.run().await, ended(TurnStatus::Degraded, None));
+    let story = harness.story();
     let at = story
         .iter()
         .position(|line| line.contains("error.reported"))
@@ -375,13 +378,13 @@ async fn second_dispatch_after_a_failure_ends_degraded() {
 // S1-098, S2-062
 #[tokio::test]
 async fn no_error_code_reaches_a_model_or_the_text() {
-    let troupe = Troupe::new(&BOTH.replace("SHOP", "{error: transport}")).tool(service(
+    let harness = PackHarness::new(&BOTH.replace("SHOP", "{error: transport}")).tool(service(
         "points",
         None,
         Err(unavailable("points_balance")),
     ));
-    troupe.play().await;
-    let requests = format!("{:?}", troupe.provider.requests.lock());
+    harness.run().await;
+    let requests = format!("{:?}", harness.provider.requests.lock());
     for code in [
         "SUB_AGENT_FAILED",
         "CCS_ENVELOPE_ERROR",

@@ -1,5 +1,4 @@
-//! What is said when the model that speaks is itself what failed: a sentence of the pack, in the
-//! person's language, as if it were a model's.
+//! The reply when the orchestrator's own model fails: a text of the pack in the user's language.
 
 use std::sync::Arc;
 
@@ -7,9 +6,9 @@ use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::Outcome;
 
-use super::pack_stage::Troupe;
+use super::pack_harness::PackHarness;
 
-/// Shop is asked alone; what it does is put in for `SHOP`.
+/// A script that calls the sub-agent shop alone; `SHOP` is replaced by its rules.
 const SINGLE: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
 - {when: {agent: orchestrator}, steps: [{text: I could not look that up.}]}
@@ -46,13 +45,13 @@ async fn failed_orchestrator_model_replies_with_a_text() {
     ];
     for (script, code, key) in cases {
         for locale in ["en", "de-AT", "xx"] {
-            let mut troupe = Troupe::new(script);
-            troupe.input.locale = locale.into();
+            let mut harness = PackHarness::new(script);
+            harness.input.locale = locale.into();
             let expected = failed(code);
-            assert_eq!(troupe.play().await, expected, "{script}");
-            let locales = &troupe.pack.locales;
+            assert_eq!(harness.run().await, expected, "{script}");
+            let locales = &harness.pack.locales;
             let line = locales.line(locale, key).expect("built in").message;
-            let story = troupe.story();
+            let story = harness.story();
             assert_eq!(
                 story[story.len() - 3..],
                 [
@@ -64,7 +63,7 @@ async fn failed_orchestrator_model_replies_with_a_text() {
             let tag = locales.chain(locale)[0];
             let model = format!("\"model\":\"template:{tag}\"");
             assert!(
-                troupe
+                harness
                     .recorder
                     .lines()
                     .iter()
@@ -80,14 +79,14 @@ async fn sub_agent_failure_outranks_a_failed_compose() {
     let script = SINGLE
         .replace("SHOP", "{error: provider}")
         .replace("{text: I could not look that up.}", "{error: provider}");
-    let troupe = Troupe::new(&script);
-    assert_eq!(troupe.play().await, failed(TurnError::sub_agent("shop")));
-    let line = troupe
+    let harness = PackHarness::new(&script);
+    assert_eq!(harness.run().await, failed(TurnError::sub_agent("shop")));
+    let line = harness
         .pack
         .locales
         .line("en", "failure.sub_agent")
         .expect("built in");
-    let story = troupe.story();
+    let story = harness.story();
     assert_eq!(
         story[story.len() - 5..],
         [
@@ -102,11 +101,11 @@ async fn sub_agent_failure_outranks_a_failed_compose() {
 
 #[tokio::test]
 async fn unavailable_orchestrator_model_is_internal_error() {
-    let mut troupe = Troupe::new(&SINGLE.replace("SHOP", "{text: never}"));
-    let mut pack = turnwire_pack::Pack::clone(&troupe.pack);
+    let mut harness = PackHarness::new(&SINGLE.replace("SHOP", "{text: never}"));
+    let mut pack = turnwire_pack::Pack::clone(&harness.pack);
     pack.orchestrator.model = "nobody:none".into();
-    troupe.pack = Arc::new(pack);
+    harness.pack = Arc::new(pack);
     let expected = failed(ErrorCode::InternalError);
-    assert_eq!(troupe.play().await, expected);
-    assert!(troupe.story().iter().any(|line| line.starts_with("says ")));
+    assert_eq!(harness.run().await, expected);
+    assert!(harness.story().iter().any(|line| line.starts_with("says ")));
 }

@@ -1,4 +1,4 @@
-//! Several sub-agents at once: they overlap, fail alone, and never are more than the cap.
+//! Several sub-agents at once: they overlap, fail alone, and are never more than the cap.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use turnwire_event::{Body, ContentBlock, Role};
 use turnwire_model::{Delta, Provider as _};
 use turnwire_tool::{Tool, ToolInvocation};
 
-use super::pack_stage::{Double, Troupe, pack, results, words};
-use super::stage::Asked;
+use super::pack_harness::{PackHarness, TestTool, pack, results, words};
+use super::turn_harness::RecordingProvider;
 
-/// All three are asked at once; each uses its tool and says its name.
+/// All three are called at once; each calls its tool and replies with its name.
 const ALL: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_rewards, input: {query: b}}}, {tool: {name: ask_support, input: {query: c}}}]}
 - {when: {agent: orchestrator}, steps: [{text: All of it.}]}
@@ -26,7 +26,7 @@ const ALL: &str = "
 ";
 
 fn slow(name: &'static str, ms: u64) -> Arc<dyn Tool> {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name,
         tool_type: ToolType::Ccs,
         status: None,
@@ -51,14 +51,14 @@ fn texts(told: &[(Value, bool)]) -> Vec<String> {
 // S2-023, S2-024, S2-034
 #[tokio::test(start_paused = true)]
 async fn parallel_sub_agents_take_as_long_as_the_slowest() {
-    let troupe = Troupe::new(ALL)
+    let harness = PackHarness::new(ALL)
         .tool(slow("search", 1_000))
         .tool(slow("points", 200))
         .tool(slow("ticket", 1_400));
-    let begun = Instant::now();
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    assert_eq!(begun.elapsed().as_millis(), 1_400);
-    let story = troupe.story();
+    let started = Instant::now();
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    assert_eq!(started.elapsed().as_millis(), 1_400);
+    let story = harness.story();
     let at = |line: &str| story.iter().position(|told| told == line).expect("told");
     let started = at("subagent:support subagent.started");
     let first = at("subagent:rewards subagent.completed success");
@@ -68,9 +68,9 @@ async fn parallel_sub_agents_take_as_long_as_the_slowest() {
         at("subagent:support subagent.completed success")
             < at("orchestrator llm.call_started compose")
     );
-    let told = results(&troupe.asked("orchestrator")[1]);
-    assert_eq!(texts(&told), ["REWARDS", "SHOP", "SUPPORT"]);
-    let step = troupe
+    let tool_results = results(&harness.requests_of("orchestrator")[1]);
+    assert_eq!(texts(&tool_results), ["REWARDS", "SHOP", "SUPPORT"]);
+    let step = harness
         .recorder
         .bodies()
         .into_iter()
@@ -84,23 +84,23 @@ async fn parallel_sub_agents_take_as_long_as_the_slowest() {
 
 #[tokio::test]
 async fn all_starts_are_durable_before_any_sub_agent_runs() {
-    let troupe = Troupe::new(ALL);
-    troupe.play().await;
-    let types = troupe.recorder.types();
+    let harness = PackHarness::new(ALL);
+    harness.run().await;
+    let types = harness.recorder.types();
     let step = types.iter().position(|kind| kind == "plan.step_started");
     let from = step.expect("a step") + 1;
     let pair = ["tool.called", "subagent.started"];
     assert_eq!(types[from..from + 6], [pair, pair, pair].concat());
-    assert!(troupe.recorder.lines()[from + 6].starts_with("committed"));
+    assert!(harness.recorder.lines()[from + 6].starts_with("committed"));
 }
 
 // S2-027, S2-029, SC-14
 #[tokio::test]
 async fn calls_beyond_the_cap_get_a_result_and_do_not_run() {
-    let troupe = Troupe::of(pack("fan_out: {cap: 2}\n", "support"), ALL);
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    assert!(troupe.asked("support").is_empty());
-    let started = troupe
+    let harness = PackHarness::of(pack("fan_out: {cap: 2}\n", "support"), ALL);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    assert!(harness.requests_of("support").is_empty());
+    let started = harness
         .recorder
         .bodies()
         .into_iter()
@@ -113,19 +113,19 @@ async fn calls_beyond_the_cap_get_a_result_and_do_not_run() {
     assert_eq!((step.cap, step.dropped), (2, vec!["support".to_owned()]));
     assert_eq!(
         step.plan_step_id,
-        format!("turn-{}-1", troupe.input.turn_id)
+        format!("turn-{}-1", harness.input.turn_id)
     );
-    let compose = &troupe.asked("orchestrator")[1];
-    let mut asked: Vec<_> = compose
+    let compose = &harness.requests_of("orchestrator")[1];
+    let mut called: Vec<_> = compose
         .messages
         .iter()
         .flat_map(|said| &said.content)
         .collect();
-    asked.retain(|block| matches!(block, ContentBlock::ToolUse { .. }));
-    assert_eq!(asked.len(), 3);
-    let told = results(compose);
-    assert_eq!(told.len(), 3, "one for each call");
-    let dropped: Vec<_> = told.iter().filter(|(_, error)| *error).collect();
+    called.retain(|block| matches!(block, ContentBlock::ToolUse { .. }));
+    assert_eq!(called.len(), 3);
+    let tool_results = results(compose);
+    assert_eq!(tool_results.len(), 3, "one for each call");
+    let dropped: Vec<_> = tool_results.iter().filter(|(_, error)| *error).collect();
     assert_eq!(
         dropped,
         [&(
@@ -133,7 +133,7 @@ async fn calls_beyond_the_cap_get_a_result_and_do_not_run() {
             true
         )]
     );
-    let story = troupe.story();
+    let story = harness.story();
     assert!(!story.contains(&"tool:ask_support tool.called".to_owned()));
     assert!(story.contains(&"tool:ask_support tool.failed invalid_input".to_owned()));
     assert!(
@@ -144,9 +144,9 @@ async fn calls_beyond_the_cap_get_a_result_and_do_not_run() {
 
 #[tokio::test]
 async fn broken_sub_agent_call_is_declined_privately() {
-    let mut troupe = Troupe::new(ALL);
-    let inner = Arc::clone(&troupe.provider);
-    troupe.provider = Arc::new(Asked::new(move |request| {
+    let mut harness = PackHarness::new(ALL);
+    let inner = Arc::clone(&harness.provider);
+    harness.provider = Arc::new(RecordingProvider::new(move |request| {
         let first = request.agent == "orchestrator" && request.call == 1;
         let stream = inner.stream(request);
         if !first {
@@ -162,22 +162,22 @@ async fn broken_sub_agent_call_is_declined_privately() {
         };
         stream.map(cut).boxed()
     }));
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let story = troupe.story().join("\n");
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let story = harness.story().join("\n");
     assert!(
         !story.contains("tool.called") && !story.contains("plan."),
         "{story}"
     );
     assert_eq!(story.matches("tool.failed invalid_input").count(), 3);
-    let said = troupe.recorder.said();
-    assert_eq!(said.len(), 3);
-    for (message, id) in said.iter().zip(["shop", "rewards", "support"]) {
+    let messages = harness.recorder.messages();
+    assert_eq!(messages.len(), 3);
+    for (message, id) in messages.iter().zip(["shop", "rewards", "support"]) {
         assert_eq!(message.scope, Scope::Private);
         let mark = json!({"sub_agent_id": id, "not_executed": true});
         assert_eq!(json!(message.metadata), mark);
     }
-    let told = results(&troupe.asked("orchestrator")[1]);
-    assert!(told.len() == 3 && told.iter().all(|(_, error)| *error));
+    let tool_results = results(&harness.requests_of("orchestrator")[1]);
+    assert!(tool_results.len() == 3 && tool_results.iter().all(|(_, error)| *error));
 }
 
 // D-82
@@ -187,12 +187,12 @@ async fn sub_agent_timeout_is_within_the_turn() {
     // The definition allows 5 s; a second is left for the answer.
     let cases = [(60_000, 5_000), (4_000, 3_000), (1_050, 100), (0, 100)];
     for (turn_ms, expected) in cases {
-        let mut troupe = Troupe::new(&stuck);
-        troupe.input.turn_timeout = Duration::from_millis(turn_ms);
-        let begun = Instant::now();
-        assert_eq!(troupe.play().await.status, TurnStatus::Degraded);
-        assert_eq!(begun.elapsed().as_millis(), expected, "{turn_ms}");
-        let bodies = troupe.recorder.bodies().into_iter();
+        let mut harness = PackHarness::new(&stuck);
+        harness.input.turn_timeout = Duration::from_millis(turn_ms);
+        let started = Instant::now();
+        assert_eq!(harness.run().await.status, TurnStatus::Degraded);
+        assert_eq!(started.elapsed().as_millis(), expected, "{turn_ms}");
+        let bodies = harness.recorder.bodies().into_iter();
         let mut deadlines = bodies.filter_map(|(_, body)| match body {
             Body::PlanStepStarted(step) => Some(step.deadline_ms),
             _ => None,
@@ -208,22 +208,22 @@ async fn elapsed_time_shortens_the_sub_agent_timeout() {
         "steps: [{tool: {name: ask_shop",
         "steps: [{pause_ms: 2000}, {tool: {name: ask_shop",
     );
-    let mut troupe = Troupe::new(&slow.replace("{text: SHOP}", "{stall: true}"));
-    troupe.input.turn_timeout = Duration::from_millis(6_000);
-    let begun = Instant::now();
-    troupe.play().await;
-    assert_eq!(begun.elapsed().as_millis(), 5_000);
+    let mut harness = PackHarness::new(&slow.replace("{text: SHOP}", "{stall: true}"));
+    harness.input.turn_timeout = Duration::from_millis(6_000);
+    let started = Instant::now();
+    harness.run().await;
+    assert_eq!(started.elapsed().as_millis(), 5_000);
 }
 
 // S2-030
 #[tokio::test(start_paused = true)]
 async fn failed_sub_agent_stops_no_other() {
-    let troupe =
-        Troupe::new(&ALL.replace("{text: SHOP}", "{error: provider}")).tool(slow("points", 300));
-    assert_eq!(troupe.play().await.status, TurnStatus::Degraded);
-    let told = results(&troupe.asked("orchestrator")[1]);
-    assert!(texts(&told).contains(&"REWARDS".to_owned()));
-    assert!(texts(&told).contains(&"SUPPORT".to_owned()));
+    let harness = PackHarness::new(&ALL.replace("{text: SHOP}", "{error: provider}"))
+        .tool(slow("points", 300));
+    assert_eq!(harness.run().await.status, TurnStatus::Degraded);
+    let tool_results = results(&harness.requests_of("orchestrator")[1]);
+    assert!(texts(&tool_results).contains(&"REWARDS".to_owned()));
+    assert!(texts(&tool_results).contains(&"SUPPORT".to_owned()));
 }
 
 #[tokio::test]
@@ -232,22 +232,22 @@ async fn platform_tools_run_beside_and_do_not_count() {
         "steps: [{tool: {name: ask_shop",
         "steps: [{tool: {name: llm_feedback}}, {tool: {name: ask_shop",
     );
-    let troupe = Troupe::new(&script);
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let story = troupe.story().join("\n");
+    let harness = PackHarness::new(&script);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let story = harness.story().join("\n");
     assert_eq!(story.matches("subagent.started").count(), 3);
     assert!(story.contains("tool:llm_feedback tool.completed"));
-    assert_eq!(results(&troupe.asked("orchestrator")[1]).len(), 4);
+    assert_eq!(results(&harness.requests_of("orchestrator")[1]).len(), 4);
 }
 
 // S1-144
 #[tokio::test(start_paused = true)]
 async fn notes_are_stored_after_a_mixed_turn_only() {
-    let troupe = Troupe::new(ALL)
+    let harness = PackHarness::new(ALL)
         .tool(slow("search", 10))
         .tool(slow("ticket", 20));
-    troupe.play().await;
-    let kept: Vec<_> = troupe
+    harness.run().await;
+    let notes: Vec<_> = harness
         .recorder
         .emissions()
         .into_iter()
@@ -262,13 +262,13 @@ async fn notes_are_stored_after_a_mixed_turn_only() {
             format!("{{\"from\":\"{name}\"}}"),
         )
     };
-    assert_eq!(kept, [note("search"), note("ticket")]);
+    assert_eq!(notes, [note("search"), note("ticket")]);
 
     let single = ALL.replace(", {tool: {name: ask_rewards, input: {query: b}}}, {tool: {name: ask_support, input: {query: c}}}", "");
-    let troupe = Troupe::new(&single).tool(slow("search", 10));
-    troupe.play().await;
+    let harness = PackHarness::new(&single).tool(slow("search", 10));
+    harness.run().await;
     assert!(
-        !troupe
+        !harness
             .recorder
             .types()
             .contains(&"support.noted".to_owned())
@@ -278,7 +278,7 @@ async fn notes_are_stored_after_a_mixed_turn_only() {
 // S1-144
 #[tokio::test(start_paused = true)]
 async fn sequential_dispatches_are_a_mixed_turn() {
-    let troupe = Troupe::new(
+    let harness = PackHarness::new(
         "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_support, input: {query: a}}}]}
 - {when: {agent: orchestrator, call: 2}, steps: [{tool: {name: ask_shop, input: {query: b}}}]}
@@ -289,8 +289,8 @@ async fn sequential_dispatches_are_a_mixed_turn() {
     )
     .tool(slow("search", 10))
     .tool(slow("ticket", 20));
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let noted = troupe.recorder.bodies().into_iter();
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let noted = harness.recorder.bodies().into_iter();
     let noted: Vec<_> = noted
         .filter_map(|(_, body)| match body {
             Body::SupportNoted(note) => Some((note.sub_agent_id, note.text)),
@@ -303,10 +303,10 @@ async fn sequential_dispatches_are_a_mixed_turn() {
 
 #[tokio::test]
 async fn sub_agent_called_twice_has_two_slots() {
-    let troupe = Troupe::new(
+    let harness = PackHarness::new(
         &ALL.replace("ask_rewards", "ask_shop")
             .replace("ask_support", "ask_shop"),
     );
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    assert_eq!(results(&troupe.asked("orchestrator")[1]).len(), 3);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    assert_eq!(results(&harness.requests_of("orchestrator")[1]).len(), 3);
 }

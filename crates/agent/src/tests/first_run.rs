@@ -1,4 +1,4 @@
-//! The built-in script with the tools for trying: what a new person is told to try works.
+//! The built-in script with the trial tools: what the help suggests to new users works.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use turnwire_event::{Body, Clock, ContentBlock, Timestamp};
 use turnwire_model::{Script, Scripted};
 use turnwire_tool::Toolbox;
 
-use super::recorder::Recorder;
-use super::stage::{Count, Past, input};
+use super::recording_emitter::RecordingEmitter;
+use super::turn_harness::{CountingMint, FixedHistory, input};
 use crate::options::AgentOptions;
 use crate::standalone_agent::StandaloneAgent;
 
@@ -23,16 +23,16 @@ impl Clock for Epoch {
     }
 }
 
-/// Plays one turn; gives how it ended, what the last message says, and how each tool ended.
+/// Runs one turn; returns its outcome, the text of its last message and the end of each tool.
 async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
-    let mint = Arc::new(Count::default());
+    let mint = Arc::new(CountingMint::default());
     let agent = StandaloneAgent::new(
         AgentOptions::default(),
         Arc::new(Scripted::new(Script::builtin())),
         Toolbox::trial(Arc::new(Epoch), Arc::clone(&mint) as _),
         mint,
     );
-    let recorder = Arc::new(Recorder::default());
+    let recorder = Arc::new(RecordingEmitter::default());
     let mut input = input();
     input.content = vec![ContentBlock::text(words)];
     let turn = (agent.assemble(&input).work)(TurnContext {
@@ -40,7 +40,7 @@ async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
         wards: Arc::new(turnwire_event::port::Nobody),
         input,
         emitter: Arc::clone(&recorder) as Arc<dyn Emitter>,
-        history: Arc::new(Past(Ok(Vec::new()))),
+        history: Arc::new(FixedHistory(Ok(Vec::new()))),
     });
     let outcome = timeout(Duration::from_secs(90), turn).await.ok();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What the model is shown: the session's past, the words of the turn once, and the tools.
+//! What a request contains: the history of the session, the user message once, and the tools.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::{Said, ToolSpec};
 use turnwire_tool::Toolbox;
 
-use super::stage::{Count, Past, Stage, input, message};
+use super::turn_harness::{CountingMint, FixedHistory, TurnHarness, input, message};
 use crate::options::AgentOptions;
 use crate::standalone_agent::StandaloneAgent;
 
@@ -40,12 +40,12 @@ async fn history_precedes_the_user_message() {
     ];
     // The words are the last of the history, or were too large for it.
     for past in [[&old[..], &[now]].concat(), old.to_vec()] {
-        let mut stage =
-            Stage::script("- steps: [{text: ok}]").tool("echo", |_| async { Ok(json!(1)) });
-        stage.past = Past(Ok(past));
-        stage.options.system = Some("Be kind.".into());
-        let provider = Arc::clone(&stage.provider);
-        assert_eq!(stage.play().await.status, TurnStatus::Ok);
+        let mut harness =
+            TurnHarness::script("- steps: [{text: ok}]").tool("echo", |_| async { Ok(json!(1)) });
+        harness.past = FixedHistory(Ok(past));
+        harness.options.system = Some("Be kind.".into());
+        let provider = Arc::clone(&harness.provider);
+        assert_eq!(harness.run().await.status, TurnStatus::Ok);
         let requests = provider.requests.lock();
         assert_eq!(requests[0].messages, expected);
         assert_eq!(requests[0].system.as_deref(), Some("Be kind."));
@@ -63,12 +63,12 @@ async fn history_precedes_the_user_message() {
 
 #[test]
 fn assembly_has_the_builtin_versions() {
-    let stage = Stage::script("- steps: [{text: ok}]");
+    let harness = TurnHarness::script("- steps: [{text: ok}]");
     let agent = StandaloneAgent::new(
         AgentOptions::default(),
-        stage.provider,
+        harness.provider,
         Toolbox::new(),
-        Arc::new(Count::default()),
+        Arc::new(CountingMint::default()),
     );
     let versions = agent.assemble(&input()).versions;
     assert_eq!(versions.agent_definition, "builtin-1");

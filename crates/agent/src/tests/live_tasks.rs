@@ -1,4 +1,4 @@
-//! Tasks that are alive, counted (S1-112).
+//! The gauge of live tasks (S1-112).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
-use super::pack_stage::{Double, Troupe};
+use super::pack_harness::{PackHarness, TestTool};
 
 const SHOP: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
@@ -20,11 +20,11 @@ const SHOP: &str = "
 - {when: {agent: shop}, steps: [{tool: {name: search}}, {text: Found.}]}
 ";
 
-/// The level of the gauge.
+/// A metrics recorder with one gauge.
 #[derive(Clone, Default)]
-struct Tasks(Arc<Mutex<f64>>);
+struct GaugeRecorder(Arc<Mutex<f64>>);
 
-impl GaugeFn for Tasks {
+impl GaugeFn for GaugeRecorder {
     fn increment(&self, value: f64) {
         *self.0.lock() += value;
     }
@@ -38,7 +38,7 @@ impl GaugeFn for Tasks {
     }
 }
 
-impl metrics::Recorder for Tasks {
+impl metrics::Recorder for GaugeRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -63,7 +63,7 @@ impl metrics::Recorder for Tasks {
 }
 
 fn search(given: fn() -> Result<Value, ToolFailure>) -> Arc<dyn Tool> {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name: "search",
         tool_type: ToolType::Ccs,
         status: None,
@@ -90,16 +90,16 @@ fn every_task_is_counted_until_its_end() {
         ("drop", search(|| Ok(json!(1)))),
     ];
     for (case, tool) in cases {
-        let tasks = Tasks::default();
+        let tasks = GaugeRecorder::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build();
         let runtime = runtime.expect("a runtime");
-        let troupe = Troupe::new(SHOP).tool(tool);
+        let harness = PackHarness::new(SHOP).tool(tool);
         let levels = metrics::with_local_recorder(&tasks, || {
             runtime.block_on(async {
-                let mut turn = troupe.play();
+                let mut turn = harness.run();
                 let half = timeout(Duration::from_millis(500), &mut turn).await;
                 assert!(half.is_err(), "{case}");
                 let at_work = *tasks.0.lock();
@@ -108,7 +108,7 @@ fn every_task_is_counted_until_its_end() {
                 } else {
                     turn.await;
                 }
-                // Tasks that were stopped go when it is their turn.
+                // GaugeRecorder that were stopped go when it is their turn.
                 sleep(Duration::from_millis(1)).await;
                 (at_work, *tasks.0.lock())
             })

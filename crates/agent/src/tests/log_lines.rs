@@ -1,5 +1,4 @@
-//! What whoever runs the server is told of a model that broke its promise: whose it was and how,
-//! and nothing of what was said.
+//! WarningLog lines about a malformed stream: the model and the broken rule, and no content.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
@@ -14,21 +13,21 @@ use turnwire_event::code::{LlmErrorClass, TurnStatus};
 use turnwire_event::{StopReason, Usage};
 use turnwire_model::{Delta, ModelError};
 
-use super::stage::Stage;
+use super::turn_harness::TurnHarness;
 
-/// Writes warnings of this crate down.
+/// A subscriber that records the warnings of this crate.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+struct WarningLog(Arc<Mutex<Vec<String>>>);
 
-struct Line(String);
+struct WarningLine(String);
 
-impl Visit for Line {
+impl Visit for WarningLine {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         write!(self.0, " {field}={value:?}").expect("a string takes all");
     }
 }
 
-impl Subscriber for Log {
+impl Subscriber for WarningLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("turnwire_agent")
     }
@@ -42,7 +41,7 @@ impl Subscriber for Log {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
+        let mut line = WarningLine(String::new());
         event.record(&mut line);
         if *event.metadata().level() == Level::WARN {
             self.0.lock().push(line.0);
@@ -54,17 +53,17 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// The warnings of a turn whose model says this.
+/// The warnings of a turn whose model streams `said`.
 async fn warned(said: Vec<Result<Delta, ModelError>>) -> Vec<String> {
-    let log = Log::default();
+    let log = WarningLog::default();
     // With one subscriber alone, what another test's thread meets first would be taken for
     // something that nobody wants.
-    let _other = tracing::Dispatch::new(Log::default());
+    let _other = tracing::Dispatch::new(WarningLog::default());
     let guard = tracing::subscriber::set_default(log.clone());
     tracing::callsite::rebuild_interest_cache();
-    let mut stage = Stage::of(move |_| iter(said.clone()).boxed());
-    stage.options.message_bytes_max = 20;
-    assert_eq!(stage.play().await.status, TurnStatus::Failed);
+    let mut harness = TurnHarness::of(move |_| iter(said.clone()).boxed());
+    harness.options.message_bytes_max = 20;
+    assert_eq!(harness.run().await.status, TurnStatus::Failed);
     drop(guard);
     let lines = log.0.lock();
     lines.clone()

@@ -1,5 +1,5 @@
-//! A turn that gives the person nothing has failed, however well its model stopped; what tools
-//! have shown is an answer without a word.
+//! A turn without output has failed, even if its model stopped properly. Components are output without
+//! text.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use turnwire_event::{Actor, Body, StopReason, Usage};
 use turnwire_model::{Delta, ModelError, Request};
 use turnwire_tool::{ToolFailure, ToolInvocation};
 
-use super::pack_stage::Troupe;
-use super::stage::{Asked, Stage};
+use super::pack_harness::PackHarness;
+use super::turn_harness::{RecordingProvider, TurnHarness};
 
 fn text(text: &str) -> Delta {
     let text = text.into();
@@ -38,7 +38,7 @@ fn tool(block: u32, name: &str) -> [Delta; 2] {
     [start, Delta::ToolEnd { block }]
 }
 
-/// Says `deltas` and stops.
+/// A model that streams `deltas` and stops.
 fn says(deltas: Vec<Delta>) -> BoxStream<'static, Result<Delta, ModelError>> {
     let stop = Delta::Stop {
         reason: StopReason::EndTurn,
@@ -51,16 +51,16 @@ fn says(deltas: Vec<Delta>) -> BoxStream<'static, Result<Delta, ModelError>> {
 async fn turn_without_output_has_failed() {
     for said in [vec![], vec![text(""), text(" \n")], vec![thinking()]] {
         let deltas = said.clone();
-        let stage = Stage::of(move |_| says(deltas.clone()));
-        let ended = stage.play().await;
+        let harness = TurnHarness::of(move |_| says(deltas.clone()));
+        let ended = harness.run().await;
         assert_eq!(ended.status, TurnStatus::Failed, "{said:?}");
         assert_eq!(ended.error, Some(ErrorCode::InternalError.into()));
     }
 }
 
-/// A model that says `before`, uses the tool `look`, and then says nothing.
-fn looking(before: Option<&'static str>) -> Stage {
-    Stage::of(move |request: Request| match request.call {
+/// A model that streams `before`, calls the tool `look`, and then stops without output.
+fn looking(before: Option<&'static str>) -> TurnHarness {
+    TurnHarness::of(move |request: Request| match request.call {
         1 => says(
             before
                 .map(text)
@@ -72,7 +72,7 @@ fn looking(before: Option<&'static str>) -> Stage {
     })
 }
 
-/// Shows something to the person.
+/// A tool that shows a component.
 async fn show(call: ToolInvocation) -> Result<Value, ToolFailure> {
     let rendered = Body::ComponentRendered(Rendered {
         component: json!({"type": "card"}),
@@ -89,13 +89,13 @@ async fn show(call: ToolInvocation) -> Result<Value, ToolFailure> {
 
 #[tokio::test]
 async fn earlier_output_of_the_turn_is_an_answer() {
-    let gives = |stage: Stage| stage.tool("look", |_| async { Ok(json!(1)) });
-    let silent = gives(looking(None)).play().await;
+    let gives = |harness: TurnHarness| harness.tool("look", |_| async { Ok(json!(1)) });
+    let silent = gives(looking(None)).run().await;
     assert_eq!(silent.status, TurnStatus::Failed);
-    let spoken = gives(looking(Some("Done, I look."))).play().await;
+    let spoken = gives(looking(Some("Done, I look."))).run().await;
     assert_eq!(spoken.status, TurnStatus::Ok);
-    let shown = looking(None).tool("look", show).play().await;
-    assert_eq!(shown.status, TurnStatus::Ok);
+    let outcome = looking(None).tool("look", show).run().await;
+    assert_eq!(outcome.status, TurnStatus::Ok);
 }
 
 // C-06
@@ -105,18 +105,18 @@ async fn empty_orchestrator_reply_gets_a_text() {
 - {when: {agent: orchestrator}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
 - {when: {agent: shop}, steps: [{text: Found.}]}
 ";
-    let mut troupe = Troupe::new(script);
-    let scripted = Arc::clone(&troupe.provider);
-    troupe.provider = Arc::new(Asked::new(move |request| {
+    let mut harness = PackHarness::new(script);
+    let scripted = Arc::clone(&harness.provider);
+    harness.provider = Arc::new(RecordingProvider::new(move |request| {
         match (request.agent.as_str(), request.call) {
             ("orchestrator", 2) => says(vec![text(" ")]),
             _ => turnwire_model::Provider::stream(&*scripted, request),
         }
     }));
-    let ended = troupe.play().await;
+    let ended = harness.run().await;
     assert_eq!(ended.error, Some(ErrorCode::InternalError.into()));
-    let line = troupe.pack.locales.line("en", "failure.internal");
+    let line = harness.pack.locales.line("en", "failure.internal");
     let line = line.expect("built in").message;
-    let story = troupe.story();
+    let story = harness.story();
     assert!(story.contains(&format!("says {line:?}")), "{story:#?}");
 }

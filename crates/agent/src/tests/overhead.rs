@@ -1,4 +1,4 @@
-//! What a dispatch costs besides models and tools.
+//! The overhead of a dispatch: its time without models and tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
 use turnwire_tool::ToolInvocation;
 
-use super::pack_stage::{Double, Troupe};
+use super::pack_harness::{PackHarness, TestTool};
 
-/// Writes down what is measured of one metric.
+/// A metrics recorder with one histogram.
 #[derive(Clone, Default)]
-struct Measured(Arc<Mutex<Vec<f64>>>);
+struct HistogramRecorder(Arc<Mutex<Vec<f64>>>);
 
-impl HistogramFn for Measured {
+impl HistogramFn for HistogramRecorder {
     fn record(&self, value: f64) {
         self.0.lock().push(value);
     }
 }
 
-impl metrics::Recorder for Measured {
+impl metrics::Recorder for HistogramRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -58,8 +58,8 @@ fn time_of_models_and_tools_is_not_overhead() {
 - {when: {agent: rewards}, steps: [{pause_ms: 70}, {text: Found.}]}
 - {when: {agent: support}, steps: [{stall: true}]}
 ";
-    let measured = Measured::default();
-    let search = Double {
+    let measured = HistogramRecorder::default();
+    let search = TestTool {
         name: "search",
         tool_type: ToolType::Ccs,
         status: None,
@@ -71,13 +71,13 @@ fn time_of_models_and_tools_is_not_overhead() {
             })
         },
     };
-    let troupe = Troupe::new(TURN).tool(Arc::new(search));
+    let harness = PackHarness::new(TURN).tool(Arc::new(search));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build();
     let runtime = runtime.expect("a runtime");
-    let play = || runtime.block_on(troupe.play());
+    let play = || runtime.block_on(harness.run());
     let outcome = metrics::with_local_recorder(&measured, play);
     assert_eq!(outcome.status, TurnStatus::Degraded);
     // The clock stands still but for the model and the tool; the one that was cut is not measured.

@@ -1,4 +1,4 @@
-//! Turns without tools: every event, whole and in order.
+//! Turns without tools: every event in full and in order.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::content::{ContentBlock, content_json};
 use turnwire_event::port::Outcome;
 
-use super::recorder::Recorder;
-use super::stage::Stage;
+use super::recording_emitter::RecordingEmitter;
+use super::turn_harness::TurnHarness;
 
 const OK: Outcome = Outcome {
     reason: None,
@@ -18,9 +18,9 @@ const OK: Outcome = Outcome {
 // S3-052
 #[tokio::test]
 async fn plain_turn_emits_events_in_order() {
-    let stage = Stage::script("- steps: [{text: 'Hi you', chunk: 3}]");
-    let recorder = Arc::clone(&stage.recorder);
-    assert_eq!(stage.play().await, OK);
+    let harness = TurnHarness::script("- steps: [{text: 'Hi you', chunk: 3}]");
+    let recorder = Arc::clone(&harness.recorder);
+    assert_eq!(harness.run().await, OK);
     let hash = content_json(&[ContentBlock::text("Hi you")]).1;
     let usage = r#"{"input_tokens":1,"output_tokens":2,"total_tokens":3,"reasoning_tokens":0,"cached_tokens":0,"cost_usd":0.0}"#;
     assert_eq!(
@@ -40,9 +40,9 @@ async fn plain_turn_emits_events_in_order() {
 // S3-055
 #[tokio::test]
 async fn reasoning_keeps_its_signature() {
-    let stage = Stage::script("- steps: [{thinking: a b, signature: seal}, {text: c}]");
-    let recorder = Arc::clone(&stage.recorder);
-    assert_eq!(stage.play().await, OK);
+    let harness = TurnHarness::script("- steps: [{thinking: a b, signature: seal}, {text: c}]");
+    let recorder = Arc::clone(&harness.recorder);
+    assert_eq!(harness.run().await, OK);
     assert_eq!(
         recorder.lines()[3..6],
         [
@@ -62,9 +62,9 @@ async fn reasoning_keeps_its_signature() {
 
 #[tokio::test]
 async fn empty_reply_still_has_a_message() {
-    let stage = Stage::script("- steps: [{stop: max_tokens}]");
-    let recorder = Arc::clone(&stage.recorder);
-    assert_eq!(stage.play().await.status, TurnStatus::Failed);
+    let harness = TurnHarness::script("- steps: [{stop: max_tokens}]");
+    let recorder = Arc::clone(&harness.recorder);
+    assert_eq!(harness.run().await.status, TurnStatus::Failed);
     assert_eq!(
         recorder.types(),
         [
@@ -85,9 +85,9 @@ async fn empty_reply_still_has_a_message() {
 #[tokio::test]
 async fn full_outbox_delays_and_loses_nothing() {
     let steps = "- steps: [{text: 'one two three four'}, {tool: {name: none}}, {text: five}]";
-    let calm = Stage::script(steps);
-    let pressed = Stage::script(steps).record(Recorder::full_every(2));
+    let calm = TurnHarness::script(steps);
+    let pressed = TurnHarness::script(steps).record(RecordingEmitter::full_every(2));
     let recorders = [Arc::clone(&calm.recorder), Arc::clone(&pressed.recorder)];
-    assert_eq!((calm.play().await, pressed.play().await), (OK, OK));
+    assert_eq!((calm.run().await, pressed.run().await), (OK, OK));
     assert_eq!(recorders[1].lines(), recorders[0].lines());
 }

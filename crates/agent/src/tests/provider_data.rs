@@ -1,5 +1,5 @@
-//! What a provider wants back goes back to it with the next call of the turn, and is stored with
-//! the message, whoever called.
+//! Data that a provider wants back is in the next call of the turn and is stored with the message, for
+//! the orchestrator and for sub-agents.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::{ContentBlock, Kept, Role, StopReason, Usage};
 use turnwire_model::{Delta, ModelError, Request, Said};
 
-use super::pack_stage::Troupe;
-use super::stage::{Asked, Stage};
+use super::pack_harness::PackHarness;
+use super::turn_harness::{RecordingProvider, TurnHarness};
 
 fn keep(block: u32, data: Value) -> Delta {
     Delta::Keep { block, data }
 }
 
-/// Reasoning with a seal, something hidden, a tool, and something behind it all.
+/// A reply with a signature, hidden data, a tool use, and data behind the last block.
 fn asks(tool: &str, input: &str) -> Vec<Delta> {
     vec![
         Delta::Begun {
@@ -80,45 +80,45 @@ fn kept() -> Kept {
     }
 }
 
-/// What the model said in the call before this one.
+/// The reply of the previous call.
 fn before(request: &Request) -> &Said {
-    let said = request.messages.iter().rev();
-    let mut assistants = said.filter(|said| said.role == Role::Assistant);
+    let newest_first = request.messages.iter().rev();
+    let mut assistants = newest_first.filter(|newest_first| newest_first.role == Role::Assistant);
     assistants.next().expect("it has spoken")
 }
 
 #[tokio::test]
 async fn provider_data_is_in_the_next_call() {
-    let stage = Stage::of(|request| match request.call {
+    let harness = TurnHarness::of(|request| match request.call {
         1 => play(asks("look", "{}")),
         _ => play(answers()),
     });
-    let provider = Arc::clone(&stage.provider);
-    let stage = stage.tool("look", |_| async { Ok(json!(1)) });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let provider = Arc::clone(&harness.provider);
+    let harness = harness.tool("look", |_| async { Ok(json!(1)) });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let requests = provider.requests.lock();
-    let said = before(&requests[1]);
-    assert_eq!(said.kept, kept());
-    assert_eq!(said.content.len(), 3);
-    assert_eq!(said.content[1], ContentBlock::text(""));
+    let reply = before(&requests[1]);
+    assert_eq!(reply.kept, kept());
+    assert_eq!(reply.content.len(), 3);
+    assert_eq!(reply.content[1], ContentBlock::text(""));
 }
 
 #[tokio::test]
 async fn provider_data_of_a_sub_agent_is_in_its_next_call() {
-    let mut troupe = Troupe::new("- steps: [{text: unused}]");
-    troupe.provider = Arc::new(Asked::new(|request| {
+    let mut harness = PackHarness::new("- steps: [{text: unused}]");
+    harness.provider = Arc::new(RecordingProvider::new(|request| {
         match (request.agent.as_str(), request.call) {
             ("orchestrator", 1) => play(asks("ask_shop", r#"{"query":"milk"}"#)),
             ("shop", 1) => play(asks("search", "{}")),
             _ => play(answers()),
         }
     }));
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     for agent in ["orchestrator", "shop"] {
-        let requests = troupe.asked(agent);
+        let requests = harness.requests_of(agent);
         assert_eq!(before(&requests[1]).kept, kept(), "{agent}");
     }
-    let stored = troupe.recorder.said();
+    let stored = harness.recorder.messages();
     let mut stored = stored.iter().filter(|said| !said.kept.blocks.is_empty());
     let shop = stored.next().map(|said| (&said.kept, said.role));
     assert_eq!(shop, Some((&kept(), Role::Assistant)));

@@ -1,5 +1,5 @@
-//! Calls that are tried again: only before anything was heard, each try told on its own, and
-//! never longer than the turn has time.
+//! Retries of model calls: only before the first output, each attempt with events of its own, and never
+//! beyond the turn's timeout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use turnwire_event::port::Outcome;
 use turnwire_event::{CallId, StopReason, Ulid, Usage};
 use turnwire_model::{Delta, ModelError};
 
-use super::pack_stage::Troupe;
-use super::recorder::Recorder;
-use super::stage::Stage;
+use super::pack_harness::PackHarness;
+use super::recording_emitter::RecordingEmitter;
+use super::turn_harness::TurnHarness;
 use crate::model_call::retry_delay;
 use crate::options::RetryOptions;
 
@@ -27,7 +27,7 @@ fn failed(code: ErrorCode) -> Outcome {
     }
 }
 
-/// Fails twice, then answers.
+/// A script that fails twice, then replies.
 const THIRD: &str = "
 - {when: {attempt: 1}, steps: [{error: rate_limited, retry: true}]}
 - {when: {attempt: 2}, steps: [{error: transport, retry: true}]}
@@ -37,11 +37,11 @@ const THIRD: &str = "
 // R-05
 #[tokio::test(start_paused = true)]
 async fn every_attempt_is_a_call_until_one_replies() {
-    let stage = Stage::script(THIRD);
-    let recorder = Arc::clone(&stage.recorder);
-    let provider = Arc::clone(&stage.provider);
-    let begun = Instant::now();
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let harness = TurnHarness::script(THIRD);
+    let recorder = Arc::clone(&harness.recorder);
+    let provider = Arc::clone(&harness.provider);
+    let started = Instant::now();
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
         recorder.lines()[1..7],
         [
@@ -64,7 +64,7 @@ async fn every_attempt_is_a_call_until_one_replies() {
     let jitter = |call| retry_delay::jitter(CallId(Ulid(call)));
     let waits =
         Duration::from_millis(500).mul_f64(jitter(1)) + Duration::from_secs(1).mul_f64(jitter(3));
-    let spent = begun.elapsed();
+    let spent = started.elapsed();
     let ticks = Duration::from_millis(4);
     assert!(
         (waits..waits + ticks).contains(&spent),
@@ -75,10 +75,10 @@ async fn every_attempt_is_a_call_until_one_replies() {
 // S1-099
 #[tokio::test(start_paused = true)]
 async fn busy_provider_is_called_attempts_times() {
-    let mut stage = Stage::script("- steps: [{error: rate_limited, retry: true}]");
-    stage.options.retries.attempts = 2;
-    let recorder = Arc::clone(&stage.recorder);
-    assert_eq!(stage.play().await, failed(ErrorCode::RateLimitError));
+    let mut harness = TurnHarness::script("- steps: [{error: rate_limited, retry: true}]");
+    harness.options.retries.attempts = 2;
+    let recorder = Arc::clone(&harness.recorder);
+    assert_eq!(harness.run().await, failed(ErrorCode::RateLimitError));
     assert_eq!(
         recorder.types()[1..],
         [
@@ -92,13 +92,13 @@ async fn busy_provider_is_called_attempts_times() {
 
 #[tokio::test(start_paused = true)]
 async fn every_call_starts_at_attempt_one() {
-    let stage = Stage::script(
+    let harness = TurnHarness::script(
         "- {when: {attempt: 1}, steps: [{error: timeout, retry: true}]}\n\
          - steps: [{tool: {name: look}}, {text: done}]\n",
     );
-    let provider = Arc::clone(&stage.provider);
-    let stage = stage.tool("look", |_| async { Ok(json!(1)) });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let provider = Arc::clone(&harness.provider);
+    let harness = harness.tool("look", |_| async { Ok(json!(1)) });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let requests = provider.requests.lock();
     let tries: Vec<_> = requests.iter().map(|r| (r.call, r.attempt)).collect();
     assert_eq!(tries, [(1, 1), (1, 2), (2, 1), (2, 2)]);
@@ -115,12 +115,12 @@ async fn permanent_error_is_not_retried() {
             ErrorCode::RateLimitError,
         ),
     ] {
-        let stage = Stage::script(&format!("- steps: [{step}]"));
-        let provider = Arc::clone(&stage.provider);
-        let begun = Instant::now();
-        assert_eq!(stage.play().await, failed(code), "{step}");
+        let harness = TurnHarness::script(&format!("- steps: [{step}]"));
+        let provider = Arc::clone(&harness.provider);
+        let started = Instant::now();
+        assert_eq!(harness.run().await, failed(code), "{step}");
         assert_eq!(provider.requests.lock().len(), 1, "{step}");
-        assert_eq!(begun.elapsed(), Duration::ZERO, "{step}");
+        assert_eq!(started.elapsed(), Duration::ZERO, "{step}");
     }
 }
 
@@ -160,11 +160,11 @@ async fn call_with_output_is_not_retried() {
         thinking("", Some("s")),
         tool_start(),
     ] {
-        let said = first.clone();
-        let stage = Stage::of(move |_| iter([Ok(said.clone()), passing()]).boxed());
-        let provider = Arc::clone(&stage.provider);
-        let recorder = Arc::clone(&stage.recorder);
-        let ended = stage.play().await;
+        let delta = first.clone();
+        let harness = TurnHarness::of(move |_| iter([Ok(delta.clone()), passing()]).boxed());
+        let provider = Arc::clone(&harness.provider);
+        let recorder = Arc::clone(&harness.recorder);
+        let ended = harness.run().await;
         assert_eq!(ended, failed(ErrorCode::InternalError), "{first:?}");
         assert_eq!(provider.requests.lock().len(), 1, "{first:?}");
         let types = recorder.types();
@@ -175,8 +175,8 @@ async fn call_with_output_is_not_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn provider_data_alone_is_no_output() {
-    let stage = Stage::of(|request| {
-        let begun = Delta::Begun {
+    let harness = TurnHarness::of(|request| {
+        let started = Delta::Begun {
             response_id: format!("resp_{}", request.attempt),
         };
         let keep = Delta::Keep {
@@ -187,15 +187,15 @@ async fn provider_data_alone_is_no_output() {
             reason: StopReason::EndTurn,
             usage: Usage::default(),
         };
-        let rest = if request.attempt == 1 {
+        let deltas = if request.attempt == 1 {
             vec![Ok(text("")), passing()]
         } else {
             vec![Ok(text("hi")), Ok(stop)]
         };
-        iter([Ok(begun), Ok(keep)]).chain(iter(rest)).boxed()
+        iter([Ok(started), Ok(keep)]).chain(iter(deltas)).boxed()
     });
-    let recorder = Arc::clone(&stage.recorder);
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let recorder = Arc::clone(&harness.recorder);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
         recorder.types()[1..],
         [
@@ -214,13 +214,13 @@ async fn provider_data_alone_is_no_output() {
 
 #[tokio::test(start_paused = true)]
 async fn retry_after_of_a_provider_is_respected() {
-    let stage = Stage::script(
+    let harness = TurnHarness::script(
         "- {when: {attempt: 1}, steps: [{error: rate_limited, retry_after_ms: 20000}]}\n\
          - steps: [{text: Hello.}]\n",
     );
-    let begun = Instant::now();
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
-    let spent = begun.elapsed().as_millis();
+    let started = Instant::now();
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let spent = started.elapsed().as_millis();
     assert!((20_000..20_502).contains(&spent), "{spent}");
 }
 
@@ -229,10 +229,14 @@ async fn delay_beyond_the_turn_timeout_is_not_started() {
     let script = "- {when: {attempt: 1}, steps: [{error: rate_limited, retry_after_ms: 9000}]}\n\
                   - steps: [{text: Hello.}]\n";
     for (limit_ms, tries) in [(9_000, 1), (9_600, 2)] {
-        let mut troupe = Troupe::new(script);
-        troupe.input.turn_timeout = Duration::from_millis(limit_ms);
-        let ended = troupe.play().await;
-        assert_eq!(troupe.asked("orchestrator").len(), tries, "{limit_ms}");
+        let mut harness = PackHarness::new(script);
+        harness.input.turn_timeout = Duration::from_millis(limit_ms);
+        let ended = harness.run().await;
+        assert_eq!(
+            harness.requests_of("orchestrator").len(),
+            tries,
+            "{limit_ms}"
+        );
         assert_eq!(ended.status == TurnStatus::Ok, tries == 2, "{limit_ms}");
     }
 }
@@ -245,10 +249,10 @@ async fn sub_agent_calls_are_retried_within_its_timeout() {
 - {when: {agent: shop, attempt: 1}, steps: [{error: rate_limited, retry_after_ms: AFTER}]}
 - {when: {agent: shop}, steps: [{text: Found.}]}
 ";
-    let troupe = Troupe::new(&TURN.replace("AFTER", "1000"));
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let harness = PackHarness::new(&TURN.replace("AFTER", "1000"));
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
-        troupe.story()[4..10],
+        harness.story()[4..10],
         [
             "subagent:shop subagent.started",
             "subagent:shop llm.call_started subagent",
@@ -259,54 +263,58 @@ async fn sub_agent_calls_are_retried_within_its_timeout() {
         ]
     );
     // It has five seconds; the turn has ten minutes.
-    let troupe = Troupe::new(&TURN.replace("AFTER", "5000"));
-    assert_eq!(troupe.play().await.status, TurnStatus::Failed);
-    assert_eq!(troupe.asked("shop").len(), 1);
-    let told = "subagent:shop subagent.failed model".to_owned();
-    assert!(troupe.story().contains(&told), "{:#?}", troupe.story());
+    let harness = PackHarness::new(&TURN.replace("AFTER", "5000"));
+    assert_eq!(harness.run().await.status, TurnStatus::Failed);
+    assert_eq!(harness.requests_of("shop").len(), 1);
+    let expected = "subagent:shop subagent.failed model".to_owned();
+    assert!(
+        harness.story().contains(&expected),
+        "{:#?}",
+        harness.story()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn sub_agent_call_with_output_is_not_retried() {
-    let troupe = Troupe::new(
+    let harness = PackHarness::new(
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
          - {when: {agent: orchestrator}, steps: [{text: Sorry.}]}\n\
          - {when: {agent: shop}, steps: [{text: Half}, {error: transport, retry: true}]}\n",
     );
-    assert_eq!(troupe.play().await.status, TurnStatus::Failed);
-    assert_eq!(troupe.asked("shop").len(), 1);
+    assert_eq!(harness.run().await.status, TurnStatus::Failed);
+    assert_eq!(harness.requests_of("shop").len(), 1);
 }
 
 // S3-077
 #[tokio::test(start_paused = true)]
 async fn turn_dropped_between_attempts_has_nothing_open() {
-    let mut stage = Stage::script(THIRD);
+    let mut harness = TurnHarness::script(THIRD);
     // So long that the first wait is still on when the turn is stopped.
-    stage.options.retries = RetryOptions {
+    harness.options.retries = RetryOptions {
         attempts: 3,
         base: Duration::from_secs(1_000),
         max: Duration::from_secs(1_000),
     };
-    let recorder = Arc::clone(&stage.recorder);
-    let provider = Arc::clone(&stage.provider);
-    let turn = timeout(Duration::from_millis(1), stage.play());
+    let recorder = Arc::clone(&harness.recorder);
+    let provider = Arc::clone(&harness.provider);
+    let turn = timeout(Duration::from_millis(1), harness.run());
     assert!(turn.await.is_err());
-    let told = recorder.types();
+    let types = recorder.types();
     assert_eq!(
-        told,
+        types,
         ["route.decided", "llm.call_started", "llm.call_failed"]
     );
     sleep(Duration::from_secs(2_000)).await;
-    assert_eq!(recorder.types(), told, "nothing is told after it");
+    assert_eq!(recorder.types(), types, "nothing is told after it");
     assert_eq!(provider.requests.lock().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn refused_turn_makes_no_further_attempt() {
     for (room, tries) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)] {
-        let stage = Stage::script(THIRD).record(Recorder::with_room(room));
-        let provider = Arc::clone(&stage.provider);
-        let ended = stage.play().await;
+        let harness = TurnHarness::script(THIRD).record(RecordingEmitter::with_room(room));
+        let provider = Arc::clone(&harness.provider);
+        let ended = harness.run().await;
         assert_eq!(ended, failed(ErrorCode::InternalError), "{room}");
         assert_eq!(provider.requests.lock().len(), tries, "{room}");
     }

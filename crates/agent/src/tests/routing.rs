@@ -1,5 +1,5 @@
-//! Which model serves a turn: the policy's word when the turn is bound, and who stands in for a
-//! model that fails without a word.
+//! Which model serves a turn: the routing policy when the turn is bound, and the fallbacks for a model
+//! that fails without output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use turnwire_pack::{
     RoutingPolicy, RoutingRule,
 };
 
-use super::pack_stage::Troupe;
-use super::stage::Asked;
+use super::pack_harness::PackHarness;
+use super::turn_harness::RecordingProvider;
 
 const HELLO: &str = "- steps: [{text: Hello.}]";
 
@@ -39,27 +39,27 @@ fn routing(rules: Vec<RoutingRule>) -> Option<Routing> {
     }))
 }
 
-/// Every agent has these models.
+/// The models of every agent.
 fn all(models: &[&str]) -> Option<Routing> {
     routing(vec![rule("any", RoutingCondition::default(), models)])
 }
 
-/// The script of each model, by its name.
-fn plays(troupe: &mut Troupe, scripts: &[(&'static str, &str)]) {
+/// The script of each model, by name.
+fn plays(harness: &mut PackHarness, scripts: &[(&'static str, &str)]) {
     let scripts: Vec<(&str, Scripted)> = scripts
         .iter()
         .map(|(name, yaml)| (*name, Script::parse("s.yaml", yaml).expect("a script")))
         .map(|(name, script)| (name, Scripted::new(script)))
         .collect();
-    troupe.provider = Arc::new(Asked::new(move |request| {
+    harness.provider = Arc::new(RecordingProvider::new(move |request| {
         let mine = scripts.iter().find(|(name, _)| *name == request.model);
         mine.expect("a model of the test").1.stream(request)
     }));
 }
 
-/// Choices of a model and calls, in order.
-fn course(troupe: &Troupe) -> Vec<String> {
-    let bodies = troupe.recorder.bodies().into_iter();
+/// The routing decisions and calls, in order.
+fn course(harness: &PackHarness) -> Vec<String> {
+    let bodies = harness.recorder.bodies().into_iter();
     bodies
         .filter_map(|(actor, body)| match body {
             Body::RouteDecided(route) => Some(format!(
@@ -86,10 +86,10 @@ fn failed(code: ErrorCode) -> Outcome {
 
 #[tokio::test]
 async fn model_of_the_agent_is_used_without_rules() {
-    let troupe = Troupe::new(HELLO);
-    troupe.play().await;
+    let harness = PackHarness::new(HELLO);
+    harness.run().await;
     assert_eq!(
-        course(&troupe),
+        course(&harness),
         [
             "scripted:trial by builtin-1: only model of []",
             "orchestrator asks scripted:trial 1",
@@ -110,20 +110,20 @@ async fn routing_rule_chooses_the_model_with_a_reason() {
     };
     let models = ["scripted:a", "scripted:b", "scripted:a"];
     let rules = routing(vec![rule("dear", wanted, &models)]);
-    let mut troupe = Troupe::new(HELLO);
-    troupe.routing.clone_from(&rules);
-    troupe.play().await;
-    let other = &course(&troupe)[0];
+    let mut harness = PackHarness::new(HELLO);
+    harness.routing.clone_from(&rules);
+    harness.run().await;
+    let other = &course(&harness)[0];
     assert_eq!(other, "scripted:trial by v7: the agent's own of []");
-    let mut troupe = Troupe::new(HELLO);
-    troupe.routing = rules;
-    troupe.input.owner.tenant = TenantId(7);
-    troupe.input.locale = "de-AT".into();
-    troupe.input.kind = TurnKind::Scheduled;
-    troupe.input.cost_usd = 0.75;
-    troupe.play().await;
+    let mut harness = PackHarness::new(HELLO);
+    harness.routing = rules;
+    harness.input.owner.tenant = TenantId(7);
+    harness.input.locale = "de-AT".into();
+    harness.input.kind = TurnKind::Scheduled;
+    harness.input.cost_usd = 0.75;
+    harness.run().await;
     assert_eq!(
-        course(&troupe)[..2],
+        course(&harness)[..2],
         [
             r#"scripted:a by v7: rule dear of ["scripted:a", "scripted:b"]"#,
             "orchestrator asks scripted:a 1",
@@ -137,14 +137,14 @@ async fn sub_agent_model_is_seen_in_its_calls() {
         agents: vec!["shop".into()],
         ..RoutingCondition::default()
     };
-    let mut troupe = Troupe::new(
+    let mut harness = PackHarness::new(
         "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
          - steps: [{text: Found.}]\n",
     );
-    troupe.routing = routing(vec![rule("shop", shop, &["scripted:small"])]);
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    harness.routing = routing(vec![rule("shop", shop, &["scripted:small"])]);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
-        course(&troupe),
+        course(&harness),
         [
             "scripted:trial by v7: the agent's own of []",
             "orchestrator asks scripted:trial 1",
@@ -159,34 +159,37 @@ async fn sub_agent_model_is_seen_in_its_calls() {
 // S2-001
 #[tokio::test]
 async fn bound_turn_keeps_its_model_after_a_reload() {
-    let mut troupe = Troupe::new(HELLO);
-    troupe.routing = all(&["scripted:a"]);
-    let cohort = troupe.pack.cohort("local");
-    let bound = troupe.factory().bind(&troupe.input, &cohort);
-    troupe.routing = all(&["scripted:b"]);
-    let next = troupe.factory().bind(&troupe.input, &cohort);
+    let mut harness = PackHarness::new(HELLO);
+    harness.routing = all(&["scripted:a"]);
+    let cohort = harness.pack.cohort("local");
+    let bound = harness.factory().bind(&harness.input, &cohort);
+    harness.routing = all(&["scripted:b"]);
+    let next = harness.factory().bind(&harness.input, &cohort);
     for work in [bound.work, next.work] {
         let turn = TurnContext {
             delegate: Arc::new(turnwire_event::port::Nobody),
             wards: Arc::new(turnwire_event::port::Nobody),
-            input: troupe.input.clone(),
-            emitter: Arc::clone(&troupe.recorder) as _,
-            history: Arc::new(troupe.memory.clone()),
+            input: harness.input.clone(),
+            emitter: Arc::clone(&harness.recorder) as _,
+            history: Arc::new(harness.memory.clone()),
         };
         assert_eq!(work(turn).await.status, TurnStatus::Ok);
     }
-    let asked: Vec<_> = troupe.asked("orchestrator");
-    let models: Vec<&str> = asked.iter().map(|request| request.model.as_str()).collect();
+    let requests: Vec<_> = harness.requests_of("orchestrator");
+    let models: Vec<&str> = requests
+        .iter()
+        .map(|request| request.model.as_str())
+        .collect();
     assert_eq!(models, ["scripted:a", "scripted:b"]);
 }
 
 #[tokio::test]
 async fn unavailable_model_is_skipped() {
-    let mut troupe = Troupe::new(HELLO);
-    troupe.routing = all(&["nobody:x", "scripted:b"]);
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let mut harness = PackHarness::new(HELLO);
+    harness.routing = all(&["nobody:x", "scripted:b"]);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
-        course(&troupe)[..2],
+        course(&harness)[..2],
         [
             r#"scripted:b by v7: rule any; nobody:x is not served of ["nobody:x", "scripted:b"]"#,
             "orchestrator asks scripted:b 1",
@@ -196,10 +199,10 @@ async fn unavailable_model_is_skipped() {
 
 #[tokio::test]
 async fn no_available_model_fails_the_agent() {
-    let mut troupe = Troupe::new(HELLO);
-    troupe.routing = all(&["nobody:x", "nobody:y"]);
-    assert_eq!(troupe.play().await, failed(ErrorCode::InternalError));
-    let course = course(&troupe);
+    let mut harness = PackHarness::new(HELLO);
+    harness.routing = all(&["nobody:x", "nobody:y"]);
+    assert_eq!(harness.run().await, failed(ErrorCode::InternalError));
+    let course = course(&harness);
     assert_eq!(
         course[1..3],
         ["orchestrator asks nobody:x 1", "orchestrator fails"]
@@ -209,22 +212,26 @@ async fn no_available_model_fails_the_agent() {
         agents: vec!["shop".into()],
         ..RoutingCondition::default()
     };
-    let mut troupe = Troupe::new(
+    let mut harness = PackHarness::new(
         "- {when: {call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
          - steps: [{text: Sorry.}]\n",
     );
-    troupe.routing = routing(vec![rule("shop", shop, &["nobody:x"])]);
-    troupe.play().await;
-    let told = "subagent:shop subagent.failed instantiation".to_owned();
-    assert!(troupe.story().contains(&told), "{:#?}", troupe.story());
+    harness.routing = routing(vec![rule("shop", shop, &["nobody:x"])]);
+    harness.run().await;
+    let expected = "subagent:shop subagent.failed instantiation".to_owned();
+    assert!(
+        harness.story().contains(&expected),
+        "{:#?}",
+        harness.story()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn fallback_replaces_a_failed_model_for_the_turn() {
-    let mut troupe = Troupe::new(HELLO);
-    troupe.routing = all(&["scripted:a", "scripted:b"]);
+    let mut harness = PackHarness::new(HELLO);
+    harness.routing = all(&["scripted:a", "scripted:b"]);
     plays(
-        &mut troupe,
+        &mut harness,
         &[
             (
                 "scripted:a",
@@ -236,10 +243,10 @@ async fn fallback_replaces_a_failed_model_for_the_turn() {
             ),
         ],
     );
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let both = r#"["scripted:a", "scripted:b"]"#;
     assert_eq!(
-        course(&troupe),
+        course(&harness),
         [
             &format!("scripted:a by v7: rule any of {both}"),
             "orchestrator asks scripted:a 1",
@@ -267,42 +274,42 @@ async fn error_class_decides_about_a_fallback() {
         // The house's own mistake is not another model's to mend.
         ("internal", 1),
     ] {
-        let mut troupe = Troupe::new(HELLO);
-        troupe.routing = all(&["scripted:a", "scripted:b"]);
+        let mut harness = PackHarness::new(HELLO);
+        harness.routing = all(&["scripted:a", "scripted:b"]);
         let fails = format!("- steps: [{{error: {class}}}]");
         plays(
-            &mut troupe,
+            &mut harness,
             &[("scripted:a", &fails), ("scripted:b", HELLO)],
         );
-        let ended = troupe.play().await;
-        assert_eq!(troupe.asked("orchestrator").len(), tries, "{class}");
+        let ended = harness.run().await;
+        assert_eq!(harness.requests_of("orchestrator").len(), tries, "{class}");
         assert_eq!(ended.status == TurnStatus::Ok, tries == 2, "{class}");
-        let told = format!("fallback after {class}");
-        let told = course(&troupe).iter().any(|line| line.contains(&told));
-        assert_eq!(told, tries == 2, "{class}");
+        let reason = format!("fallback after {class}");
+        let has_fallback = course(&harness).iter().any(|line| line.contains(&reason));
+        assert_eq!(has_fallback, tries == 2, "{class}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn model_that_failed_after_output_has_no_fallback() {
-    let mut troupe = Troupe::new(HELLO);
-    troupe.routing = all(&["scripted:a", "scripted:b"]);
+    let mut harness = PackHarness::new(HELLO);
+    harness.routing = all(&["scripted:a", "scripted:b"]);
     let breaks = "- steps: [{text: Hal}, {error: transport, retry: true}]";
     plays(
-        &mut troupe,
+        &mut harness,
         &[("scripted:a", breaks), ("scripted:b", HELLO)],
     );
-    assert_eq!(troupe.play().await, failed(ErrorCode::InternalError));
-    assert_eq!(troupe.asked("orchestrator").len(), 1);
+    assert_eq!(harness.run().await, failed(ErrorCode::InternalError));
+    assert_eq!(harness.requests_of("orchestrator").len(), 1);
 }
 
 // S1-099
 #[tokio::test(start_paused = true)]
 async fn last_fallback_decides_the_error() {
-    let mut troupe = Troupe::new(HELLO);
-    troupe.routing = all(&["scripted:a", "scripted:b", "scripted:c"]);
+    let mut harness = PackHarness::new(HELLO);
+    harness.routing = all(&["scripted:a", "scripted:b", "scripted:c"]);
     plays(
-        &mut troupe,
+        &mut harness,
         &[
             ("scripted:a", "- steps: [{error: transport}]"),
             // Longer than anyone waits: the next one is asked at once.
@@ -313,29 +320,29 @@ async fn last_fallback_decides_the_error() {
             ("scripted:c", "- steps: [{error: rate_limited}]"),
         ],
     );
-    let begun = tokio::time::Instant::now();
-    assert_eq!(troupe.play().await, failed(ErrorCode::RateLimitError));
-    assert_eq!(begun.elapsed(), Duration::ZERO);
-    let asked = troupe.asked("orchestrator");
-    let asked: Vec<_> = asked.iter().map(|r| (&*r.model, r.attempt)).collect();
+    let started = tokio::time::Instant::now();
+    assert_eq!(harness.run().await, failed(ErrorCode::RateLimitError));
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    let requests = harness.requests_of("orchestrator");
+    let requests: Vec<_> = requests.iter().map(|r| (&*r.model, r.attempt)).collect();
     assert_eq!(
-        asked,
+        requests,
         [("scripted:a", 1), ("scripted:b", 2), ("scripted:c", 3)]
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn sub_agent_fallback_keeps_the_session_model() {
-    let mut troupe = Troupe::new(HELLO);
+    let mut harness = PackHarness::new(HELLO);
     let shop = RoutingCondition {
         agents: vec!["shop".into()],
         ..RoutingCondition::default()
     };
-    troupe.routing = routing(vec![rule("shop", shop, &["scripted:a", "scripted:b"])]);
+    harness.routing = routing(vec![rule("shop", shop, &["scripted:a", "scripted:b"])]);
     let speaker = "- {when: {call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
                    - steps: [{text: Done.}]\n";
     plays(
-        &mut troupe,
+        &mut harness,
         &[
             ("scripted:trial", speaker),
             ("scripted:a", "- steps: [{error: provider}]"),
@@ -345,8 +352,8 @@ async fn sub_agent_fallback_keeps_the_session_model() {
             ),
         ],
     );
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let course = course(&troupe);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let course = course(&harness);
     assert_eq!(
         course[3..7],
         [
@@ -363,15 +370,15 @@ async fn sub_agent_fallback_keeps_the_session_model() {
 #[tokio::test(start_paused = true)]
 async fn pack_sets_the_attempts_of_a_provider() {
     let fails = "- steps: [{error: timeout, retry: true}]";
-    let mut troupe = Troupe::new(fails);
-    let mut pack = Pack::clone(&troupe.pack);
+    let mut harness = PackHarness::new(fails);
+    let mut pack = Pack::clone(&harness.pack);
     let mut provider = ProviderDef::new(DialectName::OpenaiChat, "http://x", ApiKeySource::None);
     provider.retries = RetriesDef {
         attempts: Some(5),
         ..RetriesDef::default()
     };
     pack.providers.insert("scripted".into(), provider);
-    troupe.pack = Arc::new(pack);
-    troupe.play().await;
-    assert_eq!(troupe.asked("orchestrator").len(), 5);
+    harness.pack = Arc::new(pack);
+    harness.run().await;
+    assert_eq!(harness.requests_of("orchestrator").len(), 5);
 }

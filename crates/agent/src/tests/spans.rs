@@ -1,4 +1,4 @@
-//! A subscriber that writes down the names of spans.
+//! A subscriber that records the names of spans.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use parking_lot::Mutex;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// The names of the spans that were made, in order.
+/// The names of the created spans, in order.
 #[derive(Clone, Default)]
-pub(super) struct Names(Arc<Mutex<Vec<&'static str>>>);
+pub(super) struct SpanNames(Arc<Mutex<Vec<&'static str>>>);
 
-impl Names {
+impl SpanNames {
     pub(super) fn taken(&self) -> Vec<&'static str> {
         self.0.lock().clone()
     }
 }
 
-impl Subscriber for Names {
+impl Subscriber for SpanNames {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("turnwire_agent")
     }

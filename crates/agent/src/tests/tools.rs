@@ -1,4 +1,4 @@
-//! Turns with tools: each is announced and durable before it acts, and ends once, on its own.
+//! Turns with tools: each call is durable before the tool runs, and each tool ends once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{ContentBlock, MessageId, Role, ToolUseId, Ulid};
 use turnwire_tool::ToolFailure;
 
-use super::stage::Stage;
+use super::turn_harness::TurnHarness;
 use crate::emitter::ambient;
 
 fn result(message: u128, tool_use: u128, content: Value, is_error: bool) -> NewMessage {
@@ -33,21 +33,22 @@ fn result(message: u128, tool_use: u128, content: Value, is_error: bool) -> NewM
 /// The lines from the first `tool.called` to the next call.
 fn work(lines: Vec<String>) -> Vec<String> {
     let from = lines.iter().position(|line| line.contains(" tool.called "));
-    let rest = lines.into_iter().skip(from.expect("a tool was called"));
-    rest.take_while(|line| !line.contains("llm.call_started"))
+    let tool_lines = lines.into_iter().skip(from.expect("a tool was called"));
+    tool_lines
+        .take_while(|line| !line.contains("llm.call_started"))
         .collect()
 }
 
 // S3-052
 #[tokio::test(start_paused = true)]
 async fn tool_runs_after_its_call_is_durable() {
-    let stage = Stage::script(
+    let harness = TurnHarness::script(
         "- steps: [{tool: {name: look, input: {at: moon}, fragments: 2}}, {text: done}]",
     );
-    let recorder = Arc::clone(&stage.recorder);
-    let provider = Arc::clone(&stage.provider);
+    let recorder = Arc::clone(&harness.recorder);
+    let provider = Arc::clone(&harness.provider);
     let notes = Arc::clone(&recorder);
-    let stage = stage.tool("look", move |call| {
+    let harness = harness.tool("look", move |call| {
         let notes = Arc::clone(&notes);
         async move {
             notes.note(&format!("look acts on {}", call.input));
@@ -55,7 +56,7 @@ async fn tool_runs_after_its_call_is_durable() {
             Ok(json!({"seen": "cheese"}))
         }
     });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
         recorder.types()[1..9],
         [
@@ -84,23 +85,27 @@ async fn tool_runs_after_its_call_is_durable() {
             format!(r#"tool:look tool.completed {{"tool_use_id":"tu_03","tool_name":"look","tool_type":"function","duration_ms":40,"result_summary":"{{\"seen\":\"cheese\"}}","result_sha256":"{hash}"}}"#),
         ]
     );
-    let said = recorder.said();
-    assert_eq!(said, [result(4, 3, json!({"seen": "cheese"}), false)]);
+    let messages = recorder.messages();
+    assert_eq!(messages, [result(4, 3, json!({"seen": "cheese"}), false)]);
     // The second call sees what was asked and what came of it.
     let requests = provider.requests.lock();
-    let roles: Vec<Role> = requests[1].messages.iter().map(|said| said.role).collect();
+    let roles: Vec<Role> = requests[1]
+        .messages
+        .iter()
+        .map(|messages| messages.role)
+        .collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
     assert_eq!((requests[0].call, requests[1].call), (1, 2));
-    assert_eq!(requests[1].messages[2].content, said[0].content);
+    assert_eq!(requests[1].messages[2].content, messages[0].content);
 }
 
 #[tokio::test(start_paused = true)]
 async fn parallel_tools_run_at_once() {
-    let stage = Stage::script(
+    let harness = TurnHarness::script(
         "- steps: [{text: both}, {tool: {name: slow}}, {tool: {name: quick}}, {text: done}]",
     );
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness
         .tool("slow", |_| async {
             sleep(Duration::from_millis(90)).await;
             Ok(json!("slow"))
@@ -109,9 +114,9 @@ async fn parallel_tools_run_at_once() {
             sleep(Duration::from_millis(30)).await;
             Ok(json!("quick"))
         });
-    let begun = tokio::time::Instant::now();
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
-    assert_eq!(begun.elapsed().as_millis(), 90);
+    let started = tokio::time::Instant::now();
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    assert_eq!(started.elapsed().as_millis(), 90);
     let short: Vec<String> = work(recorder.lines())
         .iter()
         .map(|line| line.split(" {").next().unwrap_or_default().to_owned())
@@ -130,13 +135,13 @@ async fn parallel_tools_run_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_tool_fails_alone() {
-    let mut stage = Stage::script(
+    let mut harness = TurnHarness::script(
         "- steps: [{tool: {name: sad}}, {tool: {name: mad}}, {tool: {name: bad}}, \
          {tool: {name: late}}, {tool: {name: good}}, {text: done}]",
     );
-    stage.options.tool_timeout = Duration::from_millis(500);
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage
+    harness.options.tool_timeout = Duration::from_millis(500);
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness
         .tool("sad", |_| async {
             sleep(Duration::from_millis(10)).await;
             Err(ToolFailure::new(
@@ -158,7 +163,7 @@ async fn failed_tool_fails_alone() {
             sleep(Duration::from_millis(30)).await;
             Ok(json!("good"))
         });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let ends: Vec<_> = recorder
         .emissions()
         .into_iter()
@@ -201,10 +206,10 @@ async fn failed_tool_fails_alone() {
 
 #[tokio::test]
 async fn unknown_tool_is_called_and_fails() {
-    let stage = Stage::script("- steps: [{tool: {name: 'fly me'}}, {text: done}]");
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.tool("walk", |_| async { Ok(json!(1)) });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let harness = TurnHarness::script("- steps: [{tool: {name: 'fly me'}}, {text: done}]");
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool("walk", |_| async { Ok(json!(1)) });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     assert_eq!(
         work(recorder.lines()),
         [
@@ -213,30 +218,30 @@ async fn unknown_tool_is_called_and_fails() {
             r#"tool:fly_me tool.failed {"tool_use_id":"tu_03","tool_name":"fly me","tool_type":"function","error_class":"invalid_input","called":false}"#,
         ]
     );
-    let told = json!("There is no such tool. There are: walk.");
-    assert_eq!(recorder.said(), [result(4, 3, told, true)]);
+    let expected = json!("There is no such tool. There are: walk.");
+    assert_eq!(recorder.messages(), [result(4, 3, expected, true)]);
 }
 
 #[tokio::test]
 async fn result_over_the_limit_is_not_stored() {
-    let mut stage = Stage::script("- steps: [{tool: {name: much}}, {text: done}]");
-    stage.options.result_bytes_max = 10;
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.tool("much", |_| async { Ok(json!("123456789")) });
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
-    let told = json!("The result was larger than 10 bytes.");
-    assert_eq!(recorder.said(), [result(4, 3, told, true)]);
+    let mut harness = TurnHarness::script("- steps: [{tool: {name: much}}, {text: done}]");
+    harness.options.result_bytes_max = 10;
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool("much", |_| async { Ok(json!("123456789")) });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let expected = json!("The result was larger than 10 bytes.");
+    assert_eq!(recorder.messages(), [result(4, 3, expected, true)]);
 }
 
 #[tokio::test]
 async fn model_that_never_stops_reaches_the_call_limit() {
-    let mut stage = Stage::script("- steps: [{tool: {name: again}}]");
-    stage.options.calls_max = 3;
-    let provider = Arc::clone(&stage.provider);
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.tool("again", |_| async { Ok(json!(1)) });
+    let mut harness = TurnHarness::script("- steps: [{tool: {name: again}}]");
+    harness.options.calls_max = 3;
+    let provider = Arc::clone(&harness.provider);
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool("again", |_| async { Ok(json!(1)) });
     assert_eq!(
-        stage.play().await,
+        harness.run().await,
         Outcome {
             reason: Some("limit_calls".into()),
             status: TurnStatus::Failed,
@@ -252,9 +257,9 @@ async fn model_that_never_stops_reaches_the_call_limit() {
 // S1-041
 #[tokio::test]
 async fn tools_and_their_tasks_find_the_emitter() {
-    let stage = Stage::script("- steps: [{tool: {name: nest}}, {text: done}]");
-    let recorder = Arc::clone(&stage.recorder);
-    let stage = stage.tool("nest", |call| async move {
+    let harness = TurnHarness::script("- steps: [{tool: {name: nest}}, {text: done}]");
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool("nest", |call| async move {
         let mut tasks = tokio::task::JoinSet::new();
         ambient::spawn(&mut tasks, async { ambient::current() });
         let inner = tasks.join_next().await.expect("a task").expect("no panic");
@@ -267,6 +272,6 @@ async fn tools_and_their_tasks_find_the_emitter() {
         ambient::current().is_none(),
         "outside of turns there is none"
     );
-    assert_eq!(stage.play().await.status, TurnStatus::Ok);
-    assert_eq!(recorder.said(), [result(4, 3, json!(true), false)]);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    assert_eq!(recorder.messages(), [result(4, 3, json!(true), false)]);
 }

@@ -1,4 +1,4 @@
-//! What a person is shown while a sub-agent is silent (D-12b, C-18).
+//! The statuses that are shown while a sub-agent is silent (D-12b, C-18).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use turnwire_event::{Actor, Body, ContentBlock, Position};
 use turnwire_pack::Pack;
 use turnwire_tool::{Tool, ToolInvocation};
 
-use super::pack_stage::{Double, Troupe};
-use super::recorder::Recorder;
+use super::pack_harness::{PackHarness, TestTool};
+use super::recording_emitter::RecordingEmitter;
 
 const SHOP: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
@@ -22,9 +22,9 @@ const SHOP: &str = "
 - {when: {agent: shop}, steps: [{tool: {name: search}}, {text: Found.}]}
 ";
 
-/// A tool that works for `lasts` ms and says a status at each of `says`.
+/// A tool that runs for `lasts` ms and emits a status at each of `says`.
 fn saying(lasts: u64, says: &'static [(u64, &'static str)]) -> Arc<dyn Tool> {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name: "search",
         tool_type: ToolType::Ccs,
         status: None,
@@ -49,13 +49,13 @@ fn saying(lasts: u64, says: &'static [(u64, &'static str)]) -> Arc<dyn Tool> {
     })
 }
 
-/// Writes down when each status came.
-struct Watch {
-    inner: Arc<Recorder>,
+/// An emitter that records when each status came.
+struct StatusTimes {
+    inner: Arc<RecordingEmitter>,
     begun: Instant,
 }
 
-impl Emitter for Watch {
+impl Emitter for StatusTimes {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         if let Body::StatusEmitted(status) = &emission.body {
             let at = self.begun.elapsed().as_millis();
@@ -77,28 +77,28 @@ impl Emitter for Watch {
     }
 }
 
-/// Plays a turn whose search is `tool`; gives when which status was emitted.
+/// Runs a turn whose search is `tool`; returns when which status was emitted.
 async fn statuses(tool: Arc<dyn Tool>) -> Vec<String> {
-    let mut troupe = Troupe::new(SHOP).tool(tool);
-    let mut pack = Pack::clone(&troupe.pack);
+    let mut harness = PackHarness::new(SHOP).tool(tool);
+    let mut pack = Pack::clone(&harness.pack);
     pack.agents[0].timeout_ms = 600_000;
-    troupe.pack = Arc::new(pack);
-    let cohort = troupe.pack.cohort("local");
-    let watch = Watch {
-        inner: Arc::clone(&troupe.recorder),
+    harness.pack = Arc::new(pack);
+    let cohort = harness.pack.cohort("local");
+    let watch = StatusTimes {
+        inner: Arc::clone(&harness.recorder),
         begun: Instant::now(),
     };
-    let bound = troupe.factory().bind(&troupe.input, &cohort);
+    let bound = harness.factory().bind(&harness.input, &cohort);
     let turn = (bound.work)(TurnContext {
         delegate: Arc::new(turnwire_event::port::Nobody),
         wards: Arc::new(turnwire_event::port::Nobody),
-        input: troupe.input.clone(),
+        input: harness.input.clone(),
         emitter: Arc::new(watch),
-        history: Arc::new(troupe.memory.clone()),
+        history: Arc::new(harness.memory.clone()),
     });
     let Outcome { status, .. } = turn.await;
     assert_eq!(status, TurnStatus::Ok);
-    let lines = troupe.recorder.lines().into_iter();
+    let lines = harness.recorder.lines().into_iter();
     lines
         .filter_map(|line| line.strip_prefix("at ").map(str::to_owned))
         .collect()

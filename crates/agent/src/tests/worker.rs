@@ -1,5 +1,5 @@
-//! Who speaks in a worker's session, how many workers a turn has, and the end of those that a tool
-//! has let go of.
+//! The agent of a worker's session, the number of workers of a turn, and the end of workers whose tool
+//! has failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use turnwire_event::{Body, SessionId, ToolUseId, Ulid};
 use turnwire_pack::Pack;
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
-use super::pack_stage::{Double, Troupe, results};
+use super::pack_harness::{PackHarness, TestTool, results};
 
 const HELLO: &str = "- {when: {agent: reader}, steps: [{text: Read.}]}\n\
                      - {when: {agent: shop}, steps: [{text: Shopped.}]}\n\
                      - {when: {agent: orchestrator}, steps: [{text: Hello.}]}\n";
 
-/// A turn in the session of a worker; `reader` is one that works for others alone.
-fn worker(agent: &str) -> Troupe {
-    let mut troupe = Troupe::new(HELLO);
-    let mut pack = Pack::clone(&troupe.pack);
+/// A turn in the session of a worker; `reader` is an agent that is only a worker.
+fn worker(agent: &str) -> PackHarness {
+    let mut harness = PackHarness::new(HELLO);
+    let mut pack = Pack::clone(&harness.pack);
     let mut reader = pack.agents[0].clone();
     reader.id = "reader".into();
     reader.tools = vec!["points".into()];
     reader.history.max_messages = 100;
     pack.workers.push(reader);
-    troupe.pack = Arc::new(pack);
-    troupe.input.agent = Some(agent.to_owned());
-    troupe
+    harness.pack = Arc::new(pack);
+    harness.input.agent = Some(agent.to_owned());
+    harness
 }
 
-fn tools(troupe: &Troupe, agent: &str) -> Vec<String> {
-    let tools = &troupe.asked(agent)[0].tools;
+fn tools(harness: &PackHarness, agent: &str) -> Vec<String> {
+    let tools = &harness.requests_of(agent)[0].tools;
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
@@ -44,14 +44,17 @@ async fn worker_has_its_own_definition_and_no_sub_agents() {
         ("reader", "Read.", vec!["points"]),
         ("shop", "Shopped.", vec!["search", "show"]),
     ] {
-        let troupe = worker(agent);
-        assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-        assert_eq!(tools(&troupe, agent), own);
+        let harness = worker(agent);
+        assert_eq!(harness.run().await.status, TurnStatus::Ok);
+        assert_eq!(tools(&harness, agent), own);
         assert!(
-            troupe.story().contains(&format!("says {said:?}")),
+            harness.story().contains(&format!("says {said:?}")),
             "{agent}"
         );
-        let system = troupe.asked(agent)[0].system.clone().expect("a prompt");
+        let system = harness.requests_of(agent)[0]
+            .system
+            .clone()
+            .expect("a prompt");
         assert!(system.starts_with("You are shop."), "{system}");
         assert!(system.contains("- locale: en"), "{system}");
     }
@@ -60,17 +63,17 @@ async fn worker_has_its_own_definition_and_no_sub_agents() {
 // D-48
 #[tokio::test]
 async fn orchestrator_as_worker_may_call_sub_agents() {
-    let troupe = worker("orchestrator");
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    assert!(tools(&troupe, "orchestrator").contains(&"ask_shop".to_owned()));
+    let harness = worker("orchestrator");
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    assert!(tools(&harness, "orchestrator").contains(&"ask_shop".to_owned()));
 }
 
 #[tokio::test]
 async fn worker_reads_the_history_of_its_definition() {
-    let troupe = worker("reader");
-    let cohort = troupe.pack.cohort("local");
-    let factory = troupe.factory();
-    let bound = factory.bind(&troupe.input, &cohort);
+    let harness = worker("reader");
+    let cohort = harness.pack.cohort("local");
+    let factory = harness.factory();
+    let bound = factory.bind(&harness.input, &cohort);
     assert_eq!(bound.history.messages_max, 100);
     let most = HistoryBudget {
         messages_max: 100,
@@ -81,22 +84,22 @@ async fn worker_reads_the_history_of_its_definition() {
 
 #[tokio::test]
 async fn unknown_agent_fails_its_turn_alone() {
-    let troupe = worker("gone");
-    let outcome = troupe.play().await;
+    let harness = worker("gone");
+    let outcome = harness.run().await;
     assert_eq!(outcome.status, TurnStatus::Failed);
     assert_eq!(outcome.reason.as_deref(), Some("unknown_agent"));
     assert_eq!(outcome.error, Some(ErrorCode::InternalError.into()));
-    assert!(troupe.provider.requests.lock().is_empty());
+    assert!(harness.provider.requests.lock().is_empty());
 }
 
-/// Has workers without end; those it is asked for are left.
+/// A delegate with any number of workers.
 #[derive(Default)]
-struct Office {
+struct EndlessDelegate {
     reserved: Mutex<u128>,
     left: Mutex<Vec<SessionId>>,
 }
 
-impl Delegate for Office {
+impl Delegate for EndlessDelegate {
     fn reserve(&self) -> Result<SessionId, NoWorker> {
         let mut reserved = self.reserved.lock();
         *reserved += 1;
@@ -109,8 +112,8 @@ impl Delegate for Office {
     }
 
     fn left(&self, _: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
-        let left = std::mem::take(&mut *self.left.lock());
-        Box::pin(async move { left })
+        let workers = std::mem::take(&mut *self.left.lock());
+        Box::pin(async move { workers })
     }
 }
 
@@ -121,7 +124,7 @@ fn delegating(
     + Sync
     + 'static,
 ) -> Arc<dyn Tool> {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name,
         tool_type: ToolType::Delegate,
         status: None,
@@ -135,18 +138,20 @@ async fn workers_of_a_turn_are_limited_by_the_pack() {
     let script = "- {when: {call: 1}, steps: [{tool: {name: llm_feedback}}, {tool: {name: llm_feedback}}, {tool: {name: llm_feedback}}]}\n\
                   - {steps: [{text: Done.}]}\n";
     let tool = delegating("llm_feedback", |call| {
-        let given = call.context.delegate.reserve();
-        Box::pin(async move { Ok(json!(given.map_err(|why| why.to_string()).is_ok())) })
+        let reserved = call.context.delegate.reserve();
+        Box::pin(async move { Ok(json!(reserved.map_err(|why| why.to_string()).is_ok())) })
     });
-    let mut troupe = Troupe::new(script).tool(tool);
-    let mut pack = Pack::clone(&troupe.pack);
+    let mut harness = PackHarness::new(script).tool(tool);
+    let mut pack = Pack::clone(&harness.pack);
     pack.limits.workers_max = 2;
-    troupe.pack = Arc::new(pack);
-    troupe.delegate = Arc::new(Office::default());
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
-    let given = results(&troupe.asked("orchestrator")[1]);
-    let had = given.iter().filter(|(given, _)| *given == json!(true));
-    assert_eq!((given.len(), had.count()), (3, 2));
+    harness.pack = Arc::new(pack);
+    harness.delegate = Arc::new(EndlessDelegate::default());
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let tool_results = results(&harness.requests_of("orchestrator")[1]);
+    let had = tool_results
+        .iter()
+        .filter(|(tool_results, _)| *tool_results == json!(true));
+    assert_eq!((tool_results.len(), had.count()), (3, 2));
 }
 
 /// A task that never ends.
@@ -162,8 +167,8 @@ fn hang(call: &ToolInvocation) -> BoxFuture<'static, WorkerEnd> {
 }
 
 /// The failures of workers and tools, in order.
-fn failures(troupe: &Troupe) -> Vec<String> {
-    let bodies = troupe.recorder.bodies();
+fn failures(harness: &PackHarness) -> Vec<String> {
+    let bodies = harness.recorder.bodies();
     let failed = bodies.iter().filter_map(|(actor, body)| match body {
         Body::DelegateFailed(end) => Some(format!("{actor} {:?}", end.failure_mode)),
         Body::ToolFailed(end) => Some(format!("{} {:?}", end.tool_name, end.error_class)),
@@ -184,15 +189,15 @@ async fn abandoned_worker_fails_before_its_tool() {
             Err(ToolFailure::new(ToolErrorClass::Timeout, "too long"))
         })
     });
-    let mut troupe = Troupe::new(script).tool(tool);
-    troupe.delegate = Arc::new(Office::default());
-    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let mut harness = PackHarness::new(script).tool(tool);
+    harness.delegate = Arc::new(EndlessDelegate::default());
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let id = SessionId(Ulid(5));
     let expected = [
         format!("worker:{id} {:?}", FailureMode::Timeout),
         "llm_feedback Timeout".to_owned(),
     ];
-    assert_eq!(failures(&troupe), expected);
+    assert_eq!(failures(&harness), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,9 +212,9 @@ async fn worker_of_a_late_sub_agent_fails_before_it() {
             Ok(json!(null))
         })
     });
-    let mut troupe = Troupe::new(script).tool(tool);
-    troupe.delegate = Arc::new(Office::default());
-    let outcome = troupe.play().await;
+    let mut harness = PackHarness::new(script).tool(tool);
+    harness.delegate = Arc::new(EndlessDelegate::default());
+    let outcome = harness.run().await;
     assert_eq!(outcome.status, TurnStatus::Failed);
     let id = SessionId(Ulid(5));
     let expected = [
@@ -218,13 +223,13 @@ async fn worker_of_a_late_sub_agent_fails_before_it() {
         "shop".to_owned(),
         "ask_shop Timeout".to_owned(),
     ];
-    assert_eq!(failures(&troupe), expected);
+    assert_eq!(failures(&harness), expected);
 }
 
-/// A tool behind a server.
-struct Served(&'static str);
+/// A tool of an MCP server.
+struct ServerTool(&'static str);
 
-impl Tool for Served {
+impl Tool for ServerTool {
     fn name(&self) -> &str {
         self.0
     }
@@ -249,10 +254,10 @@ impl Tool for Served {
 // S1-029
 #[tokio::test]
 async fn turn_emits_its_mcp_servers() {
-    let mut troupe = worker("shop").tool(Arc::new(Served("search")));
-    troupe = troupe.tool(Arc::new(Served("show")));
-    troupe.play().await;
-    let bodies = troupe.recorder.bodies();
+    let mut harness = worker("shop").tool(Arc::new(ServerTool("search")));
+    harness = harness.tool(Arc::new(ServerTool("show")));
+    harness.run().await;
+    let bodies = harness.recorder.bodies();
     let first: Vec<_> = bodies.iter().take(3).map(|(_, body)| body).collect();
     assert!(matches!(first[0], Body::RouteDecided(_)));
     assert!(matches!(first[1], Body::McpListToolsStarted(one) if one.server == "files"));

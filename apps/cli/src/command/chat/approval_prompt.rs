@@ -14,12 +14,12 @@ use turnwire_event::TurnId;
 use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_wire::rest::approval::{Answer, Answered, Approval, List};
 
-use crate::terminal::color::Tone;
+use crate::terminal::color::TextTone;
 
-use super::conversation::{Talk, next};
+use super::conversation::{ChatConversation, next};
 use super::input;
-use super::session_view::Leave;
-use super::turn_ending::Outcome;
+use super::session_view::LeaveReason;
+use super::turn_ending::TurnEnding;
 use super::{AGAIN, AGAIN_MAX};
 
 /// How long nothing may be typed before a question is asked: what comes sooner was typed ahead,
@@ -28,7 +28,7 @@ const QUIET: Duration = Duration::from_millis(50);
 
 /// What came of a question.
 #[derive(Debug, PartialEq)]
-enum Said {
+enum PromptAnswer {
     /// An answer, with what to tell the model.
     Word(Decision, Option<String>),
     /// Something happened to it elsewhere.
@@ -37,14 +37,14 @@ enum Said {
     Nobody,
 }
 
-impl Talk {
+impl ChatConversation {
     /// A turn has ended; if it waits for a person, asks and tells what goes on then.
     pub(super) async fn goes_on(
         &mut self,
         mut turn: TurnId,
-        mut outcome: Outcome,
-    ) -> Result<Outcome, Leave> {
-        while outcome == Outcome::Paused {
+        mut outcome: TurnEnding,
+    ) -> Result<TurnEnding, LeaveReason> {
+        while outcome == TurnEnding::Paused {
             let Some(next) = self.decide(turn).await? else {
                 return Ok(outcome);
             };
@@ -55,7 +55,7 @@ impl Talk {
     }
 
     /// Someone comes back: asks what the last turn has left open.
-    pub(super) async fn left_open(&mut self) -> Result<(), Leave> {
+    pub(super) async fn left_open(&mut self) -> Result<(), LeaveReason> {
         let turns = self.scene.client.turns(self.scene.session, None, Some(1));
         let mut turns = match turns.await {
             // What is asked can be answered later, too.
@@ -67,13 +67,13 @@ impl Talk {
         };
         let status = turn.terminal.map(|end| end.payload["status"].clone());
         if status.is_some_and(|status| status == "paused") {
-            self.goes_on(turn.turn_id, Outcome::Paused).await?;
+            self.goes_on(turn.turn_id, TurnEnding::Paused).await?;
         }
         Ok(())
     }
 
     /// Says what a turn asks, and how to answer from elsewhere.
-    pub(super) fn tell_questions(&mut self, turn: TurnId) -> Result<(), Leave> {
+    pub(super) fn tell_questions(&mut self, turn: TurnId) -> Result<(), LeaveReason> {
         let teller = &self.scene.teller;
         let asked = teller
             .asked()
@@ -84,7 +84,7 @@ impl Talk {
     }
 
     /// Asks all that a paused turn has asked; gives the turn that goes on.
-    async fn decide(&mut self, turn: TurnId) -> Result<Option<TurnId>, Leave> {
+    async fn decide(&mut self, turn: TurnId) -> Result<Option<TurnId>, LeaveReason> {
         if !self.scene.teller.is_for_people() || !self.scene.teller.screen.has_person() {
             self.tell_questions(turn)?;
             return Ok(None);
@@ -98,13 +98,16 @@ impl Talk {
             };
             let said = self.question(question).await;
             // The question outlives whoever leaves without a word.
-            if matches!(said, Ok(Said::Nobody) | Err(Leave::Interrupted)) {
+            if matches!(
+                said,
+                Ok(PromptAnswer::Nobody) | Err(LeaveReason::Interrupted)
+            ) {
                 self.tell_questions(turn)?;
             }
             let (decision, comment) = match said? {
-                Said::Word(decision, comment) => (decision, comment),
-                Said::Elsewhere => continue,
-                Said::Nobody => return Ok(None),
+                PromptAnswer::Word(decision, comment) => (decision, comment),
+                PromptAnswer::Elsewhere => continue,
+                PromptAnswer::Nobody => return Ok(None),
             };
             self.scene.teller.answers(question.approval_id);
             let answer = Answer {
@@ -120,14 +123,14 @@ impl Talk {
                 Ok(_) => {}
                 Err(error) => {
                     let told = format!("not answered: {error}");
-                    self.scene.teller.screen.note(Tone::Bad, &told)?;
+                    self.scene.teller.screen.note(TextTone::Bad, &told)?;
                 }
             }
         }
     }
 
     /// Asks one question.
-    async fn question(&mut self, question: &Approval) -> Result<Said, Leave> {
+    async fn question(&mut self, question: &Approval) -> Result<PromptAnswer, LeaveReason> {
         self.lines.get_or_insert_with(input::lines);
         while let Ok(Some(line)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {
             self.ahead.push_back(line);
@@ -143,18 +146,18 @@ impl Talk {
                 line = next(&mut self.lines) => {
                     self.scene.teller.screen.typed();
                     return match line {
-                        None => Ok(Said::Nobody),
-                        Some(line) => Ok(said(&line.map_err(Leave::Unreadable)?)),
+                        None => Ok(PromptAnswer::Nobody),
+                        Some(line) => Ok(said(&line.map_err(LeaveReason::Unreadable)?)),
                     };
                 }
                 step = self.scene.step() => drop(step?),
             }
         }
-        Ok(Said::Elsewhere)
+        Ok(PromptAnswer::Elsewhere)
     }
 
     /// What a turn asks, as soon as the server says.
-    async fn questions(&mut self, turn: TurnId) -> Result<List, Leave> {
+    async fn questions(&mut self, turn: TurnId) -> Result<List, LeaveReason> {
         let mut again = AGAIN;
         loop {
             match self.scene.client.approvals(turn).await {
@@ -170,7 +173,7 @@ impl Talk {
         &mut self,
         turn: TurnId,
         answer: Answer,
-    ) -> Result<Result<Answered, Error>, Leave> {
+    ) -> Result<Result<Answered, Error>, LeaveReason> {
         let mut again = AGAIN;
         loop {
             match self.scene.client.answer(turn, vec![answer.clone()]).await {
@@ -189,11 +192,11 @@ impl Talk {
 }
 
 /// What a line says to a question. Only a plain yes is one.
-fn said(line: &str) -> Said {
+fn said(line: &str) -> PromptAnswer {
     match line.to_ascii_lowercase().as_str() {
-        "y" | "yes" => Said::Word(Decision::Approve, None),
-        "" | "n" | "no" => Said::Word(Decision::Reject, None),
-        _ => Said::Word(Decision::Reject, Some(line.to_owned())),
+        "y" | "yes" => PromptAnswer::Word(Decision::Approve, None),
+        "" | "n" | "no" => PromptAnswer::Word(Decision::Reject, None),
+        _ => PromptAnswer::Word(Decision::Reject, Some(line.to_owned())),
     }
 }
 
@@ -204,12 +207,19 @@ mod tests {
     #[test]
     fn only_a_plain_yes_is_one() {
         for yes in ["y", "Y", "yes", "YES"] {
-            assert_eq!(said(yes), Said::Word(Decision::Approve, None), "{yes}");
+            assert_eq!(
+                said(yes),
+                PromptAnswer::Word(Decision::Approve, None),
+                "{yes}"
+            );
         }
         for no in ["", "n", "No"] {
-            assert_eq!(said(no), Said::Word(Decision::Reject, None), "{no}");
+            assert_eq!(said(no), PromptAnswer::Word(Decision::Reject, None), "{no}");
         }
         let but = "yes, but only tomorrow";
-        assert_eq!(said(but), Said::Word(Decision::Reject, Some(but.into())));
+        assert_eq!(
+            said(but),
+            PromptAnswer::Word(Decision::Reject, Some(but.into()))
+        );
     }
 }

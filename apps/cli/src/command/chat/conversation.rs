@@ -12,11 +12,11 @@ use turnwire_event::message::MessageStatus;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::turn::{Accepted, Submit};
 
-use crate::terminal::color::Tone;
+use crate::terminal::color::TextTone;
 
 use super::input::Line;
-use super::session_view::{Leave, Scene};
-use super::turn_ending::Outcome;
+use super::session_view::{LeaveReason, SessionView};
+use super::turn_ending::TurnEnding;
 use super::{AGAIN, AGAIN_MAX};
 
 /// How many messages are shown to someone who comes back.
@@ -26,7 +26,7 @@ const OLD_MAX: usize = 6;
 const MAY_BE_RUNNING: &str = "the server did not answer; the turn may be running";
 
 /// Where the questions come from.
-pub(crate) enum Questions {
+pub(crate) enum QuestionSource {
     /// One, from the command line.
     Once(String),
     /// Lines, as they are typed or piped in.
@@ -34,17 +34,17 @@ pub(crate) enum Questions {
 }
 
 /// A conversation.
-pub(crate) struct Talk {
-    pub(super) scene: Scene,
+pub(crate) struct ChatConversation {
+    pub(super) scene: SessionView,
     /// What is typed or piped in, once it is read.
     pub(super) lines: Option<Receiver<Line>>,
     /// What was typed before it was asked for.
     pub(super) ahead: VecDeque<Line>,
 }
 
-impl Talk {
+impl ChatConversation {
     /// A conversation in a session.
-    pub(crate) fn new(scene: Scene) -> Self {
+    pub(crate) fn new(scene: SessionView) -> Self {
         Self {
             scene,
             lines: None,
@@ -58,24 +58,28 @@ impl Talk {
     }
 
     /// Asks all questions; gives the exit status they add up to.
-    pub(crate) async fn run(&mut self, questions: Questions, typed: bool) -> Result<u8, Leave> {
-        let lines = matches!(questions, Questions::Lines(_));
+    pub(crate) async fn run(
+        &mut self,
+        questions: QuestionSource,
+        typed: bool,
+    ) -> Result<u8, LeaveReason> {
+        let lines = matches!(questions, QuestionSource::Lines(_));
         let typed = typed && lines;
         self.meet(lines && self.scene.teller.is_for_people())
             .await?;
         if self.scene.stopping.is_some() && !typed {
-            return Err(Leave::Interrupted);
+            return Err(LeaveReason::Interrupted);
         }
         match questions {
-            Questions::Once(words) => return Ok(self.ask(&words).await?.status()),
-            Questions::Lines(lines) => self.lines = Some(lines),
+            QuestionSource::Once(words) => return Ok(self.ask(&words).await?.status()),
+            QuestionSource::Lines(lines) => self.lines = Some(lines),
         }
         if typed {
             self.left_open().await?;
         }
         let mut status = 0;
         while let Some(line) = self.line().await? {
-            let line = line.map_err(Leave::Unreadable)?;
+            let line = line.map_err(LeaveReason::Unreadable)?;
             if line.is_empty() {
                 continue;
             }
@@ -83,7 +87,7 @@ impl Talk {
             if !typed {
                 status = status.max(outcome.status());
                 if self.scene.stopping.is_some() {
-                    return Err(Leave::Interrupted);
+                    return Err(LeaveReason::Interrupted);
                 }
             }
         }
@@ -91,14 +95,14 @@ impl Talk {
     }
 
     /// Waits for the state of the session, and for the end of a turn that runs there.
-    async fn meet(&mut self, shows_old: bool) -> Result<(), Leave> {
+    async fn meet(&mut self, shows_old: bool) -> Result<(), LeaveReason> {
         let snapshot = loop {
             tokio::select! {
-                item = self.scene.watch.next() => match item?.ok_or(Leave::Deleted)? {
+                item = self.scene.watch.next() => match item?.ok_or(LeaveReason::Deleted)? {
                     Item::Snapshot(snapshot) => break snapshot,
                     other => self.scene.item(other)?,
                 },
-                _ = self.scene.interrupts.recv() => return Err(Leave::Interrupted),
+                _ = self.scene.interrupts.recv() => return Err(LeaveReason::Interrupted),
             };
         };
         if shows_old {
@@ -122,7 +126,7 @@ impl Talk {
     }
 
     /// The next line; meanwhile others may speak.
-    async fn line(&mut self) -> Result<Option<Line>, Leave> {
+    async fn line(&mut self) -> Result<Option<Line>, LeaveReason> {
         self.scene.stopping = None;
         loop {
             if self.scene.running.is_none() && self.scene.teller.is_for_people() {
@@ -142,14 +146,14 @@ impl Talk {
                 step = self.scene.step() => step?,
             };
             // Whoever types here may be in the midst of a line, which must not become an answer.
-            if let Some((turn, Outcome::Paused)) = ended {
+            if let Some((turn, TurnEnding::Paused)) = ended {
                 self.tell_questions(turn)?;
             }
         }
     }
 
     /// Asks a question and tells its turn to the end.
-    async fn ask(&mut self, words: &str) -> Result<Outcome, Leave> {
+    async fn ask(&mut self, words: &str) -> Result<TurnEnding, LeaveReason> {
         let submit = Submit::text(words);
         let key = Key::random();
         let mut again = AGAIN;
@@ -168,21 +172,21 @@ impl Talk {
             if error.code() == Some(Code::TurnInFlight) {
                 self.wait_for(&error).await?;
                 if self.scene.stopping.is_some() {
-                    return Ok(Outcome::Cancelled);
+                    return Ok(TurnEnding::Cancelled);
                 }
             } else if !is_worth_repeating(&error) || key.is_none() {
                 self.scene
                     .teller
                     .screen
-                    .note(Tone::Bad, &format!("not asked: {error}"))?;
-                return Ok(Outcome::Refused);
+                    .note(TextTone::Bad, &format!("not asked: {error}"))?;
+                return Ok(TurnEnding::Refused);
             } else if !told {
                 told = true;
                 self.scene
                     .say(&format!("not asked yet ({error}); trying again"))?;
             }
             let paused = self.scene.pause(again).await;
-            if matches!(paused, Err(Leave::Interrupted)) && is_in_doubt(&error) {
+            if matches!(paused, Err(LeaveReason::Interrupted)) && is_in_doubt(&error) {
                 self.scene.say(MAY_BE_RUNNING)?;
             }
             paused?;
@@ -196,7 +200,7 @@ impl Talk {
         &mut self,
         submit: &Submit,
         key: Option<&Key>,
-    ) -> Result<Result<Accepted, Error>, Leave> {
+    ) -> Result<Result<Accepted, Error>, LeaveReason> {
         let mut interrupted = false;
         let mut answer = self.send(submit, key, &mut interrupted).await?;
         if !interrupted {
@@ -214,7 +218,7 @@ impl Talk {
                 if is_in_doubt(&error) {
                     self.scene.say(MAY_BE_RUNNING)?;
                 }
-                Err(Leave::Interrupted)
+                Err(LeaveReason::Interrupted)
             }
         }
     }
@@ -225,7 +229,7 @@ impl Talk {
         submit: &Submit,
         key: Option<&Key>,
         interrupted: &mut bool,
-    ) -> Result<Result<Accepted, Error>, Leave> {
+    ) -> Result<Result<Accepted, Error>, LeaveReason> {
         let (client, session) = (self.scene.client.clone(), self.scene.session);
         let sent = async {
             match key {
@@ -240,7 +244,7 @@ impl Talk {
                 _ = self.scene.interrupts.recv() => {
                     if std::mem::replace(interrupted, true) {
                         self.scene.say(MAY_BE_RUNNING)?;
-                        return Err(Leave::Interrupted);
+                        return Err(LeaveReason::Interrupted);
                     }
                     self.scene.teller.screen.passing_or_note("stopping…")?;
                 }
@@ -249,13 +253,17 @@ impl Talk {
     }
 
     /// Tells a turn that was taken to its end, which may have been seen already.
-    async fn follow(&mut self, accepted: &Accepted) -> Result<Outcome, Leave> {
+    async fn follow(&mut self, accepted: &Accepted) -> Result<TurnEnding, LeaveReason> {
         self.until_over(accepted.turn_id, is_over(accepted.state))
             .await
     }
 
     /// Tells a turn of ours to its end; `over` if it has ended already.
-    pub(super) async fn until_over(&mut self, turn: TurnId, over: bool) -> Result<Outcome, Leave> {
+    pub(super) async fn until_over(
+        &mut self,
+        turn: TurnId,
+        over: bool,
+    ) -> Result<TurnEnding, LeaveReason> {
         self.scene.ours = Some(turn);
         match self.scene.ended.iter().find(|(ended, _)| *ended == turn) {
             Some(&(_, outcome)) => Ok(outcome),
@@ -270,7 +278,7 @@ impl Talk {
     }
 
     /// Waits for the turn that a refused question has named.
-    async fn wait_for(&mut self, refused: &Error) -> Result<(), Leave> {
+    async fn wait_for(&mut self, refused: &Error) -> Result<(), LeaveReason> {
         let Some(turn) = named_turn(refused) else {
             return Ok(());
         };

@@ -16,18 +16,18 @@ use turnwire_event::{
     ApprovalId, Body, ContentBlock, Event, EventType, Filter, Message, MessageId, Render, TurnId,
 };
 
-use crate::terminal::color::Tone;
+use crate::terminal::color::TextTone;
 use crate::terminal::component_line;
 use crate::terminal::event_line::word;
-use crate::terminal::sanitize::Cleaner;
+use crate::terminal::sanitize::TextSanitizer;
 
-use super::participants::Cast;
-use super::screen::Screen;
-use super::turn_ending::{self, Outcome};
+use super::participants::TurnParticipants;
+use super::screen::ChatScreen;
+use super::turn_ending::{self, TurnEnding};
 
 /// What is made of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum OutputForm {
     /// The answer, with reasoning folded into how much there is.
     Folded,
     /// The answer, with the reasoning.
@@ -37,15 +37,15 @@ pub(crate) enum Form {
 }
 
 /// Tells events.
-pub(crate) struct Teller {
+pub(crate) struct EventPrinter {
     /// Where it is told.
-    pub(crate) screen: Screen,
-    form: Form,
+    pub(crate) screen: ChatScreen,
+    form: OutputForm,
     /// The turn that is told: it has begun and not ended.
     turn: Option<TurnId>,
-    said: HashMap<MessageId, Said>,
-    thought: Option<Thought>,
-    cast: Cast,
+    said: HashMap<MessageId, PrintedMessage>,
+    thought: Option<FoldedThinking>,
+    cast: TurnParticipants,
     /// What is being done, in the server's words, until the answer comes.
     doing: Option<String>,
     /// Whether the turn was asked to stop: what it stops is told by the receipt.
@@ -60,29 +60,29 @@ pub(crate) struct Teller {
 
 /// How much of a message was told.
 #[derive(Debug, Default)]
-struct Said {
+struct PrintedMessage {
     text_bytes: usize,
     block: Option<u32>,
 }
 
 /// Reasoning that has not ended.
 #[derive(Debug, Default)]
-struct Thought {
+struct FoldedThinking {
     words: u64,
     inside: bool,
-    cleaner: Cleaner,
+    cleaner: TextSanitizer,
 }
 
-impl Teller {
+impl EventPrinter {
     /// Tells onto a screen; `flags` are those of this command that another one must be given.
-    pub(crate) fn new(screen: Screen, form: Form, flags: String) -> Self {
+    pub(crate) fn new(screen: ChatScreen, form: OutputForm, flags: String) -> Self {
         Self {
             screen,
             form,
             turn: None,
             said: HashMap::new(),
             thought: None,
-            cast: Cast::default(),
+            cast: TurnParticipants::default(),
             doing: None,
             stopping: false,
             asked: Vec::new(),
@@ -93,7 +93,7 @@ impl Teller {
 
     /// Whether people are told, and not programs.
     pub(crate) fn is_for_people(&self) -> bool {
-        self.form != Form::Json
+        self.form != OutputForm::Json
     }
 
     /// The events it is for. People get an end-user's view, and beside it what is asked of them
@@ -131,10 +131,10 @@ impl Teller {
         parsed: Option<&Event>,
     ) -> io::Result<()> {
         match (self.form, parsed) {
-            (Form::Json, _) => self.screen.raw(&received.raw),
-            (Form::Folded | Form::Thinking, Some(event)) => self.event(event),
+            (OutputForm::Json, _) => self.screen.raw(&received.raw),
+            (OutputForm::Folded | OutputForm::Thinking, Some(event)) => self.event(event),
             // A payload that has grown beyond this program has nothing for its reader.
-            (Form::Folded | Form::Thinking, None) => Ok(()),
+            (OutputForm::Folded | OutputForm::Thinking, None) => Ok(()),
         }
     }
 
@@ -144,7 +144,7 @@ impl Teller {
                 if !self.is_beside(event.turn_id) {
                     self.turn = event.turn_id;
                     self.said.clear();
-                    self.cast = Cast::default();
+                    self.cast = TurnParticipants::default();
                     self.asked.clear();
                     (self.doing, self.stopping) = (None, false);
                 }
@@ -167,7 +167,7 @@ impl Teller {
                 self.cast.over(tool.tool_use_id, event.timestamp);
                 let told = format!("{} ok, {} ms", tool.tool_name, tool.duration_ms);
                 let told = (!is_inner(tool.tool_type)).then_some(told);
-                self.tool_end(Tone::Quiet, told)
+                self.tool_end(TextTone::Quiet, told)
             }
             Body::ToolFailed(tool) => {
                 let ms = self.cast.over(tool.tool_use_id, event.timestamp);
@@ -176,7 +176,7 @@ impl Teller {
                 let told = format!("{} failed ({why}){since}", tool.tool_name);
                 let stopped = self.stopping && tool.error_class == ToolErrorClass::Cancelled;
                 let told = (!stopped && !is_inner(tool.tool_type)).then_some(told);
-                self.tool_end(Tone::Bad, told)
+                self.tool_end(TextTone::Bad, told)
             }
             Body::DelegateStarted(work) => self.worker_begins(work),
             Body::DelegateCompleted(end) => self.worker_done(end),
@@ -200,7 +200,7 @@ impl Teller {
         }
     }
 
-    fn tool_end(&mut self, tone: Tone, told: Option<String>) -> io::Result<()> {
+    fn tool_end(&mut self, tone: TextTone, told: Option<String>) -> io::Result<()> {
         if let Some(told) = told {
             self.screen.note(tone, &told)?;
         }
@@ -221,10 +221,10 @@ impl Teller {
 
     /// Something that is shown beside the answer.
     fn shown(&mut self, card: &str) -> io::Result<()> {
-        self.shown_as(Tone::Strong, card)
+        self.shown_as(TextTone::Strong, card)
     }
 
-    fn shown_as(&mut self, tone: Tone, told: &str) -> io::Result<()> {
+    fn shown_as(&mut self, tone: TextTone, told: &str) -> io::Result<()> {
         self.screen.note(tone, told)?;
         self.still_running()
     }
@@ -266,9 +266,9 @@ impl Teller {
             thought.inside = inside;
         }
         match self.form {
-            Form::Thinking => self.screen.aside(&mut thought.cleaner, text),
-            Form::Folded => self.screen.passing(&folded(thought.words)),
-            Form::Json => Ok(()),
+            OutputForm::Thinking => self.screen.aside(&mut thought.cleaner, text),
+            OutputForm::Folded => self.screen.passing(&folded(thought.words)),
+            OutputForm::Json => Ok(()),
         }
     }
 
@@ -277,11 +277,11 @@ impl Teller {
             return Ok(());
         };
         match self.form {
-            Form::Thinking => self.screen.aside(&mut thought.cleaner, "\n"),
-            Form::Folded if thought.words > 0 => {
-                self.screen.note(Tone::Quiet, &folded(thought.words))
+            OutputForm::Thinking => self.screen.aside(&mut thought.cleaner, "\n"),
+            OutputForm::Folded if thought.words > 0 => {
+                self.screen.note(TextTone::Quiet, &folded(thought.words))
             }
-            Form::Folded | Form::Json => Ok(()),
+            OutputForm::Folded | OutputForm::Json => Ok(()),
         }
     }
 
@@ -320,38 +320,39 @@ impl Teller {
     }
 
     /// Tells that a turn in line ended, in the midst of the one that is told.
-    pub(crate) fn ended_beside(&mut self, outcome: Outcome) -> io::Result<()> {
+    pub(crate) fn ended_beside(&mut self, outcome: TurnEnding) -> io::Result<()> {
         let told = match outcome {
-            Outcome::Cancelled => "a turn that waited was withdrawn",
-            Outcome::Answered | Outcome::Paused | Outcome::Failed | Outcome::Refused => {
-                "a turn that waited ended"
-            }
+            TurnEnding::Cancelled => "a turn that waited was withdrawn",
+            TurnEnding::Answered
+            | TurnEnding::Paused
+            | TurnEnding::Failed
+            | TurnEnding::Refused => "a turn that waited ended",
         };
         match self.is_for_people() {
-            true => self.screen.note(Tone::Quiet, told),
+            true => self.screen.note(TextTone::Quiet, told),
             false => Ok(()),
         }
     }
 
     /// Tells how a turn ended that was not cancelled.
-    pub(crate) fn completed(&mut self, end: &Completed) -> io::Result<Outcome> {
+    pub(crate) fn completed(&mut self, end: &Completed) -> io::Result<TurnEnding> {
         let (outcome, told) = turn_ending::completed(end);
         let tone = match outcome {
-            Outcome::Answered | Outcome::Paused => Tone::Quiet,
-            Outcome::Failed | Outcome::Cancelled | Outcome::Refused => Tone::Bad,
+            TurnEnding::Answered | TurnEnding::Paused => TextTone::Quiet,
+            TurnEnding::Failed | TurnEnding::Cancelled | TurnEnding::Refused => TextTone::Bad,
         };
         self.ending(tone, told)?;
         Ok(outcome)
     }
 
     /// Tells how a cancel went.
-    pub(crate) fn cancelled(&mut self, end: &Cancelled) -> io::Result<Outcome> {
+    pub(crate) fn cancelled(&mut self, end: &Cancelled) -> io::Result<TurnEnding> {
         let told = turn_ending::receipt(end, &self.cast);
-        self.ending(Tone::Strong, Some(told))?;
-        Ok(Outcome::Cancelled)
+        self.ending(TextTone::Strong, Some(told))?;
+        Ok(TurnEnding::Cancelled)
     }
 
-    fn ending(&mut self, tone: Tone, told: Option<String>) -> io::Result<()> {
+    fn ending(&mut self, tone: TextTone, told: Option<String>) -> io::Result<()> {
         if !self.is_for_people() {
             return Ok(());
         }

@@ -16,7 +16,7 @@ const MESSAGES_MAX: usize = 200;
 
 /// A turn that is looked up until the server says how it ended.
 #[derive(Debug)]
-pub(crate) struct Unseen {
+pub(crate) struct MissedTurn {
     /// The turn.
     pub(crate) turn: TurnId,
     /// When to look.
@@ -26,14 +26,14 @@ pub(crate) struct Unseen {
 }
 
 /// How a turn ended, and what it had said.
-pub(crate) struct Found {
+pub(crate) struct MissedEnding {
     /// Its last event.
     pub(crate) terminal: Terminal,
     /// Its answers, oldest first.
     pub(crate) answers: Vec<Message>,
 }
 
-impl Unseen {
+impl MissedTurn {
     /// A turn that is looked up at once.
     pub(crate) fn new(turn: TurnId) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Unseen {
         &self,
         client: &Client,
         session: SessionId,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Option<MissedEnding>, Error> {
         tokio::time::sleep_until(self.at).await;
         let Some(terminal) = client.turn(self.turn).await?.terminal else {
             return Ok(None);
@@ -59,7 +59,7 @@ impl Unseen {
             .await?;
         let mut answers = page.messages;
         answers.retain(|m| m.turn_id == self.turn && m.role == Role::Assistant);
-        Ok(Some(Found { terminal, answers }))
+        Ok(Some(MissedEnding { terminal, answers }))
     }
 
     /// It failed: looks again later. Says whether it failed for the first time.

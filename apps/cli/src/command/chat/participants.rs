@@ -12,14 +12,14 @@ use turnwire_event::{ContentBlock, SessionId, Timestamp, ToolUseId};
 
 /// Tools and workers of one turn, by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Cast {
-    tools: HashMap<String, Tool>,
+pub(crate) struct TurnParticipants {
+    tools: HashMap<String, KnownTool>,
     /// What each works on.
     workers: HashMap<String, String>,
 }
 
 #[derive(Debug)]
-struct Tool {
+struct KnownTool {
     name: String,
     /// None for one that was asked for before we came.
     kind: Option<ToolType>,
@@ -27,10 +27,10 @@ struct Tool {
     running: bool,
 }
 
-impl Cast {
+impl TurnParticipants {
     /// A tool is about to act.
     pub(crate) fn called(&mut self, tool: &tool::Called, at: Timestamp) {
-        let called = Tool {
+        let called = KnownTool {
             name: tool.tool_name.clone(),
             kind: Some(tool.tool_type),
             called_at: Some(at),
@@ -61,12 +61,14 @@ impl Cast {
     pub(crate) fn learn(&mut self, content: &[ContentBlock]) {
         for block in content {
             if let ContentBlock::ToolUse { id, name, .. } = block {
-                self.tools.entry(id.to_string()).or_insert_with(|| Tool {
-                    name: name.clone(),
-                    kind: None,
-                    called_at: None,
-                    running: false,
-                });
+                self.tools
+                    .entry(id.to_string())
+                    .or_insert_with(|| KnownTool {
+                        name: name.clone(),
+                        kind: None,
+                        called_at: None,
+                        running: false,
+                    });
             }
         }
     }
@@ -136,8 +138,8 @@ mod tests {
         }
     }
 
-    fn cast(tools: &[(u128, &str, ToolType)]) -> Cast {
-        let mut cast = Cast::default();
+    fn cast(tools: &[(u128, &str, ToolType)]) -> TurnParticipants {
+        let mut cast = TurnParticipants::default();
         for (id, name, tool_type) in tools {
             let called = tool::Called {
                 tool_use_id: ToolUseId(Ulid(*id)),
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_named_by_its_tool_where_there_can_be_only_one() {
+    fn process_is_named_by_its_tool_if_unambiguous() {
         let process = |ms, outcome| line(ReceiptKind::Process, "77", outcome, ms);
         let (killed, stopped) = (StopOutcome::Killed, StopOutcome::Stopped);
         let alone = cast(&[
@@ -186,7 +188,7 @@ mod tests {
     #[test]
     fn workers_are_named_by_their_task_and_strangers_by_their_id() {
         let worker = SessionId(Ulid(5));
-        let mut cast = Cast::default();
+        let mut cast = TurnParticipants::default();
         let stopped = |kind, id: &str| line(kind, id, StopOutcome::Stopped, 1);
         let of_worker = stopped(ReceiptKind::Worker, &worker.to_string());
         assert_eq!(cast.name(&of_worker, &[]), format!("worker {worker}"));
@@ -210,7 +212,7 @@ mod tests {
     #[test]
     fn names_of_a_message_that_was_there_are_known() {
         let id = ToolUseId(Ulid(1));
-        let mut cast = Cast::default();
+        let mut cast = TurnParticipants::default();
         cast.learn(&[ContentBlock::ToolUse {
             id,
             name: "nap".into(),

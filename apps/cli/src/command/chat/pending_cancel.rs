@@ -16,16 +16,16 @@ const AGAIN: Duration = Duration::from_millis(250);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// A cancel that was sent, until it is answered.
-pub(super) type Cancel = Option<Sent>;
+pub(super) type Cancel = Option<SentCancel>;
 
 /// A cancel on its way. Dropping it takes it back, if it has not got there.
-pub(super) struct Sent {
+pub(super) struct SentCancel {
     answer: JoinHandle<Result<CancelAccepted, Error>>,
     /// How many did not get through before.
     pub(super) tried: u32,
 }
 
-impl Sent {
+impl SentCancel {
     /// Asks a turn to stop, after a while if it was tried before.
     pub(super) fn new(client: Client, turn: TurnId, tried: u32) -> Self {
         let wait = match tried {
@@ -40,7 +40,7 @@ impl Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for SentCancel {
     fn drop(&mut self) {
         self.answer.abort();
     }
@@ -61,22 +61,22 @@ pub(super) async fn slowly(slow: Slow) -> u32 {
 }
 
 /// Why a cancel did not get through, and whether it may if it is sent again.
-pub(super) struct NotSent {
+pub(super) struct CancelNotSent {
     pub(super) why: String,
     pub(super) passing: bool,
 }
 
 /// The answer to a cancel; never, if none was asked for.
-pub(super) async fn answered(cancel: &mut Cancel) -> Result<(), NotSent> {
+pub(super) async fn answered(cancel: &mut Cancel) -> Result<(), CancelNotSent> {
     let Some(sent) = cancel else {
         return std::future::pending().await;
     };
     match (&mut sent.answer).await {
-        Ok(answer) => answer.map(drop).map_err(|error| NotSent {
+        Ok(answer) => answer.map(drop).map_err(|error| CancelNotSent {
             why: error.to_string(),
             passing: error.is_passing(),
         }),
-        Err(error) => Err(NotSent {
+        Err(error) => Err(CancelNotSent {
             why: error.to_string(),
             passing: false,
         }),

@@ -17,9 +17,9 @@ use std::io::{self, IsTerminal as _, Write};
 use turnwire_event::Message;
 use turnwire_event::message::Role;
 
-use crate::terminal::color::{Paint, Tone};
+use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::component_line;
-use crate::terminal::sanitize::{self, Cleaner, line};
+use crate::terminal::sanitize::{self, TextSanitizer, line};
 
 /// The longest line of ours with words of others in it.
 const NOTE_CHARS_MAX: usize = 400;
@@ -30,7 +30,7 @@ const OLD_CHARS_MAX: usize = 2_000;
 
 /// What kind of places the three standard streams are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Streams {
+pub(crate) struct OutputStreams {
     /// Whether a person types.
     pub(crate) stdin: bool,
     /// Whether the answer is on a terminal.
@@ -41,7 +41,7 @@ pub(crate) struct Streams {
     pub(crate) rewrites: bool,
 }
 
-impl Streams {
+impl OutputStreams {
     /// Those of this process.
     pub(crate) fn here() -> Self {
         let stderr = io::stderr().is_terminal();
@@ -55,24 +55,24 @@ impl Streams {
 }
 
 /// The screen.
-pub(crate) struct Screen {
+pub(crate) struct ChatScreen {
     out: Box<dyn Write>,
     err: Box<dyn Write>,
-    streams: Streams,
-    paint: Paint,
+    streams: OutputStreams,
+    paint: ColorMode,
     /// Whether the answer stands at the beginning of a line.
     fresh: bool,
     /// Whether the line of the terminal is one that will be rewritten.
     passing: bool,
     /// Whether the prompt waits on the terminal's line.
     prompted: bool,
-    cleaner: Cleaner,
+    cleaner: TextSanitizer,
 }
 
-impl Screen {
+impl ChatScreen {
     /// The screen of this process.
-    pub(crate) fn here(streams: Streams) -> Self {
-        let paint = Paint::of_stderr();
+    pub(crate) fn here(streams: OutputStreams) -> Self {
+        let paint = ColorMode::of_stderr();
         Self::on(
             Box::new(io::stdout()),
             Box::new(io::stderr()),
@@ -85,8 +85,8 @@ impl Screen {
     pub(crate) fn on(
         out: Box<dyn Write>,
         err: Box<dyn Write>,
-        streams: Streams,
-        paint: Paint,
+        streams: OutputStreams,
+        paint: ColorMode,
     ) -> Self {
         Self {
             out,
@@ -96,7 +96,7 @@ impl Screen {
             fresh: true,
             passing: false,
             prompted: false,
-            cleaner: Cleaner::default(),
+            cleaner: TextSanitizer::default(),
         }
     }
 
@@ -140,7 +140,7 @@ impl Screen {
 
     /// Ends the line of the answer, if one is begun.
     pub(crate) fn line_end(&mut self) -> io::Result<()> {
-        self.cleaner = Cleaner::default();
+        self.cleaner = TextSanitizer::default();
         if self.fresh {
             return Ok(());
         }
@@ -160,7 +160,7 @@ impl Screen {
     }
 
     /// Words of ours, a line or a few.
-    pub(crate) fn note(&mut self, tone: Tone, text: &str) -> io::Result<()> {
+    pub(crate) fn note(&mut self, tone: TextTone, text: &str) -> io::Result<()> {
         self.wipe()?;
         let mut told = String::new();
         // On one terminal the answer's line must end first; in a pipe it goes on.
@@ -184,10 +184,10 @@ impl Screen {
     }
 
     /// Words that are not the answer, as they come.
-    pub(crate) fn aside(&mut self, cleaner: &mut Cleaner, text: &str) -> io::Result<()> {
+    pub(crate) fn aside(&mut self, cleaner: &mut TextSanitizer, text: &str) -> io::Result<()> {
         self.wipe()?;
         let clean = cleaner.clean(text);
-        write!(self.err, "{}", self.paint.tint(Tone::Quiet, &clean))?;
+        write!(self.err, "{}", self.paint.tint(TextTone::Quiet, &clean))?;
         self.err.flush()
     }
 
@@ -199,7 +199,9 @@ impl Screen {
         self.line_end()?;
         self.wipe()?;
         self.passing = true;
-        let text = self.paint.tint(Tone::Quiet, &line(text, PASSING_CHARS_MAX));
+        let text = self
+            .paint
+            .tint(TextTone::Quiet, &line(text, PASSING_CHARS_MAX));
         write!(self.err, "{text}")?;
         self.err.flush()
     }
@@ -208,7 +210,7 @@ impl Screen {
     pub(crate) fn passing_or_note(&mut self, text: &str) -> io::Result<()> {
         match self.streams.rewrites {
             true => self.passing(text),
-            false => self.note(Tone::Quiet, text),
+            false => self.note(TextTone::Quiet, text),
         }
     }
 
@@ -224,19 +226,19 @@ impl Screen {
     /// A message that was there before we came.
     pub(crate) fn old(&mut self, message: &Message) -> io::Result<()> {
         for card in component_line::shown(&message.content) {
-            self.note(Tone::Strong, &card)?;
+            self.note(TextTone::Strong, &card)?;
         }
         let text = message.text();
         if text.is_empty() {
             return Ok(());
         }
-        let mut clean = Cleaner::default().clean(&text);
+        let mut clean = TextSanitizer::default().clean(&text);
         if let Some((at, _)) = clean.char_indices().nth(OLD_CHARS_MAX) {
             clean.truncate(at);
             clean.push('…');
         }
         let shown = match message.role {
-            Role::User => self.paint.tint(Tone::Strong, &format!("> {clean}")),
+            Role::User => self.paint.tint(TextTone::Strong, &format!("> {clean}")),
             Role::Assistant | Role::System => clean,
             Role::Tool => return Ok(()),
         };

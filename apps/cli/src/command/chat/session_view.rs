@@ -13,19 +13,19 @@ use turnwire_event::body::turn::{Cancelled, Completed};
 use turnwire_event::message::{MessageStatus, Role};
 use turnwire_event::{Body, ContentBlock, EventType, Position, SessionId, TurnId};
 
-use crate::terminal::color::Tone;
+use crate::terminal::color::TextTone;
 
-use super::event_printer::Teller;
-use super::missed_turn::{Found, Unseen};
-use super::pending_cancel::{Cancel, NotSent, Sent, Slow, answered, slowly};
-use super::turn_ending::{self, Outcome};
+use super::event_printer::EventPrinter;
+use super::missed_turn::{MissedEnding, MissedTurn};
+use super::pending_cancel::{Cancel, CancelNotSent, SentCancel, Slow, answered, slowly};
+use super::turn_ending::{self, TurnEnding};
 
 /// A turn that ended, and how.
-type Ended = (TurnId, Outcome);
+type Ended = (TurnId, TurnEnding);
 
 /// Why a conversation ends before its questions do.
 #[derive(Debug)]
-pub(crate) enum Leave {
+pub(crate) enum LeaveReason {
     /// By Ctrl-C.
     Interrupted,
     /// Nobody reads the answers.
@@ -40,13 +40,13 @@ pub(crate) enum Leave {
     Failed(Error),
 }
 
-impl From<Error> for Leave {
+impl From<Error> for LeaveReason {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<io::Error> for Leave {
+impl From<io::Error> for LeaveReason {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::HungUp,
@@ -56,7 +56,7 @@ impl From<io::Error> for Leave {
 }
 
 /// A session, as someone sees it who talks there.
-pub(crate) struct Scene {
+pub(crate) struct SessionView {
     /// The server.
     pub(crate) client: Client,
     /// The session.
@@ -64,7 +64,7 @@ pub(crate) struct Scene {
     /// What happens there.
     pub(crate) watch: Watch,
     /// Who tells it.
-    pub(crate) teller: Teller,
+    pub(crate) teller: EventPrinter,
     /// Ctrl-C.
     pub(crate) interrupts: Signal,
     /// The turn that runs, whoever asked for it.
@@ -87,15 +87,15 @@ pub(crate) struct Scene {
     /// Whether the server is away.
     lost: bool,
     /// A turn that ended while nobody looked.
-    unseen: Option<Unseen>,
+    unseen: Option<MissedTurn>,
 }
 
-impl Scene {
+impl SessionView {
     /// A session; `teller` tells what happens there.
     pub(crate) fn new(
         client: Client,
         session: SessionId,
-        teller: Teller,
+        teller: EventPrinter,
         interrupts: Signal,
     ) -> Self {
         Self {
@@ -120,11 +120,11 @@ impl Scene {
 
     /// Says something of our own.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
-        self.teller.screen.note(Tone::Quiet, text)
+        self.teller.screen.note(TextTone::Quiet, text)
     }
 
     /// Goes on until a turn has ended.
-    pub(crate) async fn until(&mut self, turn: TurnId) -> Result<Outcome, Leave> {
+    pub(crate) async fn until(&mut self, turn: TurnId) -> Result<TurnEnding, LeaveReason> {
         loop {
             if let Some((ended, outcome)) = self.step().await?
                 && ended == turn
@@ -135,7 +135,7 @@ impl Scene {
     }
 
     /// Goes on for a while.
-    pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), Leave> {
+    pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), LeaveReason> {
         let over = tokio::time::sleep(time);
         tokio::pin!(over);
         loop {
@@ -147,7 +147,7 @@ impl Scene {
     }
 
     /// One thing that happens; a turn that ended by it.
-    pub(crate) async fn step(&mut self) -> Result<Option<Ended>, Leave> {
+    pub(crate) async fn step(&mut self) -> Result<Option<Ended>, LeaveReason> {
         // First how the last turn ended: what happens next comes after it.
         if let Some(unseen) = &self.unseen {
             return tokio::select! {
@@ -158,7 +158,7 @@ impl Scene {
         }
         tokio::select! {
             item = self.watch.next() => {
-                let item = item?.ok_or(Leave::Deleted)?;
+                let item = item?.ok_or(LeaveReason::Deleted)?;
                 self.item(item)
             }
             _ = self.interrupts.recv() => self.interrupted().map(|()| None),
@@ -168,7 +168,7 @@ impl Scene {
     }
 
     /// What is still waited for.
-    fn stops_still(&mut self, seconds: u32) -> Result<(), Leave> {
+    fn stops_still(&mut self, seconds: u32) -> Result<(), LeaveReason> {
         if let Some((_, told)) = &mut self.slow {
             *told = seconds;
         }
@@ -176,15 +176,18 @@ impl Scene {
     }
 
     /// A cancel that did not get through is sent again for as long as its turn runs.
-    fn cancel_answered(&mut self, answer: Result<(), NotSent>) -> Result<Option<Ended>, Leave> {
+    fn cancel_answered(
+        &mut self,
+        answer: Result<(), CancelNotSent>,
+    ) -> Result<Option<Ended>, LeaveReason> {
         let tried = self.cancel.take().map_or(0, |sent| sent.tried);
-        let Err(NotSent { why, passing }) = answer else {
+        let Err(CancelNotSent { why, passing }) = answer else {
             return Ok(None);
         };
         let turn = self.stopping.filter(|turn| self.running == Some(*turn));
         match turn.filter(|_| passing) {
             Some(turn) => {
-                self.cancel = Some(Sent::new(self.client.clone(), turn, tried + 1));
+                self.cancel = Some(SentCancel::new(self.client.clone(), turn, tried + 1));
                 if tried == 0 {
                     self.say(&format!(
                         "the cancel did not get through: {why}; trying again, Ctrl-C again leaves"
@@ -199,7 +202,7 @@ impl Scene {
     }
 
     /// An item of the watch; a turn that ended by it.
-    pub(crate) fn item(&mut self, item: Item) -> Result<Option<Ended>, Leave> {
+    pub(crate) fn item(&mut self, item: Item) -> Result<Option<Ended>, LeaveReason> {
         match item {
             Item::Connected { .. } => {
                 if std::mem::take(&mut self.lost) {
@@ -218,7 +221,7 @@ impl Scene {
     }
 
     /// The session as it stands: at the beginning, and after more was missed than is replayed.
-    pub(crate) fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Leave> {
+    pub(crate) fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), LeaveReason> {
         self.news += 1;
         let before = self.running;
         let now = snapshot.session["current_turn_id"].as_str();
@@ -238,18 +241,23 @@ impl Scene {
             }
         }
         self.teller.goes_on_with(self.running);
-        self.unseen = before.filter(|_| before != self.running).map(Unseen::new);
+        self.unseen = before
+            .filter(|_| before != self.running)
+            .map(MissedTurn::new);
         self.met = true;
         Ok(())
     }
 
     /// A turn may have ended without its end being seen: looks it up.
     pub(crate) fn look_up(&mut self, turn: TurnId) {
-        self.unseen = Some(Unseen::new(turn));
+        self.unseen = Some(MissedTurn::new(turn));
     }
 
     /// What was found of the turn that is looked up.
-    fn looked(&mut self, found: Result<Option<Found>, Error>) -> Result<Option<Ended>, Leave> {
+    fn looked(
+        &mut self,
+        found: Result<Option<MissedEnding>, Error>,
+    ) -> Result<Option<Ended>, LeaveReason> {
         let Some(mut unseen) = self.unseen.take() else {
             return Ok(None);
         };
@@ -283,7 +291,7 @@ impl Scene {
     }
 
     /// Tells what was missed of a turn.
-    fn missed(&mut self, turn: TurnId, found: &Found) -> Result<Ended, Leave> {
+    fn missed(&mut self, turn: TurnId, found: &MissedEnding) -> Result<Ended, LeaveReason> {
         if self.teller.is_for_people() {
             for message in &found.answers {
                 self.teller.catch_up(message)?;
@@ -302,7 +310,7 @@ impl Scene {
     }
 
     /// A turn is over.
-    fn over(&mut self, turn: TurnId, outcome: Outcome) -> Ended {
+    fn over(&mut self, turn: TurnId, outcome: TurnEnding) -> Ended {
         self.teller.ended(turn);
         if [self.running, self.stopping].contains(&Some(turn)) {
             self.slow = None;
@@ -315,7 +323,7 @@ impl Scene {
         (turn, outcome)
     }
 
-    fn event(&mut self, received: &Received) -> Result<Option<Ended>, Leave> {
+    fn event(&mut self, received: &Received) -> Result<Option<Ended>, LeaveReason> {
         let event = received.read();
         let beside = self.teller.is_beside(received.turn_id);
         if let Some(Body::TurnStarted(start)) = event.as_ref().map(|event| &event.body)
@@ -350,7 +358,7 @@ impl Scene {
                 return Ok(None);
             }
             Body::TurnCompleted(end) if beside => turn_ending::completed(end).0,
-            Body::TurnCancelled(_) if beside => Outcome::Cancelled,
+            Body::TurnCancelled(_) if beside => TurnEnding::Cancelled,
             Body::TurnCompleted(end) => self.teller.completed(end)?,
             Body::TurnCancelled(end) => self.teller.cancelled(end)?,
             _ => return Ok(None),
@@ -362,13 +370,13 @@ impl Scene {
     }
 
     /// Ctrl-C: stops what runs, or leaves.
-    fn interrupted(&mut self) -> Result<(), Leave> {
+    fn interrupted(&mut self) -> Result<(), LeaveReason> {
         match self.running {
             Some(turn) if self.stopping != Some(turn) => {
                 self.stop(turn);
                 Ok(self.teller.stops()?)
             }
-            _ => Err(Leave::Interrupted),
+            _ => Err(LeaveReason::Interrupted),
         }
     }
 
@@ -387,6 +395,6 @@ impl Scene {
     pub(crate) fn stop(&mut self, turn: TurnId) {
         self.stopping = Some(turn);
         self.slow = Some((Instant::now(), 0));
-        self.cancel = Some(Sent::new(self.client.clone(), turn, 0));
+        self.cancel = Some(SentCancel::new(self.client.clone(), turn, 0));
     }
 }

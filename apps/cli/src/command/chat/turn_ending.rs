@@ -6,11 +6,11 @@ use turnwire_event::code::{ErrorCode, Phase, ReceiptKind, StopOutcome, TurnStatu
 
 use crate::terminal::event_line::word;
 
-use super::participants::Cast;
+use super::participants::TurnParticipants;
 
 /// How a turn ended, or why it never began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum TurnEnding {
     /// With an answer.
     Answered,
     /// With questions: another turn goes on when a person has answered them.
@@ -23,7 +23,7 @@ pub(crate) enum Outcome {
     Refused,
 }
 
-impl Outcome {
+impl TurnEnding {
     /// The exit status of a command that asked once.
     pub(crate) fn status(self) -> u8 {
         match self {
@@ -36,22 +36,22 @@ impl Outcome {
 }
 
 /// What to say of a turn that ended by itself; nothing if all went well.
-pub(crate) fn completed(end: &Completed) -> (Outcome, Option<String>) {
+pub(crate) fn completed(end: &Completed) -> (TurnEnding, Option<String>) {
     let codes = codes(end);
     let told = |what: &str| Some(format!("{what}{codes}"));
     match end.status {
-        TurnStatus::Ok => (Outcome::Answered, None),
+        TurnStatus::Ok => (TurnEnding::Answered, None),
         // What is missing was said in the answer itself, unless a code says more.
         TurnStatus::Degraded => {
             let why = end.error.as_ref().map(|_| format!(": {}", why(end)));
             let why = why.unwrap_or_default();
             let missing = told(&format!("something is missing from this answer{why}"));
-            (Outcome::Answered, missing)
+            (TurnEnding::Answered, missing)
         }
         // For whom it waits, and how to answer, is said by whoever can ask.
-        TurnStatus::Paused => (Outcome::Paused, None),
+        TurnStatus::Paused => (TurnEnding::Paused, None),
         TurnStatus::Failed => (
-            Outcome::Failed,
+            TurnEnding::Failed,
             told(&format!("the turn failed: {}", why(end))),
         ),
     }
@@ -83,7 +83,7 @@ fn codes(end: &Completed) -> String {
 }
 
 /// The receipt of a cancel; `cast` knows the names of what ran.
-pub(crate) fn receipt(end: &Cancelled, cast: &Cast) -> String {
+pub(crate) fn receipt(end: &Cancelled, cast: &TurnParticipants) -> String {
     let doing = match end.phase {
         Phase::Route => "while the model was being chosen",
         Phase::Llm => "while the model was at work",
@@ -167,7 +167,7 @@ mod tests {
     fn an_ending_is_a_sentence_with_its_codes() {
         assert_eq!(
             completed(&end(TurnStatus::Ok, None, None)),
-            (Outcome::Answered, None)
+            (TurnEnding::Answered, None)
         );
         let restarted = end(
             TurnStatus::Failed,
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(
             completed(&restarted),
             (
-                Outcome::Failed,
+                TurnEnding::Failed,
                 Some(
                     "the turn failed: the server was restarted in the middle of it \
                      (INTERNAL_ERROR, server_restart)"
@@ -190,7 +190,7 @@ mod tests {
             Some(ErrorCode::PartialFanOut),
             None,
         ));
-        assert_eq!(outcome, Outcome::Answered);
+        assert_eq!(outcome, TurnEnding::Answered);
         assert!(told.is_some_and(|told| told.ends_with("failed (PARTIAL_FAN_OUT)")));
         let told = completed(&end(TurnStatus::Degraded, None, None)).1;
         assert_eq!(
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_receipt_says_what_ran_and_what_became_of_it() {
         let sleep = ToolUseId(Ulid(1));
-        let mut cast = Cast::default();
+        let mut cast = TurnParticipants::default();
         let called = Called {
             tool_use_id: sleep,
             tool_name: "sleep".into(),

@@ -16,7 +16,7 @@ use turnwire_event::{
     Timestamp, TurnId, Usage,
 };
 
-use super::stored_session::Stored;
+use super::stored_session::StoredSession;
 
 /// The agent that speaks, as scripts name it.
 const SPEAKER: &str = "orchestrator";
@@ -25,7 +25,7 @@ const TEMPLATE: &str = "template:";
 
 /// One try of one call.
 #[derive(Debug)]
-pub(super) struct Call<'s> {
+pub(super) struct RecordedCall<'s> {
     pub(super) agent: String,
     /// Which call of the invocation, from 1.
     pub(super) call: u32,
@@ -40,23 +40,23 @@ pub(super) struct Call<'s> {
     pub(super) began: Timestamp,
     /// What the model wrote, as far as it is kept.
     pub(super) message: Option<&'s StoredMessage>,
-    pub(super) end: End,
+    pub(super) end: CallEnd,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum End {
+pub(super) enum CallEnd {
     /// The model had said all it had to say.
     Stop(StopReason, Usage),
     /// It failed; whether it was tried again.
-    Failed(LlmErrorClass, Again),
+    Failed(LlmErrorClass, RetryFlag),
     /// It was stopped while it went on, or has no end.
     Stalled,
 }
 
 /// Whether a call that failed was tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetryFlag {
     Yes,
     No,
 }
@@ -72,8 +72,8 @@ struct Work {
 }
 
 /// The calls of `stored`, in the order they began.
-pub(super) fn of(stored: &Stored) -> Vec<Call<'_>> {
-    let mut reading = Reading {
+pub(super) fn of(stored: &StoredSession) -> Vec<RecordedCall<'_>> {
+    let mut reading = CallReader {
         stored,
         turns: HashMap::new(),
         works: Vec::new(),
@@ -86,15 +86,15 @@ pub(super) fn of(stored: &Stored) -> Vec<Call<'_>> {
     reading.finish()
 }
 
-struct Reading<'s> {
-    stored: &'s Stored,
+struct CallReader<'s> {
+    stored: &'s StoredSession,
     turns: HashMap<TurnId, &'s Started>,
     works: Vec<Work>,
-    calls: Vec<Call<'s>>,
+    calls: Vec<RecordedCall<'s>>,
     open: HashMap<CallId, usize>,
 }
 
-impl<'s> Reading<'s> {
+impl<'s> CallReader<'s> {
     fn take(&mut self, event: &'s Event) {
         let Some(turn) = event.turn_id else {
             return;
@@ -107,13 +107,13 @@ impl<'s> Reading<'s> {
                 self.start(turn, event, call);
             }
             Body::LlmCallCompleted(end) => {
-                let stop = End::Stop(end.stop_reason, end.usage);
+                let stop = CallEnd::Stop(end.stop_reason, end.usage);
                 self.end(end.call_id, Some(end.message_id), stop);
             }
             Body::LlmCallFailed(end) => {
                 let how = match end.error_class {
-                    LlmErrorClass::Cancelled => End::Stalled,
-                    class => End::Failed(class, Again::No),
+                    LlmErrorClass::Cancelled => CallEnd::Stalled,
+                    class => CallEnd::Failed(class, RetryFlag::No),
                 };
                 self.end(end.call_id, end.message_id, how);
             }
@@ -151,8 +151,8 @@ impl<'s> Reading<'s> {
         let before = self.works[work].calls.last().copied();
         let call = match before.map(|before| &mut self.calls[before]) {
             Some(before) if started.attempt > 1 => {
-                if let End::Failed(class, _) = before.end {
-                    before.end = End::Failed(class, Again::Yes);
+                if let CallEnd::Failed(class, _) = before.end {
+                    before.end = CallEnd::Failed(class, RetryFlag::Yes);
                 }
                 before.call
             }
@@ -161,7 +161,7 @@ impl<'s> Reading<'s> {
         };
         self.works[work].calls.push(at);
         self.open.insert(started.call_id, at);
-        self.calls.push(Call {
+        self.calls.push(RecordedCall {
             agent,
             call,
             attempt: started.attempt,
@@ -170,11 +170,11 @@ impl<'s> Reading<'s> {
             locale: String::new(),
             began: event.timestamp,
             message: None,
-            end: End::Stalled,
+            end: CallEnd::Stalled,
         });
     }
 
-    fn end(&mut self, id: CallId, message: Option<MessageId>, end: End) {
+    fn end(&mut self, id: CallId, message: Option<MessageId>, end: CallEnd) {
         let Some(at) = self.open.remove(&id) else {
             return;
         };
@@ -190,8 +190,8 @@ impl<'s> Reading<'s> {
             .filter(|work| work.turn == turn && work.agent == agent);
         for last in late.filter_map(|work| work.calls.last()) {
             let call = &mut self.calls[*last];
-            if matches!(call.end, End::Failed(LlmErrorClass::Timeout, _)) {
-                call.end = End::Stalled;
+            if matches!(call.end, CallEnd::Failed(LlmErrorClass::Timeout, _)) {
+                call.end = CallEnd::Stalled;
             }
         }
     }
@@ -203,11 +203,11 @@ impl<'s> Reading<'s> {
             let Some(last) = work.calls.last().map(|last| &self.calls[*last]) else {
                 continue;
             };
-            if !matches!(last.end, End::Stop(StopReason::ToolUse, _)) {
+            if !matches!(last.end, CallEnd::Stop(StopReason::ToolUse, _)) {
                 continue;
             }
             work.calls.push(self.calls.len());
-            self.calls.push(Call {
+            self.calls.push(RecordedCall {
                 agent: last.agent.clone(),
                 call: last.call + 1,
                 attempt: 1,
@@ -216,13 +216,13 @@ impl<'s> Reading<'s> {
                 locale: String::new(),
                 began: last.began,
                 message: None,
-                end: End::Stalled,
+                end: CallEnd::Stalled,
             });
         }
     }
 
     /// Puts to each call what its agent had been asked.
-    fn finish(mut self) -> Vec<Call<'s>> {
+    fn finish(mut self) -> Vec<RecordedCall<'s>> {
         self.find_invocations();
         for work in &self.works {
             let Some(started) = self.turns.get(&work.turn) else {

@@ -12,7 +12,7 @@ use turnwire_event::row::StoredMessage;
 use turnwire_event::{ContentBlock, StopReason, Timestamp, Usage};
 use turnwire_pack::yaml;
 
-use super::model_calls::{Again, Call, End};
+use super::model_calls::{CallEnd, RecordedCall, RetryFlag};
 use crate::regression::observed;
 
 /// Pieces of a whole script: what its reader takes, with room for everything else in it. A longer
@@ -28,13 +28,13 @@ const DELAY_MS_MAX: u64 = 60_000;
 const PAUSE_MS_MAX: u64 = 600_000;
 
 /// The script, and what it cannot tell.
-pub(super) fn write(calls: &[Call<'_>], paced: bool) -> (String, Vec<String>) {
+pub(super) fn write(calls: &[RecordedCall<'_>], paced: bool) -> (String, Vec<String>) {
     let pieces: usize = calls
         .iter()
         .filter_map(|call| call.message)
         .map(deltas)
         .sum();
-    let style = Style {
+    let style = ScriptStyle {
         paced,
         pieces: pieces <= PIECES_MAX,
     };
@@ -72,7 +72,7 @@ pub(super) fn write(calls: &[Call<'_>], paced: bool) -> (String, Vec<String>) {
 }
 
 #[derive(Clone, Copy)]
-struct Style {
+struct ScriptStyle {
     /// Whether the waits are told too.
     paced: bool,
     /// Whether words are told in their pieces.
@@ -80,16 +80,16 @@ struct Style {
 }
 
 /// What a rule is heard by, all but the turn.
-fn key(call: &Call<'_>) -> String {
+fn key(call: &RecordedCall<'_>) -> String {
     when(call, None).to_string()
 }
 
-fn when(call: &Call<'_>, turn: Option<usize>) -> Value {
+fn when(call: &RecordedCall<'_>, turn: Option<usize>) -> Value {
     let mut when = Map::new();
     when.insert("agent".into(), json!(call.agent));
     when.insert("call".into(), json!(call.call));
     // A call that went well the first time is told whatever the try: a provider may fail anew.
-    if call.attempt > 1 || matches!(call.end, End::Failed(_, Again::Yes)) {
+    if call.attempt > 1 || matches!(call.end, CallEnd::Failed(_, RetryFlag::Yes)) {
         when.insert("attempt".into(), json!(call.attempt));
     }
     when.insert("says".into(), json!(call.says));
@@ -114,10 +114,10 @@ fn is_tag(locale: &str) -> bool {
         && locale.len() <= 35
 }
 
-fn steps(call: &Call<'_>, style: Style) -> Vec<Value> {
+fn steps(call: &RecordedCall<'_>, style: ScriptStyle) -> Vec<Value> {
     let mut steps = Vec::new();
     if let Some(stored) = call.message {
-        let message = Said::new(stored);
+        let message = ScriptedReply::new(stored);
         if style.paced {
             steps.extend(message.silence(call.began));
         }
@@ -126,10 +126,12 @@ fn steps(call: &Call<'_>, style: Style) -> Vec<Value> {
         }
     }
     steps.push(match call.end {
-        End::Stop(reason, usage) => json!({"stop": stop(reason), "usage": cost(usage)}),
-        End::Failed(class, Again::No) => json!({"error": observed::word(class)}),
-        End::Failed(class, Again::Yes) => json!({"error": observed::word(class), "retry": true}),
-        End::Stalled => json!({"stall": true}),
+        CallEnd::Stop(reason, usage) => json!({"stop": stop(reason), "usage": cost(usage)}),
+        CallEnd::Failed(class, RetryFlag::No) => json!({"error": observed::word(class)}),
+        CallEnd::Failed(class, RetryFlag::Yes) => {
+            json!({"error": observed::word(class), "retry": true})
+        }
+        CallEnd::Stalled => json!({"stall": true}),
     });
     steps
 }
@@ -156,18 +158,18 @@ fn cost(usage: Usage) -> Value {
 
 /// How many deltas a message came in.
 fn deltas(stored: &StoredMessage) -> usize {
-    Said::new(stored).cuts.len()
+    ScriptedReply::new(stored).cuts.len()
 }
 
 /// A message with where its pieces ended, if it streamed.
-struct Said<'s> {
+struct ScriptedReply<'s> {
     stored: &'s StoredMessage,
     cuts: Vec<Cut>,
     /// The raw inputs of tools, by block.
     blocks: Vec<BlockFold>,
 }
 
-impl<'s> Said<'s> {
+impl<'s> ScriptedReply<'s> {
     fn new(stored: &'s StoredMessage) -> Self {
         let (cuts, blocks) = match MessageFold::from_stored(stored) {
             Some(fold) => (fold.cuts, fold.blocks),
@@ -190,7 +192,7 @@ impl<'s> Said<'s> {
         (wait > 0).then(|| json!({"pause_ms": wait.min(PAUSE_MS_MAX)}))
     }
 
-    fn block(&self, at: usize, style: Style, steps: &mut Vec<Value>) {
+    fn block(&self, at: usize, style: ScriptStyle, steps: &mut Vec<Value>) {
         match &self.stored.message.content[at] {
             ContentBlock::Text { text } => {
                 for pieces in self.pieces(at, text, style) {
@@ -221,7 +223,7 @@ impl<'s> Said<'s> {
         }
     }
 
-    fn step(&self, kind: &str, pieces: Vec<&str>, at: usize, style: Style) -> Value {
+    fn step(&self, kind: &str, pieces: Vec<&str>, at: usize, style: ScriptStyle) -> Value {
         let mut step = json!({kind: pieces});
         if style.paced
             && let Some(delay) = self.delay(at)
@@ -232,7 +234,7 @@ impl<'s> Said<'s> {
     }
 
     /// The pieces of a block, in as many steps as its length needs.
-    fn pieces<'t>(&self, at: usize, text: &'t str, style: Style) -> Vec<Vec<&'t str>> {
+    fn pieces<'t>(&self, at: usize, text: &'t str, style: ScriptStyle) -> Vec<Vec<&'t str>> {
         let cuts = self.cuts.iter().filter(|cut| {
             cut.block as usize == at && matches!(cut.kind, CutKind::Text | CutKind::Thinking { .. })
         });

@@ -12,7 +12,7 @@ use turnwire_log::{EventSelection, Log as _, MessageRecords as _, MessageView, R
 const PAGE: usize = 512;
 
 /// A session.
-pub(super) struct Stored {
+pub(super) struct StoredSession {
     pub(super) events: Vec<Event>,
     /// How many events retention has taken.
     pub(super) trimmed: u64,
@@ -24,7 +24,7 @@ pub(super) struct Stored {
     pub(super) own: HashMap<String, Vec<StoredMessage>>,
 }
 
-impl Stored {
+impl StoredSession {
     /// Reads all of it.
     pub(super) fn read(store: &SqliteStore, session: SessionId) -> Result<Self> {
         let tail = store.tail(session)?;

@@ -57,7 +57,7 @@ pub(crate) fn tell(
 
 /// What tells the kinds of lines apart.
 #[derive(Deserialize)]
-struct Shape<'a> {
+struct LineShape<'a> {
     #[serde(rename = "type", default)]
     kind: Option<String>,
     #[serde(borrow, default)]
@@ -72,7 +72,8 @@ fn events(line: &[u8]) -> Result<Vec<&RawValue>> {
     if line.is_empty() {
         return Ok(Vec::new());
     }
-    let shape: Shape<'_> = serde_json::from_slice(line).context("not a JSON object on one line")?;
+    let shape: LineShape<'_> =
+        serde_json::from_slice(line).context("not a JSON object on one line")?;
     Ok(match (shape.kind.as_deref(), shape.event, shape.events) {
         (None, None, Some(events)) => events,
         (Some("event"), Some(event), None) => vec![event],

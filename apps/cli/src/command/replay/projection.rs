@@ -6,12 +6,12 @@ use turnwire_event::{ActorKind, Body, Event, Filter, MessageId, TurnId};
 use turnwire_wire::pc3::{self, Version};
 use turnwire_wire::session::event_frame;
 
-use crate::args::Wire;
+use crate::args::ReplayWire;
 
 /// Turns events into bytes.
 #[derive(Debug)]
 pub(crate) struct Projection {
-    wire: Wire,
+    wire: ReplayWire,
     /// Everything a client can ask for: what the rendering policy hides is not sent.
     filter: Filter,
     /// The version that was asked for; else the one a turn is bound to.
@@ -26,7 +26,7 @@ pub(crate) struct Projection {
 
 impl Projection {
     /// Onto a wire; of one turn, or of all.
-    pub(crate) fn new(wire: Wire, version: Option<Version>, turn: Option<TurnId>) -> Self {
+    pub(crate) fn new(wire: ReplayWire, version: Option<Version>, turn: Option<TurnId>) -> Self {
         Self {
             wire,
             filter: Filter::full(),
@@ -46,13 +46,13 @@ impl Projection {
         }
         self.met_turn = true;
         match self.wire {
-            Wire::Session => {
+            ReplayWire::Session => {
                 if self.filter.matches(&event.head()) {
                     event_frame(bytes, out);
                     out.push(b'\n');
                 }
             }
-            Wire::Pc3 => {
+            ReplayWire::Pc3 => {
                 self.note(event);
                 pc3::project(event, self.version(event), out);
             }
@@ -87,8 +87,8 @@ impl Projection {
     /// Whether the wire has its words from deltas alone.
     pub(crate) fn is_worded(&self) -> bool {
         match self.wire {
-            Wire::Session => false,
-            Wire::Pc3 => true,
+            ReplayWire::Session => false,
+            ReplayWire::Pc3 => true,
         }
     }
 

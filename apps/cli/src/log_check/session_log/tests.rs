@@ -179,9 +179,9 @@ fn messages() -> Vec<Message> {
 }
 
 /// Checks a log as a store would give it, hashes made from its bytes.
-fn verify(events: &[Event]) -> Verdict {
+fn verify(events: &[Event]) -> LogVerdict {
     let mut link = ChainHash::seed(SESSION);
-    let mut verifier = Verifier::new(SESSION, link, messages());
+    let mut verifier = LogVerifier::new(SESSION, link, messages());
     for event in events {
         let bytes = Bytes::from(event.to_bytes());
         link = link.next(&bytes);
@@ -192,7 +192,7 @@ fn verify(events: &[Event]) -> Verdict {
 
 fn found(events: &[Event]) -> Vec<String> {
     let violations = verify(events).violations;
-    let text = |v: Violation| format!("{} {}", &v.event[v.event.len() - 2..], v.what);
+    let text = |v: LogViolation| format!("{} {}", &v.event[v.event.len() - 2..], v.what);
     violations.into_iter().map(text).collect()
 }
 
@@ -256,10 +256,10 @@ fn a_gap_and_a_foreign_event_are_found() {
 }
 
 #[test]
-fn one_changed_byte_is_one_violation_that_names_its_event() {
+fn changed_byte_is_one_violation_at_its_event() {
     let events = log(&sound());
     let mut link = ChainHash::seed(SESSION);
-    let mut verifier = Verifier::new(SESSION, link, messages());
+    let mut verifier = LogVerifier::new(SESSION, link, messages());
     for (at, event) in events.iter().enumerate() {
         let mut bytes = event.to_bytes();
         link = link.next(&bytes);
@@ -269,12 +269,12 @@ fn one_changed_byte_is_one_violation_that_names_its_event() {
         }
         verifier.take(&bytes.into(), link);
     }
-    let expected = Violation {
+    let expected = LogViolation {
         event: events[1].id.to_string(),
         what: "does not match its hash".into(),
     };
     assert_eq!(verifier.finish().violations, [expected]);
-    let mut verifier = Verifier::new(SESSION, ChainHash([0; 32]), Vec::new());
+    let mut verifier = LogVerifier::new(SESSION, ChainHash([0; 32]), Vec::new());
     let bytes = Bytes::from(events[0].to_bytes());
     verifier.take(&bytes, ChainHash::seed(SESSION).next(&bytes));
     assert_eq!(
@@ -284,8 +284,9 @@ fn one_changed_byte_is_one_violation_that_names_its_event() {
     );
 }
 
+// LAW-1
 #[test]
-fn law_1_terminals_are_one_and_last() {
+fn every_turn_has_one_terminal_at_its_end() {
     let mut twice = sound();
     twice.push((TURN, completed()));
     let message = format!("08 a second terminal after turn.completed of turn {TURN}");
@@ -305,8 +306,9 @@ fn law_1_terminals_are_one_and_last() {
     );
 }
 
+// LAW-6
 #[test]
-fn law_6_tools_are_closed_once_and_before_the_terminal() {
+fn tools_end_once_and_before_the_terminal() {
     let of = |bodies: &[Body]| {
         let bodies: Vec<_> = bodies.iter().map(|body| (TURN, body.clone())).collect();
         found(&log(&bodies))
@@ -335,8 +337,9 @@ fn law_6_tools_are_closed_once_and_before_the_terminal() {
     assert_eq!(call, [format!("04 model call {CALL} has not ended")]);
 }
 
+// LAW-8
 #[test]
-fn law_8_nothing_starts_after_a_cancel_and_it_ends_as_cancelled() {
+fn nothing_starts_after_a_cancel() {
     let of = |bodies: [Body; 4]| found(&log(&bodies.map(|body| (TURN, body))));
     let late = of([started(), cancel_requested(), call_started(), cancelled()]);
     assert_eq!(
@@ -368,7 +371,7 @@ fn contents_must_be_those_the_log_vouches_for() {
         found(&log(&events)),
         ["04 its message is not the one it vouches for"]
     );
-    let mut verifier = Verifier::new(SESSION, ChainHash::seed(SESSION), Vec::new());
+    let mut verifier = LogVerifier::new(SESSION, ChainHash::seed(SESSION), Vec::new());
     let mut link = ChainHash::seed(SESSION);
     for event in log(&sound()) {
         let bytes = Bytes::from(event.to_bytes());
@@ -386,7 +389,7 @@ fn contents_must_be_those_the_log_vouches_for() {
 fn a_trimmed_log_may_begin_inside_a_turn() {
     let events = log(&sound());
     let link = ChainHash([9; 32]);
-    let mut verifier = Verifier::new(SESSION, link, messages());
+    let mut verifier = LogVerifier::new(SESSION, link, messages());
     let mut hash = link;
     for event in &events[4..] {
         let bytes = Bytes::from(event.to_bytes());

@@ -130,13 +130,13 @@ fn fan_out() -> Vec<Body> {
 }
 
 fn wrong(bodies: &[Body]) -> Vec<String> {
-    let mut turns = Turns::default();
+    let mut turns = TurnRules::default();
     let all = bodies.iter().flat_map(|body| turns.take(Some(TURN), body));
     all.collect()
 }
 
 #[test]
-fn sub_agents_may_call_models_side_by_side_and_the_orchestrator_one_at_a_time() {
+fn only_sub_agents_may_call_models_in_parallel() {
     assert_eq!(wrong(&fan_out()), Vec::<String>::new());
     let two = [
         started(),
@@ -170,13 +170,13 @@ fn what_is_left_open_or_comes_after_the_trace_is_found() {
 }
 
 #[test]
-fn a_log_from_before_there_were_sub_agents_has_no_trace_and_is_sound() {
+fn log_without_dispatch_traces_is_valid() {
     assert_eq!(wrong(&[started(), completed()]), Vec::<String>::new());
 }
 
 #[test]
-fn a_turn_that_is_withdrawn_from_the_line_may_be_traced_beside_another() {
-    let mut turns = Turns::default();
+fn withdrawn_turn_may_be_traced_beside_another() {
+    let mut turns = TurnRules::default();
     turns.take(Some(TurnId(Ulid(9))), &started());
     let asked = Body::TurnCancelRequested(CancelRequested {
         by: "user".into(),

@@ -60,7 +60,7 @@ fn complete() -> Body {
 
 #[test]
 fn words_flow_and_the_next_line_waits_for_them() {
-    let mut printer = Printer::new(Paint::Plain);
+    let mut printer = EventLinePrinter::new(ColorMode::Plain);
     let bodies = [start(), delta("a\u{1b}["), delta("2Jb\nc"), complete()];
     let out: String = bodies
         .into_iter()
@@ -78,7 +78,7 @@ fn words_flow_and_the_next_line_waits_for_them() {
 // S3-067
 #[test]
 fn a_message_that_was_finished_before_is_shown_with_its_end() {
-    let mut printer = Printer::new(Paint::Plain);
+    let mut printer = EventLinePrinter::new(ColorMode::Plain);
     printer.event(&event(1, start()));
     assert_eq!(
         printer.event(&event(9, complete())),
@@ -89,7 +89,7 @@ fn a_message_that_was_finished_before_is_shown_with_its_end() {
 
 #[test]
 fn a_failed_turn_says_so_and_is_cleaned() {
-    let mut printer = Printer::new(Paint::Plain);
+    let mut printer = EventLinePrinter::new(ColorMode::Plain);
     let body = Body::TurnCompleted(turn::Completed {
         status: TurnStatus::Failed,
         usage: Usage::default(),
@@ -106,7 +106,7 @@ fn a_failed_turn_says_so_and_is_cleaned() {
 
 /// What stands behind the actor.
 fn gist_of(body: Body) -> String {
-    let told = Printer::new(Paint::Plain).event(&event(0, body));
+    let told = EventLinePrinter::new(ColorMode::Plain).event(&event(0, body));
     let (_, gist) = told.split_once(" orchestrator").expect("an actor");
     gist.trim().to_owned()
 }
@@ -280,7 +280,7 @@ fn workers_and_questions_are_a_line_each() {
         ),
     ];
     for (body, told) in bodies {
-        let line = Printer::new(Paint::Plain).event(&event(0, body));
+        let line = EventLinePrinter::new(ColorMode::Plain).event(&event(0, body));
         assert!(line.ends_with(&format!(" {told}\n")), "{line:?}");
     }
 }

@@ -11,7 +11,7 @@ use turnwire_wire::rest::turn::Submit;
 use crate::person::{Person, ask, session, start};
 
 #[test]
-fn a_question_is_asked_once_and_the_answer_alone_is_on_the_output() {
+fn only_the_answer_is_on_the_standard_output() {
     let (_dir, server) = start();
     let done = ask(&server, &["good", "day"], "");
     assert_eq!(
@@ -61,8 +61,9 @@ fn tools_are_a_line_each_and_thinking_is_folded() {
     );
 }
 
+// G10
 #[test]
-fn g_10_control_sequences_of_a_model_are_stripped() {
+fn control_sequences_of_a_model_are_stripped() {
     let (_dir, server) = start();
     let done = ask(&server, &["paint"], "");
     assert_eq!(done.out, "red dot\n");
@@ -123,7 +124,7 @@ fn an_old_session_is_picked_up_with_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_turn_that_runs_is_joined_and_can_be_stopped_from_elsewhere() {
+async fn running_turn_is_joined_and_cancelled_from_elsewhere() {
     let (_dir, server) = start();
     let client = server.client();
     let id = client
@@ -255,7 +256,7 @@ fn what_cannot_be_asked_is_said_in_one_sentence() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_is_a_failure_and_one_that_nobody_reads_is_not() {
+fn write_error_fails_and_a_closed_pipe_does_not() {
     let (_dir, server) = start();
     for args in [&["hello"][..], &["--json", "hello"]] {
         let full = File::options().write(true).open("/dev/full");

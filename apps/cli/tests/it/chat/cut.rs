@@ -95,8 +95,9 @@ fn ctrl_c_between_turns_leaves() {
     assert!(done.err.contains("to come back: "), "{}", done.err);
 }
 
+// S3-110
 #[test]
-fn s3_110_a_kill_in_mid_turn_is_told_and_the_conversation_goes_on() {
+fn conversation_goes_on_after_a_server_kill() {
     let (dir, mut server) = start();
     let mut person = Person::at(&server, &[]);
     person.says("slow\nand now\n");
@@ -114,7 +115,7 @@ fn s3_110_a_kill_in_mid_turn_is_told_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn history_that_is_gone_is_made_up_for_by_a_snapshot_and_the_turn_still_ends() {
+fn snapshot_replaces_trimmed_history_and_the_turn_ends() {
     let dir = tempfile::tempdir().expect("a folder");
     // Then a kill begins a new epoch: the cursor from before is of no use.
     let relaxed = "store: {durability: relaxed}\n";
@@ -154,7 +155,7 @@ fn a_question_waits_for_a_server_that_is_away() {
 }
 
 #[test]
-fn at_a_terminal_there_is_a_prompt_and_only_leaving_counts() {
+fn terminal_has_a_prompt_and_only_leaving_counts() {
     let (_dir, server) = start();
     let mut terminal = Terminal::at(&server, &[]);
     terminal.sees("> ");

@@ -72,7 +72,7 @@ async fn an_ending_that_cannot_be_read_is_read_a_little_later() {
 /// A question is taken and answered while its asker is cut off; then the server is restarted, and
 /// before the asker asks again a snapshot passes over all of it.
 #[tokio::test]
-async fn a_turn_that_was_over_before_it_was_known_is_told_all_the_same() {
+async fn turn_that_ended_before_its_acceptance_is_shown() {
     let (dir, mut server) = forgetful();
     let gate = Gate::to(&server.address);
     let id = new_session(&server.client()).await;
@@ -149,7 +149,7 @@ async fn a_cancel_that_did_not_get_through_is_sent_again() {
 }
 
 #[tokio::test]
-async fn one_who_leaves_without_an_answer_is_told_that_the_turn_may_be_running() {
+async fn leaving_without_an_answer_warns_of_a_running_turn() {
     for second in [false, true] {
         let (_dir, server) = start();
         let gate = Gate::to(&server.address);

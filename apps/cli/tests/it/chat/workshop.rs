@@ -81,8 +81,9 @@ async fn newest(client: &Client) -> (SessionId, TurnId) {
     (session, turns.turns[0].turn_id)
 }
 
+// S3-074
 #[test]
-fn s3_074_a_stop_tells_what_is_waited_for_and_names_what_was_killed() {
+fn cancel_shows_pending_work_and_killed_processes() {
     let workshop = Workshop::open();
     let mut person = Person::at(&workshop.server, &["nap"]);
     person.out("I wait for two minutes.");
@@ -107,7 +108,7 @@ fn s3_074_a_stop_tells_what_is_waited_for_and_names_what_was_killed() {
 }
 
 #[tokio::test]
-async fn a_paused_turn_asks_on_the_terminal_and_goes_on_with_the_answer() {
+async fn paused_turn_prompts_and_resumes_with_the_answer() {
     let workshop = Workshop::open();
     let mut terminal = Terminal::at(&workshop.server, &[]);
     terminal.sees("> ");
@@ -169,7 +170,7 @@ async fn an_answer_from_elsewhere_ends_the_question() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_is_no_answer_to_it() {
+fn input_before_the_prompt_is_no_answer() {
     let workshop = Workshop::open();
     let mut terminal = Terminal::at(&workshop.server, &[]);
     terminal.sees("> ");
@@ -188,7 +189,7 @@ fn what_was_typed_before_the_question_is_no_answer_to_it() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_it_says_how_to_answer_and_asks_when_someone_comes_back() {
+async fn pipe_shows_how_to_approve_and_a_terminal_prompts() {
     let workshop = Workshop::open();
     let server = &workshop.server;
     let done = ask(server, &["take a note: buy milk"], "");
@@ -215,7 +216,7 @@ async fn where_nobody_can_be_asked_it_says_how_to_answer_and_asks_when_someone_c
 }
 
 #[tokio::test]
-async fn a_worker_is_a_line_when_it_begins_and_one_with_a_way_in_when_it_ends() {
+async fn worker_is_a_line_at_its_start_and_at_its_end() {
     let workshop = Workshop::open();
     let server = &workshop.server;
     let done = ask(server, &["look into tea"], "");

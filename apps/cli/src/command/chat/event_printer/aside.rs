@@ -7,20 +7,23 @@ use turnwire_event::body::{approval, delegate};
 use turnwire_event::code::Decision;
 use turnwire_event::{ApprovalId, Message, SessionId};
 
-use crate::terminal::color::Tone;
+use crate::terminal::color::TextTone;
 use crate::terminal::event_line::word;
 
-use super::Teller;
+use super::EventPrinter;
 
 /// What is said of a turn that was asked to stop.
 pub(super) const STOPPING: &str = "stopping…";
 
-impl Teller {
+impl EventPrinter {
     /// A worker is about to begin.
     pub(super) fn worker_begins(&mut self, work: &delegate::Started) -> io::Result<()> {
         self.cast.given(work);
         let (worker, task) = (work.worker_session_id, &work.task_summary);
-        self.shown_as(Tone::Quiet, &format!("worker {worker} works on: {task}"))
+        self.shown_as(
+            TextTone::Quiet,
+            &format!("worker {worker} works on: {task}"),
+        )
     }
 
     /// A worker has ended its turn.
@@ -29,7 +32,7 @@ impl Teller {
             true => "is done",
             false => "did not do it",
         };
-        self.worker_end(end.worker_session_id, Tone::Quiet, how)
+        self.worker_end(end.worker_session_id, TextTone::Quiet, how)
     }
 
     /// A worker did not get there. When the turn itself stops, the receipt says so.
@@ -38,11 +41,11 @@ impl Teller {
             return Ok(());
         }
         let how = format!("did not get to its end ({})", word(&end.failure_mode));
-        self.worker_end(end.worker_session_id, Tone::Bad, &how)
+        self.worker_end(end.worker_session_id, TextTone::Bad, &how)
     }
 
     /// A worker has ended, with how to look at what it did.
-    fn worker_end(&mut self, worker: SessionId, tone: Tone, how: &str) -> io::Result<()> {
+    fn worker_end(&mut self, worker: SessionId, tone: TextTone, how: &str) -> io::Result<()> {
         let task = self.cast.task(worker).map(|task| format!(" on \"{task}\""));
         let told = format!(
             "worker{} {how}; to look: turnwire tail {worker}{}",
@@ -72,7 +75,7 @@ impl Teller {
         };
         let said = answer.comment.iter().map(|said| format!(": {said}"));
         let told = format!("{how}: {what}{}", said.collect::<String>());
-        self.screen.note(Tone::Quiet, &told)
+        self.screen.note(TextTone::Quiet, &told)
     }
 
     /// A question is about to be answered here.

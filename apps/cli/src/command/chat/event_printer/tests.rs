@@ -15,8 +15,8 @@ use turnwire_event::{
 };
 
 use super::*;
-use crate::command::chat::screen::Streams;
-use crate::terminal::color::Paint;
+use crate::command::chat::screen::OutputStreams;
+use crate::terminal::color::ColorMode;
 
 const ID: MessageId = MessageId(Ulid(4));
 
@@ -46,9 +46,9 @@ impl Write for Pen {
     }
 }
 
-fn teller(form: Form, terminal: bool) -> (Teller, Paper) {
+fn teller(form: OutputForm, terminal: bool) -> (EventPrinter, Paper) {
     let paper = Paper::default();
-    let streams = Streams {
+    let streams = OutputStreams {
         stdin: terminal,
         stdout: terminal,
         stderr: terminal,
@@ -56,11 +56,11 @@ fn teller(form: Form, terminal: bool) -> (Teller, Paper) {
     };
     let out = Box::new(Pen(paper.clone(), "", ""));
     let err = Box::new(Pen(paper.clone(), "[", "]"));
-    let screen = Screen::on(out, err, streams, Paint::Plain);
-    (Teller::new(screen, form, " --flag".to_owned()), paper)
+    let screen = ChatScreen::on(out, err, streams, ColorMode::Plain);
+    (EventPrinter::new(screen, form, " --flag".to_owned()), paper)
 }
 
-fn told(form: Form, terminal: bool, bodies: Vec<Body>) -> String {
+fn told(form: OutputForm, terminal: bool, bodies: Vec<Body>) -> String {
     let (mut teller, paper) = teller(form, terminal);
     for (body, sub) in bodies.into_iter().zip(1..) {
         teller.event(&event(sub, body)).expect("paper takes all");
@@ -143,13 +143,16 @@ fn thinking_is_folded_into_how_much_there_is() {
         ]
     };
     assert_eq!(
-        told(Form::Folded, false, bodies()),
+        told(OutputForm::Folded, false, bodies()),
         "[thinking… (2 words)\n]yes\n"
     );
-    assert_eq!(told(Form::Thinking, false, bodies()), "[so s][o][\n]yes\n");
+    assert_eq!(
+        told(OutputForm::Thinking, false, bodies()),
+        "[so s][o][\n]yes\n"
+    );
     let wipe = "[\r\u{1b}[K]";
     assert_eq!(
-        told(Form::Folded, true, bodies()),
+        told(OutputForm::Folded, true, bodies()),
         format!(
             "[thinking… (2 words)]{wipe}[thinking… (2 words)]{wipe}[thinking… (2 words)\n]yes\n"
         )
@@ -159,7 +162,10 @@ fn thinking_is_folded_into_how_much_there_is() {
 #[test]
 fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
     let whole = "[thinking… (2 words)\n]one\ntwo\n";
-    assert_eq!(told(Form::Folded, false, vec![start(), complete()]), whole);
+    assert_eq!(
+        told(OutputForm::Folded, false, vec![start(), complete()]),
+        whole
+    );
     let grown = vec![
         thinking("so so"),
         text(1, "one\u{1b}["),
@@ -168,7 +174,7 @@ fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
         complete(),
     ];
     assert_eq!(
-        told(Form::Folded, false, grown),
+        told(OutputForm::Folded, false, grown),
         whole,
         "and one that grew the same"
     );
@@ -176,7 +182,7 @@ fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
 
 #[test]
 fn a_message_that_comes_again_goes_on_where_it_was_left() {
-    let (mut teller, paper) = teller(Form::Folded, false);
+    let (mut teller, paper) = teller(OutputForm::Folded, false);
     teller.event(&event(1, text(1, "on"))).expect("paper");
     let mut message = Message {
         kept: turnwire_event::Kept::default(),
@@ -220,20 +226,21 @@ fn a_tool_is_one_line_with_its_time() {
             called,
         })
     };
-    let line = told(Form::Folded, false, vec![called, failed(true)]);
+    let line = told(OutputForm::Folded, false, vec![called, failed(true)]);
     assert_eq!(line, "[clock failed (timeout), 1 ms\n]");
-    let line = told(Form::Folded, false, vec![failed(false)]);
+    let line = told(OutputForm::Folded, false, vec![failed(false)]);
     assert_eq!(line, "[clock failed (timeout)\n]");
 }
 
+// G10
 #[test]
-fn g_10_json_is_escaped_for_a_terminal_alone() {
+fn json_is_escaped_for_a_terminal_alone() {
     let raw = "{\"text\":\"a\u{9b}2J\u{202e}b\"}";
     for (terminal, told) in [
         (false, format!("{raw}\n")),
         (true, "{\"text\":\"a\\u009b2J\\u202eb\"}\n".to_owned()),
     ] {
-        let (mut teller, paper) = teller(Form::Json, terminal);
+        let (mut teller, paper) = teller(OutputForm::Json, terminal);
         teller.screen.raw(raw.as_bytes()).expect("paper");
         assert_eq!(paper.read(), told);
     }
@@ -274,8 +281,9 @@ fn tool(called: Option<ToolErrorClass>, tool_type: ToolType) -> Vec<Body> {
     vec![begun, ended]
 }
 
+//
 #[test]
-fn r_29_a_status_is_one_line_that_is_replaced_and_in_a_pipe_a_line_of_its_own() {
+fn status_is_replaced_on_a_terminal_and_a_line_in_a_pipe() {
     let bodies = || {
         let mut bodies = vec![doing("Searching\u{1b}[2J…")];
         bodies.extend(tool(None, ToolType::Ccs));
@@ -284,19 +292,20 @@ fn r_29_a_status_is_one_line_that_is_replaced_and_in_a_pipe_a_line_of_its_own() 
     };
     let wipe = "[\r\u{1b}[K]";
     assert_eq!(
-        told(Form::Folded, true, bodies()),
+        told(OutputForm::Folded, true, bodies()),
         format!("[Searching…]{wipe}[Searching…]{wipe}[Searching…]{wipe}[Sorting…]{wipe}Two.\n"),
         "tools do not take its place"
     );
     assert_eq!(
-        told(Form::Folded, false, bodies()),
+        told(OutputForm::Folded, false, bodies()),
         "[Searching…\n][Sorting…\n]Two.\n"
     );
 }
 
+//
 #[test]
-fn r_29_several_statuses_at_once_are_the_sentence_of_the_last() {
-    let (mut teller, paper) = teller(Form::Folded, false);
+fn batched_statuses_show_the_last_message() {
+    let (mut teller, paper) = teller(OutputForm::Folded, false);
     let stamp = |message: Option<&str>, ids: usize| {
         Some(Render {
             policy: RenderPolicy::Batch,
@@ -318,8 +327,9 @@ fn r_29_several_statuses_at_once_are_the_sentence_of_the_last() {
     assert_eq!(paper.read(), "[A and B…\n][C…\n][D…\n]");
 }
 
+//
 #[test]
-fn r_29_what_fails_inside_is_not_told_and_what_is_shown_is_a_line() {
+fn components_are_lines_and_inner_failures_are_hidden() {
     let mut bodies = tool(Some(ToolErrorClass::EnvelopeError), ToolType::Ccs);
     bodies.push(Body::ErrorReported(TurnError::sub_agent("shop")));
     bodies.push(Body::DataLoaded(data::Loaded {
@@ -340,14 +350,14 @@ fn r_29_what_fails_inside_is_not_told_and_what_is_shown_is_a_line() {
         },
     }));
     assert_eq!(
-        told(Form::Folded, false, bodies),
+        told(OutputForm::Folded, false, bodies),
         "[▪ offer_list: Oat milk, Granola\n][▪ card: Oat milk\n]"
     );
 }
 
 #[test]
 fn a_status_does_not_outlive_its_turn() {
-    let (mut teller, paper) = teller(Form::Folded, true);
+    let (mut teller, paper) = teller(OutputForm::Folded, true);
     teller.event(&event(1, doing("Busy…"))).expect("paper");
     let end = Completed {
         status: turnwire_event::code::TurnStatus::Ok,

@@ -63,8 +63,8 @@ fn cut(stored: &mut StoredMessage, cuts: &[(u32, CutKind, usize)]) {
     }
 }
 
-fn call<'s>(says: &str, turn: usize, message: Option<&'s StoredMessage>) -> Call<'s> {
-    Call {
+fn call<'s>(says: &str, turn: usize, message: Option<&'s StoredMessage>) -> RecordedCall<'s> {
+    RecordedCall {
         agent: "orchestrator".into(),
         call: 1,
         attempt: 1,
@@ -73,7 +73,7 @@ fn call<'s>(says: &str, turn: usize, message: Option<&'s StoredMessage>) -> Call
         locale: "en".into(),
         began: Timestamp::from_millis(900),
         message,
-        end: End::Stop(
+        end: CallEnd::Stop(
             StopReason::EndTurn,
             Usage {
                 input_tokens: 7,
@@ -195,25 +195,25 @@ fn a_message_is_told_in_its_pieces_with_reasoning_tools_and_cost() {
 
 #[test]
 fn failures_tries_and_silence_are_told() {
-    let failed = |attempt, again| Call {
+    let failed = |attempt, again| RecordedCall {
         attempt,
-        end: End::Failed(LlmErrorClass::RateLimited, again),
+        end: CallEnd::Failed(LlmErrorClass::RateLimited, again),
         ..call("a", 1, None)
     };
     let stored = message(vec![ContentBlock::text("third")]);
-    let third = Call {
+    let third = RecordedCall {
         attempt: 3,
         ..call("a", 1, Some(&stored))
     };
-    let calls = [failed(1, Again::Yes), failed(2, Again::Yes), third];
+    let calls = [failed(1, RetryFlag::Yes), failed(2, RetryFlag::Yes), third];
     let (yaml, _) = write(&calls, false);
     assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Soon"]);
     assert_eq!(words(&played(&yaml, "a", 2)), ["RateLimited Soon"]);
     assert_eq!(words(&played(&yaml, "a", 3)), ["third", "EndTurn 7"]);
-    let (yaml, _) = write(&[failed(1, Again::No)], false);
+    let (yaml, _) = write(&[failed(1, RetryFlag::No)], false);
     assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Never"]);
-    let stalled = Call {
-        end: End::Stalled,
+    let stalled = RecordedCall {
+        end: CallEnd::Stalled,
         ..call("a", 1, None)
     };
     let (yaml, _) = write(&[stalled], false);
@@ -221,10 +221,10 @@ fn failures_tries_and_silence_are_told() {
 }
 
 #[test]
-fn the_same_words_are_told_apart_by_the_turn_only_where_the_answers_differ() {
+fn rules_name_the_turn_only_where_answers_differ() {
     let one = message(vec![ContentBlock::text("one")]);
     let two = message(vec![ContentBlock::text("two")]);
-    let rules = |calls: &[Call<'_>]| {
+    let rules = |calls: &[RecordedCall<'_>]| {
         let (yaml, strays) = write(calls, false);
         let rules = yaml.lines().filter(|line| line.starts_with("- ")).count();
         (rules, yaml.contains("turn: "), strays.len())

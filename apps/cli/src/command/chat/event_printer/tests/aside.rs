@@ -41,7 +41,7 @@ fn a_worker_is_told_with_its_task_and_how_to_look_into_it() {
         ),
     ] {
         assert_eq!(
-            told(Form::Folded, false, vec![work(), end]),
+            told(OutputForm::Folded, false, vec![work(), end]),
             format!("[worker {worker} works on: tea\n][worker on \"tea\" {how}; {look}")
         );
     }
@@ -54,9 +54,10 @@ fn stop() -> Body {
     })
 }
 
+// S3-077
 #[test]
-fn s3_077_a_stop_is_told_at_once_then_what_is_waited_for_and_the_rest_by_the_receipt() {
-    let (mut teller, paper) = teller(Form::Folded, false);
+fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
+    let (mut teller, paper) = teller(OutputForm::Folded, false);
     let mut called = tool(Some(ToolErrorClass::Cancelled), ToolType::Process);
     let cancelled = called.pop().expect("its end");
     for body in [called.remove(0), work(), stop()] {
@@ -132,7 +133,7 @@ fn an_answer_is_told_unless_it_was_given_here() {
         event.turn_id = None;
         event
     };
-    let (mut teller, paper) = teller(Form::Folded, false);
+    let (mut teller, paper) = teller(OutputForm::Folded, false);
     for (id, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
         teller.event(&event(1, asks(id, name))).expect("paper");
     }

@@ -1,4 +1,4 @@
-//! An emitter that writes everything down, one line an event, and can be full or refuse.
+//! An emitter that records every event as a line, and can be full or refuse.
 
 use parking_lot::Mutex;
 use turnwire_event::body::llm::{CallCompleted, CallFailed};
@@ -10,16 +10,16 @@ use turnwire_event::{
     Actor, Body, ContentBlock, Epoch, Position, Seq, StopReason, Sub, Timestamp, TurnId, Ulid,
 };
 
-/// What was written down.
+/// An emitter that records all events.
 #[derive(Default)]
-pub(super) struct Recorder {
-    state: Mutex<State>,
+pub(super) struct RecordingEmitter {
+    state: Mutex<RecordedState>,
     room: Option<usize>,
     full_every: Option<usize>,
 }
 
 #[derive(Default)]
-struct State {
+struct RecordedState {
     lines: Vec<String>,
     emissions: Vec<Emission>,
     bodies: Vec<(Actor, Body)>,
@@ -29,7 +29,7 @@ struct State {
     full: bool,
 }
 
-/// An event in one line; the zeros of made-up ids are left out.
+/// An event as one line, without the zeros of counted ids.
 fn line(actor: &Actor, body: &Body) -> String {
     let mut payload = Vec::new();
     body.write(&mut payload);
@@ -38,8 +38,8 @@ fn line(actor: &Actor, body: &Body) -> String {
     format!("{actor} {} {payload}", body.kind())
 }
 
-impl Recorder {
-    /// Refuses everything after `room` lines.
+impl RecordingEmitter {
+    /// Refuses all events after `room` lines.
     pub(super) fn with_room(room: usize) -> Self {
         Self {
             room: Some(room),
@@ -47,7 +47,7 @@ impl Recorder {
         }
     }
 
-    /// Is full once every so many lines.
+    /// Reports a full outbox every `lines` lines.
     pub(super) fn full_every(lines: usize) -> Self {
         Self {
             full_every: Some(lines),
@@ -55,41 +55,41 @@ impl Recorder {
         }
     }
 
-    /// Everything, in order.
+    /// All lines, in order.
     pub(super) fn lines(&self) -> Vec<String> {
         self.state.lock().lines.clone()
     }
 
-    /// Types alone, in order.
+    /// The event types, in order.
     pub(super) fn types(&self) -> Vec<String> {
         let lines = self.lines();
         let word = |line: &String| line.split(' ').nth(1).unwrap_or(line).to_owned();
         lines.iter().map(word).collect()
     }
 
-    /// Every event that came through `emit`.
+    /// The emissions that came through `emit`.
     pub(super) fn emissions(&self) -> Vec<Emission> {
         self.state.lock().emissions.clone()
     }
 
-    /// Every event, also those that the end of a message is made of.
+    /// All events, those that the end of a message emits included.
     pub(super) fn bodies(&self) -> Vec<(Actor, Body)> {
         self.state.lock().bodies.clone()
     }
 
-    /// The messages that came with events.
-    pub(super) fn said(&self) -> Vec<NewMessage> {
+    /// The messages that came with emissions.
+    pub(super) fn messages(&self) -> Vec<NewMessage> {
         let emissions = self.emissions().into_iter();
         emissions.filter_map(|e| e.message).collect()
     }
 
-    /// Writes a line of a test's own.
+    /// Adds a line of the test.
     pub(super) fn note(&self, line: &str) {
         self.state.lock().lines.push(line.to_owned());
     }
 }
 
-impl State {
+impl RecordedState {
     fn place(&mut self, body: &Body) -> Position {
         if body.kind().is_persisted() {
             self.seq += 1;
@@ -121,7 +121,7 @@ impl State {
     }
 }
 
-impl Emitter for Recorder {
+impl Emitter for RecordingEmitter {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         let mut state = self.state.lock();
         if self.room.is_some_and(|room| state.lines.len() >= room) {
@@ -147,7 +147,7 @@ impl Emitter for Recorder {
         assert_eq!(message.id, end.message_id);
         assert_eq!(message.open_tool_uses(), [], "tool uses are ended first");
         let content = message.content();
-        let asked: Vec<_> = content
+        let tools: Vec<_> = content
             .iter()
             .filter_map(|block| match block {
                 ContentBlock::ToolUse { id, .. } => Some(*id),
@@ -155,7 +155,7 @@ impl Emitter for Recorder {
             })
             .collect();
         let named: Vec<_> = end.tools.iter().map(|(id, _)| *id).collect();
-        assert_eq!(named, asked, "the kinds of all tools are told");
+        assert_eq!(named, tools, "the kinds of all tools are told");
         let stop_reason = end.failure.map_or(end.stop_reason, |_| StopReason::Error);
         let complete = Body::MessageComplete(message.complete(stop_reason, end.usage));
         let content_sha256 = content_json(&content).1;

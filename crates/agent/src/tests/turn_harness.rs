@@ -1,4 +1,5 @@
-//! Where a turn is played: a model, tools that do what a test says, and a recorder.
+//! A test harness for turns: a model made of a function or a script, tools made of functions, and a
+//! recording emitter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,24 +20,24 @@ use turnwire_event::{
 use turnwire_model::{Delta, ModelError, Provider, Request, Script, Scripted};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
-use super::recorder::Recorder;
+use super::recording_emitter::RecordingEmitter;
 use crate::options::AgentOptions;
 use crate::standalone_agent::StandaloneAgent;
 
-/// Ids 1, 2, 3 …
+/// Counts ids: 1, 2, 3 …
 #[derive(Default)]
-pub(super) struct Count(AtomicU64);
+pub(super) struct CountingMint(AtomicU64);
 
-impl Mint for Count {
+impl Mint for CountingMint {
     fn ulid(&self) -> Ulid {
         Ulid(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1))
     }
 }
 
-/// A past that is given.
-pub(super) struct Past(pub(super) Result<Vec<Message>, HistoryError>);
+/// A fixed history.
+pub(super) struct FixedHistory(pub(super) Result<Vec<Message>, HistoryError>);
 
-impl History for Past {
+impl History for FixedHistory {
     fn recent(&self, _: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         let past = self.0.clone();
         Box::pin(async move { past })
@@ -51,13 +52,13 @@ impl History for Past {
     }
 }
 
-/// A provider that remembers what it was asked, in front of another.
-pub(super) struct Asked {
+/// A provider that records its requests.
+pub(super) struct RecordingProvider {
     pub(super) requests: Mutex<Vec<Request>>,
     inner: Box<dyn Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync>,
 }
 
-impl Asked {
+impl RecordingProvider {
     pub(super) fn new(
         model: impl Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync + 'static,
     ) -> Self {
@@ -68,7 +69,7 @@ impl Asked {
     }
 }
 
-impl Provider for Asked {
+impl Provider for RecordingProvider {
     fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
         self.requests.lock().push(request.clone());
         (self.inner)(request)
@@ -76,14 +77,13 @@ impl Provider for Asked {
 }
 
 /// A tool made of a function.
-pub(super) struct Doing<F> {
+pub(super) struct FunctionTool<F> {
     name: &'static str,
-    /// Whether a person must say yes.
     approval: bool,
     work: F,
 }
 
-impl<F> Tool for Doing<F>
+impl<F> Tool for FunctionTool<F>
 where
     F: Fn(ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync,
 {
@@ -111,30 +111,29 @@ where
     }
 }
 
-/// One turn, about to be played.
-pub(super) struct Stage {
-    pub(super) recorder: Arc<Recorder>,
-    pub(super) provider: Arc<Asked>,
+/// One turn that is ready to run.
+pub(super) struct TurnHarness {
+    pub(super) recorder: Arc<RecordingEmitter>,
+    pub(super) provider: Arc<RecordingProvider>,
     pub(super) toolbox: Toolbox,
     pub(super) options: AgentOptions,
-    pub(super) past: Past,
-    /// What it goes on with.
+    pub(super) past: FixedHistory,
+    /// The answers of the paused turn that it resumes.
     pub(super) resumed: Option<Resumed>,
-    /// What it is for.
     pub(super) kind: TurnKind,
 }
 
-impl Stage {
-    /// A turn whose model is made of a function.
+impl TurnHarness {
+    /// A turn whose model is a function.
     pub(super) fn of(
         model: impl Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync + 'static,
     ) -> Self {
         Self {
             recorder: Arc::default(),
-            provider: Arc::new(Asked::new(model)),
+            provider: Arc::new(RecordingProvider::new(model)),
             toolbox: Toolbox::new(),
             options: AgentOptions::default(),
-            past: Past(Ok(Vec::new())),
+            past: FixedHistory(Ok(Vec::new())),
             resumed: None,
             kind: TurnKind::Chat,
         }
@@ -146,7 +145,7 @@ impl Stage {
         Self::of(move |request| model.stream(request))
     }
 
-    /// With one more tool.
+    /// Adds a tool.
     pub(super) fn tool<F, W>(self, name: &'static str, work: F) -> Self
     where
         F: Fn(ToolInvocation) -> W + Send + Sync + 'static,
@@ -155,8 +154,8 @@ impl Stage {
         self.put(name, false, work)
     }
 
-    /// With one more tool that needs a person's word.
-    pub(super) fn guarded<F, W>(self, name: &'static str, work: F) -> Self
+    /// Adds a tool that needs approval.
+    pub(super) fn tool_with_approval<F, W>(self, name: &'static str, work: F) -> Self
     where
         F: Fn(ToolInvocation) -> W + Send + Sync + 'static,
         W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
@@ -170,7 +169,7 @@ impl Stage {
         W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
     {
         let work = move |call| -> BoxFuture<'static, _> { Box::pin(work(call)) };
-        let tool = Arc::new(Doing {
+        let tool = Arc::new(FunctionTool {
             name,
             approval,
             work,
@@ -179,19 +178,19 @@ impl Stage {
         self
     }
 
-    /// With a recorder of a test's own.
-    pub(super) fn record(mut self, recorder: Recorder) -> Self {
+    /// Replaces the emitter.
+    pub(super) fn record(mut self, recorder: RecordingEmitter) -> Self {
         self.recorder = Arc::new(recorder);
         self
     }
 
-    /// The turn, to be polled.
-    pub(super) fn play(self) -> BoxFuture<'static, Outcome> {
+    /// The future of the turn.
+    pub(super) fn run(self) -> BoxFuture<'static, Outcome> {
         let agent = StandaloneAgent::new(
             self.options,
             self.provider,
             self.toolbox,
-            Arc::new(Count::default()),
+            Arc::new(CountingMint::default()),
         );
         let mut input = input();
         if self.resumed.is_some() {

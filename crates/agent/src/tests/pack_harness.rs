@@ -1,5 +1,5 @@
-//! Where a turn of a pack is played: the pack's files, one script for all models, tools that do
-//! what a test says, and a recorder.
+//! A test harness for turns of a pack: the pack's files, one script for all models, tools made of
+//! functions, and a recording emitter.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,15 +17,15 @@ use turnwire_model::{Models, Provider, Request, Script, Scripted};
 use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ServiceFault, Tool, ToolFailure, ToolInvocation, Toolbox};
 
-use super::recorder::Recorder;
-use super::stage::{Asked, Count, input};
+use super::recording_emitter::RecordingEmitter;
+use super::turn_harness::{CountingMint, RecordingProvider, input};
 use crate::turn_factory::TurnFactory;
 
-/// The names of tools that the pack's agents may have.
+/// The tools that the pack's agents may have.
 const TOOLS: [&str; 5] = ["search", "points", "ticket", "show", "llm_feedback"];
 
-/// A pack with three verticals; `more` goes into `pack.yaml`, `support` is how the orchestrator
-/// names its third sub-agent.
+/// A pack with three sub-agents; `more` is added to `pack.yaml`, `support` is the orchestrator's
+/// reference to the third.
 pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
     let mut files: Vec<(String, String)> = vec![
         (
@@ -75,8 +75,8 @@ pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
         ));
     }
     let report = check(&PackFiles::from_pairs(files), &|_| None);
-    let found = report.findings;
-    Arc::new(report.pack.unwrap_or_else(|| panic!("{found:#?}")))
+    let findings = report.findings;
+    Arc::new(report.pack.unwrap_or_else(|| panic!("{findings:#?}")))
 }
 
 fn locale(message: &str) -> String {
@@ -97,8 +97,8 @@ fn tools() -> String {
     format!("tools:\n{tools}")
 }
 
-/// A tool of a test's own.
-pub(super) struct Double<F> {
+/// A tool made of a function.
+pub(super) struct TestTool<F> {
     pub(super) name: &'static str,
     pub(super) tool_type: ToolType,
     pub(super) status: Option<&'static str>,
@@ -106,7 +106,7 @@ pub(super) struct Double<F> {
     pub(super) work: F,
 }
 
-impl<F> Tool for Double<F>
+impl<F> Tool for TestTool<F>
 where
     F: Fn(ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync,
 {
@@ -139,13 +139,13 @@ where
     }
 }
 
-/// A data service's tool that gives what it is told to give, time after time.
+/// A data tool that returns the given results one after the other.
 pub(super) fn service(
     name: &'static str,
     status: Option<&'static str>,
     given: Result<Value, ToolFailure>,
 ) -> Arc<dyn Tool> {
-    Arc::new(Double {
+    Arc::new(TestTool {
         name,
         tool_type: ToolType::Ccs,
         status,
@@ -157,7 +157,7 @@ pub(super) fn service(
     })
 }
 
-/// What a data service's failure looks like to an agent.
+/// The failure of a data service.
 pub(super) fn unavailable(enricher_id: &str) -> ToolFailure {
     ToolFailure {
         fault: Some(ServiceFault {
@@ -168,15 +168,15 @@ pub(super) fn unavailable(enricher_id: &str) -> ToolFailure {
     }
 }
 
-/// A past that is given: the session's, and what sub-agents are shown.
+/// A fixed history: of the session, and of its sub-agents.
 #[derive(Clone, Default)]
-pub(super) struct Memory {
+pub(super) struct AgentHistory {
     pub(super) session: Vec<Message>,
     pub(super) agents: Arc<Mutex<Vec<(String, Message)>>>,
     pub(super) asked: Arc<Mutex<Vec<(String, HistoryBudget)>>>,
 }
 
-impl History for Memory {
+impl History for AgentHistory {
     fn recent(&self, _: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         Box::pin(async { Ok(self.session.clone()) })
     }
@@ -194,32 +194,31 @@ impl History for Memory {
     }
 }
 
-/// Every model of one scheme is one provider.
-struct Scheme(Arc<Asked>);
+/// One provider for all models.
+struct SingleProvider(Arc<RecordingProvider>);
 
-impl Models for Scheme {
+impl Models for SingleProvider {
     fn provider(&self, model: &str) -> Option<Arc<dyn Provider>> {
         let served = model.starts_with("scripted:");
         served.then(|| Arc::clone(&self.0) as Arc<dyn Provider>)
     }
 }
 
-/// One turn of a pack, about to be played.
-pub(super) struct Troupe {
+/// One turn of a pack that is ready to run.
+pub(super) struct PackHarness {
     pub(super) pack: Arc<Pack>,
-    pub(super) provider: Arc<Asked>,
-    pub(super) recorder: Arc<Recorder>,
-    pub(super) memory: Memory,
+    pub(super) provider: Arc<RecordingProvider>,
+    pub(super) recorder: Arc<RecordingEmitter>,
+    pub(super) memory: AgentHistory,
     pub(super) input: TurnInput,
-    /// Rules of which model serves which turn; the pack's if not given.
+    /// The routing policy; `None` for that of the pack.
     pub(super) routing: Option<Routing>,
-    /// Who has workers.
     pub(super) delegate: Arc<dyn Delegate>,
     tools: Vec<Arc<dyn Tool>>,
 }
 
-impl Troupe {
-    /// All models play `yaml`; every tool gives `"given"` at once.
+impl PackHarness {
+    /// All models play `yaml`; every tool returns `"given"` at once.
     pub(super) fn new(yaml: &str) -> Self {
         static PACK: OnceLock<Arc<Pack>> = OnceLock::new();
         let pack = PACK.get_or_init(|| pack("", "support"));
@@ -230,9 +229,9 @@ impl Troupe {
         let model = Scripted::new(Script::parse("test.yaml", yaml).expect("a script"));
         Self {
             pack,
-            provider: Arc::new(Asked::new(move |request| model.stream(request))),
+            provider: Arc::new(RecordingProvider::new(move |request| model.stream(request))),
             recorder: Arc::default(),
-            memory: Memory::default(),
+            memory: AgentHistory::default(),
             input: input(),
             routing: None,
             delegate: Arc::new(turnwire_event::port::Nobody),
@@ -240,13 +239,13 @@ impl Troupe {
         }
     }
 
-    /// With a tool of a test's own.
+    /// Replaces a tool.
     pub(super) fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// The factory, with what a test gave for the tools it names.
+    /// The factory with the tools of the test.
     pub(super) fn factory(&self) -> TurnFactory {
         let mut toolbox = Toolbox::new();
         for name in TOOLS {
@@ -257,9 +256,9 @@ impl Troupe {
         }
         let factory = TurnFactory::with_tools(
             Arc::clone(&self.pack),
-            Arc::new(Scheme(Arc::clone(&self.provider))),
+            Arc::new(SingleProvider(Arc::clone(&self.provider))),
             &toolbox,
-            Arc::new(Count::default()),
+            Arc::new(CountingMint::default()),
         );
         match &self.routing {
             Some(routing) => factory.routing(Arc::new(routing.clone())),
@@ -267,8 +266,8 @@ impl Troupe {
         }
     }
 
-    /// The turn, to be polled.
-    pub(super) fn play(&self) -> BoxFuture<'static, Outcome> {
+    /// The future of the turn.
+    pub(super) fn run(&self) -> BoxFuture<'static, Outcome> {
         let cohort = self.pack.cohort(self.input.owner.principal.as_str());
         let assembly = self.factory().bind(&self.input, &cohort);
         (assembly.work)(TurnContext {
@@ -280,37 +279,38 @@ impl Troupe {
         })
     }
 
-    /// What happened, one line each, without the pieces of messages.
+    /// The events, one line each, without the deltas of messages.
     pub(super) fn story(&self) -> Vec<String> {
         self.recorder.bodies().iter().filter_map(line).collect()
     }
 
-    /// The requests that `agent` made.
-    pub(super) fn asked(&self, agent: &str) -> Vec<Request> {
+    /// The requests of `agent`.
+    pub(super) fn requests_of(&self, agent: &str) -> Vec<Request> {
         let requests = self.provider.requests.lock();
         let mine = requests.iter().filter(|request| request.agent == agent);
         mine.cloned().collect()
     }
 
-    /// Everything that left the engine, and everything a model saw.
+    /// All events and all requests as one text.
     pub(super) fn everything(&self) -> String {
         let requests = self.provider.requests.lock();
         format!("{:?}\n{requests:?}", self.recorder.emissions())
     }
 }
 
-/// The words of a message as a test writes them.
+/// The text of a message.
 pub(super) fn words(content: &[ContentBlock]) -> String {
     content.iter().filter_map(ContentBlock::as_text).collect()
 }
 
-/// The results that a request shows its model, in order.
+/// The tool results in a request, in order.
 pub(super) fn results(request: &Request) -> Vec<(Value, bool)> {
-    let said = request
+    let results = request
         .messages
         .iter()
-        .filter(|said| said.role == Role::Tool);
-    said.flat_map(|said| &said.content)
+        .filter(|results| results.role == Role::Tool);
+    results
+        .flat_map(|results| &results.content)
         .filter_map(|block| match block {
             ContentBlock::ToolResult {
                 content, is_error, ..
@@ -343,9 +343,9 @@ fn word(value: impl serde::Serialize) -> String {
     json.as_str().unwrap_or_default().to_owned()
 }
 
-/// One event as a test tells it; none for the pieces of a message.
+/// One event as a line; `None` for the deltas of a message.
 fn line((actor, body): &(turnwire_event::Actor, Body)) -> Option<String> {
-    let more = match body {
+    let detail = match body {
         Body::RouteDecided(_)
         | Body::MessageStart(_)
         | Body::TextDelta(_)
@@ -370,5 +370,5 @@ fn line((actor, body): &(turnwire_event::Actor, Body)) -> Option<String> {
         Body::PlanStepCompleted(step) => format!(" {}", word(step.status)),
         _ => String::new(),
     };
-    Some(format!("{actor} {}{more}", body.kind()))
+    Some(format!("{actor} {}{detail}", body.kind()))
 }
