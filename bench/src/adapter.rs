@@ -82,7 +82,7 @@ impl Answer {
     #[inline]
     pub fn decode(&self, mut said: impl FnMut(Delta)) -> io::Result<()> {
         let mut sse = SseReader::new(SseLimits::per_event(4 << 20));
-        let mut decoder = turnwire_model::models::dialect(self.dialect).decoder();
+        let mut decoder = turnwire_model::models::dialect_for(self.dialect).decoder();
         let mut out = VecDeque::new();
         for piece in &self.pieces {
             let piece = piece.clone();
@@ -169,13 +169,13 @@ mod tests {
     fn words(delta: Delta) -> String {
         match delta {
             Delta::Text { text, .. } => text,
-            Delta::Begun { .. }
-            | Delta::Keep { .. }
+            Delta::Started { .. }
+            | Delta::ProviderData { .. }
             | Delta::Thinking { .. }
             | Delta::ToolStart { .. }
             | Delta::ToolInput { .. }
             | Delta::ToolEnd { .. }
-            | Delta::Spent { .. }
+            | Delta::PartialUsage { .. }
             | Delta::Stop { .. } => String::new(),
         }
     }

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnwire_serve::app::App;
-use turnwire_serve::config::{Config, Flag, Sources};
+use turnwire_serve::config::{ServerConfig, SettingFlag, SettingSources};
 use turnwire_serve::listen;
 
 use crate::producer::Paced;
@@ -29,21 +29,21 @@ pub struct Server {
 
 /// Puts the server together on `dir`; side channels are taken from `side`.
 pub async fn start(dir: PathBuf, side: TcpListener) -> io::Result<Server> {
-    let sources = Sources {
+    let sources = SettingSources {
         flags: [
             ("listen.address", "127.0.0.1:0"),
             ("stream.chat_streams_max", CHAT_STREAMS_MAX),
         ]
-        .map(|(key, value)| Flag {
+        .map(|(key, value)| SettingFlag {
             name: key,
             key,
             value: value.to_owned(),
         })
         .to_vec(),
         home: Some(dir),
-        ..Sources::default()
+        ..SettingSources::default()
     };
-    let config = Config::load(&sources).map_err(io::Error::other)?;
+    let config = ServerConfig::load(&sources).map_err(io::Error::other)?;
     let listener = listen::bind(&config).map_err(io::Error::other)?;
     let (give, take) = mpsc::channel(4);
     tokio::spawn(async move {

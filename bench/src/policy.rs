@@ -12,14 +12,14 @@ use std::time::Instant;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde::{Deserialize, Serialize};
-use turnwire_event::body::status::Emitted;
+use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::body::stream::TextDelta;
-use turnwire_event::body::tool::Called;
+use turnwire_event::body::tool::ToolCalled;
 use turnwire_event::code::ToolType;
-use turnwire_event::port::{Emission, Gate};
+use turnwire_event::port::{Emission, EventGate};
 use turnwire_event::{Actor, Body, EventType, MessageId, RenderPolicy, ToolUseId, Ulid};
 use turnwire_pack::{FlagCohort, Pack, PackFiles, check};
-use turnwire_render::Policies;
+use turnwire_render::RenderPolicies;
 
 use crate::stat::median;
 
@@ -87,7 +87,7 @@ fn nanos(mut pass: impl FnMut()) -> f64 {
 
 /// A gate and the event that goes round in it.
 pub struct Round {
-    gate: Box<dyn Gate>,
+    gate: Box<dyn EventGate>,
     slot: Option<Emission>,
     now: Instant,
 }
@@ -100,7 +100,7 @@ impl Round {
             flags: Vec::new(),
         };
         Self {
-            gate: Policies::new(PACK.clone()).gate(&cohort, "en"),
+            gate: RenderPolicies::new(PACK.clone()).gate(&cohort, "en"),
             slot: Some(emission),
             now: Instant::now(),
         }
@@ -146,7 +146,7 @@ pub fn said() -> Emission {
 
 /// A call of a tool, which is forwarded.
 pub fn called() -> Emission {
-    let called = Called {
+    let called = ToolCalled {
         tool_use_id: ToolUseId(Ulid(1)),
         tool_name: "search_offers".into(),
         tool_type: ToolType::Ccs,
@@ -157,7 +157,7 @@ pub fn called() -> Emission {
 
 /// A status, which is transformed.
 pub fn searching() -> Emission {
-    let body = Emitted {
+    let body = StatusEmitted {
         event_id: "searching_offers".into(),
         message: String::new(),
     };

@@ -10,15 +10,17 @@ use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc};
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{MessageStart, TextDelta};
-use turnwire_event::body::turn::{TurnError, Versions};
+use turnwire_event::body::turn::{BoundVersions, TurnError};
 use turnwire_event::code::{CallPurpose, ErrorCode, TurnStatus};
 use turnwire_event::port::{
-    Bound, Emission, EmitError, Emitter, HistoryBudget, MessageEnd, Outcome, Producer, TurnContext,
-    TurnInput,
+    BoundTurn, Emission, EmitError, EventEmitter, HistoryBudget, MessageEnd, TurnContext,
+    TurnInput, TurnOutcome, TurnProducer,
 };
-use turnwire_event::{Actor, Body, CallId, MessageId, Position, Role, StopReason, Ulid, Usage};
+use turnwire_event::{
+    Actor, Body, CallId, MessageId, Position, Role, StopReason, TokenUsage, Ulid,
+};
 
-use turnwire_render::Policies;
+use turnwire_render::RenderPolicies;
 
 use crate::sample::WORDS;
 use crate::window::Pace;
@@ -42,7 +44,7 @@ impl Paced {
     }
 }
 
-impl Producer for Paced {
+impl TurnProducer for Paced {
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 0,
@@ -50,21 +52,21 @@ impl Producer for Paced {
         }
     }
 
-    fn bind(&self, _: &TurnInput) -> Bound {
+    fn bind(&self, _: &TurnInput) -> BoundTurn {
         let sides = self.sides.clone();
-        Bound {
-            versions: Versions {
+        BoundTurn {
+            versions: BoundVersions {
                 agent_definition: MODEL.to_owned(),
-                ..Versions::default()
+                ..BoundVersions::default()
             },
             history: self.history(),
-            gate: Policies::plain(MODEL),
+            gate: RenderPolicies::default_gate(MODEL),
             work: Box::new(|turn| Box::pin(answer(sides, turn))),
         }
     }
 }
 
-async fn answer(sides: Arc<Mutex<mpsc::Receiver<TcpStream>>>, turn: TurnContext) -> Outcome {
+async fn answer(sides: Arc<Mutex<mpsc::Receiver<TcpStream>>>, turn: TurnContext) -> TurnOutcome {
     // A turn that is not paced is there to have been: feedback needs one to speak of.
     let said = turn.input.content.iter();
     let paced = said
@@ -83,8 +85,8 @@ async fn answer(sides: Arc<Mutex<mpsc::Receiver<TcpStream>>>, turn: TurnContext)
     }
 }
 
-fn outcome(status: TurnStatus) -> Outcome {
-    Outcome {
+fn outcome(status: TurnStatus) -> TurnOutcome {
+    TurnOutcome {
         reason: None,
         status,
         error: (status == TurnStatus::Failed).then(|| TurnError::from(ErrorCode::InternalError)),
@@ -128,19 +130,19 @@ async fn stream(turn: &TurnContext, side: Option<TcpStream>) -> io::Result<()> {
     }
     pace.drained().await?;
     let end = MessageEnd {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         provider_response_id: None,
         call_id,
         message_id,
         stop_reason: StopReason::EndTurn,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         failure: None,
         tools: Vec::new(),
     };
     emitter.complete(end).map(drop).map_err(io::Error::other)
 }
 
-async fn emit(emitter: &dyn Emitter, body: Body) -> io::Result<Position> {
+async fn emit(emitter: &dyn EventEmitter, body: Body) -> io::Result<Position> {
     let mut emission = Emission::new(Actor::ORCHESTRATOR, body);
     loop {
         match emitter.emit(emission) {

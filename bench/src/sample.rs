@@ -5,7 +5,7 @@
 //! producer emits the same words, so Turnwire makes what the floor has ready.
 
 use turnwire_event::body::stream::TextDelta;
-use turnwire_event::envelope::Envelope;
+use turnwire_event::envelope::EventEnvelope;
 use turnwire_event::position::{Epoch, Position, Seq, Sub};
 use turnwire_event::{Actor, Body, EventType, MessageId, ResponseId, SessionId, TurnId, Ulid};
 
@@ -27,7 +27,7 @@ pub fn delta_frame(sub: u32, words: &str) -> Vec<u8> {
     });
     let mut payload = Vec::new();
     body.write(&mut payload);
-    let envelope = Envelope {
+    let envelope = EventEnvelope {
         id: Position {
             epoch: Epoch::FIRST,
             seq: Seq(4),

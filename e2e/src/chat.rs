@@ -12,7 +12,7 @@ use turnwire_event::TurnId;
 use turnwire_testkit::chat::{Block, Carry, Question, Stream};
 use turnwire_testkit::rest::Rest;
 use turnwire_testkit::server::Server;
-use turnwire_wire::pc3::Cursor;
+use turnwire_wire::pc3::FrameCursor;
 
 /// How long something may take that must come.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ pub async fn whole(rest: &Rest, name: &str, question: &Question) -> (TurnId, Vec
 }
 
 /// Comes back into a turn's stream.
-pub async fn back(rest: &Rest, name: &str, turn: TurnId, cursor: Option<Cursor>) -> Stream {
+pub async fn back(rest: &Rest, name: &str, turn: TurnId, cursor: Option<FrameCursor>) -> Stream {
     let stream = Stream::resume(rest, name, turn, cursor, Carry::Header, None).await;
     stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
 }

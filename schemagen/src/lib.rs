@@ -12,7 +12,7 @@ use turnwire_wire::openapi;
 
 /// Each schema file by its path from the root of the repository, with its content.
 pub fn files() -> Vec<(String, Value)> {
-    let openapi = openapi::generate(openapi::Limits::default());
+    let openapi = openapi::generate(openapi::DocumentLimits::default());
     let of_wires = [
         ("event", turnwire_event::schema::event()),
         ("message", turnwire_event::schema::message()),

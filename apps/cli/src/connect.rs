@@ -11,7 +11,7 @@ use crate::session_source::SessionSource;
 
 /// A client of the server a command names.
 pub(crate) fn client(speaker: &ClientArgs) -> Result<Client> {
-    Ok(Client::new(&speaker.server)?.speaking_for(&speaker.owner()))
+    Ok(Client::new(&speaker.server)?.for_owner(&speaker.owner()))
 }
 
 /// A data folder, for reading alone; a server may be at work on it.

@@ -5,7 +5,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
-use turnwire_client::{Client, EventsQuery};
+use turnwire_client::{Client, EventPageQuery};
 use turnwire_event::{Message, MessageId, Position, Seq, SessionId};
 use turnwire_log::chain::ChainHash;
 use turnwire_log::sqlite::SqliteStore;
@@ -43,11 +43,11 @@ impl SessionSource {
     ) -> Result<SourcePage> {
         match self {
             Self::Server(client) => {
-                let query = EventsQuery {
+                let query = EventPageQuery {
                     since,
                     limit: Some(PAGE),
                     hashes: true,
-                    ..EventsQuery::default()
+                    ..EventPageQuery::default()
                 };
                 let list = client.records(session).events(query).await?;
                 let hashes = list.hashes.unwrap_or_default();
@@ -105,7 +105,11 @@ impl SessionSource {
     }
 }
 
-fn folder_page(store: &SqliteStore, session: SessionId, since: Option<Position>) -> Result<SourcePage> {
+fn folder_page(
+    store: &SqliteStore,
+    session: SessionId,
+    since: Option<Position>,
+) -> Result<SourcePage> {
     let tail = store
         .tail(session)?
         .context("there is no such session in this folder")?;

@@ -8,22 +8,25 @@ use futures_util::{StreamExt as _, stream};
 use turnwire_event::port::BoxFuture;
 use turnwire_event::{ContentBlock, Role};
 use turnwire_model::{
-    Ask, Delta, ModelError, Params, Provider as _, Remote, Reply, Request, Said, Timeouts,
-    Transport,
+    CallTimeouts, Delta, ModelError, ModelMessage, ModelParams, ModelProvider as _, ModelRequest,
+    ModelTransport, RemoteProvider, TransportRequest, TransportResponse,
 };
 use turnwire_pack::DialectName;
 
 /// A transport that has the answer.
 struct Ready(Arc<[Bytes]>);
 
-impl Transport for Ready {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for Ready {
+    fn open(
+        &self,
+        _: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         let pieces = Arc::clone(&self.0);
         let pieces = (0..pieces.len()).map(move |at| Ok(pieces[at].clone()));
-        Box::pin(std::future::ready(Ok(Reply {
+        Box::pin(std::future::ready(Ok(TransportResponse {
             status: 200,
             retry_after: None,
-            events: true,
+            is_event_stream: true,
             chunks: stream::iter(pieces).boxed(),
         })))
     }
@@ -31,24 +34,24 @@ impl Transport for Ready {
 
 /// A call that can be made again and again.
 pub struct Call {
-    remote: Remote,
-    request: Request,
+    remote: RemoteProvider,
+    request: ModelRequest,
 }
 
 impl Call {
     /// The call that is answered with these pieces.
     pub(super) fn new(dialect: DialectName, pieces: Vec<Bytes>) -> Self {
-        let said = Said::new(Role::User, vec![ContentBlock::text("Any tents?")]);
+        let said = ModelMessage::new(Role::User, vec![ContentBlock::text("Any tents?")]);
         Self {
-            remote: Remote::new(
+            remote: RemoteProvider::new(
                 "bench",
-                turnwire_model::models::dialect(dialect),
+                turnwire_model::models::dialect_for(dialect),
                 Arc::new(Ready(pieces.into())),
-                Params::default(),
-                Timeouts::default(),
+                ModelParams::default(),
+                CallTimeouts::default(),
                 None,
             ),
-            request: Request {
+            request: ModelRequest {
                 model: "bench:model".to_owned(),
                 agent: "orchestrator".to_owned(),
                 call: 1,

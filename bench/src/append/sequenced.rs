@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Map;
-use turnwire_event::body::{feedback::Recorded, session::Created};
-use turnwire_event::envelope::Envelope;
+use turnwire_event::body::{feedback::FeedbackRecorded, session::SessionCreated};
+use turnwire_event::envelope::EventEnvelope;
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{
     Actor, Body, Clock, EpisodeId, Epoch, EventType, Owner, Position, Seq, SessionId, TenantId,
@@ -19,8 +19,10 @@ use turnwire_event::{
 use turnwire_log::chain::ChainHash;
 use turnwire_log::reserve::DiskReserve;
 use turnwire_log::sequencer::OutboxBounds;
-use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
-use turnwire_log::{EventDraft, EventSink, LogTail, OutboxRoom, ReleasedEvent, Sequencer, Writer};
+use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
+use turnwire_log::{
+    EventDraft, EventSink, LogTail, LogWriter, OutboxRoom, ReleasedEvent, Sequencer,
+};
 
 use super::{Appender, EVENT_BYTES};
 
@@ -49,7 +51,7 @@ impl EventSink for Nobody {
 pub struct Sequenced {
     sequencers: Vec<Arc<Sequencer>>,
     body: Body,
-    writer: Arc<Writer>,
+    writer: Arc<LogWriter>,
 }
 
 impl Sequenced {
@@ -57,12 +59,12 @@ impl Sequenced {
     pub async fn open(dir: &Path, sessions: usize) -> io::Result<Self> {
         let options = SqliteOptions {
             dir: dir.to_owned(),
-            durability: Durability::Full,
+            durability: CommitDurability::Full,
         };
         let store = SqliteStore::open(&options).map_err(io::Error::other)?;
         let reserve = DiskReserve::new(dir.join("reserve"), 16 << 20);
         let fatal = Box::new(|what: &str| panic!("the disk failed: {what}"));
-        let writer = Writer::start(Arc::new(store), reserve, fatal)?;
+        let writer = LogWriter::start(Arc::new(store), reserve, fatal)?;
         let clock: Arc<dyn Clock> = Arc::new(Elapsed(Instant::now()));
         let mut sequencers = Vec::with_capacity(sessions);
         for number in 1..=sessions {
@@ -142,7 +144,7 @@ fn created(id: SessionId) -> io::Result<EventDraft> {
         created_at: zero,
         updated_at: zero,
     };
-    let body = Body::SessionCreated(Created {
+    let body = Body::SessionCreated(SessionCreated {
         workspace_path: None,
         episode_id,
     });
@@ -154,7 +156,7 @@ fn created(id: SessionId) -> io::Result<EventDraft> {
 /// A feedback whose stored bytes are `EVENT_BYTES` long, envelope and all.
 fn feedback() -> Body {
     let with = |comment: String| {
-        Body::FeedbackRecorded(Recorded {
+        Body::FeedbackRecorded(FeedbackRecorded {
             message_id: None,
             turn_id: Some(TurnId(Ulid(1))),
             rating: "up".to_owned(),
@@ -168,7 +170,7 @@ fn feedback() -> Body {
 fn stored_bytes(body: &Body) -> usize {
     let (mut payload, mut event) = (Vec::new(), Vec::new());
     body.write(&mut payload);
-    let envelope = Envelope {
+    let envelope = EventEnvelope {
         id: Position::persisted(Epoch::FIRST, Seq(1)),
         kind: EventType::FeedbackRecorded,
         session_id: SessionId(Ulid(1)),

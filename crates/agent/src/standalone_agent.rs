@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use turnwire_event::Mint;
-use turnwire_event::body::turn::Versions;
+use turnwire_event::IdGenerator;
+use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::port::{HistoryBudget, TurnInput};
-use turnwire_model::Provider;
+use turnwire_model::ModelProvider;
 use turnwire_tool::Toolbox;
 
 use crate::dispatch::turn_binding::TurnBinding;
@@ -29,9 +29,9 @@ impl StandaloneAgent {
     /// An agent that calls `provider`, runs the tools of `toolbox`, and creates ids with `mint`.
     pub fn new(
         options: AgentOptions,
-        provider: Arc<dyn Provider>,
+        provider: Arc<dyn ModelProvider>,
         toolbox: Toolbox,
-        mint: Arc<dyn Mint>,
+        mint: Arc<dyn IdGenerator>,
     ) -> Self {
         let resources = AgentResources {
             role: AgentRole::Orchestrator,
@@ -58,7 +58,7 @@ impl StandaloneAgent {
 
     /// Assembles one turn.
     pub fn assemble(&self, _: &TurnInput) -> TurnAssembly {
-        let versions = Versions {
+        let versions = BoundVersions {
             agent_definition: BUILTIN_VERSION.to_owned(),
             registry: BUILTIN_VERSION.to_owned(),
             prompt: BUILTIN_VERSION.to_owned(),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use turnwire_event::body::turn::Versions;
+use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::{ErrorCode, TurnStatus};
-use turnwire_event::port::{Emitter, HistoryBudget, Outcome, TurnContext, Work};
+use turnwire_event::port::{EventEmitter, HistoryBudget, TurnContext, TurnOutcome, TurnWork};
 
 use crate::dispatch::turn_binding::TurnBinding;
 use crate::emitter::ambient;
@@ -15,11 +15,11 @@ use crate::turn_loop::run_turn;
 /// A turn that is ready to run. Together with a gate it is what a producer binds.
 pub struct TurnAssembly {
     /// The versions that the turn is bound to.
-    pub versions: Versions,
+    pub versions: BoundVersions,
     /// How much of the session's history the turn reads.
     pub history: HistoryBudget,
     /// Answers the turn.
-    pub work: Work,
+    pub work: TurnWork,
 }
 
 /// The reason of a turn whose session has an agent that the pack does not have.
@@ -27,8 +27,8 @@ const UNKNOWN_AGENT: &str = "unknown_agent";
 
 impl TurnAssembly {
     /// A turn without an agent: it fails.
-    pub(crate) fn without_agent(versions: Versions, history: HistoryBudget) -> Self {
-        let outcome = Outcome {
+    pub(crate) fn without_agent(versions: BoundVersions, history: HistoryBudget) -> Self {
+        let outcome = TurnOutcome {
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),
             reason: Some(UNKNOWN_AGENT.to_owned()),
@@ -40,14 +40,14 @@ impl TurnAssembly {
         }
     }
 
-    pub(crate) fn new(versions: Versions, binding: Arc<TurnBinding>) -> Self {
+    pub(crate) fn new(versions: BoundVersions, binding: Arc<TurnBinding>) -> Self {
         Self {
             versions,
             history: binding.resources.options.history,
             work: Box::new(move |mut turn: TurnContext| {
                 Box::pin(async move {
                     let output = Arc::new(OutputRecorder::new(turn.emitter));
-                    turn.emitter = Arc::clone(&output) as Arc<dyn Emitter>;
+                    turn.emitter = Arc::clone(&output) as Arc<dyn EventEmitter>;
                     let quota = WorkerQuota::new(turn.delegate, binding.workers_max);
                     turn.delegate = Arc::new(quota);
                     let emitter = Arc::clone(&turn.emitter);

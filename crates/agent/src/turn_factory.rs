@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnwire_event::Mint;
-use turnwire_event::body::subagent::Context;
+use turnwire_event::IdGenerator;
+use turnwire_event::body::subagent::SubagentContext;
 use turnwire_event::port::{HistoryBudget, TurnInput};
-use turnwire_model::Models;
-use turnwire_model::routing::{Circumstances, Route, Routing};
+use turnwire_model::ProviderLookup;
+use turnwire_model::routing::{ModelRoute, ModelRouter, RoutingInput};
 use turnwire_pack::{AgentDefinition, FlagCohort, Pack};
 use turnwire_tool::{ToolDependencies, Toolbox, toolbox};
 
@@ -31,21 +31,21 @@ const TOKEN_BYTES: usize = 4;
 /// Creates the turns of one pack.
 pub struct TurnFactory {
     pack: Arc<Pack>,
-    models: Arc<dyn Models>,
-    mint: Arc<dyn Mint>,
+    models: Arc<dyn ProviderLookup>,
+    mint: Arc<dyn IdGenerator>,
     /// The tools of the orchestrator; `None` if they could not be created.
     orchestrator_tools: Option<Toolbox>,
     /// The tools of each sub-agent, in the pack's order.
     sub_agent_tools: Vec<Option<Toolbox>>,
     /// The tools of each worker, in the pack's order.
     worker_tools: Vec<Option<Toolbox>>,
-    routing: Arc<Routing>,
+    routing: Arc<ModelRouter>,
     retries: RetryOptions,
 }
 
 impl TurnFactory {
     /// A factory whose agents have the tools that `pack` defines, created with `kit`.
-    pub fn new(pack: Arc<Pack>, models: Arc<dyn Models>, kit: ToolDependencies) -> Self {
+    pub fn new(pack: Arc<Pack>, models: Arc<dyn ProviderLookup>, kit: ToolDependencies) -> Self {
         let tool_pack = Arc::clone(&pack);
         let mint = Arc::clone(&kit.mint);
         let create = move |names: &[String]| {
@@ -61,9 +61,9 @@ impl TurnFactory {
     /// A factory whose agents select their tools by name from `tools`.
     pub fn with_tools(
         pack: Arc<Pack>,
-        models: Arc<dyn Models>,
+        models: Arc<dyn ProviderLookup>,
         tools: &Toolbox,
-        mint: Arc<dyn Mint>,
+        mint: Arc<dyn IdGenerator>,
     ) -> Self {
         let select = |names: &[String]| {
             names.iter().try_fold(Toolbox::new(), |selected, name| {
@@ -76,8 +76,8 @@ impl TurnFactory {
 
     fn with_toolboxes(
         pack: Arc<Pack>,
-        models: Arc<dyn Models>,
-        mint: Arc<dyn Mint>,
+        models: Arc<dyn ProviderLookup>,
+        mint: Arc<dyn IdGenerator>,
         toolbox_of: impl Fn(&[String]) -> Option<Toolbox>,
     ) -> Self {
         let toolboxes = |agents: &[AgentDefinition]| -> Vec<Option<Toolbox>> {
@@ -90,7 +90,12 @@ impl TurnFactory {
             orchestrator_tools: toolbox_of(&pack.orchestrator.tools),
             sub_agent_tools: toolboxes(&pack.agents),
             worker_tools: toolboxes(&pack.workers),
-            routing: Arc::new(pack.routing.as_ref().map(Routing::new).unwrap_or_default()),
+            routing: Arc::new(
+                pack.routing
+                    .as_ref()
+                    .map(ModelRouter::new)
+                    .unwrap_or_default(),
+            ),
             retries: RetryOptions::default(),
             pack,
             models,
@@ -100,7 +105,7 @@ impl TurnFactory {
 
     /// Replaces the routing policy of the pack. Turns that are bound keep theirs (S2-001).
     #[must_use]
-    pub fn routing(mut self, routing: Arc<Routing>) -> Self {
+    pub fn routing(mut self, routing: Arc<ModelRouter>) -> Self {
         self.routing = routing;
         self
     }
@@ -267,8 +272,13 @@ impl TurnFactory {
     }
 
     /// The models that the routing policy gives an agent in this turn.
-    fn route(&self, input: &TurnInput, role: &AgentRole, definition: &AgentDefinition) -> Route {
-        let circumstances = Circumstances {
+    fn route(
+        &self,
+        input: &TurnInput,
+        role: &AgentRole,
+        definition: &AgentDefinition,
+    ) -> ModelRoute {
+        let circumstances = RoutingInput {
             tenant: &input.owner.tenant.to_string(),
             agent: role.name(),
             locale: &input.locale,
@@ -279,14 +289,14 @@ impl TurnFactory {
     }
 
     /// The models of `route` that are available, in its order.
-    fn candidates(&self, route: &Route) -> VecDeque<ModelCandidate> {
+    fn candidates(&self, route: &ModelRoute) -> VecDeque<ModelCandidate> {
         let names = model_names(route).into_iter();
         names.filter_map(|model| self.candidate(model)).collect()
     }
 
     fn model_choice(
         &self,
-        route: &Route,
+        route: &ModelRoute,
         first: ModelCandidate,
         fallbacks: VecDeque<ModelCandidate>,
     ) -> ModelChoice {
@@ -342,9 +352,9 @@ struct SessionAgent<'a> {
 }
 
 /// The context that the prompt of a worker describes.
-fn worker_context(input: &TurnInput) -> Context {
+fn worker_context(input: &TurnInput) -> SubagentContext {
     let principal = input.owner.principal.to_string();
-    Context {
+    SubagentContext {
         user_id: principal.clone(),
         principal,
         episode_id: input.episode_id,

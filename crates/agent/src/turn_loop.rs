@@ -11,8 +11,8 @@ use tracing::Instrument as _;
 use turnwire_event::Actor;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CallPurpose, ErrorCode, LlmErrorClass, TurnStatus};
-use turnwire_event::port::{Outcome, Refusal, TurnContext};
-use turnwire_model::{Provider, Request, Said};
+use turnwire_event::port::{EmitRefusal, TurnContext, TurnOutcome};
+use turnwire_model::{ModelMessage, ModelProvider, ModelRequest};
 
 use crate::dispatch::dispatch_step::{DispatchStep, RetainedNote, SortedRequests, sort_requests};
 use crate::dispatch::invocation_result::decline_sub_agent;
@@ -51,7 +51,7 @@ pub(crate) async fn run_turn(
     binding: &TurnBinding,
     turn: TurnContext,
     output: &OutputRecorder,
-) -> Outcome {
+) -> TurnOutcome {
     let trace = turn.input.trace.clone();
     let scene = tool_scene(&turn, None, trace, &binding.definition_version);
     let wait_meter = WaitMeter::default();
@@ -94,14 +94,14 @@ pub(crate) async fn run_turn(
         Err(TurnStop::Failed(code)) => turn_loop.fail(code, None).await,
         Err(TurnStop::Limit(limit)) => turn_loop.exhaust(limit).await,
         Err(TurnStop::NeedsApproval) => turn_loop.pause().await,
-        Err(TurnStop::Refused) => Err(Refusal::Ended),
+        Err(TurnStop::Refused) => Err(EmitRefusal::Ended),
     };
     // After a refusal the session ends the turn itself and ignores this outcome.
     ended.unwrap_or_else(|_| failed_outcome(ErrorCode::InternalError.into(), None))
 }
 
-fn failed_outcome(error: TurnError, limit: Option<BudgetLimit>) -> Outcome {
-    Outcome {
+fn failed_outcome(error: TurnError, limit: Option<BudgetLimit>) -> TurnOutcome {
+    TurnOutcome {
         reason: limit.map(|limit| limit.reason().to_owned()),
         status: TurnStatus::Failed,
         error: Some(error),
@@ -116,8 +116,8 @@ enum TurnStop {
     Limit(BudgetLimit),
 }
 
-impl From<Refusal> for TurnStop {
-    fn from(_: Refusal) -> Self {
+impl From<EmitRefusal> for TurnStop {
+    fn from(_: EmitRefusal) -> Self {
         Self::Refused
     }
 }
@@ -185,7 +185,10 @@ impl TurnLoop<'_> {
     }
 
     /// Runs the tools that a person approved, if this turn resumes a paused one.
-    async fn resume(&mut self, messages: &[Arc<Said>]) -> Result<Vec<Arc<Said>>, Refusal> {
+    async fn resume(
+        &mut self,
+        messages: &[Arc<ModelMessage>],
+    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
         let Some(resumed) = &self.turn.input.resumed else {
             return Ok(Vec::new());
         };
@@ -200,7 +203,7 @@ impl TurnLoop<'_> {
     }
 
     /// Requests the approvals, and leaves the tools open for the turn that resumes this one.
-    async fn pause(mut self) -> Result<Outcome, Refusal> {
+    async fn pause(mut self) -> Result<TurnOutcome, EmitRefusal> {
         // A paused turn does not end with a failure: it has not ended for the user.
         self.failures.report_pending(&self.context).await?;
         request_approvals(&self.context, &self.need_approval).await?;
@@ -219,7 +222,11 @@ impl TurnLoop<'_> {
     }
 
     /// Call `number` of the orchestrator's model: to decide, or to compose the results of sub-agents.
-    async fn call(&self, number: u32, messages: &[Arc<Said>]) -> Result<ModelReply, CallHalt> {
+    async fn call(
+        &self,
+        number: u32,
+        messages: &[Arc<ModelMessage>],
+    ) -> Result<ModelReply, CallHalt> {
         let model = &self.binding.resources.options.model;
         let request = self.request(number, model, messages);
         let Some(spans) = &self.spans else {
@@ -231,9 +238,9 @@ impl TurnLoop<'_> {
             .await
     }
 
-    fn request(&self, number: u32, model: &str, messages: &[Arc<Said>]) -> Request {
+    fn request(&self, number: u32, model: &str, messages: &[Arc<ModelMessage>]) -> ModelRequest {
         let resources = &self.binding.resources;
-        Request {
+        ModelRequest {
             model: model.to_owned(),
             agent: resources.role.name().to_owned(),
             call: self.earlier_calls.saturating_add(number),
@@ -250,7 +257,7 @@ impl TurnLoop<'_> {
         &mut self,
         mut requests: Vec<ToolRequest>,
         prior_exchange: Option<&PriorExchange>,
-    ) -> Result<Vec<Arc<Said>>, Refusal> {
+    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
         let resources = &self.binding.resources;
         let excess = split_excess(&mut requests, resources);
         let mut results = self.decline_excess(excess).await?;
@@ -290,7 +297,10 @@ impl TurnLoop<'_> {
     }
 
     /// Declines the requests beyond the number that a message may make, sub-agents included.
-    async fn decline_excess(&self, excess: Vec<ToolRequest>) -> Result<Vec<Arc<Said>>, Refusal> {
+    async fn decline_excess(
+        &self,
+        excess: Vec<ToolRequest>,
+    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
         let SortedRequests {
             sub_agent_calls,
             broken_sub_agent_calls,
@@ -306,7 +316,7 @@ impl TurnLoop<'_> {
     }
 
     /// The results of the orchestrator's own tools. The failure of a data service degrades the turn.
-    fn results(&mut self, outcomes: Vec<ToolOutcome>) -> Vec<Arc<Said>> {
+    fn results(&mut self, outcomes: Vec<ToolOutcome>) -> Vec<Arc<ModelMessage>> {
         if outcomes.iter().any(ToolOutcome::has_fault) {
             self.failures.degrade();
         }
@@ -317,14 +327,18 @@ impl TurnLoop<'_> {
     }
 
     /// Ends a turn whose own model failed: the user gets a text of the pack.
-    async fn fail(self, code: ErrorCode, limit: Option<BudgetLimit>) -> Result<Outcome, Refusal> {
+    async fn fail(
+        self,
+        code: ErrorCode,
+        limit: Option<BudgetLimit>,
+    ) -> Result<TurnOutcome, EmitRefusal> {
         // If a sub-agent failed before, the turn ends with that failure: it is what the turn was about.
         let code = self
             .failures
             .pending_error()
             .map_or(code, |error| error.code);
         if let Some(texts) = &self.binding.failure_texts {
-            let provider: Arc<dyn Provider> = Arc::new(texts.reply(code));
+            let provider: Arc<dyn ModelProvider> = Arc::new(texts.reply(code));
             let request = self.request(1, &texts.model, &[]);
             let context = AgentContext {
                 purpose: CallPurpose::Compose,
@@ -332,7 +346,7 @@ impl TurnLoop<'_> {
             };
             match call_model(&context, &provider, request).await {
                 Ok(_) | Err(CallError::BeforeOutput(..) | CallError::AfterOutput(_)) => {}
-                Err(CallError::Refused) => return Err(Refusal::Ended),
+                Err(CallError::Refused) => return Err(EmitRefusal::Ended),
             }
         }
         let outcome = self.failures.into_outcome(&self.context).await?;
@@ -342,7 +356,7 @@ impl TurnLoop<'_> {
 
     /// Ends a turn that has reached a bound. A bound of the whole turn is the turn's own end, whichever
     /// agent reached it: a sub-agent that had to stop for it did not fail by itself.
-    async fn exhaust(mut self, limit: BudgetLimit) -> Result<Outcome, Refusal> {
+    async fn exhaust(mut self, limit: BudgetLimit) -> Result<TurnOutcome, EmitRefusal> {
         match limit {
             BudgetLimit::Tokens | BudgetLimit::Cost => {
                 self.failures.report_pending(&self.context).await?;

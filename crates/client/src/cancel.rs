@@ -11,9 +11,9 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq)]
 pub enum CancelOutcome {
     /// The turn has ended; its receipt lists how everything that ran ended.
-    Ended(Box<turn::Turn>),
+    Ended(Box<turn::TurnInfo>),
     /// The turn is still ending after the longest time that the server waits.
-    Pending(turn::CancelAccepted),
+    Pending(turn::TurnCancelAccepted),
 }
 
 impl Client {
@@ -22,7 +22,7 @@ impl Client {
         &self,
         id: TurnId,
         reason: Option<&str>,
-    ) -> Result<turn::CancelAccepted, Error> {
+    ) -> Result<turn::TurnCancelAccepted, Error> {
         let path = format!("/turns/{id}/cancel");
         self.http.post(&path, &cancel_body(reason), None).await
     }
@@ -56,8 +56,8 @@ impl Client {
     }
 }
 
-fn cancel_body(reason: Option<&str>) -> turn::Cancel {
-    turn::Cancel {
+fn cancel_body(reason: Option<&str>) -> turn::TurnCancel {
+    turn::TurnCancel {
         reason: reason.map(str::to_owned),
     }
 }

@@ -11,7 +11,7 @@ use turnwire_wire::rest::{feedback, session, turn};
 
 use crate::error::Error;
 use crate::http::HttpConnections;
-use crate::key::Key;
+use crate::key::SubmitKey;
 use crate::operations::ServerOperations;
 use crate::records::SessionRecords;
 use crate::rest::page_path;
@@ -32,7 +32,7 @@ impl Client {
 
     /// A client of the same server that sends its requests in the name of `owner`.
     #[must_use]
-    pub fn speaking_for(&self, owner: &Owner) -> Self {
+    pub fn for_owner(&self, owner: &Owner) -> Self {
         let headers = vec![
             ("x-tenant-id", owner.tenant.to_string()),
             ("x-turnwire-principal", owner.principal.to_string()),
@@ -53,7 +53,10 @@ impl Client {
     }
 
     /// Creates a session for the owner.
-    pub async fn create(&self, new: &session::Create) -> Result<session::Created, Error> {
+    pub async fn create_session(
+        &self,
+        new: &session::SessionCreate,
+    ) -> Result<session::SessionCreatedBody, Error> {
         self.http.post("/sessions", new, None).await
     }
 
@@ -62,17 +65,17 @@ impl Client {
         &self,
         before: Option<SessionId>,
         limit: Option<usize>,
-    ) -> Result<session::List, Error> {
+    ) -> Result<session::SessionList, Error> {
         self.http.get(&page_path("/sessions", before, limit)).await
     }
 
     /// A session, with a token that opens one connection to its stream.
-    pub async fn attach(&self, id: SessionId) -> Result<session::Attached, Error> {
+    pub async fn attach(&self, id: SessionId) -> Result<session::SessionAttached, Error> {
         self.http.get(&format!("/sessions/{id}")).await
     }
 
     /// Deletes a session with all of its records.
-    pub async fn delete(&self, id: SessionId) -> Result<(), Error> {
+    pub async fn delete_session(&self, id: SessionId) -> Result<(), Error> {
         self.http.delete(&format!("/sessions/{id}")).await
     }
 
@@ -81,8 +84,8 @@ impl Client {
     pub async fn submit(
         &self,
         id: SessionId,
-        submit: &turn::Submit,
-    ) -> Result<turn::Accepted, Error> {
+        submit: &turn::TurnSubmit,
+    ) -> Result<turn::TurnAccepted, Error> {
         let path = format!("/sessions/{id}/turns");
         self.http.post(&path, submit, None).await
     }
@@ -91,9 +94,9 @@ impl Client {
     pub async fn submit_once(
         &self,
         id: SessionId,
-        submit: &turn::Submit,
-        key: &Key,
-    ) -> Result<turn::Accepted, Error> {
+        submit: &turn::TurnSubmit,
+        key: &SubmitKey,
+    ) -> Result<turn::TurnAccepted, Error> {
         let path = format!("/sessions/{id}/turns");
         self.http.post(&path, submit, Some(key)).await
     }
@@ -104,13 +107,13 @@ impl Client {
         id: SessionId,
         before: Option<TurnId>,
         limit: Option<usize>,
-    ) -> Result<turn::List, Error> {
+    ) -> Result<turn::TurnList, Error> {
         let path = page_path(&format!("/sessions/{id}/turns"), before, limit);
         self.http.get(&path).await
     }
 
     /// The current state of a turn.
-    pub async fn turn(&self, id: TurnId) -> Result<turn::Turn, Error> {
+    pub async fn turn(&self, id: TurnId) -> Result<turn::TurnInfo, Error> {
         self.http.get(&format!("/turns/{id}")).await
     }
 
@@ -118,8 +121,8 @@ impl Client {
     pub async fn feedback(
         &self,
         id: SessionId,
-        feedback: &feedback::Feedback,
-    ) -> Result<feedback::Recorded, Error> {
+        feedback: &feedback::FeedbackRequest,
+    ) -> Result<feedback::FeedbackAccepted, Error> {
         let path = format!("/sessions/{id}/feedback");
         self.http.post(&path, feedback, None).await
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use turnwire_wire::problem::{Code, Problem};
-use turnwire_wire::session::Close;
+use turnwire_wire::session::SessionCloseReason;
 
 /// A failed call or watch.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum Error {
     Connection(String),
     /// The server sent nothing within this time.
     #[error("no response within {0:?}")]
-    Silence(Duration),
+    Timeout(Duration),
     /// The server rejected the request with a problem document.
     #[error("{} ({}): {}", .0.title, .0.code, .0.detail)]
     Problem(Box<Problem>),
@@ -25,10 +25,10 @@ pub enum Error {
     Status(u16),
     /// The response has a format that this client does not know.
     #[error("the response cannot be read: {0}")]
-    Answer(String),
+    InvalidResponse(String),
     /// The server rejected the subscription.
     #[error("the subscription was rejected ({code}): {message}")]
-    Subscribe {
+    SubscribeRejected {
         /// The stable code of the session wire, such as `invalid_filter`.
         code: String,
         /// The sentence that the server sent with the code.
@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// The server closed the connection for a reason that a reconnect does not resolve.
     #[error("the server closed the connection: {}", .0.message())]
-    Closed(Close),
+    Closed(SessionCloseReason),
 }
 
 impl Error {
@@ -49,15 +49,18 @@ impl Error {
     }
 
     /// True if the same call may succeed a little later.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Connection(_) | Self::Silence(_) => true,
+            Self::Connection(_) | Self::Timeout(_) => true,
             Self::Problem(problem) => {
                 let is_quarantined = problem.code() == Some(Code::SessionQuarantined);
                 is_transient_status(problem.status) && !is_quarantined
             }
             Self::Status(status) => is_transient_status(*status),
-            Self::Address(_) | Self::Answer(_) | Self::Subscribe { .. } | Self::Closed(_) => false,
+            Self::Address(_)
+            | Self::InvalidResponse(_)
+            | Self::SubscribeRejected { .. }
+            | Self::Closed(_) => false,
         }
     }
 }
@@ -85,12 +88,12 @@ mod tests {
     #[test]
     fn only_transient_errors_are_retried() {
         let problem = |code| Error::Problem(Box::new(Problem::new(code, "", "")));
-        assert!(problem(Code::Draining).is_passing());
-        assert!(problem(Code::TooManyRequests).is_passing());
-        assert!(problem(Code::StorageFull).is_passing());
-        assert!(!problem(Code::SessionQuarantined).is_passing());
-        assert!(!problem(Code::SessionNotFound).is_passing());
-        assert!(Error::Connection("refused".into()).is_passing());
-        assert!(!Error::Status(404).is_passing());
+        assert!(problem(Code::Draining).is_transient());
+        assert!(problem(Code::TooManyRequests).is_transient());
+        assert!(problem(Code::StorageFull).is_transient());
+        assert!(!problem(Code::SessionQuarantined).is_transient());
+        assert!(!problem(Code::SessionNotFound).is_transient());
+        assert!(Error::Connection("refused".into()).is_transient());
+        assert!(!Error::Status(404).is_transient());
     }
 }

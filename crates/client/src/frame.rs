@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwire_event::{Event, EventType, Message, Position, SessionId, TurnId};
-use turnwire_wire::session::Positions;
+use turnwire_wire::session::SessionPositions;
 
 use crate::error::Error;
 
 /// An event as the server sent it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Received {
+pub struct ReceivedEvent {
     /// The bytes of the event; for a persisted event, those of the log.
     pub raw: Bytes,
     /// The position of the event, which is also a cursor.
@@ -28,9 +28,9 @@ pub struct Received {
     pub turn_id: Option<TurnId>,
 }
 
-impl Received {
+impl ReceivedEvent {
     /// The event with its payload, or `None` if this client does not know the payload's format.
-    pub fn read(&self) -> Option<Event> {
+    pub fn parse(&self) -> Option<Event> {
         Event::read(&self.raw).ok()
     }
 
@@ -48,11 +48,11 @@ impl Received {
 
 /// A snapshot frame as the server sent it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
+pub struct SnapshotFrame {
     /// The bytes of the frame.
     pub raw: Bytes,
     /// The snapshot contains the state at this position.
-    pub at: Position,
+    pub position: Position,
     /// The session as untyped JSON.
     pub session: Value,
     /// The messages whose format this client knows, oldest first.
@@ -69,22 +69,22 @@ pub(crate) enum IncomingFrame {
         /// The number of persisted events that are replayed.
         replay_event_count: u64,
         /// The positions of the session and its workers, if the subscription includes workers.
-        positions: Option<Positions>,
+        positions: Option<SessionPositions>,
     },
     /// The server rejected the subscription.
     SubscribeRejected {
         code: String,
         message: String,
     },
-    Snapshot(Box<Snapshot>),
-    Event(Received),
+    Snapshot(Box<SnapshotFrame>),
+    Event(ReceivedEvent),
     /// An event of an unknown type; only its position is used.
     UnknownEvent(SessionId, Position),
     /// A heartbeat with the position up to which the server has sent all events.
     Ping {
         nonce: Value,
         position: Option<Position>,
-        positions: Option<Positions>,
+        positions: Option<SessionPositions>,
     },
     /// A frame of an unknown type.
     Other,
@@ -107,7 +107,7 @@ struct FrameFields<'a> {
     #[serde(default)]
     position: Option<Position>,
     #[serde(default)]
-    positions: Option<Positions>,
+    positions: Option<SessionPositions>,
     #[serde(default)]
     session: Value,
     #[serde(default)]
@@ -128,7 +128,7 @@ struct EventHeader {
 
 impl IncomingFrame {
     pub(crate) fn read(frame: &Bytes) -> Result<Self, Error> {
-        let invalid = |error: serde_json::Error| Error::Answer(error.to_string());
+        let invalid = |error: serde_json::Error| Error::InvalidResponse(error.to_string());
         let fields: FrameFields<'_> = serde_json::from_slice(frame).map_err(invalid)?;
         Ok(match fields.kind.as_str() {
             "subscribe_ack" => Self::Ack {
@@ -149,7 +149,7 @@ impl IncomingFrame {
                 let head: EventHeader = serde_json::from_str(event).map_err(invalid)?;
                 match head.kind.parse() {
                     Err(_) => Self::UnknownEvent(head.session_id, head.id),
-                    Ok(kind) => Self::Event(Received {
+                    Ok(kind) => Self::Event(ReceivedEvent {
                         raw: frame.slice_ref(event.as_bytes()),
                         id: head.id,
                         kind,
@@ -160,12 +160,12 @@ impl IncomingFrame {
             }
             "snapshot" => {
                 let missing_position =
-                    || Error::Answer("a snapshot frame has no position".to_owned());
+                    || Error::InvalidResponse("a snapshot frame has no position".to_owned());
                 let at = fields.snapshot_at_event_id.ok_or_else(missing_position)?;
                 let (messages, unreadable) = parse_messages(fields.messages);
-                Self::Snapshot(Box::new(Snapshot {
+                Self::Snapshot(Box::new(SnapshotFrame {
                     raw: frame.clone(),
-                    at,
+                    position: at,
                     session: fields.session,
                     messages,
                     unreadable,
@@ -220,7 +220,7 @@ mod tests {
             (received.id, received.kind, received.turn_id),
             (AT, EventType::ToolCalled, None)
         );
-        assert_eq!(received.read(), None, "the payload has changed");
+        assert_eq!(received.parse(), None, "the payload has changed");
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         let IncomingFrame::Event(received) = read(&json!({"type": "event", "event": inner})) else {
             panic!("an event");
         };
-        let event = received.read().expect("read");
+        let event = received.parse().expect("read");
         let failed = TurnError::fan_out(vec![TurnError::sub_agent("shop")]);
         assert_eq!(event.body, Body::ErrorReported(failed));
     }
@@ -294,7 +294,7 @@ mod tests {
         let IncomingFrame::Snapshot(snapshot) = frame else {
             panic!("{frame:?}");
         };
-        assert_eq!((snapshot.at, snapshot.unreadable), (AT, 1));
+        assert_eq!((snapshot.position, snapshot.unreadable), (AT, 1));
         assert_eq!(snapshot.messages[0].text(), "hi");
     }
 }

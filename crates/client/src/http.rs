@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 use crate::address::ServerAddress;
 use crate::error::Error;
-use crate::key::Key;
+use crate::key::SubmitKey;
 
 /// The time limit of one exchange.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,12 +64,12 @@ impl HttpConnections {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
-        key: Option<&Key>,
+        key: Option<&SubmitKey>,
     ) -> Result<RestResponse, Error> {
         let exchange = self.exchange_without_timeout(method, path, body, key);
         match tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await {
             Ok(response) => response,
-            Err(_) => Err(Error::Silence(EXCHANGE_TIMEOUT)),
+            Err(_) => Err(Error::Timeout(EXCHANGE_TIMEOUT)),
         }
     }
 
@@ -78,7 +78,7 @@ impl HttpConnections {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
-        key: Option<&Key>,
+        key: Option<&SubmitKey>,
     ) -> Result<RestResponse, Error> {
         let mut request = Request::builder()
             .method(method)

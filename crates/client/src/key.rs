@@ -5,9 +5,9 @@ use std::fmt::{self, Write as _};
 
 /// The value of an `Idempotency-Key` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key(String);
+pub struct SubmitKey(String);
 
-impl Key {
+impl SubmitKey {
     /// A new random key, or `None` if the system provides no randomness.
     pub fn random() -> Option<Self> {
         let mut bytes = [0u8; 16];
@@ -20,7 +20,7 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for SubmitKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -32,7 +32,8 @@ mod tests {
 
     #[test]
     fn keys_are_unique_and_valid_header_values() {
-        let keys = [Key::random(), Key::random()].map(|key| key.expect("randomness").to_string());
+        let keys = [SubmitKey::random(), SubmitKey::random()]
+            .map(|key| key.expect("randomness").to_string());
         assert_ne!(keys[0], keys[1]);
         for key in keys {
             assert!(

@@ -1,6 +1,6 @@
 //! The state of the server itself: health, readiness, metrics, usage and registered statuses.
 
-use turnwire_event::Day;
+use turnwire_event::UtcDay;
 use turnwire_wire::rest::{health, status_event, usage};
 
 use crate::error::Error;
@@ -18,12 +18,12 @@ impl<'a> ServerOperations<'a> {
     }
 
     /// Succeeds while the server process runs.
-    pub async fn healthz(&self) -> Result<health::Health, Error> {
+    pub async fn healthz(&self) -> Result<health::HealthReport, Error> {
         self.http.get("/healthz").await
     }
 
     /// Succeeds while the server accepts new turns.
-    pub async fn readyz(&self) -> Result<health::Health, Error> {
+    pub async fn readyz(&self) -> Result<health::HealthReport, Error> {
         self.http.get("/readyz").await
     }
 
@@ -34,7 +34,11 @@ impl<'a> ServerOperations<'a> {
 
     /// Token usage and cost of the tenant by day and model. Without `from` or `to`, the default of
     /// the server applies.
-    pub async fn usage(&self, from: Option<Day>, to: Option<Day>) -> Result<usage::Report, Error> {
+    pub async fn usage(
+        &self,
+        from: Option<UtcDay>,
+        to: Option<UtcDay>,
+    ) -> Result<usage::UsageReport, Error> {
         let mut query = Vec::new();
         query.extend(from.map(|from| format!("from={from}")));
         query.extend(to.map(|to| format!("to={to}")));

@@ -34,7 +34,7 @@ pub struct MessagePage {
 
 /// Selects the events of a page of [`SessionRecords::events`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct EventsQuery {
+pub struct EventPageQuery {
     /// Only events after this position; from the beginning if `None`.
     pub since: Option<Position>,
     /// Only these types; all types if `None`.
@@ -72,7 +72,7 @@ impl<'a> SessionRecords<'a> {
     }
 
     /// A page of the log, each event with the bytes that the log stores.
-    pub async fn events(&self, query: EventsQuery) -> Result<event::List, Error> {
+    pub async fn events(&self, query: EventPageQuery) -> Result<event::EventList, Error> {
         let mut path = format!("{}?hashes={}", self.path("events"), query.hashes);
         if let Some(since) = query.since {
             let _ = write!(path, "&since={since}");
@@ -92,7 +92,7 @@ impl<'a> SessionRecords<'a> {
         &self,
         before: Option<SessionId>,
         limit: Option<usize>,
-    ) -> Result<session::Workers, Error> {
+    ) -> Result<session::WorkerList, Error> {
         let path = page_path(&self.path("workers"), before, limit);
         self.http.get(&path).await
     }
@@ -102,7 +102,7 @@ impl<'a> SessionRecords<'a> {
         &self,
         before: Option<ToolUseId>,
         limit: Option<usize>,
-    ) -> Result<tool_call::List, Error> {
+    ) -> Result<tool_call::ToolCallList, Error> {
         let path = page_path(&self.path("tool-calls"), before, limit);
         self.http.get(&path).await
     }
@@ -112,7 +112,7 @@ impl<'a> SessionRecords<'a> {
         &self,
         before: Option<CallId>,
         limit: Option<usize>,
-    ) -> Result<llm_call::List, Error> {
+    ) -> Result<llm_call::LlmCallList, Error> {
         let path = page_path(&self.path("llm-calls"), before, limit);
         self.http.get(&path).await
     }

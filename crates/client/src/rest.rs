@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::http::{HttpConnections, RestResponse};
-use crate::key::Key;
+use crate::key::SubmitKey;
 
 impl HttpConnections {
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
@@ -32,7 +32,7 @@ impl HttpConnections {
         &self,
         path: &str,
         body: &impl Serialize,
-        key: Option<&Key>,
+        key: Option<&SubmitKey>,
     ) -> Result<T, Error> {
         self.post_for_response(path, body, key).await?.json()
     }
@@ -42,7 +42,7 @@ impl HttpConnections {
         &self,
         path: &str,
         body: &impl Serialize,
-        key: Option<&Key>,
+        key: Option<&SubmitKey>,
     ) -> Result<RestResponse, Error> {
         let body = serde_json::to_vec(body).expect("request bodies are plain data");
         self.exchange(Method::POST, path, Some(body), key).await
@@ -53,7 +53,8 @@ impl RestResponse {
     /// The body of a successful response.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         self.check_status()?;
-        serde_json::from_slice(&self.body).map_err(|error| Error::Answer(error.to_string()))
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Error::InvalidResponse(error.to_string()))
     }
 
     fn check_status(&self) -> Result<(), Error> {

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use turnwire_event::SessionId;
-use turnwire_wire::session::Close;
+use turnwire_wire::session::SessionCloseReason;
 
 use crate::error::Error;
 use crate::http::HttpConnections;
@@ -35,7 +35,7 @@ pub(crate) struct SessionSocket {
 #[derive(Debug)]
 pub(crate) enum SocketEnd {
     /// The server closed the socket with a known close code.
-    Closed(Close),
+    Closed(SessionCloseReason),
     /// The server closed the socket with an unknown code or reason.
     Unknown(String),
     /// The connection broke without a close frame.
@@ -51,7 +51,7 @@ impl SessionSocket {
     ) -> Result<Self, Error> {
         match tokio::time::timeout(CONNECT_TIMEOUT, Self::connect(http, session, token)).await {
             Ok(result) => result,
-            Err(_) => Err(Error::Silence(CONNECT_TIMEOUT)),
+            Err(_) => Err(Error::Timeout(CONNECT_TIMEOUT)),
         }
     }
 
@@ -100,7 +100,7 @@ impl SessionSocket {
                 Some(Ok(Message::Text(text))) => return Ok(text.into()),
                 Some(Ok(Message::Close(Some(frame)))) => {
                     let code = u16::from(frame.code);
-                    return Err(match Close::read(code, &frame.reason) {
+                    return Err(match SessionCloseReason::parse(code, &frame.reason) {
                         Some(close) => SocketEnd::Closed(close),
                         None => SocketEnd::Unknown(format!("{code} {}", frame.reason)),
                     });

@@ -14,12 +14,14 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnwire_event::{Epoch, EventType, Position, Seq, SessionId};
 use turnwire_wire::problem::Code;
-use turnwire_wire::session::{Close, Positions, Reconnect, SINCE_SESSIONS_MAX};
+use turnwire_wire::session::{
+    ReconnectAdvice, SINCE_SESSIONS_MAX, SessionCloseReason, SessionPositions,
+};
 
 use crate::backoff::ReconnectBackoff;
 use crate::client::Client;
 use crate::error::Error;
-use crate::frame::{IncomingFrame, Received, Snapshot};
+use crate::frame::{IncomingFrame, ReceivedEvent, SnapshotFrame};
 use crate::socket::{SessionSocket, SocketEnd};
 
 /// More than three heartbeat intervals of 30 s: after this time the connection is lost.
@@ -30,7 +32,7 @@ const WORKER_START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
 /// The first item of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum WatchStart {
     /// Only events that happen from now on.
     Live,
     /// All events after a position.
@@ -41,20 +43,20 @@ pub enum Start {
 
 /// An item of a [`Watch`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum WatchItem {
     /// The server accepted the subscription.
     Connected {
         /// The number of persisted events that are replayed before new ones.
         replay_event_count: u64,
     },
     /// The state of the session; it replaces all state from earlier items.
-    Snapshot(Box<Snapshot>),
+    Snapshot(Box<SnapshotFrame>),
     /// The next event of the session or of a worker.
-    Event(Received),
+    Event(ReceivedEvent),
     /// The connection is lost; the watch reconnects by itself.
     Lost {
         /// A sentence for people.
-        why: String,
+        reason: String,
         /// The delay before the reconnect.
         retry_in: Duration,
     },
@@ -62,14 +64,14 @@ pub enum Item {
 
 /// A subscription to a session that reconnects; from [`Client::watch`].
 #[derive(Debug)]
-pub struct Watch {
+pub struct SessionWatch {
     client: Client,
     session: SessionId,
     filter: Value,
     /// The start of the next subscription; moves with every event.
-    next: Start,
+    next: WatchStart,
     /// The cursors of the workers, or `None` if the filter does not include workers.
-    workers: Option<Positions>,
+    workers: Option<SessionPositions>,
     socket: Option<SessionSocket>,
     retry_at: Option<Instant>,
     backoff: ReconnectBackoff,
@@ -81,13 +83,13 @@ pub struct Watch {
 impl Client {
     /// Follows a session without end. `filter` is `"preset:chat"`, `"preset:full"`, or a filter
     /// object of the session wire.
-    pub fn watch(&self, session: SessionId, filter: Value, start: Start) -> Watch {
+    pub fn watch(&self, session: SessionId, filter: Value, start: WatchStart) -> SessionWatch {
         let workers = filter["include_worker_sessions"] == true;
-        Watch {
+        SessionWatch {
             client: self.clone(),
             session,
             filter,
-            workers: workers.then(Positions::new),
+            workers: workers.then(SessionPositions::new),
             next: start,
             socket: None,
             retry_at: None,
@@ -98,18 +100,18 @@ impl Client {
     }
 }
 
-impl Watch {
+impl SessionWatch {
     /// The position up to which all events were received, or `None` before the first one.
     pub fn position(&self) -> Option<Position> {
         match self.next {
-            Start::After(at) => Some(at),
-            Start::Live | Start::Snapshot => None,
+            WatchStart::After(at) => Some(at),
+            WatchStart::Live | WatchStart::Snapshot => None,
         }
     }
 
     /// The next item, or `None` once the session is deleted. Cancel safe: dropping the future loses
     /// no item.
-    pub async fn next(&mut self) -> Result<Option<Item>, Error> {
+    pub async fn next(&mut self) -> Result<Option<WatchItem>, Error> {
         while !self.is_finished {
             if let Some(item) = self.step().await? {
                 return Ok(Some(item));
@@ -119,7 +121,7 @@ impl Watch {
     }
 
     /// Connects, or handles one frame. Returns `None` if there is no item for the caller.
-    async fn step(&mut self) -> Result<Option<Item>, Error> {
+    async fn step(&mut self) -> Result<Option<WatchItem>, Error> {
         let Some(socket) = &mut self.socket else {
             return self.connect().await;
         };
@@ -128,7 +130,7 @@ impl Watch {
             Ok(Err(end)) => return self.handle_socket_end(end),
             Err(_) => {
                 return Ok(Some(
-                    self.reconnect_later(Error::Silence(SILENCE_TIMEOUT).to_string()),
+                    self.reconnect_later(Error::Timeout(SILENCE_TIMEOUT).to_string()),
                 ));
             }
         };
@@ -140,19 +142,19 @@ impl Watch {
                 self.was_connected = true;
                 self.backoff.reset();
                 self.take_positions(positions);
-                Ok(Some(Item::Connected { replay_event_count }))
+                Ok(Some(WatchItem::Connected { replay_event_count }))
             }
             IncomingFrame::SubscribeRejected { code, message } => {
                 self.handle_rejection(code, message).await
             }
             IncomingFrame::Snapshot(snapshot) => {
-                self.next = Start::After(snapshot.at);
-                Ok(Some(Item::Snapshot(snapshot)))
+                self.next = WatchStart::After(snapshot.position);
+                Ok(Some(WatchItem::Snapshot(snapshot)))
             }
             IncomingFrame::Event(event) => {
                 self.advance(event.session_id, event.id);
                 self.track_worker(&event);
-                Ok(Some(Item::Event(event)))
+                Ok(Some(WatchItem::Event(event)))
             }
             IncomingFrame::UnknownEvent(session, at) => {
                 self.advance(session, at);
@@ -174,7 +176,7 @@ impl Watch {
     }
 
     /// Waits until the retry is due, then attaches and subscribes.
-    async fn connect(&mut self) -> Result<Option<Item>, Error> {
+    async fn connect(&mut self) -> Result<Option<WatchItem>, Error> {
         if let Some(at) = self.retry_at {
             tokio::time::sleep_until(at).await;
         }
@@ -188,7 +190,7 @@ impl Watch {
                 Ok(None)
             }
             // The attach token expired or was lost with its socket: the next attach has a new one.
-            Err(error) if error.is_passing() || error.code() == Some(Code::Unauthorized) => {
+            Err(error) if error.is_transient() || error.code() == Some(Code::Unauthorized) => {
                 Ok(Some(self.reconnect_later(error.to_string())))
             }
             Err(error) => self.fail(error),
@@ -200,11 +202,11 @@ impl Watch {
         SessionSocket::open(&self.client.http, self.session, &attached.attach_token).await
     }
 
-    async fn subscribe(&mut self) -> Result<Option<Item>, Error> {
+    async fn subscribe(&mut self) -> Result<Option<WatchItem>, Error> {
         let (since, snapshot) = match self.next {
-            Start::Live => (Value::Null, false),
-            Start::After(at) => (self.since(at), false),
-            Start::Snapshot => (Value::Null, true),
+            WatchStart::Live => (Value::Null, false),
+            WatchStart::After(at) => (self.since(at), false),
+            WatchStart::Snapshot => (Value::Null, true),
         };
         let frame = json!({
             "type": "subscribe", "filter": self.filter, "since": since, "snapshot": snapshot
@@ -224,7 +226,7 @@ impl Watch {
         }
     }
 
-    async fn send(&mut self, frame: &Value) -> Result<Option<Item>, Error> {
+    async fn send(&mut self, frame: &Value) -> Result<Option<WatchItem>, Error> {
         let result = match &mut self.socket {
             Some(socket) => socket.send(frame).await,
             None => Ok(()),
@@ -239,11 +241,11 @@ impl Watch {
         &mut self,
         code: String,
         message: String,
-    ) -> Result<Option<Item>, Error> {
+    ) -> Result<Option<WatchItem>, Error> {
         match code.as_str() {
             // The socket stays open for another subscription.
-            "cursor_expired" | "replay_too_large" if self.next != Start::Snapshot => {
-                self.next = Start::Snapshot;
+            "cursor_expired" | "replay_too_large" if self.next != WatchStart::Snapshot => {
+                self.next = WatchStart::Snapshot;
                 self.forget_workers();
                 self.subscribe().await
             }
@@ -253,38 +255,39 @@ impl Watch {
                 self.is_finished = true;
                 Ok(None)
             }
-            _ => self.fail(Error::Subscribe { code, message }),
+            _ => self.fail(Error::SubscribeRejected { code, message }),
         }
     }
 
-    fn handle_socket_end(&mut self, end: SocketEnd) -> Result<Option<Item>, Error> {
+    fn handle_socket_end(&mut self, end: SocketEnd) -> Result<Option<WatchItem>, Error> {
         match end {
-            SocketEnd::Closed(Close::SessionDeleted) => {
+            SocketEnd::Closed(SessionCloseReason::SessionDeleted) => {
                 self.is_finished = true;
                 Ok(None)
             }
             SocketEnd::Closed(close) => match close.reconnect() {
-                Reconnect::Resume => Ok(Some(self.reconnect_later(close.message().to_owned()))),
-                Reconnect::Mend | Reconnect::Never => self.fail(Error::Closed(close)),
+                ReconnectAdvice::Resume => {
+                    Ok(Some(self.reconnect_later(close.message().to_owned())))
+                }
+                ReconnectAdvice::FixFirst | ReconnectAdvice::Never => {
+                    self.fail(Error::Closed(close))
+                }
             },
             SocketEnd::Unknown(why) | SocketEnd::Broken(why) => Ok(Some(self.reconnect_later(why))),
         }
     }
 
-    fn fail(&mut self, error: Error) -> Result<Option<Item>, Error> {
+    fn fail(&mut self, error: Error) -> Result<Option<WatchItem>, Error> {
         self.is_finished = true;
         self.socket = None;
         Err(error)
     }
 
-    fn reconnect_later(&mut self, reason: String) -> Item {
+    fn reconnect_later(&mut self, reason: String) -> WatchItem {
         let retry_in = self.backoff.next();
         self.socket = None;
         self.retry_at = Some(Instant::now() + retry_in);
-        Item::Lost {
-            why: reason,
-            retry_in,
-        }
+        WatchItem::Lost { reason, retry_in }
     }
 
     /// Advances the cursor of a session. Every worker session has its own order.
@@ -301,12 +304,12 @@ impl Watch {
             return;
         }
         if self.position().is_none_or(|last| last < at) {
-            self.next = Start::After(at);
+            self.next = WatchStart::After(at);
         }
     }
 
     /// Starts and ends the cursor of a worker.
-    fn track_worker(&mut self, event: &Received) {
+    fn track_worker(&mut self, event: &ReceivedEvent) {
         let Some(workers) = &mut self.workers else {
             return;
         };
@@ -325,14 +328,14 @@ impl Watch {
     }
 
     /// Takes over the positions that the server reports, and with them the set of workers.
-    fn take_positions(&mut self, positions: Option<Positions>) {
+    fn take_positions(&mut self, positions: Option<SessionPositions>) {
         let (Some(mut positions), true) = (positions, self.workers.is_some()) else {
             return;
         };
         // Before the snapshot has arrived, the position of the session must not move.
         if let (Some(at), true) = (
             positions.remove(&self.session),
-            self.next != Start::Snapshot,
+            self.next != WatchStart::Snapshot,
         ) {
             self.advance(self.session, at);
         }

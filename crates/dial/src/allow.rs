@@ -17,14 +17,14 @@ pub struct InvalidAllowRule(pub String);
 
 /// One entry of the allow list; parsed from text such as `ccs.internal` or `10.0.0.0/8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allow {
+pub enum AllowRule {
     /// A host name, with any private address it resolves to.
     Host(String),
     /// A network: an address and the number of leading bits that must match.
     Network(IpAddr, u8),
 }
 
-impl FromStr for Allow {
+impl FromStr for AllowRule {
     type Err = InvalidAllowRule;
 
     fn from_str(text: &str) -> Result<Self, InvalidAllowRule> {
@@ -54,11 +54,11 @@ impl FromStr for Allow {
     }
 }
 
-impl Allow {
+impl AllowRule {
     /// The rule for the host of a URL in the operator's settings: the host may be private, and no
     /// other host becomes reachable. `None` for an IP address: [`crate::Dialer`] accepts an address
     /// that the operator wrote, and a network rule would also allow other names that resolve to it.
-    pub fn host_of(url: &Url) -> Option<Self> {
+    pub fn for_host_of(url: &Url) -> Option<Self> {
         let entry: Self = url.host_str()?.parse().ok()?;
         matches!(entry, Self::Host(_)).then_some(entry)
     }
@@ -97,13 +97,16 @@ pub(crate) fn normalize_host(host: &str) -> String {
 mod tests {
     use super::*;
 
-    fn allow(text: &str) -> Allow {
+    fn allow(text: &str) -> AllowRule {
         text.parse().expect("an entry")
     }
 
     #[test]
     fn rules_parse_as_host_address_or_network() {
-        assert_eq!(allow("CCS.Internal."), Allow::Host("ccs.internal".into()));
+        assert_eq!(
+            allow("CCS.Internal."),
+            AllowRule::Host("ccs.internal".into())
+        );
         assert!(allow("ccs.internal").matches_host("ccs.INTERNAL"));
         assert!(!allow("ccs.internal").matches_host("x.ccs.internal"));
         assert!(allow("10.1.2.3").contains("10.1.2.3".parse().expect("an address")));
@@ -118,7 +121,7 @@ mod tests {
             "a..b",
         ] {
             assert_eq!(
-                invalid.parse::<Allow>(),
+                invalid.parse::<AllowRule>(),
                 Err(InvalidAllowRule(invalid.to_owned()))
             );
         }
@@ -126,8 +129,8 @@ mod tests {
 
     #[test]
     fn rule_for_url_host_is_a_name_and_never_a_network() {
-        let host_of = |url: &str| Allow::host_of(&url.parse().expect("a url"));
-        let model = Some(Allow::Host("models.internal".into()));
+        let host_of = |url: &str| AllowRule::for_host_of(&url.parse().expect("a url"));
+        let model = Some(AllowRule::Host("models.internal".into()));
         assert_eq!(host_of("http://Models.internal:8090/v1"), model);
         assert_eq!(host_of("http://10.1.2.3/v1"), None);
         assert_eq!(host_of("http://[fd12::1]/v1"), None);

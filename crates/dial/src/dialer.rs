@@ -13,13 +13,13 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, Url};
 
-use crate::allow::Allow;
+use crate::allow::AllowRule;
 use crate::connect::{ConnectTimedOut, ConnectTimeoutLayer, with_connect_timeout};
 use crate::error::DialError;
-use crate::headers::Headers;
-use crate::incoming::Incoming;
+use crate::headers::RequestHeaders;
+use crate::incoming::StreamingResponse;
 use crate::redirect::{check_url, follow_redirect};
-use crate::request::{Reply, Request};
+use crate::request::{HttpRequest, HttpResponse};
 use crate::resolver::{AddressNotAllowed, GuardedResolver, HostLookup, SystemResolver};
 
 /// Idle connections kept per host: enough for steady traffic, not for a burst.
@@ -29,14 +29,14 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Settings of a [`Dialer`].
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct DialerOptions {
     /// Hosts and networks that requests may reach although they are not public.
-    pub allow: Vec<Allow>,
+    pub allow: Vec<AllowRule>,
 }
 
 /// Limits of one [`Dialer::post_json`] request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ResponseLimits {
     /// From the start to the last byte: name resolution, connection, headers and body together.
     pub timeout: Duration,
     /// The size limit of the response body.
@@ -45,7 +45,7 @@ pub struct Limits {
 
 /// A complete response of any status. Redirects are returned, not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct JsonResponse {
     /// The HTTP status code.
     pub status: u16,
     /// At most [`Limits::max_bytes`] bytes.
@@ -54,11 +54,11 @@ pub struct Answer {
 
 /// A JSON POST whose response is a stream of server-sent events.
 #[derive(Clone)]
-pub struct Outgoing {
+pub struct StreamRequest {
     /// The target; redirects are not followed.
     pub url: Url,
     /// Headers besides those that the dialer sets.
-    pub headers: Headers,
+    pub headers: RequestHeaders,
     /// The JSON text to send.
     pub body: Bytes,
     /// The time limit for name resolution, connection and TLS handshake.
@@ -68,7 +68,7 @@ pub struct Outgoing {
 }
 
 /// Shows sizes and times only: the body is user content, URL and headers may contain a key.
-impl fmt::Debug for Outgoing {
+impl fmt::Debug for StreamRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outgoing")
             .field("headers", &self.headers)
@@ -83,17 +83,17 @@ impl fmt::Debug for Outgoing {
 #[derive(Clone, Debug)]
 pub struct Dialer {
     client: Client,
-    allow: Arc<[Allow]>,
+    allow: Arc<[AllowRule]>,
 }
 
 impl Dialer {
     /// A dialer that uses the resolver of the operating system.
-    pub fn new(options: Options) -> Result<Self, DialError> {
+    pub fn new(options: DialerOptions) -> Result<Self, DialError> {
         Self::with_lookup(options, Arc::new(SystemResolver))
     }
 
-    fn with_lookup(options: Options, lookup: Arc<dyn HostLookup>) -> Result<Self, DialError> {
-        let allow: Arc<[Allow]> = options.allow.into();
+    fn with_lookup(options: DialerOptions, lookup: Arc<dyn HostLookup>) -> Result<Self, DialError> {
+        let allow: Arc<[AllowRule]> = options.allow.into();
         // The HTTP client takes TLS from the default provider of the process. The first dialer
         // installs it; later calls fail, which is harmless.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -122,23 +122,23 @@ impl Dialer {
     }
 
     /// Checks whether a request to `url` may be sent, before its host name is resolved.
-    pub fn lets_out(url: &Url) -> Result<(), DialError> {
+    pub fn check_url(url: &Url) -> Result<(), DialError> {
         check_url(url)
     }
 
     /// Sends `request`, follows redirects, and waits for the complete response. Dropping the future
     /// closes the connection.
-    pub async fn request(&self, request: Request) -> Result<Reply, DialError> {
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, DialError> {
         let (timeout, max_bytes) = (request.timeout, request.max_bytes);
         let exchange = async {
             let (mut response, moved) = self.send_hops(request).await?;
             let status = response.status().as_u16();
             let headers = std::mem::take(response.headers_mut());
             let body = collect(response, max_bytes).await?;
-            Ok(Reply {
+            Ok(HttpResponse {
                 status,
                 body,
-                moved,
+                redirected: moved,
                 headers,
             })
         };
@@ -150,21 +150,24 @@ impl Dialer {
 
     /// Sends `request`, follows redirects, and waits for the head of the response; the body is read
     /// when [`Incoming`] is polled. Dropping the future or the response closes the connection.
-    pub async fn open(&self, request: Request) -> Result<Incoming, DialError> {
+    pub async fn send_streaming(
+        &self,
+        request: HttpRequest,
+    ) -> Result<StreamingResponse, DialError> {
         let (timeout, max_bytes) = (request.timeout, request.max_bytes);
         let (response, _) = match tokio::time::timeout(timeout, self.send_hops(request)).await {
             Ok(response) => response?,
             Err(_) => return Err(DialError::Timeout),
         };
-        Ok(Incoming::new(response, to_dial_error).with_max_bytes(max_bytes))
+        Ok(StreamingResponse::new(response, to_dial_error).with_max_bytes(max_bytes))
     }
 
     /// The response of the last hop, and true if its URL differs from the first.
-    async fn send_hops(&self, mut request: Request) -> Result<(Response, bool), DialError> {
+    async fn send_hops(&self, mut request: HttpRequest) -> Result<(Response, bool), DialError> {
         check_url(&request.url)?;
         let first = request.url.clone();
         loop {
-            let response = with_connect_timeout(request.connect, self.send(&request)).await?;
+            let response = with_connect_timeout(request.connect, self.send_once(&request)).await?;
             let status = response.status().as_u16();
             let location = response.headers().get(LOCATION);
             let location = location.map(|value| value.as_bytes());
@@ -175,7 +178,7 @@ impl Dialer {
         }
     }
 
-    async fn send(&self, request: &Request) -> Result<Response, DialError> {
+    async fn send_once(&self, request: &HttpRequest) -> Result<Response, DialError> {
         let mut request_builder = self
             .client
             .request(request.method.into(), request.url.clone())
@@ -196,8 +199,8 @@ impl Dialer {
         &self,
         url: &Url,
         body: impl Into<Bytes>,
-        limits: Limits,
-    ) -> Result<Answer, DialError> {
+        limits: ResponseLimits,
+    ) -> Result<JsonResponse, DialError> {
         check_url(url)?;
         let exchange = self.exchange(url.clone(), body.into(), limits.max_bytes);
         match tokio::time::timeout(limits.timeout, exchange).await {
@@ -208,7 +211,10 @@ impl Dialer {
 
     /// Posts a request and waits for the head of the response; the body is read when [`Incoming`] is
     /// polled. Dropping the future or the response closes the connection.
-    pub async fn stream(&self, request: Outgoing) -> Result<Incoming, DialError> {
+    pub async fn post_streaming(
+        &self,
+        request: StreamRequest,
+    ) -> Result<StreamingResponse, DialError> {
         check_url(&request.url)?;
         let (connect, first_byte) = (request.connect, request.first_byte);
         let response = with_connect_timeout(connect, self.send_stream_request(request));
@@ -218,7 +224,10 @@ impl Dialer {
         }
     }
 
-    async fn send_stream_request(&self, outgoing: Outgoing) -> Result<Incoming, DialError> {
+    async fn send_stream_request(
+        &self,
+        outgoing: StreamRequest,
+    ) -> Result<StreamingResponse, DialError> {
         let request = self
             .client
             .post(outgoing.url)
@@ -229,10 +238,15 @@ impl Dialer {
             .body(outgoing.body);
         let response = request.send().await.map_err(to_dial_error)?;
         check_not_encoded(&response)?;
-        Ok(Incoming::new(response, to_dial_error))
+        Ok(StreamingResponse::new(response, to_dial_error))
     }
 
-    async fn exchange(&self, url: Url, body: Bytes, max_bytes: usize) -> Result<Answer, DialError> {
+    async fn exchange(
+        &self,
+        url: Url,
+        body: Bytes,
+        max_bytes: usize,
+    ) -> Result<JsonResponse, DialError> {
         let request = self
             .client
             .post(url)
@@ -244,7 +258,7 @@ impl Dialer {
         check_not_encoded(&response)?;
         let status = response.status().as_u16();
         let body = collect(response, max_bytes).await?;
-        Ok(Answer { status, body })
+        Ok(JsonResponse { status, body })
     }
 }
 
@@ -257,7 +271,7 @@ fn check_not_encoded(response: &Response) -> Result<(), DialError> {
     if is_identity {
         Ok(())
     } else {
-        Err(DialError::Encoded)
+        Err(DialError::UnexpectedEncoding)
     }
 }
 
@@ -288,7 +302,7 @@ fn to_dial_error(error: reqwest::Error) -> DialError {
             return DialError::Refused;
         }
         if inner.is::<ConnectTimedOut>() {
-            return DialError::Unconnected;
+            return DialError::ConnectTimeout;
         }
         cause = inner.source();
     }

@@ -13,7 +13,7 @@ pub enum DialError {
     Timeout,
     /// The connect timeout passed before the connection was established.
     #[error("the connection was not established in time")]
-    Unconnected,
+    ConnectTimeout,
     /// The connection was refused or broke off, or the remote side does not speak HTTP.
     #[error("the remote server could not be reached")]
     Unreachable,
@@ -25,10 +25,10 @@ pub enum DialError {
     },
     /// The response has a content encoding although the request accepts none.
     #[error("the response has a content encoding that was not requested")]
-    Encoded,
+    UnexpectedEncoding,
     /// The limit of redirects is exceeded.
     #[error("too many redirects")]
-    Redirects,
+    TooManyRedirects,
     /// The HTTP client could not be created, for example without root certificates on the machine.
     #[error("the HTTP client could not be created")]
     Setup,

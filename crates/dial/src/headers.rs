@@ -29,7 +29,7 @@ const HEADERS_MAX: usize = 64;
 
 /// A header that cannot be sent. The error contains the name of the header, never its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadHeader {
+pub enum InvalidHeader {
     /// The name is not a valid header name.
     #[error("`{0}` is not the name of a header")]
     Name(String),
@@ -38,32 +38,36 @@ pub enum BadHeader {
     Value(String),
     /// Only the dialer sets this header.
     #[error("the header `{0}` is set by the server itself")]
-    Ours(String),
+    Reserved(String),
     /// There are more headers than the limit.
     #[error("more than {HEADERS_MAX} headers")]
-    Many,
+    TooMany,
 }
 
 /// The headers of a request. If a name occurs twice, the last value is sent.
 #[derive(Clone, Default)]
-pub struct Headers(HeaderMap);
+pub struct RequestHeaders(HeaderMap);
 
-impl Headers {
+impl RequestHeaders {
     /// Checks names and values.
-    pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, BadHeader> {
+    pub fn new<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, InvalidHeader> {
         let mut map = HeaderMap::new();
         for (name, value) in pairs {
-            let key: HeaderName = name.parse().map_err(|_| BadHeader::Name(name.to_owned()))?;
+            let key: HeaderName = name
+                .parse()
+                .map_err(|_| InvalidHeader::Name(name.to_owned()))?;
             if RESERVED.contains(&key.as_str()) {
-                return Err(BadHeader::Ours(name.to_owned()));
+                return Err(InvalidHeader::Reserved(name.to_owned()));
             }
             let mut value: HeaderValue = value
                 .parse()
-                .map_err(|_| BadHeader::Value(name.to_owned()))?;
+                .map_err(|_| InvalidHeader::Value(name.to_owned()))?;
             value.set_sensitive(true);
             map.insert(key, value);
             if map.len() > HEADERS_MAX {
-                return Err(BadHeader::Many);
+                return Err(InvalidHeader::TooMany);
             }
         }
         Ok(Self(map))
@@ -81,7 +85,7 @@ impl Headers {
     }
 }
 
-impl fmt::Debug for Headers {
+impl fmt::Debug for RequestHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
             .entries(self.0.keys().map(HeaderName::as_str))
@@ -96,33 +100,33 @@ mod tests {
     // G6
     #[test]
     fn header_values_are_never_shown() {
-        let headers = Headers::new([("x-api-key", "sk-secret"), ("X-Team", "secret")]);
+        let headers = RequestHeaders::new([("x-api-key", "sk-secret"), ("X-Team", "secret")]);
         let headers = headers.expect("headers");
         assert_eq!(format!("{headers:?}"), r#"["x-api-key", "x-team"]"#);
         let map = headers.into_map();
         assert!(!format!("{map:?}").contains("secret"), "{map:?}");
-        let error = Headers::new([("x-api-key", "secret\nline")]).expect_err("a line break");
-        assert_eq!(error, BadHeader::Value("x-api-key".into()));
+        let error = RequestHeaders::new([("x-api-key", "secret\nline")]).expect_err("a line break");
+        assert_eq!(error, InvalidHeader::Value("x-api-key".into()));
         assert!(!format!("{error} {error:?}").contains("secret"));
     }
 
     #[test]
     fn reserved_headers_are_rejected() {
         for name in RESERVED {
-            let error = Headers::new([(name, "x")]).map(|_| ());
-            assert_eq!(error, Err(BadHeader::Ours(name.into())));
+            let error = RequestHeaders::new([(name, "x")]).map(|_| ());
+            assert_eq!(error, Err(InvalidHeader::Reserved(name.into())));
             let upper_case = name.to_ascii_uppercase();
-            let error = Headers::new([(upper_case.as_str(), "x")]).map(|_| ());
-            assert_eq!(error, Err(BadHeader::Ours(upper_case)));
+            let error = RequestHeaders::new([(upper_case.as_str(), "x")]).map(|_| ());
+            assert_eq!(error, Err(InvalidHeader::Reserved(upper_case)));
         }
-        let error = Headers::new([("not a name", "x")]).map(|_| ());
-        assert_eq!(error, Err(BadHeader::Name("not a name".into())));
+        let error = RequestHeaders::new([("not a name", "x")]).map(|_| ());
+        assert_eq!(error, Err(InvalidHeader::Name("not a name".into())));
     }
 
     #[test]
     fn merged_headers_replace_those_of_the_same_name() {
         let headers = |pairs: &[(&'static str, &'static str)]| {
-            Headers::new(pairs.iter().copied()).expect("headers")
+            RequestHeaders::new(pairs.iter().copied()).expect("headers")
         };
         let merged = headers(&[("a", "1"), ("b", "1")]).with(headers(&[("B", "2"), ("c", "2")]));
         let merged = merged.into_map();
@@ -135,14 +139,14 @@ mod tests {
 
     #[test]
     fn last_value_of_a_name_wins_and_names_are_limited() {
-        let map = Headers::new([("a", "1"), ("A", "2")])
+        let map = RequestHeaders::new([("a", "1"), ("A", "2")])
             .expect("headers")
             .into_map();
         assert_eq!(map.get_all("a").iter().collect::<Vec<_>>(), ["2"]);
         let names: Vec<String> = (0..=HEADERS_MAX).map(|n| format!("x-{n}")).collect();
         let pairs = |n: usize| names.iter().take(n).map(|name| (name.as_str(), "v"));
-        assert!(Headers::new(pairs(HEADERS_MAX)).is_ok());
-        let error = Headers::new(pairs(HEADERS_MAX + 1)).map(|_| ());
-        assert_eq!(error, Err(BadHeader::Many));
+        assert!(RequestHeaders::new(pairs(HEADERS_MAX)).is_ok());
+        let error = RequestHeaders::new(pairs(HEADERS_MAX + 1)).map(|_| ());
+        assert_eq!(error, Err(InvalidHeader::TooMany));
     }
 }

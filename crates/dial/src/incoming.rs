@@ -15,7 +15,7 @@ use crate::request::media_type;
 
 /// A response of any status whose body is still to be read. The stream yields the chunks of the
 /// body and ends after the first error. Dropping it before the end closes the connection at once.
-pub struct Incoming {
+pub struct StreamingResponse {
     status: u16,
     headers: HeaderMap,
     body: Option<Body>,
@@ -26,7 +26,7 @@ pub struct Incoming {
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, DialError>> + Send>>;
 
-impl Incoming {
+impl StreamingResponse {
     pub(crate) fn new(
         mut response: Response,
         to_dial_error: fn(reqwest::Error) -> DialError,
@@ -66,7 +66,7 @@ impl Incoming {
     }
 }
 
-impl Stream for Incoming {
+impl Stream for StreamingResponse {
     type Item = Result<Bytes, DialError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -90,7 +90,7 @@ impl Stream for Incoming {
     }
 }
 
-impl fmt::Debug for Incoming {
+impl fmt::Debug for StreamingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
             .field("status", &self.status)

@@ -17,11 +17,11 @@ mod incoming;
 mod dialer;
 mod sse;
 
-pub use allow::{Allow, InvalidAllowRule};
-pub use dialer::{Answer, Dialer, Limits, Options, Outgoing};
+pub use allow::{AllowRule, InvalidAllowRule};
+pub use dialer::{Dialer, DialerOptions, JsonResponse, ResponseLimits, StreamRequest};
 pub use error::DialError;
-pub use headers::{BadHeader, Headers};
-pub use incoming::Incoming;
-pub use request::{Method, REDIRECTS_MAX, Reply, Request};
+pub use headers::{InvalidHeader, RequestHeaders};
+pub use incoming::StreamingResponse;
+pub use request::{HttpMethod, HttpRequest, HttpResponse, REDIRECTS_MAX};
 pub use reqwest::Url;
 pub use sse::{SseBlock, SseError, SseEvent, SseLimits, SseReader};

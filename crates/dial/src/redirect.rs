@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use reqwest::Url;
 
 use crate::address::{AddressClass, classify};
-use crate::allow::{Allow, normalize_host};
+use crate::allow::{AllowRule, normalize_host};
 use crate::error::DialError;
-use crate::headers::Headers;
-use crate::request::{Method, Request};
+use crate::headers::RequestHeaders;
+use crate::request::{HttpMethod, HttpRequest};
 use crate::resolver::is_permitted;
 
 /// The IP address of a URL whose host is an address. URL parsing has already normalised unusual
@@ -37,7 +37,7 @@ pub(crate) fn check_url(url: &Url) -> Result<(), DialError> {
 
 /// Checks the target of a redirect. Only the origin that the operator configured, `first`, keeps
 /// the operator's trust: another port of the same machine is another service.
-fn check_redirect(url: &Url, first: &Url, allow: &[Allow]) -> Result<(), DialError> {
+fn check_redirect(url: &Url, first: &Url, allow: &[AllowRule]) -> Result<(), DialError> {
     check_url(url)?;
     if url.origin() == first.origin() {
         return Ok(());
@@ -64,17 +64,17 @@ fn check_redirect(url: &Url, first: &Url, allow: &[Allow]) -> Result<(), DialErr
 /// Changes `request` to the next hop if `status` and `location` are a redirect, and returns true
 /// then. `first` is the URL of the original request.
 pub(crate) fn follow_redirect(
-    request: &mut Request,
+    request: &mut HttpRequest,
     status: u16,
     location: Option<&[u8]>,
     first: &Url,
-    allow: &[Allow],
+    allow: &[AllowRule],
 ) -> Result<bool, DialError> {
     let (true, Some(location)) = (matches!(status, 301 | 302 | 303 | 307 | 308), location) else {
         return Ok(false);
     };
     let Some(redirects_left) = request.redirects_max.checked_sub(1) else {
-        return Err(DialError::Redirects);
+        return Err(DialError::TooManyRedirects);
     };
     let location = std::str::from_utf8(location).map_err(|_| DialError::Refused)?;
     let next = request.url.join(location).map_err(|_| DialError::Refused)?;
@@ -85,15 +85,15 @@ pub(crate) fn follow_redirect(
     check_redirect(&next, first, allow)?;
     // Headers may carry a key for one origin; once removed, they are not added again.
     if next.origin() != request.url.origin() {
-        request.headers = Headers::default();
+        request.headers = RequestHeaders::default();
     }
     let becomes_get = match status {
-        301 | 302 => request.method == Method::Post,
+        301 | 302 => request.method == HttpMethod::Post,
         303 => true,
         _ => false,
     };
     if becomes_get {
-        request.method = Method::Get;
+        request.method = HttpMethod::Get;
         request.body = None;
     }
     request.redirects_max = redirects_left;

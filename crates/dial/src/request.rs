@@ -9,14 +9,14 @@ use bytes::Bytes;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 
-use crate::headers::Headers;
+use crate::headers::RequestHeaders;
 
 /// The default limit of redirects: enough to fix the scheme, the host and the path.
 pub const REDIRECTS_MAX: u8 = 3;
 
 /// The HTTP method of a [`Request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum HttpMethod {
     /// Sent without a body after a redirect that changes the method.
     Get,
     /// Becomes [`Method::Get`] after a redirect with status 301, 302 or 303.
@@ -29,29 +29,29 @@ pub enum Method {
     Delete,
 }
 
-impl From<Method> for reqwest::Method {
-    fn from(method: Method) -> Self {
+impl From<HttpMethod> for reqwest::Method {
+    fn from(method: HttpMethod) -> Self {
         match method {
-            Method::Get => Self::GET,
-            Method::Post => Self::POST,
-            Method::Put => Self::PUT,
-            Method::Patch => Self::PATCH,
-            Method::Delete => Self::DELETE,
+            HttpMethod::Get => Self::GET,
+            HttpMethod::Post => Self::POST,
+            HttpMethod::Put => Self::PUT,
+            HttpMethod::Patch => Self::PATCH,
+            HttpMethod::Delete => Self::DELETE,
         }
     }
 }
 
 /// One request. [`Request::new`] has a default for everything but method and URL.
 #[derive(Clone)]
-pub struct Request {
+pub struct HttpRequest {
     /// Sent unchanged on the first hop; a redirect may change it.
-    pub method: Method,
+    pub method: HttpMethod,
     /// The target. The operator is trusted to name an IP address or `localhost` here; the target of
     /// a redirect is not trusted.
     pub url: Url,
     /// Headers besides those that the dialer sets. They are removed when a redirect leads to
     /// another origin.
-    pub headers: Headers,
+    pub headers: RequestHeaders,
     /// The value of the `accept` header.
     pub accept: Cow<'static, str>,
     /// The media type of `body`.
@@ -69,13 +69,13 @@ pub struct Request {
     pub redirects_max: u8,
 }
 
-impl Request {
+impl HttpRequest {
     /// A request without headers and body: 5 s to connect, 30 s in total, 1 MiB, three redirects.
-    pub fn new(method: Method, url: Url) -> Self {
+    pub fn new(method: HttpMethod, url: Url) -> Self {
         Self {
             method,
             url,
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             accept: Cow::Borrowed("application/json"),
             content_type: Cow::Borrowed("application/json"),
             body: None,
@@ -87,7 +87,7 @@ impl Request {
     }
 }
 
-impl fmt::Debug for Request {
+impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.method)
@@ -102,17 +102,17 @@ impl fmt::Debug for Request {
 
 /// A complete response of any status.
 #[derive(Clone)]
-pub struct Reply {
+pub struct HttpResponse {
     /// The HTTP status code.
     pub status: u16,
     /// At most [`Request::max_bytes`] bytes.
     pub body: Bytes,
     /// True if the response comes from another URL than [`Request::url`].
-    pub moved: bool,
+    pub redirected: bool,
     pub(crate) headers: HeaderMap,
 }
 
-impl Reply {
+impl HttpResponse {
     /// The value of a header, if present and text. The remote side controls the value: the caller
     /// must validate it and must not show it to users.
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -131,12 +131,12 @@ pub(crate) fn media_type(header: Option<&str>) -> String {
     kind.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply")
             .field("status", &self.status)
             .field("body_bytes", &self.body.len())
-            .field("moved", &self.moved)
+            .field("moved", &self.redirected)
             .finish_non_exhaustive()
     }
 }

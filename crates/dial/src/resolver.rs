@@ -8,7 +8,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 
 use crate::address::{AddressClass, classify};
-use crate::allow::{Allow, normalize_host};
+use crate::allow::{AllowRule, normalize_host};
 
 /// The limit of concurrent lookups. Each blocks a thread until the system resolver returns, even if
 /// the request has timed out in the meantime.
@@ -39,12 +39,12 @@ impl HostLookup for SystemResolver {
 /// Resolves names and rejects a name that has an address which is not allowed.
 pub(crate) struct GuardedResolver {
     lookup: Arc<dyn HostLookup>,
-    allow: Arc<[Allow]>,
+    allow: Arc<[AllowRule]>,
     permits: Arc<Semaphore>,
 }
 
 impl GuardedResolver {
-    pub(crate) fn new(lookup: Arc<dyn HostLookup>, allow: Arc<[Allow]>) -> Self {
+    pub(crate) fn new(lookup: Arc<dyn HostLookup>, allow: Arc<[AllowRule]>) -> Self {
         Self {
             lookup,
             allow,
@@ -81,7 +81,7 @@ impl Resolve for GuardedResolver {
 
 /// Whether requests to `host` may go to `address`. The caller rejects a host if one of its addresses
 /// is not permitted, because any of them may be used for the connection.
-pub(crate) fn is_permitted(host: &str, address: IpAddr, allow: &[Allow]) -> bool {
+pub(crate) fn is_permitted(host: &str, address: IpAddr, allow: &[AllowRule]) -> bool {
     match classify(address) {
         AddressClass::Forbidden => false,
         AddressClass::Public => true,
@@ -122,7 +122,8 @@ mod tests {
             ("ccs.internal", "fe80::1", &["ccs.internal", "::/0"], false),
         ];
         for (host, address, allow, expected) in cases {
-            let allow: Vec<Allow> = allow.iter().map(|a| a.parse().expect("an entry")).collect();
+            let allow: Vec<AllowRule> =
+                allow.iter().map(|a| a.parse().expect("an entry")).collect();
             let address = address.parse().expect("an address");
             assert_eq!(
                 is_permitted(host, address, &allow),

@@ -118,12 +118,15 @@ CapBehavior, "snake_case" {
 
 codes!(/// The state of a slot of a plan step.
 SlotStatus, "snake_case" {
+    /// The slot has not started.
     Pending,
+    /// The sub-agent of the slot is running.
     InProgress,
     /// The slot has a first result; more will follow.
     Partial,
     /// The slot has its result.
     Success,
+    /// The sub-agent of the slot failed.
     Error,
     /// The slot's deadline passed.
     Timeout,
@@ -233,7 +236,9 @@ FailureMode, "snake_case" {
 
 codes!(/// A person's decision on an approval request.
 Decision, "snake_case" {
+    /// The tool may run.
     Approve,
+    /// The tool must not run.
     Reject,
 });
 
@@ -241,6 +246,7 @@ codes!(/// The state of an approval request.
 ApprovalState, "snake_case" {
     /// No decision yet.
     Pending,
+    /// A person approved the tool.
     Approved,
     /// Rejected by a person, or because the conversation continued without a decision.
     Rejected,
@@ -306,6 +312,7 @@ codes!(/// The state of a model call.
 CallState, "snake_case" {
     /// The request was sent to the provider.
     Started,
+    /// The provider answered completely.
     Completed,
     /// The call failed or was cancelled.
     Failed,
@@ -315,6 +322,7 @@ codes!(/// The state of a turn in the REST API.
 TurnState, "snake_case" {
     /// Accepted, waiting in the queue.
     Queued,
+    /// The turn is being answered.
     Running,
     /// A cancel was accepted; the turn has not ended yet.
     Cancelling,
@@ -328,8 +336,12 @@ codes!(/// The state of a tool call.
 ToolState, "snake_case" {
     /// Requested by the model, not yet started.
     Pending,
+    /// The tool is running now.
     Running,
+    /// The tool returned its result.
     Completed,
+    /// The tool failed or timed out.
     Failed,
+    /// The tool was cancelled or rejected.
     Cancelled,
 });

@@ -29,6 +29,7 @@ pub enum ContentBlock {
     ToolResult {
         /// The tool use that this result answers.
         tool_use_id: ToolUseId,
+        /// The result, as the tool returned it.
         content: Value,
         /// True if `content` is an error message for the model.
         is_error: bool,
@@ -37,6 +38,7 @@ pub enum ContentBlock {
     Component {
         /// The tool use that produced the component.
         tool_use_id: ToolUseId,
+        /// The component, as the client renders it.
         component: Value,
     },
     /// A collection for the client to render.
@@ -47,6 +49,7 @@ pub enum ContentBlock {
         data_type: String,
         /// The keys of the requested items.
         key: Value,
+        /// The items, as the enricher returned them.
         items: Value,
     },
 }
@@ -91,9 +94,13 @@ pub enum StopReason {
 
 /// The tokens and the cost of one or more model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Usage")
+)]
 #[serde(default, deny_unknown_fields)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens of the requests, cached ones included.
     pub input_tokens: u64,
     /// Tokens of the answers, reasoning included.
@@ -106,7 +113,7 @@ pub struct Usage {
     pub cost_usd: f64,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Adds two usages, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -15,8 +15,12 @@ use crate::position::Position;
 
 /// The W3C trace context that an event belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Trace {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Trace")
+)]
+pub struct TraceContext {
     /// 32 hex digits.
     pub trace_id: String,
     /// 16 hex digits.
@@ -42,8 +46,12 @@ pub enum RenderPolicy {
 
 /// The rendering decision that the interceptor stamps on an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Render {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Render")
+)]
+pub struct RenderDecision {
     pub policy: RenderPolicy,
     /// The number of the batch within the turn, for batched events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +64,7 @@ pub struct Render {
     pub event_ids: Vec<String>,
 }
 
-impl From<RenderPolicy> for Render {
+impl From<RenderPolicy> for RenderDecision {
     fn from(policy: RenderPolicy) -> Self {
         Self {
             policy,
@@ -69,7 +77,7 @@ impl From<RenderPolicy> for Render {
 
 /// The header fields that filters look at: an event without its payload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Head {
+pub struct EventHead {
     pub position: Position,
     pub kind: EventType,
     /// The turn; `None` for events outside of any turn.
@@ -81,7 +89,7 @@ pub struct Head {
 
 /// The fields of an event around its payload.
 #[derive(Debug)]
-pub struct Envelope<'a> {
+pub struct EventEnvelope<'a> {
     pub id: Position,
     pub kind: EventType,
     pub session_id: SessionId,
@@ -90,11 +98,11 @@ pub struct Envelope<'a> {
     pub actor: &'a Actor,
     /// The timestamp, already formatted.
     pub timestamp: &'a str,
-    pub trace: Option<&'a Trace>,
-    pub render: Option<&'a Render>,
+    pub trace: Option<&'a TraceContext>,
+    pub render: Option<&'a RenderDecision>,
 }
 
-impl Envelope<'_> {
+impl EventEnvelope<'_> {
     /// Appends the event to `out`, with `payload` unchanged.
     pub fn write(&self, payload: &[u8], out: &mut Vec<u8>) {
         out.reserve(payload.len() + 320);
@@ -170,14 +178,14 @@ pub struct Event {
     pub turn_id: Option<TurnId>,
     pub actor: Actor,
     pub timestamp: Timestamp,
-    pub trace: Option<Trace>,
-    pub render: Option<Render>,
+    pub trace: Option<TraceContext>,
+    pub render: Option<RenderDecision>,
     pub body: Body,
 }
 
 /// Why bytes could not be parsed as an event.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum EventParseError {
     /// The bytes are not the JSON of an event.
     #[error("not an event: {0}")]
     Json(#[from] serde_json::Error),
@@ -187,7 +195,7 @@ pub enum ReadError {
 }
 
 #[derive(Deserialize)]
-struct Raw<'a> {
+struct RawEvent<'a> {
     id: Position,
     #[serde(rename = "type")]
     kind: EventType,
@@ -196,18 +204,19 @@ struct Raw<'a> {
     actor: Actor,
     timestamp: Timestamp,
     #[serde(default)]
-    trace: Option<Trace>,
+    trace: Option<TraceContext>,
     #[serde(default)]
-    render: Option<Render>,
+    render: Option<RenderDecision>,
     #[serde(borrow)]
     payload: &'a RawValue,
 }
 
 impl Event {
     /// Parses an event from the bytes that [`Envelope::write`] produced.
-    pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
-        let raw: Raw<'_> = serde_json::from_slice(bytes)?;
-        let body = Body::read(raw.kind, raw.payload).ok_or(ReadError::Unknown(raw.kind))??;
+    pub fn read(bytes: &[u8]) -> Result<Self, EventParseError> {
+        let raw: RawEvent<'_> = serde_json::from_slice(bytes)?;
+        let body =
+            Body::read(raw.kind, raw.payload).ok_or(EventParseError::Unknown(raw.kind))??;
         Ok(Self {
             id: raw.id,
             session_id: raw.session_id,
@@ -225,7 +234,7 @@ impl Event {
         let mut payload = Vec::with_capacity(256);
         self.body.write(&mut payload);
         let mut out = Vec::with_capacity(payload.len() + 320);
-        Envelope {
+        EventEnvelope {
             id: self.id,
             kind: self.body.kind(),
             session_id: self.session_id,
@@ -240,8 +249,8 @@ impl Event {
     }
 
     /// The header that filters look at.
-    pub fn head(&self) -> Head {
-        Head {
+    pub fn head(&self) -> EventHead {
+        EventHead {
             position: self.id,
             kind: self.body.kind(),
             turn: self.turn_id,

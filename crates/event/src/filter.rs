@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::envelope::Head;
+use crate::envelope::EventHead;
 use crate::kind::{EventType, TypeSet};
 
 /// A filter as a client writes it and as the server echoes it, presets expanded.
@@ -24,7 +24,7 @@ pub struct FilterSpec {
 
 /// Why a [`FilterSpec`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadFilter {
+pub enum FilterError {
     /// The event type does not exist or cannot be filtered for.
     #[error("unknown event type \"{0}\"")]
     Type(String),
@@ -38,7 +38,7 @@ pub enum BadFilter {
 
 /// A resolved [`FilterSpec`]: one AND per event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
+pub struct EventFilter {
     types: TypeSet,
     actors: Option<Vec<Actor>>,
     /// True to include the events of worker sessions.
@@ -46,7 +46,7 @@ pub struct Filter {
     include_suppressed: bool,
 }
 
-impl Filter {
+impl EventFilter {
     /// Selects every event that a client may see.
     pub fn full() -> Self {
         Self::of(TypeSet::filterable())
@@ -90,11 +90,11 @@ impl Filter {
     }
 
     /// The preset called `name`: `preset:chat` or `preset:full`.
-    pub fn preset(name: &str) -> Result<Self, BadFilter> {
+    pub fn preset(name: &str) -> Result<Self, FilterError> {
         match name {
             "preset:chat" => Ok(Self::chat()),
             "preset:full" => Ok(Self::full()),
-            _ => Err(BadFilter::Preset(name.chars().take(64).collect())),
+            _ => Err(FilterError::Preset(name.chars().take(64).collect())),
         }
     }
 
@@ -109,7 +109,7 @@ impl Filter {
     }
 
     /// Resolves a spec strictly: an unknown name is an error, never ignored (S3-017).
-    pub fn resolve(spec: &FilterSpec) -> Result<Self, BadFilter> {
+    pub fn resolve(spec: &FilterSpec) -> Result<Self, FilterError> {
         let all = TypeSet::filterable();
         let types = match &spec.event_types {
             None => all,
@@ -119,7 +119,7 @@ impl Filter {
                     name.parse::<EventType>()
                         .ok()
                         .filter(|&kind| all.contains(kind))
-                        .ok_or_else(|| BadFilter::Type(name.chars().take(64).collect()))
+                        .ok_or_else(|| FilterError::Type(name.chars().take(64).collect()))
                 })
                 .collect::<Result<_, _>>()?,
         };
@@ -130,7 +130,7 @@ impl Filter {
                     .iter()
                     .map(|name| {
                         name.parse()
-                            .map_err(|_| BadFilter::Actor(name.chars().take(64).collect()))
+                            .map_err(|_| FilterError::Actor(name.chars().take(64).collect()))
                     })
                     .collect::<Result<_, _>>()?,
             ),
@@ -182,7 +182,7 @@ impl Filter {
     }
 
     /// True if an event with this header passes.
-    pub fn matches(&self, head: &Head) -> bool {
+    pub fn matches(&self, head: &EventHead) -> bool {
         self.types.contains(head.kind)
             && (!head.suppressed || self.include_suppressed)
             && self
@@ -197,8 +197,8 @@ mod tests {
     use super::*;
     use crate::position::{Epoch, Position, Seq};
 
-    fn head(kind: EventType, actor: Actor) -> Head {
-        Head {
+    fn head(kind: EventType, actor: Actor) -> EventHead {
+        EventHead {
             position: Position::persisted(Epoch(1), Seq(1)),
             kind,
             turn: None,
@@ -215,8 +215,8 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(
-            Filter::resolve(&spec),
-            Err(BadFilter::Type("made.up.thing".into()))
+            EventFilter::resolve(&spec),
+            Err(FilterError::Type("made.up.thing".into()))
         );
         for reserved in [
             "tool.use_input_partial_parsed",
@@ -227,7 +227,7 @@ mod tests {
                 event_types: Some(vec![reserved.into()]),
                 ..Default::default()
             };
-            assert!(Filter::resolve(&spec).is_err(), "{reserved}");
+            assert!(EventFilter::resolve(&spec).is_err(), "{reserved}");
         }
     }
 
@@ -240,7 +240,7 @@ mod tests {
                 ..Default::default()
             };
             assert!(
-                Filter::resolve(&spec)
+                EventFilter::resolve(&spec)
                     .expect("accepted")
                     .matches(&head(kind, Actor::SYSTEM))
             );
@@ -251,26 +251,26 @@ mod tests {
     #[test]
     fn preset_equals_its_expansion() {
         for preset in ["preset:chat", "preset:full"] {
-            let filter = Filter::preset(preset).expect("a preset");
+            let filter = EventFilter::preset(preset).expect("a preset");
             assert_eq!(
-                Filter::resolve(&filter.spec()).expect("its own expansion"),
+                EventFilter::resolve(&filter.spec()).expect("its own expansion"),
                 filter
             );
         }
-        assert_eq!(Filter::chat().types().iter().count(), 26);
+        assert_eq!(EventFilter::chat().types().iter().count(), 26);
         assert!(
-            !Filter::chat()
+            !EventFilter::chat()
                 .types()
                 .contains(EventType::TurnCancelRequested)
         );
         assert!(
-            Filter::full()
+            EventFilter::full()
                 .types()
                 .contains(EventType::TurnCancelRequested)
         );
         let reloaded = EventType::RoutingPolicyReloaded;
-        assert!(Filter::full().types().contains(reloaded), "S3-104");
-        assert!(!Filter::chat().types().contains(reloaded));
+        assert!(EventFilter::full().types().contains(reloaded), "S3-104");
+        assert!(!EventFilter::chat().types().contains(reloaded));
     }
 
     // S3-026
@@ -280,7 +280,7 @@ mod tests {
             actors: Some(vec!["tool".into()]),
             ..Default::default()
         };
-        let filter = Filter::resolve(&spec).expect("a filter");
+        let filter = EventFilter::resolve(&spec).expect("a filter");
         assert!(filter.matches(&head(EventType::ToolCalled, Actor::tool("clock"))));
         assert!(!filter.matches(&head(EventType::TurnStarted, Actor::USER)));
         assert!(!filter.passes_all(TypeSet::EMPTY.with(EventType::ToolCalled)));
@@ -290,11 +290,15 @@ mod tests {
     fn hidden_events_pass_only_when_requested() {
         let mut hidden = head(EventType::ToolCalled, Actor::tool("clock"));
         hidden.suppressed = true;
-        assert!(!Filter::full().matches(&hidden));
+        assert!(!EventFilter::full().matches(&hidden));
         let spec = FilterSpec {
             include_suppressed: true,
             ..Default::default()
         };
-        assert!(Filter::resolve(&spec).expect("a filter").matches(&hidden));
+        assert!(
+            EventFilter::resolve(&spec)
+                .expect("a filter")
+                .matches(&hidden)
+        );
     }
 }

@@ -13,8 +13,8 @@ pub mod dispatch;
 pub mod turn;
 pub mod close;
 
-pub use close::{Closing, End, Stopped, Stops, closing};
-pub use cut::Cut;
+pub use close::{CloseCause, ClosingEvent, StopSummary, StoppedTask, closing};
+pub use cut::DeltaCut;
 pub use message::MessageFold;
 pub use rows::rows;
 pub use turn::OpenTurn;

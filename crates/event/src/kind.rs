@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::id::BadId;
+use crate::id::IdError;
 
 macro_rules! types {
     ($($variant:ident = $name:literal),+ $(,)?) => {
@@ -29,12 +29,12 @@ macro_rules! types {
         }
 
         impl FromStr for EventType {
-            type Err = BadId;
+            type Err = IdError;
 
-            fn from_str(text: &str) -> Result<Self, BadId> {
+            fn from_str(text: &str) -> Result<Self, IdError> {
                 match text {
                     $($name => Ok(Self::$variant),)+
-                    _ => Err(BadId { what: "event type" }),
+                    _ => Err(IdError { what: "event type" }),
                 }
             }
         }
@@ -101,7 +101,7 @@ types! {
 
 /// How events of a type are stored and published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum EventLane {
     /// Written to the log before any client sees it; these types are the catalog.
     Persisted,
     /// Live only; clients may filter for it.
@@ -114,7 +114,7 @@ pub enum Lane {
 
 impl EventType {
     /// The lane of this type; the only place that decides it.
-    pub const fn lane(self) -> Lane {
+    pub const fn lane(self) -> EventLane {
         use EventType as T;
         match self {
             T::SessionCreated
@@ -159,25 +159,25 @@ impl EventType {
             | T::AgentErrorEmit
             | T::BusSubscriberRegistered
             | T::BusSubscriberUnregistered
-            | T::BusHandlerWarning => Lane::Persisted,
+            | T::BusHandlerWarning => EventLane::Persisted,
             T::MessageStart
             | T::TextDelta
             | T::ThinkingDelta
             | T::ToolUseStart
             | T::ToolUseInputDelta
             | T::ToolUseEnd
-            | T::MessageComplete => Lane::Streaming,
+            | T::MessageComplete => EventLane::Streaming,
             T::McpListToolsStarted
             | T::McpListToolsCompleted
             | T::McpSessionStarted
-            | T::McpSessionProgressed => Lane::Lifecycle,
-            T::SupportNoted => Lane::Internal,
+            | T::McpSessionProgressed => EventLane::Lifecycle,
+            T::SupportNoted => EventLane::Internal,
         }
     }
 
     /// True if events of this type are written to the log.
     pub const fn is_persisted(self) -> bool {
-        matches!(self.lane(), Lane::Persisted)
+        matches!(self.lane(), EventLane::Persisted)
     }
 
     /// True if an event of this type ends its turn.
@@ -263,7 +263,7 @@ impl TypeSet {
     pub fn filterable() -> Self {
         EventType::ALL
             .iter()
-            .filter(|kind| matches!(kind.lane(), Lane::Persisted | Lane::Streaming))
+            .filter(|kind| matches!(kind.lane(), EventLane::Persisted | EventLane::Streaming))
             .fold(Self::EMPTY, |set, &kind| set.with(kind))
     }
 

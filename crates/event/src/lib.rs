@@ -22,14 +22,14 @@ pub mod metric;
 pub mod schema;
 
 pub use body::Body;
-pub use content::{ContentBlock, StopReason, Usage};
-pub use envelope::{Event, Head, Render, RenderPolicy, Trace};
-pub use filter::{Filter, FilterSpec};
-pub use kind::{EventType, Lane, TypeSet};
-pub use message::{Kept, Message, MessageStatus, Role};
+pub use content::{ContentBlock, StopReason, TokenUsage};
+pub use envelope::{Event, EventHead, RenderDecision, RenderPolicy, TraceContext};
+pub use filter::{EventFilter, FilterSpec};
+pub use kind::{EventLane, EventType, TypeSet};
+pub use message::{Message, MessageStatus, ProviderState, Role};
 pub use primitive::actor::{Actor, ActorKind};
-pub use primitive::clock::{Clock, Mint, Timestamp};
-pub use primitive::day::Day;
+pub use primitive::clock::{Clock, IdGenerator, Timestamp};
+pub use primitive::day::UtcDay;
 pub use primitive::id::{
     ApprovalId, CallId, EpisodeId, InvocationId, MessageId, Owner, Principal, ResponseId,
     SessionId, TenantId, ToolUseId, TurnId, Ulid,

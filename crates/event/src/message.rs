@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
-use crate::content::{ContentBlock, StopReason, Usage};
+use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::id::{MessageId, SessionId, TurnId};
 
 /// The author of a message.
@@ -39,7 +39,7 @@ pub enum MessageStatus {
 /// Provider-specific state of a message that must be sent back to the same provider with it:
 /// tool use ids, signatures, encrypted reasoning. Clients never see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct ProviderState {
     /// The provider that produced the state; it is sent to no other.
     pub by: String,
     /// The state by block index, in that provider's format.
@@ -47,7 +47,7 @@ pub struct Kept {
     pub blocks: BTreeMap<u32, Value>,
 }
 
-impl Kept {
+impl ProviderState {
     /// True if no provider produced any state.
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
@@ -68,7 +68,7 @@ pub struct Message {
     /// The model that produced the message; `None` for other roles.
     pub model: Option<String>,
     pub stop_reason: Option<StopReason>,
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The time at which the message started.
     pub created_at: Timestamp,
     /// Free-form data that clients or the server attach.
@@ -76,7 +76,7 @@ pub struct Message {
     /// Provider state, sent back to the provider and on no wire.
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
-    pub kept: Kept,
+    pub provider_state: ProviderState,
 }
 
 impl Message {

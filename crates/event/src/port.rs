@@ -14,18 +14,18 @@ use serde_json::{Map, Value};
 
 use crate::actor::Actor;
 use crate::body::Body;
-use crate::body::approval::Answer;
-use crate::body::turn::{TurnError, Versions};
+use crate::body::approval::ResolvedApproval;
+use crate::body::turn::{BoundVersions, TurnError};
 use crate::code::{FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
-use crate::content::{ContentBlock, StopReason, Usage};
-use crate::envelope::{Render, Trace};
+use crate::content::{ContentBlock, StopReason, TokenUsage};
+use crate::envelope::{RenderDecision, TraceContext};
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
 use crate::kind::EventType;
-use crate::message::{Kept, Message};
+use crate::message::{Message, ProviderState};
 use crate::position::Position;
 use crate::row::NewMessage;
 
-pub use wards::{Part, Ward, WardId, Wards};
+pub use wards::{ChildTask, ChildTaskId, ChildTaskRegistry, TaskPermit};
 
 /// A boxed future, so that the port traits stay object-safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -38,7 +38,7 @@ pub struct Emission {
     /// The message row that commits with the event.
     pub message: Option<NewMessage>,
     /// The span of the event; `None` for the turn's own.
-    pub trace: Option<Arc<Trace>>,
+    pub trace: Option<Arc<TraceContext>>,
     /// The provider's id of the answer, with the end of a model call. Stored in the call's row only.
     pub provider_response_id: Option<String>,
 }
@@ -58,7 +58,7 @@ impl Emission {
 
 /// Why an event was refused. A producer that gets a refusal must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum EmitRefusal {
     /// The turn has its terminal event.
     #[error("the turn has ended")]
     Ended,
@@ -78,7 +78,7 @@ pub enum EmitError {
     Full(Box<Emission>),
     /// The event will never be accepted.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] EmitRefusal),
 }
 
 /// The end of a model call and of the message that it streamed.
@@ -88,31 +88,31 @@ pub struct MessageEnd {
     pub message_id: MessageId,
     /// Why the model stopped; ignored when the call failed.
     pub stop_reason: StopReason,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Why the call failed; `None` if it succeeded.
     pub failure: Option<LlmErrorClass>,
     /// The kinds of the tools that the message requests.
     pub tools: Vec<(ToolUseId, ToolType)>,
     /// Provider state to send back with the message in later requests.
-    pub kept: Kept,
+    pub provider_state: ProviderState,
     /// The provider's id of the answer. Stored in the call's row only.
     pub provider_response_id: Option<String>,
 }
 
 /// Accepts the events of one turn. Every implementation keeps the order of calls.
-pub trait Emitter: Send + Sync {
+pub trait EventEmitter: Send + Sync {
     /// Accepts one event and returns its position at once, before the event is durable.
     fn emit(&self, emission: Emission) -> Result<Position, EmitError>;
 
     /// Ends the streaming message: `message.complete` and the call's end together. Returns
     /// the content, which is the concatenation of the deltas.
-    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal>;
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal>;
 
     /// Resolves when the outbox has room.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
     /// Resolves when the event at `at` is durable.
-    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>>;
 }
 
 /// How much of a session's history a model sees.
@@ -130,7 +130,7 @@ pub struct HistoryBudget {
 pub struct HistoryError;
 
 /// Reads the messages of earlier turns.
-pub trait History: Send + Sync {
+pub trait HistoryReader: Send + Sync {
     /// The newest messages within the budget, oldest first, starting at the beginning of a turn;
     /// messages of the current turn are last.
     fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
@@ -147,7 +147,7 @@ pub trait History: Send + Sync {
 
 /// The work that a turn delegates to a worker session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Task {
+pub struct WorkerTask {
     /// The worker's session, from [`Delegate::reserve`].
     pub worker_session_id: SessionId,
     /// The tool use that delegates.
@@ -159,7 +159,7 @@ pub struct Task {
     /// The time limit of the worker.
     pub limit: Duration,
     /// The caller's span.
-    pub trace: Option<Arc<Trace>>,
+    pub trace: Option<Arc<TraceContext>>,
 }
 
 /// How a worker's turn ended; its terminal is durable.
@@ -178,7 +178,7 @@ pub enum WorkerEnd {
 
 /// Why a worker could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoWorker {
+pub enum WorkerRefusal {
     /// The turn has reached its limit of workers.
     #[error("the turn has reached its limit of workers")]
     TooMany,
@@ -191,13 +191,13 @@ pub enum NoWorker {
 }
 
 /// Starts worker sessions for agents that delegate.
-pub trait Delegate: Send + Sync {
+pub trait WorkerLauncher: Send + Sync {
     /// Reserves the id of a worker session, so that it can be announced before the session exists.
-    fn reserve(&self) -> Result<SessionId, NoWorker>;
+    fn reserve(&self) -> Result<SessionId, WorkerRefusal>;
 
     /// Creates the worker's session, runs `task` in it, and waits for its end. Dropping the future
     /// cancels the worker; from the start it is a child task of the turn.
-    fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd>;
+    fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd>;
 
     /// The workers of `tool_use_id` whose start was reported and whose end was not, as when its
     /// [`Delegate::run`] was dropped. Resolves when all of them have ended.
@@ -209,30 +209,30 @@ pub trait Delegate: Send + Sync {
 
 /// Ignores child tasks and has no workers: for work outside of a session.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct NoChildTasks;
 
-impl Wards for Nobody {
-    fn take(&self, _: Ward) -> Result<(), Refusal> {
+impl ChildTaskRegistry for NoChildTasks {
+    fn track(&self, _: ChildTask) -> Result<(), EmitRefusal> {
         Ok(())
     }
 }
 
-impl Delegate for Nobody {
-    fn reserve(&self) -> Result<SessionId, NoWorker> {
-        Err(NoWorker::Unavailable)
+impl WorkerLauncher for NoChildTasks {
+    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
+        Err(WorkerRefusal::Unavailable)
     }
 
-    fn run(&self, _: Task) -> BoxFuture<'static, WorkerEnd> {
+    fn run(&self, _: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
         Box::pin(std::future::ready(WorkerEnd::Failed(FailureMode::Error)))
     }
 }
 
 /// The paused turn that a resumed turn continues.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resumed {
+pub struct ResumeInput {
     pub turn_id: TurnId,
     /// The decisions on its approval requests.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ResolvedApproval>,
 }
 
 /// The input of a turn, for its producer.
@@ -246,7 +246,7 @@ pub struct TurnInput {
     /// The agent that answers; `None` for the orchestrator.
     pub agent: Option<String>,
     /// The paused turn to continue, for a resumed turn.
-    pub resumed: Option<Resumed>,
+    pub resumed: Option<ResumeInput>,
     /// The cost of the session before this turn, in US dollars.
     pub cost_usd: f64,
     /// The user's language.
@@ -259,7 +259,7 @@ pub struct TurnInput {
     pub location: Option<String>,
     pub episode_id: EpisodeId,
     /// The caller's trace context.
-    pub trace: Option<Arc<Trace>>,
+    pub trace: Option<Arc<TraceContext>>,
     /// The time limit of the turn, from the start of its work.
     pub turn_timeout: Duration,
 }
@@ -268,16 +268,16 @@ pub struct TurnInput {
 #[derive(Clone)]
 pub struct TurnContext {
     pub input: TurnInput,
-    pub emitter: Arc<dyn Emitter>,
-    pub history: Arc<dyn History>,
+    pub emitter: Arc<dyn EventEmitter>,
+    pub history: Arc<dyn HistoryReader>,
     /// Tracks processes and workers, which outlive a dropped future.
-    pub wards: Arc<dyn Wards>,
-    pub delegate: Arc<dyn Delegate>,
+    pub child_tasks: Arc<dyn ChildTaskRegistry>,
+    pub delegate: Arc<dyn WorkerLauncher>,
 }
 
 /// How a producer ended a turn; the session derives the terminal event from it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct TurnOutcome {
     pub status: TurnStatus,
     /// The failure, for a failed or degraded turn.
     pub error: Option<TurnError>,
@@ -286,37 +286,37 @@ pub struct Outcome {
 }
 
 /// The work of one turn. Dropping the future stops everything it started.
-pub type Work = Box<dyn FnOnce(TurnContext) -> BoxFuture<'static, Outcome> + Send>;
+pub type TurnWork = Box<dyn FnOnce(TurnContext) -> BoxFuture<'static, TurnOutcome> + Send>;
 
 /// A turn bound to everything it will use, before its first model call: whatever changes in the
 /// meantime, this turn keeps what it was bound to (S2-001).
-pub struct Bound {
-    pub versions: Versions,
+pub struct BoundTurn {
+    pub versions: BoundVersions,
     pub history: HistoryBudget,
     /// The interceptor of every event of the turn.
-    pub gate: Box<dyn Gate>,
+    pub gate: Box<dyn EventGate>,
     /// The future that answers the turn.
-    pub work: Work,
+    pub work: TurnWork,
 }
 
 /// Answers turns: a local agent, a relay to a remote one, or a mission.
-pub trait Producer: Send + Sync {
+pub trait TurnProducer: Send + Sync {
     /// The largest history budget of any of its turns.
     fn history(&self) -> HistoryBudget;
 
     /// Binds one turn to the configuration that is current now.
-    fn bind(&self, input: &TurnInput) -> Bound;
+    fn bind(&self, input: &TurnInput) -> BoundTurn;
 }
 
 /// The output of a [`Gate`]: the event and its rendering decision.
-pub type Onward<'a> = &'a mut dyn FnMut(Emission, Option<Render>);
+pub type GateOutput<'a> = &'a mut dyn FnMut(Emission, Option<RenderDecision>);
 
 /// The interceptor of one turn: every event passes it on the way to the log, in order, under one
 /// lock. It may stamp an event, set its text, and delay it briefly; it never drops one.
-pub trait Gate: Send {
+pub trait EventGate: Send {
     /// Processes one event and passes what is ready to `out`, in order. Delayed events follow later,
     /// before any event that they must precede.
-    fn take(&mut self, emission: Emission, now: Instant, out: Onward<'_>);
+    fn take(&mut self, emission: Emission, now: Instant, out: GateOutput<'_>);
 
     /// The time at which the next delayed event is due; `None` if no event is delayed.
     fn due(&self) -> Option<Instant>;
@@ -330,11 +330,11 @@ pub trait Gate: Send {
 
     /// Releases the events that are due at `now`. Text that waits for the rest of its message, such
     /// as an incomplete word, stays.
-    fn lapse(&mut self, now: Instant, out: Onward<'_>) {
+    fn lapse(&mut self, now: Instant, out: GateOutput<'_>) {
         let _ = now;
         self.flush(out);
     }
 
     /// Releases all delayed events. Called before a message or the turn ends.
-    fn flush(&mut self, out: Onward<'_>);
+    fn flush(&mut self, out: GateOutput<'_>);
 }

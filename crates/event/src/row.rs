@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::code::{CallPurpose, Decision, OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
-use crate::content::{ContentBlock, StopReason, Usage};
-use crate::envelope::Trace;
+use crate::content::{ContentBlock, StopReason, TokenUsage};
+use crate::envelope::TraceContext;
 use crate::id::{ApprovalId, CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
 use crate::kind::EventType;
-use crate::message::{Kept, Message, MessageStatus, Role};
+use crate::message::{Message, MessageStatus, ProviderState, Role};
 use crate::position::Position;
 
 pub use approval::ApprovalRow;
-pub use call::{CallEnd, LlmCallRow};
+pub use call::{LlmCallRow, ModelCallEnd};
 
 /// A session as stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub struct TurnRow {
     pub on_disconnect: OnDisconnect,
     /// The time a disconnected client has to come back before a cancel.
     pub disconnect_grace_ms: u64,
-    pub trace: Option<Trace>,
+    pub trace: Option<TraceContext>,
     /// The version of the chat wire bound at submit; `None` for turns stored before versions existed.
     pub wire_version: Option<String>,
     /// The version of the agent's definition, bound at the start; empty for a queued turn.
@@ -116,14 +116,14 @@ pub struct NewMessage {
     /// Free-form data that clients or the server attach.
     pub metadata: Map<String, Value>,
     /// Who sees the message.
-    pub scope: Scope,
+    pub scope: MessageScope,
     /// Provider state to send back with the message.
-    pub kept: Kept,
+    pub provider_state: ProviderState,
 }
 
 /// Who sees a message (D-46, R-31).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum MessageScope {
     /// Clients, and the orchestrator in later turns.
     #[default]
     Shared,
@@ -143,7 +143,7 @@ pub struct FinishedMessage {
     pub stop_reason: StopReason,
     pub model: String,
     pub content: Vec<ContentBlock>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The position of its start.
     pub started: Position,
     pub started_at: Timestamp,
@@ -152,7 +152,7 @@ pub struct FinishedMessage {
     /// The raw text of tool inputs by block.
     pub inputs: Vec<(u32, String)>,
     /// Provider state to send back with the message.
-    pub kept: Kept,
+    pub provider_state: ProviderState,
 }
 
 /// A tool call as stored.
@@ -212,7 +212,7 @@ pub enum RowChange {
         on_disconnect: OnDisconnect,
         /// The time a disconnected client has to come back before a cancel.
         disconnect_grace_ms: u64,
-        trace: Option<Trace>,
+        trace: Option<TraceContext>,
         /// The version of the chat wire bound at submit.
         wire_version: Option<String>,
         /// The version of the agent's definition.
@@ -227,7 +227,7 @@ pub enum RowChange {
         on_disconnect: OnDisconnect,
         /// The time a disconnected client has to come back before a cancel.
         disconnect_grace_ms: u64,
-        trace: Option<Trace>,
+        trace: Option<TraceContext>,
         /// The version of the chat wire bound at submit.
         wire_version: Option<String>,
         /// The place in the queue; the lowest is next.
@@ -276,7 +276,7 @@ pub enum RowChange {
     /// A model call ended. It counts once, for its tenant, on the day of its event.
     CallEnded {
         call_id: CallId,
-        end: CallEnd,
+        end: ModelCallEnd,
         /// The provider's id of the answer.
         provider_response_id: Option<String>,
     },
@@ -322,7 +322,7 @@ pub enum RowChange {
 
 /// A [`RowChange`] with the position and time of the event that it commits with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Placed {
+pub struct PlacedChange {
     pub at: Position,
     pub time: Timestamp,
     pub change: RowChange,

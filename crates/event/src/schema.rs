@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::actor::Actor;
 use crate::body::Body;
 use crate::clock::Timestamp;
-use crate::envelope::{Render, Trace};
+use crate::envelope::{RenderDecision, TraceContext};
 use crate::id::{ResponseId, SessionId, TurnId};
 use crate::message::Message;
 use crate::position::Position;
@@ -29,8 +29,8 @@ pub fn event() -> Value {
     property("actor", generator.subschema_for::<Actor>());
     property("timestamp", generator.subschema_for::<Timestamp>());
     property("persisted", generator.subschema_for::<bool>());
-    property("trace", generator.subschema_for::<Option<Trace>>());
-    property("render", generator.subschema_for::<Render>());
+    property("trace", generator.subschema_for::<Option<TraceContext>>());
+    property("render", generator.subschema_for::<RenderDecision>());
     let variants: Vec<Value> = Body::schemas(&mut generator)
         .into_iter()
         .map(|(name, payload)| json!({ "properties": { "type": { "const": name }, "payload": payload } }))

@@ -2,13 +2,13 @@
 //! read, and the serialised event, which the ring never parses.
 
 use bytes::Bytes;
-use turnwire_event::Head;
+use turnwire_event::EventHead;
 
 /// One released event in a [`Ring`](crate::Ring).
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct RingEntry {
     /// The position, type, turn and actor of the event.
-    pub head: Head,
+    pub head: EventHead,
     /// The event as it was serialised for the log.
     pub bytes: Bytes,
 }

@@ -20,8 +20,8 @@ pub mod track;
 pub mod pump;
 pub mod ring;
 
-pub use entry::Entry;
-pub use pump::Pump;
-pub use ring::{Closed, Fold, Read, Ring};
-pub use track::{Project, Run, TRACKS};
-pub use waker_set::{Bell, Seat};
+pub use entry::RingEntry;
+pub use pump::WakePump;
+pub use ring::{Ring, RingClosed, RingRead, RingState};
+pub use track::{FrameRun, ProjectFn, TRACK_COUNT};
+pub use waker_set::{WakerGuard, WakerSet};

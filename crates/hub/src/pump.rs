@@ -15,11 +15,11 @@ pub(crate) trait WakeWaiters: Send + Sync {
 /// The task owns the receiving end of the queue and ends when the last handle is dropped. A ring
 /// is in the queue at most once, so the number of open rings bounds the queue.
 #[derive(Clone)]
-pub struct Pump {
+pub struct WakePump {
     queue: mpsc::UnboundedSender<Arc<dyn WakeWaiters>>,
 }
 
-impl Pump {
+impl WakePump {
     /// Spawns the task on the current runtime.
     pub fn start() -> Self {
         let (queue, mut queued) = mpsc::unbounded_channel::<Arc<dyn WakeWaiters>>();
@@ -37,7 +37,7 @@ impl Pump {
     }
 }
 
-impl std::fmt::Debug for Pump {
+impl std::fmt::Debug for WakePump {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Pump")
     }

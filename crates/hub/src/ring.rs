@@ -11,20 +11,20 @@ use parking_lot::Mutex;
 use turnwire_event::Position;
 use turnwire_log::{EventSink, ReleasedEvent};
 
-use crate::entry::Entry;
-use crate::pump::{Pump, WakeWaiters};
-use crate::track::{Project, Run, TRACKS, Track};
-use crate::waker_set::{Bell, Seat};
+use crate::entry::RingEntry;
+use crate::pump::{WakePump, WakeWaiters};
+use crate::track::{FrameRun, FrameTrack, ProjectFn, TRACK_COUNT};
+use crate::waker_set::{WakerGuard, WakerSet};
 
 /// State that a [`Ring`] folds from released events, under the lock that publishes them.
-pub trait Fold: Send + 'static {
+pub trait RingState: Send + 'static {
     /// Updates the state with the next event.
     fn apply(&mut self, event: &ReleasedEvent);
 }
 
 /// The size limits of a [`Ring`]; the oldest entries leave it first.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct RingBounds {
     /// The largest number of entries.
     pub events: usize,
     /// The largest sum of [`Entry::bytes`]. The newest entry stays even if it is larger.
@@ -33,7 +33,7 @@ pub struct Bounds {
 
 /// The reason why a [`Ring`] publishes no more events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum RingClosed {
     /// The session was deleted.
     Deleted,
     /// The stored bytes of the session do not match its hash chain.
@@ -42,9 +42,9 @@ pub enum Closed {
 
 /// The result of [`Ring::read`].
 #[derive(Debug)]
-pub enum Read {
+pub enum RingRead {
     /// Frames were passed to the reader; its next cursor.
-    Upto(u64),
+    Advanced(u64),
     /// There is no event at or after the cursor.
     Empty,
     /// The entry at the cursor has left the ring; the reader continues from the store.
@@ -57,35 +57,35 @@ const DIRECT_WAKES_MAX: usize = 8;
 
 struct RingCore<S> {
     state: S,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<RingEntry>,
     bytes: usize,
     /// The index of `entries[0]`. Indexes count the entries since the ring was created.
     first: u64,
     /// The position of the event before the first entry.
     floor: Position,
     tail: Position,
-    closed: Option<Closed>,
+    closed: Option<RingClosed>,
 }
 
 /// The newest released events of one session, shared by all of its connections.
 pub struct Ring<S> {
     core: Mutex<RingCore<S>>,
-    tracks: [Mutex<Track>; TRACKS],
-    bounds: Bounds,
+    tracks: [Mutex<FrameTrack>; TRACK_COUNT],
+    bounds: RingBounds,
     /// The index of the first entry and the index behind the last, readable without the lock.
     first: AtomicU64,
     end: AtomicU64,
     is_closed: AtomicBool,
     /// True while the ring is in the queue of the pump.
     is_queued: AtomicBool,
-    wakers: Arc<Bell>,
-    pump: Pump,
+    wakers: Arc<WakerSet>,
+    pump: WakePump,
     this: Weak<Self>,
 }
 
-impl<S: Fold> Ring<S> {
+impl<S: RingState> Ring<S> {
     /// An empty ring whose next event follows `tail`; `state` is folded from all events up to it.
-    pub fn new(tail: Position, state: S, bounds: Bounds, pump: Pump) -> Arc<Self> {
+    pub fn new(tail: Position, state: S, bounds: RingBounds, pump: WakePump) -> Arc<Self> {
         let core = RingCore {
             state,
             entries: VecDeque::new(),
@@ -111,7 +111,7 @@ impl<S: Fold> Ring<S> {
 
     /// Reads the state, the position of the newest event and the cursor behind it, all at the same
     /// moment. `read` runs under the ring's lock.
-    pub fn look<T>(&self, read: impl FnOnce(&S, Position, u64) -> T) -> T {
+    pub fn with_state<T>(&self, read: impl FnOnce(&S, Position, u64) -> T) -> T {
         let core = self.core.lock();
         read(
             &core.state,
@@ -122,13 +122,13 @@ impl<S: Fold> Ring<S> {
 
     /// Changes the state without an event, for bookkeeping that no client sees. `change` runs under
     /// the ring's lock.
-    pub fn touch<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
+    pub fn with_state_mut<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
         change(&mut self.core.lock().state)
     }
 
     /// The cursor behind `position`, or `None` if an event after `position` has left the ring or
     /// `position` is ahead of the newest event.
-    pub fn seek(&self, position: Position) -> Option<u64> {
+    pub fn cursor_after(&self, position: Position) -> Option<u64> {
         let core = self.core.lock();
         if position < core.floor || position > core.tail {
             return None;
@@ -150,16 +150,21 @@ impl<S: Fold> Ring<S> {
     }
 
     /// Registers `waker` to be woken when an event is published or the ring closes.
-    pub fn sit(&self, waker: Arc<AtomicWaker>) -> Seat {
-        self.wakers.sit(waker)
+    pub fn register(&self, waker: Arc<AtomicWaker>) -> WakerGuard {
+        self.wakers.register(waker)
     }
 
     /// Ready if there is an event at or after `cursor`, or if the ring is closed. Otherwise the
     /// task is woken through `waker`, which must be registered with [`Ring::sit`].
-    pub fn poll_news(&self, waker: &AtomicWaker, cursor: u64, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_readable(
+        &self,
+        waker: &AtomicWaker,
+        cursor: u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         // Registered before the check: an event published in between finds the waker.
         waker.register(cx.waker());
-        if self.end() > cursor || self.is_ended() {
+        if self.end() > cursor || self.is_closed() {
             Poll::Ready(())
         } else {
             Poll::Pending
@@ -167,12 +172,12 @@ impl<S: Fold> Ring<S> {
     }
 
     /// True once [`Ring::close`] was called.
-    pub fn is_ended(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 
     /// The reason of the first call of [`Ring::close`], or `None` while the ring is open.
-    pub fn closed(&self) -> Option<Closed> {
+    pub fn close_reason(&self) -> Option<RingClosed> {
         self.core.lock().closed
     }
 
@@ -184,11 +189,11 @@ impl<S: Fold> Ring<S> {
         track: usize,
         cursor: u64,
         events_max: usize,
-        project: Project<'_>,
-        receive: &mut dyn FnMut(Run<'_>),
-    ) -> Read {
+        project: ProjectFn<'_>,
+        receive: &mut dyn FnMut(FrameRun<'_>),
+    ) -> RingRead {
         if cursor >= self.end() {
-            return Read::Empty;
+            return RingRead::Empty;
         }
         let mut track = self.tracks[track].lock();
         if track.next() < self.end() {
@@ -199,13 +204,13 @@ impl<S: Fold> Ring<S> {
         }
         // Entries leave the ring before their frames leave the track.
         if cursor < self.first.load(Ordering::Acquire) {
-            return Read::Behind;
+            return RingRead::Behind;
         }
-        Read::Upto(track.read(cursor, events_max, receive))
+        RingRead::Advanced(track.read(cursor, events_max, receive))
     }
 
     /// The entries from index `from` on, and the index of the oldest entry.
-    fn entries_from(&self, from: u64) -> (u64, Vec<Entry>) {
+    fn entries_from(&self, from: u64) -> (u64, Vec<RingEntry>) {
         let core = self.core.lock();
         let skip = from.max(core.first) - core.first;
         (
@@ -215,7 +220,7 @@ impl<S: Fold> Ring<S> {
     }
 
     /// Closes the ring and wakes all waiters. The first reason is kept.
-    pub fn close(&self, reason: Closed) {
+    pub fn close(&self, reason: RingClosed) {
         self.core.lock().closed.get_or_insert(reason);
         self.is_closed.store(true, Ordering::Release);
         self.notify();
@@ -223,7 +228,7 @@ impl<S: Fold> Ring<S> {
 
     fn notify(&self) {
         if self.wakers.len() <= DIRECT_WAKES_MAX {
-            return self.wakers.ring();
+            return self.wakers.wake_all();
         }
         if !self.is_queued.swap(true, Ordering::AcqRel)
             && let Some(this) = self.this.upgrade()
@@ -233,22 +238,22 @@ impl<S: Fold> Ring<S> {
     }
 }
 
-impl<S: Fold> WakeWaiters for Ring<S> {
+impl<S: RingState> WakeWaiters for Ring<S> {
     fn wake_waiters(&self) {
         // Cleared first: an event published during the wake queues the ring again.
         self.is_queued.store(false, Ordering::Release);
-        self.wakers.ring();
+        self.wakers.wake_all();
     }
 }
 
-impl<S: Fold> EventSink for Ring<S> {
+impl<S: RingState> EventSink for Ring<S> {
     fn publish(&self, events: &mut Vec<ReleasedEvent>) {
         let mut core = self.core.lock();
         for event in events.drain(..) {
             core.state.apply(&event);
             core.tail = event.head.position;
             core.bytes += event.bytes.len();
-            core.entries.push_back(Entry {
+            core.entries.push_back(RingEntry {
                 head: event.head,
                 bytes: event.bytes,
             });
@@ -271,7 +276,7 @@ impl<S: Fold> EventSink for Ring<S> {
     }
 
     fn quarantined(&self) {
-        self.close(Closed::Quarantined);
+        self.close(RingClosed::Quarantined);
     }
 }
 

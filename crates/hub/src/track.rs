@@ -4,18 +4,18 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use turnwire_event::{EventType, Filter, Head, TurnId, TypeSet};
+use turnwire_event::{EventFilter, EventHead, EventType, TurnId, TypeSet};
 
-use crate::entry::Entry;
+use crate::entry::RingEntry;
 
 /// The number of tracks of a [`Ring`](crate::Ring): one for each version of each wire.
-pub const TRACKS: usize = 4;
+pub const TRACK_COUNT: usize = 4;
 
 /// Projects an [`Entry`] to the frames of one wire.
 ///
 /// The function appends the frames to the buffer and returns a tag that describes them. Only the
 /// wire that writes the tag reads it; see [`Run::of_turn`].
-pub type Project<'a> = &'a dyn Fn(&Entry, &mut Vec<u8>) -> u64;
+pub type ProjectFn<'a> = &'a dyn Fn(&RingEntry, &mut Vec<u8>) -> u64;
 
 /// The event types that end a turn.
 const TERMINAL_TYPES: TypeSet = TypeSet::EMPTY
@@ -28,7 +28,7 @@ struct ProjectedRun {
     bytes: Bytes,
     /// The offset behind the frames of each entry.
     ends: Vec<u32>,
-    heads: Vec<Head>,
+    heads: Vec<EventHead>,
     /// The tag that [`Project`] returned for each entry.
     tags: Vec<u64>,
     /// The turn of all entries, or `None` if they differ or have no turn.
@@ -45,14 +45,14 @@ impl ProjectedRun {
 
 /// A range of the frames of one projected run, lent to a reader under the lock of the track.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct FrameRun<'a> {
     run: &'a ProjectedRun,
     /// The range of entries, as indexes into the projected run.
     from: usize,
     to: usize,
 }
 
-impl Run<'_> {
+impl FrameRun<'_> {
     /// Shortens the range to its first `n` events.
     #[must_use]
     pub fn first(self, n: usize) -> Self {
@@ -73,7 +73,7 @@ impl Run<'_> {
     }
 
     /// The headers of the events in the range, in order.
-    pub fn heads(&self) -> &[Head] {
+    pub fn heads(&self) -> &[EventHead] {
         &self.run.heads[self.from..self.to]
     }
 
@@ -90,7 +90,7 @@ impl Run<'_> {
 
     /// Passes the frames of the events that match `filter` to `send`, in the fewest slices, each
     /// with its number of events.
-    pub fn select(&self, filter: &Filter, mut send: impl FnMut(Bytes, usize)) {
+    pub fn select(&self, filter: &EventFilter, mut send: impl FnMut(Bytes, usize)) {
         let suppression_matches = !self.run.has_suppressed || filter.includes_suppressed();
         if suppression_matches && filter.passes_all(self.run.types) {
             return send(self.slice(self.from, self.to), self.len());
@@ -113,7 +113,11 @@ impl Run<'_> {
 
     /// Passes the frames of `turn` to `send`, in the fewest slices, with the headers and the
     /// [`Project`] tags of their events. Returns true if the turn ends within the range.
-    pub fn of_turn(&self, turn: TurnId, mut send: impl FnMut(Bytes, &[Head], &[u64])) -> bool {
+    pub fn select_turn(
+        &self,
+        turn: TurnId,
+        mut send: impl FnMut(Bytes, &[EventHead], &[u64]),
+    ) -> bool {
         let mut send_range = |from: usize, to: usize| {
             let (heads, tags) = (&self.run.heads[from..to], &self.run.tags[from..to]);
             send(self.slice(from, to), heads, tags);
@@ -147,20 +151,20 @@ impl Run<'_> {
 
 /// The projected runs of one wire, over the entries of a ring.
 #[derive(Debug, Default)]
-pub(crate) struct Track {
+pub(crate) struct FrameTrack {
     /// Each run with the index of its first entry.
     runs: VecDeque<(u64, ProjectedRun)>,
     /// The index of the first entry that is not projected yet.
     next: u64,
 }
 
-impl Track {
+impl FrameTrack {
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// Projects `entries`, the first of which has index `first`, and stores them as one run.
-    pub(crate) fn extend(&mut self, first: u64, entries: &[Entry], project: Project<'_>) {
+    pub(crate) fn extend(&mut self, first: u64, entries: &[RingEntry], project: ProjectFn<'_>) {
         let size: usize = entries.iter().map(|entry| entry.bytes.len() + 48).sum();
         let mut bytes = Vec::with_capacity(size);
         let mut ends = Vec::with_capacity(entries.len());
@@ -201,7 +205,7 @@ impl Track {
         &self,
         cursor: u64,
         events_max: usize,
-        receive: &mut dyn FnMut(Run<'_>),
+        receive: &mut dyn FnMut(FrameRun<'_>),
     ) -> u64 {
         let start = self
             .runs
@@ -216,7 +220,7 @@ impl Track {
             let to = run.heads.len().min(from + remaining);
             remaining -= to - from;
             index = first + to as u64;
-            receive(Run { run, from, to });
+            receive(FrameRun { run, from, to });
         }
         index
     }

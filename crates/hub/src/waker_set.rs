@@ -13,27 +13,27 @@ use parking_lot::Mutex;
 
 /// A set of registered wakers; [`Bell::ring`] wakes all of them.
 #[derive(Debug, Default)]
-pub struct Bell {
-    registered: Mutex<Registered>,
+pub struct WakerSet {
+    registered: Mutex<RegisteredWaker>,
     /// The number of registered wakers, readable without the lock.
     count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Registered {
+struct RegisteredWaker {
     last_id: u64,
     wakers: HashMap<u64, Arc<AtomicWaker>>,
 }
 
-impl Bell {
+impl WakerSet {
     /// Registers `waker` until the returned [`Seat`] is dropped.
-    pub fn sit(self: &Arc<Self>, waker: Arc<AtomicWaker>) -> Seat {
+    pub fn register(self: &Arc<Self>, waker: Arc<AtomicWaker>) -> WakerGuard {
         let mut registered = self.registered.lock();
         registered.last_id += 1;
         let id = registered.last_id;
         registered.wakers.insert(id, waker);
         self.count.store(registered.wakers.len(), Ordering::Release);
-        Seat {
+        WakerGuard {
             set: self.clone(),
             id,
         }
@@ -44,7 +44,7 @@ impl Bell {
     }
 
     /// Wakes every registered task.
-    pub fn ring(&self) {
+    pub fn wake_all(&self) {
         for waker in self.registered.lock().wakers.values() {
             waker.wake();
         }
@@ -53,12 +53,12 @@ impl Bell {
 
 /// The registration of one waker in a [`Bell`]; dropping it removes the waker.
 #[derive(Debug)]
-pub struct Seat {
-    set: Arc<Bell>,
+pub struct WakerGuard {
+    set: Arc<WakerSet>,
     id: u64,
 }
 
-impl Drop for Seat {
+impl Drop for WakerGuard {
     fn drop(&mut self) {
         let mut registered = self.set.registered.lock();
         registered.wakers.remove(&self.id);

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use serde_json::Map;
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::code::{OnDisconnect, TurnKind};
-use turnwire_event::row::{Placed, RowChange, SessionRow};
+use turnwire_event::row::{PlacedChange, RowChange, SessionRow};
 use turnwire_event::{
     Actor, Body, EpisodeId, Epoch, Event, EventType, Owner, Position, Seq, SessionId, TenantId,
     Timestamp, TurnId, Ulid,
@@ -74,7 +74,7 @@ impl BatchBuilder {
             timestamp: time,
             trace: None,
             render: None,
-            body: Body::FeedbackRecorded(Recorded {
+            body: Body::FeedbackRecorded(FeedbackRecorded {
                 message_id: None,
                 turn_id: None,
                 rating: "1".into(),
@@ -96,7 +96,12 @@ impl BatchBuilder {
         }
     }
 
-    fn append(&self, prev: Seq, records: Vec<EventRecord>, rows: Vec<Placed>) -> SessionAppend {
+    fn append(
+        &self,
+        prev: Seq,
+        records: Vec<EventRecord>,
+        rows: Vec<PlacedChange>,
+    ) -> SessionAppend {
         SessionAppend {
             session: self.session,
             term: LeaseTerm(0),
@@ -134,8 +139,8 @@ impl BatchBuilder {
     }
 
     /// A row change at the last event.
-    pub(crate) fn placed(&self, change: RowChange) -> Placed {
-        Placed {
+    pub(crate) fn placed(&self, change: RowChange) -> PlacedChange {
+        PlacedChange {
             at: at(self.seq.0),
             time: Timestamp::from_millis(self.seq.0 as i64 * 10),
             change,

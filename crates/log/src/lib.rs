@@ -46,4 +46,4 @@ pub use sequencer::{
     BatchTicket, EventDraft, EventSink, OutboxRoom, ReleasedEvent, Sequencer, SequencerError,
 };
 pub use store::Store;
-pub use writer::{DiskHealth, Writer};
+pub use writer::{DiskHealth, LogWriter};

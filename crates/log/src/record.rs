@@ -2,8 +2,10 @@
 //! that only serve to select it.
 
 use bytes::Bytes;
-use turnwire_event::row::Placed;
-use turnwire_event::{Actor, Epoch, EventType, Head, Position, Seq, SessionId, Timestamp, TurnId};
+use turnwire_event::row::PlacedChange;
+use turnwire_event::{
+    Actor, Epoch, EventHead, EventType, Position, Seq, SessionId, Timestamp, TurnId,
+};
 
 use crate::chain::ChainHash;
 
@@ -44,7 +46,7 @@ pub struct SessionAppend {
     /// The events, dense from `prev`; may be empty.
     pub records: Vec<EventRecord>,
     /// The changes to the [`Records`](crate::Records), each with the position of its event.
-    pub rows: Vec<Placed>,
+    pub rows: Vec<PlacedChange>,
 }
 
 /// An event as [`Log::read`](crate::Log::read) returns it.
@@ -53,7 +55,7 @@ pub struct StoredEvent {
     /// The number within the session.
     pub seq: Seq,
     /// Position, type, turn, actor and visibility.
-    pub head: Head,
+    pub head: EventHead,
     /// The stored hash, which matches `bytes`.
     pub hash: [u8; 32],
     /// The event, byte for byte as it was appended.

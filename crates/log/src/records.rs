@@ -12,8 +12,8 @@ use turnwire_event::row::{
     ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    ApprovalId, CallId, ContentBlock, Day, MessageId, Owner, Position, Role, SessionId, TenantId,
-    Timestamp, ToolUseId, TurnId, Usage,
+    ApprovalId, CallId, ContentBlock, MessageId, Owner, Position, Role, SessionId, TenantId,
+    Timestamp, TokenUsage, ToolUseId, TurnId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -161,7 +161,7 @@ pub trait CallRecords: Send + Sync + 'static {
     fn daily_usage(
         &self,
         tenant: Option<TenantId>,
-        days: (Day, Day),
+        days: (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, ReadError>;
 
@@ -222,7 +222,7 @@ pub struct StatusCount {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DailyUsage {
     /// UTC.
-    pub day: Day,
+    pub day: UtcDay,
     /// The tenant that owns the calls' sessions.
     pub tenant: TenantId,
     /// `provider:model`.
@@ -232,5 +232,5 @@ pub struct DailyUsage {
     /// Calls that failed.
     pub failed: u64,
     /// The sum over the calls that completed.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }

@@ -3,7 +3,7 @@
 //! An [`EventSelection`] compares the columns beside an event's bytes, never the bytes. The columns
 //! are written with the event and are not part of the hash chain.
 
-use turnwire_event::{Actor, Filter, TurnId, TypeSet};
+use turnwire_event::{Actor, EventFilter, TurnId, TypeSet};
 
 /// The events that [`Log::read`](crate::Log::read) returns and [`Log::count`](crate::Log::count)
 /// counts. Every condition that is set must hold.
@@ -71,11 +71,11 @@ impl EventSelection {
     }
 }
 
-impl From<&Filter> for EventSelection {
+impl From<&EventFilter> for EventSelection {
     /// The stored events that can pass `filter`. A filter that names every filterable type sets no
     /// condition on types: the few types that no filter can name are then selected and counted too,
     /// and [`Filter::matches`] leaves them out afterwards.
-    fn from(filter: &Filter) -> Self {
+    fn from(filter: &EventFilter) -> Self {
         let every_type = filter.types().covers(TypeSet::filterable());
         Self {
             types: (!every_type).then(|| filter.types()),
@@ -97,9 +97,9 @@ mod tests {
             include_suppressed: true,
             ..FilterSpec::default()
         };
-        let every = Filter::resolve(&spec).expect("a filter");
+        let every = EventFilter::resolve(&spec).expect("a filter");
         assert!(EventSelection::from(&every).is_all());
-        let visible = EventSelection::from(&Filter::full());
+        let visible = EventSelection::from(&EventFilter::full());
         assert_eq!(visible, EventSelection::all().visible_only());
     }
 
@@ -111,7 +111,7 @@ mod tests {
             actors: Some(vec!["tool".into()]),
             ..FilterSpec::default()
         };
-        let filter = Filter::resolve(&spec).expect("a filter");
+        let filter = EventFilter::resolve(&spec).expect("a filter");
         let expected = EventSelection::all()
             .with_types(types)
             .with_actors(vec!["tool".parse().expect("an actor")])

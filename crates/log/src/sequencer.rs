@@ -15,12 +15,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use turnwire_event::row::RowChange;
 use turnwire_event::{
-    Actor, Body, Clock, Head, Position, Render, Seq, SessionId, Sub, Timestamp, Trace, TurnId,
+    Actor, Body, Clock, EventHead, Position, RenderDecision, Seq, SessionId, Sub, Timestamp,
+    TraceContext, TurnId,
 };
 
 use crate::record::{LogTail, SessionAppend};
-use crate::sequencer::state::State;
-use crate::writer::{BatchSource, Writer};
+use crate::sequencer::state::SequencerState;
+use crate::writer::{BatchSource, LogWriter};
 
 /// An event to emit: everything but its position and time.
 #[derive(Clone, Debug)]
@@ -34,9 +35,9 @@ pub struct EventDraft {
     /// The JSON of `body`.
     pub payload: Vec<u8>,
     /// The trace context, written with persisted events only.
-    pub trace: Option<Arc<Trace>>,
+    pub trace: Option<Arc<TraceContext>>,
     /// The decision of the rendering policy.
-    pub render: Option<Render>,
+    pub render: Option<RenderDecision>,
     /// Row changes that commit with the event. A transient event with rows is a barrier: it is
     /// released with the commit of the next persisted event of the same `emit`.
     pub rows: Vec<RowChange>,
@@ -63,7 +64,7 @@ impl EventDraft {
 #[derive(Debug)]
 pub struct ReleasedEvent {
     /// Position, type, turn, actor and visibility.
-    pub head: Head,
+    pub head: EventHead,
     /// The timestamp in `bytes`.
     pub time: Timestamp,
     /// The event as JSON, as it is stored and sent.
@@ -134,9 +135,9 @@ pub struct Sequencer {
     session: SessionId,
     bounds: OutboxBounds,
     clock: Arc<dyn Clock>,
-    writer: Arc<Writer>,
+    writer: Arc<LogWriter>,
     sink: Arc<dyn EventSink>,
-    state: Mutex<State>,
+    state: Mutex<SequencerState>,
     /// A copy of the outbox's state that is read without the lock.
     full: AtomicBool,
     /// Notified on every commit and on closing; waiters then check the state again.
@@ -150,10 +151,10 @@ impl Sequencer {
         tail: LogTail,
         bounds: OutboxBounds,
         clock: Arc<dyn Clock>,
-        writer: Arc<Writer>,
+        writer: Arc<LogWriter>,
         sink: Arc<dyn EventSink>,
     ) -> Arc<Self> {
-        let state = Mutex::new(State::new(tail));
+        let state = Mutex::new(SequencerState::new(tail));
         Arc::new(Self {
             session,
             bounds,
@@ -213,7 +214,7 @@ impl Sequencer {
 
     /// Writes row changes without an event, for several sessions in one commit: checkpoints of
     /// messages that stream. Closed sessions are left out.
-    pub fn checkpoint(writer: &Writer, parts: Vec<(Arc<Self>, Vec<RowChange>)>) {
+    pub fn checkpoint(writer: &LogWriter, parts: Vec<(Arc<Self>, Vec<RowChange>)>) {
         let mut sources: Vec<Arc<dyn BatchSource>> = Vec::with_capacity(parts.len());
         for (sequencer, rows) in parts {
             let mut state = sequencer.state.lock();
@@ -261,19 +262,19 @@ impl Sequencer {
         self.full.load(Ordering::Relaxed)
     }
 
-    fn after_emit(self: &Arc<Self>, state: &mut State) {
+    fn after_emit(self: &Arc<Self>, state: &mut SequencerState) {
         self.enqueue(state);
         self.release(state);
     }
 
-    fn enqueue(self: &Arc<Self>, state: &mut State) {
+    fn enqueue(self: &Arc<Self>, state: &mut SequencerState) {
         if state.wants_writer() {
             state.queued = true;
             self.writer.enqueue(self.clone());
         }
     }
 
-    fn release(&self, state: &mut State) {
+    fn release(&self, state: &mut SequencerState) {
         let mut released = state.outbox.release(state.committed);
         if !released.is_empty() {
             self.sink.publish(&mut released);
@@ -311,7 +312,10 @@ impl Sequencer {
     }
 
     /// Resolves with the first value that `check` returns; fails once the session is closed.
-    async fn wait<T>(&self, check: impl Fn(&State) -> Option<T>) -> Result<T, SequencerError> {
+    async fn wait<T>(
+        &self,
+        check: impl Fn(&SequencerState) -> Option<T>,
+    ) -> Result<T, SequencerError> {
         loop {
             // Registered before the check, so that no progress in between is missed.
             let progress = self.progress.notified();

@@ -36,7 +36,7 @@ use crate::sqlite::write::TailCache;
 
 /// What a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
+pub enum CommitDurability {
     /// A power failure.
     Full,
     /// A crash of the process; a power failure may lose the last commits.
@@ -49,7 +49,7 @@ pub struct SqliteOptions {
     /// The folder of the database, its lock and the disk reserve; created if missing.
     pub dir: PathBuf,
     /// What every commit survives.
-    pub durability: Durability,
+    pub durability: CommitDurability,
 }
 
 /// The name of the database file in its folder.
@@ -154,7 +154,7 @@ impl SqliteStore {
         migrate::check_supported(&connection, &path)?;
         connection::set_up_writer(&connection, &path)?;
         migrate::migrate(&connection, &path, options.durability)?;
-        if options.durability == Durability::Relaxed {
+        if options.durability == CommitDurability::Relaxed {
             connection::relax_sync(&connection, &path)?;
         }
         Ok(Self {

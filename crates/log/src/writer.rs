@@ -80,13 +80,13 @@ impl JobQueue {
 }
 
 /// The handle of the writer thread. Dropping it does not end the thread; [`stop`](Self::stop) does.
-pub struct Writer {
+pub struct LogWriter {
     queue: Arc<JobQueue>,
     health: Arc<DiskHealth>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Writer {
+impl LogWriter {
     /// Starts the thread, which appends to `log`. `fatal` is called with the cause when the disk has
     /// failed, and must not return.
     pub fn start(
@@ -147,7 +147,7 @@ impl Writer {
     }
 }
 
-impl std::fmt::Debug for Writer {
+impl std::fmt::Debug for LogWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer")
             .field("health", &self.health)

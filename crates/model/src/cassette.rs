@@ -28,12 +28,12 @@ mod playback;
 mod provider;
 
 pub use parse::{CassetteError, parse};
-pub use playback::Tape;
-pub use provider::{CASSETTE, DialectOf, Player};
+pub use playback::CassettePlayback;
+pub use provider::{CASSETTE_PROVIDER, CassetteProvider, DialectLookup};
 pub use recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
-pub use recorder::Recorder;
+pub use recorder::RecordingTransport;
 pub use salt::CassetteSalt;
-pub use writer::{Deck, DeckError};
+pub use writer::{CassetteWriter, CassetteWriterError};
 
 /// Version of the format that is written; no other version can be read.
 pub const VERSION: u32 = 1;

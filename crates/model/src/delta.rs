@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 
 /// One piece of a streamed answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
     /// The provider started to answer. Sent at most once, before all other deltas.
-    Begun {
+    Started {
         /// The provider's id of the response.
         response_id: String,
     },
     /// Opaque data that the provider expects back with this block when the message is sent to it
     /// again. The last one of a block counts. A block with nothing else, such as redacted
     /// reasoning, is an empty block.
-    Keep {
+    ProviderData {
         /// The block that the data belongs to.
         block: u32,
         /// Defined by the provider's dialect; nobody else reads it.
@@ -66,26 +66,26 @@ pub enum Delta {
     },
     /// Token usage of a failing call, as far as its provider reported it. The last one counts, and
     /// the error follows. A complete answer reports its usage in [`Delta::Stop`] instead.
-    Spent {
+    PartialUsage {
         /// Tokens and cost of the call.
-        usage: Usage,
+        usage: TokenUsage,
     },
     /// The answer is complete. Always the last delta.
     Stop {
         /// The reason, translated from the vendor's own.
         reason: StopReason,
         /// Tokens and cost of the call.
-        usage: Usage,
+        usage: TokenUsage,
     },
 }
 
 /// Whether a failed call may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryHint {
     /// Do not retry: the request itself was rejected.
     Never,
     /// Retry after the caller's own backoff.
-    Soon,
+    Backoff,
     /// Retry, but not before this time has passed; the provider asked for it.
     After(Duration),
 }
@@ -97,16 +97,16 @@ pub struct ModelError {
     /// Kind of failure, as reported in events.
     pub class: LlmErrorClass,
     /// Whether the caller may retry the call.
-    pub again: Again,
+    pub retry: RetryHint,
     /// Step that failed, one word for the server's log such as `connect` or `idle`; empty until
     /// [`ModelError::at`] sets it.
-    pub place: &'static str,
+    pub location: &'static str,
 }
 
 /// Two errors are equal if callers treat them the same way: the location is not compared.
 impl PartialEq for ModelError {
     fn eq(&self, other: &Self) -> bool {
-        (self.class, self.again) == (other.class, other.again)
+        (self.class, self.retry) == (other.class, other.retry)
     }
 }
 
@@ -114,24 +114,24 @@ impl Eq for ModelError {}
 
 impl ModelError {
     /// An error with an empty location.
-    pub const fn new(class: LlmErrorClass, again: Again) -> Self {
+    pub const fn new(class: LlmErrorClass, again: RetryHint) -> Self {
         Self {
             class,
-            again,
-            place: "",
+            retry: again,
+            location: "",
         }
     }
 
     /// A transient failure, to be retried with backoff.
-    pub const fn passing(class: LlmErrorClass) -> Self {
-        Self::new(class, Again::Soon)
+    pub const fn transient(class: LlmErrorClass) -> Self {
+        Self::new(class, RetryHint::Backoff)
     }
 
     /// Sets the location, unless one is set already: the innermost caller knows it best.
     #[must_use]
-    pub const fn at(mut self, place: &'static str) -> Self {
-        if self.place.is_empty() {
-            self.place = place;
+    pub const fn with_location(mut self, place: &'static str) -> Self {
+        if self.location.is_empty() {
+            self.location = place;
         }
         self
     }
@@ -140,6 +140,6 @@ impl ModelError {
 impl From<LlmErrorClass> for ModelError {
     /// A permanent failure: retrying does not help.
     fn from(class: LlmErrorClass) -> Self {
-        Self::new(class, Again::Never)
+        Self::new(class, RetryHint::Never)
     }
 }

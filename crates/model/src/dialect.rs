@@ -24,21 +24,21 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use turnwire_dial::SseEvent;
-use turnwire_event::Usage;
+use turnwire_event::TokenUsage;
 
 use crate::delta::{Delta, ModelError};
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 /// One server-sent event of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct SseFrame<'a> {
     /// Value of the `event` field; `None` if the event has no such field.
     pub event: Option<&'a str>,
     /// Values of all `data` fields, joined with line feeds.
     pub data: &'a str,
 }
 
-impl<'a> From<SseEvent<'a>> for Frame<'a> {
+impl<'a> From<SseEvent<'a>> for SseFrame<'a> {
     fn from(event: SseEvent<'a>) -> Self {
         let SseEvent { event, data } = event;
         Self { event, data }
@@ -47,7 +47,7 @@ impl<'a> From<SseEvent<'a>> for Frame<'a> {
 
 /// Sampling and reasoning parameters that the operator sets for a model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Params {
+pub struct ModelParams {
     /// Upper limit of output tokens; `None` leaves it to the vendor or the dialect.
     pub max_tokens: Option<u32>,
     /// Sampling temperature, in the vendor's range.
@@ -60,7 +60,7 @@ pub struct Params {
     pub extra: Map<String, Value>,
 }
 
-impl Params {
+impl ModelParams {
     /// Takes each unset parameter from `base`; extra fields are merged by name.
     #[must_use]
     pub fn with_defaults(&self, base: &Self) -> Self {
@@ -101,7 +101,7 @@ pub trait StreamDecoder: Send {
     /// Decodes one frame and appends the resulting deltas to `out`, in order. [`Delta::Stop`] is
     /// the last delta; later frames are ignored. Its usage has no cost: prices are added by the
     /// caller.
-    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
+    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
 
     /// Called when the body has ended. Returns an error if the answer is incomplete; a dialect
     /// whose answers end with the body appends [`Delta::Stop`] to `out`.
@@ -109,8 +109,8 @@ pub trait StreamDecoder: Send {
 
     /// Usage reported so far, for a call that fails: some vendors report input tokens in their
     /// first frame. All zero if nothing was reported.
-    fn usage_so_far(&self) -> Usage {
-        Usage::default()
+    fn usage_so_far(&self) -> TokenUsage {
+        TokenUsage::default()
     }
 
     /// Number of input tokens that the vendor wrote to its cache: some vendors charge more for
@@ -121,7 +121,7 @@ pub trait StreamDecoder: Send {
 }
 
 /// The API of one vendor.
-pub trait Dialect: Send + Sync {
+pub trait VendorDialect: Send + Sync {
     /// Name of the dialect in pack files and cassettes.
     fn name(&self) -> &'static str;
 
@@ -131,7 +131,7 @@ pub trait Dialect: Send + Sync {
 
     /// Headers that depend on `params`. They replace headers of the same name from
     /// [`Dialect::headers`]; the operator's own headers replace both.
-    fn headers_for(&self, _params: &Params) -> Vec<(&'static str, String)> {
+    fn headers_for(&self, _params: &ModelParams) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
@@ -141,8 +141,8 @@ pub trait Dialect: Send + Sync {
         &self,
         provider: &str,
         model: &str,
-        request: &Request,
-        params: &Params,
+        request: &ModelRequest,
+        params: &ModelParams,
     ) -> EncodedRequest;
 
     /// A decoder for the stream of one answer.

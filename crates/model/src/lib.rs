@@ -18,16 +18,19 @@ pub mod price;
 pub mod models;
 pub mod cassette;
 
-pub use delta::{Again, Delta, ModelError};
-pub use dialect::{Dialect, EncodedRequest, ErrorResponse, Frame, Params, StreamDecoder};
-pub use models::ModelSet;
-pub use price::{Prices, TokenPrice};
-pub use provider::{Models, Provider};
-pub use remote::{
-    Ask, Limits, Live, Priced, ProviderConfigError, Remote, Reply, Timeouts, Transport,
+pub use delta::{Delta, ModelError, RetryHint};
+pub use dialect::{
+    EncodedRequest, ErrorResponse, ModelParams, SseFrame, StreamDecoder, VendorDialect,
 };
-pub use request::{Request, Said, ToolSpec};
-pub use routing::{Circumstances, Route, Routing};
-pub use script::{Named, Script, ScriptError, Subject};
-pub use scripted::{Scripted, ScriptedModels};
-pub use secret::{BadKey, KeySource, Secret};
+pub use models::ProviderTable;
+pub use price::{ModelPrices, TokenPrice};
+pub use provider::{ModelProvider, ProviderLookup};
+pub use remote::{
+    CallTimeouts, CostCalculator, ModelHttpTransport, ModelResponseLimits, ModelTransport,
+    ProviderConfigError, RemoteProvider, TransportRequest, TransportResponse,
+};
+pub use request::{ModelMessage, ModelRequest, ToolSpec};
+pub use routing::{ModelRoute, ModelRouter, RoutingInput};
+pub use script::{ModelScript, ReferenceKind, ScriptError, ScriptReference};
+pub use scripted::{ScriptedModels, ScriptedProvider};
+pub use secret::{ApiKey, ApiKeyError, KeySource};

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use turnwire_pack::DialectName;
 
-use crate::dialect::Dialect;
+use crate::dialect::VendorDialect;
 use crate::dialect::anthropic::AnthropicDialect;
 use crate::dialect::gemini::GeminiDialect;
 use crate::dialect::openai_chat::OpenAiChatDialect;
 use crate::dialect::openai_responses::OpenAiResponsesDialect;
-use crate::provider::{Models, Provider};
-use crate::scripted::Scripted;
+use crate::provider::{ModelProvider, ProviderLookup};
+use crate::scripted::ScriptedProvider;
 
 /// Name of the provider that plays a script.
 const SCRIPTED: &str = "scripted";
 
 /// The [`Dialect`] that a pack file selects by `name`.
-pub fn dialect(name: DialectName) -> Arc<dyn Dialect> {
+pub fn dialect_for(name: DialectName) -> Arc<dyn VendorDialect> {
     match name {
         DialectName::Anthropic => Arc::new(AnthropicDialect),
         DialectName::OpenaiChat => Arc::new(OpenAiChatDialect),
@@ -28,20 +28,22 @@ pub fn dialect(name: DialectName) -> Arc<dyn Dialect> {
 }
 
 /// The [`Dialect`] called `name`, as cassettes store it; `None` for an unknown name.
-pub fn dialect_of(name: &str) -> Option<Arc<dyn Dialect>> {
+pub fn dialect_by_name(name: &str) -> Option<Arc<dyn VendorDialect>> {
     let mut names = DialectName::ALL.into_iter();
-    names.find(|listed| listed.as_str() == name).map(dialect)
+    names
+        .find(|listed| listed.as_str() == name)
+        .map(dialect_for)
 }
 
 /// A table of [`Provider`]s by name.
 #[derive(Clone, Default)]
-pub struct ModelSet {
-    providers: BTreeMap<String, Arc<dyn Provider>>,
+pub struct ProviderTable {
+    providers: BTreeMap<String, Arc<dyn ModelProvider>>,
 }
 
-impl ModelSet {
+impl ProviderTable {
     /// A table with no provider but, if a script is given, `scripted`.
-    pub fn new(scripted: Option<Scripted>) -> Self {
+    pub fn new(scripted: Option<ScriptedProvider>) -> Self {
         let set = Self::default();
         match scripted {
             Some(scripted) => set.with(SCRIPTED, Arc::new(scripted)),
@@ -51,7 +53,7 @@ impl ModelSet {
 
     /// Adds `provider` for every model `name:…`, replacing an earlier one of that name.
     #[must_use]
-    pub fn with(mut self, name: &str, provider: Arc<dyn Provider>) -> Self {
+    pub fn with(mut self, name: &str, provider: Arc<dyn ModelProvider>) -> Self {
         self.providers.insert(name.to_owned(), provider);
         self
     }
@@ -62,8 +64,8 @@ impl ModelSet {
     }
 }
 
-impl Models for ModelSet {
-    fn provider(&self, model: &str) -> Option<Arc<dyn Provider>> {
+impl ProviderLookup for ProviderTable {
+    fn provider(&self, model: &str) -> Option<Arc<dyn ModelProvider>> {
         let (provider, name) = model.split_once(':')?;
         let provider = self.providers.get(provider)?;
         (!name.is_empty()).then(|| Arc::clone(provider))

@@ -1,10 +1,10 @@
 //! The cost of a model call: its tokens by the pack's prices. Pure. [`Prices`] looks a model up in
 //! the pack's table, and [`TokenPrice`] multiplies.
 
-use turnwire_event::Usage;
+use turnwire_event::TokenUsage;
 use turnwire_pack::{ModelPrice, PriceTable};
 
-use crate::remote::Priced;
+use crate::remote::CostCalculator;
 
 /// Number of tokens that a price is for.
 const TOKENS_PER_PRICE: f64 = 1e6;
@@ -26,7 +26,7 @@ impl TokenPrice {
     /// The cost of a call in USD. `cache_written` is the part of the input tokens that the vendor
     /// wrote to its cache. Contradicting counts are capped: cached and written tokens never exceed
     /// the input tokens.
-    pub fn cost(&self, usage: &Usage, cache_written: u64) -> f64 {
+    pub fn cost(&self, usage: &TokenUsage, cache_written: u64) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let cache_written = cache_written.min(usage.input_tokens - cached);
         let uncached = usage.input_tokens - cached - cache_written;
@@ -57,11 +57,11 @@ impl From<ModelPrice> for TokenPrice {
 
 /// The [`PriceTable`] of a pack.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Prices {
+pub struct ModelPrices {
     table: PriceTable,
 }
 
-impl Prices {
+impl ModelPrices {
     /// The prices listed in `table`.
     pub fn new(table: &PriceTable) -> Self {
         Self {
@@ -76,8 +76,8 @@ impl Prices {
     }
 }
 
-impl Priced for Prices {
-    fn cost_usd(&self, model: &str, usage: &Usage, cache_written_tokens: u64) -> f64 {
+impl CostCalculator for ModelPrices {
+    fn cost_usd(&self, model: &str, usage: &TokenUsage, cache_written_tokens: u64) -> f64 {
         self.price_of(model)
             .map_or(0.0, |price| price.cost(usage, cache_written_tokens))
     }
@@ -87,13 +87,13 @@ impl Priced for Prices {
 mod tests {
     use super::*;
 
-    fn usage(input: u64, cached: u64, output: u64) -> Usage {
-        Usage {
+    fn usage(input: u64, cached: u64, output: u64) -> TokenUsage {
+        TokenUsage {
             input_tokens: input,
             output_tokens: output,
             total_tokens: input.saturating_add(output),
             cached_tokens: cached,
-            ..Usage::default()
+            ..TokenUsage::default()
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
             cached_input: 0.25,
             cache_write: 4.0,
         };
-        let prices = Prices::new(&PriceTable {
+        let prices = ModelPrices::new(&PriceTable {
             entries: vec![("a:*".into(), price)],
         });
         assert_eq!(prices.price_of("a:big"), Some(PRICE));

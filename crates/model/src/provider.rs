@@ -6,21 +6,21 @@ use std::sync::Arc;
 use futures_util::stream::BoxStream;
 
 use crate::delta::{Delta, ModelError};
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 /// A source of model answers.
-pub trait Provider: Send + Sync {
+pub trait ModelProvider: Send + Sync {
     /// Calls the model and streams its answer: deltas, then [`Delta::Stop`] or an error, then the
     /// end.
     ///
     /// The call starts when the stream is first polled. Dropping the stream stops the call at once,
     /// between any two deltas and while it waits; no task, connection or timer remains.
-    fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>>;
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>>;
 }
 
 /// Looks up the provider of a model.
-pub trait Models: Send + Sync {
+pub trait ProviderLookup: Send + Sync {
     /// The [`Provider`] that serves `model`, written `provider:model`; `None` if no provider of
     /// that name exists.
-    fn provider(&self, model: &str) -> Option<Arc<dyn Provider>>;
+    fn provider(&self, model: &str) -> Option<Arc<dyn ModelProvider>>;
 }

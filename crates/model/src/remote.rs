@@ -19,19 +19,19 @@ use std::time::Duration;
 
 use futures_util::stream::{BoxStream, once};
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use turnwire_event::Usage;
+use turnwire_event::TokenUsage;
 
 use crate::delta::{Delta, ModelError};
-use crate::dialect::{Dialect, Params};
-use crate::provider::Provider;
-use crate::request::Request;
+use crate::dialect::{ModelParams, VendorDialect};
+use crate::provider::ModelProvider;
+use crate::request::ModelRequest;
 
-pub use http::{Live, ProviderConfigError};
-pub use transport::{Ask, Reply, Transport};
+pub use http::{ModelHttpTransport, ProviderConfigError};
+pub use transport::{ModelTransport, TransportRequest, TransportResponse};
 
 /// Time limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct CallTimeouts {
     /// Limit for establishing a connection.
     pub connect: Duration,
     /// Limit from the start of the call to the first byte of the response body.
@@ -43,7 +43,7 @@ pub struct Timeouts {
     pub total: Duration,
 }
 
-impl Default for Timeouts {
+impl Default for CallTimeouts {
     /// A connection takes seconds; models think for up to a minute before the first token and
     /// between tokens; no user waits longer than five minutes.
     fn default() -> Self {
@@ -58,14 +58,14 @@ impl Default for Timeouts {
 
 /// Size limits of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ModelResponseLimits {
     /// Largest server-sent event in bytes.
     pub frame_bytes_max: usize,
     /// Largest response body in bytes, pings and unknown events included.
     pub call_bytes_max: u64,
 }
 
-impl Default for Limits {
+impl Default for ModelResponseLimits {
     /// An answer of a hundred thousand tokens in one frame fits into 4 MiB. The largest answers have
     /// a few hundred thousand tokens at about 200 bytes per frame: 64 MiB.
     fn default() -> Self {
@@ -77,37 +77,37 @@ impl Default for Limits {
 }
 
 /// Computes the cost of calls; [`crate::Prices`] implements it.
-pub trait Priced: Send + Sync {
+pub trait CostCalculator: Send + Sync {
     /// Cost in USD of a call of `model`, written `provider:model`; 0 if its price is unknown.
     /// `cache_written_tokens` is the part of the input tokens that the provider wrote to its cache.
-    fn cost_usd(&self, model: &str, usage: &Usage, cache_written_tokens: u64) -> f64;
+    fn cost_usd(&self, model: &str, usage: &TokenUsage, cache_written_tokens: u64) -> f64;
 }
 
 /// A [`Provider`] that calls a vendor; serves all of the vendor's models through a [`Transport`].
 #[derive(Clone)]
-pub struct Remote(Arc<RemoteConfig>);
+pub struct RemoteProvider(Arc<RemoteConfig>);
 
 #[derive(Clone)]
 struct RemoteConfig {
     name: String,
-    dialect: Arc<dyn Dialect>,
-    transport: Arc<dyn Transport>,
-    params: Params,
-    models: BTreeMap<String, Params>,
-    timeouts: Timeouts,
-    limits: Limits,
-    price: Option<Arc<dyn Priced>>,
+    dialect: Arc<dyn VendorDialect>,
+    transport: Arc<dyn ModelTransport>,
+    params: ModelParams,
+    models: BTreeMap<String, ModelParams>,
+    timeouts: CallTimeouts,
+    limits: ModelResponseLimits,
+    price: Option<Arc<dyn CostCalculator>>,
 }
 
-impl Remote {
+impl RemoteProvider {
     /// The provider that the operator named `name`. Without `price` every call costs 0.
     pub fn new(
         name: &str,
-        dialect: Arc<dyn Dialect>,
-        transport: Arc<dyn Transport>,
-        params: Params,
-        timeouts: Timeouts,
-        price: Option<Arc<dyn Priced>>,
+        dialect: Arc<dyn VendorDialect>,
+        transport: Arc<dyn ModelTransport>,
+        params: ModelParams,
+        timeouts: CallTimeouts,
+        price: Option<Arc<dyn CostCalculator>>,
     ) -> Self {
         Self(Arc::new(RemoteConfig {
             name: name.to_owned(),
@@ -116,14 +116,14 @@ impl Remote {
             params,
             models: BTreeMap::new(),
             timeouts,
-            limits: Limits::default(),
+            limits: ModelResponseLimits::default(),
             price,
         }))
     }
 
     /// Sets [`Params`] for one model, by the vendor's name; unset ones are those of the provider.
     #[must_use]
-    pub fn for_model(mut self, model: &str, params: &Params) -> Self {
+    pub fn with_model_params(mut self, model: &str, params: &ModelParams) -> Self {
         let config = Arc::make_mut(&mut self.0);
         let params = params.with_defaults(&config.params);
         config.models.insert(model.to_owned(), params);
@@ -132,14 +132,14 @@ impl Remote {
 
     /// Replaces the default [`Limits`].
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: ModelResponseLimits) -> Self {
         Arc::make_mut(&mut self.0).limits = limits;
         self
     }
 }
 
-impl Provider for Remote {
-    fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+impl ModelProvider for RemoteProvider {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         let config = Arc::clone(&self.0);
         once(call::open(config, request)).try_flatten().boxed()
     }

@@ -5,27 +5,27 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use turnwire_event::{ContentBlock, Kept, Role};
+use turnwire_event::{ContentBlock, ProviderState, Role};
 
 /// One message of a [`Request`]'s conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct ModelMessage {
     /// Author of the message.
     pub role: Role,
     /// The message's content blocks, in order.
     pub content: Vec<ContentBlock>,
     /// Opaque data that the provider returned with this message ([`crate::Delta::Keep`]) and
     /// expects back; keyed by block number, as in `content`.
-    pub kept: Kept,
+    pub provider_data: ProviderState,
 }
 
-impl Said {
+impl ModelMessage {
     /// A message without provider data.
     pub fn new(role: Role, content: Vec<ContentBlock>) -> Self {
         Self {
             role,
             content,
-            kept: Kept::default(),
+            provider_data: ProviderState::default(),
         }
     }
 
@@ -51,7 +51,7 @@ pub struct ToolSpec {
 
 /// The input of one model call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct ModelRequest {
     /// The model, written `provider:model`.
     pub model: String,
     /// Id of the calling agent.
@@ -65,12 +65,12 @@ pub struct Request {
     /// The system prompt; `None` for no system prompt.
     pub system: Option<String>,
     /// The conversation, oldest first. Every tool use has its result and every result its use.
-    pub messages: Vec<Arc<Said>>,
+    pub messages: Vec<Arc<ModelMessage>>,
     /// Tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
 }
 
-impl Request {
+impl ModelRequest {
     /// The text of the newest user message; empty if there is none.
     pub fn user_text(&self) -> String {
         self.newest_user_index()
@@ -94,7 +94,7 @@ impl Request {
     }
 
     /// The messages after the newest user message.
-    pub(crate) fn messages_of_turn(&self) -> &[Arc<Said>] {
+    pub(crate) fn messages_of_turn(&self) -> &[Arc<ModelMessage>] {
         let start = self.newest_user_index().map_or(0, |index| index + 1);
         &self.messages[start..]
     }
@@ -113,8 +113,8 @@ mod tests {
 
     use super::*;
 
-    fn message(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
-        Arc::new(Said::new(role, content))
+    fn message(role: Role, content: Vec<ContentBlock>) -> Arc<ModelMessage> {
+        Arc::new(ModelMessage::new(role, content))
     }
 
     fn result(content: Value) -> ContentBlock {
@@ -125,8 +125,8 @@ mod tests {
         }
     }
 
-    fn request(messages: Vec<Arc<Said>>) -> Request {
-        Request {
+    fn request(messages: Vec<Arc<ModelMessage>>) -> ModelRequest {
+        ModelRequest {
             model: "scripted:default".into(),
             agent: "orchestrator".into(),
             call: 1,

@@ -9,7 +9,7 @@ const BUILTIN: &str = "builtin-1";
 
 /// The properties of a turn that routing rules test.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Circumstances<'a> {
+pub struct RoutingInput<'a> {
     /// Tenant id: a UUID in lower case.
     pub tenant: &'a str,
     /// Id of the calling agent: a sub-agent's id, or `orchestrator`.
@@ -24,7 +24,7 @@ pub struct Circumstances<'a> {
 
 /// The result of [`Routing::route`]: the chosen model, its fallbacks and the reason of the choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct ModelRoute {
     /// The chosen model, written `provider:model`.
     pub model: String,
     /// Models to try if the first fails, in order.
@@ -36,11 +36,11 @@ pub struct Route {
 
 /// The routing rules of a pack; without rules every agent uses its own model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Routing {
+pub struct ModelRouter {
     policy: Option<RoutingPolicy>,
 }
 
-impl Routing {
+impl ModelRouter {
     /// The rules of a pack's [`RoutingPolicy`].
     pub fn new(policy: &RoutingPolicy) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Routing {
 
     /// Chooses the model for an agent whose own model is `own`: the first matching rule, else the
     /// policy's default, else `own`.
-    pub fn route(&self, own: &str, turn: &Circumstances<'_>) -> Route {
+    pub fn route(&self, own: &str, turn: &RoutingInput<'_>) -> ModelRoute {
         let Some(policy) = &self.policy else {
             return own_model(own, "only model");
         };
@@ -69,23 +69,23 @@ impl Routing {
     }
 }
 
-fn own_model(own: &str, reason: &str) -> Route {
-    Route {
+fn own_model(own: &str, reason: &str) -> ModelRoute {
+    ModelRoute {
         model: own.to_owned(),
         fallbacks: Vec::new(),
         reason: reason.to_owned(),
     }
 }
 
-fn from_choice(choice: &ModelChoice, reason: String) -> Route {
-    Route {
+fn from_choice(choice: &ModelChoice, reason: String) -> ModelRoute {
+    ModelRoute {
         model: choice.model.clone(),
         fallbacks: choice.fallbacks.clone(),
         reason,
     }
 }
 
-fn is_match(when: &RoutingCondition, turn: &Circumstances<'_>) -> bool {
+fn is_match(when: &RoutingCondition, turn: &RoutingInput<'_>) -> bool {
     let any = |listed: &[String], is_equal: &dyn Fn(&str) -> bool| {
         listed.is_empty() || listed.iter().any(|item| is_equal(item))
     };
@@ -117,7 +117,7 @@ mod tests {
 
     const TENANT: &str = "0192f1aa-0000-7000-8000-000000000001";
 
-    const TURN: Circumstances<'static> = Circumstances {
+    const TURN: RoutingInput<'static> = RoutingInput {
         tenant: TENANT,
         agent: "shop",
         locale: "de-AT",
@@ -132,20 +132,20 @@ mod tests {
         }
     }
 
-    fn policy(whens: Vec<RoutingCondition>, default: Option<ModelChoice>) -> Routing {
+    fn policy(whens: Vec<RoutingCondition>, default: Option<ModelChoice>) -> ModelRouter {
         let rules = whens.into_iter().zip(1..).map(|(when, n)| RoutingRule {
             name: format!("r{n}"),
             when,
             choice: choice(&format!("a:m{n}")),
         });
-        Routing::new(&RoutingPolicy {
+        ModelRouter::new(&RoutingPolicy {
             version: "v7".into(),
             rules: rules.collect(),
             default,
         })
     }
 
-    fn reason(when: RoutingCondition, turn: &Circumstances<'_>) -> String {
+    fn reason(when: RoutingCondition, turn: &RoutingInput<'_>) -> String {
         policy(vec![when], None).route("own:m", turn).reason
     }
 
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn route_without_rules_is_the_agents_own_model() {
-        let routing = Routing::default();
+        let routing = ModelRouter::default();
         assert_eq!(routing.version(), "builtin-1");
-        let expected = Route {
+        let expected = ModelRoute {
             model: "own:m".into(),
             fallbacks: Vec::new(),
             reason: "only model".into(),
@@ -177,7 +177,7 @@ mod tests {
             None,
         );
         assert_eq!(two_rules.version(), "v7");
-        let expected = Route {
+        let expected = ModelRoute {
             model: "a:m1".into(),
             fallbacks: vec!["b:spare".into()],
             reason: "rule r1".into(),
@@ -192,7 +192,7 @@ mod tests {
             ("a:any", "default")
         );
         let unmatched = policy(vec![other_agent], None).route("own:m", &TURN);
-        let expected = Route {
+        let expected = ModelRoute {
             model: "own:m".into(),
             fallbacks: Vec::new(),
             reason: "the agent's own".into(),
@@ -211,27 +211,27 @@ mod tests {
         };
         assert_eq!(reason(all.clone(), &TURN), "rule r1");
         let mismatches = [
-            Circumstances {
+            RoutingInput {
                 tenant: "x",
                 ..TURN
             },
-            Circumstances {
+            RoutingInput {
                 agent: "orchestrator",
                 ..TURN
             },
-            Circumstances {
+            RoutingInput {
                 locale: "en",
                 ..TURN
             },
-            Circumstances {
+            RoutingInput {
                 kind: TurnKind::Mission,
                 ..TURN
             },
-            Circumstances {
+            RoutingInput {
                 cost_usd: 0.49,
                 ..TURN
             },
-            Circumstances {
+            RoutingInput {
                 cost_usd: f64::NAN,
                 ..TURN
             },

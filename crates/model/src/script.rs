@@ -29,10 +29,10 @@ mod rule;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 pub use error::ScriptError;
-pub use names::{Named, Subject};
+pub use names::{ReferenceKind, ScriptReference};
 
 use call_plan::CallPlan;
 use error::ScriptMistake;
@@ -49,12 +49,12 @@ const MISTAKES_MAX: usize = 20;
 
 /// A script that has passed all checks.
 #[derive(Debug)]
-pub struct Script {
+pub struct ModelScript {
     rules: Vec<ScriptRule>,
-    names: Vec<Named>,
+    names: Vec<ScriptReference>,
 }
 
-impl Script {
+impl ModelScript {
     /// Reads and parses a script file.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
         let file = path.display().to_string();
@@ -108,12 +108,12 @@ impl Script {
     ) -> Result<(), Vec<ScriptError>> {
         let (sources, mut mistakes) = source::read(yaml);
         if sources.is_empty() && mistakes.is_empty() {
-            return Err(vec![ScriptError::Wrong {
+            return Err(vec![ScriptError::Invalid {
                 file: file.to_owned(),
                 line: 1,
                 column: 1,
-                what: "the script has no rules: write a list of `when` and `steps`".to_owned(),
-                instead: None,
+                message: "the script has no rules: write a list of `when` and `steps`".to_owned(),
+                suggestion: None,
             }]);
         }
         for source in sources {
@@ -135,7 +135,7 @@ impl Script {
     }
 
     /// Agents and tools that the script refers to ([`Named`]), in the order of the file.
-    pub fn names(&self) -> &[Named] {
+    pub fn names(&self) -> &[ScriptReference] {
         &self.names
     }
 
@@ -161,7 +161,7 @@ impl Script {
     }
 
     /// The [`CallPlan`] that is played for a request.
-    pub(crate) fn plan(&self, request: &Request) -> Arc<CallPlan> {
+    pub(crate) fn plan(&self, request: &ModelRequest) -> Arc<CallPlan> {
         let view = RequestView::new(request);
         // Earlier calls that rules with their own `call` answer.
         let mut answered_calls: Vec<u32> = Vec::new();

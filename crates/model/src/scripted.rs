@@ -14,29 +14,29 @@ use serde_json::Value;
 use turnwire_event::ContentBlock;
 
 use crate::delta::{Delta, ModelError};
-use crate::provider::{Models, Provider};
-use crate::request::Request;
-use crate::script::Script;
+use crate::provider::{ModelProvider, ProviderLookup};
+use crate::request::ModelRequest;
+use crate::script::ModelScript;
 
 use plan_stream::PlanStream;
 
 /// A [`Provider`] that plays a script.
 #[derive(Clone, Debug)]
-pub struct Scripted {
-    script: Arc<Script>,
+pub struct ScriptedProvider {
+    script: Arc<ModelScript>,
 }
 
-impl Scripted {
+impl ScriptedProvider {
     /// A provider that plays `script`.
-    pub fn new(script: Script) -> Self {
+    pub fn new(script: ModelScript) -> Self {
         Self {
             script: Arc::new(script),
         }
     }
 }
 
-impl Provider for Scripted {
-    fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+impl ModelProvider for ScriptedProvider {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         let script = Arc::clone(&self.script);
         let start = async move { PlanStream::new(script.plan(&request), request_bytes(&request)) };
         once(start).flatten().boxed()
@@ -49,30 +49,30 @@ const SCHEME: &str = "scripted:";
 /// Serves every model `scripted:…` with one script, and no other model.
 #[derive(Clone, Debug)]
 pub struct ScriptedModels {
-    provider: Option<Arc<Scripted>>,
+    provider: Option<Arc<ScriptedProvider>>,
 }
 
 impl ScriptedModels {
     /// Serves every model `scripted:…` with this [`Scripted`]; `None` serves no model.
-    pub fn new(scripted: Option<Scripted>) -> Self {
+    pub fn new(scripted: Option<ScriptedProvider>) -> Self {
         Self {
             provider: scripted.map(Arc::new),
         }
     }
 }
 
-impl Models for ScriptedModels {
-    fn provider(&self, model: &str) -> Option<Arc<dyn Provider>> {
+impl ProviderLookup for ScriptedModels {
+    fn provider(&self, model: &str) -> Option<Arc<dyn ModelProvider>> {
         let is_served = model
             .strip_prefix(SCHEME)
             .is_some_and(|name| !name.is_empty());
         let provider = self.provider.clone().filter(|_| is_served);
-        provider.map(|scripted| scripted as Arc<dyn Provider>)
+        provider.map(|scripted| scripted as Arc<dyn ModelProvider>)
     }
 }
 
 /// Size of a request's content in bytes, for the token estimate.
-fn request_bytes(request: &Request) -> u64 {
+fn request_bytes(request: &ModelRequest) -> u64 {
     let blocks = request.messages.iter().flat_map(|message| &message.content);
     let content_bytes: usize = blocks.map(block_bytes).sum();
     (content_bytes + request.system.as_ref().map_or(0, String::len)) as u64

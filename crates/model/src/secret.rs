@@ -13,7 +13,7 @@ pub const KEY_BYTES_MAX: usize = 8_192;
 
 /// An API key. It can be sent in a header and nothing else; its `Debug` form hides it.
 #[derive(Clone)]
-pub struct Secret(Zeroizing<String>);
+pub struct ApiKey(Zeroizing<String>);
 
 /// The source of a [`Secret`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl fmt::Display for KeySource {
 
 /// A [`Secret`] could not be read. The message names the source and never shows its content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadKey {
+pub enum ApiKeyError {
     /// The environment variable is not set.
     #[error("the key should be in {0}, which is not set")]
     Missing(KeySource),
@@ -53,22 +53,22 @@ pub enum BadKey {
     NotVisible(KeySource),
 }
 
-impl Secret {
+impl ApiKey {
     /// Reads the key from the variable `name`, whose value is `value`.
-    pub fn from_variable(name: &str, value: Option<String>) -> Result<Self, BadKey> {
+    pub fn from_variable(name: &str, value: Option<String>) -> Result<Self, ApiKeyError> {
         let source = KeySource::Variable(name.to_owned());
         match value.map(Zeroizing::new) {
             Some(text) => Self::checked(text.as_bytes(), source),
-            None => Err(BadKey::Missing(source)),
+            None => Err(ApiKeyError::Missing(source)),
         }
     }
 
     /// Reads the key from the file at `path`.
-    pub fn from_file(path: &Path) -> Result<Self, BadKey> {
+    pub fn from_file(path: &Path) -> Result<Self, ApiKeyError> {
         let source = KeySource::File(path.to_owned());
         match read_bounded(path) {
             Ok(bytes) => Self::checked(&bytes, source),
-            Err(error) => Err(BadKey::Unreadable(source, error.kind())),
+            Err(error) => Err(ApiKeyError::Unreadable(source, error.kind())),
         }
     }
 
@@ -77,19 +77,19 @@ impl Secret {
         &self.0
     }
 
-    fn checked(bytes: &[u8], source: KeySource) -> Result<Self, BadKey> {
+    fn checked(bytes: &[u8], source: KeySource) -> Result<Self, ApiKeyError> {
         let key = bytes.trim_ascii();
         if bytes.len() > KEY_BYTES_MAX {
-            return Err(BadKey::TooLong(source));
+            return Err(ApiKeyError::TooLong(source));
         }
         if key.is_empty() {
-            return Err(BadKey::Empty(source));
+            return Err(ApiKeyError::Empty(source));
         }
         match std::str::from_utf8(key) {
             Ok(text) if key.iter().all(u8::is_ascii_graphic) => {
                 Ok(Self(Zeroizing::new(text.to_owned())))
             }
-            Ok(_) | Err(_) => Err(BadKey::NotVisible(source)),
+            Ok(_) | Err(_) => Err(ApiKeyError::NotVisible(source)),
         }
     }
 }
@@ -108,7 +108,7 @@ fn read_bounded(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
     Ok(bytes)
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }

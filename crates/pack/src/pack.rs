@@ -13,7 +13,7 @@ pub(crate) mod model_use;
 
 use std::collections::BTreeMap;
 
-use turnwire_event::body::turn::Versions;
+use turnwire_event::body::turn::BoundVersions;
 
 use crate::pack::agent::{AgentDefinition, ORCHESTRATOR_ID};
 use crate::pack::flag::{FeatureFlag, FlagCohort};
@@ -134,9 +134,9 @@ pub struct Pack {
 
 impl Pack {
     /// The versions that a turn of `cohort` is bound to.
-    pub fn versions(&self, cohort: &FlagCohort) -> Versions {
+    pub fn versions(&self, cohort: &FlagCohort) -> BoundVersions {
         let definitions = self.definitions().full();
-        Versions {
+        BoundVersions {
             agent_definition: format!("{}@{}+{}", self.name, self.version, &definitions[..8]),
             registry: self.registry.version.clone(),
             prompt: self.prompt_version(),

@@ -7,5 +7,7 @@
 pub mod step;
 pub mod run;
 
-pub use run::{Ended, FinishedSlot, Run, Work};
-pub use step::{DuplicateSlot, Expected, Key, ReportEffect, ResultRevision, SlotReport, Step};
+pub use run::{FinishedSlot, SlotOutcome, SlotWork, StepRun};
+pub use step::{
+    DuplicateSlot, ExpectedSlot, ReportEffect, ResultRevision, SlotKey, SlotReport, Step,
+};

@@ -9,25 +9,25 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::timeout;
 use turnwire_event::body::plan::StepCompleted;
 
-use crate::step::{DuplicateSlot, Expected, Key, ResultRevision, SlotReport, Step};
+use crate::step::{DuplicateSlot, ExpectedSlot, ResultRevision, SlotKey, SlotReport, Step};
 
 /// The future that fills one slot.
-pub struct Work<F> {
+pub struct SlotWork<F> {
     /// The slot and its deadline.
-    pub expected: Expected,
+    pub expected: ExpectedSlot,
     /// Resolves to `Ok` if it fills the slot, to `Err` if it does not.
     pub future: F,
 }
 
 /// How the future of one slot ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended<T, E> {
+pub enum SlotOutcome<T, E> {
     /// The future resolved to `Ok`.
     Filled(T),
     /// The future resolved to `Err`.
     Failed(E),
     /// The task of the future panicked.
-    Broke,
+    Panicked,
     /// The deadline passed and the future was dropped.
     TimedOut,
 }
@@ -36,21 +36,21 @@ pub enum Ended<T, E> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedSlot<T, E> {
     /// The slot that [`Work::expected`] named.
-    pub key: Key,
+    pub key: SlotKey,
     /// The result of the future.
-    pub ended: Ended<T, E>,
+    pub outcome: SlotOutcome<T, E>,
 }
 
 /// A [`Step`] whose futures are running.
-pub struct Run<T, E> {
+pub struct StepRun<T, E> {
     step: Step,
     tasks: JoinSet<Option<Result<T, E>>>,
-    running: HashMap<Id, Key>,
+    running: HashMap<Id, SlotKey>,
 }
 
-impl<T: Send + 'static, E: Send + 'static> Run<T, E> {
+impl<T: Send + 'static, E: Send + 'static> StepRun<T, E> {
     /// Spawns the futures of all slots at once. Fails if two slots have the same [`Key`].
-    pub fn start<F>(id: impl Into<String>, works: Vec<Work<F>>) -> Result<Self, DuplicateSlot>
+    pub fn start<F>(id: impl Into<String>, works: Vec<SlotWork<F>>) -> Result<Self, DuplicateSlot>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
@@ -60,7 +60,7 @@ impl<T: Send + 'static, E: Send + 'static> Run<T, E> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
         };
-        for Work { expected, future } in works {
+        for SlotWork { expected, future } in works {
             run.step
                 .report(&expected.key, ResultRevision(0), SlotReport::Started);
             let deadline = expected.deadline;
@@ -75,24 +75,27 @@ impl<T: Send + 'static, E: Send + 'static> Run<T, E> {
     pub async fn next(&mut self) -> Option<FinishedSlot<T, E>> {
         loop {
             let (id, ended) = match self.tasks.join_next_with_id().await? {
-                Ok((id, Some(Ok(filled)))) => (id, Ended::Filled(filled)),
-                Ok((id, Some(Err(failed)))) => (id, Ended::Failed(failed)),
-                Ok((id, None)) => (id, Ended::TimedOut),
-                Err(panicked) => (panicked.id(), Ended::Broke),
+                Ok((id, Some(Ok(filled)))) => (id, SlotOutcome::Filled(filled)),
+                Ok((id, Some(Err(failed)))) => (id, SlotOutcome::Failed(failed)),
+                Ok((id, None)) => (id, SlotOutcome::TimedOut),
+                Err(panicked) => (panicked.id(), SlotOutcome::Panicked),
             };
             let Some(key) = self.running.remove(&id) else {
                 continue;
             };
             self.record(&key, &ended);
-            return Some(FinishedSlot { key, ended });
+            return Some(FinishedSlot {
+                key,
+                outcome: ended,
+            });
         }
     }
 
-    fn record(&mut self, key: &Key, ended: &Ended<T, E>) {
+    fn record(&mut self, key: &SlotKey, ended: &SlotOutcome<T, E>) {
         let report = match ended {
-            Ended::Filled(_) => SlotReport::Success,
-            Ended::Failed(_) | Ended::Broke => SlotReport::Error,
-            Ended::TimedOut => {
+            SlotOutcome::Filled(_) => SlotReport::Success,
+            SlotOutcome::Failed(_) | SlotOutcome::Panicked => SlotReport::Error,
+            SlotOutcome::TimedOut => {
                 self.step.expire_slot(key);
                 return;
             }
@@ -122,10 +125,10 @@ mod tests {
 
     type Future = BoxFuture<'static, Result<&'static str, &'static str>>;
 
-    fn work(name: &str, ms: u64, future: Future) -> Work<Future> {
-        Work {
-            expected: Expected {
-                key: Key {
+    fn work(name: &str, ms: u64, future: Future) -> SlotWork<Future> {
+        SlotWork {
+            expected: ExpectedSlot {
+                key: SlotKey {
                     subagent: name.into(),
                     result_key: "r".into(),
                 },
@@ -146,7 +149,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn slots_finish_independently_in_order_of_time() {
         let started = Instant::now();
-        let mut run = Run::start(
+        let mut run = StepRun::start(
             "s",
             vec![
                 work("slow", 900, after(400, Ok("late"))),
@@ -160,16 +163,16 @@ mod tests {
         let mut finished = Vec::new();
         while let Some(end) = run.next().await {
             assert_eq!(run.completion().is_some(), finished.len() == 4);
-            finished.push((end.key.subagent, end.ended, started.elapsed().as_millis()));
+            finished.push((end.key.subagent, end.outcome, started.elapsed().as_millis()));
         }
         assert_eq!(
             finished,
             [
-                ("mad".to_owned(), Ended::Broke, 0),
-                ("quick".to_owned(), Ended::Filled("soon"), 10),
-                ("sad".to_owned(), Ended::Failed("no"), 100),
-                ("stuck".to_owned(), Ended::TimedOut, 300),
-                ("slow".to_owned(), Ended::Filled("late"), 400),
+                ("mad".to_owned(), SlotOutcome::Panicked, 0),
+                ("quick".to_owned(), SlotOutcome::Filled("soon"), 10),
+                ("sad".to_owned(), SlotOutcome::Failed("no"), 100),
+                ("stuck".to_owned(), SlotOutcome::TimedOut, 300),
+                ("slow".to_owned(), SlotOutcome::Filled("late"), 400),
             ]
         );
         let statuses: Vec<_> = run.step.slots().map(|(_, status)| status).collect();
@@ -202,7 +205,8 @@ mod tests {
             let _flag = flag;
             pending().await
         };
-        let mut run = Run::start("s", vec![work("stuck", 9000, hanging.boxed())]).expect("one key");
+        let mut run =
+            StepRun::start("s", vec![work("stuck", 9000, hanging.boxed())]).expect("one key");
         assert!(timeout(Duration::from_millis(5), run.next()).await.is_err());
         drop(run);
         tokio::task::yield_now().await;

@@ -15,7 +15,7 @@ use turnwire_event::code::{SlotStatus, StepStatus};
 
 /// Identifies a slot within its step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct SlotKey {
     /// The name of the sub-agent that fills the slot.
     pub subagent: String,
     /// Distinguishes several results of the same sub-agent, for example by the id of its tool use.
@@ -24,9 +24,9 @@ pub struct Key {
 
 /// A slot that the step waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedSlot {
     /// Unique within the step.
-    pub key: Key,
+    pub key: SlotKey,
     /// The time limit, counted from the start of the step.
     pub deadline: Duration,
 }
@@ -64,11 +64,11 @@ pub enum ReportEffect {
 /// Two slots of a step have the same [`Key`], so that their results cannot be distinguished.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two slots have the key {} of sub-agent {}", .0.result_key, .0.subagent)]
-pub struct DuplicateSlot(pub Key);
+pub struct DuplicateSlot(pub SlotKey);
 
 #[derive(Clone, Debug)]
 struct StepSlot {
-    expected: Expected,
+    expected: ExpectedSlot,
     status: SlotStatus,
     revisions: HashSet<ResultRevision>,
 }
@@ -93,7 +93,7 @@ impl Step {
     /// An open step. A step without slots is completed at once.
     pub fn new(
         id: impl Into<String>,
-        slots: impl IntoIterator<Item = Expected>,
+        slots: impl IntoIterator<Item = ExpectedSlot>,
     ) -> Result<Self, DuplicateSlot> {
         let mut keys = HashSet::new();
         let mut step = Self {
@@ -119,7 +119,7 @@ impl Step {
     /// Applies a report to the slot `key`.
     pub fn report(
         &mut self,
-        key: &Key,
+        key: &SlotKey,
         revision: ResultRevision,
         report: SlotReport,
     ) -> ReportEffect {
@@ -147,7 +147,7 @@ impl Step {
 
     /// Times out the slots whose deadline is at most `elapsed`, the time since the start of the
     /// step. Returns their keys.
-    pub fn expire(&mut self, elapsed: Duration) -> Vec<Key> {
+    pub fn expire(&mut self, elapsed: Duration) -> Vec<SlotKey> {
         if self.status.is_some() {
             return Vec::new();
         }
@@ -163,7 +163,7 @@ impl Step {
     }
 
     /// Times out the slot `key`, unless the slot is final or the step is completed.
-    pub fn expire_slot(&mut self, key: &Key) {
+    pub fn expire_slot(&mut self, key: &SlotKey) {
         let open = |slot: &&mut StepSlot| slot.expected.key == *key && !is_final(slot.status);
         if self.status.is_none()
             && let Some(slot) = self.slots.iter_mut().find(open)
@@ -185,7 +185,7 @@ impl Step {
     }
 
     /// The slots with their status, in the order in which they were declared.
-    pub fn slots(&self) -> impl Iterator<Item = (&Expected, SlotStatus)> {
+    pub fn slots(&self) -> impl Iterator<Item = (&ExpectedSlot, SlotStatus)> {
         self.slots.iter().map(|slot| (&slot.expected, slot.status))
     }
 

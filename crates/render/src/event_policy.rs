@@ -189,7 +189,7 @@ pub(crate) fn metric_label(kind: EventType) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use turnwire_event::Lane;
+    use turnwire_event::EventLane;
 
     use super::*;
 
@@ -199,7 +199,7 @@ mod tests {
         for &kind in EventType::ALL {
             let expected = if kind == EventType::StatusEmitted {
                 RenderPolicy::Transform
-            } else if kind.lane() == Lane::Internal {
+            } else if kind.lane() == EventLane::Internal {
                 RenderPolicy::Suppress
             } else {
                 RenderPolicy::Forward
@@ -218,7 +218,7 @@ mod tests {
             RenderPolicy::Batch,
         ] {
             for &kind in EventType::ALL {
-                if kind.lane() == Lane::Internal || kind.is_terminal() {
+                if kind.lane() == EventLane::Internal || kind.is_terminal() {
                     assert_eq!(override_policy(kind, wanted), None, "{kind}");
                 }
             }

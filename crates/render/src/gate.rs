@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use turnwire_event::body::status::UNREGISTERED;
-use turnwire_event::port::{Emission, Gate, Onward};
-use turnwire_event::{Actor, Body, EventType, Render, RenderPolicy};
+use turnwire_event::port::{Emission, EventGate, GateOutput};
+use turnwire_event::{Actor, Body, EventType, RenderDecision, RenderPolicy};
 use turnwire_pack::LocaleLine;
 
 use crate::block_filter::BlockFilter;
@@ -119,7 +119,7 @@ impl TurnGate {
     }
 
     /// Handles a status. This is the only place that sets the text of a status (I-21).
-    fn take_status(&mut self, mut emission: Emission, now: Instant, out: Onward<'_>) {
+    fn take_status(&mut self, mut emission: Emission, now: Instant, out: GateOutput<'_>) {
         let Body::StatusEmitted(body) = &mut emission.body else {
             return out(emission, None);
         };
@@ -167,7 +167,7 @@ impl TurnGate {
         emission: Emission,
         policy: RenderPolicy,
         now: Instant,
-        out: Onward<'_>,
+        out: GateOutput<'_>,
     ) {
         if self.block_filter.starts_new_block(&emission) {
             self.finish_block(out);
@@ -194,7 +194,7 @@ impl TurnGate {
     }
 
     /// Ends the block that the filter is in and emits its delayed text.
-    fn finish_block(&mut self, out: Onward<'_>) {
+    fn finish_block(&mut self, out: GateOutput<'_>) {
         let Some(delayed) = self.block_filter.finish() else {
             return;
         };
@@ -215,7 +215,7 @@ impl TurnGate {
     }
 
     /// Releases the buffered events that must precede an event with `body`.
-    fn release_preceding(&mut self, body: &Body, policy: RenderPolicy, out: Onward<'_>) {
+    fn release_preceding(&mut self, body: &Body, policy: RenderPolicy, out: GateOutput<'_>) {
         let is_visible = policy != RenderPolicy::Suppress;
         match release_before(body.kind()) {
             ReleaseBefore::Nothing => {
@@ -247,19 +247,19 @@ impl TurnGate {
         }
     }
 
-    fn release(&mut self, out: Onward<'_>) {
+    fn release(&mut self, out: GateOutput<'_>) {
         self.release_text(out);
         self.release_statuses(out);
     }
 
-    fn release_text(&mut self, out: Onward<'_>) {
+    fn release_text(&mut self, out: GateOutput<'_>) {
         if let Some(text) = self.buffer.take_text() {
             out(text, stamp(RenderPolicy::Batch));
         }
     }
 
     /// Emits the buffered statuses as one group; the last one carries the combined sentence.
-    fn release_statuses(&mut self, out: Onward<'_>) {
+    fn release_statuses(&mut self, out: GateOutput<'_>) {
         let buffered = self.buffer.take_statuses();
         let Some(last_index) = buffered.len().checked_sub(1) else {
             return;
@@ -275,7 +275,7 @@ impl TurnGate {
         let ids = members.iter().map(|&index| &self.table.status(index).id);
         let mut event_ids: Vec<String> = ids.cloned().collect();
         for (index, status) in buffered.into_iter().enumerate() {
-            let mut render = Render {
+            let mut render = RenderDecision {
                 group: Some(self.group),
                 ..RenderPolicy::Batch.into()
             };
@@ -299,8 +299,8 @@ impl TurnGate {
     }
 }
 
-impl Gate for TurnGate {
-    fn take(&mut self, mut emission: Emission, now: Instant, out: Onward<'_>) {
+impl EventGate for TurnGate {
+    fn take(&mut self, mut emission: Emission, now: Instant, out: GateOutput<'_>) {
         if !self.buffer.is_empty() {
             self.lapse(now, out);
         }
@@ -330,7 +330,7 @@ impl Gate for TurnGate {
         !self.buffer.is_empty() || self.table.policy(kind) == RenderPolicy::Batch
     }
 
-    fn lapse(&mut self, now: Instant, out: Onward<'_>) {
+    fn lapse(&mut self, now: Instant, out: GateOutput<'_>) {
         if self.buffer.statuses_due(now) {
             self.release(out);
         } else if self.buffer.text_due(now) {
@@ -338,7 +338,7 @@ impl Gate for TurnGate {
         }
     }
 
-    fn flush(&mut self, out: Onward<'_>) {
+    fn flush(&mut self, out: GateOutput<'_>) {
         self.finish_block(out);
         self.release(out);
     }
@@ -359,7 +359,7 @@ fn loggable_id(id: &str) -> Option<&str> {
     is_id.then_some(id)
 }
 
-fn stamp(policy: RenderPolicy) -> Option<Render> {
+fn stamp(policy: RenderPolicy) -> Option<RenderDecision> {
     (policy != RenderPolicy::Forward).then(|| policy.into())
 }
 

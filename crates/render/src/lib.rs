@@ -19,7 +19,7 @@ mod status_list;
 
 pub use buffer::{BUFFERED_STATUSES_MAX, BUFFERED_TEXT_BYTES_MAX};
 pub use filter::{BUFFERED_CHARS_MAX, DenyList, TextFilter};
-pub use policies::{FilterFactory, Policies};
+pub use policies::{FilterFactory, RenderPolicies};
 pub use status_list::{StatusEntry, StatusText, status_list};
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use turnwire_event::metric;
-use turnwire_event::port::Gate;
+use turnwire_event::port::EventGate;
 use turnwire_pack::{FlagCohort, Pack, RenderOverride};
 
 use crate::filter::{DenyList, TextFilter};
@@ -23,7 +23,7 @@ const TABLES_MAX: usize = 64;
 pub type FilterFactory = Arc<dyn Fn() -> Box<dyn TextFilter> + Send + Sync>;
 
 /// The rendering policies of a pack, for any cohort and locale.
-pub struct Policies {
+pub struct RenderPolicies {
     pack: Arc<Pack>,
     /// The flags that an override of the pack names, sorted.
     flags: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Policies {
     tables: Mutex<HashMap<Vec<usize>, Arc<PolicyTable>>>,
 }
 
-impl Policies {
+impl RenderPolicies {
     /// The policies of `pack`. The orchestrator's deny list, if it has one, becomes the text filter.
     pub fn new(pack: Arc<Pack>) -> Self {
         let overrides = pack.overrides.iter();
@@ -61,14 +61,14 @@ impl Policies {
     }
 
     /// The gate of one turn, for the flags of `cohort` and in the language `locale`.
-    pub fn gate(&self, cohort: &FlagCohort, locale: &str) -> Box<dyn Gate> {
+    pub fn gate(&self, cohort: &FlagCohort, locale: &str) -> Box<dyn EventGate> {
         let filter = self.filter.as_ref().map(|create| create());
         Box::new(TurnGate::new(self.table(cohort), locale, filter))
     }
 
     /// A gate without a pack: every event has its default policy, and all statuses are withheld
     /// because none is registered.
-    pub fn plain(definition: &str) -> Box<dyn Gate> {
+    pub fn default_gate(definition: &str) -> Box<dyn EventGate> {
         let table = Arc::new(PolicyTable::plain(definition));
         Box::new(TurnGate::new(table, "en", None))
     }

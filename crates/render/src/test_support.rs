@@ -6,19 +6,19 @@ mod recorder;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use turnwire_event::body::component::{Rendered, ToolCall};
-use turnwire_event::body::data::{Key, Loading};
-use turnwire_event::body::status::Emitted;
+use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
+use turnwire_event::body::data::{CollectionKey, DataLoading};
+use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::body::stream::{MessageStart, TextDelta, ThinkingDelta};
-use turnwire_event::body::support::Noted;
-use turnwire_event::body::tool::Called;
+use turnwire_event::body::support::SupportNoted;
+use turnwire_event::body::tool::ToolCalled;
 use turnwire_event::code::ToolType;
-use turnwire_event::port::{Emission, Gate};
-use turnwire_event::row::{NewMessage, Scope};
-use turnwire_event::{Actor, Body, MessageId, Render, RenderPolicy, Role, ToolUseId, Ulid};
+use turnwire_event::port::{Emission, EventGate};
+use turnwire_event::row::{MessageScope, NewMessage};
+use turnwire_event::{Actor, Body, MessageId, RenderDecision, RenderPolicy, Role, ToolUseId, Ulid};
 use turnwire_pack::{FlagCohort, OverrideTarget, Pack, PackFiles, RenderOverride, check};
 
-use crate::policies::Policies;
+use crate::policies::RenderPolicies;
 
 pub(crate) use recorder::CountingRecorder;
 
@@ -165,17 +165,17 @@ pub(crate) fn cohort(flags: &[&str]) -> FlagCohort {
 
 /// A gate with a manual clock and everything that the gate has emitted.
 pub(crate) struct GateHarness {
-    pub gate: Box<dyn Gate>,
-    pub out: Vec<(Emission, Option<Render>)>,
+    pub gate: Box<dyn EventGate>,
+    pub out: Vec<(Emission, Option<RenderDecision>)>,
     pub now: Instant,
 }
 
 impl GateHarness {
     pub(crate) fn new(pack: Pack, flags: &[&str], locale: &str) -> Self {
-        Self::of(Policies::new(Arc::new(pack)).gate(&cohort(flags), locale))
+        Self::of(RenderPolicies::new(Arc::new(pack)).gate(&cohort(flags), locale))
     }
 
-    pub(crate) fn of(gate: Box<dyn Gate>) -> Self {
+    pub(crate) fn of(gate: Box<dyn EventGate>) -> Self {
         Self {
             gate,
             out: Vec::new(),
@@ -216,7 +216,7 @@ impl GateHarness {
 }
 
 /// Describes a status by its id and message, text in quotes, and other events by type.
-fn describe(event: &Emission, render: Option<&Render>) -> String {
+fn describe(event: &Emission, render: Option<&RenderDecision>) -> String {
     let mut description = match &event.body {
         Body::StatusEmitted(status) => format!("{} {:?}", status.event_id, status.message),
         Body::TextDelta(delta) => format!("{:?}", delta.text),
@@ -240,7 +240,7 @@ pub(crate) fn status(agent: &str, id: &str) -> Emission {
 }
 
 pub(crate) fn status_by(actor: Actor, id: &str) -> Emission {
-    let body = Emitted {
+    let body = StatusEmitted {
         event_id: id.into(),
         message: "an agent's own words".into(),
     };
@@ -281,7 +281,7 @@ pub(crate) fn message_start() -> Emission {
 }
 
 pub(crate) fn called(name: &str) -> Emission {
-    let called = Called {
+    let called = ToolCalled {
         tool_use_id: ToolUseId(Ulid(1)),
         tool_name: name.into(),
         tool_type: ToolType::Ccs,
@@ -291,40 +291,40 @@ pub(crate) fn called(name: &str) -> Emission {
 }
 
 pub(crate) fn loading() -> Emission {
-    let loading = Loading {
+    let loading = DataLoading {
         id: "data_1".into(),
         data_type: "offer_list".into(),
-        key: Key { ids: Vec::new() },
+        key: CollectionKey { ids: Vec::new() },
     };
     Emission::new(Actor::tool("render_offer_list"), Body::DataLoading(loading))
 }
 
 /// A component with a message that is shown to clients.
 pub(crate) fn rendered() -> Emission {
-    let tool_call = ToolCall {
+    let tool_call = RenderingToolCall {
         id: ToolUseId(Ulid(7)),
         name: "render_card".into(),
         tool_type: ToolType::Render,
     };
-    let body = Body::ComponentRendered(Rendered {
+    let body = Body::ComponentRendered(ComponentRendered {
         component: serde_json::json!({"title": "Oat milk"}),
         tool_call,
     });
     Emission {
         message: Some(NewMessage {
-            kept: turnwire_event::Kept::default(),
+            provider_state: turnwire_event::ProviderState::default(),
             id: MessageId(Ulid(8)),
             role: Role::Tool,
             content: Vec::new(),
             metadata: serde_json::Map::new(),
-            scope: Scope::Shared,
+            scope: MessageScope::Shared,
         }),
         ..Emission::new(Actor::tool("render_card"), body)
     }
 }
 
 pub(crate) fn noted() -> Emission {
-    let noted = Noted {
+    let noted = SupportNoted {
         sub_agent_id: "shop".into(),
         text: "likes oats".into(),
     };

@@ -23,22 +23,24 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwire_agent::StandaloneAgent;
 use turnwire_dial::Dialer;
-use turnwire_event::port::Producer;
-use turnwire_event::{Clock, Mint};
-use turnwire_log::Writer;
+use turnwire_event::port::TurnProducer;
+use turnwire_event::{Clock, IdGenerator};
+use turnwire_log::LogWriter;
 use turnwire_log::reserve::DiskReserve;
 use turnwire_log::sqlite::SqliteStore;
-use turnwire_model::cassette::DeckError;
-use turnwire_model::{Script, ScriptError, Scripted};
+use turnwire_model::cassette::CassetteWriterError;
+use turnwire_model::{ModelScript, ScriptError, ScriptedProvider};
 use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemMint};
 use turnwire_tool::runner::ProgramFolders;
 use turnwire_tool::{ProgramRunner, Toolbox};
 
-use crate::access::cors::Cors;
-use crate::config::Config;
-use crate::host::{self, Alone, Broken, BundledService, Host, Variables};
+use crate::access::cors::CorsPolicy;
+use crate::config::ServerConfig;
+use crate::host::{
+    self, BundledService, PackHost, PackLoadError, ServerVariables, SingleAgentHost,
+};
 use crate::listen;
-use crate::metrics::Handle;
+use crate::metrics::MetricsHandle;
 use crate::state::AppState;
 use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
 use crate::{routes, shell};
@@ -51,10 +53,10 @@ pub enum RunError {
     Script(#[from] ScriptError),
     /// The pack cannot be run.
     #[error(transparent)]
-    Pack(#[from] Broken),
+    Pack(#[from] PackLoadError),
     /// What models stream cannot be recorded.
     #[error(transparent)]
-    Record(#[from] DeckError),
+    Record(#[from] CassetteWriterError),
     /// There is no way to call others.
     #[error(transparent)]
     Dial(#[from] turnwire_dial::DialError),
@@ -74,12 +76,12 @@ pub enum RunError {
 
 /// A server put together, not yet listening.
 pub struct App {
-    config: Arc<Config>,
+    config: Arc<ServerConfig>,
     sessions: SessionService,
     streams: Arc<Streams>,
-    writer: Arc<Writer>,
-    metrics: Handle,
-    host: Option<Arc<Host>>,
+    writer: Arc<LogWriter>,
+    metrics: MetricsHandle,
+    host: Option<Arc<PackHost>>,
 }
 
 /// How long connections may take to say goodbye when the server ends.
@@ -89,33 +91,36 @@ const GOODBYES: Duration = Duration::from_secs(3);
 const EXIT_DISK: i32 = 74;
 
 /// One agent without a pack: the scripted model with tools for trying.
-pub fn agent(script: Option<&Path>) -> Result<Arc<dyn Producer>, RunError> {
-    let script = script.map_or_else(|| Ok(Script::builtin()), Script::read)?;
+pub fn agent(script: Option<&Path>) -> Result<Arc<dyn TurnProducer>, RunError> {
+    let script = script.map_or_else(|| Ok(ModelScript::builtin()), ModelScript::read)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let mint: Arc<dyn Mint> = Arc::new(SystemMint);
+    let mint: Arc<dyn IdGenerator> = Arc::new(SystemMint);
     let tools = Toolbox::trial(clock, mint.clone());
     let options = turnwire_agent::AgentOptions::default();
-    Ok(Arc::new(Alone(StandaloneAgent::new(
+    Ok(Arc::new(SingleAgentHost(StandaloneAgent::new(
         options,
-        Arc::new(Scripted::new(script)),
+        Arc::new(ScriptedProvider::new(script)),
         tools,
         mint,
     ))))
 }
 
 /// The pack that the settings name, or the one that is built in, ready to answer turns.
-pub async fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError> {
+pub async fn host(
+    config: &ServerConfig,
+    variables: ServerVariables,
+) -> Result<Arc<PackHost>, RunError> {
     let script = config
         .script
         .file
         .as_deref()
-        .map(Script::read)
+        .map(ModelScript::read)
         .transpose()?;
-    let means = host::Means {
+    let means = host::HostResources {
         bounds: options::bounds(config)?,
         clock: Arc::new(SystemClock),
         mint: Arc::new(SystemMint),
-        dialer: Arc::new(Dialer::new(turnwire_dial::Options {
+        dialer: Arc::new(Dialer::new(turnwire_dial::DialerOptions {
             allow: config.dial.allow.clone(),
         })?),
         workshop: Arc::new(
@@ -127,18 +132,21 @@ pub async fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, Ru
             .with_programs_max(config.tool.programs_max),
         ),
     };
-    Ok(Host::open(config.pack.dir.clone(), variables, script, means).await?)
+    Ok(PackHost::open(config.pack.dir.clone(), variables, script, means).await?)
 }
 
 impl App {
     /// Opens the store, ends what the last run left open, and puts the rest around it.
-    pub async fn start(config: Config, producer: Arc<dyn Producer>) -> Result<Self, RunError> {
+    pub async fn start(
+        config: ServerConfig,
+        producer: Arc<dyn TurnProducer>,
+    ) -> Result<Self, RunError> {
         let options = options::session(&config);
         Self::with(config, options, producer).await
     }
 
     /// The same with a pack, whose rules say which model serves which turn.
-    pub async fn hosting(config: Config, host: Arc<Host>) -> Result<Self, RunError> {
+    pub async fn hosting(config: ServerConfig, host: Arc<PackHost>) -> Result<Self, RunError> {
         let options = turnwire_session::Options {
             // Known before the first session is, so that nobody has to be told.
             routing_policy_version: host.policy().borrow().clone(),
@@ -152,14 +160,14 @@ impl App {
     }
 
     async fn with(
-        config: Config,
+        config: ServerConfig,
         options: turnwire_session::Options,
-        producer: Arc<dyn Producer>,
+        producer: Arc<dyn TurnProducer>,
     ) -> Result<Self, RunError> {
-        let metrics = Handle::install();
+        let metrics = MetricsHandle::install();
         let store = Arc::new(SqliteStore::open(&options::store(&config))?);
         let reserve = DiskReserve::new(config.home.join("reserve"), config.store.reserve_bytes);
-        let writer = Writer::start(store.clone(), reserve, Box::new(fatal))?;
+        let writer = LogWriter::start(store.clone(), reserve, Box::new(fatal))?;
         let parts = ServiceParts {
             options,
             clock: Arc::new(SystemClock),
@@ -206,7 +214,7 @@ impl App {
             self.streams.clone(),
             self.host.clone(),
         );
-        let cors = Cors::new(&self.config.http.cors_origins);
+        let cors = CorsPolicy::new(&self.config.http.cors_origins);
         shell::wrap(routes::router(state), cors)
     }
 
@@ -256,7 +264,7 @@ impl App {
 }
 
 /// Tells sessions whenever other rules say which model serves which turn (S3-104); never ends.
-async fn policies(host: Arc<Host>, sessions: SessionService) {
+async fn policies(host: Arc<PackHost>, sessions: SessionService) {
     let mut policy = host.policy();
     loop {
         let version = policy.borrow_and_update().clone();
@@ -270,22 +278,23 @@ async fn policies(host: Arc<Host>, sessions: SessionService) {
 
 /// Runs the server until SIGTERM or SIGINT; a second signal ends it at once. Packs may name the
 /// variables of `services`.
-pub fn run(config: Config, services: &[BundledService]) -> Result<(), RunError> {
+pub fn run(config: ServerConfig, services: &[BundledService]) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     let ran = runtime.block_on(async {
         // Before anything counts, so that what counts from 0 is seen to.
-        let _ = Handle::install();
+        let _ = MetricsHandle::install();
         let app = if config.pack.dir.is_none() && config.script.file.is_some() {
             let producer = agent(config.script.file.as_deref())?;
             App::start(config, producer).await?
         } else {
-            let variables = services
-                .iter()
-                .fold(Variables::from_env(), |variables, service| {
-                    variables.or_service(*service, tokio::runtime::Handle::current())
-                });
+            let variables =
+                services
+                    .iter()
+                    .fold(ServerVariables::from_env(), |variables, service| {
+                        variables.or_service(*service, tokio::runtime::Handle::current())
+                    });
             let host = host(&config, variables).await?;
             let every = Duration::from_millis(config.pack.reload_ms);
             tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);

@@ -24,14 +24,14 @@ pub mod log;
 use std::path::{Path, PathBuf};
 
 use setting::file;
-pub use setting::origin::{Error, Origin};
-pub use setting::section::Entry;
-use setting::section::{Table, Values};
+pub use setting::origin::{ConfigError, SettingOrigin};
+pub use setting::section::EffectiveSetting;
+use setting::section::{SectionTable, SectionValues};
 
 const ENV_PREFIX: &str = "TURNWIRE_";
 const FILE_NAME: &str = "turnwire.yaml";
 
-const TABLES: &[Table] = &[
+const TABLES: &[SectionTable] = &[
     listen::Listen::TABLE,
     http::Http::TABLE,
     stream::Stream::TABLE,
@@ -49,7 +49,7 @@ const TABLES: &[Table] = &[
 
 /// Everything that can be set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct ServerConfig {
     /// The folder that holds all state.
     pub home: PathBuf,
     /// Where the server listens, and how it leaves.
@@ -78,12 +78,12 @@ pub struct Config {
     pub tool: tool::Tool,
     /// The server's own log.
     pub log: log::Log,
-    entries: Vec<Entry>,
+    entries: Vec<EffectiveSetting>,
 }
 
 /// A setting said on the command line.
 #[derive(Clone, Debug)]
-pub struct Flag {
+pub struct SettingFlag {
     /// The flag as the person wrote it, for complaints: `--listen`.
     pub name: &'static str,
     /// What it sets: `listen.address`.
@@ -94,9 +94,9 @@ pub struct Flag {
 
 /// Where settings are looked for.
 #[derive(Clone, Debug, Default)]
-pub struct Sources {
+pub struct SettingSources {
     /// What the command line says.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<SettingFlag>,
     /// The environment.
     pub env: Vec<(String, String)>,
     /// The file named on the command line; it must exist.
@@ -105,7 +105,7 @@ pub struct Sources {
     pub home: Option<PathBuf>,
 }
 
-impl Sources {
+impl SettingSources {
     /// The environment of this process, and nothing else yet.
     pub fn from_env() -> Self {
         let text = |s: std::ffi::OsString| s.to_string_lossy().into_owned();
@@ -124,23 +124,23 @@ impl Sources {
             .filter(|value| !value.is_empty())
     }
 
-    fn home(&self) -> Result<PathBuf, Error> {
+    fn home(&self) -> Result<PathBuf, ConfigError> {
         if let Some(home) = &self.home {
             return Ok(home.clone());
         }
         if let Some(home) = self.var("TURNWIRE_HOME") {
             return Ok(home.into());
         }
-        let user = self.var("HOME").ok_or(Error::NoHome)?;
+        let user = self.var("HOME").ok_or(ConfigError::NoHome)?;
         Ok(Path::new(user).join(".turnwire"))
     }
 }
 
-impl Config {
+impl ServerConfig {
     /// Reads what the sources say, and refuses what does not make sense.
-    pub fn load(sources: &Sources) -> Result<Self, Error> {
+    pub fn load(sources: &SettingSources) -> Result<Self, ConfigError> {
         let home = sources.home()?;
-        let mut values = Values::default();
+        let mut values = SectionValues::default();
         said_in_file(sources, &home, &mut values)?;
         said_in_env(sources, &mut values)?;
         said_by_flags(sources, &mut values)?;
@@ -167,12 +167,12 @@ impl Config {
     }
 
     /// Every setting in force and where it comes from, in the order of the sections.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[EffectiveSetting] {
         &self.entries
     }
 
     /// What no single value can show.
-    fn check(&self, values: &Values) -> Result<(), Error> {
+    fn check(&self, values: &SectionValues) -> Result<(), ConfigError> {
         let s = &self.session;
         for (key, page, max) in [
             ("messages_page", s.messages_page, s.messages_page_max),
@@ -198,7 +198,11 @@ impl Config {
     }
 }
 
-fn said_in_file(sources: &Sources, home: &Path, values: &mut Values) -> Result<(), Error> {
+fn said_in_file(
+    sources: &SettingSources,
+    home: &Path,
+    values: &mut SectionValues,
+) -> Result<(), ConfigError> {
     let (path, named) = match &sources.config {
         Some(path) => (path.clone(), true),
         None => (home.join(FILE_NAME), false),
@@ -206,17 +210,17 @@ fn said_in_file(sources: &Sources, home: &Path, values: &mut Values) -> Result<(
     match std::fs::read_to_string(&path) {
         Ok(text) => file::read(&path, &text, TABLES, values),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound && !named => Ok(()),
-        Err(why) => Err(Error::Unreadable { path, why }),
+        Err(why) => Err(ConfigError::Unreadable { path, why }),
     }
 }
 
-fn said_in_env(sources: &Sources, values: &mut Values) -> Result<(), Error> {
+fn said_in_env(sources: &SettingSources, values: &mut SectionValues) -> Result<(), ConfigError> {
     for (name, value) in &sources.env {
         let Some(rest) = name.strip_prefix(ENV_PREFIX) else {
             continue;
         };
         if rest == "LOG" && sources.var("TURNWIRE_LOG_FILTER").is_none() {
-            let at = Origin::Env(name.clone());
+            let at = SettingOrigin::Env(name.clone());
             values.say("log", "filter", value.clone(), at);
         }
         // Other programs of the house have variables of their own; only what names a section
@@ -228,19 +232,19 @@ fn said_in_env(sources: &Sources, values: &mut Values) -> Result<(), Error> {
         let Some(table) = TABLES.iter().find(|table| table.name == wanted) else {
             continue;
         };
-        let at = Origin::Env(name.clone());
+        let at = SettingOrigin::Env(name.clone());
         let key = find(table, &key.to_ascii_lowercase(), &at)?;
         values.say(table.name, key, value.clone(), at);
     }
     Ok(())
 }
 
-fn said_by_flags(sources: &Sources, values: &mut Values) -> Result<(), Error> {
+fn said_by_flags(sources: &SettingSources, values: &mut SectionValues) -> Result<(), ConfigError> {
     for flag in &sources.flags {
-        let at = Origin::Flag(flag.name.to_owned());
+        let at = SettingOrigin::Flag(flag.name.to_owned());
         let (section, key) = flag.key.split_once('.').unwrap_or((flag.key, ""));
         let table = TABLES.iter().find(|table| table.name == section);
-        let table = table.ok_or_else(|| Error::Unknown {
+        let table = table.ok_or_else(|| ConfigError::Unknown {
             at: at.clone(),
             name: flag.key.to_owned(),
             known: "there is no such section".to_owned(),
@@ -251,9 +255,9 @@ fn said_by_flags(sources: &Sources, values: &mut Values) -> Result<(), Error> {
     Ok(())
 }
 
-fn find(table: &Table, key: &str, at: &Origin) -> Result<&'static str, Error> {
+fn find(table: &SectionTable, key: &str, at: &SettingOrigin) -> Result<&'static str, ConfigError> {
     let found = table.keys.iter().copied().find(|known| *known == key);
-    found.ok_or_else(|| Error::Unknown {
+    found.ok_or_else(|| ConfigError::Unknown {
         at: at.clone(),
         name: format!("{}.{key}", table.name),
         known: format!("section {} has: {}", table.name, table.keys.join(", ")),

@@ -16,14 +16,14 @@ use turnwire_wire::problem::{Code, MEDIA_TYPE, Problem};
 
 /// A request that cannot be answered as asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct RequestFault {
     code: Code,
     status: u16,
     detail: Cow<'static, str>,
     extra: Map<String, Value>,
 }
 
-impl Fault {
+impl RequestFault {
     /// A fault of this code; `detail` says what happened and what to do, and never what is inside.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl Fault {
     }
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for RequestFault {
     /// An answer without a body: `written` gives it one.
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
@@ -140,8 +140,8 @@ pub(crate) fn written(mut response: Response, trace_id: &str) -> Response {
     if !status.is_client_error() && !status.is_server_error() {
         return response;
     }
-    let fault = response.extensions_mut().remove::<Fault>();
-    let fault = fault.unwrap_or_else(|| Fault::of_status(status));
+    let fault = response.extensions_mut().remove::<RequestFault>();
+    let fault = fault.unwrap_or_else(|| RequestFault::of_status(status));
     let mut answer = fault.answer(trace_id);
     // What the framework knows and the fault does not.
     if let Some(allow) = response.headers_mut().remove(header::ALLOW) {
@@ -150,7 +150,7 @@ pub(crate) fn written(mut response: Response, trace_id: &str) -> Response {
     answer
 }
 
-impl From<Error> for Fault {
+impl From<Error> for RequestFault {
     /// The one table. Details are the same whether a thing is another's or does not exist.
     fn from(error: Error) -> Self {
         let (code, detail) = match error {

@@ -23,22 +23,22 @@ use parking_lot::Mutex;
 use tokio::sync::watch as news;
 use turnwire_agent::{StandaloneAgent, TurnFactory};
 use turnwire_dial::Dialer;
-use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
-use turnwire_event::{Clock, Mint, Owner, metric};
-use turnwire_model::{ModelSet, Routing, Script, Scripted};
+use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
+use turnwire_event::{Clock, IdGenerator, Owner, metric};
+use turnwire_model::{ModelRouter, ModelScript, ProviderTable, ScriptedProvider};
 use turnwire_pack::{FindingLevel, FlagCohort, Pack, PackFiles, PackFinding, PackReadError};
-use turnwire_render::Policies;
+use turnwire_render::RenderPolicies;
 use turnwire_tool::{McpServers, ProgramRunner};
 
-use look::Look;
+use look::FileFingerprint;
 
 pub use judge::judge;
-pub use models::Bounds;
-pub use variables::{BundledService, Variables};
+pub use models::ProviderLimits;
+pub use variables::{BundledService, ServerVariables};
 
 /// Why a pack cannot be run. Said to the person who wrote it.
 #[derive(Debug, thiserror::Error)]
-pub enum Broken {
+pub enum PackLoadError {
     /// Its folder cannot be read.
     #[error(transparent)]
     Unreadable(#[from] PackReadError),
@@ -54,41 +54,41 @@ fn list(findings: &[PackFinding]) -> String {
 
 /// What everything that is loaded has in common.
 #[derive(Clone)]
-pub struct Means {
+pub struct HostResources {
     /// What the time is.
     pub clock: Arc<dyn Clock>,
     /// What names things.
-    pub mint: Arc<dyn Mint>,
+    pub mint: Arc<dyn IdGenerator>,
     /// What calls others.
     pub dialer: Arc<Dialer>,
     /// Where programs of tools run.
     pub workshop: Arc<ProgramRunner>,
     /// What models that somebody else runs are bound by.
-    pub bounds: Bounds,
+    pub bounds: ProviderLimits,
 }
 
 /// A pack with everything made of it.
-struct Loaded {
+struct LoadedPack {
     pack: Arc<Pack>,
     digest: String,
     /// How the key files looked.
-    keys: Vec<(PathBuf, Option<Look>)>,
-    routing: Arc<Routing>,
+    keys: Vec<(PathBuf, Option<FileFingerprint>)>,
+    routing: Arc<ModelRouter>,
     factory: TurnFactory,
-    policies: Policies,
+    policies: RenderPolicies,
 }
 
 /// What answers turns with a pack.
-pub struct Host {
-    loaded: ArcSwap<Loaded>,
+pub struct PackHost {
+    loaded: ArcSwap<LoadedPack>,
     /// The pack's folder; none for the one that is built in, which never changes.
     dir: Option<PathBuf>,
-    variables: Variables,
+    variables: ServerVariables,
     /// What every model says instead of its own words.
-    script: Option<Scripted>,
+    script: Option<ScriptedProvider>,
     /// The key files of a change that was refused: with one of them it may be as it should.
     wanted: Mutex<Vec<PathBuf>>,
-    means: Means,
+    means: HostResources,
     /// The tool servers, which outlive a pack that still has them.
     servers: McpServers,
     /// The version of the routing rules in force. Whoever tells sessions of another holds the
@@ -96,16 +96,16 @@ pub struct Host {
     policy: news::Sender<String>,
 }
 
-impl Host {
+impl PackHost {
     /// Loads the pack in `dir`, or the one that is built in, and starts its tool servers.
     pub async fn open(
         dir: Option<PathBuf>,
-        variables: Variables,
-        script: Option<Script>,
-        means: Means,
-    ) -> Result<Arc<Self>, Broken> {
+        variables: ServerVariables,
+        script: Option<ModelScript>,
+        means: HostResources,
+    ) -> Result<Arc<Self>, PackLoadError> {
         let files = read(dir.as_ref())?;
-        let script = script.map(Scripted::new);
+        let script = script.map(ScriptedProvider::new);
         let servers = McpServers::new(means.dialer.clone(), means.workshop.clone());
         let draft = draft(&files, &variables, script.as_ref(), &means)?;
         let loaded = load(draft, &means, &servers).await?;
@@ -124,7 +124,7 @@ impl Host {
 
     /// Reads the folder and the key files again; says whether anything changed. What is broken
     /// changes nothing.
-    pub async fn reload(self: &Arc<Self>) -> Result<bool, Broken> {
+    pub async fn reload(self: &Arc<Self>) -> Result<bool, PackLoadError> {
         self.again(|host, files| {
             let before = host.loaded.load_full();
             let known = before.keys.iter().map(|(file, _)| file.clone()).collect();
@@ -139,7 +139,7 @@ impl Host {
     }
 
     /// The same for someone who asks for it: everything is made anew, changed or not.
-    pub async fn renew(self: &Arc<Self>) -> Result<bool, Broken> {
+    pub async fn renew(self: &Arc<Self>) -> Result<bool, PackLoadError> {
         self.again(|_, _| true).await
     }
 
@@ -148,7 +148,7 @@ impl Host {
     async fn again(
         self: &Arc<Self>,
         changed: impl Fn(&Self, &PackFiles) -> bool + Send + 'static,
-    ) -> Result<bool, Broken> {
+    ) -> Result<bool, PackLoadError> {
         let host = self.clone();
         let read = tokio::task::spawn_blocking(move || {
             let files = read(host.dir.as_ref())?;
@@ -171,7 +171,7 @@ impl Host {
         Ok(true)
     }
 
-    fn take(&self, loaded: Loaded) {
+    fn take(&self, loaded: LoadedPack) {
         let before = self.loaded.load_full();
         let version = loaded.routing.version().to_owned();
         if version == before.routing.version() && loaded.routing != before.routing {
@@ -224,16 +224,16 @@ impl Host {
     }
 }
 
-impl Producer for Host {
+impl TurnProducer for PackHost {
     fn history(&self) -> HistoryBudget {
         self.loaded.load().factory.history()
     }
 
-    fn bind(&self, input: &TurnInput) -> Bound {
+    fn bind(&self, input: &TurnInput) -> BoundTurn {
         let loaded = self.loaded.load();
         let cohort = loaded.pack.cohort(input.owner.principal.as_str());
         let assembly = loaded.factory.bind(input, &cohort);
-        Bound {
+        BoundTurn {
             versions: assembly.versions,
             history: assembly.history,
             gate: loaded.policies.gate(&cohort, &input.locale),
@@ -243,17 +243,17 @@ impl Producer for Host {
 }
 
 /// One agent without a pack.
-pub struct Alone(pub StandaloneAgent);
+pub struct SingleAgentHost(pub StandaloneAgent);
 
-impl Producer for Alone {
+impl TurnProducer for SingleAgentHost {
     fn history(&self) -> HistoryBudget {
         self.0.history()
     }
 
-    fn bind(&self, input: &TurnInput) -> Bound {
+    fn bind(&self, input: &TurnInput) -> BoundTurn {
         let assembly = self.0.assemble(input);
-        Bound {
-            gate: Policies::plain(&assembly.versions.agent_definition),
+        BoundTurn {
+            gate: RenderPolicies::default_gate(&assembly.versions.agent_definition),
             versions: assembly.versions,
             history: assembly.history,
             work: assembly.work,
@@ -266,19 +266,19 @@ fn read(dir: Option<&PathBuf>) -> Result<PackFiles, PackReadError> {
 }
 
 /// A pack that has been judged, with all of it that waits for nobody.
-struct Draft {
+struct CheckedPack {
     pack: Arc<Pack>,
     digest: String,
-    keys: Vec<(PathBuf, Option<Look>)>,
-    models: Arc<ModelSet>,
+    keys: Vec<(PathBuf, Option<FileFingerprint>)>,
+    models: Arc<ProviderTable>,
 }
 
 fn draft(
     files: &PackFiles,
-    variables: &Variables,
-    script: Option<&Scripted>,
-    means: &Means,
-) -> Result<Draft, Broken> {
+    variables: &ServerVariables,
+    script: Option<&ScriptedProvider>,
+    means: &HostResources,
+) -> Result<CheckedPack, PackLoadError> {
     let report = match script {
         Some(_) => judge::spoken_for(files, variables),
         None => judge(files, variables),
@@ -298,7 +298,7 @@ fn draft(
             &dimensions
         )
         .increment(rejected);
-        return Err(Broken::Wrong(errors));
+        return Err(PackLoadError::Wrong(errors));
     };
     let pack = Arc::new(pack);
     // Looked at before the keys are read: what changes in between is read again.
@@ -310,7 +310,7 @@ fn draft(
             (keys, models::models(&pack, said, variables, &means.bounds)?)
         }
     };
-    Ok(Draft {
+    Ok(CheckedPack {
         digest: files.digest(),
         keys,
         models: Arc::new(models),
@@ -319,34 +319,38 @@ fn draft(
 }
 
 /// Everything made of a pack, its tool servers started.
-async fn load(draft: Draft, means: &Means, servers: &McpServers) -> Result<Loaded, Broken> {
+async fn load(
+    draft: CheckedPack,
+    means: &HostResources,
+    servers: &McpServers,
+) -> Result<LoadedPack, PackLoadError> {
     let pack = draft.pack;
     let tools = tools::tools(&pack, means, servers).await?;
-    let routing = pack.routing.as_ref().map(Routing::new);
+    let routing = pack.routing.as_ref().map(ModelRouter::new);
     let routing = Arc::new(routing.unwrap_or_default());
     let factory = TurnFactory::with_tools(pack.clone(), draft.models, &tools, means.mint.clone())
         .routing(routing.clone())
         .retries(means.bounds.retries);
-    Ok(Loaded {
+    Ok(LoadedPack {
         digest: draft.digest,
         keys: draft.keys,
         routing,
-        policies: Policies::new(pack.clone()),
+        policies: RenderPolicies::new(pack.clone()),
         factory,
         pack,
     })
 }
 
 /// What the pack's scripts say together; none if it has none.
-fn said(pack: &Pack) -> Result<Option<Scripted>, Broken> {
+fn said(pack: &Pack) -> Result<Option<ScriptedProvider>, PackLoadError> {
     if pack.scripts.is_empty() {
         return Ok(None);
     }
-    match Script::parse_many(&pack.scripts) {
-        Ok(script) => Ok(Some(Scripted::new(script))),
+    match ModelScript::parse_many(&pack.scripts) {
+        Ok(script) => Ok(Some(ScriptedProvider::new(script))),
         Err(error) => {
             let wrong = PackFinding::error("scripts", 1, 1, error.to_string());
-            Err(Broken::Wrong(vec![wrong]))
+            Err(PackLoadError::Wrong(vec![wrong]))
         }
     }
 }

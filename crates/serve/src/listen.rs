@@ -32,10 +32,10 @@ use tower::ServiceExt as _;
 use turnwire_event::Clock as _;
 use turnwire_session::SystemClock;
 
-use crate::config::Config;
+use crate::config::ServerConfig;
 
-use takeover::Lent;
-pub use takeover::{TakenSocket, Takeover};
+use takeover::LentSocket;
+pub use takeover::{SocketTakeover, TakenSocket};
 
 /// Connections the kernel holds for us between two accepts: many clients come back at once after
 /// a restart.
@@ -76,7 +76,7 @@ pub enum BindError {
 pub struct ConnectionPermit(#[allow(dead_code, reason = "held, never read")] OwnedSemaphorePermit);
 
 /// Opens the listening socket.
-pub fn bind(config: &Config) -> Result<TcpListener, BindError> {
+pub fn bind(config: &ServerConfig) -> Result<TcpListener, BindError> {
     let address = config.listen.address;
     open(address, config.stream.send_buffer_bytes).map_err(|why| {
         if why.kind() == io::ErrorKind::AddrInUse {
@@ -100,11 +100,16 @@ fn open(address: SocketAddr, send_buffer_bytes: u32) -> io::Result<TcpListener> 
 }
 
 /// The head of an answer, and what goes on with its socket.
-type Handed = (Vec<u8>, Takeover);
+type Handed = (Vec<u8>, SocketTakeover);
 
 /// Accepts and serves until `stop`; returns when the last request has been answered.
 /// Sockets that were taken over are no longer looked after here.
-pub async fn serve(listener: TcpListener, app: Router, config: &Config, stop: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    app: Router,
+    config: &ServerConfig,
+    stop: CancellationToken,
+) {
     let http = http(config);
     let stream = &config.stream;
     let silence = Duration::from_millis(stream.heartbeat_ms.max(stream.write_deadline_ms));
@@ -136,7 +141,7 @@ pub async fn serve(listener: TcpListener, app: Router, config: &Config, stop: Ca
     open.wait().await;
 }
 
-fn http(config: &Config) -> http1::Builder {
+fn http(config: &ServerConfig) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(config.http.header_timeout_ms))
@@ -169,7 +174,7 @@ async fn connection(
         let hand = hand.clone();
         async move {
             let mut answer = answer.await?;
-            if let Some(takeover) = answer.extensions_mut().remove::<Takeover>() {
+            if let Some(takeover) = answer.extensions_mut().remove::<SocketTakeover>() {
                 *hand.lock() = Some((takeover::head(&answer, date()), takeover));
                 // The socket is taken from under this future: it is dropped here.
                 std::future::pending::<()>().await;
@@ -177,7 +182,7 @@ async fn connection(
             Ok::<_, std::convert::Infallible>(answer)
         }
     });
-    let lent = Lent::new(stream, blocked.clone());
+    let lent = LentSocket::new(stream, blocked.clone());
     let mut served = http.serve_connection(lent, service);
     let mut stopping = std::pin::pin!(stop.cancelled());
     let mut told = false;

@@ -53,9 +53,9 @@ static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// What renders the metrics of this process.
 #[derive(Clone, Debug)]
-pub struct Handle(PrometheusHandle);
+pub struct MetricsHandle(PrometheusHandle);
 
-impl Handle {
+impl MetricsHandle {
     /// The recorder of this process, installed by whoever asks first.
     pub fn install() -> Self {
         let handle = RECORDER.get_or_init(|| {
@@ -106,7 +106,7 @@ fn as_counters(text: String) -> String {
 fn whole_names(text: String) -> String {
     let histograms = metric::ALL
         .iter()
-        .filter(|(name, _)| name.ends_with("_count") && kind(name) == Kind::Histogram);
+        .filter(|(name, _)| name.ends_with("_count") && kind(name) == MetricKind::Histogram);
     histograms.fold(text, |text, (name, _)| {
         let name = name.replace('.', "_");
         ["{", " "].into_iter().fold(text, |text, end| {
@@ -118,7 +118,7 @@ fn whole_names(text: String) -> String {
 fn builder() -> PrometheusBuilder {
     let histograms = metric::ALL
         .iter()
-        .filter(|(name, _)| kind(name) == Kind::Histogram);
+        .filter(|(name, _)| kind(name) == MetricKind::Histogram);
     histograms.fold(PrometheusBuilder::new(), |builder, (name, _)| {
         builder
             .set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets(name))
@@ -127,7 +127,7 @@ fn builder() -> PrometheusBuilder {
 }
 
 #[derive(PartialEq, Eq)]
-enum Kind {
+enum MetricKind {
     Counter,
     Gauge,
     Histogram,
@@ -145,16 +145,16 @@ fn buckets(name: &str) -> &'static [f64] {
 
 /// A name says what it is: `_total` counts, `_ms` and `_us` are spread over buckets, as is what has
 /// buckets of its own; the rest goes up and down.
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> MetricKind {
     let own = metric::BUCKETS.iter().any(|(known, _)| *known == name);
     if FRACTIONS.contains(&name) {
-        Kind::Gauge
+        MetricKind::Gauge
     } else if name.ends_with("_total") || name == metric::STATUS_EVENT_UNREGISTERED_ID {
-        Kind::Counter
+        MetricKind::Counter
     } else if own || name.ends_with("_ms") || name.ends_with("_us") {
-        Kind::Histogram
+        MetricKind::Histogram
     } else {
-        Kind::Gauge
+        MetricKind::Gauge
     }
 }
 
@@ -162,7 +162,7 @@ fn describe() {
     for &(name, help) in metric::ALL {
         let help = format!("{name}: {help}");
         match kind(name) {
-            Kind::Counter => {
+            MetricKind::Counter => {
                 describe_counter!(name, help);
                 let sliced = name.starts_with("stream.") || name.starts_with("dispatch.");
                 if sliced && !LABELLED.contains(&name) {
@@ -171,13 +171,13 @@ fn describe() {
                     counter!(name).absolute(0);
                 }
             }
-            Kind::Gauge => {
+            MetricKind::Gauge => {
                 describe_gauge!(name, help);
                 if !LABELLED.contains(&name) {
                     gauge!(name).set(0.0);
                 }
             }
-            Kind::Histogram => describe_histogram!(name, help),
+            MetricKind::Histogram => describe_histogram!(name, help),
         }
     }
 }
@@ -189,7 +189,7 @@ mod tests {
     // S3-109
     #[test]
     fn names_use_underscores_and_help_the_dotted_name() {
-        let handle = Handle::install();
+        let handle = MetricsHandle::install();
         ::metrics::histogram!(metric::WS_SEAM_MS).record(3.0);
         ::metrics::histogram!(metric::DISPATCH_INTENT_COUNT).record(2.0);
         gauge!(metric::LLM_COST_USD_TOTAL, "model" => "local:small").increment(0.25);
@@ -217,7 +217,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|have| have == line), "{line}\n{text}");
         }
-        let again = Handle::install();
+        let again = MetricsHandle::install();
         assert!(again.render().contains("ws_seam_ms_count 1"));
     }
 }

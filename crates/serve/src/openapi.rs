@@ -4,20 +4,20 @@ use axum::Router;
 use axum::http::header;
 use axum::routing::get;
 use bytes::Bytes;
-use turnwire_wire::openapi::{Limits, document};
+use turnwire_wire::openapi::{DocumentLimits, document};
 
-use crate::config::Config;
+use crate::config::ServerConfig;
 
 /// The route of the document, for any state.
-pub fn router<S: Clone + Send + Sync + 'static>(config: &Config) -> Router<S> {
+pub fn router<S: Clone + Send + Sync + 'static>(config: &ServerConfig) -> Router<S> {
     let text = Bytes::from(document(limits(config)).to_string());
     let kind = [(header::CONTENT_TYPE, "application/json")];
     Router::new().route("/openapi.json", get(async move || (kind, text)))
 }
 
-fn limits(config: &Config) -> Limits {
+fn limits(config: &ServerConfig) -> DocumentLimits {
     let pages = &config.session;
-    Limits {
+    DocumentLimits {
         list_page: (pages.list_page, pages.list_page_max),
         messages_page: (pages.messages_page, pages.messages_page_max),
         events_page: (pages.events_page, pages.events_page_max),
@@ -27,15 +27,15 @@ fn limits(config: &Config) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Sources;
+    use crate::config::SettingSources;
 
     #[test]
     fn committed_document_has_default_limits() {
-        let sources = Sources {
+        let sources = SettingSources {
             home: Some("/nonexistent/turnwire".into()),
-            ..Sources::default()
+            ..SettingSources::default()
         };
-        let config = Config::load(&sources).expect("defaults");
-        assert_eq!(limits(&config), Limits::default());
+        let config = ServerConfig::load(&sources).expect("defaults");
+        assert_eq!(limits(&config), DocumentLimits::default());
     }
 }

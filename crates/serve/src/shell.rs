@@ -15,9 +15,9 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 use turnwire_event::metric;
 
-use crate::access::cors::{self, Cors};
+use crate::access::cors::{self, CorsPolicy};
 use crate::access::guard::admit;
-use crate::error::{Fault, written};
+use crate::error::{RequestFault, written};
 use crate::request::trace::RequestTrace;
 
 /// Headers of every answer that does not bring its own.
@@ -44,14 +44,14 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 
 /// Puts the shell around all routes of the server; call it last. Pages of the sites in `cors` are
 /// let in.
-pub fn wrap(routes: Router, cors: Cors) -> Router {
+pub fn wrap(routes: Router, cors: CorsPolicy) -> Router {
     routes
-        .fallback(async || Fault::not_found())
-        .method_not_allowed_fallback(async || Fault::method_not_allowed())
+        .fallback(async || RequestFault::not_found())
+        .method_not_allowed_fallback(async || RequestFault::method_not_allowed())
         .layer(from_fn_with_state(cors, pass))
 }
 
-async fn pass(State(cors): State<Cors>, mut request: Request, next: Next) -> Response {
+async fn pass(State(cors): State<CorsPolicy>, mut request: Request, next: Next) -> Response {
     let trace = RequestTrace::of(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = label(request.method());
@@ -73,7 +73,7 @@ async fn pass(State(cors): State<Cors>, mut request: Request, next: Next) -> Res
                 let run = AssertUnwindSafe(next.run(request)).catch_unwind();
                 run.instrument(span.clone()).await.unwrap_or_else(|_| {
                     span.in_scope(|| tracing::error!("a handler panicked"));
-                    Fault::internal().into_response()
+                    RequestFault::internal().into_response()
                 })
             }
         }
@@ -111,13 +111,13 @@ fn label(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::setting::site::Site;
+    use crate::config::setting::site::SiteOrigin;
     use axum::body::{Body, to_bytes};
     use axum::routing::{get, post};
     use serde_json::Value;
     use tower::ServiceExt as _;
 
-    fn app(cors: Cors) -> Router {
+    fn app(cors: CorsPolicy) -> Router {
         let routes = Router::new()
             .route("/here", get(async || "ok"))
             .route(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     async fn ask_letting_in(
-        sites: &[Site],
+        sites: &[SiteOrigin],
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
@@ -144,7 +144,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::empty()).expect("a request");
-        let answer = app(Cors::new(sites))
+        let answer = app(CorsPolicy::new(sites))
             .oneshot(request)
             .await
             .expect("infallible");
@@ -234,7 +234,7 @@ mod tests {
 
     #[tokio::test]
     async fn listed_origin_may_read_problems_too() {
-        let sites = [Site::read(FOREIGN).expect("a site")];
+        let sites = [SiteOrigin::read(FOREIGN).expect("a site")];
         let sent = [HOST, ("origin", FOREIGN)];
         for (method, path, status) in [("GET", "/here", 200), ("GET", "/nowhere", 404)] {
             let (answer, _) = ask_letting_in(&sites, method, path, &sent).await;
@@ -259,7 +259,7 @@ mod tests {
 
     #[tokio::test]
     async fn preflight_lists_the_methods_of_its_path() {
-        let sites = [Site::read(FOREIGN).expect("a site")];
+        let sites = [SiteOrigin::read(FOREIGN).expect("a site")];
         let sent = [
             HOST,
             ("origin", FOREIGN),

@@ -9,11 +9,11 @@ use turnwire_session::{
     LiveSessions, ServiceStatus, SessionReader, SessionService, SessionWriter, TurnApprovals,
     TurnCanceller, TurnSubmitter,
 };
-use turnwire_wire::pc3::Version;
+use turnwire_wire::pc3::WireVersion;
 
-use crate::config::Config;
-use crate::host::Host;
-use crate::metrics::Handle;
+use crate::config::ServerConfig;
+use crate::host::PackHost;
+use crate::metrics::MetricsHandle;
 use crate::transport::Streams;
 
 /// The state of all routes. Cheap to clone.
@@ -27,22 +27,22 @@ pub struct AppState {
     approvals: TurnApprovals,
     status: ServiceStatus,
     wire_versions: WireVersions,
-    metrics: Handle,
+    metrics: MetricsHandle,
     streams: Arc<Streams>,
     /// The settings in force.
-    pub config: Arc<Config>,
+    pub config: Arc<ServerConfig>,
     /// The pack; `None` if one agent runs without a pack.
-    pub host: Option<Arc<Host>>,
+    pub host: Option<Arc<PackHost>>,
 }
 
 impl AppState {
     /// The state over `service`.
     pub fn new(
         service: &SessionService,
-        config: Arc<Config>,
-        metrics: Handle,
+        config: Arc<ServerConfig>,
+        metrics: MetricsHandle,
         streams: Arc<Streams>,
-        host: Option<Arc<Host>>,
+        host: Option<Arc<PackHost>>,
     ) -> Self {
         Self {
             reader: service.reader(),
@@ -84,9 +84,9 @@ part! {
     approvals: TurnApprovals,
     status: ServiceStatus,
     wire_versions: WireVersions,
-    metrics: Handle,
+    metrics: MetricsHandle,
     streams: Arc<Streams>,
-    config: Arc<Config>,
+    config: Arc<ServerConfig>,
 }
 
 /// The flag that gives a cohort the older chat wire (D-09).
@@ -95,16 +95,16 @@ const WIRE_V04: &str = "ai_assistant_wire_v04";
 /// Chooses the version of the chat wire for turns whose request names none.
 #[derive(Clone)]
 pub(crate) struct WireVersions {
-    config: Arc<Config>,
-    host: Option<Arc<Host>>,
+    config: Arc<ServerConfig>,
+    host: Option<Arc<PackHost>>,
 }
 
 impl WireVersions {
     /// The version for turns of `owner`: by the flag of the owner's cohort, else by the settings.
-    pub(crate) fn for_owner(&self, owner: &Owner) -> Version {
-        let flagged = |host: &Arc<Host>| host.cohort(owner).has(WIRE_V04);
+    pub(crate) fn for_owner(&self, owner: &Owner) -> WireVersion {
+        let flagged = |host: &Arc<PackHost>| host.cohort(owner).has(WIRE_V04);
         if self.host.as_ref().is_some_and(flagged) {
-            Version::V04
+            WireVersion::V04
         } else {
             self.config.wire.version
         }

@@ -1,6 +1,6 @@
 //! The clock file: the only place that reads the wall clock and generates identifiers.
 
-use turnwire_event::{Clock, Mint, Timestamp, Ulid};
+use turnwire_event::{Clock, IdGenerator, Timestamp, Ulid};
 
 /// A [`Clock`] that reads the wall clock of the system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +20,7 @@ impl Clock for SystemClock {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemMint;
 
-impl Mint for SystemMint {
+impl IdGenerator for SystemMint {
     fn ulid(&self) -> Ulid {
         Ulid(uuid::Uuid::now_v7().as_u128())
     }

@@ -6,7 +6,7 @@ mod course;
 #[cfg(test)]
 mod tests;
 
-use turnwire_event::body::turn::Partial;
+use turnwire_event::body::turn::PartialMessage;
 use turnwire_event::code::{LlmErrorClass, Phase, ReceiptKind, StopOutcome, ToolErrorClass};
 use turnwire_event::{Body, ContentBlock, Event, MessageId};
 
@@ -109,7 +109,7 @@ struct Tail {
     tools_stopped: u32,
     /// Tools that were never called.
     tools_dropped: u32,
-    partial: Partial,
+    partial: PartialMessage,
     receipt: Vec<(ReceiptKind, String, StopOutcome)>,
 }
 
@@ -119,7 +119,7 @@ impl Tail {
             call_failed: None,
             tools_stopped: 0,
             tools_dropped: 0,
-            partial: Partial {
+            partial: PartialMessage {
                 message_id: None,
                 bytes: 0,
             },

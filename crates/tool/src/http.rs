@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use turnwire_dial::{Dialer, Headers, Request};
+use turnwire_dial::{Dialer, HttpRequest, RequestHeaders};
 use turnwire_event::code::ToolType;
 use turnwire_pack::{HttpDef, ToolDef, ToolMethod};
 
@@ -37,7 +37,7 @@ pub(crate) struct HttpTool {
     dialer: Arc<Dialer>,
     method: ToolMethod,
     url: UrlTemplate,
-    headers: Headers,
+    headers: RequestHeaders,
     accept: String,
     content_type: String,
     secrets: Secrets,
@@ -74,7 +74,7 @@ impl HttpTool {
             dialer: Arc::clone(dialer),
             method: http.method,
             url: UrlTemplate::new(&http.url, &http.query).map_err(|error| error.0)?,
-            headers: Headers::new(others).map_err(|error| error.to_string())?,
+            headers: RequestHeaders::new(others).map_err(|error| error.to_string())?,
             accept: media_type("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
             content_type: media_type("content-type", "application/json")?,
             secrets: Secrets::of_http(http),
@@ -87,25 +87,25 @@ impl HttpTool {
     }
 
     /// The request for an input.
-    fn request(&self, input: Value) -> Result<Request, ToolFailure> {
+    fn request(&self, input: Value) -> Result<HttpRequest, ToolFailure> {
         let Value::Object(input) = input else {
             return Err(ToolFailure::invalid_input("The input must be an object."));
         };
         let unused = input.iter().filter(|(name, _)| !self.url.uses(name));
         let unused: Map<String, Value> = unused.map(|(k, v)| (k.clone(), v.clone())).collect();
         let (method, has_body) = match self.method {
-            ToolMethod::Get => (turnwire_dial::Method::Get, false),
-            ToolMethod::Delete => (turnwire_dial::Method::Delete, false),
-            ToolMethod::Post => (turnwire_dial::Method::Post, true),
-            ToolMethod::Put => (turnwire_dial::Method::Put, true),
-            ToolMethod::Patch => (turnwire_dial::Method::Patch, true),
+            ToolMethod::Get => (turnwire_dial::HttpMethod::Get, false),
+            ToolMethod::Delete => (turnwire_dial::HttpMethod::Delete, false),
+            ToolMethod::Post => (turnwire_dial::HttpMethod::Post, true),
+            ToolMethod::Put => (turnwire_dial::HttpMethod::Put, true),
+            ToolMethod::Patch => (turnwire_dial::HttpMethod::Patch, true),
         };
         let (query, body) = if has_body {
             (Map::new(), Some(Value::Object(unused).to_string().into()))
         } else {
             (unused, None)
         };
-        Ok(Request {
+        Ok(HttpRequest {
             headers: self.headers.clone(),
             accept: self.accept.clone().into(),
             content_type: self.content_type.clone().into(),
@@ -114,7 +114,7 @@ impl HttpTool {
             timeout: self.timeout,
             max_bytes: self.max_bytes,
             redirects_max: self.redirects_max,
-            ..Request::new(method, self.url.fill_with_query(&input, &query)?)
+            ..HttpRequest::new(method, self.url.fill_with_query(&input, &query)?)
         })
     }
 }
@@ -122,7 +122,7 @@ impl HttpTool {
 impl ToolAction for HttpTool {
     async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let request = self.request(call.input)?;
-        let response = self.dialer.request(request).await.map_err(failure)?;
+        let response = self.dialer.send(request).await.map_err(failure)?;
         result(&response, &self.secrets)
     }
 }

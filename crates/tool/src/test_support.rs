@@ -9,10 +9,10 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use parking_lot::Mutex;
 use serde_json::Value;
-use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
+use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
 use turnwire_event::{
-    Clock, ContentBlock, EpisodeId, Epoch, Mint, Owner, Position, Seq, SessionId, TenantId,
-    Timestamp, ToolUseId, Trace, TurnId, Ulid,
+    Clock, ContentBlock, EpisodeId, Epoch, IdGenerator, Owner, Position, Seq, SessionId, TenantId,
+    Timestamp, ToolUseId, TraceContext, TurnId, Ulid,
 };
 
 use crate::program::runner::ProgramRunner;
@@ -31,7 +31,7 @@ impl Clock for FixedClock {
 #[derive(Default)]
 pub(crate) struct CountingMint(AtomicU64);
 
-impl Mint for CountingMint {
+impl IdGenerator for CountingMint {
     fn ulid(&self) -> Ulid {
         Ulid(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1))
     }
@@ -58,11 +58,11 @@ impl EventSink {
     }
 }
 
-impl Emitter for EventSink {
+impl EventEmitter for EventSink {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         let mut emissions = self.emissions.lock();
         if emissions.len() == self.room {
-            return Err(Refusal::Cancelled.into());
+            return Err(EmitRefusal::Cancelled.into());
         }
         let mut full = self.full.lock();
         if emissions.len() % 3 == 2 && !*full {
@@ -77,15 +77,15 @@ impl Emitter for EventSink {
         ))
     }
 
-    fn complete(&self, _: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
-        Err(Refusal::Ended)
+    fn complete(&self, _: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
+        Err(EmitRefusal::Ended)
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(tokio::task::yield_now())
     }
 
-    fn committed(&self, _: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn committed(&self, _: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         Box::pin(async { Ok(()) })
     }
 }
@@ -93,8 +93,8 @@ impl Emitter for EventSink {
 /// The context of the sub-agent `shop` for `user-42`.
 pub(crate) fn context() -> ToolContext {
     ToolContext {
-        delegate: Arc::new(turnwire_event::port::Nobody),
-        wards: Arc::new(turnwire_event::port::Nobody),
+        delegate: Arc::new(turnwire_event::port::NoChildTasks),
+        wards: Arc::new(turnwire_event::port::NoChildTasks),
         owner: Owner {
             tenant: TenantId(0),
             principal: "user-42".parse().expect("a principal"),
@@ -105,7 +105,7 @@ pub(crate) fn context() -> ToolContext {
         locale: "en".to_owned(),
         location: None,
         agent: Some("shop".to_owned()),
-        trace: Some(Arc::new(Trace {
+        trace: Some(Arc::new(TraceContext {
             trace_id: "0af7651916cd43dd8448eb211c80319c".to_owned(),
             span_id: "b7ad6b7169203331".to_owned(),
             parent_span_id: None,
@@ -126,7 +126,7 @@ pub(crate) fn call(input: Value, sink: &Arc<EventSink>) -> ToolInvocation {
     ToolInvocation {
         tool_use_id: ToolUseId(Ulid(7)),
         input,
-        emitter: Arc::clone(sink) as Arc<dyn Emitter>,
+        emitter: Arc::clone(sink) as Arc<dyn EventEmitter>,
         context: Arc::new(context()),
     }
 }

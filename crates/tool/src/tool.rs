@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::ToolUseId;
 use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, Emitter};
+use turnwire_event::port::{BoxFuture, EventEmitter};
 
 pub use context::ToolContext;
 pub use deliver::deliver;
@@ -29,7 +29,7 @@ pub struct ToolInvocation {
     /// The input that the model wrote: always an object, otherwise unchecked.
     pub input: Value,
     /// Accepts the events of the tool; see [`deliver()`].
-    pub emitter: Arc<dyn Emitter>,
+    pub emitter: Arc<dyn EventEmitter>,
     /// The turn that the tool works for.
     pub context: Arc<ToolContext>,
 }

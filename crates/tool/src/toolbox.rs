@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turnwire_dial::Dialer;
-use turnwire_event::{Clock, Mint};
+use turnwire_event::{Clock, IdGenerator};
 use turnwire_pack::{BuiltinFunction, Pack, ToolDef, ToolKind};
 
 use crate::builtin::trial::{self, BurstTool, ClockTool, EchoTool, FailTool, SleepTool};
@@ -80,7 +80,7 @@ pub struct ToolDependencies {
     /// The clock of the clock tool.
     pub clock: Arc<dyn Clock>,
     /// Creates the ids of lists, messages and steps.
-    pub mint: Arc<dyn Mint>,
+    pub mint: Arc<dyn IdGenerator>,
     /// Reaches the services of [`ToolKind::Http`] tools.
     pub dialer: Arc<Dialer>,
     /// Starts the programs of process tools.
@@ -107,7 +107,7 @@ impl Toolbox {
     }
 
     /// The tools for trials: clock, echo, sleep, fail, burst.
-    pub fn trial(clock: Arc<dyn Clock>, mint: Arc<dyn Mint>) -> Self {
+    pub fn trial(clock: Arc<dyn Clock>, mint: Arc<dyn IdGenerator>) -> Self {
         Self {
             tools: trial::tools(clock, mint),
             groups: BTreeMap::new(),

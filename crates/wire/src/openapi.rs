@@ -23,7 +23,7 @@ mod document;
 
 #[cfg(feature = "schema")]
 pub use document::generate;
-pub use served::{Limits, Operation, document, operations};
+pub use served::{ApiOperation, DocumentLimits, document, operations};
 
 #[cfg(all(test, feature = "schema"))]
 mod tests;

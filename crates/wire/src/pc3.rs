@@ -19,11 +19,11 @@ pub mod decode;
 #[cfg(test)]
 mod test_support;
 
-pub use cursor::{Cursor, InvalidCursor};
-pub use decode::{DecodeError, Decoded, decode};
-pub use mark::{Mark, Marks};
+pub use cursor::{FrameCursor, InvalidCursor};
+pub use decode::{DecodeError, DecodedBlock, decode};
+pub use mark::{FrameKinds, Mark};
 pub use project::{project, project_after};
-pub use version::{InvalidVersion, Version};
+pub use version::{InvalidVersion, WireVersion};
 
 use turnwire_event::{ResponseId, Timestamp};
 
@@ -41,20 +41,25 @@ pub const SENTINEL: &[u8] = b"data: [DONE]\n\n";
 /// Appends a terminal error frame for a stream that cannot continue: its session is deleted or
 /// quarantined, or contains an event that this wire cannot represent. The frame belongs to no event
 /// and has no id: a client that resumes gets the same frame again.
-pub fn lost(version: Version, response_id: ResponseId, at: Timestamp, out: &mut Vec<u8>) -> Marks {
+pub fn write_lost(
+    version: WireVersion,
+    response_id: ResponseId,
+    at: Timestamp,
+    out: &mut Vec<u8>,
+) -> FrameKinds {
     let text = format!(
         "event: error\ndata: {{\"event_type\":\"error\",\"version\":\"{version}\",\"timestamp\":\"{at}\",\
          \"response_id\":\"{response_id}\",\"error\":{{\"code\":\"INTERNAL_ERROR\"}},\"is_final\":true}}\n\n"
     );
     out.extend_from_slice(text.as_bytes());
     out.extend_from_slice(SENTINEL);
-    let mut marks = Marks::NONE;
+    let mut marks = FrameKinds::NONE;
     marks.push(Mark::ErrorInternal);
     marks
 }
 
 /// Appends the reconnect delay of the client. No blank line follows, so that the line becomes part
 /// of the first block.
-pub fn retry(ms: u32, out: &mut Vec<u8>) {
+pub fn write_retry(ms: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("retry: {ms}\n").as_bytes());
 }

@@ -13,7 +13,12 @@ pub mod server;
 pub mod client;
 
 pub use client::{ClientFrame, ClientFrameError};
-pub use close::{Close, Reconnect};
-pub use server::{Ack, Positions, ack, event_frame, ping, pong, snapshot, subscribe_error};
-pub use subscribe::{SINCE_SESSIONS_MAX, Since, Subscribe, SubscribeCode, SubscribeError};
+pub use close::{ReconnectAdvice, SessionCloseReason};
+pub use server::{
+    SessionPositions, SubscribeAck, write_ack, write_event, write_ping, write_pong, write_snapshot,
+    write_subscribe_error,
+};
+pub use subscribe::{
+    SINCE_SESSIONS_MAX, SinceCursor, SubscribeCode, SubscribeError, SubscribeFrame,
+};
 pub use summary::SessionSummary;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_event::body::turn::Cancelled;
+use turnwire_event::body::turn::TurnCancelled;
 use turnwire_event::code::{Phase, ReceiptKind, StopOutcome};
 use turnwire_event::{Body, Event, SessionId, TurnId};
 use turnwire_testkit::nasty::Nasty;
@@ -107,7 +107,7 @@ pub struct Cell {
 
 impl Cell {
     /// Runs it in a session of its own, and judges what came of it. Gives the session, and its end.
-    pub async fn run(self, house: &House) -> (SessionId, Cancelled) {
+    pub async fn run(self, house: &House) -> (SessionId, TurnCancelled) {
         let name = format!("{self:?}");
         let nasty = Nasty::new();
         let needle = format!("cell-{}-", self.number);

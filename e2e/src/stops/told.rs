@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turnwire_event::body::turn::{Cancelled, ReceiptLine};
+use turnwire_event::body::turn::{ReceiptLine, TurnCancelled};
 use turnwire_event::code::{
     LlmErrorClass, Phase, ReceiptKind, StopOutcome, ToolErrorClass, ToolType,
 };
@@ -19,7 +19,7 @@ pub struct Expected {
 }
 
 /// Judges a stopped turn; gives its end.
-pub fn stopped(name: &str, events: &[Event]) -> Cancelled {
+pub fn stopped(name: &str, events: &[Event]) -> TurnCancelled {
     let names: Vec<&str> = events.iter().map(|e| e.body.kind().name()).collect();
     let terminals = events.iter().filter(|e| e.body.kind().is_terminal());
     assert_eq!(terminals.count(), 1, "{name}: {names:?}");
@@ -93,7 +93,7 @@ fn pairs(name: &str, events: &[Event]) {
 }
 
 /// Everything that ran when the cancel came has one line, and nothing else but processes has.
-fn receipt(name: &str, before: &[Event], after: &[Event], end: &Cancelled) {
+fn receipt(name: &str, before: &[Event], after: &[Event], end: &TurnCancelled) {
     let mut due: Vec<(ReceiptKind, String)> = Vec::new();
     for event in after {
         due.push(match &event.body {
@@ -128,7 +128,7 @@ fn receipt(name: &str, before: &[Event], after: &[Event], end: &Cancelled) {
 
 impl Expected {
     /// Judges the end of a turn against it.
-    pub fn judge(&self, name: &str, end: &Cancelled) {
+    pub fn judge(&self, name: &str, end: &TurnCancelled) {
         assert_eq!(end.phase, self.phase, "{name}: {end:?}");
         for (kind, count, outcome) in &self.lines {
             let of_kind = |line: &&ReceiptLine| line.kind == *kind && line.outcome == *outcome;

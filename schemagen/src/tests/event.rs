@@ -11,7 +11,7 @@ use turnwire_event::code::{
 };
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, Seq,
-    SessionId, StopReason, Sub, Timestamp, ToolUseId, Trace, TurnId, Ulid, Usage,
+    SessionId, StopReason, Sub, Timestamp, TokenUsage, ToolUseId, TraceContext, TurnId, Ulid,
 };
 
 fn schema() -> Value {
@@ -115,7 +115,7 @@ fn event(turn_id: Option<TurnId>, body: Body) -> Event {
         turn_id,
         actor: Actor::tool("clock"),
         timestamp: Timestamp::from_millis(1_000),
-        trace: turn_id.map(|_| Trace {
+        trace: turn_id.map(|_| TraceContext {
             trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
             span_id: "b7ad6b7169203331".into(),
             parent_span_id: None,
@@ -134,7 +134,7 @@ fn examples() -> Vec<Event> {
     let turn = Some(TurnId(Ulid(2)));
     let bodies = turn_bodies().into_iter().chain(message_bodies());
     let mut events: Vec<_> = bodies.map(|body| event(turn, body)).collect();
-    let created = session::Created {
+    let created = session::SessionCreated {
         workspace_path: None,
         episode_id: EPISODE,
     };
@@ -146,7 +146,7 @@ fn examples() -> Vec<Event> {
 
 fn turn_bodies() -> [Body; 3] {
     [
-        Body::TurnStarted(turn::Started {
+        Body::TurnStarted(turn::TurnStarted {
             answers: Vec::new(),
             resumes: None,
             user_message_id: MESSAGE,
@@ -158,20 +158,20 @@ fn turn_bodies() -> [Body; 3] {
             locale: "en".into(),
             wire_version: None,
             history_omitted: 0,
-            versions: turn::Versions::default(),
+            versions: turn::BoundVersions::default(),
         }),
-        Body::TurnCompleted(turn::Completed {
+        Body::TurnCompleted(turn::TurnCompleted {
             status: TurnStatus::Failed,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             error: Some(ErrorCode::InternalError.into()),
             reason: Some("server_restart".into()),
             partial: None,
         }),
-        Body::TurnCancelled(turn::Cancelled {
+        Body::TurnCancelled(turn::TurnCancelled {
             reason: "user_cancel".into(),
             code: CancelCode::RequestCancelled,
             phase: Phase::Tool,
-            partial: turn::Partial {
+            partial: turn::PartialMessage {
                 message_id: None,
                 bytes: 0,
             },
@@ -204,7 +204,7 @@ fn message_bodies() -> [Body; 5] {
             message_id: MESSAGE,
             content_sha256: "00".repeat(32),
             stop_reason: StopReason::EndTurn,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         }),
         Body::LlmCallFailed(llm::CallFailed {
             call_id: CALL,
@@ -212,7 +212,7 @@ fn message_bodies() -> [Body; 5] {
             content_sha256: None,
             error_class: LlmErrorClass::Transport,
         }),
-        Body::ToolFailed(tool::Failed {
+        Body::ToolFailed(tool::ToolFailed {
             tool_use_id: TOOL,
             tool_name: "clock".into(),
             tool_type: ToolType::Function,
@@ -228,7 +228,7 @@ fn message_bodies() -> [Body; 5] {
             message_id: MESSAGE,
             stop_reason: StopReason::ToolUse,
             final_content: content,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         }),
     ]
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use turnwire_event::{ResponseId, SessionId, TurnId};
-use turnwire_wire::pc3::Version;
+use turnwire_wire::pc3::WireVersion;
 
 use super::ClientArgs;
 
@@ -92,7 +92,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) wire: ReplayWire,
     /// The version of pc3 [default: the one a turn was bound to, else 0.5]
     #[arg(long, value_name = "VERSION")]
-    pub(crate) version: Option<Version>,
+    pub(crate) version: Option<WireVersion>,
     /// Only this turn (a turn id or a response id)
     #[arg(long, value_name = "ID", value_parser = turn)]
     pub(crate) turn: Option<TurnId>,

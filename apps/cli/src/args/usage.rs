@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use turnwire_event::Day;
+use turnwire_event::UtcDay;
 
 use super::ClientArgs;
 
@@ -22,10 +22,10 @@ pub(crate) struct UsageArgs {
     pub(crate) speaker: ClientArgs,
     /// The first day, as in 2026-01-31 [default: 29 days before the last]
     #[arg(long, value_name = "DAY")]
-    pub(crate) from: Option<Day>,
+    pub(crate) from: Option<UtcDay>,
     /// The last day [default: today]
     #[arg(long, value_name = "DAY")]
-    pub(crate) to: Option<Day>,
+    pub(crate) to: Option<UtcDay>,
     /// Read this data folder instead of asking a server
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,

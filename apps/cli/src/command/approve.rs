@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use anyhow::{Context as _, Result, bail};
 use turnwire_event::code::{ApprovalState, Decision};
-use turnwire_wire::rest::approval::{Answer, Answered, Approval};
+use turnwire_wire::rest::approval::{ApprovalAnswer, ApprovalRecord, ApprovalsAnswered};
 
 use crate::args::ApproveArgs;
 use crate::connect;
@@ -26,12 +26,12 @@ pub(crate) async fn run(args: &ApproveArgs) -> Result<()> {
         true => Decision::Reject,
         false => Decision::Approve,
     };
-    let answers = chosen.iter().map(|question| Answer {
+    let answers = chosen.iter().map(|question| ApprovalAnswer {
         approval_id: question.approval_id.to_string(),
         decision,
         comment: args.comment.clone(),
     });
-    let answered = client.answer(args.turn, answers.collect()).await;
+    let answered = client.decide_approvals(args.turn, answers.collect()).await;
     let answered = answered.with_context(|| format!("answering at {}", server(args)))?;
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&answered)?)
@@ -48,9 +48,9 @@ fn server(args: &ApproveArgs) -> &str {
 }
 
 /// The questions that the answer is for.
-fn chosen(args: &ApproveArgs, asked: Vec<Approval>) -> Result<Vec<Approval>> {
+fn chosen(args: &ApproveArgs, asked: Vec<ApprovalRecord>) -> Result<Vec<ApprovalRecord>> {
     let Some(id) = args.approval else {
-        let open = |question: &Approval| question.state == ApprovalState::Pending;
+        let open = |question: &ApprovalRecord| question.state == ApprovalState::Pending;
         let open: Vec<_> = asked.into_iter().filter(open).collect();
         if open.is_empty() {
             bail!("turn {} asks nothing that has no answer", args.turn);
@@ -65,7 +65,7 @@ fn chosen(args: &ApproveArgs, asked: Vec<Approval>) -> Result<Vec<Approval>> {
     Ok(one)
 }
 
-fn as_text(chosen: &[Approval], decision: Decision, answered: &Answered) -> String {
+fn as_text(chosen: &[ApprovalRecord], decision: Decision, answered: &ApprovalsAnswered) -> String {
     let word = match decision {
         Decision::Approve => "approved",
         Decision::Reject => "rejected",

@@ -25,7 +25,7 @@ use anyhow::{Context as _, Result, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 use turnwire_client::{Client, Error};
 use turnwire_event::SessionId;
-use turnwire_wire::rest::session::Create;
+use turnwire_wire::rest::session::SessionCreate;
 
 use crate::args::{ChatArgs, ClientArgs, SessionChoice};
 use crate::connect;
@@ -87,7 +87,12 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
 /// The session to talk in: the one that is named, the newest if there is one, or a new one.
 async fn session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, Error> {
     Ok(match args.session {
-        None => Some(client.create(&Create::default()).await?.session_id),
+        None => Some(
+            client
+                .create_session(&SessionCreate::default())
+                .await?
+                .session_id,
+        ),
         Some(SessionChoice::Id(id)) => Some(client.attach(id).await?.session.session_id),
         Some(SessionChoice::Last) => {
             let newest = client.sessions(None, Some(1)).await?.sessions.pop();
@@ -99,7 +104,7 @@ async fn session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, 
 /// An error with what can be done about it.
 fn explain(error: Error, speaker: &ClientArgs) -> anyhow::Error {
     let what = match &error {
-        Error::Connection(_) | Error::Silence(_) => format!(
+        Error::Connection(_) | Error::Timeout(_) => format!(
             "nothing answers at {}; start a server with `turnwire serve`, or name one with --server",
             speaker.server
         ),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use turnwire_pack::{FindingLevel, PackFiles, PackFinding};
-use turnwire_serve::host::{self, Variables};
+use turnwire_serve::host::{self, ServerVariables};
 
 use crate::args::{CheckArgs, InitArgs};
 use crate::terminal::color::{ColorMode, TextTone};
@@ -16,7 +16,7 @@ use crate::terminal::color::{ColorMode, TextTone};
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let files = PackFiles::read(&args.pack)?;
     // The address of the demo data service is known only when a server starts it.
-    let variables = Variables::from_env().or(turnwire_demo::VARIABLE, "http://127.0.0.1:9");
+    let variables = ServerVariables::from_env().or(turnwire_demo::VARIABLE, "http://127.0.0.1:9");
     let report = host::judge(&files, &variables);
     let errors = report
         .findings

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use turnwire_event::ContentBlock;
-use turnwire_event::body::turn::Started;
+use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::code::Origin;
 
 use crate::args::RecordArgs;
@@ -134,7 +134,7 @@ fn turn(stored: &StoredSession, seen: ObservedTurn) -> Option<CaseTurn> {
     })
 }
 
-fn words(started: &Started) -> CaseInput {
+fn words(started: &TurnStarted) -> CaseInput {
     let texts = started.input.iter().filter_map(ContentBlock::as_text);
     let mut texts: Vec<String> = texts.map(str::to_owned).collect();
     match texts.len() {

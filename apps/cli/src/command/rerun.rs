@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use turnwire_client::{Client, EventsQuery, Item, Start, Watch};
+use turnwire_client::{Client, EventPageQuery, SessionWatch, WatchItem, WatchStart};
 use turnwire_event::{Body, Event, Message, MessageId, Position, SessionId, TurnId};
-use turnwire_wire::rest::content::Input;
-use turnwire_wire::rest::session::Create;
-use turnwire_wire::rest::turn::{Accepted, Submit};
+use turnwire_wire::rest::content::MessageInput;
+use turnwire_wire::rest::session::SessionCreate;
+use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
 
 use crate::args::RerunArgs;
 use crate::regression::difference::{CaseDifference, differences};
@@ -34,11 +34,11 @@ pub(crate) async fn run(args: &RerunArgs) -> Result<ExitCode> {
     let client = connect::client(&args.speaker)?;
     let asking = || format!("asking {}", args.speaker.server);
     let created = client
-        .create(&Create::default())
+        .create_session(&SessionCreate::default())
         .await
         .with_context(asking)?;
     let session = created.session_id;
-    let start = Start::After(Position::persisted(
+    let start = WatchStart::After(Position::persisted(
         turnwire_event::Epoch::FIRST,
         turnwire_event::Seq(0),
     ));
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: &RerunArgs) -> Result<ExitCode> {
 struct RerunSession {
     client: Client,
     session: SessionId,
-    watch: Watch,
+    watch: SessionWatch,
     limit: Duration,
 }
 
@@ -117,10 +117,10 @@ impl RerunSession {
         loop {
             let item = self.watch.next().await?;
             let item = item.context("the session was deleted")?;
-            let Item::Event(received) = item else {
+            let WatchItem::Event(received) = item else {
                 continue;
             };
-            let Some(event) = received.read() else {
+            let Some(event) = received.parse() else {
                 continue;
             };
             match follow.take(&event) {
@@ -140,7 +140,7 @@ impl RerunSession {
     }
 
     /// What came of a turn that has ended.
-    async fn came(&self, accepted: &Accepted) -> Result<ExpectedTurn> {
+    async fn came(&self, accepted: &TurnAccepted) -> Result<ExpectedTurn> {
         let events = self.events(accepted.position).await?;
         let messages = self.messages(accepted.turn_id).await?;
         let seen = observed::turns(&events, &messages);
@@ -157,10 +157,10 @@ impl RerunSession {
     async fn events(&self, mut since: Position) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         loop {
-            let query = EventsQuery {
+            let query = EventPageQuery {
                 since: Some(since),
                 limit: Some(PAGE),
-                ..EventsQuery::default()
+                ..EventPageQuery::default()
             };
             let page = self.client.records(self.session).events(query).await?;
             let read = page.events.iter();
@@ -197,23 +197,23 @@ impl RerunSession {
     }
 }
 
-fn submit(turn: &CaseTurn) -> Submit {
+fn submit(turn: &CaseTurn) -> TurnSubmit {
     let message = match &turn.message {
-        CaseInput::One(text) => Input::Text(text.clone()),
+        CaseInput::One(text) => MessageInput::Text(text.clone()),
         CaseInput::Many(texts) => {
             let blocks = texts
                 .iter()
                 .map(|text| json!({"type": "text", "text": text}));
-            Input::Blocks(blocks.collect())
+            MessageInput::Blocks(blocks.collect())
         }
     };
-    Submit {
+    TurnSubmit {
         message,
         locale: turn.locale.clone(),
         location: turn.location.clone(),
         origin: turn.origin,
         dm_type: turn.dm_type.clone(),
-        ..Submit::text("")
+        ..TurnSubmit::text("")
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use tracing_subscriber::EnvFilter;
 use turnwire_serve::app;
-use turnwire_serve::config::log::{Format, Log};
+use turnwire_serve::config::log::{Log, LogFormat};
 use turnwire_serve::host::BundledService;
 
 use crate::args::ServeArgs;
@@ -36,8 +36,8 @@ fn write_log(log: &Log) -> Result<()> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && !no_colour);
     match log.format {
-        Format::Text => lines.init(),
-        Format::Json => lines.json().init(),
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().init(),
     }
     Ok(())
 }

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::json;
-use turnwire_serve::config::{self, Entry, Flag, Sources};
+use turnwire_serve::config::{self, EffectiveSetting, SettingFlag, SettingSources};
 
 use crate::args::{ConfigShowArgs, SettingArgs};
 
 /// The settings in force.
-pub(crate) fn load(settings: &SettingArgs) -> Result<config::Config> {
-    Ok(config::Config::load(&sources(settings))?)
+pub(crate) fn load(settings: &SettingArgs) -> Result<config::ServerConfig> {
+    Ok(config::ServerConfig::load(&sources(settings))?)
 }
 
-fn sources(settings: &SettingArgs) -> Sources {
+fn sources(settings: &SettingArgs) -> SettingSources {
     let script = settings
         .script
         .as_ref()
@@ -35,13 +35,14 @@ fn sources(settings: &SettingArgs) -> Sources {
         ),
         ("--log-json", "log.format", json),
     ];
-    let flag =
-        |(name, key, value): (_, _, Option<String>)| value.map(|value| Flag { name, key, value });
-    Sources {
+    let flag = |(name, key, value): (_, _, Option<String>)| {
+        value.map(|value| SettingFlag { name, key, value })
+    };
+    SettingSources {
         flags: said.into_iter().filter_map(flag).collect(),
         config: settings.config.clone(),
         home: settings.home.clone(),
-        ..Sources::from_env()
+        ..SettingSources::from_env()
     }
 }
 
@@ -49,7 +50,7 @@ fn sources(settings: &SettingArgs) -> Sources {
 pub(crate) fn home(said: Option<PathBuf>) -> Result<PathBuf> {
     match said {
         Some(home) => Ok(home),
-        None => Ok(config::Config::load(&Sources::from_env())?.home),
+        None => Ok(config::ServerConfig::load(&SettingSources::from_env())?.home),
     }
 }
 
@@ -69,8 +70,8 @@ pub(crate) fn show(args: &ConfigShowArgs) -> Result<()> {
     Ok(())
 }
 
-fn as_text(entry: &Entry) -> String {
-    let Entry {
+fn as_text(entry: &EffectiveSetting) -> String {
+    let EffectiveSetting {
         section,
         key,
         value,
@@ -81,7 +82,7 @@ fn as_text(entry: &Entry) -> String {
     format!("{section}.{key} = {value}  ({origin})\n    {help}\n")
 }
 
-fn as_json(entry: &Entry) -> serde_json::Value {
+fn as_json(entry: &EffectiveSetting) -> serde_json::Value {
     json!({
         "setting": format!("{}.{}", entry.section, entry.key),
         "value": entry.value,
@@ -127,11 +128,11 @@ mod tests {
     // S3-102
     #[test]
     fn operations_md_lists_every_setting_with_its_default() {
-        let bare = Sources {
+        let bare = SettingSources {
             home: Some("/nowhere".into()),
-            ..Sources::default()
+            ..SettingSources::default()
         };
-        let config = config::Config::load(&bare).expect("defaults");
+        let config = config::ServerConfig::load(&bare).expect("defaults");
         let page = include_str!("../../../../docs/operations.md");
         let told: Vec<_> = page
             .lines()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::json;
-use turnwire_client::{Item, Start};
+use turnwire_client::{WatchItem, WatchStart};
 use turnwire_event::Event;
 
 use crate::args::{StartPosition, TailArgs};
@@ -43,8 +43,8 @@ fn is_hang_up(error: &anyhow::Error) -> bool {
 
 async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     let start = match args.from {
-        StartPosition::After(at) => Start::After(at),
-        StartPosition::Now => Start::Live,
+        StartPosition::After(at) => WatchStart::After(at),
+        StartPosition::Now => WatchStart::Live,
     };
     let client = connect::client(&args.place.speaker)?;
     let filter = match args.workers {
@@ -68,13 +68,16 @@ async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
         };
         let Some(item) = item else { break };
         match item {
-            Item::Connected { .. } => {
+            WatchItem::Connected { .. } => {
                 if was_lost {
                     eprintln!("connected again");
                 }
                 was_lost = false;
             }
-            Item::Lost { why, retry_in } => {
+            WatchItem::Lost {
+                reason: why,
+                retry_in,
+            } => {
                 was_lost = true;
                 out.text("")?;
                 eprintln!(
@@ -82,7 +85,7 @@ async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
                     retry_in.as_millis()
                 );
             }
-            Item::Event(event) => match event.read() {
+            WatchItem::Event(event) => match event.parse() {
                 Some(parsed) if !out.json => {
                     if speaker != event.session_id {
                         speaker = event.session_id;
@@ -92,9 +95,9 @@ async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
                 }
                 _ => out.raw(&event.raw)?,
             },
-            Item::Snapshot(snapshot) if out.json => out.raw(&snapshot.raw)?,
-            Item::Snapshot(snapshot) => {
-                out.text(&format!("snapshot at {}\n", snapshot.at))?;
+            WatchItem::Snapshot(snapshot) if out.json => out.raw(&snapshot.raw)?,
+            WatchItem::Snapshot(snapshot) => {
+                out.text(&format!("snapshot at {}\n", snapshot.position))?;
                 for message in &snapshot.messages {
                     let text = out.printer.message(message);
                     out.write(text.as_bytes())?;

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result, bail};
-use turnwire_event::{Clock as _, Day};
+use turnwire_event::{Clock as _, UtcDay};
 use turnwire_log::CallRecords as _;
 use turnwire_session::SystemClock;
-use turnwire_wire::rest::usage::{DAYS, Report, Row, Totals};
+use turnwire_wire::rest::usage::{DAYS_DEFAULT, UsageReport, UsageRow, UsageTotals};
 
 use crate::args::UsageArgs;
 use crate::connect;
@@ -44,9 +44,12 @@ pub(crate) async fn run(args: &UsageArgs) -> Result<()> {
 }
 
 /// What a folder has of all tenants; a server tells each tenant its own.
-fn in_folder(dir: &std::path::Path, (from, to): (Option<Day>, Option<Day>)) -> Result<Report> {
-    let to = to.unwrap_or_else(|| Day::of(SystemClock.now()));
-    let from = from.unwrap_or_else(|| to.minus(DAYS - 1));
+fn in_folder(
+    dir: &std::path::Path,
+    (from, to): (Option<UtcDay>, Option<UtcDay>),
+) -> Result<UsageReport> {
+    let to = to.unwrap_or_else(|| UtcDay::of(SystemClock.now()));
+    let from = from.unwrap_or_else(|| to.minus(DAYS_DEFAULT - 1));
     if from > to {
         bail!("--from ({from}) is after --to ({to})");
     }
@@ -56,9 +59,9 @@ fn in_folder(dir: &std::path::Path, (from, to): (Option<Day>, Option<Day>)) -> R
     }
     let rows = rows.into_iter().map(|row| {
         let of = (row.day, row.tenant, row.model);
-        Row::new(of, (row.calls, row.failed), row.usage)
+        UsageRow::new(of, (row.calls, row.failed), row.usage)
     });
-    Ok(Report::new((from, to), rows.collect()))
+    Ok(UsageReport::new((from, to), rows.collect()))
 }
 
 const NUMBERS: [&str; 7] = [
@@ -71,7 +74,7 @@ const NUMBERS: [&str; 7] = [
     "cost",
 ];
 
-fn numbers(of: Totals) -> [String; 7] {
+fn numbers(of: UsageTotals) -> [String; 7] {
     let usage = of.usage;
     [
         of.calls.to_string(),
@@ -85,7 +88,7 @@ fn numbers(of: Totals) -> [String; 7] {
 }
 
 /// A table with the sum below; tenants only where there can be several.
-fn as_text(report: &Report, tenants: bool, paint: ColorMode) -> String {
+fn as_text(report: &UsageReport, tenants: bool, paint: ColorMode) -> String {
     let (from, to) = (report.from, report.to);
     if report.rows.is_empty() {
         return format!("no model call ended from {from} to {to}\n");
@@ -97,7 +100,7 @@ fn as_text(report: &Report, tenants: bool, paint: ColorMode) -> String {
     };
     let head = named("day".into(), "tenant", "model").chain(NUMBERS.map(str::to_owned));
     let body = report.rows.iter().map(|row| {
-        let of = Totals {
+        let of = UsageTotals {
             calls: row.calls,
             failed: row.failed,
             usage: row.usage,
@@ -146,9 +149,9 @@ fn aligned(table: &[Vec<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnwire_event::{TenantId, Usage as Spent};
+    use turnwire_event::{TenantId, TokenUsage as Spent};
 
-    fn row(day: &str, tenant: u128, model: &str, calls: u64, cost_usd: f64) -> Row {
+    fn row(day: &str, tenant: u128, model: &str, calls: u64, cost_usd: f64) -> UsageRow {
         let usage = Spent {
             input_tokens: 1_000 * calls,
             output_tokens: 20,
@@ -158,12 +161,12 @@ mod tests {
             cost_usd,
         };
         let day = day.parse().expect("a day");
-        Row::new((day, TenantId(tenant), model.into()), (calls, 1), usage)
+        UsageRow::new((day, TenantId(tenant), model.into()), (calls, 1), usage)
     }
 
-    fn report(rows: Vec<Row>) -> Report {
+    fn report(rows: Vec<UsageRow>) -> UsageReport {
         let day = |text: &str| text.parse().expect("a day");
-        Report::new((day("2026-11-01"), day("2026-11-30")), rows)
+        UsageReport::new((day("2026-11-01"), day("2026-11-30")), rows)
     }
 
     #[test]

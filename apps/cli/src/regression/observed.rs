@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
-use turnwire_event::body::turn::Started;
+use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::content::sha256_hex;
 use turnwire_event::{Body, ContentBlock, Event, Message, Role, ToolUseId, TurnId};
 
@@ -14,7 +14,7 @@ use crate::regression::test_case::{ExpectedSubAgent, ExpectedTool, ExpectedTurn}
 #[derive(Debug)]
 pub(crate) struct ObservedTurn {
     pub(crate) id: TurnId,
-    pub(crate) started: Started,
+    pub(crate) started: TurnStarted,
     /// None while it runs.
     pub(crate) came: Option<ExpectedTurn>,
 }

@@ -3,7 +3,7 @@
 //! Words the model writes are not lines: they flow as they come, cleaned, and the next line waits
 //! for them to end.
 
-use turnwire_event::body::dispatch::Traced;
+use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::{Body, ContentBlock, Event, Message, MessageId};
 
@@ -234,7 +234,7 @@ fn gist(body: &Body) -> String {
 }
 
 /// Which sub-agents ran and how they did.
-fn dispatch(traced: &Traced) -> String {
+fn dispatch(traced: &DispatchTraced) -> String {
     if traced.intent_count == 0 {
         return "no sub-agents".to_owned();
     }

@@ -1,10 +1,12 @@
 //! `docs/wires/session.md` against the code: its examples are frames, its tables are the tables.
 
 use serde_json::Value;
-use turnwire_event::body::turn::Cancelled;
-use turnwire_event::{Event, EventType, Filter, Lane, Message};
-use turnwire_wire::rest::session::Attached;
-use turnwire_wire::session::{self, ClientFrame, Close, Reconnect, SessionSummary, Since};
+use turnwire_event::body::turn::TurnCancelled;
+use turnwire_event::{Event, EventFilter, EventLane, EventType, Message};
+use turnwire_wire::rest::session::SessionAttached;
+use turnwire_wire::session::{
+    self, ClientFrame, ReconnectAdvice, SessionCloseReason, SessionSummary, SinceCursor,
+};
 
 const PAGE: &str = include_str!("../../../../docs/wires/session.md");
 
@@ -28,32 +30,32 @@ fn written(example: &Value) -> Value {
     let mut out = Vec::new();
     match example["type"].as_str().expect("a type") {
         "subscribe_ack" => {
-            let filter = Filter::resolve(&of(&example["resolved_filter"])).expect("a filter");
-            let since: Option<Since> = of(&example["since"]);
-            let ack = session::Ack {
+            let filter = EventFilter::resolve(&of(&example["resolved_filter"])).expect("a filter");
+            let since: Option<SinceCursor> = of(&example["since"]);
+            let ack = session::SubscribeAck {
                 resolved_filter: filter.spec(),
                 since: since.as_ref(),
                 snapshot: of(&example["snapshot"]),
                 replay_event_count: of(&example["replay_event_count"]),
                 positions: of(&example["positions"]),
             };
-            session::ack(&ack, &mut out);
+            session::write_ack(&ack, &mut out);
         }
-        "subscribe_error" => session::subscribe_error(&of(example), &mut out),
+        "subscribe_error" => session::write_subscribe_error(&of(example), &mut out),
         "event" => {
             let event = Event::read(example["event"].to_string().as_bytes()).expect("an event");
-            session::event_frame(&event.to_bytes(), &mut out);
+            session::write_event(&event.to_bytes(), &mut out);
         }
         "snapshot" => {
             let summary: SessionSummary = of(&example["session"]);
             let messages: Vec<Message> = of(&example["messages"]);
             let at = of(&example["snapshot_at_event_id"]);
-            session::snapshot(&summary, &messages, at, &mut out);
+            session::write_snapshot(&summary, &messages, at, &mut out);
         }
         "ping" => {
             let nonce: String = of(&example["nonce"]);
-            let positions: Option<session::Positions> = of(&example["positions"]);
-            session::ping(
+            let positions: Option<session::SessionPositions> = of(&example["positions"]);
+            session::write_ping(
                 &nonce,
                 of(&example["position"]),
                 positions.as_ref(),
@@ -74,7 +76,7 @@ fn examples_are_the_frames_the_code_reads_and_writes() {
             continue;
         };
         seen.push(kind.to_owned());
-        match (kind, ClientFrame::read(&example.to_string())) {
+        match (kind, ClientFrame::parse(&example.to_string())) {
             ("subscribe", Ok(ClientFrame::Subscribe(_)))
             | ("cancel", Ok(ClientFrame::Cancel { .. })) => {}
             ("subscribe" | "cancel", read) => panic!("{read:?}"),
@@ -97,8 +99,8 @@ fn examples_are_the_frames_the_code_reads_and_writes() {
 fn the_receipt_and_the_attach_of_the_page_are_read() {
     let whole = examples();
     let has = |key: &str| whole.iter().find(|example| example.get(key).is_some());
-    let _: Cancelled = of(has("receipt").expect("a receipt"));
-    let attached: Attached = of(has("attach_token").expect("an attach"));
+    let _: TurnCancelled = of(has("receipt").expect("a receipt"));
+    let attached: SessionAttached = of(has("attach_token").expect("an attach"));
     assert!(attached.ws_url.ends_with(&attached.attach_token));
 }
 
@@ -114,10 +116,10 @@ fn the_table_of_closes_is_the_table() {
             )
         })
         .collect();
-    let known: Vec<(String, bool)> = Close::ALL
+    let known: Vec<(String, bool)> = SessionCloseReason::ALL
         .iter()
         .map(|close| {
-            let resumes = close.reconnect() == Reconnect::Resume;
+            let resumes = close.reconnect() == ReconnectAdvice::Resume;
             (format!("{} `{}`", close.code(), close.name()), resumes)
         })
         .collect();
@@ -133,7 +135,11 @@ fn preset_chat_matches_the_document() {
         .expect("the list");
     let list = list.split(".\n\n").next().expect("its end");
     let mut told: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
-    let mut known: Vec<&str> = Filter::chat().types().iter().map(EventType::name).collect();
+    let mut known: Vec<&str> = EventFilter::chat()
+        .types()
+        .iter()
+        .map(EventType::name)
+        .collect();
     told.sort_unstable();
     known.sort_unstable();
     assert_eq!(told, known);
@@ -142,11 +148,11 @@ fn preset_chat_matches_the_document() {
 // S3-020
 #[test]
 fn preset_full_matches_the_document() {
-    let full: Vec<_> = Filter::full().types().iter().collect();
+    let full: Vec<_> = EventFilter::full().types().iter().collect();
     let expected: Vec<_> = EventType::ALL
         .iter()
         .copied()
-        .filter(|kind| matches!(kind.lane(), Lane::Persisted | Lane::Streaming))
+        .filter(|kind| matches!(kind.lane(), EventLane::Persisted | EventLane::Streaming))
         .collect();
     assert_eq!(full, expected);
     assert_eq!(

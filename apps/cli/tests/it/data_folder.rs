@@ -5,16 +5,16 @@ use std::process::{Command, Output};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use turnwire_event::body::session::Created;
-use turnwire_event::body::turn::{Completed, Started, Versions};
+use turnwire_event::body::session::SessionCreated;
+use turnwire_event::body::turn::{BoundVersions, TurnCompleted, TurnStarted};
 use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
-use turnwire_event::row::{NewMessage, Placed, RowChange, SessionRow};
+use turnwire_event::row::{NewMessage, PlacedChange, RowChange, SessionRow};
 use turnwire_event::{
     Actor, Body, ContentBlock, EpisodeId, Epoch, Event, MessageId, Owner, Position, Role, Seq,
-    SessionId, TenantId, Timestamp, TurnId, Ulid, Usage,
+    SessionId, TenantId, Timestamp, TokenUsage, TurnId, Ulid,
 };
 use turnwire_log::chain::ChainHash;
-use turnwire_log::sqlite::{DATABASE_FILE, Durability, SqliteOptions, SqliteStore};
+use turnwire_log::sqlite::{CommitDurability, DATABASE_FILE, SqliteOptions, SqliteStore};
 use turnwire_log::{EventRecord, LeaseTerm, Log as _, SessionAppend};
 
 const SESSION: SessionId = SessionId(Ulid(1));
@@ -23,11 +23,11 @@ const EPISODE: EpisodeId = EpisodeId(Ulid(3));
 const MESSAGE: MessageId = MessageId(Ulid(4));
 
 fn events() -> Vec<Event> {
-    let created = Created {
+    let created = SessionCreated {
         workspace_path: None,
         episode_id: EPISODE,
     };
-    let started = Started {
+    let started = TurnStarted {
         answers: Vec::new(),
         resumes: None,
         user_message_id: MESSAGE,
@@ -39,11 +39,11 @@ fn events() -> Vec<Event> {
         locale: "en".into(),
         wire_version: None,
         history_omitted: 0,
-        versions: Versions::default(),
+        versions: BoundVersions::default(),
     };
-    let completed = Completed {
+    let completed = TurnCompleted {
         status: TurnStatus::Ok,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         error: None,
         reason: None,
         partial: None,
@@ -86,12 +86,12 @@ fn rows() -> Vec<RowChange> {
         updated_at: Timestamp::from_millis(1_000),
     };
     let message = NewMessage {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MESSAGE,
         role: Role::User,
         content: vec![ContentBlock::text("hello")],
         metadata: Map::new(),
-        scope: turnwire_event::row::Scope::default(),
+        scope: turnwire_event::row::MessageScope::default(),
     };
     vec![
         RowChange::SessionPut(Box::new(session)),
@@ -113,7 +113,7 @@ fn rows() -> Vec<RowChange> {
 fn write(dir: &Path) {
     let options = SqliteOptions {
         dir: dir.to_owned(),
-        durability: Durability::Full,
+        durability: CommitDurability::Full,
     };
     let store = SqliteStore::open(&options).expect("a new store");
     let mut hash = ChainHash::seed(SESSION);
@@ -138,7 +138,7 @@ fn write(dir: &Path) {
         records: events().into_iter().map(record).collect(),
         rows: rows()
             .into_iter()
-            .map(|change| Placed {
+            .map(|change| PlacedChange {
                 at: Position::persisted(Epoch::FIRST, Seq(1)),
                 time: Timestamp::from_millis(1_000),
                 change,

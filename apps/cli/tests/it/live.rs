@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use turnwire_client::{Client, Item, Start};
+use turnwire_client::{Client, WatchItem, WatchStart};
 use turnwire_event::{Body, Epoch, EventType, Position, Seq, SessionId, StopReason};
-use turnwire_wire::rest::session::Create;
-use turnwire_wire::rest::turn::Submit;
+use turnwire_wire::rest::session::SessionCreate;
+use turnwire_wire::rest::turn::TurnSubmit;
 
 use crate::server::{BINARY, PATIENCE, Server};
 
@@ -82,7 +82,7 @@ impl Drop for Tail {
 
 async fn new_session(client: &Client) -> SessionId {
     client
-        .create(&Create::default())
+        .create_session(&SessionCreate::default())
         .await
         .expect("a session")
         .session_id
@@ -91,18 +91,18 @@ async fn new_session(client: &Client) -> SessionId {
 /// Says something and waits for the end of the turn; gives its events.
 async fn turn(client: &Client, session: SessionId, words: &str) -> Vec<Body> {
     let accepted = client
-        .submit(session, &Submit::text(words))
+        .submit(session, &TurnSubmit::text(words))
         .await
         .expect("accepted");
-    let start = Start::After(accepted.position);
+    let start = WatchStart::After(accepted.position);
     let mut watch = client.watch(session, json!("preset:full"), start);
     let mut seen = Vec::new();
     loop {
         let item = tokio::time::timeout(PATIENCE, watch.next())
             .await
             .expect("in time");
-        if let Some(Item::Event(event)) = item.expect("no error") {
-            let body = event.read().expect("an event").body;
+        if let Some(WatchItem::Event(event)) = item.expect("no error") {
+            let body = event.parse().expect("an event").body;
             let ends = body.kind().is_terminal();
             seen.push(body);
             if ends {
@@ -167,7 +167,7 @@ async fn tail_resumes_after_a_kill_without_a_gap() {
     let session = new_session(&client).await;
     let tail = Tail::of(&server, session);
     client
-        .submit(session, &Submit::text("slow"))
+        .submit(session, &TurnSubmit::text("slow"))
         .await
         .expect("accepted");
     let mut seen = tail.until("text.delta");
@@ -201,9 +201,9 @@ async fn snapshot_has_the_newest_50_of_60_messages() {
     for number in 0..30 {
         turn(&client, session, &format!("question {number}")).await;
     }
-    let mut watch = client.watch(session, json!("preset:chat"), Start::Snapshot);
+    let mut watch = client.watch(session, json!("preset:chat"), WatchStart::Snapshot);
     let snapshot = loop {
-        if let Some(Item::Snapshot(snapshot)) = watch.next().await.expect("no error") {
+        if let Some(WatchItem::Snapshot(snapshot)) = watch.next().await.expect("no error") {
             break snapshot;
         }
     };
@@ -251,15 +251,19 @@ async fn every_stop_reason_reaches_a_client() {
         );
     }
     let slow = client
-        .submit(session, &Submit::text("slow"))
+        .submit(session, &TurnSubmit::text("slow"))
         .await
         .expect("accepted");
-    let mut watch = client.watch(session, json!("preset:full"), Start::After(slow.position));
+    let mut watch = client.watch(
+        session,
+        json!("preset:full"),
+        WatchStart::After(slow.position),
+    );
     let reason = loop {
-        let Some(Item::Event(event)) = watch.next().await.expect("no error") else {
+        let Some(WatchItem::Event(event)) = watch.next().await.expect("no error") else {
             continue;
         };
-        match event.read().expect("an event").body {
+        match event.parse().expect("an event").body {
             Body::TextDelta(_) => {
                 client.cancel(slow.turn_id, None).await.expect("accepted");
             }
@@ -303,11 +307,11 @@ async fn time_from_subscribe_to_live_is_measured() {
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
     let session = new_session(&client).await;
-    let start = Start::After(Position::persisted(Epoch::FIRST, Seq(0)));
+    let start = WatchStart::After(Position::persisted(Epoch::FIRST, Seq(0)));
     let mut watch = client.watch(session, json!("preset:full"), start);
     loop {
         let item = watch.next().await.expect("no error").expect("an item");
-        if matches!(&item, Item::Event(e) if e.kind == EventType::BusSubscriberRegistered) {
+        if matches!(&item, WatchItem::Event(e) if e.kind == EventType::BusSubscriberRegistered) {
             break;
         }
     }

@@ -6,14 +6,14 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::json;
-use turnwire_client::{Client, Item, Received, Start, Watch};
-use turnwire_event::{Epoch, EventType, Lane, Position, Seq, SessionId, TurnId};
+use turnwire_client::{Client, ReceivedEvent, SessionWatch, WatchItem, WatchStart};
+use turnwire_event::{Epoch, EventLane, EventType, Position, Seq, SessionId, TurnId};
 use turnwire_log::sqlite::DATABASE_FILE;
-use turnwire_wire::pc3::decode::Payload;
-use turnwire_wire::pc3::{Decoded, decode};
-use turnwire_wire::rest::session::Create;
-use turnwire_wire::rest::turn::Submit;
-use turnwire_wire::session::event_frame;
+use turnwire_wire::pc3::decode::FramePayload;
+use turnwire_wire::pc3::{DecodedBlock, decode};
+use turnwire_wire::rest::session::SessionCreate;
+use turnwire_wire::rest::turn::TurnSubmit;
+use turnwire_wire::session::write_event;
 
 use crate::server::{BINARY, PATIENCE, Server};
 
@@ -23,7 +23,7 @@ const SCRIPT: &str = r#"
 - {steps: [{text: "you said {{user}}"}]}
 "#;
 
-const BEGINNING: Start = Start::After(Position::persisted(Epoch::FIRST, Seq(0)));
+const BEGINNING: WatchStart = WatchStart::After(Position::persisted(Epoch::FIRST, Seq(0)));
 
 /// What the command says, and how it ends.
 struct Done {
@@ -55,11 +55,11 @@ fn replay(args: &[&str], input: &[u8]) -> Done {
 }
 
 /// The events up to the end of `turns` turns.
-async fn watched(watch: &mut Watch, turns: usize) -> Vec<Received> {
+async fn watched(watch: &mut SessionWatch, turns: usize) -> Vec<ReceivedEvent> {
     let (mut seen, mut ended) = (Vec::new(), 0);
     while ended < turns {
         let item = tokio::time::timeout(PATIENCE, watch.next()).await;
-        if let Some(Item::Event(event)) = item.expect("in time").expect("no error") {
+        if let Some(WatchItem::Event(event)) = item.expect("in time").expect("no error") {
             ended += usize::from(event.kind.is_terminal());
             seen.push(event);
         }
@@ -67,43 +67,49 @@ async fn watched(watch: &mut Watch, turns: usize) -> Vec<Received> {
     seen
 }
 
-fn frames<'a>(events: impl IntoIterator<Item = &'a Received>) -> String {
+fn frames<'a>(events: impl IntoIterator<Item = &'a ReceivedEvent>) -> String {
     let mut out = Vec::new();
     for event in events {
-        event_frame(&event.raw, &mut out);
+        write_event(&event.raw, &mut out);
         out.push(b'\n');
     }
     String::from_utf8(out).expect("text")
 }
 
 /// The events as lines of a file.
-fn lines(events: &[Received]) -> Vec<u8> {
-    let line = |event: &Received| [&event.raw, b"\n".as_slice()].concat();
+fn lines(events: &[ReceivedEvent]) -> Vec<u8> {
+    let line = |event: &ReceivedEvent| [&event.raw, b"\n".as_slice()].concat();
     events.iter().flat_map(line).collect()
 }
 
 /// A session with three turns, the last one cancelled, and what a client saw of it live.
-async fn told(client: &Client) -> (SessionId, Vec<Received>, [TurnId; 3]) {
-    let made = client.create(&Create::default()).await.expect("a session");
+async fn told(client: &Client) -> (SessionId, Vec<ReceivedEvent>, [TurnId; 3]) {
+    let made = client
+        .create_session(&SessionCreate::default())
+        .await
+        .expect("a session");
     let id = made.session_id;
     let mut watch = client.watch(id, json!("preset:full"), BEGINNING);
     let mut live = Vec::new();
     // Words are only live for one who is there before them.
     let first = watch.next().await.expect("no error");
-    assert!(matches!(first, Some(Item::Connected { .. })), "{first:?}");
+    assert!(
+        matches!(first, Some(WatchItem::Connected { .. })),
+        "{first:?}"
+    );
     let mut turns = Vec::new();
     for words in ["hello", "tool", "slow"] {
         let turn = client
-            .submit(id, &Submit::text(words))
+            .submit(id, &TurnSubmit::text(words))
             .await
             .expect("accepted");
         turns.push(turn.turn_id);
         if words == "slow" {
             while live
                 .last()
-                .is_none_or(|e: &Received| e.kind != EventType::TextDelta)
+                .is_none_or(|e: &ReceivedEvent| e.kind != EventType::TextDelta)
             {
-                if let Some(Item::Event(event)) = watch.next().await.expect("no error") {
+                if let Some(WatchItem::Event(event)) = watch.next().await.expect("no error") {
                     live.push(event);
                 }
             }
@@ -115,24 +121,24 @@ async fn told(client: &Client) -> (SessionId, Vec<Received>, [TurnId; 3]) {
 }
 
 /// The frames of a pc3 stream, each turn's ending with its sentinel.
-fn streams(bytes: &str) -> Vec<Vec<Payload>> {
+fn streams(bytes: &str) -> Vec<Vec<FramePayload>> {
     let mut all = vec![Vec::new()];
     for block in bytes.split_terminator("\n\n") {
         let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
         let event = field("event: ").unwrap_or_default();
         match decode(event, field("data: ").expect("data")).expect("a frame") {
-            Decoded::Frame(frame) => all.last_mut().expect("one").push(frame.payload),
-            Decoded::Done => all.push(Vec::new()),
-            Decoded::Unknown(kind) => panic!("{kind}"),
+            DecodedBlock::Frame(frame) => all.last_mut().expect("one").push(frame.payload),
+            DecodedBlock::Done => all.push(Vec::new()),
+            DecodedBlock::Unknown(kind) => panic!("{kind}"),
         }
     }
     assert_eq!(all.pop(), Some(Vec::new()), "nothing after the last [DONE]");
     all
 }
 
-fn text(stream: &[Payload]) -> String {
-    let chunk = |payload: &Payload| match payload {
-        Payload::Text { chunk } => Some(chunk.clone()),
+fn text(stream: &[FramePayload]) -> String {
+    let chunk = |payload: &FramePayload| match payload {
+        FramePayload::Text { chunk } => Some(chunk.clone()),
         _ => None,
     };
     stream.iter().filter_map(chunk).collect()
@@ -187,9 +193,9 @@ async fn replay_equals_what_clients_received() {
     let late = frames(&watched(&mut late, 3).await);
     let done = of_session(&["session"]);
     assert!(done.out.starts_with(&late), "{}\n{late}", done.out);
-    let is_delta = |event: &&Received| {
+    let is_delta = |event: &&ReceivedEvent| {
         let ends = [EventType::MessageStart, EventType::MessageComplete];
-        event.kind.lane() == Lane::Streaming && !ends.contains(&event.kind)
+        event.kind.lane() == EventLane::Streaming && !ends.contains(&event.kind)
     };
     let whole = live.iter().filter(|event| !is_delta(event));
     assert!(done.out.starts_with(&frames(whole)), "{}", done.out);
@@ -238,7 +244,7 @@ async fn text_of_pc3_is_the_stored_text() {
                     .iter()
                     .filter(|payload| payload.is_terminal())
                     .count();
-                assert!(ends == 1 && stream.last().is_some_and(Payload::is_terminal));
+                assert!(ends == 1 && stream.last().is_some_and(FramePayload::is_terminal));
             }
         }
     }
@@ -272,10 +278,13 @@ async fn a_turn_in_flight_is_told_as_far_as_it_is_stored() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
-    let made = client.create(&Create::default()).await.expect("a session");
+    let made = client
+        .create_session(&SessionCreate::default())
+        .await
+        .expect("a session");
     let id = made.session_id;
     client
-        .submit(id, &Submit::text("slow"))
+        .submit(id, &TurnSubmit::text("slow"))
         .await
         .expect("accepted");
     let home = dir.path().display().to_string();

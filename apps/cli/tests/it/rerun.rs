@@ -10,23 +10,23 @@ use crate::server::{BINARY, PATIENCE, Server};
 use crate::upstream::Upstream;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use turnwire_client::{Client, Item, Start, Watch};
+use turnwire_client::{Client, SessionWatch, WatchItem, WatchStart};
 use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
 use turnwire_pack::PackFiles;
-use turnwire_wire::rest::session::Create;
-use turnwire_wire::rest::turn::Submit;
+use turnwire_wire::rest::session::SessionCreate;
+use turnwire_wire::rest::turn::TurnSubmit;
 
 fn market() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/market")
 }
 
 /// The next event of the session that `wanted` wants.
-async fn until(watch: &mut Watch, wanted: impl Fn(&Event) -> bool) -> Event {
+async fn until(watch: &mut SessionWatch, wanted: impl Fn(&Event) -> bool) -> Event {
     let search = async {
         loop {
             let item = watch.next().await.expect("a stream").expect("a session");
-            if let Item::Event(received) = item
-                && let Some(event) = received.read().filter(|event| wanted(event))
+            if let WatchItem::Event(received) = item
+                && let Some(event) = received.parse().filter(|event| wanted(event))
             {
                 return event;
             }
@@ -39,15 +39,18 @@ fn ends(event: &Event) -> bool {
     matches!(event.body, Body::TurnCompleted(_) | Body::TurnCancelled(_))
 }
 
-fn after(session: SessionId, client: &Client) -> Watch {
-    let start = Start::After(Position::persisted(Epoch::FIRST, Seq(0)));
+fn after(session: SessionId, client: &Client) -> SessionWatch {
+    let start = WatchStart::After(Position::persisted(Epoch::FIRST, Seq(0)));
     client.watch(session, json!("preset:full"), start)
 }
 
 /// Two sub-agents at once, a service that fails, the same words twice, another language, and a
 /// turn that is stopped while a service takes its time.
 async fn converse(client: &Client) -> SessionId {
-    let created = client.create(&Create::default()).await.expect("a session");
+    let created = client
+        .create_session(&SessionCreate::default())
+        .await
+        .expect("a session");
     let session = created.session_id;
     let mut watch = after(session, client);
     let both = "Find offers for oat milk and tell me my points";
@@ -57,14 +60,14 @@ async fn converse(client: &Client) -> SessionId {
         ("de", "Gibt es Angebote für Hafermilch?"),
         ("en", both),
     ] {
-        let submit = Submit {
+        let submit = TurnSubmit {
             locale: Some(locale.into()),
-            ..Submit::text(words)
+            ..TurnSubmit::text(words)
         };
         client.submit(session, &submit).await.expect("accepted");
         until(&mut watch, ends).await;
     }
-    let slow = Submit::text("slow offers for oat milk");
+    let slow = TurnSubmit::text("slow offers for oat milk");
     let accepted = client.submit(session, &slow).await.expect("accepted");
     let searching = |event: &Event| matches!(&event.body, Body::ToolCalled(tool) if tool.tool_name == "search_offers");
     until(&mut watch, searching).await;
@@ -142,7 +145,11 @@ async fn rerun_passes_and_a_changed_word_fails_its_turn() {
     let words = std::fs::read_to_string(&script).expect("a script");
     assert!(words.contains("\" Hafermilch\""), "{words}");
     let changed = place("changed.yaml");
-    std::fs::write(&changed, words.replace("query: offers outage", "query: offers storm")).expect("written");
+    std::fs::write(
+        &changed,
+        words.replace("query: offers outage", "query: offers storm"),
+    )
+    .expect("written");
     let other = scripted(&place("other"), &market(), &changed);
     let (code, told) = rerun(&other, &case, &["--json"]);
     assert_eq!(code, Some(1), "{told}");
@@ -208,9 +215,12 @@ async fn recorded_provider_replies_need_no_provider() {
         &[OsStr::new("--pack"), pack.as_os_str()],
     );
     let client = live.client();
-    let created = client.create(&Create::default()).await.expect("a session");
+    let created = client
+        .create_session(&SessionCreate::default())
+        .await
+        .expect("a session");
     let session = created.session_id;
-    let submit = Submit::text("Wie geht es?");
+    let submit = TurnSubmit::text("Wie geht es?");
     client.submit(session, &submit).await.expect("accepted");
     until(&mut after(session, &client), ends).await;
     let (home, out) = (place("live"), place("case"));
@@ -228,7 +238,10 @@ async fn recorded_provider_replies_need_no_provider() {
     assert!(case.contains("Guten Tag."), "{case}");
     // Whoever reads the log sees the model that was asked for.
     let client = same.client();
-    let created = client.create(&Create::default()).await.expect("a session");
+    let created = client
+        .create_session(&SessionCreate::default())
+        .await
+        .expect("a session");
     let again = created.session_id;
     client.submit(again, &submit).await.expect("accepted");
     let called = |event: &Event| matches!(&event.body, Body::LlmCallStarted(_));

@@ -5,11 +5,11 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use turnwire_client::{Item, Start};
+use turnwire_client::{WatchItem, WatchStart};
 use turnwire_event::SessionId;
 use turnwire_log::sqlite::DATABASE_FILE;
-use turnwire_wire::rest::session::Create;
-use turnwire_wire::rest::turn::Submit;
+use turnwire_wire::rest::session::SessionCreate;
+use turnwire_wire::rest::turn::TurnSubmit;
 
 use crate::server::{BINARY, PATIENCE, Server};
 
@@ -32,13 +32,13 @@ fn text(bytes: &[u8]) -> String {
 /// Says something and waits for the end of the turn.
 async fn turn(server: &Server, session: SessionId) {
     let client = server.client();
-    let accepted = client.submit(session, &Submit::text("hi")).await;
-    let start = Start::After(accepted.expect("accepted").position);
+    let accepted = client.submit(session, &TurnSubmit::text("hi")).await;
+    let start = WatchStart::After(accepted.expect("accepted").position);
     let mut watch = client.watch(session, json!("preset:full"), start);
     loop {
         let item = tokio::time::timeout(PATIENCE, watch.next()).await;
-        if let Some(Item::Event(event)) = item.expect("in time").expect("no error")
-            && event.read().expect("an event").body.kind().is_terminal()
+        if let Some(WatchItem::Event(event)) = item.expect("in time").expect("no error")
+            && event.parse().expect("an event").body.kind().is_terminal()
         {
             return;
         }
@@ -46,7 +46,10 @@ async fn turn(server: &Server, session: SessionId) {
 }
 
 async fn new_session(server: &Server) -> SessionId {
-    let made = server.client().create(&Create::default()).await;
+    let made = server
+        .client()
+        .create_session(&SessionCreate::default())
+        .await;
     made.expect("a session").session_id
 }
 
@@ -144,11 +147,11 @@ async fn provider_data_is_on_no_wire_and_in_no_hash() {
     seen.push_str(&raw(&server, "/metrics").await);
     let mut watch = server
         .client()
-        .watch(session, json!("preset:full"), Start::Snapshot);
+        .watch(session, json!("preset:full"), WatchStart::Snapshot);
     loop {
         let item = tokio::time::timeout(PATIENCE, watch.next()).await;
         let item = item.expect("in time").expect("no error");
-        if let Some(Item::Snapshot(snapshot)) = item {
+        if let Some(WatchItem::Snapshot(snapshot)) = item {
             seen.push_str(&format!("{snapshot:?}"));
             break;
         }

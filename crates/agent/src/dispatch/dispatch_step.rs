@@ -17,16 +17,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 use turnwire_event::body::plan::StepStarted;
-use turnwire_event::body::subagent::{Context, Started};
-use turnwire_event::body::support::Noted;
-use turnwire_event::body::tool::Called;
+use turnwire_event::body::subagent::{SubagentContext, SubagentStarted};
+use turnwire_event::body::support::SupportNoted;
+use turnwire_event::body::tool::ToolCalled;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CallPurpose, StepStatus, ToolType};
-use turnwire_event::port::{Emission, Refusal, TurnContext};
-use turnwire_event::row::{NewMessage, Scope};
-use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Kept, MessageId, Position, Role};
-use turnwire_model::Said;
-use turnwire_plan::{Expected, Key, Run, Work};
+use turnwire_event::port::{Emission, EmitRefusal, TurnContext};
+use turnwire_event::row::{MessageScope, NewMessage};
+use turnwire_event::{
+    Actor, Body, ContentBlock, InvocationId, MessageId, Position, ProviderState, Role,
+};
+use turnwire_model::ModelMessage;
+use turnwire_plan::{ExpectedSlot, SlotKey, SlotWork, StepRun};
 
 use super::invocation::{Invocation, InvocationError, SubAgentAnswer, run_invocation};
 use super::invocation_result::{PendingInvocation, decline_sub_agent, end_invocation};
@@ -76,7 +78,7 @@ impl DispatchStep<'_> {
         calls: Vec<SubAgentCall>,
         failures: &mut TurnFailures,
         notes: &mut Vec<RetainedNote>,
-    ) -> Result<Vec<Arc<Said>>, Refusal> {
+    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
         let dispatch_start = Instant::now();
         // An earlier failure no longer ends the turn: the turn now calls another sub-agent.
         failures.report_pending(self.context).await?;
@@ -104,13 +106,14 @@ impl DispatchStep<'_> {
         if let Some(position) = last_position {
             self.context.emitter.committed(position).await?;
         }
-        let mut run = Run::start(&*step_id, works).expect("every tool use has an id of its own");
+        let mut run =
+            StepRun::start(&*step_id, works).expect("every tool use has an id of its own");
         let mut errors = Vec::new();
         while let Some(slot) = run.next().await {
             let Some(one) = pending.remove(&slot.key.result_key) else {
                 continue;
             };
-            let ended = slot.ended;
+            let ended = slot.outcome;
             let result =
                 end_invocation(self.context, self.spans, &one, ended, dispatch_start).await?;
             results.push(result.message);
@@ -161,7 +164,7 @@ impl DispatchStep<'_> {
         sub_agent.timeout.min(self.time_left)
     }
 
-    async fn start_step(&self, calls: &CappedCalls) -> Result<String, Refusal> {
+    async fn start_step(&self, calls: &CappedCalls) -> Result<String, EmitRefusal> {
         let plan_step_id = format!("turn-{}-{}", self.turn.input.turn_id, self.number);
         let ids = |calls: &[SubAgentCall]| -> Vec<String> {
             calls.iter().map(|(_, agent)| agent.id.clone()).collect()
@@ -179,7 +182,10 @@ impl DispatchStep<'_> {
     }
 
     /// Declines the calls beyond the cap (S2-029).
-    async fn decline_dropped(&self, dropped: Vec<SubAgentCall>) -> Result<Vec<Arc<Said>>, Refusal> {
+    async fn decline_dropped(
+        &self,
+        dropped: Vec<SubAgentCall>,
+    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
         let mut results = Vec::new();
         for (request, sub_agent) in dropped {
             let reason = format!(
@@ -193,11 +199,11 @@ impl DispatchStep<'_> {
     }
 
     /// Step 2: emits that the call means a sub-agent of the turn.
-    async fn resolve(&self, request: &ToolRequest) -> Result<(), Refusal> {
+    async fn resolve(&self, request: &ToolRequest) -> Result<(), EmitRefusal> {
         let trace = self.spans.child();
         let span_id = &trace.span_id;
         let span = tracing::info_span!("dispatch.resolve", tool = request.name, span_id);
-        let called = Body::ToolCalled(Called {
+        let called = Body::ToolCalled(ToolCalled {
             tool_use_id: request.id,
             tool_name: request.name.clone(),
             tool_type: ToolType::SubAgent,
@@ -218,7 +224,7 @@ impl DispatchStep<'_> {
         request: ToolRequest,
         sub_agent: Arc<BoundSubAgent>,
         fault_policy: FaultPolicy,
-    ) -> Result<(Position, PendingInvocation, Invocation), Refusal> {
+    ) -> Result<(Position, PendingInvocation, Invocation), EmitRefusal> {
         let trace = self.spans.child();
         let span_id = &trace.span_id;
         let span =
@@ -226,7 +232,7 @@ impl DispatchStep<'_> {
         let context = self.inherited_context(&sub_agent);
         let question = question(&request.input, &self.turn.input.content);
         let invocation_id = InvocationId(self.context.resources.mint.ulid());
-        let started = Body::SubagentStarted(Started {
+        let started = Body::SubagentStarted(SubagentStarted {
             invocation_id,
             sub_agent_id: sub_agent.id.clone(),
             tool_use_id: request.id,
@@ -235,12 +241,12 @@ impl DispatchStep<'_> {
         });
         let emission = Emission {
             message: Some(NewMessage {
-                kept: Kept::default(),
+                provider_state: ProviderState::default(),
                 id: MessageId(self.context.resources.mint.ulid()),
                 role: Role::User,
                 content: vec![ContentBlock::text(&*question)],
                 metadata: message_metadata::of_invocation(&sub_agent.id, invocation_id),
-                scope: Scope::Agent(sub_agent.id.clone()),
+                scope: MessageScope::Agent(sub_agent.id.clone()),
             }),
             trace: Some(trace),
             ..Emission::new(Actor::subagent(&sub_agent.id), started)
@@ -283,14 +289,14 @@ impl DispatchStep<'_> {
         Ok((position, pending, invocation))
     }
 
-    fn inherited_context(&self, sub_agent: &BoundSubAgent) -> Context {
+    fn inherited_context(&self, sub_agent: &BoundSubAgent) -> SubagentContext {
         let input = &self.turn.input;
         let principal = input.owner.principal.as_str();
         let chars_max = self.binding.prior_context_chars_max;
         let prior_context = self
             .prior_exchange
             .and_then(|exchange| exchange.summary_for(&sub_agent.id, chars_max));
-        Context {
+        SubagentContext {
             principal: principal.to_owned(),
             user_id: principal.to_owned(),
             episode_id: input.episode_id,
@@ -305,10 +311,11 @@ impl DispatchStep<'_> {
         &self,
         pending: &PendingInvocation,
         invocation: Invocation,
-    ) -> Work<impl Future<Output = Result<SubAgentAnswer, InvocationError>> + Send + 'static> {
-        Work {
-            expected: Expected {
-                key: Key {
+    ) -> SlotWork<impl Future<Output = Result<SubAgentAnswer, InvocationError>> + Send + 'static>
+    {
+        SlotWork {
+            expected: ExpectedSlot {
+                key: SlotKey {
                     subagent: pending.sub_agent_id().to_owned(),
                     result_key: pending.tool_use_id.to_string(),
                 },
@@ -321,10 +328,10 @@ impl DispatchStep<'_> {
     /// Ends the step, and reports the failures of several sub-agents together (D-11).
     async fn end_step(
         &self,
-        run: &mut Run<SubAgentAnswer, InvocationError>,
+        run: &mut StepRun<SubAgentAnswer, InvocationError>,
         errors: Vec<TurnError>,
         failures: &mut TurnFailures,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EmitRefusal> {
         let Some(completed) = run.completion() else {
             return Ok(());
         };
@@ -346,20 +353,20 @@ impl DispatchStep<'_> {
 
     /// Stores the notes of a turn that calls several sub-agents for the sub-agents of later turns
     /// (S1-144). A single sub-agent remembers its exchange by itself.
-    async fn store_notes(&self, notes: &mut Vec<RetainedNote>) -> Result<(), Refusal> {
+    async fn store_notes(&self, notes: &mut Vec<RetainedNote>) -> Result<(), EmitRefusal> {
         for RetainedNote { sub_agent_id, text } in notes.drain(..) {
             let emission = Emission {
                 message: Some(NewMessage {
-                    kept: Kept::default(),
+                    provider_state: ProviderState::default(),
                     id: MessageId(self.context.resources.mint.ulid()),
                     role: Role::System,
                     content: vec![ContentBlock::text(&*text)],
                     metadata: message_metadata::of_sub_agent(&sub_agent_id),
-                    scope: Scope::Agents,
+                    scope: MessageScope::Agents,
                 }),
                 ..Emission::new(
                     Actor::subagent(&sub_agent_id),
-                    Body::SupportNoted(Noted { sub_agent_id, text }),
+                    Body::SupportNoted(SupportNoted { sub_agent_id, text }),
                 )
             };
             self.context.deliver(emission).await?;

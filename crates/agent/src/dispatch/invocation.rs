@@ -10,12 +10,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 use tracing::Instrument as _;
-use turnwire_event::body::status::Emitted;
-use turnwire_event::body::subagent::Context;
+use turnwire_event::body::status::StatusEmitted;
+use turnwire_event::body::subagent::SubagentContext;
 use turnwire_event::code::{AgentErrorClass, CallPurpose, ToolType};
-use turnwire_event::port::{Emission, Emitter, History, Refusal};
+use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, HistoryReader};
 use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
-use turnwire_model::{Request, Said};
+use turnwire_model::{ModelMessage, ModelRequest};
 use turnwire_tool::{LiveTask, ToolContext, deliver};
 
 use super::sub_agent::BoundSubAgent;
@@ -50,10 +50,10 @@ const STATUS_REPEAT: Duration = Duration::from_secs(20);
 pub(crate) struct Invocation {
     pub(crate) sub_agent: Arc<BoundSubAgent>,
     pub(crate) invocation_id: InvocationId,
-    pub(crate) context: Context,
+    pub(crate) context: SubagentContext,
     pub(crate) question: String,
     pub(crate) scene: Arc<ToolContext>,
-    pub(crate) history: Arc<dyn History>,
+    pub(crate) history: Arc<dyn HistoryReader>,
     pub(crate) emitter: Arc<SubAgentEmitter>,
     pub(crate) wait_meter: Arc<WaitMeter>,
     pub(crate) budget: Arc<TurnBudget>,
@@ -84,8 +84,8 @@ pub(crate) enum InvocationError {
     Refused,
 }
 
-impl From<Refusal> for InvocationError {
-    fn from(_: Refusal) -> Self {
+impl From<EmitRefusal> for InvocationError {
+    fn from(_: EmitRefusal) -> Self {
         Self::Refused
     }
 }
@@ -109,7 +109,7 @@ pub(crate) fn run_invocation(
         sub_agent_id = invocation.sub_agent.id,
         span_id = invocation.emitter.span().span_id
     );
-    let emitter = Arc::clone(&invocation.emitter) as Arc<dyn Emitter>;
+    let emitter = Arc::clone(&invocation.emitter) as Arc<dyn EventEmitter>;
     let live = LiveTask::begin();
     let work = async move {
         let _live = live;
@@ -144,7 +144,7 @@ async fn answer_with_watchdog(invocation: Invocation) -> Result<SubAgentAnswer, 
         if Instant::now() < due {
             continue;
         }
-        let emitted = Body::StatusEmitted(Emitted {
+        let emitted = Body::StatusEmitted(StatusEmitted {
             event_id: status.clone(),
             message: String::new(),
         });
@@ -159,7 +159,7 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
     let Some(resources) = invocation.sub_agent.resources.as_deref() else {
         return Err(InvocationError::Failed(AgentErrorClass::Instantiation));
     };
-    let emitter = Arc::clone(&invocation.emitter) as Arc<dyn Emitter>;
+    let emitter = Arc::clone(&invocation.emitter) as Arc<dyn EventEmitter>;
     let candidate_cursor = CandidateCursor::default();
     let defers = invocation.fault_policy == FaultPolicy::Defer;
     let context = AgentContext {
@@ -176,7 +176,7 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
         span: None,
     };
     let (notes, mut messages) = memory(invocation, resources).await?;
-    messages.push(Arc::new(Said::new(
+    messages.push(Arc::new(ModelMessage::new(
         Role::User,
         vec![ContentBlock::text(&*invocation.question)],
     )));
@@ -184,7 +184,7 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
     let system = sub_agent_prompt(options.system.as_deref(), &invocation.context, &notes);
     let mut builder = AnswerBuilder::default();
     for number in 1..=options.calls_max {
-        let request = Request {
+        let request = ModelRequest {
             model: options.model.clone(),
             agent: resources.role.name().to_owned(),
             call: number,
@@ -214,7 +214,7 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
 async fn memory(
     invocation: &Invocation,
     resources: &AgentResources,
-) -> Result<(Vec<String>, Vec<Arc<Said>>), InvocationError> {
+) -> Result<(Vec<String>, Vec<Arc<ModelMessage>>), InvocationError> {
     let budget = resources.options.history;
     let history = invocation
         .history

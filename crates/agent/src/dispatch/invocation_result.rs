@@ -7,20 +7,21 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 use turnwire_event::body::llm::CallFailed;
-use turnwire_event::body::subagent::{Completed, Failed as SubagentFailed};
-use turnwire_event::body::tool::{Completed as ToolCompleted, Failed as ToolFailed};
+use turnwire_event::body::subagent::{SubagentCompleted, SubagentFailed};
+use turnwire_event::body::tool::{ToolCompleted, ToolFailed};
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{
     AgentErrorClass, DispatchOutcome, LlmErrorClass, ToolErrorClass, ToolType,
 };
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::{Emission, Refusal};
-use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::port::{Emission, EmitRefusal};
+use turnwire_event::row::{MessageScope, NewMessage};
 use turnwire_event::{
-    Actor, Body, ContentBlock, InvocationId, Kept, MessageId, Mint, Role, ToolUseId, Trace, metric,
+    Actor, Body, ContentBlock, IdGenerator, InvocationId, MessageId, ProviderState, Role,
+    ToolUseId, TraceContext, metric,
 };
-use turnwire_model::Said;
-use turnwire_plan::Ended;
+use turnwire_model::ModelMessage;
+use turnwire_plan::SlotOutcome;
 
 use super::invocation::{InvocationError, SubAgentAnswer};
 use super::sub_agent::BoundSubAgent;
@@ -72,7 +73,7 @@ pub(crate) struct SlotFailures {
 /// The result of an invocation.
 pub(crate) struct InvocationResult {
     /// The result for the orchestrator's model.
-    pub(crate) message: Arc<Said>,
+    pub(crate) message: Arc<ModelMessage>,
     pub(crate) failures: SlotFailures,
     /// Results that are retained for later turns.
     pub(crate) notes: Vec<String>,
@@ -84,15 +85,15 @@ pub(crate) async fn end_invocation(
     context: &AgentContext<'_>,
     spans: &TurnSpans,
     invocation: &PendingInvocation,
-    ended: Ended<SubAgentAnswer, InvocationError>,
+    ended: SlotOutcome<SubAgentAnswer, InvocationError>,
     dispatch_start: Instant,
-) -> Result<InvocationResult, Refusal> {
+) -> Result<InvocationResult, EmitRefusal> {
     let trace = spans.child();
     let sub_agent_id = invocation.sub_agent_id();
     let span_id = &trace.span_id;
     let span = tracing::info_span!("dispatch.result", sub_agent_id, span_id);
     // An invocation that was dropped was waiting, and its waiting time is unknown.
-    let is_measured = matches!(ended, Ended::Filled(_) | Ended::Failed(_));
+    let is_measured = matches!(ended, SlotOutcome::Filled(_) | SlotOutcome::Failed(_));
     let result = emit_end(context, invocation, ended, &trace)
         .instrument(span)
         .await?;
@@ -110,23 +111,25 @@ pub(crate) async fn end_invocation(
 async fn emit_end(
     context: &AgentContext<'_>,
     invocation: &PendingInvocation,
-    ended: Ended<SubAgentAnswer, InvocationError>,
-    trace: &Arc<Trace>,
-) -> Result<InvocationResult, Refusal> {
+    ended: SlotOutcome<SubAgentAnswer, InvocationError>,
+    trace: &Arc<TraceContext>,
+) -> Result<InvocationResult, EmitRefusal> {
     // From here on no event of the sub-agent gets through, even if some of its tasks still run.
     let record = invocation.emitter.close();
     let (status, answer) = match ended {
-        Ended::Filled(answer) => (SlotStatus::Complete, Ok(answer)),
-        Ended::Failed(InvocationError::Incomplete(answer)) => (SlotStatus::Incomplete, Ok(answer)),
+        SlotOutcome::Filled(answer) => (SlotStatus::Complete, Ok(answer)),
+        SlotOutcome::Failed(InvocationError::Incomplete(answer)) => {
+            (SlotStatus::Incomplete, Ok(answer))
+        }
         // Only the session refuses, and it ends the turn itself.
-        Ended::Failed(InvocationError::Refused) => return Err(Refusal::Ended),
-        Ended::Failed(InvocationError::Failed(class)) => (SlotStatus::Failed, Err(class)),
-        Ended::Broke => {
+        SlotOutcome::Failed(InvocationError::Refused) => return Err(EmitRefusal::Ended),
+        SlotOutcome::Failed(InvocationError::Failed(class)) => (SlotStatus::Failed, Err(class)),
+        SlotOutcome::Panicked => {
             let sub_agent_id = invocation.sub_agent_id();
             tracing::error!(sub_agent_id, "a sub-agent panicked");
             (SlotStatus::Failed, Err(AgentErrorClass::Internal))
         }
-        Ended::TimedOut => (SlotStatus::Failed, Err(AgentErrorClass::Timeout)),
+        SlotOutcome::TimedOut => (SlotStatus::Failed, Err(AgentErrorClass::Timeout)),
     };
     let result_emitter = ResultEmitter {
         context,
@@ -152,14 +155,18 @@ async fn emit_end(
 }
 
 /// A result of the sub-agent `id` that only the orchestrator may read.
-pub(crate) fn private_result(mint: &dyn Mint, id: &str, content: Vec<ContentBlock>) -> NewMessage {
+pub(crate) fn private_result(
+    mint: &dyn IdGenerator,
+    id: &str,
+    content: Vec<ContentBlock>,
+) -> NewMessage {
     NewMessage {
-        kept: Kept::default(),
+        provider_state: ProviderState::default(),
         id: MessageId(mint.ulid()),
         role: Role::Tool,
         content,
         metadata: message_metadata::of_sub_agent(id),
-        scope: Scope::Private,
+        scope: MessageScope::Private,
     }
 }
 
@@ -170,7 +177,7 @@ pub(crate) async fn decline_sub_agent(
     request: &ToolRequest,
     id: &str,
     reason: String,
-) -> Result<Arc<Said>, Refusal> {
+) -> Result<Arc<ModelMessage>, EmitRefusal> {
     let result = tool_result(request.id, Err(reason));
     let failed = Body::ToolFailed(ToolFailed {
         tool_use_id: request.id,
@@ -193,7 +200,7 @@ pub(crate) async fn decline_sub_agent(
 struct ResultEmitter<'a> {
     context: &'a AgentContext<'a>,
     invocation: &'a PendingInvocation,
-    trace: &'a Arc<Trace>,
+    trace: &'a Arc<TraceContext>,
 }
 
 impl ResultEmitter<'_> {
@@ -202,7 +209,7 @@ impl ResultEmitter<'_> {
         status: SlotStatus,
         answer: &SubAgentAnswer,
         record: &InvocationRecord,
-    ) -> Result<Arc<Said>, Refusal> {
+    ) -> Result<Arc<ModelMessage>, EmitRefusal> {
         let invocation = self.invocation;
         let (outcome, outcome_name) = match status {
             SlotStatus::Complete => (DispatchOutcome::Success, "success"),
@@ -210,7 +217,7 @@ impl ResultEmitter<'_> {
                 (DispatchOutcome::StatusError, "status_error")
             }
         };
-        let completed = Body::SubagentCompleted(Completed {
+        let completed = Body::SubagentCompleted(SubagentCompleted {
             invocation_id: invocation.invocation_id,
             sub_agent_id: invocation.sub_agent_id().to_owned(),
             tool_use_id: invocation.tool_use_id,
@@ -240,7 +247,7 @@ impl ResultEmitter<'_> {
         &self,
         class: AgentErrorClass,
         record: &InvocationRecord,
-    ) -> Result<Arc<Said>, Refusal> {
+    ) -> Result<Arc<ModelMessage>, EmitRefusal> {
         let invocation = self.invocation;
         self.end_open_work(class, record).await?;
         let failed = Body::SubagentFailed(SubagentFailed {
@@ -273,7 +280,7 @@ impl ResultEmitter<'_> {
         &self,
         class: AgentErrorClass,
         record: &InvocationRecord,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EmitRefusal> {
         for call_id in &record.open_calls {
             let failed = Body::LlmCallFailed(CallFailed {
                 call_id: *call_id,
@@ -310,7 +317,7 @@ impl ResultEmitter<'_> {
         &self,
         body: Body,
         result: Result<Value, String>,
-    ) -> Result<Arc<Said>, Refusal> {
+    ) -> Result<Arc<ModelMessage>, EmitRefusal> {
         let result = tool_result(self.invocation.tool_use_id, result);
         let mint = &*self.context.resources.mint;
         let sub_agent_id = self.invocation.sub_agent_id();
@@ -329,7 +336,7 @@ impl ResultEmitter<'_> {
         actor: Actor,
         body: Body,
         message: Option<NewMessage>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EmitRefusal> {
         let emission = Emission {
             message,
             trace: Some(Arc::clone(self.trace)),

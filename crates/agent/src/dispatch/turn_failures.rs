@@ -7,7 +7,7 @@
 use turnwire_event::body::agent::ErrorEmit;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::TurnStatus;
-use turnwire_event::port::{Outcome, Refusal};
+use turnwire_event::port::{EmitRefusal, TurnOutcome};
 use turnwire_event::{Actor, Body};
 
 use super::invocation_result::{SlotFailures, SlotStatus};
@@ -31,13 +31,17 @@ impl AxisFailure {
     }
 
     /// Reports the failure to clients and operators; the turn goes on.
-    pub(crate) async fn report(&self, context: &AgentContext<'_>) -> Result<(), Refusal> {
+    pub(crate) async fn report(&self, context: &AgentContext<'_>) -> Result<(), EmitRefusal> {
         let reported = Body::ErrorReported(self.error.clone());
         context.emit(self.actor(), reported).await?;
         self.count(context, Finality::TurnContinues).await
     }
 
-    async fn count(&self, context: &AgentContext<'_>, finality: Finality) -> Result<(), Refusal> {
+    async fn count(
+        &self,
+        context: &AgentContext<'_>,
+        finality: Finality,
+    ) -> Result<(), EmitRefusal> {
         let counted = Body::AgentErrorEmit(ErrorEmit {
             sub_agent_id: self.sub_agent_id.clone(),
             axis: self.axis,
@@ -76,7 +80,7 @@ impl TurnFailures {
         id: &str,
         failures: SlotFailures,
         intent: DispatchIntent,
-    ) -> Result<Vec<TurnError>, Refusal> {
+    ) -> Result<Vec<TurnError>, EmitRefusal> {
         let on_axis = |axis: u8, error: TurnError| AxisFailure {
             error,
             axis,
@@ -113,7 +117,7 @@ impl TurnFailures {
     pub(crate) async fn report_pending(
         &mut self,
         context: &AgentContext<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EmitRefusal> {
         for failure in std::mem::take(&mut self.pending) {
             self.is_degraded = true;
             failure.report(context).await?;
@@ -127,7 +131,10 @@ impl TurnFailures {
     }
 
     /// The outcome of a turn that has answered.
-    pub(crate) async fn into_outcome(self, context: &AgentContext<'_>) -> Result<Outcome, Refusal> {
+    pub(crate) async fn into_outcome(
+        self,
+        context: &AgentContext<'_>,
+    ) -> Result<TurnOutcome, EmitRefusal> {
         let mut pending = self.pending.into_iter();
         if let Some(failure) = pending.next() {
             // Clients are sent the first; metrics count all.
@@ -135,7 +142,7 @@ impl TurnFailures {
                 other.count(context, Finality::TurnContinues).await?;
             }
             failure.count(context, Finality::TurnEnds).await?;
-            return Ok(Outcome {
+            return Ok(TurnOutcome {
                 reason: None,
                 status: TurnStatus::Failed,
                 error: Some(failure.error),
@@ -146,7 +153,7 @@ impl TurnFailures {
         } else {
             TurnStatus::Ok
         };
-        Ok(Outcome {
+        Ok(TurnOutcome {
             reason: None,
             status,
             error: None,

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use turnwire_event::port::TurnInput;
-use turnwire_event::{Mint, Trace};
+use turnwire_event::{IdGenerator, TraceContext};
 
 /// Creates the spans of a turn.
 pub(crate) struct TurnSpans {
-    turn: Trace,
-    mint: Arc<dyn Mint>,
+    turn: TraceContext,
+    mint: Arc<dyn IdGenerator>,
 }
 
 impl TurnSpans {
     /// Spans below the caller's trace, or in a new trace if the caller sent none.
-    pub(crate) fn new(input: &TurnInput, mint: Arc<dyn Mint>) -> Self {
+    pub(crate) fn new(input: &TurnInput, mint: Arc<dyn IdGenerator>) -> Self {
         let turn = match &input.trace {
-            Some(trace) => Trace::clone(trace),
-            None => Trace {
+            Some(trace) => TraceContext::clone(trace),
+            None => TraceContext {
                 trace_id: format!("{:032x}", mint.ulid().0),
                 span_id: span_id(&*mint),
                 parent_span_id: None,
@@ -26,8 +26,8 @@ impl TurnSpans {
     }
 
     /// A new span below the turn's.
-    pub(crate) fn child(&self) -> Arc<Trace> {
-        Arc::new(Trace {
+    pub(crate) fn child(&self) -> Arc<TraceContext> {
+        Arc::new(TraceContext {
             trace_id: self.turn.trace_id.clone(),
             span_id: span_id(&*self.mint),
             parent_span_id: Some(self.turn.span_id.clone()),
@@ -36,7 +36,7 @@ impl TurnSpans {
 }
 
 /// 16 hex digits, never all zero, which trace context reserves for "invalid".
-fn span_id(mint: &dyn Mint) -> String {
+fn span_id(mint: &dyn IdGenerator) -> String {
     // The lower half of a ULID is random; the upper half holds the time.
     format!("{:016x}", (mint.ulid().0 as u64).max(1))
 }

@@ -5,19 +5,19 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::task::{AbortHandle, JoinSet};
-use turnwire_event::port::Emitter;
+use turnwire_event::port::EventEmitter;
 
 tokio::task_local! {
-    static EMITTER: Arc<dyn Emitter>;
+    static EMITTER: Arc<dyn EventEmitter>;
 }
 
 /// The emitter of the turn that the calling code runs in; `None` outside of turns.
-pub fn current() -> Option<Arc<dyn Emitter>> {
+pub fn current() -> Option<Arc<dyn EventEmitter>> {
     EMITTER.try_with(Arc::clone).ok()
 }
 
 /// Runs `future` with `emitter` as its ambient emitter.
-pub async fn scope<F: Future>(emitter: Arc<dyn Emitter>, future: F) -> F::Output {
+pub async fn scope<F: Future>(emitter: Arc<dyn EventEmitter>, future: F) -> F::Output {
     EMITTER.scope(emitter, future).await
 }
 

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
+use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
 use turnwire_event::{Body, ContentBlock, Position};
 
 /// An [`Emitter`] that passes everything on and notes the first output.
 pub(crate) struct OutputRecorder {
-    inner: Arc<dyn Emitter>,
+    inner: Arc<dyn EventEmitter>,
     has_output: AtomicBool,
 }
 
 impl OutputRecorder {
-    pub(crate) fn new(inner: Arc<dyn Emitter>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn EventEmitter>) -> Self {
         Self {
             inner,
             has_output: AtomicBool::new(false),
@@ -37,7 +37,7 @@ fn is_output(body: &Body) -> bool {
     }
 }
 
-impl Emitter for OutputRecorder {
+impl EventEmitter for OutputRecorder {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         // Only until the first output, so that the deltas of a long answer are not inspected.
         let is_first_output = !self.has_output() && is_output(&emission.body);
@@ -48,7 +48,7 @@ impl Emitter for OutputRecorder {
         Ok(position)
     }
 
-    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         self.inner.complete(end)
     }
 
@@ -56,7 +56,7 @@ impl Emitter for OutputRecorder {
         self.inner.ready()
     }
 
-    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         self.inner.committed(at)
     }
 }

@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::ToolType;
-use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
-use turnwire_event::{Body, CallId, ContentBlock, Position, ToolUseId, Trace};
+use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
+use turnwire_event::{Body, CallId, ContentBlock, Position, ToolUseId, TraceContext};
 use turnwire_tool::ServiceFault;
 
 /// A tool with a `tool.called` and no end.
@@ -52,8 +52,8 @@ pub(crate) struct ShownStatus {
 
 /// An [`Emitter`] for one sub-agent that can be closed.
 pub(crate) struct SubAgentEmitter {
-    inner: Arc<dyn Emitter>,
-    span: Arc<Trace>,
+    inner: Arc<dyn EventEmitter>,
+    span: Arc<TraceContext>,
     /// The status ids that users are shown; the gate drops all others.
     shown_status_ids: Vec<String>,
     /// Notified when a shown status is emitted. The watchdog of the invocation waits on it.
@@ -65,8 +65,8 @@ pub(crate) struct SubAgentEmitter {
 
 impl SubAgentEmitter {
     pub(crate) fn new(
-        inner: Arc<dyn Emitter>,
-        span: Arc<Trace>,
+        inner: Arc<dyn EventEmitter>,
+        span: Arc<TraceContext>,
         shown_status_ids: Vec<String>,
     ) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl SubAgentEmitter {
         self.record.lock().take().unwrap_or_default()
     }
 
-    pub(crate) fn span(&self) -> &Arc<Trace> {
+    pub(crate) fn span(&self) -> &Arc<TraceContext> {
         &self.span
     }
 }
@@ -180,11 +180,11 @@ fn update_of(body: &Body, shown_status_ids: &[String]) -> Option<RecordUpdate> {
     })
 }
 
-impl Emitter for SubAgentEmitter {
+impl EventEmitter for SubAgentEmitter {
     fn emit(&self, mut emission: Emission) -> Result<Position, EmitError> {
         let mut record = self.record.lock();
         let Some(record) = record.as_mut() else {
-            return Err(Refusal::Ended.into());
+            return Err(EmitRefusal::Ended.into());
         };
         if emission.trace.is_none() {
             emission.trace = Some(Arc::clone(&self.span));
@@ -200,10 +200,10 @@ impl Emitter for SubAgentEmitter {
         Ok(position)
     }
 
-    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         let record = self.record.lock();
         if record.is_none() {
-            return Err(Refusal::Ended);
+            return Err(EmitRefusal::Ended);
         }
         self.inner.complete(end)
     }
@@ -212,7 +212,7 @@ impl Emitter for SubAgentEmitter {
         self.inner.ready()
     }
 
-    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         self.inner.committed(at)
     }
 }

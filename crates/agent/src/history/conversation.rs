@@ -10,40 +10,46 @@ use std::sync::Arc;
 
 use turnwire_event::port::TurnInput;
 use turnwire_event::{ContentBlock, Message, Role, ToolUseId};
-use turnwire_model::Said;
+use turnwire_model::ModelMessage;
 
 use crate::resources::message_metadata::invocation_id;
 
 /// The history with the user message of the current turn at its end.
-pub(crate) fn with_user_message(history: Vec<Message>, input: &TurnInput) -> Vec<Arc<Said>> {
+pub(crate) fn with_user_message(
+    history: Vec<Message>,
+    input: &TurnInput,
+) -> Vec<Arc<ModelMessage>> {
     let is_current =
         |message: &Message| message.turn_id == input.turn_id && message.role == Role::User;
     // A user message larger than the history budget is not in the history, but the turn is about it.
     let is_missing = !history.iter().any(is_current);
-    let mut messages: Vec<Arc<Said>> = history
+    let mut messages: Vec<Arc<ModelMessage>> = history
         .into_iter()
         .map(|message| Arc::new(model_message(message)))
         .collect();
     if is_missing {
-        messages.push(Arc::new(Said::new(Role::User, input.content.clone())));
+        messages.push(Arc::new(ModelMessage::new(
+            Role::User,
+            input.content.clone(),
+        )));
     }
     messages
 }
 
 /// A stored message with the data that its provider wants back.
-fn model_message(message: Message) -> Said {
-    Said {
+fn model_message(message: Message) -> ModelMessage {
+    ModelMessage {
         role: message.role,
         content: message.content,
-        kept: message.kept,
+        provider_data: message.provider_state,
     }
 }
 
 /// The messages of a sub-agent, one invocation after the other. Invocations that ran at once have
 /// stored their messages interleaved; a model is sent each exchange in one piece.
-pub(crate) fn by_invocation(messages: Vec<Message>) -> Vec<Arc<Said>> {
+pub(crate) fn by_invocation(messages: Vec<Message>) -> Vec<Arc<ModelMessage>> {
     let mut first_index: HashMap<String, usize> = HashMap::new();
-    let mut indexed: Vec<(usize, Arc<Said>)> = Vec::with_capacity(messages.len());
+    let mut indexed: Vec<(usize, Arc<ModelMessage>)> = Vec::with_capacity(messages.len());
     for (index, message) in messages.into_iter().enumerate() {
         let sort_key = match invocation_id(&message) {
             Some(id) => *first_index.entry(id.to_owned()).or_insert(index),
@@ -57,7 +63,7 @@ pub(crate) fn by_invocation(messages: Vec<Message>) -> Vec<Arc<Said>> {
 }
 
 /// `messages` without half pairs, empty blocks and content for users. Unchanged messages are shared.
-pub(crate) fn complete_pairs(messages: &[Arc<Said>]) -> Vec<Arc<Said>> {
+pub(crate) fn complete_pairs(messages: &[Arc<ModelMessage>]) -> Vec<Arc<ModelMessage>> {
     let mut uses: HashSet<ToolUseId> = HashSet::new();
     let mut results: HashSet<ToolUseId> = HashSet::new();
     for block in messages.iter().flat_map(|message| &message.content) {
@@ -88,32 +94,38 @@ pub(crate) fn complete_pairs(messages: &[Arc<Said>]) -> Vec<Arc<Said>> {
 }
 
 /// True if the block at `index` is empty and stands for data that only its provider can read.
-fn is_opaque(message: &Said, index: usize) -> bool {
+fn is_opaque(message: &ModelMessage, index: usize) -> bool {
     let block = &message.content[index];
     let is_empty = matches!(block, ContentBlock::Text { text } if text.is_empty());
-    let provider_data = &message.kept.blocks;
+    let provider_data = &message.provider_data.blocks;
     is_empty && u32::try_from(index).is_ok_and(|index| provider_data.contains_key(&index))
 }
 
 /// `message` with only the blocks that `is_sent` accepts. Provider data moves with its block.
-fn retain_blocks(message: &Said, is_sent: impl Fn(usize, &ContentBlock) -> bool) -> Said {
-    let mut reduced = Said::new(message.role, Vec::new());
-    reduced.kept.by.clone_from(&message.kept.by);
+fn retain_blocks(
+    message: &ModelMessage,
+    is_sent: impl Fn(usize, &ContentBlock) -> bool,
+) -> ModelMessage {
+    let mut reduced = ModelMessage::new(message.role, Vec::new());
+    reduced
+        .provider_data
+        .by
+        .clone_from(&message.provider_data.by);
     for (index, block) in (0_u32..).zip(&message.content) {
         if !is_sent(index as usize, block) {
             continue;
         }
-        if let Some(data) = message.kept.blocks.get(&index) {
+        if let Some(data) = message.provider_data.blocks.get(&index) {
             let new_index = reduced.content.len() as u32;
-            reduced.kept.blocks.insert(new_index, data.clone());
+            reduced.provider_data.blocks.insert(new_index, data.clone());
         }
         reduced.content.push(block.clone());
     }
     // Data behind the last block stays behind the last block.
     let (old_end, new_end) = (message.content.len() as u32, reduced.content.len() as u32);
-    for (index, data) in message.kept.blocks.range(old_end..) {
+    for (index, data) in message.provider_data.blocks.range(old_end..) {
         let new_index = index - old_end + new_end;
-        reduced.kept.blocks.insert(new_index, data.clone());
+        reduced.provider_data.blocks.insert(new_index, data.clone());
     }
     reduced
 }
@@ -125,8 +137,8 @@ mod tests {
 
     use super::*;
 
-    fn message(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
-        Arc::new(Said::new(role, content))
+    fn message(role: Role, content: Vec<ContentBlock>) -> Arc<ModelMessage> {
+        Arc::new(ModelMessage::new(role, content))
     }
 
     fn tool_use(n: u128) -> ContentBlock {

@@ -11,8 +11,8 @@
 use tokio::time::{Instant, sleep};
 use turnwire_event::Actor;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::port::Refusal;
-use turnwire_model::{ModelError, Request};
+use turnwire_event::port::EmitRefusal;
+use turnwire_model::{ModelError, ModelRequest};
 
 use super::retry_delay::{jitter, retry_delay};
 use super::single_call::{CallError, ModelReply, call_model};
@@ -32,8 +32,8 @@ pub(crate) enum CallHalt {
     Limit(BudgetLimit),
 }
 
-impl From<Refusal> for CallHalt {
-    fn from(_: Refusal) -> Self {
+impl From<EmitRefusal> for CallHalt {
+    fn from(_: EmitRefusal) -> Self {
         Self::Refused
     }
 }
@@ -48,7 +48,7 @@ impl From<BudgetLimit> for CallHalt {
 /// `request`.
 pub(crate) async fn call_with_fallbacks(
     context: &AgentContext<'_>,
-    mut request: Request,
+    mut request: ModelRequest,
 ) -> Result<ModelReply, CallHalt> {
     let models = &context.resources.models;
     let mut candidate = models.current(context.candidate_cursor);
@@ -89,7 +89,7 @@ async fn wait_for_retry(
     attempts: u32,
     jitter: f64,
 ) -> bool {
-    let Some(delay) = retry_delay(candidate.retries, error.again, attempts, jitter) else {
+    let Some(delay) = retry_delay(candidate.retries, error.retry, attempts, jitter) else {
         return false;
     };
     let now = Instant::now();
@@ -110,7 +110,7 @@ async fn announce_fallback(
     context: &AgentContext<'_>,
     fallback: &ModelCandidate,
     class: LlmErrorClass,
-) -> Result<(), Refusal> {
+) -> Result<(), EmitRefusal> {
     let (model, error) = (fallback.model.as_str(), class_name(class));
     tracing::warn!(model, class = error, "falling back to another model");
     match context.resources.role {

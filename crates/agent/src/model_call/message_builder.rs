@@ -12,7 +12,7 @@ use turnwire_event::body::stream::{
 };
 use turnwire_event::fold::input::{parse_input, read_input};
 use turnwire_event::fold::message::BLOCKS_MAX;
-use turnwire_event::{Body, Kept, MessageId, Mint, Role, ToolUseId};
+use turnwire_event::{Body, IdGenerator, MessageId, ProviderState, Role, ToolUseId};
 use turnwire_model::Delta;
 
 /// The most bytes of a tool's name: twice what any provider allows.
@@ -43,7 +43,7 @@ enum BlockState {
 /// A message that is being streamed.
 pub(crate) struct MessageBuilder<'a> {
     pub(crate) message_id: MessageId,
-    mint: &'a dyn Mint,
+    mint: &'a dyn IdGenerator,
     bytes_left: usize,
     blocks: Vec<BlockState>,
     tools: Vec<(ToolUseId, String)>,
@@ -55,7 +55,7 @@ pub(crate) struct MessageBuilder<'a> {
 }
 
 impl<'a> MessageBuilder<'a> {
-    pub(crate) fn new(mint: &'a dyn Mint, bytes_max: usize) -> Self {
+    pub(crate) fn new(mint: &'a dyn IdGenerator, bytes_max: usize) -> Self {
         Self {
             message_id: MessageId(mint.ulid()),
             mint,
@@ -114,14 +114,14 @@ impl<'a> MessageBuilder<'a> {
             Delta::ToolStart { block, name, .. } => self.start_tool(block, name).map(Some),
             Delta::ToolInput { block, fragment } => self.add_tool_input(block, fragment),
             Delta::ToolEnd { block } => self.end_tool(block).map(Some),
-            Delta::Begun { response_id } => {
+            Delta::Started { response_id } => {
                 self.count_bytes(response_id.len())?;
                 self.response_id = Some(response_id);
                 Ok(None)
             }
-            Delta::Keep { block, data } => self.keep(block, data).map(|()| None),
+            Delta::ProviderData { block, data } => self.keep(block, data).map(|()| None),
             // The reader of the stream handles these.
-            Delta::Spent { .. } | Delta::Stop { .. } => Err(NO_PIECE),
+            Delta::PartialUsage { .. } | Delta::Stop { .. } => Err(NO_PIECE),
         }
     }
 
@@ -134,8 +134,8 @@ impl<'a> MessageBuilder<'a> {
     }
 
     /// Takes the data that `provider` wants back with the message.
-    pub(crate) fn take_provider_data(&mut self, provider: &str) -> Kept {
-        Kept {
+    pub(crate) fn take_provider_data(&mut self, provider: &str) -> ProviderState {
+        ProviderState {
             by: provider.to_owned(),
             blocks: std::mem::take(&mut self.provider_data),
         }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use turnwire_event::CallId;
-use turnwire_model::Again;
+use turnwire_model::RetryHint;
 
 use crate::options::RetryOptions;
 
@@ -18,7 +18,7 @@ const PROVIDER_DELAY_MAX: Duration = Duration::from_secs(30);
 /// the model was called, `jitter` is between 0 and 1.
 pub(crate) fn retry_delay(
     retries: RetryOptions,
-    again: Again,
+    again: RetryHint,
     attempts: u32,
     jitter: f64,
 ) -> Option<Duration> {
@@ -28,14 +28,14 @@ pub(crate) fn retry_delay(
     // Beyond 2^16 times the base the bound has long been reached.
     let factor = 1_u32 << attempts.saturating_sub(1).min(16);
     match again {
-        Again::Never => None,
-        Again::Soon => {
+        RetryHint::Never => None,
+        RetryHint::Backoff => {
             let longest = retries.base.saturating_mul(factor).min(retries.max);
             Some(longest.mul_f64(jitter))
         }
-        Again::After(delay) if delay > PROVIDER_DELAY_MAX => None,
+        RetryHint::After(delay) if delay > PROVIDER_DELAY_MAX => None,
         // Not before the provider's time, and not all turns exactly at it.
-        Again::After(delay) => Some(delay + retries.base.min(retries.max).mul_f64(jitter)),
+        RetryHint::After(delay) => Some(delay + retries.base.min(retries.max).mul_f64(jitter)),
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn delays_double_up_to_the_bound_and_attempts_end() {
         let delay = |attempts| {
-            let delay = retry_delay(RETRIES, Again::Soon, attempts, 1.0);
+            let delay = retry_delay(RETRIES, RetryHint::Backoff, attempts, 1.0);
             delay.map(|delay| delay.as_millis())
         };
         let delays: Vec<_> = (1..=6).map(delay).collect();
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn delay_is_spread_over_its_whole_length() {
-        let delay = |jitter| retry_delay(RETRIES, Again::Soon, 2, jitter);
+        let delay = |jitter| retry_delay(RETRIES, RetryHint::Backoff, 2, jitter);
         assert_eq!(delay(0.0), Some(Duration::ZERO));
         assert_eq!(delay(0.25), Some(Duration::from_millis(250)));
     }
 
     #[test]
     fn provider_delay_is_kept_unless_it_is_too_long() {
-        let after = |ms| retry_delay(RETRIES, Again::After(Duration::from_millis(ms)), 1, 0.5);
+        let after = |ms| retry_delay(RETRIES, RetryHint::After(Duration::from_millis(ms)), 1, 0.5);
         assert_eq!(after(0), Some(Duration::from_millis(250)));
         assert_eq!(after(30_000), Some(Duration::from_millis(30_250)));
         assert_eq!(after(30_001), None);
@@ -93,12 +93,12 @@ mod tests {
 
     #[test]
     fn permanent_failure_is_not_retried() {
-        assert_eq!(retry_delay(RETRIES, Again::Never, 1, 0.5), None);
+        assert_eq!(retry_delay(RETRIES, RetryHint::Never, 1, 0.5), None);
         let no_attempts = RetryOptions {
             attempts: 0,
             ..RETRIES
         };
-        assert_eq!(retry_delay(no_attempts, Again::Soon, 1, 0.5), None);
+        assert_eq!(retry_delay(no_attempts, RetryHint::Backoff, 1, 0.5), None);
     }
 
     #[test]
@@ -108,8 +108,8 @@ mod tests {
             base: Duration::MAX,
             max: Duration::from_millis(u64::MAX),
         };
-        assert!(retry_delay(extreme, Again::Soon, u32::MAX - 1, 0.999).is_some());
-        assert!(retry_delay(extreme, Again::After(PROVIDER_DELAY_MAX), 1, 0.999).is_some());
+        assert!(retry_delay(extreme, RetryHint::Backoff, u32::MAX - 1, 0.999).is_some());
+        assert!(retry_delay(extreme, RetryHint::After(PROVIDER_DELAY_MAX), 1, 0.999).is_some());
     }
 
     #[test]

@@ -12,13 +12,13 @@ use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::content_json;
 use turnwire_event::fold::MessageFold;
-use turnwire_event::port::{Emission, MessageEnd, Refusal};
+use turnwire_event::port::{Emission, EmitRefusal, MessageEnd};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{
-    Body, CallId, ContentBlock, Epoch, Kept, Position, Role, Seq, StopReason, Sub, Timestamp,
-    ToolUseId, Usage,
+    Body, CallId, ContentBlock, Epoch, Position, ProviderState, Role, Seq, StopReason, Sub,
+    Timestamp, TokenUsage, ToolUseId,
 };
-use turnwire_model::{Delta, ModelError, Provider, Request, Said};
+use turnwire_model::{Delta, ModelError, ModelMessage, ModelProvider, ModelRequest};
 
 use super::message_builder::{MalformedStream, MessageBuilder};
 use crate::resources::agent_context::AgentContext;
@@ -36,8 +36,8 @@ pub(crate) enum CallError {
     AfterOutput(ModelError),
 }
 
-impl From<Refusal> for CallError {
-    fn from(_: Refusal) -> Self {
+impl From<EmitRefusal> for CallError {
+    fn from(_: EmitRefusal) -> Self {
         Self::Refused
     }
 }
@@ -48,16 +48,16 @@ pub(crate) struct ModelReply {
     /// The tool uses whose input is unusable.
     pub(crate) broken_tool_uses: Vec<ToolUseId>,
     /// Data that the provider wants back with the message.
-    provider_data: Kept,
+    provider_data: ProviderState,
 }
 
 impl ModelReply {
     /// The message for the next call of the turn.
-    pub(crate) fn into_message(self) -> Arc<Said> {
-        Arc::new(Said {
+    pub(crate) fn into_message(self) -> Arc<ModelMessage> {
+        Arc::new(ModelMessage {
             role: Role::Assistant,
             content: self.content,
-            kept: self.provider_data,
+            provider_data: self.provider_data,
         })
     }
 }
@@ -79,14 +79,14 @@ struct ModelCall<'a> {
     sink: ReplySink,
     has_output: bool,
     /// The usage that the provider has reported so far, for a call that fails.
-    usage_so_far: Usage,
+    usage_so_far: TokenUsage,
 }
 
 /// Calls `provider` once.
 pub(crate) async fn call_model(
     context: &AgentContext<'_>,
-    provider: &Arc<dyn Provider>,
-    request: Request,
+    provider: &Arc<dyn ModelProvider>,
+    request: ModelRequest,
 ) -> Result<ModelReply, CallError> {
     let resources = context.resources;
     let id = CallId(resources.mint.ulid());
@@ -109,7 +109,7 @@ pub(crate) async fn call_model(
         builder,
         sink,
         has_output: false,
-        usage_so_far: Usage::default(),
+        usage_so_far: TokenUsage::default(),
     };
     call.emit(Body::LlmCallStarted(CallStarted {
         call_id: id,
@@ -150,9 +150,9 @@ impl ModelCall<'_> {
     /// Reads deltas until the stream stops or breaks. The stream is dropped on return.
     async fn read_stream(
         &mut self,
-        provider: &Arc<dyn Provider>,
-        request: Request,
-    ) -> Result<Result<(StopReason, Usage), ModelError>, Refusal> {
+        provider: &Arc<dyn ModelProvider>,
+        request: ModelRequest,
+    ) -> Result<Result<(StopReason, TokenUsage), ModelError>, EmitRefusal> {
         let mut stream = provider.stream(request);
         loop {
             let wait_start = Instant::now();
@@ -171,7 +171,7 @@ impl ModelCall<'_> {
                         }
                     });
                 }
-                Some(Ok(Delta::Spent { usage })) => {
+                Some(Ok(Delta::PartialUsage { usage })) => {
                     self.usage_so_far = usage;
                     continue;
                 }
@@ -202,11 +202,11 @@ impl ModelCall<'_> {
     fn error_at(&self, class: LlmErrorClass, place: &'static str) -> ModelError {
         let (model, error) = (self.model.as_str(), class_name(class));
         tracing::warn!(model, class = error, place, "a model call failed");
-        ModelError::from(class).at(place)
+        ModelError::from(class).with_location(place)
     }
 
     /// Emits `message.start`, unless it was emitted.
-    async fn start_message(&mut self) -> Result<(), Refusal> {
+    async fn start_message(&mut self) -> Result<(), EmitRefusal> {
         if let ReplySink::Streamed { is_started: false } = self.sink {
             let start = self.builder.start_event(&self.model);
             self.emit(start).await?;
@@ -215,7 +215,7 @@ impl ModelCall<'_> {
         Ok(())
     }
 
-    async fn write(&mut self, body: Body) -> Result<(), Refusal> {
+    async fn write(&mut self, body: Body) -> Result<(), EmitRefusal> {
         match &mut self.sink {
             ReplySink::Streamed { .. } => self.emit(body).await,
             ReplySink::Buffered(message) => {
@@ -225,10 +225,10 @@ impl ModelCall<'_> {
         }
     }
 
-    async fn fail(&mut self, class: LlmErrorClass) -> Result<(), Refusal> {
+    async fn fail(&mut self, class: LlmErrorClass) -> Result<(), EmitRefusal> {
         if let ReplySink::Streamed { is_started: true } = self.sink {
             self.close_tool_uses().await?;
-            self.complete(StopReason::Error, Usage::default(), Some(class))?;
+            self.complete(StopReason::Error, TokenUsage::default(), Some(class))?;
             return Ok(());
         }
         let failed = CallFailed {
@@ -246,7 +246,11 @@ impl ModelCall<'_> {
         Ok(())
     }
 
-    async fn end(&mut self, stop_reason: StopReason, usage: Usage) -> Result<ModelReply, Refusal> {
+    async fn end(
+        &mut self,
+        stop_reason: StopReason,
+        usage: TokenUsage,
+    ) -> Result<ModelReply, EmitRefusal> {
         self.close_tool_uses().await?;
         if stop_reason == StopReason::MaxTokens {
             self.builder.mark_truncated();
@@ -271,7 +275,7 @@ impl ModelCall<'_> {
                 content: content.clone(),
                 metadata: self.context.message_metadata(),
                 scope: role.scope(),
-                kept: provider_data.clone(),
+                provider_state: provider_data.clone(),
             }),
             provider_response_id: self.builder.response_id().map(str::to_owned),
             ..Emission::new(role.actor(), completed)
@@ -281,7 +285,7 @@ impl ModelCall<'_> {
     }
 
     /// Ends the tool uses that the provider left open.
-    async fn close_tool_uses(&mut self) -> Result<(), Refusal> {
+    async fn close_tool_uses(&mut self) -> Result<(), EmitRefusal> {
         for body in self.builder.close_tool_uses() {
             self.write(body).await?;
         }
@@ -291,14 +295,14 @@ impl ModelCall<'_> {
     fn complete(
         &mut self,
         stop_reason: StopReason,
-        usage: Usage,
+        usage: TokenUsage,
         failure: Option<LlmErrorClass>,
-    ) -> Result<ModelReply, Refusal> {
+    ) -> Result<ModelReply, EmitRefusal> {
         let resources = self.context.resources;
         let provider_data = self.builder.take_provider_data(provider_name(&self.model));
         let tools = self.builder.tools().iter();
         let content = self.context.emitter.complete(MessageEnd {
-            kept: provider_data.clone(),
+            provider_state: provider_data.clone(),
             provider_response_id: self.builder.response_id().map(str::to_owned),
             call_id: self.id,
             message_id: self.builder.message_id,
@@ -312,7 +316,7 @@ impl ModelCall<'_> {
         Ok(self.reply(content, provider_data))
     }
 
-    fn reply(&self, content: Vec<ContentBlock>, provider_data: Kept) -> ModelReply {
+    fn reply(&self, content: Vec<ContentBlock>, provider_data: ProviderState) -> ModelReply {
         ModelReply {
             content,
             broken_tool_uses: self.builder.broken_tool_uses().to_vec(),
@@ -320,7 +324,7 @@ impl ModelCall<'_> {
         }
     }
 
-    async fn emit(&self, body: Body) -> Result<(), Refusal> {
+    async fn emit(&self, body: Body) -> Result<(), EmitRefusal> {
         let actor = self.context.resources.role.actor();
         self.context.emit(actor, body).await.map(|_| ())
     }

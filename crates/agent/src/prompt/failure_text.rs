@@ -4,8 +4,8 @@
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, iter};
 use turnwire_event::code::{ErrorCode, LlmErrorClass};
-use turnwire_event::{StopReason, Usage};
-use turnwire_model::{Delta, ModelError, Provider, Request};
+use turnwire_event::{StopReason, TokenUsage};
+use turnwire_model::{Delta, ModelError, ModelProvider, ModelRequest};
 use turnwire_pack::LocaleTable;
 
 /// The replies in one language.
@@ -58,15 +58,15 @@ impl FailureTexts {
 /// A [`Provider`] that replies with one text, at no cost.
 pub(crate) struct FixedReply(String);
 
-impl Provider for FixedReply {
-    fn stream(&self, _: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+impl ModelProvider for FixedReply {
+    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         let text = Delta::Text {
             block: 0,
             text: self.0.clone(),
         };
         let stop = Delta::Stop {
             reason: StopReason::EndTurn,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         };
         iter([Ok(text), Ok(stop)]).boxed()
     }
@@ -75,8 +75,8 @@ impl Provider for FixedReply {
 /// A [`Provider`] for a model that nobody serves: every call fails.
 pub(crate) struct UnavailableModel;
 
-impl Provider for UnavailableModel {
-    fn stream(&self, _: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+impl ModelProvider for UnavailableModel {
+    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         iter([Err(LlmErrorClass::Internal.into())]).boxed()
     }
 }

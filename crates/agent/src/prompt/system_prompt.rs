@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use turnwire_event::body::subagent::Context;
+use turnwire_event::body::subagent::SubagentContext;
 use turnwire_pack::Pack;
 
 /// The placeholder in a block for the number of sub-agents that may be called at once.
@@ -39,7 +39,7 @@ pub(crate) fn orchestrator_prompt(pack: &Pack) -> String {
 /// earlier turns retained.
 pub(crate) fn sub_agent_prompt(
     blocks: Option<&str>,
-    context: &Context,
+    context: &SubagentContext,
     retained_notes: &[String],
 ) -> String {
     let mut prompt = blocks.unwrap_or_default().to_owned();

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use turnwire_event::code::CallPurpose;
-use turnwire_event::port::{Emission, Emitter, Refusal, TurnContext};
-use turnwire_event::{Actor, Body, InvocationId, Position, Trace};
+use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, TurnContext};
+use turnwire_event::{Actor, Body, InvocationId, Position, TraceContext};
 use turnwire_tool::{ItemStore, ToolContext, deliver};
 
 use super::agent_resources::AgentResources;
@@ -47,7 +47,7 @@ pub(crate) enum FaultPolicy {
 #[derive(Clone)]
 pub(crate) struct AgentContext<'a> {
     pub(crate) resources: &'a AgentResources,
-    pub(crate) emitter: &'a Arc<dyn Emitter>,
+    pub(crate) emitter: &'a Arc<dyn EventEmitter>,
     pub(crate) scene: &'a Arc<ToolContext>,
     pub(crate) wait_meter: &'a WaitMeter,
     /// Which of its models the agent calls.
@@ -61,17 +61,17 @@ pub(crate) struct AgentContext<'a> {
     pub(crate) invocation_id: Option<InvocationId>,
     pub(crate) purpose: CallPurpose,
     /// The span of the agent's events; `None` for the span of the turn.
-    pub(crate) span: Option<Arc<Trace>>,
+    pub(crate) span: Option<Arc<TraceContext>>,
 }
 
 impl AgentContext<'_> {
     /// Emits one event.
-    pub(crate) async fn emit(&self, actor: Actor, body: Body) -> Result<Position, Refusal> {
+    pub(crate) async fn emit(&self, actor: Actor, body: Body) -> Result<Position, EmitRefusal> {
         self.deliver(Emission::new(actor, body)).await
     }
 
     /// Emits one event with the message that belongs to it.
-    pub(crate) async fn deliver(&self, mut emission: Emission) -> Result<Position, Refusal> {
+    pub(crate) async fn deliver(&self, mut emission: Emission) -> Result<Position, EmitRefusal> {
         if emission.trace.is_none() {
             emission.trace.clone_from(&self.span);
         }
@@ -92,7 +92,7 @@ impl AgentContext<'_> {
 pub(crate) fn tool_scene(
     turn: &TurnContext,
     agent: Option<&str>,
-    trace: Option<Arc<Trace>>,
+    trace: Option<Arc<TraceContext>>,
     definition: &str,
 ) -> Arc<ToolContext> {
     let input = &turn.input;
@@ -107,7 +107,7 @@ pub(crate) fn tool_scene(
         trace,
         items: ItemStore::new(),
         definition: definition.to_owned(),
-        wards: Arc::clone(&turn.wards),
+        wards: Arc::clone(&turn.child_tasks),
         delegate: Arc::clone(&turn.delegate),
     })
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use turnwire_event::body::mcp::{Listed, Server};
+use turnwire_event::body::mcp::{McpServerRef, McpToolsListed};
 use turnwire_event::code::ToolType;
-use turnwire_event::{Body, Mint};
+use turnwire_event::{Body, IdGenerator};
 use turnwire_model::ToolSpec;
 use turnwire_tool::{Tool, Toolbox};
 
@@ -25,7 +25,7 @@ pub(crate) struct AgentResources {
     pub(crate) tool_specs: Arc<[ToolSpec]>,
     /// The names of the tools that call a sub-agent.
     pub(crate) sub_agent_tools: Vec<String>,
-    pub(crate) mint: Arc<dyn Mint>,
+    pub(crate) mint: Arc<dyn IdGenerator>,
 }
 
 impl AgentResources {
@@ -50,12 +50,12 @@ impl AgentResources {
         }
         let events = tool_counts.into_iter().flat_map(|(name, tool_count)| {
             let server = name.to_owned();
-            let listed = Listed {
+            let listed = McpToolsListed {
                 server: server.clone(),
                 tool_count,
             };
             [
-                Body::McpListToolsStarted(Server { server }),
+                Body::McpListToolsStarted(McpServerRef { server }),
                 Body::McpListToolsCompleted(listed),
             ]
         });

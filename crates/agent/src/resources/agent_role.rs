@@ -1,7 +1,7 @@
 //! The role of an agent in a turn: who it is in events, and who sees its messages.
 
 use turnwire_event::Actor;
-use turnwire_event::row::Scope;
+use turnwire_event::row::MessageScope;
 
 /// The name of the orchestrator in scripts and events.
 const ORCHESTRATOR: &str = "orchestrator";
@@ -41,10 +41,10 @@ impl AgentRole {
     }
 
     /// Who may read the messages of this agent.
-    pub(crate) fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> MessageScope {
         match self {
-            Self::Orchestrator | Self::Worker(_) => Scope::Shared,
-            Self::SubAgent(id) => Scope::Agent(id.clone()),
+            Self::Orchestrator | Self::Worker(_) => MessageScope::Shared,
+            Self::SubAgent(id) => MessageScope::Agent(id.clone()),
         }
     }
 }

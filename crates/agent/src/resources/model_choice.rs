@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use turnwire_event::Body;
-use turnwire_event::body::route::Decided;
+use turnwire_event::body::route::RouteDecided;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_model::Provider;
-use turnwire_model::routing::Route;
+use turnwire_model::ModelProvider;
+use turnwire_model::routing::ModelRoute;
 
 use crate::options::RetryOptions;
 
@@ -21,7 +21,7 @@ const ONLY_MODEL: (&str, &str) = ("builtin-1", "only model");
 pub(crate) struct ModelCandidate {
     /// The name, `provider:model`.
     pub(crate) model: String,
-    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) provider: Arc<dyn ModelProvider>,
     pub(crate) retries: RetryOptions,
 }
 
@@ -54,7 +54,7 @@ impl ModelChoice {
 
     /// The choice of a policy: `first` and `fallbacks` are the models of `route` that are available.
     pub(crate) fn new(
-        route: &Route,
+        route: &ModelRoute,
         policy_version: &str,
         first: ModelCandidate,
         fallbacks: Vec<ModelCandidate>,
@@ -103,7 +103,7 @@ impl ModelChoice {
     }
 
     fn event(&self, candidate: &ModelCandidate, reason: String) -> Body {
-        Body::RouteDecided(Decided {
+        Body::RouteDecided(RouteDecided {
             model: candidate.model.clone(),
             routing_policy_version: self.policy_version.clone(),
             reason,
@@ -113,7 +113,7 @@ impl ModelChoice {
 }
 
 /// The models that `route` names, in its order, without duplicates.
-pub(crate) fn model_names(route: &Route) -> Vec<&str> {
+pub(crate) fn model_names(route: &ModelRoute) -> Vec<&str> {
     let mut names = vec![route.model.as_str()];
     for model in &route.fallbacks {
         if !names.contains(&model.as_str()) {

@@ -3,7 +3,7 @@
 //! into one.
 
 use parking_lot::Mutex;
-use turnwire_event::Usage;
+use turnwire_event::TokenUsage;
 
 use crate::options::AgentOptions;
 
@@ -54,7 +54,7 @@ impl TurnBudget {
     }
 
     /// Adds the usage of a call.
-    pub(crate) fn spend(&self, usage: Usage) {
+    pub(crate) fn spend(&self, usage: TokenUsage) {
         // Some providers report only the parts, some only the total.
         let parts = usage.input_tokens.saturating_add(usage.output_tokens);
         let mut spent = self.spent.lock();
@@ -90,12 +90,12 @@ mod tests {
         })
     }
 
-    fn usage(input_tokens: u64, total_tokens: u64, cost_usd: f64) -> Usage {
-        Usage {
+    fn usage(input_tokens: u64, total_tokens: u64, cost_usd: f64) -> TokenUsage {
+        TokenUsage {
             input_tokens,
             total_tokens,
             cost_usd,
-            ..Usage::default()
+            ..TokenUsage::default()
         }
     }
 

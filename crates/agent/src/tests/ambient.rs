@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use turnwire_event::body::status::Emitted;
+use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{
-    BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal, TurnContext,
+    BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd, TurnContext,
 };
-use turnwire_event::{Actor, Body, ContentBlock, Position, Trace};
+use turnwire_event::{Actor, Body, ContentBlock, Position, TraceContext};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
 use super::pack_harness::{PackHarness, TestTool};
@@ -42,7 +42,7 @@ where
 }
 
 fn status(id: &str) -> Emission {
-    let emitted = Emitted {
+    let emitted = StatusEmitted {
         event_id: id.into(),
         message: String::new(),
     };
@@ -55,13 +55,13 @@ struct CountingEmitter {
     emitted: Mutex<usize>,
 }
 
-impl Emitter for CountingEmitter {
+impl EventEmitter for CountingEmitter {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         *self.emitted.lock() += 1;
         self.inner.emit(emission)
     }
 
-    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         self.inner.complete(end)
     }
 
@@ -69,7 +69,7 @@ impl Emitter for CountingEmitter {
         self.inner.ready()
     }
 
-    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         self.inner.committed(at)
     }
 }
@@ -125,10 +125,10 @@ async fn any_emitter_gets_all_events_in_the_same_order() {
     let cohort = other.pack.cohort("local");
     let bound = other.factory().bind(&other.input, &cohort);
     let outcome = (bound.work)(TurnContext {
-        delegate: Arc::new(turnwire_event::port::Nobody),
-        wards: Arc::new(turnwire_event::port::Nobody),
+        delegate: Arc::new(turnwire_event::port::NoChildTasks),
+        child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
         input: other.input.clone(),
-        emitter: Arc::clone(&sink) as Arc<dyn Emitter>,
+        emitter: Arc::clone(&sink) as Arc<dyn EventEmitter>,
         history: Arc::new(other.memory.clone()),
     });
     assert_eq!(outcome.await.status, TurnStatus::Ok);
@@ -139,15 +139,19 @@ async fn any_emitter_gets_all_events_in_the_same_order() {
 #[test]
 fn closed_sub_agent_emitter_refuses_events() {
     let recorder = Arc::new(RecordingEmitter::default());
-    let span = Arc::new(Trace {
+    let span = Arc::new(TraceContext {
         trace_id: "t".into(),
         span_id: "s".into(),
         parent_span_id: None,
     });
-    let emitter = SubAgentEmitter::new(Arc::clone(&recorder) as Arc<dyn Emitter>, span, Vec::new());
+    let emitter = SubAgentEmitter::new(
+        Arc::clone(&recorder) as Arc<dyn EventEmitter>,
+        span,
+        Vec::new(),
+    );
     emitter.emit(status("one")).expect("open");
     assert_eq!(emitter.close().status_count, 1);
-    assert_eq!(emitter.emit(status("two")), Err(Refusal::Ended.into()));
+    assert_eq!(emitter.emit(status("two")), Err(EmitRefusal::Ended.into()));
     assert_eq!(recorder.lines().len(), 1);
 }
 

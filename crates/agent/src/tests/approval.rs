@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use turnwire_event::body::approval::Answer;
+use turnwire_event::body::approval::ResolvedApproval;
 use turnwire_event::code::{Decision, ToolType, TurnKind, TurnStatus};
-use turnwire_event::port::{BoxFuture, Resumed};
+use turnwire_event::port::{BoxFuture, ResumeInput};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{ApprovalId, Body, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
@@ -29,8 +29,8 @@ fn course(lines: &[String]) -> Vec<String> {
         .collect()
 }
 
-fn answer(n: u128, name: &str, decision: Decision, comment: Option<&str>) -> Answer {
-    Answer {
+fn answer(n: u128, name: &str, decision: Decision, comment: Option<&str>) -> ResolvedApproval {
+    ResolvedApproval {
         approval_id: ApprovalId(Ulid(n)),
         tool_use_id: ToolUseId(Ulid(n)),
         tool_name: name.into(),
@@ -57,10 +57,10 @@ fn paused(uses: Vec<ContentBlock>) -> Vec<Message> {
     ]
 }
 
-fn going_on(yaml: &str, uses: Vec<ContentBlock>, answers: Vec<Answer>) -> TurnHarness {
+fn going_on(yaml: &str, uses: Vec<ContentBlock>, answers: Vec<ResolvedApproval>) -> TurnHarness {
     let mut harness = TurnHarness::script(yaml);
     harness.past = FixedHistory(Ok(paused(uses)));
-    harness.resumed = Some(Resumed {
+    harness.resumed = Some(ResumeInput {
         turn_id: TurnId(Ulid(PAUSED)),
         answers,
     });

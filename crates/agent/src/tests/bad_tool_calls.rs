@@ -9,16 +9,16 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::BoxFuture;
-use turnwire_event::row::Scope;
-use turnwire_event::{Body, ContentBlock, Role, StopReason, Usage};
-use turnwire_model::{Delta, ModelError, Provider as _, Request};
+use turnwire_event::row::MessageScope;
+use turnwire_event::{Body, ContentBlock, Role, StopReason, TokenUsage};
+use turnwire_model::{Delta, ModelError, ModelProvider as _, ModelRequest};
 
 use super::pack_harness::{PackHarness, TestTool, pack, results};
 use super::turn_harness::{RecordingProvider, TurnHarness};
 use crate::tool_call::tool_request::BROKEN_INPUT;
 
 /// Asserts that every tool use in a request has one result.
-fn assert_paired(request: &Request) {
+fn assert_paired(request: &ModelRequest) {
     let mut uses = Vec::new();
     let mut ends = Vec::new();
     for block in request.messages.iter().flat_map(|said| &said.content) {
@@ -90,7 +90,10 @@ async fn last_tool_calls_are_the_excess() {
         ]
     );
     let message = recorder.messages().swap_remove(0);
-    assert_eq!((message.role, message.scope), (Role::Tool, Scope::Shared));
+    assert_eq!(
+        (message.role, message.scope),
+        (Role::Tool, MessageScope::Shared)
+    );
     assert_eq!(message.metadata["not_executed"], true);
 }
 
@@ -109,7 +112,7 @@ async fn excess_sub_agents_are_not_called() {
     );
     assert_paired(&harness.requests_of("orchestrator")[1]);
     let message = harness.recorder.messages().swap_remove(0);
-    assert_eq!(message.scope, Scope::Private);
+    assert_eq!(message.scope, MessageScope::Private);
     assert_eq!(message.metadata["not_executed"], true);
 }
 
@@ -150,8 +153,8 @@ async fn sub_agent_tool_calls_are_limited_privately() {
     let declined = messages
         .iter()
         .filter(|messages| messages.metadata.contains_key("not_executed"));
-    let scopes: Vec<&Scope> = declined.map(|messages| &messages.scope).collect();
-    let own = Scope::Agent("shop".into());
+    let scopes: Vec<&MessageScope> = declined.map(|messages| &messages.scope).collect();
+    let own = MessageScope::Agent("shop".into());
     assert_eq!(scopes, [&own, &own]);
 }
 
@@ -200,7 +203,7 @@ fn bare(name: &'static str, call: u32, reason: StopReason) -> Told {
 }
 
 fn stop(reason: StopReason) -> Delta {
-    let usage = Usage::default();
+    let usage = TokenUsage::default();
     Delta::Stop { reason, usage }
 }
 

@@ -108,10 +108,10 @@ async fn bound_turn_keeps_its_tools_after_a_reload() {
     changed.agents.remove(0);
     harness.pack = Arc::new(changed);
     let next = harness.factory().bind(&harness.input, &cohort);
-    let run = |work: turnwire_event::port::Work| {
+    let run = |work: turnwire_event::port::TurnWork| {
         work(TurnContext {
-            delegate: Arc::new(turnwire_event::port::Nobody),
-            wards: Arc::new(turnwire_event::port::Nobody),
+            delegate: Arc::new(turnwire_event::port::NoChildTasks),
+            child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
             input: harness.input.clone(),
             emitter: Arc::clone(&harness.recorder) as _,
             history: Arc::new(harness.memory.clone()),

@@ -7,15 +7,15 @@ use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use serde_json::json;
 use turnwire_event::code::{ErrorCode, LlmErrorClass, TurnStatus};
-use turnwire_event::port::Outcome;
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::port::TurnOutcome;
+use turnwire_event::{StopReason, TokenUsage};
 use turnwire_model::{Delta, ModelError};
 
 use super::pack_harness::{PackHarness, pack};
 use super::turn_harness::TurnHarness;
 
-fn limited(reason: &str) -> Outcome {
-    Outcome {
+fn limited(reason: &str) -> TurnOutcome {
+    TurnOutcome {
         reason: Some(reason.into()),
         status: TurnStatus::Failed,
         error: Some(ErrorCode::InternalError.into()),
@@ -63,10 +63,10 @@ async fn call_limit_ends_the_turn() {
 }
 
 /// A model whose calls report usage and then fail.
-fn fails(usage: Usage) -> TurnHarness {
+fn fails(usage: TokenUsage) -> TurnHarness {
     let mut harness = TurnHarness::of(move |_| {
-        let error = ModelError::passing(LlmErrorClass::Provider);
-        iter([Ok(Delta::Spent { usage }), Err(error)]).boxed()
+        let error = ModelError::transient(LlmErrorClass::Provider);
+        iter([Ok(Delta::PartialUsage { usage }), Err(error)]).boxed()
     });
     harness.options.retries.attempts = 10;
     harness
@@ -75,18 +75,18 @@ fn fails(usage: Usage) -> TurnHarness {
 // G7
 #[tokio::test(start_paused = true)]
 async fn failed_calls_spend_budget_and_end_retries() {
-    let mut harness = fails(Usage {
+    let mut harness = fails(TokenUsage {
         input_tokens: 50,
-        ..Usage::default()
+        ..TokenUsage::default()
     });
     harness.options.turn_tokens_max = 101;
     let provider = Arc::clone(&harness.provider);
     assert_eq!(harness.run().await, limited("limit_tokens"));
     assert_eq!(provider.requests.lock().len(), 3);
 
-    let mut harness = fails(Usage {
+    let mut harness = fails(TokenUsage {
         cost_usd: 0.25,
-        ..Usage::default()
+        ..TokenUsage::default()
     });
     harness.options.turn_cost_max_usd = Some(0.5);
     let (provider, recorder) = (Arc::clone(&harness.provider), Arc::clone(&harness.recorder));
@@ -99,9 +99,9 @@ async fn failed_calls_spend_budget_and_end_retries() {
 
 #[tokio::test]
 async fn complete_answer_is_paid_once() {
-    let usage = Usage {
+    let usage = TokenUsage {
         total_tokens: 50,
-        ..Usage::default()
+        ..TokenUsage::default()
     };
     let mut harness = TurnHarness::of(move |request| {
         let use_tool = Delta::ToolStart {
@@ -120,7 +120,7 @@ async fn complete_answer_is_paid_once() {
             reason: StopReason::EndTurn,
             usage,
         };
-        iter([first, Delta::Spent { usage }, stop].map(Ok)).boxed()
+        iter([first, Delta::PartialUsage { usage }, stop].map(Ok)).boxed()
     });
     harness.options.turn_tokens_max = 51;
     let harness = harness.tool("again", |_| async { Ok(json!(1)) });

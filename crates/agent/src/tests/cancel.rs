@@ -9,7 +9,7 @@ use futures_util::stream::{iter, pending};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use turnwire_event::code::{ErrorCode, TurnStatus};
-use turnwire_event::port::Outcome;
+use turnwire_event::port::TurnOutcome;
 use turnwire_model::Delta;
 
 use super::recording_emitter::RecordingEmitter;
@@ -39,7 +39,7 @@ async fn refused_turn_returns_at_once_at_every_event() {
             .record(RecordingEmitter::with_room(room));
         let recorder = Arc::clone(&harness.recorder);
         let provider = Arc::clone(&harness.provider);
-        let refused = Outcome {
+        let refused = TurnOutcome {
             reason: None,
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::json;
-use turnwire_event::body::subagent::Context;
+use turnwire_event::body::subagent::SubagentContext;
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, HistoryBudget};
-use turnwire_event::row::Scope;
+use turnwire_event::row::MessageScope;
 use turnwire_event::{Body, ContentBlock, Message, Role, ToolUseId, Ulid};
-use turnwire_model::Said;
+use turnwire_model::ModelMessage;
 use turnwire_tool::{ToolContext, ToolInvocation};
 
 use super::pack_harness::{PackHarness, TestTool, words};
@@ -24,7 +24,7 @@ const REWARDS: &str = "
 - {when: {agent: rewards}, steps: [{text: Forty.}]}
 ";
 
-fn context(harness: &PackHarness) -> Context {
+fn context(harness: &PackHarness) -> SubagentContext {
     let bodies = harness.recorder.bodies().into_iter();
     let mut started = bodies.filter_map(|(_, body)| match body {
         Body::SubagentStarted(started) => Some(started.context),
@@ -73,7 +73,7 @@ async fn sub_agent_inherits_the_whole_context() {
     let prior = "Earlier the person asked: oat milk offers The answer was: Here are two.";
     assert_eq!(
         context(&harness),
-        Context {
+        SubagentContext {
             principal: "local".into(),
             user_id: "local".into(),
             episode_id: harness.input.episode_id,
@@ -213,7 +213,7 @@ async fn parallel_invocations_are_remembered_in_sequence() {
     let before = PackHarness::new(TWICE);
     assert_eq!(before.run().await.status, TurnStatus::Ok);
     let harness = PackHarness::new(REWARDS);
-    let own = Scope::Agent("rewards".into());
+    let own = MessageScope::Agent("rewards".into());
     for said in before.recorder.messages() {
         if said.scope == own {
             let mut old = message(7, said.role, said.content);
@@ -277,7 +277,10 @@ async fn data_for_users_is_not_sent_to_a_model() {
     };
     harness.memory.session = vec![message(7, Role::Tool, vec![data])];
     harness.run().await;
-    let expected = Arc::new(Said::new(Role::User, vec![ContentBlock::text("hi")]));
+    let expected = Arc::new(ModelMessage::new(
+        Role::User,
+        vec![ContentBlock::text("hi")],
+    ));
     assert_eq!(harness.requests_of("orchestrator")[0].messages, [expected]);
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{ToolType, TurnStatus};
-use turnwire_event::port::{BoxFuture, Outcome};
+use turnwire_event::port::{BoxFuture, TurnOutcome};
 use turnwire_tool::{Tool, ToolFailure};
 
 use super::pack_harness::{PackHarness, TestTool, pack, unavailable};
@@ -18,8 +18,8 @@ const SINGLE: &str = "
 - {when: {agent: shop}, steps: [SHOP]}
 ";
 
-fn ended(status: TurnStatus, error: Option<TurnError>) -> Outcome {
-    Outcome {
+fn ended(status: TurnStatus, error: Option<TurnError>) -> TurnOutcome {
+    TurnOutcome {
         reason: None,
         status,
         error,

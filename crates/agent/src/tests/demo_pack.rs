@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 use turnwire_event::ContentBlock;
 use turnwire_event::code::{ToolType, TurnStatus};
-use turnwire_event::port::{BoxFuture, Emitter, TurnContext};
-use turnwire_model::{Models, Script, Scripted, ScriptedModels};
+use turnwire_event::port::{BoxFuture, EventEmitter, TurnContext};
+use turnwire_model::{ModelScript, ProviderLookup, ScriptedModels, ScriptedProvider};
 use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ToolInvocation, Toolbox};
 
@@ -26,19 +26,22 @@ fn item() -> Value {
 }
 
 /// The demo pack and its models, loaded once.
-fn demo() -> (Arc<Pack>, Arc<dyn Models>) {
+fn demo() -> (Arc<Pack>, Arc<dyn ProviderLookup>) {
     static DEMO: OnceLock<(Arc<Pack>, Arc<ScriptedModels>)> = OnceLock::new();
     let (pack, models) = DEMO.get_or_init(|| {
         let vars = |_: &str| Some("http://127.0.0.1:9".to_owned());
         let report = check(&PackFiles::market(), &vars);
         let pack = Arc::new(report.pack.expect("the demo is sound"));
-        let script = Script::parse_many(&pack.scripts).expect("the demo's script");
+        let script = ModelScript::parse_many(&pack.scripts).expect("the demo's script");
         (
             pack,
-            Arc::new(ScriptedModels::new(Some(Scripted::new(script)))),
+            Arc::new(ScriptedModels::new(Some(ScriptedProvider::new(script)))),
         )
     });
-    (Arc::clone(pack), Arc::clone(models) as Arc<dyn Models>)
+    (
+        Arc::clone(pack),
+        Arc::clone(models) as Arc<dyn ProviderLookup>,
+    )
 }
 
 /// Runs one turn of the demo; returns its outcome, its text and the sub-agents it called.
@@ -75,10 +78,10 @@ async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
     let bound = factory.bind(&input, &pack.cohort("local"));
     let recorder = Arc::new(RecordingEmitter::default());
     let outcome = (bound.work)(TurnContext {
-        delegate: Arc::new(turnwire_event::port::Nobody),
-        wards: Arc::new(turnwire_event::port::Nobody),
+        delegate: Arc::new(turnwire_event::port::NoChildTasks),
+        child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
         input,
-        emitter: Arc::clone(&recorder) as Arc<dyn Emitter>,
+        emitter: Arc::clone(&recorder) as Arc<dyn EventEmitter>,
         history: Arc::new(AgentHistory::default()),
     });
     let status = outcome.await.status;

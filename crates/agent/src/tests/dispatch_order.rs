@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use serde_json::{Value, json};
-use turnwire_event::body::data::{ItemKey, Key, Loaded};
+use turnwire_event::body::data::{CollectionKey, DataLoaded, ItemKey};
 use turnwire_event::code::{CallPurpose, ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Emission};
-use turnwire_event::row::Scope;
-use turnwire_event::{Actor, Body, Role, StopReason, Usage};
-use turnwire_model::{Delta, Provider as _, Script, Scripted};
+use turnwire_event::row::MessageScope;
+use turnwire_event::{Actor, Body, Role, StopReason, TokenUsage};
+use turnwire_model::{Delta, ModelProvider as _, ModelScript, ScriptedProvider};
 use turnwire_tool::{Tool, deliver};
 
 use super::pack_harness::{PackHarness, TestTool, results, service, words};
@@ -33,10 +33,10 @@ fn show() -> Arc<dyn Tool> {
         work: |call: turnwire_tool::ToolInvocation| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 let id = |id: &str| ItemKey { id: id.to_owned() };
-                let loaded = Body::DataLoaded(Loaded {
+                let loaded = Body::DataLoaded(DataLoaded {
                     id: "data_1".into(),
                     data_type: "offer_list".into(),
-                    key: Key {
+                    key: CollectionKey {
                         ids: vec![id("OFF_1"), id("OFF_2")],
                     },
                     items: vec![json!({"id": "OFF_1"}), json!({"id": "OFF_2"})],
@@ -170,7 +170,7 @@ async fn result_has_the_text_and_the_shown_components() {
 async fn private_message_names_its_owner_and_scope() {
     let harness = reference();
     harness.run().await;
-    let shop = || Scope::Agent("shop".into());
+    let shop = || MessageScope::Agent("shop".into());
     let rows: Vec<_> = harness
         .recorder
         .emissions()
@@ -191,8 +191,8 @@ async fn private_message_names_its_owner_and_scope() {
         _ => None,
     });
     let invocation = started.next().expect("it was asked");
-    let marked = |scope: &Scope| match scope {
-        Scope::Private => json!({"sub_agent_id": "shop"}),
+    let marked = |scope: &MessageScope| match scope {
+        MessageScope::Private => json!({"sub_agent_id": "shop"}),
         _ => json!({"sub_agent_id": "shop", "invocation_id": invocation}),
     };
     let expected = [
@@ -202,7 +202,7 @@ async fn private_message_names_its_owner_and_scope() {
         ("llm.call_completed", Role::Assistant, shop()),
         ("tool.completed", Role::Tool, shop()),
         ("llm.call_completed", Role::Assistant, shop()),
-        ("tool.completed", Role::Tool, Scope::Private),
+        ("tool.completed", Role::Tool, MessageScope::Private),
     ];
     let expected: Vec<_> = expected
         .into_iter()
@@ -248,7 +248,7 @@ async fn made_up_tool_name_stays_private() {
     for message in harness.recorder.messages() {
         let words = format!("{:?}", message.content);
         let named = words.contains("PLANTED");
-        assert!(!named || message.scope == Scope::Agent("shop".into()));
+        assert!(!named || message.scope == MessageScope::Agent("shop".into()));
     }
     let messages_text = format!("{:?}", harness.requests_of("shop")[1].messages);
     assert!(
@@ -261,7 +261,7 @@ async fn made_up_tool_name_stays_private() {
 #[tokio::test]
 async fn every_step_has_a_span_below_the_turn() {
     let mut harness = reference();
-    let turn = turnwire_event::Trace {
+    let turn = turnwire_event::TraceContext {
         trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
         span_id: "b7ad6b7169203331".into(),
         parent_span_id: None,
@@ -340,12 +340,12 @@ async fn components_without_text_are_an_answer() {
         "{tool: {name: search, input: {q: milk}}}, {text: SUBSHOW}, ",
         "",
     );
-    let script = Scripted::new(Script::parse("test.yaml", &silent).expect("a script"));
+    let script = ScriptedProvider::new(ModelScript::parse("test.yaml", &silent).expect("a script"));
     harness.provider = Arc::new(RecordingProvider::new(move |request| {
         if request.agent == "shop" && request.call == 2 {
             let stop = Delta::Stop {
                 reason: StopReason::EndTurn,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
             };
             return iter([Ok(stop)]).boxed();
         }

@@ -8,14 +8,14 @@ use futures_util::stream::iter;
 use serde_json::json;
 use turnwire_event::code::{ErrorCode, LlmErrorClass, TurnStatus};
 use turnwire_event::content::{ContentBlock, content_json};
-use turnwire_event::port::{HistoryError, Outcome};
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::port::{HistoryError, TurnOutcome};
+use turnwire_event::{StopReason, TokenUsage};
 use turnwire_model::{Delta, ModelError};
 
 use super::turn_harness::{FixedHistory, TurnHarness};
 
-fn failed(code: ErrorCode) -> Outcome {
-    Outcome {
+fn failed(code: ErrorCode) -> TurnOutcome {
+    TurnOutcome {
         reason: None,
         status: TurnStatus::Failed,
         error: Some(code.into()),
@@ -51,7 +51,7 @@ fn input(block: u32, fragment: &str) -> Result<Delta, ModelError> {
 fn stop(reason: StopReason) -> Result<Delta, ModelError> {
     Ok(Delta::Stop {
         reason,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     })
 }
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{Reason, ToolType, TurnStatus};
-use turnwire_event::port::{BoxFuture, Outcome};
-use turnwire_model::{Provider as _, Script, Scripted};
+use turnwire_event::port::{BoxFuture, TurnOutcome};
+use turnwire_model::{ModelProvider as _, ModelScript, ScriptedProvider};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
 use super::pack_harness::{PackHarness, TestTool, pack, results, service, unavailable};
@@ -33,15 +33,15 @@ const BOTH: &str = "
 const COULD_NOT: &str = "The shop assistant could not answer. Say so in your own words; do not \
                          name causes or codes.";
 
-fn ended(status: TurnStatus, error: Option<TurnError>) -> Outcome {
-    Outcome {
+fn ended(status: TurnStatus, error: Option<TurnError>) -> TurnOutcome {
+    TurnOutcome {
         reason: None,
         status,
         error,
     }
 }
 
-fn shop_failed() -> Outcome {
+fn shop_failed() -> TurnOutcome {
     ended(TurnStatus::Failed, Some(TurnError::sub_agent("shop")))
 }
 
@@ -148,7 +148,7 @@ async fn unavailable_sub_agent_model_fails_at_dispatch() {
 async fn sub_agent_panic_fails_that_sub_agent_alone() {
     let mut harness = PackHarness::new(&BOTH.replace("SHOP", "{text: x}"));
     let yaml = BOTH.replace("SHOP", "{text: x}");
-    let scripted = Scripted::new(Script::parse("test.yaml", &yaml).expect("a script"));
+    let scripted = ScriptedProvider::new(ModelScript::parse("test.yaml", &yaml).expect("a script"));
     harness.provider = Arc::new(RecordingProvider::new(move |request| {
         assert_ne!(request.agent, "shop", "PLANTED panic text");
         scripted.stream(request)

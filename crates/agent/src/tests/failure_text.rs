@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{ErrorCode, TurnStatus};
-use turnwire_event::port::Outcome;
+use turnwire_event::port::TurnOutcome;
 
 use super::pack_harness::PackHarness;
 
@@ -15,8 +15,8 @@ const SINGLE: &str = "
 - {when: {agent: shop}, steps: [SHOP]}
 ";
 
-fn failed(error: impl Into<TurnError>) -> Outcome {
-    Outcome {
+fn failed(error: impl Into<TurnError>) -> TurnOutcome {
+    TurnOutcome {
         reason: None,
         status: TurnStatus::Failed,
         error: Some(error.into()),

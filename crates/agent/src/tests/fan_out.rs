@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use turnwire_event::code::{StepStatus, ToolType, TurnStatus};
 use turnwire_event::port::BoxFuture;
-use turnwire_event::row::Scope;
+use turnwire_event::row::MessageScope;
 use turnwire_event::{Body, ContentBlock, Role};
-use turnwire_model::{Delta, Provider as _};
+use turnwire_model::{Delta, ModelProvider as _};
 use turnwire_tool::{Tool, ToolInvocation};
 
 use super::pack_harness::{PackHarness, TestTool, pack, results, words};
@@ -172,7 +172,7 @@ async fn broken_sub_agent_call_is_declined_privately() {
     let messages = harness.recorder.messages();
     assert_eq!(messages.len(), 3);
     for (message, id) in messages.iter().zip(["shop", "rewards", "support"]) {
-        assert_eq!(message.scope, Scope::Private);
+        assert_eq!(message.scope, MessageScope::Private);
         let mark = json!({"sub_agent_id": id, "not_executed": true});
         assert_eq!(json!(message.metadata), mark);
     }
@@ -258,7 +258,7 @@ async fn notes_are_stored_after_a_mixed_turn_only() {
     let note = |name: &str| {
         (
             Role::System,
-            Scope::Agents,
+            MessageScope::Agents,
             format!("{{\"from\":\"{name}\"}}"),
         )
     };

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use turnwire_event::code::{ErrorCode, TurnStatus};
-use turnwire_event::port::{Emitter, Outcome, TurnContext};
+use turnwire_event::port::{EventEmitter, TurnContext, TurnOutcome};
 use turnwire_event::{Body, Clock, ContentBlock, Timestamp};
-use turnwire_model::{Script, Scripted};
+use turnwire_model::{ModelScript, ScriptedProvider};
 use turnwire_tool::Toolbox;
 
 use super::recording_emitter::RecordingEmitter;
@@ -24,11 +24,11 @@ impl Clock for Epoch {
 }
 
 /// Runs one turn; returns its outcome, the text of its last message and the end of each tool.
-async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
+async fn say(words: &str) -> (Option<TurnOutcome>, String, Vec<String>) {
     let mint = Arc::new(CountingMint::default());
     let agent = StandaloneAgent::new(
         AgentOptions::default(),
-        Arc::new(Scripted::new(Script::builtin())),
+        Arc::new(ScriptedProvider::new(ModelScript::builtin())),
         Toolbox::trial(Arc::new(Epoch), Arc::clone(&mint) as _),
         mint,
     );
@@ -36,10 +36,10 @@ async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
     let mut input = input();
     input.content = vec![ContentBlock::text(words)];
     let turn = (agent.assemble(&input).work)(TurnContext {
-        delegate: Arc::new(turnwire_event::port::Nobody),
-        wards: Arc::new(turnwire_event::port::Nobody),
+        delegate: Arc::new(turnwire_event::port::NoChildTasks),
+        child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
         input,
-        emitter: Arc::clone(&recorder) as Arc<dyn Emitter>,
+        emitter: Arc::clone(&recorder) as Arc<dyn EventEmitter>,
         history: Arc::new(FixedHistory(Ok(Vec::new()))),
     });
     let outcome = timeout(Duration::from_secs(90), turn).await.ok();
@@ -61,7 +61,7 @@ async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
 
 #[tokio::test(start_paused = true)]
 async fn suggestions_for_new_users_work() {
-    let ok = Outcome {
+    let ok = TurnOutcome {
         reason: None,
         status: TurnStatus::Ok,
         error: None,
@@ -121,7 +121,7 @@ async fn suggestions_for_new_users_work() {
 #[tokio::test(start_paused = true)]
 async fn demo_failures_fail() {
     let failed = |code: ErrorCode| {
-        Some(Outcome {
+        Some(TurnOutcome {
             reason: None,
             status: TurnStatus::Failed,
             error: Some(code.into()),

@@ -6,15 +6,15 @@ use serde_json::json;
 use turnwire_event::code::TurnStatus;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
-use turnwire_model::{Said, ToolSpec};
+use turnwire_model::{ModelMessage, ToolSpec};
 use turnwire_tool::Toolbox;
 
 use super::turn_harness::{CountingMint, FixedHistory, TurnHarness, input, message};
 use crate::options::AgentOptions;
 use crate::standalone_agent::StandaloneAgent;
 
-fn said(role: Role, text: &str) -> Arc<Said> {
-    Arc::new(Said::new(role, vec![ContentBlock::text(text)]))
+fn said(role: Role, text: &str) -> Arc<ModelMessage> {
+    Arc::new(ModelMessage::new(role, vec![ContentBlock::text(text)]))
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use turnwire_event::code::{LlmErrorClass, TurnStatus};
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 use turnwire_model::{Delta, ModelError};
 
 use super::turn_harness::TurnHarness;
@@ -83,7 +83,7 @@ fn tool(block: u32, name: &str) -> Result<Delta, ModelError> {
 }
 
 fn stop(reason: StopReason) -> Result<Delta, ModelError> {
-    let usage = Usage::default();
+    let usage = TokenUsage::default();
     Ok(Delta::Stop { reason, usage })
 }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, iter};
 use serde_json::{Value, json};
-use turnwire_event::body::component::{Rendered, ToolCall};
+use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
 use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
 use turnwire_event::port::Emission;
-use turnwire_event::{Actor, Body, StopReason, Usage};
-use turnwire_model::{Delta, ModelError, Request};
+use turnwire_event::{Actor, Body, StopReason, TokenUsage};
+use turnwire_model::{Delta, ModelError, ModelRequest};
 use turnwire_tool::{ToolFailure, ToolInvocation};
 
 use super::pack_harness::PackHarness;
@@ -42,7 +42,7 @@ fn tool(block: u32, name: &str) -> [Delta; 2] {
 fn says(deltas: Vec<Delta>) -> BoxStream<'static, Result<Delta, ModelError>> {
     let stop = Delta::Stop {
         reason: StopReason::EndTurn,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     };
     iter(deltas.into_iter().chain([stop]).map(Ok)).boxed()
 }
@@ -60,7 +60,7 @@ async fn turn_without_output_has_failed() {
 
 /// A model that streams `before`, calls the tool `look`, and then stops without output.
 fn looking(before: Option<&'static str>) -> TurnHarness {
-    TurnHarness::of(move |request: Request| match request.call {
+    TurnHarness::of(move |request: ModelRequest| match request.call {
         1 => says(
             before
                 .map(text)
@@ -74,9 +74,9 @@ fn looking(before: Option<&'static str>) -> TurnHarness {
 
 /// A tool that shows a component.
 async fn show(call: ToolInvocation) -> Result<Value, ToolFailure> {
-    let rendered = Body::ComponentRendered(Rendered {
+    let rendered = Body::ComponentRendered(ComponentRendered {
         component: json!({"type": "card"}),
-        tool_call: ToolCall {
+        tool_call: RenderingToolCall {
             id: call.tool_use_id,
             name: "look".into(),
             tool_type: ToolType::Function,
@@ -110,7 +110,7 @@ async fn empty_orchestrator_reply_gets_a_text() {
     harness.provider = Arc::new(RecordingProvider::new(move |request| {
         match (request.agent.as_str(), request.call) {
             ("orchestrator", 2) => says(vec![text(" ")]),
-            _ => turnwire_model::Provider::stream(&*scripted, request),
+            _ => turnwire_model::ModelProvider::stream(&*scripted, request),
         }
     }));
     let ended = harness.run().await;

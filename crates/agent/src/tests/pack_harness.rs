@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
 use turnwire_event::port::{
-    BoxFuture, Delegate, Emitter, History, HistoryBudget, HistoryError, Outcome, TurnContext,
-    TurnInput,
+    BoxFuture, EventEmitter, HistoryBudget, HistoryError, HistoryReader, TurnContext, TurnInput,
+    TurnOutcome, WorkerLauncher,
 };
 use turnwire_event::{Body, ContentBlock, Message, Role};
-use turnwire_model::routing::Routing;
-use turnwire_model::{Models, Provider, Request, Script, Scripted};
+use turnwire_model::routing::ModelRouter;
+use turnwire_model::{ModelProvider, ModelRequest, ModelScript, ProviderLookup, ScriptedProvider};
 use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ServiceFault, Tool, ToolFailure, ToolInvocation, Toolbox};
 
@@ -176,7 +176,7 @@ pub(super) struct AgentHistory {
     pub(super) asked: Arc<Mutex<Vec<(String, HistoryBudget)>>>,
 }
 
-impl History for AgentHistory {
+impl HistoryReader for AgentHistory {
     fn recent(&self, _: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         Box::pin(async { Ok(self.session.clone()) })
     }
@@ -197,10 +197,10 @@ impl History for AgentHistory {
 /// One provider for all models.
 struct SingleProvider(Arc<RecordingProvider>);
 
-impl Models for SingleProvider {
-    fn provider(&self, model: &str) -> Option<Arc<dyn Provider>> {
+impl ProviderLookup for SingleProvider {
+    fn provider(&self, model: &str) -> Option<Arc<dyn ModelProvider>> {
         let served = model.starts_with("scripted:");
-        served.then(|| Arc::clone(&self.0) as Arc<dyn Provider>)
+        served.then(|| Arc::clone(&self.0) as Arc<dyn ModelProvider>)
     }
 }
 
@@ -212,8 +212,8 @@ pub(super) struct PackHarness {
     pub(super) memory: AgentHistory,
     pub(super) input: TurnInput,
     /// The routing policy; `None` for that of the pack.
-    pub(super) routing: Option<Routing>,
-    pub(super) delegate: Arc<dyn Delegate>,
+    pub(super) routing: Option<ModelRouter>,
+    pub(super) delegate: Arc<dyn WorkerLauncher>,
     tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -226,7 +226,7 @@ impl PackHarness {
     }
 
     pub(super) fn of(pack: Arc<Pack>, yaml: &str) -> Self {
-        let model = Scripted::new(Script::parse("test.yaml", yaml).expect("a script"));
+        let model = ScriptedProvider::new(ModelScript::parse("test.yaml", yaml).expect("a script"));
         Self {
             pack,
             provider: Arc::new(RecordingProvider::new(move |request| model.stream(request))),
@@ -234,7 +234,7 @@ impl PackHarness {
             memory: AgentHistory::default(),
             input: input(),
             routing: None,
-            delegate: Arc::new(turnwire_event::port::Nobody),
+            delegate: Arc::new(turnwire_event::port::NoChildTasks),
             tools: Vec::new(),
         }
     }
@@ -267,14 +267,14 @@ impl PackHarness {
     }
 
     /// The future of the turn.
-    pub(super) fn run(&self) -> BoxFuture<'static, Outcome> {
+    pub(super) fn run(&self) -> BoxFuture<'static, TurnOutcome> {
         let cohort = self.pack.cohort(self.input.owner.principal.as_str());
         let assembly = self.factory().bind(&self.input, &cohort);
         (assembly.work)(TurnContext {
             delegate: Arc::clone(&self.delegate),
-            wards: Arc::new(turnwire_event::port::Nobody),
+            child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
             input: self.input.clone(),
-            emitter: Arc::clone(&self.recorder) as Arc<dyn Emitter>,
+            emitter: Arc::clone(&self.recorder) as Arc<dyn EventEmitter>,
             history: Arc::new(self.memory.clone()),
         })
     }
@@ -285,7 +285,7 @@ impl PackHarness {
     }
 
     /// The requests of `agent`.
-    pub(super) fn requests_of(&self, agent: &str) -> Vec<Request> {
+    pub(super) fn requests_of(&self, agent: &str) -> Vec<ModelRequest> {
         let requests = self.provider.requests.lock();
         let mine = requests.iter().filter(|request| request.agent == agent);
         mine.cloned().collect()
@@ -304,7 +304,7 @@ pub(super) fn words(content: &[ContentBlock]) -> String {
 }
 
 /// The tool results in a request, in order.
-pub(super) fn results(request: &Request) -> Vec<(Value, bool)> {
+pub(super) fn results(request: &ModelRequest) -> Vec<(Value, bool)> {
     let results = request
         .messages
         .iter()

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use turnwire_event::code::TurnStatus;
 use turnwire_event::content::{ContentBlock, content_json};
-use turnwire_event::port::Outcome;
+use turnwire_event::port::TurnOutcome;
 
 use super::recording_emitter::RecordingEmitter;
 use super::turn_harness::TurnHarness;
 
-const OK: Outcome = Outcome {
+const OK: TurnOutcome = TurnOutcome {
     reason: None,
     status: TurnStatus::Ok,
     error: None,

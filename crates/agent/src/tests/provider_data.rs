@@ -7,20 +7,20 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, iter};
 use serde_json::{Value, json};
 use turnwire_event::code::TurnStatus;
-use turnwire_event::{ContentBlock, Kept, Role, StopReason, Usage};
-use turnwire_model::{Delta, ModelError, Request, Said};
+use turnwire_event::{ContentBlock, ProviderState, Role, StopReason, TokenUsage};
+use turnwire_model::{Delta, ModelError, ModelMessage, ModelRequest};
 
 use super::pack_harness::PackHarness;
 use super::turn_harness::{RecordingProvider, TurnHarness};
 
 fn keep(block: u32, data: Value) -> Delta {
-    Delta::Keep { block, data }
+    Delta::ProviderData { block, data }
 }
 
 /// A reply with a signature, hidden data, a tool use, and data behind the last block.
 fn asks(tool: &str, input: &str) -> Vec<Delta> {
     vec![
-        Delta::Begun {
+        Delta::Started {
             response_id: "resp_1".into(),
         },
         Delta::Thinking {
@@ -50,7 +50,7 @@ fn asks(tool: &str, input: &str) -> Vec<Delta> {
 fn stop(reason: StopReason) -> Delta {
     Delta::Stop {
         reason,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     }
 }
 
@@ -66,7 +66,7 @@ fn play(deltas: Vec<Delta>) -> BoxStream<'static, Result<Delta, ModelError>> {
     iter(deltas.into_iter().map(Ok)).boxed()
 }
 
-fn kept() -> Kept {
+fn kept() -> ProviderState {
     let blocks = [
         (0, json!({"seal": "late"})),
         (1, json!({"hidden": "x"})),
@@ -74,14 +74,14 @@ fn kept() -> Kept {
         // No block is there: it stands behind the last one.
         (4, json!({"tail": 1})),
     ];
-    Kept {
+    ProviderState {
         by: "scripted".into(),
         blocks: blocks.into(),
     }
 }
 
 /// The reply of the previous call.
-fn before(request: &Request) -> &Said {
+fn before(request: &ModelRequest) -> &ModelMessage {
     let newest_first = request.messages.iter().rev();
     let mut assistants = newest_first.filter(|newest_first| newest_first.role == Role::Assistant);
     assistants.next().expect("it has spoken")
@@ -98,7 +98,7 @@ async fn provider_data_is_in_the_next_call() {
     assert_eq!(harness.run().await.status, TurnStatus::Ok);
     let requests = provider.requests.lock();
     let reply = before(&requests[1]);
-    assert_eq!(reply.kept, kept());
+    assert_eq!(reply.provider_data, kept());
     assert_eq!(reply.content.len(), 3);
     assert_eq!(reply.content[1], ContentBlock::text(""));
 }
@@ -116,10 +116,12 @@ async fn provider_data_of_a_sub_agent_is_in_its_next_call() {
     assert_eq!(harness.run().await.status, TurnStatus::Ok);
     for agent in ["orchestrator", "shop"] {
         let requests = harness.requests_of(agent);
-        assert_eq!(before(&requests[1]).kept, kept(), "{agent}");
+        assert_eq!(before(&requests[1]).provider_data, kept(), "{agent}");
     }
     let stored = harness.recorder.messages();
-    let mut stored = stored.iter().filter(|said| !said.kept.blocks.is_empty());
-    let shop = stored.next().map(|said| (&said.kept, said.role));
+    let mut stored = stored
+        .iter()
+        .filter(|said| !said.provider_state.blocks.is_empty());
+    let shop = stored.next().map(|said| (&said.provider_state, said.role));
     assert_eq!(shop, Some((&kept(), Role::Assistant)));
 }

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use turnwire_event::body::llm::{CallCompleted, CallFailed};
 use turnwire_event::content::content_json;
 use turnwire_event::fold::MessageFold;
-use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
+use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{
     Actor, Body, ContentBlock, Epoch, Position, Seq, StopReason, Sub, Timestamp, TurnId, Ulid,
@@ -121,11 +121,11 @@ impl RecordedState {
     }
 }
 
-impl Emitter for RecordingEmitter {
+impl EventEmitter for RecordingEmitter {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         let mut state = self.state.lock();
         if self.room.is_some_and(|room| state.lines.len() >= room) {
-            return Err(Refusal::Cancelled.into());
+            return Err(EmitRefusal::Cancelled.into());
         }
         let due = |every: usize| state.lines.len().is_multiple_of(every);
         if self.full_every.is_some_and(due) && !state.full {
@@ -138,10 +138,10 @@ impl Emitter for RecordingEmitter {
         Ok(at)
     }
 
-    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         let mut state = self.state.lock();
         if self.room.is_some_and(|room| state.lines.len() >= room) {
-            return Err(Refusal::Cancelled);
+            return Err(EmitRefusal::Cancelled);
         }
         let message = state.message.take().expect("a message is open");
         assert_eq!(message.id, end.message_id);
@@ -183,12 +183,12 @@ impl Emitter for RecordingEmitter {
         Box::pin(tokio::task::yield_now())
     }
 
-    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             let mut state = self.state.lock();
             if self.room.is_some_and(|room| state.lines.len() >= room) {
-                return Err(Refusal::Cancelled);
+                return Err(EmitRefusal::Cancelled);
             }
             state.lines.push(format!("committed {}", at.seq.0));
             Ok(())

@@ -9,8 +9,8 @@ use futures_util::stream::iter;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 use turnwire_event::code::{ErrorCode, LlmErrorClass, TurnStatus};
-use turnwire_event::port::Outcome;
-use turnwire_event::{CallId, StopReason, Ulid, Usage};
+use turnwire_event::port::TurnOutcome;
+use turnwire_event::{CallId, StopReason, TokenUsage, Ulid};
 use turnwire_model::{Delta, ModelError};
 
 use super::pack_harness::PackHarness;
@@ -19,8 +19,8 @@ use super::turn_harness::TurnHarness;
 use crate::model_call::retry_delay;
 use crate::options::RetryOptions;
 
-fn failed(code: ErrorCode) -> Outcome {
-    Outcome {
+fn failed(code: ErrorCode) -> TurnOutcome {
+    TurnOutcome {
         reason: None,
         status: TurnStatus::Failed,
         error: Some(code.into()),
@@ -125,7 +125,7 @@ async fn permanent_error_is_not_retried() {
 }
 
 fn passing() -> Result<Delta, ModelError> {
-    Err(ModelError::passing(LlmErrorClass::Transport))
+    Err(ModelError::transient(LlmErrorClass::Transport))
 }
 
 fn tool_start() -> Delta {
@@ -176,16 +176,16 @@ async fn call_with_output_is_not_retried() {
 #[tokio::test(start_paused = true)]
 async fn provider_data_alone_is_no_output() {
     let harness = TurnHarness::of(|request| {
-        let started = Delta::Begun {
+        let started = Delta::Started {
             response_id: format!("resp_{}", request.attempt),
         };
-        let keep = Delta::Keep {
+        let keep = Delta::ProviderData {
             block: 0,
             data: json!("sealed"),
         };
         let stop = Delta::Stop {
             reason: StopReason::EndTurn,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         };
         let deltas = if request.attempt == 1 {
             vec![Ok(text("")), passing()]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::code::{ErrorCode, TurnKind, TurnStatus};
-use turnwire_event::port::{Outcome, TurnContext};
+use turnwire_event::port::{TurnContext, TurnOutcome};
 use turnwire_event::{Body, TenantId};
-use turnwire_model::routing::Routing;
-use turnwire_model::{Provider as _, Script, Scripted};
+use turnwire_model::routing::ModelRouter;
+use turnwire_model::{ModelProvider as _, ModelScript, ScriptedProvider};
 use turnwire_pack::{
     ApiKeySource, DialectName, ModelChoice, Pack, ProviderDef, RetriesDef, RoutingCondition,
     RoutingPolicy, RoutingRule,
@@ -31,8 +31,8 @@ fn rule(name: &str, when: RoutingCondition, models: &[&str]) -> RoutingRule {
     }
 }
 
-fn routing(rules: Vec<RoutingRule>) -> Option<Routing> {
-    Some(Routing::new(&RoutingPolicy {
+fn routing(rules: Vec<RoutingRule>) -> Option<ModelRouter> {
+    Some(ModelRouter::new(&RoutingPolicy {
         version: "v7".into(),
         rules,
         default: None,
@@ -40,16 +40,16 @@ fn routing(rules: Vec<RoutingRule>) -> Option<Routing> {
 }
 
 /// The models of every agent.
-fn all(models: &[&str]) -> Option<Routing> {
+fn all(models: &[&str]) -> Option<ModelRouter> {
     routing(vec![rule("any", RoutingCondition::default(), models)])
 }
 
 /// The script of each model, by name.
 fn plays(harness: &mut PackHarness, scripts: &[(&'static str, &str)]) {
-    let scripts: Vec<(&str, Scripted)> = scripts
+    let scripts: Vec<(&str, ScriptedProvider)> = scripts
         .iter()
-        .map(|(name, yaml)| (*name, Script::parse("s.yaml", yaml).expect("a script")))
-        .map(|(name, script)| (name, Scripted::new(script)))
+        .map(|(name, yaml)| (*name, ModelScript::parse("s.yaml", yaml).expect("a script")))
+        .map(|(name, script)| (name, ScriptedProvider::new(script)))
         .collect();
     harness.provider = Arc::new(RecordingProvider::new(move |request| {
         let mine = scripts.iter().find(|(name, _)| *name == request.model);
@@ -76,8 +76,8 @@ fn course(harness: &PackHarness) -> Vec<String> {
         .collect()
 }
 
-fn failed(code: ErrorCode) -> Outcome {
-    Outcome {
+fn failed(code: ErrorCode) -> TurnOutcome {
+    TurnOutcome {
         reason: None,
         status: TurnStatus::Failed,
         error: Some(code.into()),
@@ -167,8 +167,8 @@ async fn bound_turn_keeps_its_model_after_a_reload() {
     let next = harness.factory().bind(&harness.input, &cohort);
     for work in [bound.work, next.work] {
         let turn = TurnContext {
-            delegate: Arc::new(turnwire_event::port::Nobody),
-            wards: Arc::new(turnwire_event::port::Nobody),
+            delegate: Arc::new(turnwire_event::port::NoChildTasks),
+            child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
             input: harness.input.clone(),
             emitter: Arc::clone(&harness.recorder) as _,
             history: Arc::new(harness.memory.clone()),

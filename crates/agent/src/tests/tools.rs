@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use turnwire_event::code::{ErrorCode, ToolErrorClass, TurnStatus};
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::Outcome;
-use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::port::TurnOutcome;
+use turnwire_event::row::{MessageScope, NewMessage};
 use turnwire_event::{ContentBlock, MessageId, Role, ToolUseId, Ulid};
 use turnwire_tool::ToolFailure;
 
@@ -17,7 +17,7 @@ use crate::emitter::ambient;
 
 fn result(message: u128, tool_use: u128, content: Value, is_error: bool) -> NewMessage {
     NewMessage {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(Ulid(message)),
         role: Role::Tool,
         content: vec![ContentBlock::ToolResult {
@@ -26,7 +26,7 @@ fn result(message: u128, tool_use: u128, content: Value, is_error: bool) -> NewM
             is_error,
         }],
         metadata: serde_json::Map::new(),
-        scope: Scope::Shared,
+        scope: MessageScope::Shared,
     }
 }
 
@@ -242,7 +242,7 @@ async fn model_that_never_stops_reaches_the_call_limit() {
     let harness = harness.tool("again", |_| async { Ok(json!(1)) });
     assert_eq!(
         harness.run().await,
-        Outcome {
+        TurnOutcome {
             reason: Some("limit_calls".into()),
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),

@@ -10,14 +10,16 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::code::TurnKind;
 use turnwire_event::port::{
-    BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, Resumed, TurnContext,
-    TurnInput,
+    BoxFuture, EventEmitter, HistoryBudget, HistoryError, HistoryReader, ResumeInput, TurnContext,
+    TurnInput, TurnOutcome,
 };
 use turnwire_event::{
-    ContentBlock, EpisodeId, Message, MessageId, MessageStatus, Mint, Owner, Role, SessionId,
-    TenantId, Timestamp, TurnId, Ulid,
+    ContentBlock, EpisodeId, IdGenerator, Message, MessageId, MessageStatus, Owner, Role,
+    SessionId, TenantId, Timestamp, TurnId, Ulid,
 };
-use turnwire_model::{Delta, ModelError, Provider, Request, Script, Scripted};
+use turnwire_model::{
+    Delta, ModelError, ModelProvider, ModelRequest, ModelScript, ScriptedProvider,
+};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use super::recording_emitter::RecordingEmitter;
@@ -28,7 +30,7 @@ use crate::standalone_agent::StandaloneAgent;
 #[derive(Default)]
 pub(super) struct CountingMint(AtomicU64);
 
-impl Mint for CountingMint {
+impl IdGenerator for CountingMint {
     fn ulid(&self) -> Ulid {
         Ulid(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1))
     }
@@ -37,7 +39,7 @@ impl Mint for CountingMint {
 /// A fixed history.
 pub(super) struct FixedHistory(pub(super) Result<Vec<Message>, HistoryError>);
 
-impl History for FixedHistory {
+impl HistoryReader for FixedHistory {
     fn recent(&self, _: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         let past = self.0.clone();
         Box::pin(async move { past })
@@ -54,13 +56,16 @@ impl History for FixedHistory {
 
 /// A provider that records its requests.
 pub(super) struct RecordingProvider {
-    pub(super) requests: Mutex<Vec<Request>>,
-    inner: Box<dyn Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync>,
+    pub(super) requests: Mutex<Vec<ModelRequest>>,
+    inner: Box<dyn Fn(ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync>,
 }
 
 impl RecordingProvider {
     pub(super) fn new(
-        model: impl Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync + 'static,
+        model: impl Fn(ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Self {
             requests: Mutex::default(),
@@ -69,8 +74,8 @@ impl RecordingProvider {
     }
 }
 
-impl Provider for RecordingProvider {
-    fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+impl ModelProvider for RecordingProvider {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         self.requests.lock().push(request.clone());
         (self.inner)(request)
     }
@@ -119,14 +124,17 @@ pub(super) struct TurnHarness {
     pub(super) options: AgentOptions,
     pub(super) past: FixedHistory,
     /// The answers of the paused turn that it resumes.
-    pub(super) resumed: Option<Resumed>,
+    pub(super) resumed: Option<ResumeInput>,
     pub(super) kind: TurnKind,
 }
 
 impl TurnHarness {
     /// A turn whose model is a function.
     pub(super) fn of(
-        model: impl Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync + 'static,
+        model: impl Fn(ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Self {
             recorder: Arc::default(),
@@ -141,7 +149,7 @@ impl TurnHarness {
 
     /// A turn whose model plays a script.
     pub(super) fn script(yaml: &str) -> Self {
-        let model = Scripted::new(Script::parse("test.yaml", yaml).expect("a script"));
+        let model = ScriptedProvider::new(ModelScript::parse("test.yaml", yaml).expect("a script"));
         Self::of(move |request| model.stream(request))
     }
 
@@ -185,7 +193,7 @@ impl TurnHarness {
     }
 
     /// The future of the turn.
-    pub(super) fn run(self) -> BoxFuture<'static, Outcome> {
+    pub(super) fn run(self) -> BoxFuture<'static, TurnOutcome> {
         let agent = StandaloneAgent::new(
             self.options,
             self.provider,
@@ -199,10 +207,10 @@ impl TurnHarness {
         input.resumed = self.resumed;
         input.kind = self.kind;
         (agent.assemble(&input).work)(TurnContext {
-            delegate: Arc::new(turnwire_event::port::Nobody),
-            wards: Arc::new(turnwire_event::port::Nobody),
+            delegate: Arc::new(turnwire_event::port::NoChildTasks),
+            child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
             input,
-            emitter: self.recorder as Arc<dyn Emitter>,
+            emitter: self.recorder as Arc<dyn EventEmitter>,
             history: Arc::new(self.past),
         })
     }
@@ -232,7 +240,7 @@ pub(super) fn input() -> TurnInput {
 
 pub(super) fn message(turn: u128, role: Role, content: Vec<ContentBlock>) -> Message {
     Message {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(Ulid(9)),
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(turn)),

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use turnwire_event::body::status::Emitted;
+use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::code::{ToolType, TurnStatus};
-use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
-use turnwire_event::port::{Outcome, TurnContext};
+use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
+use turnwire_event::port::{TurnContext, TurnOutcome};
 use turnwire_event::{Actor, Body, ContentBlock, Position};
 use turnwire_pack::Pack;
 use turnwire_tool::{Tool, ToolInvocation};
@@ -35,7 +35,7 @@ fn saying(lasts: u64, says: &'static [(u64, &'static str)]) -> Arc<dyn Tool> {
                 for (at, id) in says {
                     sleep(Duration::from_millis(at - now)).await;
                     now = *at;
-                    let emitted = Body::StatusEmitted(Emitted {
+                    let emitted = Body::StatusEmitted(StatusEmitted {
                         event_id: (*id).into(),
                         message: String::new(),
                     });
@@ -55,7 +55,7 @@ struct StatusTimes {
     begun: Instant,
 }
 
-impl Emitter for StatusTimes {
+impl EventEmitter for StatusTimes {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         if let Body::StatusEmitted(status) = &emission.body {
             let at = self.begun.elapsed().as_millis();
@@ -64,7 +64,7 @@ impl Emitter for StatusTimes {
         self.inner.emit(emission)
     }
 
-    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         self.inner.complete(end)
     }
 
@@ -72,7 +72,7 @@ impl Emitter for StatusTimes {
         self.inner.ready()
     }
 
-    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         self.inner.committed(at)
     }
 }
@@ -90,13 +90,13 @@ async fn statuses(tool: Arc<dyn Tool>) -> Vec<String> {
     };
     let bound = harness.factory().bind(&harness.input, &cohort);
     let turn = (bound.work)(TurnContext {
-        delegate: Arc::new(turnwire_event::port::Nobody),
-        wards: Arc::new(turnwire_event::port::Nobody),
+        delegate: Arc::new(turnwire_event::port::NoChildTasks),
+        child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
         input: harness.input.clone(),
         emitter: Arc::new(watch),
         history: Arc::new(harness.memory.clone()),
     });
-    let Outcome { status, .. } = turn.await;
+    let TurnOutcome { status, .. } = turn.await;
     assert_eq!(status, TurnStatus::Ok);
     let lines = harness.recorder.lines().into_iter();
     lines

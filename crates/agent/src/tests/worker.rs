@@ -7,7 +7,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::code::{ErrorCode, FailureMode, ToolErrorClass, ToolType, TurnStatus};
-use turnwire_event::port::{BoxFuture, Delegate, HistoryBudget, NoWorker, Task, WorkerEnd};
+use turnwire_event::port::{
+    BoxFuture, HistoryBudget, WorkerEnd, WorkerLauncher, WorkerRefusal, WorkerTask,
+};
 use turnwire_event::{Body, SessionId, ToolUseId, Ulid};
 use turnwire_pack::Pack;
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
@@ -99,14 +101,14 @@ struct EndlessDelegate {
     left: Mutex<Vec<SessionId>>,
 }
 
-impl Delegate for EndlessDelegate {
-    fn reserve(&self) -> Result<SessionId, NoWorker> {
+impl WorkerLauncher for EndlessDelegate {
+    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
         let mut reserved = self.reserved.lock();
         *reserved += 1;
         Ok(SessionId(Ulid(*reserved)))
     }
 
-    fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd> {
+    fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
         self.left.lock().push(task.worker_session_id);
         Box::pin(std::future::pending())
     }
@@ -156,7 +158,7 @@ async fn workers_of_a_turn_are_limited_by_the_pack() {
 
 /// A task that never ends.
 fn hang(call: &ToolInvocation) -> BoxFuture<'static, WorkerEnd> {
-    call.context.delegate.run(Task {
+    call.context.delegate.run(WorkerTask {
         worker_session_id: SessionId(Ulid(5)),
         tool_use_id: call.tool_use_id,
         agent: "reader".into(),

@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use turnwire_event::body::approval::Requested;
+use turnwire_event::body::approval::ApprovalRequested;
 use turnwire_event::code::{TurnKind, TurnStatus};
-use turnwire_event::port::{Outcome, Refusal};
+use turnwire_event::port::{EmitRefusal, TurnOutcome};
 use turnwire_event::{ApprovalId, Body};
-use turnwire_model::Said;
+use turnwire_model::ModelMessage;
 use turnwire_tool::{ToolFailure, check_input};
 
 use super::summary::summary;
@@ -66,7 +66,7 @@ impl ApprovalSplit {
     pub(crate) async fn decline_invalid(
         &mut self,
         context: &AgentContext<'_>,
-    ) -> Result<Vec<Arc<Said>>, Refusal> {
+    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
         let mut results = Vec::with_capacity(self.invalid.len());
         for (request, failure) in self.invalid.drain(..) {
             results.push(decline(context, &request, failure).await?);
@@ -79,10 +79,10 @@ impl ApprovalSplit {
 pub(crate) async fn request_approvals(
     context: &AgentContext<'_>,
     requests: &[ToolRequest],
-) -> Result<(), Refusal> {
+) -> Result<(), EmitRefusal> {
     let resources = context.resources;
     for request in requests {
-        let requested = Requested {
+        let requested = ApprovalRequested {
             approval_id: ApprovalId(resources.mint.ulid()),
             tool_use_id: request.id,
             tool_name: request.name.clone(),
@@ -97,8 +97,8 @@ pub(crate) async fn request_approvals(
 }
 
 /// The outcome of a turn that waits for approvals.
-pub(crate) fn paused_outcome() -> Outcome {
-    Outcome {
+pub(crate) fn paused_outcome() -> TurnOutcome {
+    TurnOutcome {
         status: TurnStatus::Paused,
         error: None,
         reason: None,

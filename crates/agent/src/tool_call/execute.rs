@@ -14,13 +14,13 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, timeout};
-use turnwire_event::body::status::Emitted;
-use turnwire_event::body::tool::{Called, Completed, Failed};
+use turnwire_event::body::status::StatusEmitted;
+use turnwire_event::body::tool::{ToolCalled, ToolCompleted, ToolFailed};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::{Emission, Refusal};
+use turnwire_event::port::{Emission, EmitRefusal};
 use turnwire_event::{Actor, Body, Position};
-use turnwire_model::Said;
+use turnwire_model::ModelMessage;
 use turnwire_tool::{LiveTask, Tool, ToolFailure, ToolInvocation};
 
 use super::summary::summary;
@@ -38,7 +38,7 @@ const NO_APPROVER: &str =
 /// How a tool ended.
 pub(crate) struct ToolOutcome {
     /// The result as the model gets it.
-    pub(crate) message: Arc<Said>,
+    pub(crate) message: Arc<ModelMessage>,
     pub(crate) tool_type: ToolType,
     /// True if the result is retained for later turns.
     pub(crate) is_retained: bool,
@@ -60,7 +60,7 @@ type TimedResult = (Result<Value, ToolFailure>, Duration);
 pub(crate) async fn run_tools(
     context: &AgentContext<'_>,
     requests: Vec<ToolRequest>,
-) -> Result<Vec<ToolOutcome>, Refusal> {
+) -> Result<Vec<ToolOutcome>, EmitRefusal> {
     let resources = context.resources;
     let mut outcomes = Vec::with_capacity(requests.len());
     let (unapproved, requests): (Vec<_>, Vec<_>) = requests
@@ -134,14 +134,17 @@ fn lacks_approval(resources: &AgentResources, request: &ToolRequest) -> bool {
 }
 
 /// Emits that a tool is about to run: a status for the user, `tool.called` for the log.
-async fn announce(context: &AgentContext<'_>, request: &ToolRequest) -> Result<Position, Refusal> {
+async fn announce(
+    context: &AgentContext<'_>,
+    request: &ToolRequest,
+) -> Result<Position, EmitRefusal> {
     let resources = context.resources;
     let tool = resources.toolbox.get(&request.name);
     let status = tool
         .filter(|_| !request.is_broken)
         .and_then(|tool| tool.status());
     if let (Some(id), Some(_)) = (status, resources.role.sub_agent_id()) {
-        let emitted = Emitted {
+        let emitted = StatusEmitted {
             event_id: id.to_owned(),
             // Written by the gate, in the user's language.
             message: String::new(),
@@ -150,7 +153,7 @@ async fn announce(context: &AgentContext<'_>, request: &ToolRequest) -> Result<P
         context.emit(actor, Body::StatusEmitted(emitted)).await?;
     }
     let name = resources.public_tool_name(&request.name);
-    let called = Called {
+    let called = ToolCalled {
         tool_use_id: request.id,
         tool_name: name.to_owned(),
         tool_type: resources.tool_type(&request.name),
@@ -222,7 +225,7 @@ async fn finish(
     context: &AgentContext<'_>,
     request: ToolRequest,
     (result, duration): TimedResult,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, EmitRefusal> {
     let resources = context.resources;
     let tool_type = resources.tool_type(&request.name);
     let tool = resources.toolbox.get(&request.name);
@@ -240,7 +243,7 @@ async fn finish(
     let actor = Actor::tool(&tool_name);
     let (body, for_model) = match &result {
         Ok((value, json)) => {
-            let completed = Completed {
+            let completed = ToolCompleted {
                 tool_use_id: request.id,
                 tool_name,
                 tool_type,
@@ -251,7 +254,7 @@ async fn finish(
             (Body::ToolCompleted(completed), Ok(value.clone()))
         }
         Err(failure) => {
-            let failed = Failed {
+            let failed = ToolFailed {
                 tool_use_id: request.id,
                 tool_name,
                 tool_type,

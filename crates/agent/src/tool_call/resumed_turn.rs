@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use turnwire_event::body::approval::Answer;
+use turnwire_event::body::approval::ResolvedApproval;
 use turnwire_event::code::{Decision, ToolErrorClass};
-use turnwire_event::port::Resumed;
+use turnwire_event::port::ResumeInput;
 use turnwire_event::{ContentBlock, Role, ToolUseId};
-use turnwire_model::Said;
+use turnwire_model::ModelMessage;
 use turnwire_tool::{ToolFailure, check_input};
 
 use super::tool_request::ToolRequest;
@@ -34,8 +34,8 @@ impl ResumedTurn {
     /// Matches the answers in `resumed` with the tool uses in `messages`.
     pub(crate) fn new(
         resources: &AgentResources,
-        resumed: &Resumed,
-        messages: &[Arc<Said>],
+        resumed: &ResumeInput,
+        messages: &[Arc<ModelMessage>],
     ) -> Self {
         let mut turn = Self {
             approved: Vec::new(),
@@ -66,7 +66,7 @@ impl ResumedTurn {
 /// The input that the tool of `answer` runs with, or why the tool does not run.
 fn executable_input<'a>(
     resources: &AgentResources,
-    answer: &Answer,
+    answer: &ResolvedApproval,
     input: Option<&'a Value>,
 ) -> Result<&'a Value, ToolFailure> {
     if answer.decision == Decision::Reject {
@@ -98,7 +98,7 @@ fn rejection(comment: Option<&str>) -> String {
     }
 }
 
-fn input_of(messages: &[Arc<Said>], tool_use: ToolUseId) -> Option<&Value> {
+fn input_of(messages: &[Arc<ModelMessage>], tool_use: ToolUseId) -> Option<&Value> {
     let blocks = messages.iter().rev().flat_map(|message| &message.content);
     let mut inputs = blocks.filter_map(|block| match block {
         ContentBlock::ToolUse { id, input, .. } if *id == tool_use => Some(input),
@@ -107,7 +107,7 @@ fn input_of(messages: &[Arc<Said>], tool_use: ToolUseId) -> Option<&Value> {
     inputs.next()
 }
 
-fn calls_since_user_message(messages: &[Arc<Said>]) -> u32 {
+fn calls_since_user_message(messages: &[Arc<ModelMessage>]) -> u32 {
     let since = messages
         .iter()
         .rev()

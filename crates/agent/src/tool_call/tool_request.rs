@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use turnwire_event::body::tool::Failed;
-use turnwire_event::port::{Emission, Refusal};
+use turnwire_event::body::tool::ToolFailed;
+use turnwire_event::port::{Emission, EmitRefusal};
 use turnwire_event::{Actor, Body, ContentBlock, ToolUseId};
-use turnwire_model::Said;
+use turnwire_model::ModelMessage;
 use turnwire_tool::ToolFailure;
 
 use super::tool_result::{stored_message, tool_result};
@@ -62,7 +62,7 @@ pub(crate) fn excess_result(resources: &AgentResources) -> String {
 pub(crate) async fn decline_excess(
     context: &AgentContext<'_>,
     requests: Vec<ToolRequest>,
-) -> Result<Vec<Arc<Said>>, Refusal> {
+) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
     let mut results = Vec::with_capacity(requests.len());
     for request in requests {
         let failure = ToolFailure::invalid_input(excess_result(context.resources));
@@ -77,11 +77,11 @@ pub(crate) async fn decline(
     context: &AgentContext<'_>,
     request: &ToolRequest,
     failure: ToolFailure,
-) -> Result<Arc<Said>, Refusal> {
+) -> Result<Arc<ModelMessage>, EmitRefusal> {
     let resources = context.resources;
     let name = resources.public_tool_name(&request.name).to_owned();
     let actor = Actor::tool(&name);
-    let failed = Failed {
+    let failed = ToolFailed {
         tool_use_id: request.id,
         tool_name: name,
         tool_type: resources.tool_type(&request.name),

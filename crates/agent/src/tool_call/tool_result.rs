@@ -6,19 +6,19 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::body::agent::ErrorEmit;
 use turnwire_event::body::turn::TurnError;
-use turnwire_event::port::Refusal;
+use turnwire_event::port::EmitRefusal;
 use turnwire_event::row::NewMessage;
-use turnwire_event::{Body, ContentBlock, Kept, MessageId, Role, ToolUseId};
-use turnwire_model::Said;
+use turnwire_event::{Body, ContentBlock, MessageId, ProviderState, Role, ToolUseId};
+use turnwire_model::ModelMessage;
 use turnwire_tool::ServiceFault;
 
 use crate::resources::agent_context::AgentContext;
 
 /// The message that gives a model the result of a tool use.
-pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, String>) -> Said {
+pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, String>) -> ModelMessage {
     let is_error = result.is_err();
     let content = result.unwrap_or_else(Value::String);
-    Said::new(
+    ModelMessage::new(
         Role::Tool,
         vec![ContentBlock::ToolResult {
             tool_use_id,
@@ -29,9 +29,9 @@ pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, String>)
 }
 
 /// `message` as it is stored for the agent of `context`.
-pub(crate) fn stored_message(context: &AgentContext<'_>, message: &Said) -> NewMessage {
+pub(crate) fn stored_message(context: &AgentContext<'_>, message: &ModelMessage) -> NewMessage {
     NewMessage {
-        kept: Kept::default(),
+        provider_state: ProviderState::default(),
         id: MessageId(context.resources.mint.ulid()),
         role: message.role,
         content: message.content.clone(),
@@ -54,7 +54,7 @@ pub(crate) fn envelope_error(fault: &ServiceFault) -> TurnError {
 pub(crate) async fn report_fault(
     context: &AgentContext<'_>,
     fault: &ServiceFault,
-) -> Result<(), Refusal> {
+) -> Result<(), EmitRefusal> {
     let role = &context.resources.role;
     let reported = Body::ErrorReported(envelope_error(fault));
     context.emit(role.actor(), reported).await?;

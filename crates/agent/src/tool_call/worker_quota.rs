@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use turnwire_event::body::delegate::Failed;
+use turnwire_event::body::delegate::DelegateFailed;
 use turnwire_event::code::{FailureMode, ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, Delegate, NoWorker, Task, WorkerEnd};
+use turnwire_event::port::{BoxFuture, WorkerEnd, WorkerLauncher, WorkerRefusal, WorkerTask};
 use turnwire_event::{Actor, Body, SessionId, ToolUseId};
 use turnwire_tool::ToolContext;
 
 /// A [`Delegate`] that starts at most a number of workers.
 pub(crate) struct WorkerQuota {
-    inner: Arc<dyn Delegate>,
+    inner: Arc<dyn WorkerLauncher>,
     remaining: AtomicU32,
 }
 
 impl WorkerQuota {
-    pub(crate) fn new(inner: Arc<dyn Delegate>, workers_max: u32) -> Self {
+    pub(crate) fn new(inner: Arc<dyn WorkerLauncher>, workers_max: u32) -> Self {
         Self {
             inner,
             remaining: AtomicU32::new(workers_max),
@@ -24,19 +24,19 @@ impl WorkerQuota {
     }
 }
 
-impl Delegate for WorkerQuota {
-    fn reserve(&self) -> Result<SessionId, NoWorker> {
+impl WorkerLauncher for WorkerQuota {
+    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
         let decrement = |remaining: u32| remaining.checked_sub(1);
         let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
         let decremented = self.remaining.fetch_update(set, fetch, decrement);
-        decremented.map_err(|_| NoWorker::TooMany)?;
+        decremented.map_err(|_| WorkerRefusal::TooMany)?;
         // A worker that could not be reserved does not count.
         self.inner.reserve().inspect_err(|_| {
             self.remaining.fetch_add(1, Ordering::AcqRel);
         })
     }
 
-    fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd> {
+    fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
         self.inner.run(task)
     }
 
@@ -65,7 +65,7 @@ pub(crate) async fn abandoned_worker_events(
     };
     let workers = scene.delegate.left(tool_use_id).await.into_iter();
     let events = workers.map(|worker_session_id| {
-        let body = Body::DelegateFailed(Failed {
+        let body = Body::DelegateFailed(DelegateFailed {
             worker_session_id,
             failure_mode,
         });

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use turnwire_client::Client;
-use turnwire_wire::rest::status_event::Lifecycle;
+use turnwire_wire::rest::status_event::LifecycleState;
 
 // S1-064
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn registry_with_unknown_fields_is_parsed() {
     let registry = registry.expect("a registry");
     let entry = &registry.status_events[0];
     assert_eq!(registry.version, "r1");
-    assert_eq!(entry.lifecycle, Lifecycle::Deprecated);
+    assert_eq!(entry.lifecycle, LifecycleState::Deprecated);
     assert_eq!(entry.messages.len(), 2);
     assert_eq!(entry.emissions.days["2026-11-16"], 7);
 }

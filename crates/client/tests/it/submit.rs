@@ -3,10 +3,10 @@
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use turnwire_client::{Client, Error, Key};
+use turnwire_client::{Client, Error, SubmitKey};
 use turnwire_event::code::TurnState;
 use turnwire_event::{Epoch, Position, SessionId, TurnId, Ulid};
-use turnwire_wire::rest::turn::{Accepted, Submit};
+use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
 
 const SESSION: SessionId = SessionId(Ulid(7));
 
@@ -33,7 +33,7 @@ async fn submit_with_lost_response_is_repeated_with_its_key() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let client = Client::new(&format!("http://{address}")).expect("an address");
-    let accepted = Accepted {
+    let accepted = TurnAccepted {
         turn_id: TurnId(Ulid(2)),
         response_id: TurnId(Ulid(2)).into(),
         state: TurnState::Running,
@@ -57,8 +57,8 @@ async fn submit_with_lost_response_is_repeated_with_its_key() {
             .expect("an answer");
         (first, second)
     };
-    let key = Key::random().expect("randomness");
-    let submit = Submit::text("once");
+    let key = SubmitKey::random().expect("randomness");
+    let submit = TurnSubmit::text("once");
     let submits = async {
         let first = client.submit_once(SESSION, &submit, &key).await;
         (first, client.submit_once(SESSION, &submit, &key).await)

@@ -8,9 +8,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::{WebSocketStream, accept_async};
-use turnwire_client::{Client, Error, Item, Start, Watch};
+use turnwire_client::{Client, Error, SessionWatch, WatchItem, WatchStart};
 use turnwire_event::{EpisodeId, Epoch, Position, Seq, SessionId, Ulid};
-use turnwire_wire::session::Close;
+use turnwire_wire::session::SessionCloseReason;
 
 const SESSION: SessionId = SessionId(Ulid(7));
 
@@ -37,12 +37,12 @@ fn ack() -> Value {
 }
 
 /// Starts a server on its own port and a watch of it.
-async fn start(start: Start) -> (TcpListener, Watch) {
+async fn start(start: WatchStart) -> (TcpListener, SessionWatch) {
     start_with(json!("preset:full"), start).await
 }
 
 /// Starts a server and a watch with a filter.
-async fn start_with(filter: Value, start: Start) -> (TcpListener, Watch) {
+async fn start_with(filter: Value, start: WatchStart) -> (TcpListener, SessionWatch) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let client = Client::new(&format!("http://{address}")).expect("an address");
@@ -95,7 +95,7 @@ async fn send(server: &mut Server, frames: &[Value]) {
     }
 }
 
-async fn close(mut server: Server, close: Close) {
+async fn close(mut server: Server, close: SessionCloseReason) {
     let frame = CloseFrame {
         code: close.code().into(),
         reason: close.reason_json().into(),
@@ -104,19 +104,19 @@ async fn close(mut server: Server, close: Close) {
 }
 
 /// A short description of the next item of a watch.
-async fn next(watch: &mut Watch) -> String {
+async fn next(watch: &mut SessionWatch) -> String {
     match watch.next().await {
         Ok(None) => "end".to_owned(),
-        Ok(Some(Item::Connected { .. })) => "connected".to_owned(),
-        Ok(Some(Item::Snapshot(snapshot))) => format!("snapshot {}", snapshot.at.seq.0),
-        Ok(Some(Item::Event(event))) => format!("{} {}", event.kind, event.id.seq.0),
-        Ok(Some(Item::Lost { .. })) => "lost".to_owned(),
+        Ok(Some(WatchItem::Connected { .. })) => "connected".to_owned(),
+        Ok(Some(WatchItem::Snapshot(snapshot))) => format!("snapshot {}", snapshot.position.seq.0),
+        Ok(Some(WatchItem::Event(event))) => format!("{} {}", event.kind, event.id.seq.0),
+        Ok(Some(WatchItem::Lost { .. })) => "lost".to_owned(),
         Err(Error::Closed(close)) => format!("closed {}", close.name()),
         Err(error) => format!("error {error}"),
     }
 }
 
-async fn take(watch: &mut Watch, count: usize) -> Vec<String> {
+async fn take(watch: &mut SessionWatch, count: usize) -> Vec<String> {
     let mut items = Vec::new();
     for _ in 0..count {
         items.push(next(watch).await);
@@ -127,7 +127,7 @@ async fn take(watch: &mut Watch, count: usize) -> Vec<String> {
 // S3-110
 #[tokio::test]
 async fn watch_reconnects_with_the_last_id() {
-    let (listener, mut watch) = start(Start::After(at(1))).await;
+    let (listener, mut watch) = start(WatchStart::After(at(1))).await;
     let server = async {
         let mut first = accept(&listener).await;
         assert_eq!(receive(&mut first).await, subscribe(Some(1), false));
@@ -136,11 +136,11 @@ async fn watch_reconnects_with_the_last_id() {
         let mut second = accept(&listener).await;
         assert_eq!(receive(&mut second).await, subscribe(Some(2), false));
         send(&mut second, &[ack(), event(3, "turn.completed")]).await;
-        close(second, Close::TooSlow).await;
+        close(second, SessionCloseReason::TooSlow).await;
         let mut third = accept(&listener).await;
         assert_eq!(receive(&mut third).await, subscribe(Some(3), false));
         send(&mut third, &[ack()]).await;
-        close(third, Close::SessionDeleted).await;
+        close(third, SessionCloseReason::SessionDeleted).await;
     };
     let (items, ()) = tokio::join!(take(&mut watch, 9), server);
     let expected = [
@@ -161,7 +161,7 @@ async fn watch_reconnects_with_the_last_id() {
 #[tokio::test]
 async fn expired_cursor_becomes_a_snapshot_on_the_same_socket() {
     for code in ["cursor_expired", "replay_too_large"] {
-        let (listener, mut watch) = start(Start::After(at(1))).await;
+        let (listener, mut watch) = start(WatchStart::After(at(1))).await;
         let server = async {
             let mut first = accept(&listener).await;
             assert_eq!(receive(&mut first).await, subscribe(Some(1), false));
@@ -195,7 +195,7 @@ async fn expired_cursor_becomes_a_snapshot_on_the_same_socket() {
 
 #[tokio::test]
 async fn pings_and_unknown_events_advance_the_cursor() {
-    let (listener, mut watch) = start(Start::Live).await;
+    let (listener, mut watch) = start(WatchStart::Live).await;
     let server = async {
         let mut first = accept(&listener).await;
         assert_eq!(receive(&mut first).await, subscribe(None, false));
@@ -217,7 +217,7 @@ async fn pings_and_unknown_events_advance_the_cursor() {
         drop(second);
         let mut third = accept(&listener).await;
         assert_eq!(receive(&mut third).await, subscribe(Some(10), false));
-        close(third, Close::Quarantined).await;
+        close(third, SessionCloseReason::Quarantined).await;
     };
     let (items, ()) = tokio::join!(take(&mut watch, 6), server);
     let expected = [
@@ -233,7 +233,7 @@ async fn pings_and_unknown_events_advance_the_cursor() {
 
 #[tokio::test]
 async fn watch_retries_while_draining_and_stops_without_session() {
-    let (listener, mut watch) = start(Start::Snapshot).await;
+    let (listener, mut watch) = start(WatchStart::Snapshot).await;
     let problem = |status: u16, code: &str| json!({"status": status, "code": code});
     let server = async {
         answer(
@@ -245,7 +245,7 @@ async fn watch_retries_while_draining_and_stops_without_session() {
         let mut first = accept(&listener).await;
         assert_eq!(receive(&mut first).await, subscribe(None, true));
         send(&mut first, &[ack()]).await;
-        close(first, Close::Draining).await;
+        close(first, SessionCloseReason::Draining).await;
         answer(
             &listener,
             "404 Not Found",
@@ -256,7 +256,7 @@ async fn watch_retries_while_draining_and_stops_without_session() {
     let (items, ()) = tokio::join!(take(&mut watch, 4), server);
     assert_eq!(items, ["lost", "connected", "lost", "end"]);
 
-    let (listener, mut watch) = start(Start::Snapshot).await;
+    let (listener, mut watch) = start(WatchStart::Snapshot).await;
     let missing = problem(404, "session_not_found");
     let server = answer(&listener, "404 Not Found", &missing);
     let (item, ()) = tokio::join!(next(&mut watch), server);
@@ -289,7 +289,7 @@ fn since(frame: &Value, expected: &[(SessionId, u64)]) {
 // S3-087
 #[tokio::test]
 async fn cursor_is_kept_per_worker_from_start_to_end() {
-    let (listener, mut watch) = start_with(workers(), Start::After(at(1))).await;
+    let (listener, mut watch) = start_with(workers(), WatchStart::After(at(1))).await;
     let server = async {
         let mut server = accept(&listener).await;
         assert_eq!(receive(&mut server).await["since"], json!(at(1)));
@@ -329,7 +329,7 @@ async fn cursor_is_kept_per_worker_from_start_to_end() {
         send(&mut server, &[refusal]).await;
         assert_eq!(receive(&mut server).await["since"], json!(at(9)));
         send(&mut server, &[ack()]).await;
-        close(server, Close::SessionDeleted).await;
+        close(server, SessionCloseReason::SessionDeleted).await;
     };
     let (items, ()) = tokio::join!(take(&mut watch, 14), server);
     let events: Vec<_> = items.iter().filter(|item| item.contains('.')).collect();
@@ -348,7 +348,7 @@ async fn cursor_is_kept_per_worker_from_start_to_end() {
 // S3-087
 #[tokio::test]
 async fn ack_reports_positions_of_workers() {
-    for first in [Start::Live, Start::Snapshot] {
+    for first in [WatchStart::Live, WatchStart::Snapshot] {
         let (listener, mut watch) = start_with(workers(), first).await;
         let server = async {
             let mut server = accept(&listener).await;
@@ -358,13 +358,13 @@ async fn ack_reports_positions_of_workers() {
             let snapshot = json!({
                 "type": "snapshot", "session": {}, "messages": [], "snapshot_at_event_id": at(4)
             });
-            let snapshot = Some(snapshot).filter(|_| first == Start::Snapshot);
+            let snapshot = Some(snapshot).filter(|_| first == WatchStart::Snapshot);
             let frames: Vec<Value> = std::iter::once(ack).chain(snapshot).collect();
             send(&mut server, &frames).await;
             drop(server);
             let mut server = accept(&listener).await;
             since(&receive(&mut server).await, &[(SESSION, 4), (WORKER, 2)]);
-            close(server, Close::SessionDeleted).await;
+            close(server, SessionCloseReason::SessionDeleted).await;
         };
         let watched = async { while watch.next().await.expect("no error").is_some() {} };
         tokio::join!(watched, server);

@@ -17,20 +17,20 @@ impl HostLookup for FixedLookup {
     }
 }
 
-const LIMITS: Limits = Limits {
+const LIMITS: ResponseLimits = ResponseLimits {
     timeout: Duration::from_secs(5),
     max_bytes: 1_000,
 };
 
 fn dialer() -> Dialer {
-    Dialer::new(Options::default()).expect("a dialer")
+    Dialer::new(DialerOptions::default()).expect("a dialer")
 }
 
 fn dialer_resolving_to(addresses: &[&str], allow: &[&str]) -> Dialer {
     let addresses = addresses.iter().map(|a| a.parse().expect("an address"));
     let allow = allow.iter().map(|a| a.parse().expect("an entry")).collect();
     let lookup = FixedLookup(addresses.collect());
-    Dialer::with_lookup(Options { allow }, Arc::new(lookup)).expect("a dialer")
+    Dialer::with_lookup(DialerOptions { allow }, Arc::new(lookup)).expect("a dialer")
 }
 
 /// Reads one request whose body is `{}`; `None` when the client has closed the connection.
@@ -75,14 +75,14 @@ async fn server(parts: &[&str], pause: Duration) -> (Url, Arc<AtomicUsize>) {
     (url.parse().expect("a url"), connections)
 }
 
-async fn post_to_server(parts: &[&str]) -> Result<Answer, DialError> {
+async fn post_to_server(parts: &[&str]) -> Result<JsonResponse, DialError> {
     let (url, _) = server(parts, Duration::ZERO).await;
     dialer().post_json(&url, "{}", LIMITS).await
 }
 
-fn response(status: u16, body: &'static str) -> Result<Answer, DialError> {
+fn response(status: u16, body: &'static str) -> Result<JsonResponse, DialError> {
     let body = Bytes::from_static(body.as_bytes());
-    Ok(Answer { status, body })
+    Ok(JsonResponse { status, body })
 }
 
 #[tokio::test]
@@ -266,7 +266,10 @@ async fn compressed_response_is_refused() {
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: 2\r\n\r\nhi"
         );
-        assert_eq!(post_to_server(&[&head]).await, Err(DialError::Encoded));
+        assert_eq!(
+            post_to_server(&[&head]).await,
+            Err(DialError::UnexpectedEncoding)
+        );
     }
     let head = "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 2\r\n\r\nhi";
     assert_eq!(post_to_server(&[head]).await, response(200, "hi"));
@@ -360,11 +363,11 @@ async fn errors_reveal_nothing_about_the_remote_side() {
     let every = [
         refused,
         DialError::Timeout,
-        DialError::Unconnected,
+        DialError::ConnectTimeout,
         DialError::Unreachable,
         DialError::TooLarge { max_bytes: 1 },
-        DialError::Encoded,
-        DialError::Redirects,
+        DialError::UnexpectedEncoding,
+        DialError::TooManyRedirects,
         DialError::Setup,
     ];
     for error in every {

@@ -6,22 +6,22 @@ fn url(text: &str) -> Url {
     text.parse().expect("a url")
 }
 
-fn request(method: Method, at: &str) -> Request {
-    Request {
-        headers: Headers::new([("authorization", "Bearer secret")]).expect("headers"),
+fn request(method: HttpMethod, at: &str) -> HttpRequest {
+    HttpRequest {
+        headers: RequestHeaders::new([("authorization", "Bearer secret")]).expect("headers"),
         body: Some(bytes::Bytes::from_static(b"{}")),
-        ..Request::new(method, url(at))
+        ..HttpRequest::new(method, url(at))
     }
 }
 
-fn header_count(headers: &Headers) -> usize {
+fn header_count(headers: &RequestHeaders) -> usize {
     headers.clone().into_map().len()
 }
 
 /// The URL that a GET of `from` is redirected to by the header `location`.
 fn redirect_target(from: &str, location: &str, allow: &[&str]) -> Result<String, DialError> {
-    let allow: Vec<Allow> = allow.iter().map(|a| a.parse().expect("an entry")).collect();
-    let mut request = request(Method::Get, from);
+    let allow: Vec<AllowRule> = allow.iter().map(|a| a.parse().expect("an entry")).collect();
+    let mut request = request(HttpMethod::Get, from);
     let first = request.url.clone();
     let bytes = Some(location.as_bytes());
     follow_redirect(&mut request, 302, bytes, &first, &allow).map(|_| request.url.into())
@@ -176,14 +176,14 @@ fn headers_are_removed_for_another_origin() {
         ("http://a.example/x", "https://a.example/y", 0),
     ];
     for (from, to, left) in cases {
-        let mut request = request(Method::Get, from);
+        let mut request = request(HttpMethod::Get, from);
         let first = request.url.clone();
         let redirect_target = follow_redirect(&mut request, 307, Some(to.as_bytes()), &first, &[]);
         assert_eq!(redirect_target, Ok(true), "{to}");
         assert_eq!(header_count(&request.headers), left, "{from} {to}");
     }
     // Headers are not restored when a later redirect returns to the first origin.
-    let mut request = request(Method::Get, "https://a.example/");
+    let mut request = request(HttpMethod::Get, "https://a.example/");
     let first = request.url.clone();
     for to in ["https://b.example/", "https://a.example/"] {
         let redirect_target = follow_redirect(&mut request, 307, Some(to.as_bytes()), &first, &[]);
@@ -194,7 +194,7 @@ fn headers_are_removed_for_another_origin() {
 
 #[test]
 fn redirect_status_decides_method_and_body() {
-    use Method::{Delete, Get, Patch, Post, Put};
+    use HttpMethod::{Delete, Get, Patch, Post, Put};
     for (status, method, then) in [
         (301, Post, Get),
         (302, Post, Get),
@@ -222,7 +222,7 @@ fn redirect_status_decides_method_and_body() {
 
 #[test]
 fn other_responses_are_not_redirects() {
-    let mut request = request(Method::Get, "https://a.example/");
+    let mut request = request(HttpMethod::Get, "https://a.example/");
     let first = request.url.clone();
     for (status, location) in [
         (200, Some(&b"/b"[..])),
@@ -242,10 +242,10 @@ fn other_responses_are_not_redirects() {
 
 #[test]
 fn redirects_are_counted() {
-    let mut request = request(Method::Get, "https://a.example/");
+    let mut request = request(HttpMethod::Get, "https://a.example/");
     request.redirects_max = 2;
     let first = request.url.clone();
-    for expected in [Ok(true), Ok(true), Err(DialError::Redirects)] {
+    for expected in [Ok(true), Ok(true), Err(DialError::TooManyRedirects)] {
         let redirect_target = follow_redirect(&mut request, 302, Some(b"/"), &first, &[]);
         assert_eq!(redirect_target, expected);
     }

@@ -4,18 +4,18 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::fold::cut::Cut;
+use crate::fold::cut::DeltaCut;
 use crate::fold::message::{BlockFold, MessageFold};
 use crate::id::ToolUseId;
 use crate::row::MessagePart;
 
 impl MessageFold {
     /// The additions since the checkpoint `done`, which advances; `None` if there are none.
-    pub fn part(&self, done: &mut Checkpoint) -> Option<MessagePart> {
+    pub fn part(&self, done: &mut MessageCheckpoint) -> Option<MessagePart> {
         if done.cuts == self.cuts.len() {
             return None;
         }
-        let grown: Vec<Grown> = self
+        let grown: Vec<BlockAddition> = self
             .blocks
             .iter()
             .enumerate()
@@ -47,11 +47,13 @@ impl MessageFold {
             first.started_at,
         );
         for part in parts {
-            for grown in serde_json::from_str::<Vec<Grown>>(&part.blocks).ok()? {
+            for grown in serde_json::from_str::<Vec<BlockAddition>>(&part.blocks).ok()? {
                 grown.add_to(&mut fold);
             }
-            fold.cuts
-                .extend(Cut::read_all((first.started, first.started_at), &part.cuts));
+            fold.cuts.extend(DeltaCut::read_all(
+                (first.started, first.started_at),
+                &part.cuts,
+            ));
         }
         Some(fold)
     }
@@ -59,7 +61,7 @@ impl MessageFold {
 
 /// How much of a message is already stored.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Checkpoint {
+pub struct MessageCheckpoint {
     parts: u32,
     cuts: usize,
     ends: Vec<usize>,
@@ -68,7 +70,7 @@ pub struct Checkpoint {
 
 /// The additions to one block between two checkpoints.
 #[derive(Debug, Serialize, Deserialize)]
-struct Grown {
+struct BlockAddition {
     block: u32,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     add: String,
@@ -86,8 +88,8 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-impl Checkpoint {
-    fn grown(&mut self, at: usize, block: &BlockFold) -> Option<Grown> {
+impl MessageCheckpoint {
+    fn grown(&mut self, at: usize, block: &BlockFold) -> Option<BlockAddition> {
         if self.ends.len() <= at {
             self.ends.resize(at + 1, usize::MAX);
             self.seals.resize(at + 1, 0);
@@ -114,7 +116,7 @@ impl Checkpoint {
             }
             BlockFold::Text(_) | BlockFold::Gap => (false, None, None, None),
         };
-        Some(Grown {
+        Some(BlockAddition {
             block: at as u32,
             add: text[from..].to_owned(),
             thinking,
@@ -125,7 +127,7 @@ impl Checkpoint {
     }
 }
 
-impl Grown {
+impl BlockAddition {
     fn add_to(self, fold: &mut MessageFold) {
         let fresh = match (&self.tool, self.thinking) {
             (Some((id, name)), _) => BlockFold::Tool(*id, name.clone(), String::new(), None),
@@ -203,7 +205,7 @@ mod tests {
         fn checkpoint_parts_rebuild_the_message(deltas in proptest::collection::vec((0u8..5, ".{0,6}", any::<bool>()), 1..40)) {
             let (start, time) = (Position::persisted(Epoch(1), Seq(3)), Timestamp::from_millis(10));
             let mut fold = MessageFold::new(ID, TurnId(Ulid(9)), "m".into(), start, time);
-            let mut done = Checkpoint::default();
+            let mut done = MessageCheckpoint::default();
             let mut parts = Vec::new();
             let (mut started, mut ended) = (false, false);
             for (at, (kind, text, checkpoint)) in deltas.into_iter().enumerate() {

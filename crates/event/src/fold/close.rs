@@ -6,15 +6,15 @@
 use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
 use crate::body::llm::CallFailed;
-use crate::body::tool::Failed;
-use crate::body::turn::{Cancelled, Completed, Partial, ReceiptLine, TurnError};
+use crate::body::tool::ToolFailed;
+use crate::body::turn::{PartialMessage, ReceiptLine, TurnCancelled, TurnCompleted, TurnError};
 use crate::body::{approval, delegate};
 use crate::clock::Timestamp;
 use crate::code::{
     CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass,
     ToolType, TurnStatus,
 };
-use crate::content::{StopReason, Usage, content_json};
+use crate::content::{StopReason, TokenUsage, content_json};
 use crate::fold::dispatch::agent_class;
 use crate::fold::rows::rows;
 use crate::fold::turn::{OpenDelegate, OpenTool, OpenTurn};
@@ -23,7 +23,7 @@ use crate::row::RowChange;
 
 /// The cause of the end.
 #[derive(Clone, Debug, PartialEq)]
-pub enum End {
+pub enum CloseCause {
     /// A cancel was accepted.
     Cancelled {
         /// The requester's reason.
@@ -31,7 +31,7 @@ pub enum End {
         /// The time of the cancel request.
         asked: Timestamp,
         /// How the work stopped; `None` if the server crashed before it knew.
-        stops: Option<Stops>,
+        stops: Option<StopSummary>,
     },
     /// The turn failed.
     Failed {
@@ -43,18 +43,18 @@ pub enum End {
 
 /// How the work of a cancelled turn stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stops {
+pub struct StopSummary {
     /// Milliseconds from the request until the turn's own tasks had ended.
     pub let_go_ms: u64,
     /// True if the turn's own tasks did not end in time; nothing is accepted from them any more.
     pub left_behind: bool,
     /// The child tasks of the turn.
-    pub wards: Vec<Stopped>,
+    pub child_tasks: Vec<StoppedTask>,
 }
 
 /// A child task that the turn waited for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stopped {
+pub struct StoppedTask {
     /// The tool use that started the task.
     pub tool_use_id: ToolUseId,
     /// The task's line on the receipt.
@@ -64,30 +64,30 @@ pub struct Stopped {
 /// One closing event, with the rows that commit with it. `approval.resolved` belongs to no turn, all
 /// other events to the ending turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Closing {
+pub struct ClosingEvent {
     pub actor: Actor,
     pub body: Body,
     pub rows: Vec<RowChange>,
 }
 
 /// The error classes of the closing events.
-struct Classes {
+struct ErrorClasses {
     stop_reason: StopReason,
     llm: LlmErrorClass,
     tool: ToolErrorClass,
     delegate: FailureMode,
 }
 
-impl Classes {
-    const fn of(end: &End) -> Self {
+impl ErrorClasses {
+    const fn of(end: &CloseCause) -> Self {
         match end {
-            End::Cancelled { .. } => Self {
+            CloseCause::Cancelled { .. } => Self {
                 stop_reason: StopReason::Cancelled,
                 llm: LlmErrorClass::Cancelled,
                 tool: ToolErrorClass::Cancelled,
                 delegate: FailureMode::CancelledByUser,
             },
-            End::Failed { .. } => Self {
+            CloseCause::Failed { .. } => Self {
                 stop_reason: StopReason::Error,
                 llm: LlmErrorClass::Internal,
                 tool: ToolErrorClass::Internal,
@@ -98,19 +98,19 @@ impl Classes {
 }
 
 /// Collects the closing events of a turn.
-struct Ending {
+struct ClosingEvents {
     turn: TurnId,
-    out: Vec<Closing>,
+    out: Vec<ClosingEvent>,
 }
 
-impl Ending {
+impl ClosingEvents {
     fn put(&mut self, actor: Actor, body: Body) {
         self.put_with(actor, body, Vec::new());
     }
 
     fn put_with(&mut self, actor: Actor, body: Body, mut changes: Vec<RowChange>) {
         changes.extend(rows(Some(self.turn), &actor, &body));
-        self.out.push(Closing {
+        self.out.push(ClosingEvent {
             actor,
             body,
             rows: changes,
@@ -119,13 +119,13 @@ impl Ending {
 
     /// Rejects an open approval request: an ended turn cannot be approved.
     fn withdraw(&mut self, question: ApprovalId) {
-        let body = Body::ApprovalResolved(approval::Resolved {
+        let body = Body::ApprovalResolved(approval::ApprovalResolved {
             approval_id: question,
             decision: Decision::Reject,
             by: "system".to_owned(),
             comment: None,
         });
-        self.out.push(Closing {
+        self.out.push(ClosingEvent {
             rows: rows(None, &Actor::SYSTEM, &body),
             actor: Actor::SYSTEM,
             body,
@@ -135,30 +135,30 @@ impl Ending {
 
 /// The events that end `open`, in order, terminal last. The caller has already emitted
 /// `tool.use_end` for tool uses whose input was cut, so that the fold holds them.
-pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
-    let classes = Classes::of(end);
-    let mut ending = Ending {
+pub fn closing(open: &OpenTurn, end: &CloseCause, now: Timestamp) -> Vec<ClosingEvent> {
+    let classes = ErrorClasses::of(end);
+    let mut ending = ClosingEvents {
         turn: open.id,
         out: Vec::new(),
     };
     let partial = close_calls(&mut ending, open, &classes);
     close_dispatch(&mut ending, open, &classes, now);
-    for question in &open.questions {
+    for question in &open.approvals {
         ending.withdraw(*question);
     }
     let terminal = match end {
-        End::Cancelled {
+        CloseCause::Cancelled {
             reason,
             asked,
             stops,
-        } => Body::TurnCancelled(Cancelled {
+        } => Body::TurnCancelled(TurnCancelled {
             reason: reason.clone(),
             code: CancelCode::RequestCancelled,
             phase: open.phase(),
             partial,
             receipt: receipt(open, stops.as_ref(), elapsed_ms(*asked, now)),
         }),
-        End::Failed { error, reason } => Body::TurnCompleted(Completed {
+        CloseCause::Failed { error, reason } => Body::TurnCompleted(TurnCompleted {
             status: TurnStatus::Failed,
             usage: open.usage,
             error: Some(error.clone()),
@@ -171,18 +171,22 @@ pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
 }
 
 /// Closes the streaming message and the model calls. Returns the stored part of the message.
-fn close_calls(ending: &mut Ending, open: &OpenTurn, classes: &Classes) -> Partial {
-    let mut partial = Partial {
+fn close_calls(
+    ending: &mut ClosingEvents,
+    open: &OpenTurn,
+    classes: &ErrorClasses,
+) -> PartialMessage {
+    let mut partial = PartialMessage {
         message_id: None,
         bytes: 0,
     };
     let mut content_sha256 = None;
     if let Some(message) = &open.message {
-        partial = Partial {
+        partial = PartialMessage {
             message_id: Some(message.id),
             bytes: message.text_bytes(),
         };
-        let complete = message.complete(classes.stop_reason, Usage::default());
+        let complete = message.complete(classes.stop_reason, TokenUsage::default());
         content_sha256 = Some(content_json(&complete.final_content).1);
         let row = RowChange::MessageFinished(open.id, Box::new(message.finished(&complete)));
         let complete = Body::MessageComplete(complete);
@@ -204,7 +208,12 @@ fn close_calls(ending: &mut Ending, open: &OpenTurn, classes: &Classes) -> Parti
 
 /// Closes children before parents: running tools, sub-agents, the tool uses that called them, their
 /// plan steps, and the dispatch trace.
-fn close_dispatch(ending: &mut Ending, open: &OpenTurn, classes: &Classes, now: Timestamp) {
+fn close_dispatch(
+    ending: &mut ClosingEvents,
+    open: &OpenTurn,
+    classes: &ErrorClasses,
+    now: Timestamp,
+) {
     let (asks, tools): (Vec<_>, Vec<_>) = open
         .tools
         .iter()
@@ -212,7 +221,7 @@ fn close_dispatch(ending: &mut Ending, open: &OpenTurn, classes: &Classes, now: 
     for tool in tools {
         for worker in workers(open, tool.id) {
             let actor = Actor::worker(worker.worker_session_id);
-            let failed = delegate::Failed {
+            let failed = delegate::DelegateFailed {
                 worker_session_id: worker.worker_session_id,
                 failure_mode: classes.delegate,
             };
@@ -239,7 +248,7 @@ fn close_dispatch(ending: &mut Ending, open: &OpenTurn, classes: &Classes, now: 
 }
 
 fn failed(tool: &OpenTool, error_class: ToolErrorClass) -> Body {
-    Body::ToolFailed(Failed {
+    Body::ToolFailed(ToolFailed {
         tool_use_id: tool.id,
         tool_name: tool.name.clone(),
         tool_type: tool.tool_type,
@@ -259,8 +268,8 @@ fn elapsed_ms(start: Timestamp, now: Timestamp) -> u64 {
 }
 
 /// The receipt: the work that was running when the cancel arrived, with outcomes and times.
-fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> {
-    let wards = stops.map_or(&[][..], |stops| &stops.wards);
+fn receipt(open: &OpenTurn, stops: Option<&StopSummary>, ms: u64) -> Vec<ReceiptLine> {
+    let wards = stops.map_or(&[][..], |stops| &stops.child_tasks);
     let ms = stops.map_or(ms, |stops| stops.let_go_ms);
     let outcome = match stops {
         Some(stops) if stops.left_behind => StopOutcome::Discarded,

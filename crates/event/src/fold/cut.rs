@@ -26,7 +26,7 @@ pub enum CutKind {
 
 /// One delta of a message: its position, and its end within the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct DeltaCut {
     pub at: Position,
     pub time: Timestamp,
     pub kind: CutKind,
@@ -36,7 +36,7 @@ pub struct Cut {
     pub end: u32,
 }
 
-impl Cut {
+impl DeltaCut {
     /// Appends the compact form. Position and time are stored relative to the message's `start`, so that
     /// every cut stays small.
     pub fn write(&self, start: (Position, Timestamp), out: &mut Vec<u8>) {
@@ -132,7 +132,7 @@ mod tests {
         #[test]
         fn cuts_read_back(seq in 0u64..1_000_000, sub in 1u32..1_000_000, ms in 0i64..1_000_000, end in any::<u32>(), after: bool, signed: bool) {
             let start = (Position::persisted(Epoch(1), Seq(5)), Timestamp::from_millis(1_000));
-            let cut = Cut {
+            let cut = DeltaCut {
                 at: Position { epoch: Epoch(1), seq: Seq(5 + seq), sub: Sub(sub) },
                 time: Timestamp::from_millis(1_000 + ms),
                 kind: CutKind::Thinking { after_text: after, signed },
@@ -142,13 +142,13 @@ mod tests {
             let mut bytes = Vec::new();
             cut.write(start, &mut bytes);
             cut.write(start, &mut bytes);
-            prop_assert_eq!(Cut::read_all(start, &bytes), vec![cut, cut]);
+            prop_assert_eq!(DeltaCut::read_all(start, &bytes), vec![cut, cut]);
         }
 
         #[test]
         fn damaged_cuts_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let start = (Position::persisted(Epoch(1), Seq(5)), Timestamp::from_millis(1_000));
-            let _ = Cut::read_all(start, &bytes);
+            let _ = DeltaCut::read_all(start, &bytes);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::actor::Actor;
 use crate::body::Body;
-use crate::body::dispatch::{AgentOutcome, Traced};
+use crate::body::dispatch::{AgentOutcome, DispatchTraced};
 use crate::body::plan::{SlotEnd, StepCompleted, StepStarted};
-use crate::body::subagent::{Failed, Started};
+use crate::body::subagent::{SubagentFailed, SubagentStarted};
 use crate::clock::Timestamp;
 use crate::code::{
     AgentErrorClass, CapBehavior, DispatchOutcome, SlotStatus, StepStatus, ToolErrorClass,
@@ -15,7 +15,7 @@ use crate::id::ToolUseId;
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenAgent {
     /// The event that started it.
-    pub started: Started,
+    pub started: SubagentStarted,
     /// The time of its start.
     pub since: Timestamp,
     /// The number of status events that it emitted.
@@ -55,16 +55,16 @@ impl OpenStep {
 
 /// The sub-agents and steps that a turn has dispatched so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Dispatch {
+pub struct DispatchState {
     /// The running sub-agents, in the order of their start.
     pub agents: Vec<OpenAgent>,
     /// The open steps.
     pub steps: Vec<OpenStep>,
-    traced: Traced,
+    traced: DispatchTraced,
     reported: bool,
 }
 
-impl Dispatch {
+impl DispatchState {
     pub(super) fn apply(&mut self, time: Timestamp, actor: &Actor, body: &Body) {
         match body {
             Body::TurnStarted(start) => {
@@ -161,13 +161,17 @@ impl Dispatch {
     }
 
     /// The payload of `dispatch.traced`; `None` if the turn has emitted it.
-    pub fn traced(&self) -> Option<Traced> {
+    pub fn traced(&self) -> Option<DispatchTraced> {
         (!self.reported).then(|| self.traced.clone())
     }
 
     /// The failures of the running sub-agents when their turn ends.
-    pub(super) fn closing_agents(&self, class: AgentErrorClass, now: Timestamp) -> Vec<Failed> {
-        let failed = |agent: &OpenAgent| Failed {
+    pub(super) fn closing_agents(
+        &self,
+        class: AgentErrorClass,
+        now: Timestamp,
+    ) -> Vec<SubagentFailed> {
+        let failed = |agent: &OpenAgent| SubagentFailed {
             invocation_id: agent.started.invocation_id,
             sub_agent_id: agent.started.sub_agent_id.clone(),
             tool_use_id: agent.started.tool_use_id,
@@ -258,8 +262,8 @@ pub(super) const fn agent_class(tool: ToolErrorClass) -> AgentErrorClass {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::status::Emitted;
-    use crate::body::subagent::Context;
+    use crate::body::status::StatusEmitted;
+    use crate::body::subagent::SubagentContext;
     use crate::id::{EpisodeId, InvocationId, Ulid};
 
     fn step(n: u32, expected: &[&str], dropped: &[&str]) -> Body {
@@ -273,8 +277,8 @@ mod tests {
         })
     }
 
-    fn told(bodies: &[Body]) -> Traced {
-        let mut dispatch = Dispatch::default();
+    fn told(bodies: &[Body]) -> DispatchTraced {
+        let mut dispatch = DispatchState::default();
         for body in bodies {
             dispatch.apply(Timestamp::from_millis(1), &Actor::ORCHESTRATOR, body);
         }
@@ -302,7 +306,7 @@ mod tests {
 
     #[test]
     fn interrupted_step_lists_slots_that_never_began() {
-        let mut dispatch = Dispatch::default();
+        let mut dispatch = DispatchState::default();
         let time = Timestamp::from_millis(1);
         let expected = ["rewards", "shop", "receipts", "shop"];
         let (shop, rewards) = (ToolUseId(Ulid(1)), ToolUseId(Ulid(2)));
@@ -335,12 +339,12 @@ mod tests {
     }
 
     fn started(id: &str, tool_use_id: ToolUseId) -> Body {
-        Body::SubagentStarted(Started {
+        Body::SubagentStarted(SubagentStarted {
             invocation_id: InvocationId(tool_use_id.0),
             sub_agent_id: id.into(),
             tool_use_id,
             plan_step_id: "step-1".into(),
-            context: Context {
+            context: SubagentContext {
                 principal: "local".into(),
                 user_id: "local".into(),
                 episode_id: EpisodeId(Ulid(1)),
@@ -353,13 +357,13 @@ mod tests {
 
     #[test]
     fn status_counts_for_its_emitting_sub_agent() {
-        let mut dispatch = Dispatch::default();
+        let mut dispatch = DispatchState::default();
         let time = Timestamp::from_millis(1);
         for (n, id) in [(1, "shop"), (2, "rewards")] {
             let started = started(id, ToolUseId(Ulid(n)));
             dispatch.apply(time, &Actor::ORCHESTRATOR, &started);
         }
-        let status = Body::StatusEmitted(Emitted {
+        let status = Body::StatusEmitted(StatusEmitted {
             event_id: "searching".into(),
             message: String::new(),
         });

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use crate::body::Body;
 use crate::body::stream::MessageComplete;
 use crate::clock::Timestamp;
-use crate::content::{ContentBlock, StopReason, Usage};
-use crate::fold::cut::{Cut, CutKind};
+use crate::content::{ContentBlock, StopReason, TokenUsage};
+use crate::fold::cut::{CutKind, DeltaCut};
 use crate::fold::input::parse_input;
 use crate::id::{MessageId, SessionId, ToolUseId, TurnId};
 use crate::message::{Message, MessageStatus, Role};
@@ -49,9 +49,9 @@ pub struct MessageFold {
     /// The blocks, by index.
     pub blocks: Vec<BlockFold>,
     /// The cuts of the deltas, in order.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<DeltaCut>,
     /// The position, time, stop reason and usage of its end.
-    pub completed: Option<(Position, Timestamp, StopReason, Usage)>,
+    pub completed: Option<(Position, Timestamp, StopReason, TokenUsage)>,
 }
 
 /// The maximum number of blocks: far above any model's, low enough that a wild index
@@ -201,7 +201,7 @@ impl MessageFold {
             .blocks
             .get(block as usize)
             .map_or(0, |b| b.grown().len() as u32);
-        self.cuts.push(Cut {
+        self.cuts.push(DeltaCut {
             at,
             time,
             kind,
@@ -257,7 +257,7 @@ impl MessageFold {
     /// The message as clients see it while it streams.
     pub fn in_progress(&self, session_id: SessionId) -> Message {
         Message {
-            kept: crate::message::Kept::default(),
+            provider_state: crate::message::ProviderState::default(),
             id: self.id,
             session_id,
             turn_id: self.turn_id,
@@ -273,7 +273,7 @@ impl MessageFold {
     }
 
     /// The event that ends the message.
-    pub fn complete(&self, stop_reason: StopReason, usage: Usage) -> MessageComplete {
+    pub fn complete(&self, stop_reason: StopReason, usage: TokenUsage) -> MessageComplete {
         MessageComplete {
             message_id: self.id,
             stop_reason,
@@ -293,7 +293,7 @@ impl MessageFold {
             | StopReason::ToolUse => MessageStatus::Complete,
         };
         FinishedMessage {
-            kept: crate::message::Kept::default(),
+            provider_state: crate::message::ProviderState::default(),
             id: self.id,
             status,
             stop_reason: end.stop_reason,
@@ -367,7 +367,7 @@ impl MessageFold {
             started: stored.started,
             started_at: message.created_at,
             blocks: blocks.collect(),
-            cuts: Cut::read_all((stored.started, message.created_at), &stored.cuts),
+            cuts: DeltaCut::read_all((stored.started, message.created_at), &stored.cuts),
             completed: Some((
                 done,
                 done_at,

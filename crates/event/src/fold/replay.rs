@@ -15,7 +15,7 @@ use crate::body::stream::{
 };
 use crate::clock::Timestamp;
 use crate::envelope::Event;
-use crate::fold::cut::{Cut, CutKind};
+use crate::fold::cut::{CutKind, DeltaCut};
 use crate::fold::message::{BlockFold, MessageFold};
 use crate::id::SessionId;
 use crate::message::Role;
@@ -23,7 +23,7 @@ use crate::position::Position;
 
 /// How a finished message is replayed to a client that has not seen its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missed {
+pub enum FinishedReplay {
     /// Start and end only; the end carries the whole content (S3-039).
     Ends,
     /// Everything, for wires whose text is in the deltas alone.
@@ -32,7 +32,7 @@ pub enum Missed {
 
 /// A range of a replay: one page of the way from a client's cursor to a fixed position.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct ReplayRange {
     /// The client's cursor: the last position it has seen.
     pub since: Position,
     /// The end of the whole replay; messages that ended by then are replayed as finished.
@@ -47,8 +47,8 @@ pub struct Stretch {
 pub fn events(
     message: &MessageFold,
     session_id: SessionId,
-    stretch: Stretch,
-    missed: Missed,
+    stretch: ReplayRange,
+    missed: FinishedReplay,
 ) -> Vec<Event> {
     let event = |id: Position, timestamp: Timestamp, body: Body| Event {
         id,
@@ -75,7 +75,7 @@ pub fn events(
         ));
     }
     let end = message.completed.filter(|&(at, ..)| at <= stretch.upto);
-    if end.is_none() || message.started <= stretch.since || missed == Missed::Deltas {
+    if end.is_none() || message.started <= stretch.since || missed == FinishedReplay::Deltas {
         deltas(message, &inside, |at, time, body| {
             out.push(event(at, time, body))
         });
@@ -121,7 +121,7 @@ fn deltas(
 }
 
 /// True if `next` may be joined with `last` into one delta.
-fn joins(last: &Cut, next: &Cut) -> bool {
+fn joins(last: &DeltaCut, next: &DeltaCut) -> bool {
     let same =
         next.block == last.block && next.at.seq == last.at.seq && next.at.sub == last.at.sub.next();
     same && match (last.kind, next.kind) {
@@ -144,7 +144,7 @@ fn joins(last: &Cut, next: &Cut) -> bool {
     }
 }
 
-fn delta(message: &MessageFold, cut: &Cut, from: usize) -> Option<Body> {
+fn delta(message: &MessageFold, cut: &DeltaCut, from: usize) -> Option<Body> {
     let content_block_index = cut.block;
     let message_id = message.id;
     let block = message.blocks.get(cut.block as usize)?;

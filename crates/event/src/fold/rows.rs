@@ -9,7 +9,7 @@ use crate::body::llm::CallStarted;
 use crate::body::status::UNREGISTERED;
 use crate::code::{ToolErrorClass, ToolState};
 use crate::id::{CallId, TurnId};
-use crate::row::{CallEnd, RowChange};
+use crate::row::{ModelCallEnd, RowChange};
 
 /// The row changes of an event; `turn` is `None` for events outside of any turn.
 pub fn rows(turn: Option<TurnId>, actor: &Actor, body: &Body) -> Vec<RowChange> {
@@ -48,7 +48,7 @@ fn call_started(turn_id: TurnId, actor: &Actor, call: &CallStarted) -> RowChange
 }
 
 /// The provider's id of the answer is not in the event: the emitter adds it.
-fn call_ended(call_id: CallId, end: CallEnd) -> RowChange {
+fn call_ended(call_id: CallId, end: ModelCallEnd) -> RowChange {
     RowChange::CallEnded {
         call_id,
         end,
@@ -85,12 +85,15 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
         Body::LlmCallStarted(call) => vec![call_started(turn_id, actor, call)],
         Body::LlmCallCompleted(call) => {
             let (stop_reason, usage) = (call.stop_reason, call.usage);
-            let end = CallEnd::Completed { stop_reason, usage };
+            let end = ModelCallEnd::Completed { stop_reason, usage };
             let cost = RowChange::CostAdd(usage.cost_usd);
             vec![cost, call_ended(call.call_id, end)]
         }
         Body::LlmCallFailed(call) => {
-            vec![call_ended(call.call_id, CallEnd::Failed(call.error_class))]
+            vec![call_ended(
+                call.call_id,
+                ModelCallEnd::Failed(call.error_class),
+            )]
         }
         Body::ToolCalled(t) => vec![tool(
             t.tool_use_id,
@@ -168,14 +171,14 @@ mod tests {
     use super::*;
     use crate::body::llm::CallFailed;
     use crate::body::routing::PolicyReloaded;
-    use crate::body::status::Emitted;
+    use crate::body::status::StatusEmitted;
     use crate::code::{CallPurpose, LlmErrorClass};
     use crate::id::Ulid;
 
     #[test]
     fn status_is_counted_unless_withheld() {
         let counted = |event_id: &str| {
-            let body = Body::StatusEmitted(Emitted {
+            let body = Body::StatusEmitted(StatusEmitted {
                 event_id: event_id.into(),
                 message: String::new(),
             });
@@ -216,7 +219,7 @@ mod tests {
         });
         let expected = RowChange::CallEnded {
             call_id,
-            end: CallEnd::Failed(LlmErrorClass::RateLimited),
+            end: ModelCallEnd::Failed(LlmErrorClass::RateLimited),
             provider_response_id: None,
         };
         assert_eq!(rows(Some(turn), &shop, &failed), [expected]);

@@ -5,9 +5,9 @@ use crate::body::Body;
 use crate::body::turn::{CancelRequested, ReceiptLine};
 use crate::clock::Timestamp;
 use crate::code::{FailureMode, Phase, ReceiptKind, StopOutcome, ToolType};
-use crate::content::{ContentBlock, StopReason, Usage};
-use crate::fold::checkpoint::Checkpoint;
-use crate::fold::dispatch::Dispatch;
+use crate::content::{ContentBlock, StopReason, TokenUsage};
+use crate::fold::checkpoint::MessageCheckpoint;
+use crate::fold::dispatch::DispatchState;
 use crate::fold::message::MessageFold;
 use crate::id::{ApprovalId, CallId, SessionId, ToolUseId, TurnId};
 use crate::position::Position;
@@ -51,19 +51,19 @@ pub struct OpenTurn {
     /// The streaming message; only the orchestrator streams.
     pub message: Option<MessageFold>,
     /// How much of the streaming message is stored.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: MessageCheckpoint,
     /// The requested and running tools, in the order of the requests.
     pub tools: Vec<OpenTool>,
     /// Tool uses that wait for approval; they outlive the turn.
     pub waiting: Vec<ToolUseId>,
     /// The approval requests; a turn that does not end as paused withdraws them.
-    pub questions: Vec<ApprovalId>,
+    pub approvals: Vec<ApprovalId>,
     /// The running workers.
     pub delegates: Vec<OpenDelegate>,
     /// The dispatched sub-agents and steps.
-    pub dispatch: Dispatch,
+    pub dispatch: DispatchState,
     /// The usage of the completed calls.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The cancel request and its time, if one was accepted.
     pub cancel: Option<(CancelRequested, Timestamp)>,
     /// Receipt lines of work that ended by itself after the cancel.
@@ -78,13 +78,13 @@ impl OpenTurn {
             calls: 0,
             in_call: Vec::new(),
             message: None,
-            checkpoint: Checkpoint::default(),
+            checkpoint: MessageCheckpoint::default(),
             tools: Vec::new(),
             waiting: Vec::new(),
-            questions: Vec::new(),
+            approvals: Vec::new(),
             delegates: Vec::new(),
-            dispatch: Dispatch::default(),
-            usage: Usage::default(),
+            dispatch: DispatchState::default(),
+            usage: TokenUsage::default(),
             cancel: None,
             finished: Vec::new(),
         }
@@ -116,7 +116,7 @@ impl OpenTurn {
                 }
             }
             Body::MessageStart(start) => {
-                self.checkpoint = Checkpoint::default();
+                self.checkpoint = MessageCheckpoint::default();
                 self.message = Some(MessageFold::new(
                     start.message_id,
                     self.id,
@@ -181,7 +181,7 @@ impl OpenTurn {
             }
             Body::ApprovalRequested(question) => {
                 self.waiting.push(question.tool_use_id);
-                self.questions.push(question.approval_id);
+                self.approvals.push(question.approval_id);
             }
             // A resumed turn requests the tools of the paused turn again.
             Body::TurnStarted(start) => {

@@ -5,15 +5,15 @@ use std::sync::{Arc, OnceLock};
 use crate::ToolUseId;
 use crate::code::{ReceiptKind, StopOutcome};
 
-use super::{BoxFuture, Refusal};
+use super::{BoxFuture, EmitRefusal};
 
 /// Work of a turn that does not end when its future is dropped: a process or a worker. The
 /// turn's terminal waits for it, and the receipt lists it.
-pub struct Ward {
+pub struct ChildTask {
     pub kind: ReceiptKind,
     /// The process or worker. The id may be set after [`Wards::take`]; a task whose id is never set
     /// never started and is not on the receipt.
-    pub id: WardId,
+    pub id: ChildTaskId,
     /// The tool use that started the task.
     pub tool_use_id: ToolUseId,
     /// Resolves with the outcome when the task has ended, also if that was long before the turn's end.
@@ -22,9 +22,9 @@ pub struct Ward {
 
 /// The id of a [`Ward`], set once: a process has no id before it starts.
 #[derive(Clone, Debug, Default)]
-pub struct WardId(Arc<OnceLock<String>>);
+pub struct ChildTaskId(Arc<OnceLock<String>>);
 
-impl WardId {
+impl ChildTaskId {
     /// Sets the id; only the first call has an effect.
     pub fn name(&self, id: impl Into<String>) {
         let _ = self.0.set(id.into());
@@ -36,7 +36,7 @@ impl WardId {
     }
 }
 
-impl From<String> for WardId {
+impl From<String> for ChildTaskId {
     fn from(id: String) -> Self {
         let ward = Self::default();
         ward.name(id);
@@ -46,18 +46,18 @@ impl From<String> for WardId {
 
 /// Marks a running task of the turn's own work until it is dropped. The turn's terminal waits for
 /// it for a bounded time.
-pub type Part = Box<dyn Send>;
+pub type TaskPermit = Box<dyn Send>;
 
 /// Tracks the tasks of a turn, so that none outlives it.
-pub trait Wards: Send + Sync {
+pub trait ChildTaskRegistry: Send + Sync {
     /// Permits a task of the turn's own work to start. Call it right before the task acts, also after
     /// waiting for something: once the turn is being cancelled, nothing
     /// starts any more.
-    fn enter(&self) -> Result<Part, Refusal> {
+    fn enter(&self) -> Result<TaskPermit, EmitRefusal> {
         Ok(Box::new(()))
     }
 
     /// Tracks `ward`. Call it before the task starts: once the turn is being cancelled, the call
     /// is refused, and a refused task must not start.
-    fn take(&self, ward: Ward) -> Result<(), Refusal>;
+    fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal>;
 }

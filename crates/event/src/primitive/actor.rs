@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::id::{BadId, SessionId};
+use crate::id::{IdError, SessionId};
 
 /// The kind of an [`Actor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -148,10 +148,10 @@ impl fmt::Display for Actor {
 }
 
 impl FromStr for Actor {
-    type Err = BadId;
+    type Err = IdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        let bad = BadId { what: "actor" };
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let bad = IdError { what: "actor" };
         let (word, name) = match text.split_once(':') {
             None => (text, None),
             Some((word, name)) => (word, Some(name)),

@@ -72,7 +72,7 @@ pub trait Clock: Send + Sync + 'static {
 }
 
 /// The source of unique ids.
-pub trait Mint: Send + Sync + 'static {
+pub trait IdGenerator: Send + Sync + 'static {
     /// Returns an id that no process has returned before.
     fn ulid(&self) -> Ulid;
 }

@@ -10,13 +10,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::Timestamp;
-use crate::id::BadId;
+use crate::id::IdError;
 
 /// A UTC day, written `2026-01-31`. The order of the texts is the order in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Day(Date);
+pub struct UtcDay(Date);
 
-impl Day {
+impl UtcDay {
     /// The day that contains `time`.
     pub fn of(time: Timestamp) -> Self {
         let at = jiff::Timestamp::from_millisecond(time.as_millis())
@@ -37,18 +37,18 @@ impl Day {
     }
 }
 
-impl fmt::Display for Day {
+impl fmt::Display for UtcDay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }
 }
 
-impl FromStr for Day {
-    type Err = BadId;
+impl FromStr for UtcDay {
+    type Err = IdError;
 
     /// Parses `YYYY-MM-DD`; a date that does not exist is an error.
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        let bad = BadId { what: "day" };
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let bad = IdError { what: "day" };
         let shape = |(at, byte): (usize, u8)| match at {
             4 | 7 => byte == b'-',
             _ => byte.is_ascii_digit(),
@@ -60,13 +60,13 @@ impl FromStr for Day {
     }
 }
 
-impl Serialize for Day {
+impl Serialize for UtcDay {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Day {
+impl<'de> Deserialize<'de> for UtcDay {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?
             .parse()
@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for Day {
 }
 
 #[cfg(feature = "schema")]
-impl JsonSchema for Day {
+impl JsonSchema for UtcDay {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Day".into()
     }
@@ -93,7 +93,7 @@ impl JsonSchema for Day {
 mod tests {
     use super::*;
 
-    fn day(text: &str) -> Day {
+    fn day(text: &str) -> UtcDay {
         text.parse().expect("a day")
     }
 
@@ -114,7 +114,7 @@ mod tests {
             "２026-02-01",
             "0000-00-00",
         ] {
-            assert!(bad.parse::<Day>().is_err(), "{bad}");
+            assert!(bad.parse::<UtcDay>().is_err(), "{bad}");
         }
     }
 
@@ -131,7 +131,7 @@ mod tests {
     fn last_millisecond_belongs_to_its_day() {
         let midnight: Timestamp = "2026-11-17T00:00:00Z".parse().expect("a time");
         let before = Timestamp::from_millis(midnight.as_millis() - 1);
-        assert_eq!(Day::of(midnight), day("2026-11-17"));
-        assert_eq!(Day::of(before), day("2026-11-16"));
+        assert_eq!(UtcDay::of(midnight), day("2026-11-17"));
+        assert_eq!(UtcDay::of(before), day("2026-11-16"));
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn crockford_value(byte: u8) -> Option<u8> {
 /// A text is not a valid identifier of the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid {what}")]
-pub struct BadId {
+pub struct IdError {
     /// The expected kind, for example `session id`.
     pub what: &'static str,
 }
@@ -50,10 +50,10 @@ impl fmt::Display for Ulid {
 }
 
 impl FromStr for Ulid {
-    type Err = BadId;
+    type Err = IdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        let bad = BadId { what: "identifier" };
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let bad = IdError { what: "identifier" };
         let bytes = text.as_bytes();
         if bytes.len() != 26 || bytes[0] > b'7' {
             return Err(bad);
@@ -87,13 +87,13 @@ macro_rules! id {
         }
 
         impl FromStr for $name {
-            type Err = BadId;
+            type Err = IdError;
 
-            fn from_str(text: &str) -> Result<Self, BadId> {
+            fn from_str(text: &str) -> Result<Self, IdError> {
                 text.strip_prefix($prefix)
                     .and_then(|ulid| ulid.parse().ok())
                     .map(Self)
-                    .ok_or(BadId { what: $what })
+                    .ok_or(IdError { what: $what })
             }
         }
 
@@ -175,10 +175,10 @@ impl fmt::Display for TenantId {
 }
 
 impl FromStr for TenantId {
-    type Err = BadId;
+    type Err = IdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        let bad = BadId {
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let bad = IdError {
             what: "tenant id (a UUID)",
         };
         let bytes = text.as_bytes();
@@ -205,13 +205,13 @@ impl Principal {
 }
 
 impl FromStr for Principal {
-    type Err = BadId;
+    type Err = IdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
+    fn from_str(text: &str) -> Result<Self, IdError> {
         let valid = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
         valid
             .then(|| Self(text.into()))
-            .ok_or(BadId { what: "principal" })
+            .ok_or(IdError { what: "principal" })
     }
 }
 

@@ -15,7 +15,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::id::{BadId, CROCKFORD, crockford_value};
+use crate::id::{CROCKFORD, IdError, crockford_value};
 
 /// The generation of a session's history. It changes only when events that a client may have
 /// seen can be lost, for example after a restore.
@@ -117,10 +117,10 @@ impl fmt::Display for Position {
 }
 
 impl FromStr for Position {
-    type Err = BadId;
+    type Err = IdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        let bad = BadId { what: "event id" };
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let bad = IdError { what: "event id" };
         let rest = text
             .strip_prefix("evt_")
             .filter(|r| r.is_ascii())

@@ -3,7 +3,7 @@
 use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::code::{CallPurpose, CallState, LlmErrorClass};
-use crate::content::{StopReason, Usage};
+use crate::content::{StopReason, TokenUsage};
 use crate::id::{CallId, TurnId};
 
 /// A model call as stored (D-04): a turn makes several, and each has its own id at the provider.
@@ -24,7 +24,7 @@ pub struct LlmCallRow {
     /// The stop reason of a completed call.
     pub stop_reason: Option<StopReason>,
     /// The usage of a completed call.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The provider's id of the answer, if it sent one.
     pub provider_response_id: Option<String>,
     pub started_at: Timestamp,
@@ -33,11 +33,11 @@ pub struct LlmCallRow {
 
 /// The end of a model call.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum CallEnd {
+pub enum ModelCallEnd {
     /// The provider answered.
     Completed {
         stop_reason: StopReason,
-        usage: Usage,
+        usage: TokenUsage,
     },
     /// The call failed or was cancelled.
     Failed(LlmErrorClass),

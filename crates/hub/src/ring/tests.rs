@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::future::poll_fn;
 
 use bytes::Bytes;
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::{
-    Actor, Body, Epoch, EventType, Filter, Head, Seq, Timestamp, TurnId, TypeSet, Ulid,
+    Actor, Body, Epoch, EventFilter, EventHead, EventType, Seq, Timestamp, TurnId, TypeSet, Ulid,
 };
 
 use super::*;
 
 struct Count(u64);
 
-impl Fold for Count {
+impl RingState for Count {
     fn apply(&mut self, _: &ReleasedEvent) {
         self.0 += 1;
     }
@@ -24,13 +24,13 @@ fn position(seq: u64) -> Position {
 }
 
 fn event(seq: u64) -> ReleasedEvent {
-    let body = Body::FeedbackRecorded(Recorded {
+    let body = Body::FeedbackRecorded(FeedbackRecorded {
         message_id: None,
         turn_id: None,
         rating: "1".into(),
         comment: None,
     });
-    let head = Head {
+    let head = EventHead {
         position: position(seq),
         kind: body.kind(),
         turn: None,
@@ -49,11 +49,11 @@ fn ring(events: usize) -> Arc<Ring<Count>> {
     Ring::new(
         position(0),
         Count(0),
-        Bounds {
+        RingBounds {
             events,
             bytes: 1 << 20,
         },
-        Pump::start(),
+        WakePump::start(),
     )
 }
 
@@ -61,39 +61,39 @@ fn publish(ring: &Ring<Count>, seqs: std::ops::RangeInclusive<u64>) {
     ring.publish(&mut seqs.map(event).collect());
 }
 
-fn append_bytes(entry: &Entry, out: &mut Vec<u8>) -> u64 {
+fn append_bytes(entry: &RingEntry, out: &mut Vec<u8>) -> u64 {
     out.extend_from_slice(&entry.bytes);
     entry.head.position.seq.0
 }
 
 fn read(ring: &Ring<Count>, cursor: u64, max: usize) -> (String, u64) {
-    read_with(ring, cursor, max, &Filter::full())
+    read_with(ring, cursor, max, &EventFilter::full())
 }
 
-fn read_with(ring: &Ring<Count>, cursor: u64, max: usize, filter: &Filter) -> (String, u64) {
+fn read_with(ring: &Ring<Count>, cursor: u64, max: usize, filter: &EventFilter) -> (String, u64) {
     let mut out = Vec::new();
-    let mut take = |run: Run<'_>| run.select(filter, |bytes, _| out.extend_from_slice(&bytes));
+    let mut take = |run: FrameRun<'_>| run.select(filter, |bytes, _| out.extend_from_slice(&bytes));
     match ring.read(0, cursor, max, &append_bytes, &mut take) {
-        Read::Upto(after) => (String::from_utf8(out).expect("utf-8"), after),
+        RingRead::Advanced(after) => (String::from_utf8(out).expect("utf-8"), after),
         other => panic!("{other:?}"),
     }
 }
 
-fn try_read(ring: &Ring<Count>, cursor: u64) -> Read {
+fn try_read(ring: &Ring<Count>, cursor: u64) -> RingRead {
     ring.read(0, cursor, 10, &append_bytes, &mut |_| {})
 }
 
 #[tokio::test]
 async fn cursor_reads_every_event_once_in_order() {
     let ring = ring(100);
-    assert!(matches!(try_read(&ring, 0), Read::Empty));
+    assert!(matches!(try_read(&ring, 0), RingRead::Empty));
     publish(&ring, 1..=3);
     assert_eq!(read(&ring, 0, 2), ("<1><2>".into(), 2));
     publish(&ring, 4..=5);
     assert_eq!(read(&ring, 2, 10), ("<3><4><5>".into(), 5));
-    assert!(matches!(try_read(&ring, 5), Read::Empty));
+    assert!(matches!(try_read(&ring, 5), RingRead::Empty));
     assert_eq!(
-        ring.look(|state, tail, cursor| (state.0, tail, cursor)),
+        ring.with_state(|state, tail, cursor| (state.0, tail, cursor)),
         (5, position(5), 5)
     );
 }
@@ -103,14 +103,14 @@ async fn frames_are_projected_once_for_all_readers() {
     let ring = ring(100);
     publish(&ring, 1..=10);
     let projections = Cell::new(0);
-    let project = |entry: &Entry, out: &mut Vec<u8>| {
+    let project = |entry: &RingEntry, out: &mut Vec<u8>| {
         projections.set(projections.get() + 1);
         append_bytes(entry, out)
     };
     for cursor in [0, 0, 3, 9, 0] {
         assert!(matches!(
             ring.read(1, cursor, 100, &project, &mut |_| {}),
-            Read::Upto(_)
+            RingRead::Advanced(_)
         ));
     }
     assert_eq!(projections.get(), 10);
@@ -122,7 +122,7 @@ async fn cursor_before_oldest_entry_reads_behind() {
     publish(&ring, 1..=3);
     assert_eq!(read(&ring, 0, 1), ("<1>".into(), 1));
     publish(&ring, 4..=9);
-    assert!(matches!(try_read(&ring, 1), Read::Behind));
+    assert!(matches!(try_read(&ring, 1), RingRead::Behind));
     assert_eq!(read(&ring, 5, 10), ("<6><7><8><9>".into(), 9));
 }
 
@@ -130,19 +130,19 @@ async fn cursor_before_oldest_entry_reads_behind() {
 async fn filter_selects_frames_within_a_run() {
     let ring = ring(100);
     publish(&ring, 1..=4);
-    let text = |filter: &Filter| read_with(&ring, 0, 10, filter).0;
-    assert_eq!(text(&Filter::of(TypeSet::EMPTY)), "");
+    let text = |filter: &EventFilter| read_with(&ring, 0, 10, filter).0;
+    assert_eq!(text(&EventFilter::of(TypeSet::EMPTY)), "");
     let spec = turnwire_event::FilterSpec {
         actors: Some(vec!["orchestrator".into()]),
         ..Default::default()
     };
-    assert_eq!(text(&Filter::resolve(&spec).expect("a filter")), "");
+    assert_eq!(text(&EventFilter::resolve(&spec).expect("a filter")), "");
     let spec = turnwire_event::FilterSpec {
         actors: Some(vec!["user".into()]),
         ..Default::default()
     };
     assert_eq!(
-        text(&Filter::resolve(&spec).expect("a filter")),
+        text(&EventFilter::resolve(&spec).expect("a filter")),
         "<1><2><3><4>"
     );
 }
@@ -164,7 +164,7 @@ async fn suppressed_events_need_include_suppressed() {
             include_suppressed,
             ..Default::default()
         };
-        let filter = Filter::resolve(&spec).expect("a filter");
+        let filter = EventFilter::resolve(&spec).expect("a filter");
         read_with(&ring, 0, 10, &filter).0
     };
     for actors in [None, Some("user")] {
@@ -181,19 +181,21 @@ async fn published_events_wake_every_waiter() {
             let ring = ring.clone();
             tokio::spawn(async move {
                 let waker = Arc::new(AtomicWaker::new());
-                let _seat = ring.sit(waker.clone());
+                let _seat = ring.register(waker.clone());
                 let mut cursor = 0;
                 let mut received = String::new();
                 while cursor < 20 {
-                    let mut take = |run: Run<'_>| {
-                        run.select(&Filter::full(), |bytes, _| {
+                    let mut take = |run: FrameRun<'_>| {
+                        run.select(&EventFilter::full(), |bytes, _| {
                             received += std::str::from_utf8(&bytes).expect("utf-8")
                         });
                     };
                     match ring.read(0, cursor, 3, &append_bytes, &mut take) {
-                        Read::Upto(after) => cursor = after,
-                        Read::Empty => poll_fn(|cx| ring.poll_news(&waker, cursor, cx)).await,
-                        Read::Behind => panic!("behind"),
+                        RingRead::Advanced(after) => cursor = after,
+                        RingRead::Empty => {
+                            poll_fn(|cx| ring.poll_readable(&waker, cursor, cx)).await
+                        }
+                        RingRead::Behind => panic!("behind"),
                     }
                 }
                 received
@@ -214,39 +216,40 @@ async fn published_events_wake_every_waiter() {
 async fn closing_wakes_waiters_and_keeps_first_reason() {
     let ring = ring(4);
     let waker = Arc::new(AtomicWaker::new());
-    let _seat = ring.sit(waker.clone());
+    let _seat = ring.register(waker.clone());
     let waiting = ring.clone();
-    let news = tokio::spawn(async move { poll_fn(|cx| waiting.poll_news(&waker, 0, cx)).await });
+    let news =
+        tokio::spawn(async move { poll_fn(|cx| waiting.poll_readable(&waker, 0, cx)).await });
     tokio::task::yield_now().await;
-    ring.close(Closed::Deleted);
-    ring.close(Closed::Quarantined);
+    ring.close(RingClosed::Deleted);
+    ring.close(RingClosed::Quarantined);
     tokio::time::timeout(std::time::Duration::from_secs(5), news)
         .await
         .expect("told")
         .expect("the task");
-    assert_eq!(ring.closed(), Some(Closed::Deleted));
+    assert_eq!(ring.close_reason(), Some(RingClosed::Deleted));
 }
 
 #[tokio::test]
 async fn seek_finds_position_while_later_events_are_in_ring() {
     let ring = ring(4);
-    assert_eq!(ring.seek(position(0)), Some(0));
+    assert_eq!(ring.cursor_after(position(0)), Some(0));
     publish(&ring, 1..=3);
-    assert_eq!(ring.seek(position(0)), Some(0));
-    assert_eq!(ring.seek(position(2)), Some(2));
-    assert_eq!(ring.seek(position(4)), None, "ahead of the tail");
+    assert_eq!(ring.cursor_after(position(0)), Some(0));
+    assert_eq!(ring.cursor_after(position(2)), Some(2));
+    assert_eq!(ring.cursor_after(position(4)), None, "ahead of the tail");
     publish(&ring, 4..=9);
-    assert_eq!(ring.seek(position(4)), None, "5 has left the ring");
-    assert_eq!(ring.seek(position(5)), Some(5));
+    assert_eq!(ring.cursor_after(position(4)), None, "5 has left the ring");
+    assert_eq!(ring.cursor_after(position(5)), Some(5));
     assert_eq!(read(&ring, 5, 10), ("<6><7><8><9>".into(), 9));
-    assert_eq!(ring.seek(position(9)), Some(9));
+    assert_eq!(ring.cursor_after(position(9)), Some(9));
 }
 
 /// The part of the ring that belongs to `turn`: slices, tags, and whether the turn ended.
 fn of_turn(ring: &Ring<Count>, cursor: u64, turn: TurnId) -> (Vec<String>, Vec<u64>, bool) {
     let (mut slices, mut tags, mut ended) = (Vec::new(), Vec::new(), false);
-    let mut take = |run: Run<'_>| {
-        ended |= run.of_turn(turn, |bytes, heads, event_tags| {
+    let mut take = |run: FrameRun<'_>| {
+        ended |= run.select_turn(turn, |bytes, heads, event_tags| {
             assert_eq!(heads.len(), event_tags.len());
             slices.push(String::from_utf8(bytes.to_vec()).expect("utf-8"));
             tags.extend_from_slice(event_tags);

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use turnwire_event::envelope::Envelope;
-use turnwire_event::row::{Placed, RowChange};
+use turnwire_event::envelope::EventEnvelope;
+use turnwire_event::row::{PlacedChange, RowChange};
 use turnwire_event::{
-    Epoch, EventType, Head, Position, RenderPolicy, Seq, SessionId, Sub, Timestamp, TurnId,
+    Epoch, EventHead, EventType, Position, RenderPolicy, Seq, SessionId, Sub, Timestamp, TurnId,
 };
 
 use crate::chain::ChainHash;
@@ -22,7 +22,7 @@ enum OpenTurnState {
     Cancelling,
 }
 
-pub(crate) struct State {
+pub(crate) struct SequencerState {
     epoch: Epoch,
     seq: Seq,
     pub(crate) sub: Sub,
@@ -38,14 +38,14 @@ pub(crate) struct State {
     batches_taken: u64,
     pub(crate) batches_committed: u64,
     records: Vec<EventRecord>,
-    rows: Vec<Placed>,
+    rows: Vec<PlacedChange>,
     /// True while the sequencer is in the writer's queue.
     pub(crate) queued: bool,
     pub(crate) outbox: Outbox,
     closed: bool,
 }
 
-impl State {
+impl SequencerState {
     pub(crate) fn new(tail: LogTail) -> Self {
         Self {
             epoch: tail.epoch,
@@ -174,7 +174,7 @@ impl State {
         }
         let at = self.last();
         let mut bytes = Vec::new();
-        Envelope {
+        EventEnvelope {
             id: at,
             kind,
             session_id: session,
@@ -201,7 +201,7 @@ impl State {
             draft
                 .rows
                 .into_iter()
-                .map(|change| Placed { at, time, change }),
+                .map(|change| PlacedChange { at, time, change }),
         );
         if persisted {
             self.hash = self.hash.next(&bytes);
@@ -216,7 +216,7 @@ impl State {
                 bytes: bytes.clone(),
             });
         }
-        let head = Head {
+        let head = EventHead {
             position: at,
             kind,
             turn: draft.turn,
@@ -239,8 +239,10 @@ impl State {
     pub(crate) fn put_rows(&mut self, now: Timestamp, rows: Vec<RowChange>) -> (Position, u64) {
         let time = self.advance_time(now);
         let at = self.last();
-        self.rows
-            .extend(rows.into_iter().map(|change| Placed { at, time, change }));
+        self.rows.extend(
+            rows.into_iter()
+                .map(|change| PlacedChange { at, time, change }),
+        );
         (at, self.batches_taken + 1)
     }
 

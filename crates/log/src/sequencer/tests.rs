@@ -3,11 +3,11 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::body::stream::{MessageComplete, TextDelta};
-use turnwire_event::body::turn::{CancelRequested, Completed};
+use turnwire_event::body::turn::{CancelRequested, TurnCompleted};
 use turnwire_event::code::TurnStatus;
-use turnwire_event::{EventType, MessageId, StopReason, Ulid, Usage};
+use turnwire_event::{EventType, MessageId, StopReason, TokenUsage, Ulid};
 
 use super::*;
 use crate::chain::ChainHash;
@@ -83,7 +83,7 @@ impl Harness {
             0,
         );
         let fatal = Box::new(|_: &str| {});
-        let writer = Writer::start(log.clone(), reserve, fatal).expect("a writer");
+        let writer = LogWriter::start(log.clone(), reserve, fatal).expect("a writer");
         let sink = Arc::new(RecordingSink::default());
         let session = SessionId(Ulid(1));
         let tail = LogTail::first(session, Timestamp::from_millis(0));
@@ -142,7 +142,7 @@ fn draft(body: Body) -> EventDraft {
 }
 
 fn note() -> Body {
-    Body::FeedbackRecorded(Recorded {
+    Body::FeedbackRecorded(FeedbackRecorded {
         message_id: None,
         turn_id: None,
         rating: "1".into(),
@@ -164,13 +164,13 @@ fn complete() -> Body {
         message_id: MessageId(Ulid(1)),
         stop_reason,
         final_content: vec![],
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     })
 }
 
 fn completed() -> Body {
-    let usage = Usage::default();
-    Body::TurnCompleted(Completed {
+    let usage = TokenUsage::default();
+    Body::TurnCompleted(TurnCompleted {
         status: TurnStatus::Ok,
         usage,
         error: None,
@@ -294,7 +294,7 @@ fn law_8_cancelling_turn_starts_nothing_and_does_not_complete() {
         "the second"
     );
     assert_eq!(harness.emit(completed()), Err(SequencerError::Cancelled));
-    let start = turnwire_event::body::tool::Called {
+    let start = turnwire_event::body::tool::ToolCalled {
         tool_use_id: turnwire_event::ToolUseId(Ulid(1)),
         tool_name: "echo".into(),
         tool_type: turnwire_event::code::ToolType::Function,

@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use turnwire_event::code::{ApprovalState, Decision};
-use turnwire_event::row::{ApprovalRow, Placed, RowChange};
+use turnwire_event::row::{ApprovalRow, PlacedChange, RowChange};
 use turnwire_event::{ApprovalId, Owner, SessionId, TurnId};
 
 use crate::error::ReadError;
 use crate::sqlite::column::{optional_time, owner, parsed, query_rows, time, value, word};
 
 /// Applies a row change of an approval; ignores every other change.
-pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
+pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
     let at = placed.time.as_millis();
     match &placed.change {
         RowChange::ApprovalPut {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Transaction, params};
 use turnwire_event::ContentBlock;
-use turnwire_event::row::{Placed, RowChange};
+use turnwire_event::row::{PlacedChange, RowChange};
 
 use crate::sqlite::{approval, key, llm_call, message, queue, status, tool_call, turn};
 
@@ -16,7 +16,7 @@ pub(crate) fn byte_estimate(change: &RowChange) -> usize {
     };
     match change {
         RowChange::MessagePut(_, message) => {
-            content_bytes(&message.content) + kept_bytes(&message.kept)
+            content_bytes(&message.content) + kept_bytes(&message.provider_state)
         }
         RowChange::MessagePart(part) => part.blocks.len() + part.cuts.len(),
         RowChange::MessageFinished(_, message) => {
@@ -24,7 +24,7 @@ pub(crate) fn byte_estimate(change: &RowChange) -> usize {
             content_bytes(&message.content)
                 + message.cuts.len()
                 + inputs
-                + kept_bytes(&message.kept)
+                + kept_bytes(&message.provider_state)
         }
         RowChange::TurnEnded { payload, .. } => payload.len(),
         RowChange::TurnQueued { input, .. } => 256 + input.len(),
@@ -44,12 +44,12 @@ pub(crate) fn byte_estimate(change: &RowChange) -> usize {
     }
 }
 
-fn kept_bytes(kept: &turnwire_event::Kept) -> usize {
+fn kept_bytes(kept: &turnwire_event::ProviderState) -> usize {
     message::kept_column(kept).map_or(0, |text| text.len())
 }
 
 /// Applies one change to the rows of the session `sid`.
-pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
+pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
     match &placed.change {
         RowChange::SessionPut(_) => Ok(()), // written before the events; see `session::create`
         RowChange::TurnStarted { .. } => turn::start(tx, sid, placed),

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, Transaction, params};
 use turnwire_event::code::CallState;
-use turnwire_event::row::{CallEnd, LlmCallRow, Placed, RowChange};
-use turnwire_event::{CallId, Day, SessionId, TenantId, Timestamp, Usage};
+use turnwire_event::row::{LlmCallRow, ModelCallEnd, PlacedChange, RowChange};
+use turnwire_event::{CallId, SessionId, TenantId, Timestamp, TokenUsage, UtcDay};
 
 use crate::error::ReadError;
 use crate::records::DailyUsage;
@@ -26,7 +26,7 @@ pub(crate) fn finite_usd(usd: f64) -> f64 {
 
 /// Writes the start of a call. A failed call that is retried with the same id keeps its row, which
 /// then shows the newest attempt; every attempt that ended is in the usage.
-pub(crate) fn start(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
+pub(crate) fn start(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
     let RowChange::CallStarted {
         call_id,
         turn_id,
@@ -63,17 +63,17 @@ pub(crate) fn start(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
 /// open row is not counted.
 pub(crate) fn end(
     tx: &Transaction<'_>,
-    (call, end): (CallId, &CallEnd),
+    (call, end): (CallId, &ModelCallEnd),
     provider_response_id: Option<&str>,
     at: Timestamp,
 ) -> rusqlite::Result<()> {
     let (status, usage) = match end {
-        CallEnd::Completed { usage, .. } => (CallState::Completed, *usage),
-        CallEnd::Failed(_) => (CallState::Failed, Usage::default()),
+        ModelCallEnd::Completed { usage, .. } => (CallState::Completed, *usage),
+        ModelCallEnd::Failed(_) => (CallState::Failed, TokenUsage::default()),
     };
     let (error_class, stop_reason) = match end {
-        CallEnd::Completed { stop_reason, .. } => (None, Some(word(stop_reason))),
-        CallEnd::Failed(class) => (Some(word(class)), None),
+        ModelCallEnd::Completed { stop_reason, .. } => (None, Some(word(stop_reason))),
+        ModelCallEnd::Failed(class) => (Some(word(class)), None),
     };
     let id = call.to_string();
     tx.prepare_cached(
@@ -91,7 +91,7 @@ pub(crate) fn end(
     )?
     .execute(params![
         id,
-        Day::of(at).to_string(),
+        UtcDay::of(at).to_string(),
         i64::from(status == CallState::Failed),
         clamp_tokens(usage.input_tokens),
         clamp_tokens(usage.output_tokens),
@@ -135,7 +135,7 @@ const SELECT: &str = "SELECT c.id, c.turn, c.actor, c.model, c.purpose, c.attemp
 
 fn read_call(row: &Row<'_>) -> rusqlite::Result<LlmCallRow> {
     let status: CallState = value(row, 6)?;
-    let usage = Usage {
+    let usage = TokenUsage {
         input_tokens: count(row, 9)?,
         output_tokens: count(row, 10)?,
         total_tokens: count(row, 11)?,
@@ -185,7 +185,7 @@ fn read_usage(row: &Row<'_>) -> rusqlite::Result<DailyUsage> {
         model: row.get(2)?,
         calls: count(row, 3)?,
         failed: count(row, 4)?,
-        usage: Usage {
+        usage: TokenUsage {
             input_tokens: count(row, 5)?,
             output_tokens: count(row, 6)?,
             total_tokens: count(row, 7)?,
@@ -199,7 +199,7 @@ fn read_usage(row: &Row<'_>) -> rusqlite::Result<DailyUsage> {
 pub(crate) fn daily_usage(
     c: &Connection,
     tenant: Option<TenantId>,
-    (from, to): (Day, Day),
+    (from, to): (UtcDay, UtcDay),
     limit: usize,
 ) -> Result<Vec<DailyUsage>, ReadError> {
     let (from, to, limit) = (from.to_string(), to.to_string(), limit as i64);

@@ -5,8 +5,12 @@
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, Transaction, params};
 use turnwire_event::content::content_json;
-use turnwire_event::row::{FinishedMessage, MessagePart, NewMessage, Placed, Scope, StoredMessage};
-use turnwire_event::{Kept, Message, MessageId, MessageStatus, Position, Role, SessionId, TurnId};
+use turnwire_event::row::{
+    FinishedMessage, MessagePart, MessageScope, NewMessage, PlacedChange, StoredMessage,
+};
+use turnwire_event::{
+    Message, MessageId, MessageStatus, Position, ProviderState, Role, SessionId, TurnId,
+};
 
 use crate::error::ReadError;
 use crate::records::{MessageView, is_display_only};
@@ -19,11 +23,11 @@ const SHARED: &str = "";
 /// the content.
 fn scope_column(message: &NewMessage) -> &str {
     match &message.scope {
-        Scope::Shared if is_display_only(message.role, &message.content) => "+",
-        Scope::Shared => SHARED,
-        Scope::Private => "-",
-        Scope::Agents => "*",
-        Scope::Agent(id) => id,
+        MessageScope::Shared if is_display_only(message.role, &message.content) => "+",
+        MessageScope::Shared => SHARED,
+        MessageScope::Private => "-",
+        MessageScope::Agents => "*",
+        MessageScope::Agent(id) => id,
     }
 }
 
@@ -44,7 +48,7 @@ pub(crate) fn put(
     sid: i64,
     turn: TurnId,
     m: &NewMessage,
-    placed: &Placed,
+    placed: &PlacedChange,
 ) -> rusqlite::Result<()> {
     let time = placed.time.as_millis();
     let at = placed.at.to_string();
@@ -66,7 +70,7 @@ pub(crate) fn put(
         &[] as &[u8],
         "[]",
         scope_column(m),
-        kept_column(&m.kept)
+        kept_column(&m.provider_state)
     ])?;
     Ok(())
 }
@@ -85,7 +89,7 @@ pub(crate) fn finish(
     sid: i64,
     turn: TurnId,
     m: &FinishedMessage,
-    placed: &Placed,
+    placed: &PlacedChange,
 ) -> rusqlite::Result<()> {
     prepare_insert(tx)?.execute(params![
         m.id.to_string(),
@@ -105,7 +109,7 @@ pub(crate) fn finish(
         m.cuts,
         json(&m.inputs),
         SHARED,
-        kept_column(&m.kept)
+        kept_column(&m.provider_state)
     ])?;
     tx.prepare_cached("DELETE FROM message_part WHERE message = ?1")?
         .execute([m.id.to_string()])?;
@@ -131,7 +135,7 @@ pub(crate) fn put_checkpoint(
 }
 
 /// The column of what a message's provider wants back with it; NULL if that is nothing.
-pub(crate) fn kept_column(kept: &Kept) -> Option<String> {
+pub(crate) fn kept_column(kept: &ProviderState) -> Option<String> {
     (!kept.is_empty()).then(|| json(kept))
 }
 
@@ -142,7 +146,7 @@ const SELECT: &str = "SELECT m.id, s.id, m.turn, m.role, m.status, m.content, m.
 fn read_message(row: &Row<'_>) -> rusqlite::Result<StoredMessage> {
     Ok(StoredMessage {
         message: Message {
-            kept: optional(row, 16)?.unwrap_or_default(),
+            provider_state: optional(row, 16)?.unwrap_or_default(),
             id: parsed(row, 0)?,
             session_id: parsed(row, 1)?,
             turn_id: parsed(row, 2)?,

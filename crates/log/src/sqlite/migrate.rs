@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use turnwire_event::{Epoch, Position, Seq};
 
 use crate::error::OpenError;
-use crate::sqlite::Durability;
+use crate::sqlite::CommitDurability;
 use crate::sqlite::connection::open_error;
 
 /// The `application_id` of Turnwire's files: "TWIR".
@@ -66,7 +66,7 @@ pub(crate) fn check_current(connection: &Connection, path: &Path) -> Result<(), 
 pub(crate) fn migrate(
     connection: &Connection,
     path: &Path,
-    durability: Durability,
+    durability: CommitDurability,
 ) -> Result<(), OpenError> {
     let applied = version(connection, path)? as usize;
     let apply = || -> rusqlite::Result<()> {
@@ -100,7 +100,7 @@ pub(crate) fn migrate(
                 "the last run was `relaxed` and did not shut down cleanly: a new epoch begins"
             );
         }
-        set_relaxed_open(connection, durability == Durability::Relaxed)
+        set_relaxed_open(connection, durability == CommitDurability::Relaxed)
     };
     apply().map_err(|error| open_error(path, &error))
 }

@@ -1,14 +1,14 @@
 //! Queued turns: rows of the turn table in the state `queued`, ordered by their place.
 
 use rusqlite::{Connection, Transaction, params};
-use turnwire_event::row::{Placed, QueuedRow, RowChange};
+use turnwire_event::row::{PlacedChange, QueuedRow, RowChange};
 use turnwire_event::{Position, SessionId};
 
 use crate::error::ReadError;
 use crate::sqlite::column::{json, parsed, query_rows, word};
 
 /// Queues a turn. Its start is not known yet; the position after the tail is not after it.
-pub(crate) fn put(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
+pub(crate) fn put(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
     let RowChange::TurnQueued {
         turn_id,
         kind,

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
-use turnwire_event::{Actor, Epoch, Head, Position, Seq, SessionId, Timestamp};
+use turnwire_event::{Actor, Epoch, EventHead, Position, Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
 use crate::error::ReadError;
@@ -114,12 +114,12 @@ pub(crate) fn hash_at(c: &Connection, id: SessionId, seq: Seq) -> Result<ChainHa
 }
 
 /// A `WHERE` clause over the event table with its parameters.
-struct Condition {
+struct EventCondition {
     sql: String,
     values: Vec<Value>,
 }
 
-impl Condition {
+impl EventCondition {
     /// The events of `log` in (`after`, `upto`] that `selection` matches. Lists are JSON arrays, so
     /// that their length is neither in the text of the statement nor bounded by its parameters.
     fn new(log: &LogRow, (after, upto): (Seq, Seq), selection: &EventSelection) -> Self {
@@ -170,7 +170,7 @@ pub(crate) fn read(
 ) -> Result<Vec<StoredEvent>, ReadError> {
     let log = open_log(c, id, after)?;
     let mut previous = (after, log.hash_at(c, after)?);
-    let mut condition = Condition::new(&log, (after, upto), selection);
+    let mut condition = EventCondition::new(&log, (after, upto), selection);
     condition.and(" ORDER BY seq LIMIT ?", [(limit as i64).into()]);
     let mut statement = c.prepare_cached(&format!(
         "SELECT seq, type, turn, actor, hidden, hash, bytes FROM event WHERE {}",
@@ -216,7 +216,7 @@ fn read_event(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> 
     ) else {
         return Ok(None);
     };
-    let head = Head {
+    let head = EventHead {
         position,
         kind,
         turn,
@@ -256,7 +256,7 @@ pub(crate) fn count(
         };
         return Ok(upto.0.saturating_sub(after.0) - hidden);
     }
-    let condition = Condition::new(&log, (after, upto), selection);
+    let condition = EventCondition::new(&log, (after, upto), selection);
     let sql = format!("SELECT count(*) FROM event WHERE {}", condition.sql);
     let count: i64 = c
         .prepare_cached(&sql)?

@@ -5,8 +5,8 @@ use turnwire_event::row::{
     ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    ApprovalId, CallId, Day, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId,
-    TurnId,
+    ApprovalId, CallId, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId,
+    TurnId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -183,7 +183,7 @@ impl CallRecords for SqliteStore {
     fn daily_usage(
         &self,
         tenant: Option<TenantId>,
-        days: (Day, Day),
+        days: (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, ReadError> {
         self.readers

@@ -2,7 +2,7 @@
 //! registry only after it has not been emitted for long enough (S1-073).
 
 use rusqlite::{Connection, Transaction, params};
-use turnwire_event::{Day, Timestamp};
+use turnwire_event::{Timestamp, UtcDay};
 
 use crate::error::ReadError;
 use crate::records::StatusCount;
@@ -13,13 +13,13 @@ pub(crate) fn add(tx: &Transaction<'_>, event_id: &str, time: Timestamp) -> rusq
         "INSERT INTO status_emissions (day, event_id, count) VALUES (?1, ?2, 1) \
          ON CONFLICT (event_id, day) DO UPDATE SET count = count + 1",
     )?
-    .execute(params![Day::of(time).to_string(), event_id])?;
+    .execute(params![UtcDay::of(time).to_string(), event_id])?;
     Ok(())
 }
 
 /// Every status that was ever emitted, each with its days from that of `since` on.
 pub(crate) fn counts(c: &Connection, since: Timestamp) -> Result<Vec<StatusCount>, ReadError> {
-    let from = Day::of(since).to_string();
+    let from = UtcDay::of(since).to_string();
     let mut statement = c.prepare_cached(
         "SELECT event_id, day, count FROM status_emissions ORDER BY event_id, day",
     )?;

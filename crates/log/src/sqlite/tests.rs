@@ -17,7 +17,7 @@ use crate::store::conformance::{self as records_conformance, turn};
 fn options(dir: &Path) -> SqliteOptions {
     SqliteOptions {
         dir: dir.to_owned(),
-        durability: Durability::Full,
+        durability: CommitDurability::Full,
     }
 }
 
@@ -137,7 +137,7 @@ fn unclean_shutdown_of_a_relaxed_run_begins_an_epoch() {
     let dir = tempfile::tempdir().expect("a folder");
     let relaxed = SqliteOptions {
         dir: dir.path().to_owned(),
-        durability: Durability::Relaxed,
+        durability: CommitDurability::Relaxed,
     };
     let epoch = |store: &SqliteStore| {
         store
@@ -171,7 +171,7 @@ fn queued_turn_moves_into_the_new_epoch() {
     let dir = tempfile::tempdir().expect("a folder");
     let relaxed = SqliteOptions {
         dir: dir.path().to_owned(),
-        durability: Durability::Relaxed,
+        durability: CommitDurability::Relaxed,
     };
     let (mut builder, turn) = (BatchBuilder::new(1), TurnId(Ulid(5)));
     let store = SqliteStore::open(&relaxed).expect("a store");
@@ -232,7 +232,7 @@ fn reads_during_trim_and_delete_never_report_damage() {
     let dir = tempfile::tempdir().expect("a folder");
     let options = SqliteOptions {
         dir: dir.path().to_owned(),
-        durability: Durability::Relaxed,
+        durability: CommitDurability::Relaxed,
     };
     let store = Arc::new(SqliteStore::open(&options).expect("a store"));
     let mut builder = BatchBuilder::new(1);
@@ -336,7 +336,12 @@ fn database_of_the_first_release_is_migrated_with_its_data() {
     .map(count);
     assert_eq!(counts, [1, 1, 0], "messages from before scopes are shared");
     let messages = store.messages(builder.session, MessageView::Clients, tail, None, 9);
-    assert!(messages.expect("messages")[0].message.kept.is_empty());
+    assert!(
+        messages.expect("messages")[0]
+            .message
+            .provider_state
+            .is_empty()
+    );
     let calls = store.llm_calls(builder.session, None, 9).expect("calls");
     assert!(calls.is_empty(), "calls had no rows in the first release");
     assert_eq!(read_all(&store, builder.session, 2), [1, 2]);

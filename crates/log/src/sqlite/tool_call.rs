@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, Row, Transaction, params};
 use turnwire_event::code::ToolState;
-use turnwire_event::row::{Placed, RowChange, ToolCallRow};
+use turnwire_event::row::{PlacedChange, RowChange, ToolCallRow};
 use turnwire_event::{SessionId, ToolUseId, TurnId};
 
 use crate::error::ReadError;
 use crate::sqlite::column::{cursor, optional_time, parsed, query_rows, value, word};
 
 /// Writes the state of a tool call, with the time at which it started or ended.
-pub(crate) fn put(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
+pub(crate) fn put(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
     let RowChange::ToolCall {
         tool_use_id,
         turn_id,

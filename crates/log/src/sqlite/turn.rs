@@ -1,7 +1,7 @@
 //! The turn table: a turn starts, is cancelled, ends; turns are read by id, by session and by state.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
-use turnwire_event::row::{Placed, RowChange, TurnRow};
+use turnwire_event::row::{PlacedChange, RowChange, TurnRow};
 use turnwire_event::{EventType, Owner, SessionId, TurnId};
 
 use crate::error::ReadError;
@@ -11,7 +11,7 @@ use crate::sqlite::column::{
 };
 
 /// Starts a turn: inserts its row, or takes over the row that it had in the queue.
-pub(crate) fn start(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
+pub(crate) fn start(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
     let RowChange::TurnStarted {
         turn_id,
         kind,
@@ -62,7 +62,7 @@ pub(crate) fn end(
     tx: &Transaction<'_>,
     sid: i64,
     (turn, terminal, payload): (TurnId, EventType, &str),
-    placed: &Placed,
+    placed: &PlacedChange,
 ) -> rusqlite::Result<()> {
     let time = placed.time.as_millis();
     let state = if terminal == EventType::TurnCancelled {

@@ -13,7 +13,7 @@ use turnwire_event::code::LlmErrorClass;
 use super::VERSION;
 use super::recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
 use super::salt::CassetteSalt;
-use crate::delta::{Again, ModelError};
+use crate::delta::{ModelError, RetryHint};
 
 /// Longest accepted time: a day, far above any call.
 const MS_MAX: u64 = 86_400_000;
@@ -183,10 +183,10 @@ fn end_line(after: Duration, ending: CallEnding) -> CassetteLine<'static> {
         CallEnding::Cut(error) => (EndKind::Cut, Some(error)),
         CallEnding::Closed => (EndKind::Closed, None),
     };
-    let again = error.map(|error| match error.again {
-        Again::Never => (RetryKind::Never, None),
-        Again::Soon => (RetryKind::Soon, None),
-        Again::After(wait) => (RetryKind::After, Some(millis(wait))),
+    let again = error.map(|error| match error.retry {
+        RetryHint::Never => (RetryKind::Never, None),
+        RetryHint::Backoff => (RetryKind::Soon, None),
+        RetryHint::After(wait) => (RetryKind::After, Some(millis(wait))),
     });
     CassetteLine::End(EndLine {
         ms: millis(after),
@@ -261,12 +261,12 @@ impl EndLine {
             (EndKind::Closed, None) => Ok(CallEnding::Closed),
             (EndKind::Cut, Some(class)) => {
                 let again = match (self.again, self.again_after_ms) {
-                    (Some(RetryKind::After), Some(ms)) => Again::After(time(ms)),
-                    (Some(RetryKind::Soon | RetryKind::After), _) => Again::Soon,
-                    (Some(RetryKind::Never) | None, _) => Again::Never,
+                    (Some(RetryKind::After), Some(ms)) => RetryHint::After(time(ms)),
+                    (Some(RetryKind::Soon | RetryKind::After), _) => RetryHint::Backoff,
+                    (Some(RetryKind::Never) | None, _) => RetryHint::Never,
                 };
                 Ok(CallEnding::Cut(
-                    ModelError::new(class, again).at("recorded"),
+                    ModelError::new(class, again).with_location("recorded"),
                 ))
             }
             (EndKind::Cut, None) => {

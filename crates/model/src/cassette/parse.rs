@@ -11,14 +11,14 @@ const CALLS_MAX: usize = 10_000;
 
 /// A cassette file is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {what}")]
+#[error("{file}:{line}: {message}")]
 pub struct CassetteError {
     /// Name of the file.
     pub file: String,
     /// Number of the line, from 1.
     pub line: u64,
     /// The mistake on that line.
-    pub what: String,
+    pub message: String,
 }
 
 /// Parses the [`RecordedCall`]s of a cassette, in the order in which they ended; `file` is named in
@@ -36,7 +36,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<RecordedCall>, CassetteError>
                 return Err(CassetteError {
                     file: file.to_owned(),
                     line: number,
-                    what: message,
+                    message,
                 });
             }
         }
@@ -44,7 +44,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<RecordedCall>, CassetteError>
     parser.finish().map_err(|message| CassetteError {
         file: file.to_owned(),
         line: 1,
-        what: message,
+        message,
     })
 }
 

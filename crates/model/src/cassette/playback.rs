@@ -21,14 +21,14 @@ use super::parse::{CassetteError, parse};
 use super::recorded_call::{CallEnding, RecordedCall};
 use super::salt::CassetteSalt;
 use crate::delta::ModelError;
-use crate::remote::{Ask, Reply, Transport};
+use crate::remote::{ModelTransport, TransportRequest, TransportResponse};
 
 /// Slowest playback: a hundred times the recorded time.
 const PACE_MAX: f64 = 100.0;
 
 /// A parsed cassette that can be played back.
 #[derive(Clone, Debug)]
-pub struct Tape(Arc<CassetteCalls>);
+pub struct CassettePlayback(Arc<CassetteCalls>);
 
 #[derive(Debug)]
 struct CassetteCalls {
@@ -38,7 +38,7 @@ struct CassetteCalls {
     pace: f64,
 }
 
-impl Tape {
+impl CassettePlayback {
     /// A cassette of [`RecordedCall`]s. Waits are the recorded ones times `pace`: 1 is real time, 0
     /// does not wait.
     pub fn new(calls: Vec<RecordedCall>, pace: f64) -> Self {
@@ -107,8 +107,11 @@ impl Tape {
     }
 }
 
-impl Transport for Tape {
-    fn open(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for CassettePlayback {
+    fn open(
+        &self,
+        ask: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         let tape = self.clone();
         Box::pin(async move {
             match tape.pick(&ask.agent, ask.call, &ask.user_text_sha) {
@@ -131,7 +134,10 @@ pub(super) fn no_match_error(model: &str, agent: &str, call: u32) -> ModelError 
 }
 
 /// Plays one call up to its head; the body is in the returned [`Reply`].
-pub(super) async fn play(call: Arc<RecordedCall>, pace: f64) -> Result<Reply, ModelError> {
+pub(super) async fn play(
+    call: Arc<RecordedCall>,
+    pace: f64,
+) -> Result<TransportResponse, ModelError> {
     let play = CallPlayback {
         started: Instant::now(),
         pace,
@@ -147,10 +153,10 @@ pub(super) async fn play(call: Arc<RecordedCall>, pace: f64) -> Result<Reply, Mo
         };
     };
     play.wait_until(head.after).await;
-    Ok(Reply {
+    Ok(TransportResponse {
         status: head.status,
         retry_after: head.retry_after,
-        events: head.events,
+        is_event_stream: head.events,
         chunks: play.chunks(),
     })
 }

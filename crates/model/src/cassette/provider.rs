@@ -11,38 +11,41 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
 use turnwire_event::port::BoxFuture;
 
-use super::playback::{self, Tape};
+use super::playback::{self, CassettePlayback};
 use super::recorded_call::RecordedCall;
 use crate::delta::{Delta, ModelError};
-use crate::dialect::{Dialect, Params};
-use crate::provider::Provider;
-use crate::remote::{Ask, Priced, Remote, Reply, Timeouts, Transport};
-use crate::request::Request;
+use crate::dialect::{ModelParams, VendorDialect};
+use crate::provider::ModelProvider;
+use crate::remote::{
+    CallTimeouts, CostCalculator, ModelTransport, RemoteProvider, TransportRequest,
+    TransportResponse,
+};
+use crate::request::ModelRequest;
 
 /// Name of the provider that plays cassettes.
-pub const CASSETTE: &str = "cassette";
+pub const CASSETTE_PROVIDER: &str = "cassette";
 /// Timeout after the end of a recording: as long as for a real provider.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Looks up a [`Dialect`] by name; `None` for an unknown name.
-pub type DialectOf = Arc<dyn Fn(&str) -> Option<Arc<dyn Dialect>> + Send + Sync>;
+pub type DialectLookup = Arc<dyn Fn(&str) -> Option<Arc<dyn VendorDialect>> + Send + Sync>;
 
 /// A [`Provider`] that plays cassettes.
 #[derive(Clone)]
-pub struct Player(Arc<CassetteSet>);
+pub struct CassetteProvider(Arc<CassetteSet>);
 
 struct CassetteSet {
-    tapes: BTreeMap<String, Tape>,
-    dialects: DialectOf,
-    price: Option<Arc<dyn Priced>>,
+    tapes: BTreeMap<String, CassettePlayback>,
+    dialects: DialectLookup,
+    price: Option<Arc<dyn CostCalculator>>,
 }
 
-impl Player {
+impl CassetteProvider {
     /// Plays each [`Tape`] under its name. Without `price` every call costs 0.
     pub fn new(
-        tapes: BTreeMap<String, Tape>,
-        dialects: DialectOf,
-        price: Option<Arc<dyn Priced>>,
+        tapes: BTreeMap<String, CassettePlayback>,
+        dialects: DialectLookup,
+        price: Option<Arc<dyn CostCalculator>>,
     ) -> Self {
         Self(Arc::new(CassetteSet {
             tapes,
@@ -52,8 +55,8 @@ impl Player {
     }
 }
 
-impl Provider for Player {
-    fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+impl ModelProvider for CassetteProvider {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         let set = Arc::clone(&self.0);
         let start = async move { set.start(request) };
         once(start).try_flatten().boxed()
@@ -64,7 +67,7 @@ impl CassetteSet {
     /// Picks the recorded call and decodes it like any other response.
     fn start(
         &self,
-        request: Request,
+        request: ModelRequest,
     ) -> Result<BoxStream<'static, Result<Delta, ModelError>>, ModelError> {
         let name = request.model.split_once(':').map_or("", |(_, name)| name);
         let user_text_sha256 = sha256_hex(request.user_text().as_bytes());
@@ -83,7 +86,7 @@ impl CassetteSet {
         };
         let pace = tape.pace();
         let timeout = call.ended_after.mul_f64(pace) + SILENCE_TIMEOUT;
-        let timeouts = Timeouts {
+        let timeouts = CallTimeouts {
             connect: timeout,
             first_byte: timeout,
             idle: timeout,
@@ -91,11 +94,11 @@ impl CassetteSet {
         };
         let price = self.price.clone();
         let transport = Arc::new(SingleCallTransport { call, pace });
-        let remote = Remote::new(
-            CASSETTE,
+        let remote = RemoteProvider::new(
+            CASSETTE_PROVIDER,
             dialect,
             transport,
-            Params::default(),
+            ModelParams::default(),
             timeouts,
             price,
         );
@@ -109,8 +112,11 @@ struct SingleCallTransport {
     pace: f64,
 }
 
-impl Transport for SingleCallTransport {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for SingleCallTransport {
+    fn open(
+        &self,
+        _: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         Box::pin(playback::play(Arc::clone(&self.call), self.pace))
     }
 }

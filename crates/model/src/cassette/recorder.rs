@@ -15,20 +15,20 @@ use turnwire_event::port::BoxFuture;
 
 use super::recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
 use super::salt::CassetteSalt;
-use super::writer::{Deck, MemoryReservation};
+use super::writer::{CassetteWriter, MemoryReservation};
 use crate::delta::ModelError;
-use crate::remote::{Ask, Reply, Transport};
+use crate::remote::{ModelTransport, TransportRequest, TransportResponse};
 
 /// Records every call of an inner [`Transport`] to a [`Deck`].
-pub struct Recorder {
-    inner: Arc<dyn Transport>,
+pub struct RecordingTransport {
+    inner: Arc<dyn ModelTransport>,
     dialect: String,
-    writer: Arc<Deck>,
+    writer: Arc<CassetteWriter>,
 }
 
-impl Recorder {
+impl RecordingTransport {
     /// Records the calls of `inner`, whose provider uses `dialect`.
-    pub fn new(inner: Arc<dyn Transport>, dialect: &str, writer: Arc<Deck>) -> Self {
+    pub fn new(inner: Arc<dyn ModelTransport>, dialect: &str, writer: Arc<CassetteWriter>) -> Self {
         Self {
             inner,
             dialect: dialect.to_owned(),
@@ -37,8 +37,11 @@ impl Recorder {
     }
 }
 
-impl Transport for Recorder {
-    fn open(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for RecordingTransport {
+    fn open(
+        &self,
+        ask: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         let writer = Arc::clone(&self.writer);
         let dialect = self.dialect.clone();
         let inner = Arc::clone(&self.inner);
@@ -48,7 +51,7 @@ impl Transport for Recorder {
                 Ok(reply) => {
                     recording.set_head(&reply);
                     let chunks = reply.chunks;
-                    Ok(Reply {
+                    Ok(TransportResponse {
                         chunks: RecordedBody { chunks, recording }.boxed(),
                         ..reply
                     })
@@ -64,14 +67,14 @@ impl Transport for Recorder {
 
 /// A call that is being recorded. Dropped before its end, it counts as closed by the consumer.
 struct CallRecording {
-    writer: Arc<Deck>,
+    writer: Arc<CassetteWriter>,
     started: Instant,
     /// The call, its request body and its memory; `None` once it was queued or dropped.
     call: Option<(Box<RecordedCall>, Bytes, MemoryReservation)>,
 }
 
 impl CallRecording {
-    fn new(writer: Arc<Deck>, dialect: String, ask: &Ask) -> Self {
+    fn new(writer: Arc<CassetteWriter>, dialect: String, ask: &TransportRequest) -> Self {
         let call = Box::new(RecordedCall {
             provider: ask.provider.clone(),
             dialect,
@@ -108,13 +111,13 @@ impl CallRecording {
         }
     }
 
-    fn set_head(&mut self, reply: &Reply) {
+    fn set_head(&mut self, reply: &TransportResponse) {
         if let Some((call, ..)) = &mut self.call {
             call.answer = Some(ResponseHead {
                 after: self.started.elapsed(),
                 status: reply.status,
                 retry_after: reply.retry_after,
-                events: reply.events,
+                events: reply.is_event_stream,
             });
         }
     }

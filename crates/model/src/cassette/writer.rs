@@ -30,7 +30,7 @@ const CHUNK_BYTES: usize = 64;
 
 /// The cassette file cannot be written. The message is for the operator who named the file.
 #[derive(Debug, thiserror::Error)]
-pub enum DeckError {
+pub enum CassetteWriterError {
     /// The operating system rejects the access.
     #[error("{file}: cannot write the recording: {cause}")]
     Unwritable {
@@ -41,13 +41,13 @@ pub enum DeckError {
     },
     /// Another server has locked the file.
     #[error("{file}: another server is recording to this file; choose another file")]
-    Taken {
+    Locked {
         /// Path of the file.
         file: String,
     },
     /// The file exists and is not a cassette.
     #[error("{file}: the file exists and is not a cassette; choose another file")]
-    Foreign {
+    NotACassette {
         /// Path of the file.
         file: String,
     },
@@ -62,7 +62,7 @@ enum WriterJob {
 
 /// Writes [`RecordedCall`]s to a cassette file.
 #[derive(Debug)]
-pub struct Deck {
+pub struct CassetteWriter {
     jobs: Option<SyncSender<WriterJob>>,
     thread: Option<JoinHandle<()>>,
     state: Arc<WriterState>,
@@ -110,12 +110,12 @@ impl Drop for MemoryReservation {
     }
 }
 
-impl Deck {
+impl CassetteWriter {
     /// Opens or creates a cassette file. Existing calls are kept, except for an incomplete one at
     /// the end.
-    pub fn open(path: &Path) -> Result<Self, DeckError> {
+    pub fn open(path: &Path) -> Result<Self, CassetteWriterError> {
         let name = || path.display().to_string();
-        let unwritable = |cause| DeckError::Unwritable {
+        let unwritable = |cause| CassetteWriterError::Unwritable {
             file: name(),
             cause,
         };
@@ -130,12 +130,12 @@ impl Deck {
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
             .map_err(unwritable)?;
         file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => DeckError::Taken { file: name() },
+            TryLockError::WouldBlock => CassetteWriterError::Locked { file: name() },
             TryLockError::Error(cause) => unwritable(cause),
         })?;
         let (complete_length, mut salt) = match complete_part(&file).map_err(unwritable)? {
             Some(part) => part,
-            None => return Err(DeckError::Foreign { file: name() }),
+            None => return Err(CassetteWriterError::NotACassette { file: name() }),
         };
         file.set_len(complete_length).map_err(unwritable)?;
         file.seek(SeekFrom::End(0)).map_err(unwritable)?;
@@ -201,7 +201,7 @@ impl Deck {
     }
 }
 
-impl Drop for Deck {
+impl Drop for CassetteWriter {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {

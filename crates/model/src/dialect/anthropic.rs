@@ -8,8 +8,10 @@ mod decode;
 mod encode;
 
 use crate::delta::ModelError;
-use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Params, StreamDecoder, error_class};
-use crate::request::Request;
+use crate::dialect::{
+    EncodedRequest, ErrorResponse, ModelParams, StreamDecoder, VendorDialect, error_class,
+};
+use crate::request::ModelRequest;
 
 /// API version sent by default: the newest.
 const API_VERSION: &str = "2026-10-21";
@@ -24,7 +26,7 @@ const SAMPLING_FIELDS: [&str; 3] = ["temperature", "top_p", "top_k"];
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnthropicDialect;
 
-impl Dialect for AnthropicDialect {
+impl VendorDialect for AnthropicDialect {
     fn name(&self) -> &'static str {
         "anthropic"
     }
@@ -36,7 +38,7 @@ impl Dialect for AnthropicDialect {
         headers
     }
 
-    fn headers_for(&self, params: &Params) -> Vec<(&'static str, String)> {
+    fn headers_for(&self, params: &ModelParams) -> Vec<(&'static str, String)> {
         // `extra` overrides the parameter, also if it removes it with `null`.
         let uses_sampling =
             SAMPLING_FIELDS
@@ -53,8 +55,8 @@ impl Dialect for AnthropicDialect {
         &self,
         provider: &str,
         model: &str,
-        request: &Request,
-        params: &Params,
+        request: &ModelRequest,
+        params: &ModelParams,
     ) -> EncodedRequest {
         EncodedRequest {
             path: "/v1/messages".to_owned(),

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use turnwire_event::{ContentBlock, Role, ToolUseId};
 
-use crate::request::{Request, Said};
+use crate::request::{ModelMessage, ModelRequest};
 
 /// Characters of a tool name that every vendor accepts.
 const NAME_CHARS_MAX: usize = 64;
@@ -85,7 +85,10 @@ pub(crate) enum AssistantPart<'a> {
 type ResultContent<'a> = (&'a Value, bool);
 
 /// Builds the [`VendorConversation`] of a request to `provider`.
-pub(crate) fn conversation<'a>(provider: &str, request: &'a Request) -> VendorConversation<'a> {
+pub(crate) fn conversation<'a>(
+    provider: &str,
+    request: &'a ModelRequest,
+) -> VendorConversation<'a> {
     let mut builder = ConversationBuilder {
         provider,
         results: results(request),
@@ -137,12 +140,12 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn texts(message: &Said) -> impl Iterator<Item = &str> {
+fn texts(message: &ModelMessage) -> impl Iterator<Item = &str> {
     let texts = message.content.iter().filter_map(ContentBlock::as_text);
     texts.filter(|text| !is_blank(text))
 }
 
-fn results(request: &Request) -> HashMap<ToolUseId, ResultContent<'_>> {
+fn results(request: &ModelRequest) -> HashMap<ToolUseId, ResultContent<'_>> {
     let blocks = request.messages.iter().flat_map(|message| &message.content);
     let results = blocks.filter_map(|block| match block {
         ContentBlock::ToolResult {
@@ -168,7 +171,7 @@ struct ConversationBuilder<'a, 'p> {
 }
 
 impl<'a> ConversationBuilder<'a, '_> {
-    fn user(&mut self, message: &'a Said) {
+    fn user(&mut self, message: &'a ModelMessage) {
         self.append_results();
         for text in texts(message) {
             if let Some(ConversationTurn::User { texts, .. }) = self.conversation.turns.last_mut() {
@@ -215,7 +218,7 @@ impl<'a> ConversationBuilder<'a, '_> {
         }
     }
 
-    fn assistant(&mut self, message: &'a Said) {
+    fn assistant(&mut self, message: &'a ModelMessage) {
         let parts = self.parts(message);
         if parts.is_empty() {
             return;
@@ -230,9 +233,9 @@ impl<'a> ConversationBuilder<'a, '_> {
         }
     }
 
-    fn parts(&mut self, message: &'a Said) -> Vec<AssistantPart<'a>> {
-        let own = message.kept.by == self.provider && !message.kept.is_empty();
-        let data_of = |n: u32| message.kept.blocks.get(&n).filter(|_| own);
+    fn parts(&mut self, message: &'a ModelMessage) -> Vec<AssistantPart<'a>> {
+        let own = message.provider_data.by == self.provider && !message.provider_data.is_empty();
+        let data_of = |n: u32| message.provider_data.blocks.get(&n).filter(|_| own);
         let mut parts = Vec::with_capacity(message.content.len());
         for (n, block) in (0_u32..).zip(&message.content) {
             let provider_data = data_of(n);
@@ -271,7 +274,7 @@ impl<'a> ConversationBuilder<'a, '_> {
         }
         let block_count = message.content.len() as u32;
         if own {
-            let after_blocks = message.kept.blocks.range(block_count..);
+            let after_blocks = message.provider_data.blocks.range(block_count..);
             parts.extend(after_blocks.map(|(_, data)| AssistantPart::Opaque(data)));
         }
         parts

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 
-use crate::delta::{Again, ModelError};
+use crate::delta::{ModelError, RetryHint};
 use crate::dialect::ErrorResponse;
 
 /// The account's quota is used up: waiting does not help.
@@ -75,14 +75,14 @@ pub(crate) fn classify_event(error: &Value) -> ModelError {
     };
     from_error_object(error)
         .or_else(|| Some(from_status(status()?, None)))
-        .unwrap_or(ModelError::passing(LlmErrorClass::Provider))
+        .unwrap_or(ModelError::transient(LlmErrorClass::Provider))
 }
 
 /// Classifies an HTTP status.
 pub(crate) fn from_status(status: u16, retry_after: Option<Duration>) -> ModelError {
     let error = match status {
-        429 => ModelError::passing(LlmErrorClass::RateLimited),
-        408 | 409 | 500.. => ModelError::passing(LlmErrorClass::Provider),
+        429 => ModelError::transient(LlmErrorClass::RateLimited),
+        408 | 409 | 500.. => ModelError::transient(LlmErrorClass::Provider),
         _ => ModelError::from(LlmErrorClass::Provider),
     };
     with_retry_after(error, retry_after)
@@ -99,7 +99,7 @@ fn from_code(code: &str) -> Option<ModelError> {
     if QUOTA_CODES.contains(&code) {
         Some(LlmErrorClass::RateLimited.into())
     } else if RATE_LIMIT_CODES.contains(&code) {
-        Some(ModelError::passing(LlmErrorClass::RateLimited))
+        Some(ModelError::transient(LlmErrorClass::RateLimited))
     } else if INVALID_REQUEST_CODES.contains(&code) {
         Some(LlmErrorClass::Provider.into())
     } else {
@@ -109,12 +109,12 @@ fn from_code(code: &str) -> Option<ModelError> {
 
 /// Sets the vendor's retry delay on a transient error.
 fn with_retry_after(error: ModelError, retry_after: Option<Duration>) -> ModelError {
-    match (error.again, retry_after) {
-        (Again::Soon, Some(after)) => ModelError {
-            again: Again::After(after),
+    match (error.retry, retry_after) {
+        (RetryHint::Backoff, Some(after)) => ModelError {
+            retry: RetryHint::After(after),
             ..error
         },
-        (Again::Soon | Again::Never | Again::After(_), _) => error,
+        (RetryHint::Backoff | RetryHint::Never | RetryHint::After(_), _) => error,
     }
 }
 
@@ -127,26 +127,26 @@ mod tests {
     const PROVIDER: LlmErrorClass = LlmErrorClass::Provider;
     const LIMITED: LlmErrorClass = LlmErrorClass::RateLimited;
 
-    fn classified(status: u16, retry_after: Option<u64>, body: &str) -> (LlmErrorClass, Again) {
+    fn classified(status: u16, retry_after: Option<u64>, body: &str) -> (LlmErrorClass, RetryHint) {
         let error = classify_response(ErrorResponse {
             status,
             retry_after: retry_after.map(Duration::from_secs),
             body: body.as_bytes(),
         });
-        (error.class, error.again)
+        (error.class, error.retry)
     }
 
     #[test]
     fn status_decides_class_and_retry() {
-        let ten = Again::After(Duration::from_secs(10));
-        assert_eq!(classified(429, None, ""), (LIMITED, Again::Soon));
+        let ten = RetryHint::After(Duration::from_secs(10));
+        assert_eq!(classified(429, None, ""), (LIMITED, RetryHint::Backoff));
         assert_eq!(classified(429, Some(10), "{}"), (LIMITED, ten));
         for status in [408, 409, 500, 502, 503, 504, 529] {
-            assert_eq!(classified(status, None, ""), (PROVIDER, Again::Soon));
+            assert_eq!(classified(status, None, ""), (PROVIDER, RetryHint::Backoff));
             assert_eq!(classified(status, Some(10), ""), (PROVIDER, ten));
         }
         for status in [200, 301, 400, 401, 403, 404, 413, 422] {
-            let never = (PROVIDER, Again::Never);
+            let never = (PROVIDER, RetryHint::Never);
             assert_eq!(classified(status, Some(10), "<html>"), never);
         }
     }
@@ -156,31 +156,34 @@ mod tests {
         let body =
             r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#;
         for status in [400, 403, 429] {
-            assert_eq!(classified(status, Some(10), body), (LIMITED, Again::Never));
+            assert_eq!(
+                classified(status, Some(10), body),
+                (LIMITED, RetryHint::Never)
+            );
         }
         let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"m"}}"#;
-        assert_eq!(classified(400, None, body), (LIMITED, Again::Soon));
+        assert_eq!(classified(400, None, body), (LIMITED, RetryHint::Backoff));
     }
 
     #[test]
     fn error_message_is_not_used_for_classification() {
         let body = r#"{"error":{"message":"insufficient_quota","type":"invalid_request_error"}}"#;
-        assert_eq!(classified(400, None, body), (PROVIDER, Again::Never));
+        assert_eq!(classified(400, None, body), (PROVIDER, RetryHint::Never));
     }
 
     #[test]
     fn stream_error_is_classified_by_code_else_by_status() {
         let classify = |error: Value| {
             let error = classify_event(&error);
-            (error.class, error.again)
+            (error.class, error.retry)
         };
-        let soon = (PROVIDER, Again::Soon);
-        let never = (PROVIDER, Again::Never);
+        let soon = (PROVIDER, RetryHint::Backoff);
+        let never = (PROVIDER, RetryHint::Never);
         assert_eq!(classify(json!({"type": "overloaded_error"})), soon);
         assert_eq!(classify(json!({"type": "api_error"})), soon);
         assert_eq!(
             classify(json!({"type": "rate_limit_error"})),
-            (LIMITED, Again::Soon)
+            (LIMITED, RetryHint::Backoff)
         );
         assert_eq!(classify(json!({"type": "invalid_request_error"})), never);
         assert_eq!(
@@ -188,12 +191,15 @@ mod tests {
             never
         );
         assert_eq!(classify(json!({"code": 400})), never);
-        assert_eq!(classify(json!({"code": "429"})), (LIMITED, Again::Soon));
+        assert_eq!(
+            classify(json!({"code": "429"})),
+            (LIMITED, RetryHint::Backoff)
+        );
         assert_eq!(classify(json!({"code": 503})), soon);
         assert_eq!(classify(json!({"code": 1_000_000})), soon);
         assert_eq!(
             classify(json!({"code": "insufficient_quota"})),
-            (LIMITED, Again::Never)
+            (LIMITED, RetryHint::Never)
         );
         assert_eq!(classify(json!("it broke")), soon);
         assert_eq!(classify(Value::Null), soon);

@@ -7,14 +7,14 @@ mod decode;
 mod encode;
 
 use crate::delta::ModelError;
-use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Params, StreamDecoder};
-use crate::request::Request;
+use crate::dialect::{EncodedRequest, ErrorResponse, ModelParams, StreamDecoder, VendorDialect};
+use crate::request::ModelRequest;
 
 /// The dialect of the Gemini API.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GeminiDialect;
 
-impl Dialect for GeminiDialect {
+impl VendorDialect for GeminiDialect {
     fn name(&self) -> &'static str {
         "gemini"
     }
@@ -28,8 +28,8 @@ impl Dialect for GeminiDialect {
         &self,
         provider: &str,
         model: &str,
-        request: &Request,
-        params: &Params,
+        request: &ModelRequest,
+        params: &ModelParams,
     ) -> EncodedRequest {
         EncodedRequest {
             path: encode::path(model),

@@ -11,14 +11,16 @@ mod decode;
 mod encode;
 
 use crate::delta::ModelError;
-use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Params, StreamDecoder, error_class};
-use crate::request::Request;
+use crate::dialect::{
+    EncodedRequest, ErrorResponse, ModelParams, StreamDecoder, VendorDialect, error_class,
+};
+use crate::request::ModelRequest;
 
 /// The dialect of the OpenAI Chat Completions API.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiChatDialect;
 
-impl Dialect for OpenAiChatDialect {
+impl VendorDialect for OpenAiChatDialect {
     fn name(&self) -> &'static str {
         "openai_chat"
     }
@@ -32,8 +34,8 @@ impl Dialect for OpenAiChatDialect {
         &self,
         provider: &str,
         model: &str,
-        request: &Request,
-        params: &Params,
+        request: &ModelRequest,
+        params: &ModelParams,
     ) -> EncodedRequest {
         EncodedRequest {
             path: "/chat/completions".to_owned(),

@@ -11,14 +11,16 @@ mod finish;
 mod encode;
 
 use crate::delta::ModelError;
-use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Params, StreamDecoder, error_class};
-use crate::request::Request;
+use crate::dialect::{
+    EncodedRequest, ErrorResponse, ModelParams, StreamDecoder, VendorDialect, error_class,
+};
+use crate::request::ModelRequest;
 
 /// The dialect of the OpenAI Responses API.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiResponsesDialect;
 
-impl Dialect for OpenAiResponsesDialect {
+impl VendorDialect for OpenAiResponsesDialect {
     fn name(&self) -> &'static str {
         "openai_responses"
     }
@@ -32,8 +34,8 @@ impl Dialect for OpenAiResponsesDialect {
         &self,
         provider: &str,
         model: &str,
-        request: &Request,
-        params: &Params,
+        request: &ModelRequest,
+        params: &ModelParams,
     ) -> EncodedRequest {
         EncodedRequest {
             path: "/responses".to_owned(),

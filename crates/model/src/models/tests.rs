@@ -6,26 +6,26 @@ use futures_util::stream::BoxStream;
 
 use super::*;
 use crate::delta::{Delta, ModelError};
-use crate::request::Request;
-use crate::script::Script;
+use crate::request::ModelRequest;
+use crate::script::ModelScript;
 
 struct EmptyProvider;
 
-impl Provider for EmptyProvider {
-    fn stream(&self, _: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+impl ModelProvider for EmptyProvider {
+    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         futures_util::stream::empty().boxed()
     }
 }
 
-fn scripted() -> Option<Scripted> {
-    let script = Script::parse("s.yaml", "- {steps: [{text: hi}]}");
-    Some(Scripted::new(script.expect("a script")))
+fn scripted() -> Option<ScriptedProvider> {
+    let script = ModelScript::parse("s.yaml", "- {steps: [{text: hi}]}");
+    Some(ScriptedProvider::new(script.expect("a script")))
 }
 
 #[test]
 fn provider_lookup_needs_a_known_provider_and_a_model_name() {
-    let local: Arc<dyn Provider> = Arc::new(EmptyProvider);
-    let set = ModelSet::new(scripted()).with("local", Arc::clone(&local));
+    let local: Arc<dyn ModelProvider> = Arc::new(EmptyProvider);
+    let set = ProviderTable::new(scripted()).with("local", Arc::clone(&local));
     assert_eq!(set.names().collect::<Vec<_>>(), ["local", "scripted"]);
     for served in ["scripted:default", "local:big", "local:a:b", "local:x/y"] {
         assert!(set.provider(served).is_some(), "{served}");
@@ -39,9 +39,9 @@ fn provider_lookup_needs_a_known_provider_and_a_model_name() {
 
 #[test]
 fn later_provider_of_a_name_replaces_the_earlier_one() {
-    let first: Arc<dyn Provider> = Arc::new(EmptyProvider);
-    let last: Arc<dyn Provider> = Arc::new(EmptyProvider);
-    let set = ModelSet::new(None)
+    let first: Arc<dyn ModelProvider> = Arc::new(EmptyProvider);
+    let last: Arc<dyn ModelProvider> = Arc::new(EmptyProvider);
+    let set = ProviderTable::new(None)
         .with("tape", first)
         .with("tape", Arc::clone(&last));
     assert!(set.provider("scripted:default").is_none());

@@ -10,15 +10,15 @@ use futures_util::stream::{BoxStream, unfold};
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 use turnwire_dial::{SseError, SseLimits, SseReader};
-use turnwire_event::Usage;
+use turnwire_event::TokenUsage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
 
-use super::transport::{Ask, Reply};
-use super::{Limits, RemoteConfig};
+use super::transport::{TransportRequest, TransportResponse};
+use super::{ModelResponseLimits, RemoteConfig};
 use crate::delta::{Delta, ModelError};
 use crate::dialect::{ErrorResponse, StreamDecoder};
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 /// Bytes that are read of an error response: its error code is in the first few hundred.
 const ERROR_BODY_BYTES_MAX: usize = 65_536;
@@ -35,7 +35,7 @@ const PROVIDER: LlmErrorClass = LlmErrorClass::Provider;
 /// Sends the request and returns the stream of deltas.
 pub(super) async fn open(
     config: Arc<RemoteConfig>,
-    request: Request,
+    request: ModelRequest,
 ) -> Result<impl Stream<Item = Result<Delta, ModelError>> + Send, ModelError> {
     let (reply, first_byte_deadline, remaining) = match send(&config, &request).await {
         Ok(started) => started,
@@ -67,8 +67,8 @@ pub(super) async fn open(
 /// error.
 async fn send(
     config: &RemoteConfig,
-    request: &Request,
-) -> Result<(Reply, Instant, Duration), (Option<u16>, ModelError)> {
+    request: &ModelRequest,
+) -> Result<(TransportResponse, Instant, Duration), (Option<u16>, ModelError)> {
     let started = Instant::now();
     let total = after(started, config.timeouts.total);
     let first_byte_deadline = after(started, config.timeouts.first_byte).min(total);
@@ -79,7 +79,7 @@ async fn send(
     )
     .await
     {
-        Ok(reply) => reply.map_err(|error| (None, error.at("transport")))?,
+        Ok(reply) => reply.map_err(|error| (None, error.with_location("transport")))?,
         Err(_) => {
             return Err((
                 None,
@@ -93,11 +93,11 @@ async fn send(
             status,
             classify_error_response(config, reply, first_byte_deadline)
                 .await
-                .at("status"),
+                .with_location("status"),
         ));
     }
-    if !reply.events {
-        let error = ModelError::from(PROVIDER).at("not_a_stream");
+    if !reply.is_event_stream {
+        let error = ModelError::from(PROVIDER).with_location("not_a_stream");
         return Err((Some(reply.status), error));
     }
     let remaining = config.timeouts.total.saturating_sub(started.elapsed());
@@ -105,13 +105,13 @@ async fn send(
 }
 
 /// Encodes the [`Request`] for the transport.
-fn encode(config: &RemoteConfig, request: &Request) -> Result<Ask, ModelError> {
+fn encode(config: &RemoteConfig, request: &ModelRequest) -> Result<TransportRequest, ModelError> {
     let model = request.model.split_once(':').map_or("", |(_, model)| model);
     let params = config.models.get(model).unwrap_or(&config.params);
     let encoded = config.dialect.encode(&config.name, model, request, params);
-    let encode_error = ModelError::from(LlmErrorClass::Internal).at("body");
+    let encode_error = ModelError::from(LlmErrorClass::Internal).with_location("body");
     let body = serde_json::to_vec(&encoded.body).map_err(|_| encode_error)?;
-    Ok(Ask {
+    Ok(TransportRequest {
         provider: config.name.clone(),
         model: model.to_owned(),
         agent: request.agent.clone(),
@@ -127,7 +127,7 @@ fn encode(config: &RemoteConfig, request: &Request) -> Result<Ask, ModelError> {
 /// is used then.
 async fn classify_error_response(
     config: &RemoteConfig,
-    mut reply: Reply,
+    mut reply: TransportResponse,
     deadline: Instant,
 ) -> ModelError {
     let mut body = BytesMut::new();
@@ -148,7 +148,7 @@ async fn classify_error_response(
 /// Logs a [`ModelError`]: provider, model, error class and location. The provider's message may
 /// quote the request and is not logged.
 fn log_failure(config: &RemoteConfig, model: &str, status: Option<u16>, error: ModelError) {
-    let (provider, class, place) = (&config.name, error.class, error.place);
+    let (provider, class, place) = (&config.name, error.class, error.location);
     match status {
         Some(status) => {
             tracing::warn!(%provider, model, status, ?class, place, "a provider refused a call");
@@ -160,7 +160,7 @@ fn log_failure(config: &RemoteConfig, model: &str, status: Option<u16>, error: M
 /// The timeout error of a wait that ended at `deadline`: of the whole call or of this step.
 fn timeout_error(deadline: Instant, total: Instant, step: &'static str) -> ModelError {
     let place = if deadline == total { "total" } else { step };
-    ModelError::passing(TIMEOUT).at(place)
+    ModelError::transient(TIMEOUT).with_location(place)
 }
 
 /// Progress of an answer.
@@ -213,7 +213,9 @@ impl AnswerStream {
                     }
                 }
                 // The body ended without `Delta::Stop`, whatever the decoder says.
-                StreamState::Ended => self.fail(ModelError::passing(TRANSPORT).at("no_end")),
+                StreamState::Ended => {
+                    self.fail(ModelError::transient(TRANSPORT).with_location("no_end"))
+                }
                 StreamState::Failed(error) => {
                     self.state = StreamState::Done;
                     return Some(Err(error));
@@ -228,14 +230,14 @@ impl AnswerStream {
         if self.chunk.is_empty() && !self.read().await? {
             self.state = StreamState::Ended;
             let ended = self.decoder.end(&mut self.deltas);
-            return ended.map_err(|error| error.at("no_end"));
+            return ended.map_err(|error| error.with_location("no_end"));
         }
         let mut unread: &[u8] = &self.chunk;
         while self.deltas.is_empty() {
             match self.sse.next_event(&mut unread).map_err(sse_error)? {
                 Some(event) => {
                     let decoded = self.decoder.step(event.into(), &mut self.deltas);
-                    decoded.map_err(|error| error.at("in_stream_error"))?;
+                    decoded.map_err(|error| error.with_location("in_stream_error"))?;
                 }
                 None => break,
             }
@@ -264,7 +266,7 @@ impl AnswerStream {
         let deadline = step.min(total);
         loop {
             let chunk = match timeout_at(deadline, self.chunks.next()).await {
-                Ok(Some(chunk)) => chunk.map_err(|error| error.at("transport"))?,
+                Ok(Some(chunk)) => chunk.map_err(|error| error.with_location("transport"))?,
                 Ok(None) => return Ok(false),
                 Err(_) => return Err(timeout_error(deadline, total, place)),
             };
@@ -273,9 +275,9 @@ impl AnswerStream {
                 return Err(timeout_error(total, total, place));
             }
             self.bytes = self.bytes.saturating_add(chunk.len() as u64);
-            let Limits { call_bytes_max, .. } = self.config.limits;
+            let ModelResponseLimits { call_bytes_max, .. } = self.config.limits;
             if self.bytes > call_bytes_max {
-                return Err(ModelError::from(PROVIDER).at("call_too_large"));
+                return Err(ModelError::from(PROVIDER).with_location("call_too_large"));
             }
             if !chunk.is_empty() {
                 self.first_byte_deadline = None;
@@ -306,14 +308,14 @@ impl AnswerStream {
     fn fail(&mut self, error: ModelError) {
         log_failure(&self.config, &self.model, None, error);
         let usage = self.decoder.usage_so_far();
-        if usage != Usage::default() {
+        if usage != TokenUsage::default() {
             let usage = self.with_cost(usage);
-            self.deltas.push_back(Delta::Spent { usage });
+            self.deltas.push_back(Delta::PartialUsage { usage });
         }
         self.close(StreamState::Failed(error));
     }
 
-    fn with_cost(&self, mut usage: Usage) -> Usage {
+    fn with_cost(&self, mut usage: TokenUsage) -> TokenUsage {
         if let Some(price) = &self.config.price {
             let written = self.decoder.cache_written_tokens();
             usage.cost_usd = price.cost_usd(&self.model, &usage, written);
@@ -333,8 +335,10 @@ fn sse_error(error: SseError) -> ModelError {
     match error {
         SseError::LineTooLarge { .. }
         | SseError::EventTooLarge { .. }
-        | SseError::StreamTooLarge { .. } => ModelError::from(PROVIDER).at("frame_too_large"),
-        SseError::Utf8 => ModelError::passing(PROVIDER).at("not_utf8"),
+        | SseError::StreamTooLarge { .. } => {
+            ModelError::from(PROVIDER).with_location("frame_too_large")
+        }
+        SseError::Utf8 => ModelError::transient(PROVIDER).with_location("not_utf8"),
     }
 }
 

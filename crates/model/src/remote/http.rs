@@ -6,17 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use turnwire_dial::{BadHeader, DialError, Dialer, Headers, Incoming, Outgoing, Url};
+use turnwire_dial::{
+    DialError, Dialer, InvalidHeader, RequestHeaders, StreamRequest, StreamingResponse, Url,
+};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::port::BoxFuture;
 use zeroize::Zeroizing;
 
-use super::Timeouts;
+use super::CallTimeouts;
 use super::retry_after::retry_after;
-use super::transport::{Ask, Reply, Transport};
+use super::transport::{ModelTransport, TransportRequest, TransportResponse};
 use crate::delta::ModelError;
-use crate::dialect::Dialect;
-use crate::secret::Secret;
+use crate::dialect::VendorDialect;
+use crate::secret::ApiKey;
 
 /// The configuration of a provider is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,34 +30,34 @@ pub enum ProviderConfigError {
     Url,
     /// A header name or value cannot be sent.
     #[error(transparent)]
-    Header(#[from] BadHeader),
+    Header(#[from] InvalidHeader),
 }
 
 /// A [`Transport`] that calls a provider over HTTP.
-pub struct Live {
+pub struct ModelHttpTransport {
     dialer: Arc<Dialer>,
     /// Base URL without a trailing `/`.
     base_url: String,
     /// Headers of the dialect, including the API key.
-    dialect_headers: Headers,
+    dialect_headers: RequestHeaders,
     /// Headers that the operator configured.
-    operator_headers: Headers,
+    operator_headers: RequestHeaders,
     connect: Duration,
     first_byte: Duration,
 }
 
-impl Live {
+impl ModelHttpTransport {
     /// The provider at `base_url`. `headers` are the operator's and replace the dialect's.
     pub fn new(
         dialer: Arc<Dialer>,
         base_url: &str,
-        dialect: &dyn Dialect,
-        key: Option<&Secret>,
+        dialect: &dyn VendorDialect,
+        key: Option<&ApiKey>,
         headers: &BTreeMap<String, String>,
-        timeouts: &Timeouts,
+        timeouts: &CallTimeouts,
     ) -> Result<Self, ProviderConfigError> {
         let dialect_headers: Vec<(&'static str, Zeroizing<String>)> = dialect
-            .headers(key.map(Secret::expose))
+            .headers(key.map(ApiKey::expose))
             .into_iter()
             .map(|(name, value)| (name, Zeroizing::new(value)))
             .collect();
@@ -66,8 +68,8 @@ impl Live {
         let operator_headers =
             operator_headers.map(|(name, value)| (name.as_str(), value.as_str()));
         let (dialect_headers, operator_headers) = (
-            Headers::new(dialect_headers)?,
-            Headers::new(operator_headers)?,
+            RequestHeaders::new(dialect_headers)?,
+            RequestHeaders::new(operator_headers)?,
         );
         Ok(Self {
             dialer,
@@ -79,16 +81,16 @@ impl Live {
         })
     }
 
-    fn outgoing(&self, ask: Ask) -> Result<Outgoing, ModelError> {
+    fn outgoing(&self, ask: TransportRequest) -> Result<StreamRequest, ModelError> {
         let url = Url::parse(&format!("{}{}", self.base_url, ask.path)).ok();
         // Without the `/` the path would extend the host name.
         let url = url.filter(|_| ask.path.starts_with('/'));
         let request_headers = ask.headers.iter();
         let request_headers =
-            Headers::new(request_headers.map(|(name, value)| (*name, value.as_str())));
-        let internal_error = |place| ModelError::from(LlmErrorClass::Internal).at(place);
+            RequestHeaders::new(request_headers.map(|(name, value)| (*name, value.as_str())));
+        let internal_error = |place| ModelError::from(LlmErrorClass::Internal).with_location(place);
         let request_headers = request_headers.map_err(|_| internal_error("header"))?;
-        Ok(Outgoing {
+        Ok(StreamRequest {
             url: url.ok_or(internal_error("address"))?,
             headers: self
                 .dialect_headers
@@ -102,16 +104,22 @@ impl Live {
     }
 }
 
-impl Transport for Live {
-    fn open(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for ModelHttpTransport {
+    fn open(
+        &self,
+        ask: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         let dialer = Arc::clone(&self.dialer);
         let outgoing = self.outgoing(ask);
         Box::pin(async move {
-            let incoming = dialer.stream(outgoing?).await.map_err(model_error)?;
-            Ok(Reply {
+            let incoming = dialer
+                .post_streaming(outgoing?)
+                .await
+                .map_err(model_error)?;
+            Ok(TransportResponse {
                 status: incoming.status(),
                 retry_after: retry_after(|name| incoming.header(name)),
-                events: is_event_stream(&incoming),
+                is_event_stream: is_event_stream(&incoming),
                 chunks: incoming.map(|chunk| chunk.map_err(model_error)).boxed(),
             })
         })
@@ -131,7 +139,7 @@ fn checked_base_url(text: &str) -> Result<String, ProviderConfigError> {
 }
 
 /// True if the content type is `text/event-stream`.
-fn is_event_stream(incoming: &Incoming) -> bool {
+fn is_event_stream(incoming: &StreamingResponse) -> bool {
     let content_type = incoming.header("content-type").unwrap_or_default();
     let content_type = content_type.split(';').next().unwrap_or_default();
     content_type
@@ -141,15 +149,17 @@ fn is_event_stream(incoming: &Incoming) -> bool {
 
 fn model_error(error: DialError) -> ModelError {
     let (internal, provider) = (LlmErrorClass::Internal, LlmErrorClass::Provider);
-    let timeout = ModelError::passing(LlmErrorClass::Timeout);
+    let timeout = ModelError::transient(LlmErrorClass::Timeout);
     match error {
-        DialError::Refused => ModelError::from(internal).at("not_allowed"),
-        DialError::Setup => ModelError::from(internal).at("setup"),
-        DialError::Unconnected => timeout.at("connect"),
-        DialError::Timeout => timeout.at("first_byte"),
-        DialError::Unreachable => ModelError::passing(LlmErrorClass::Transport).at("connection"),
-        DialError::TooLarge { .. } => ModelError::from(provider).at("call_too_large"),
-        DialError::Redirects => ModelError::from(provider).at("redirects"),
-        DialError::Encoded => ModelError::from(provider).at("encoding"),
+        DialError::Refused => ModelError::from(internal).with_location("not_allowed"),
+        DialError::Setup => ModelError::from(internal).with_location("setup"),
+        DialError::ConnectTimeout => timeout.with_location("connect"),
+        DialError::Timeout => timeout.with_location("first_byte"),
+        DialError::Unreachable => {
+            ModelError::transient(LlmErrorClass::Transport).with_location("connection")
+        }
+        DialError::TooLarge { .. } => ModelError::from(provider).with_location("call_too_large"),
+        DialError::TooManyRedirects => ModelError::from(provider).with_location("redirects"),
+        DialError::UnexpectedEncoding => ModelError::from(provider).with_location("encoding"),
     }
 }

@@ -12,14 +12,14 @@ mod vendor_frames;
 
 use futures_util::StreamExt as _;
 use serde_json::json;
-use turnwire_dial::{Dialer, Options};
+use turnwire_dial::{Dialer, DialerOptions};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{ContentBlock, Role, StopReason};
 
 use super::*;
-use crate::delta::Again;
-use crate::request::Said;
-use crate::secret::Secret;
+use crate::delta::RetryHint;
+use crate::request::ModelMessage;
+use crate::secret::ApiKey;
 use test_dialect::TestDialect;
 use test_server::{ServerStep, TestServer};
 
@@ -27,9 +27,9 @@ use test_server::{ServerStep, TestServer};
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(100);
 /// Timeouts that no test reaches.
-const NO_TIMEOUT: Timeouts = {
+const NO_TIMEOUT: CallTimeouts = {
     let hour = Duration::from_secs(3_600);
-    Timeouts {
+    CallTimeouts {
         connect: hour,
         first_byte: hour,
         idle: hour,
@@ -38,9 +38,9 @@ const NO_TIMEOUT: Timeouts = {
 };
 const KEY: &str = "sk-very-secret";
 
-fn request() -> Request {
-    let message = Said::new(Role::User, vec![ContentBlock::text("hello")]);
-    Request {
+fn request() -> ModelRequest {
+    let message = ModelMessage::new(Role::User, vec![ContentBlock::text("hello")]);
+    ModelRequest {
         attempt: 1,
         model: "local:big:8b".into(),
         agent: "shop".into(),
@@ -52,18 +52,19 @@ fn request() -> Request {
     }
 }
 
-fn http_transport(base: &str, timeouts: &Timeouts) -> Arc<Live> {
-    let dialer = Arc::new(Dialer::new(Options::default()).expect("a dialer"));
-    let key = Secret::from_variable("KEY", Some(KEY.into())).expect("a key");
+fn http_transport(base: &str, timeouts: &CallTimeouts) -> Arc<ModelHttpTransport> {
+    let dialer = Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer"));
+    let key = ApiKey::from_variable("KEY", Some(KEY.into())).expect("a key");
     let team = BTreeMap::from([("x-team".to_owned(), "market".to_owned())]);
-    let http_transport = Live::new(dialer, base, &TestDialect, Some(&key), &team, timeouts);
+    let http_transport =
+        ModelHttpTransport::new(dialer, base, &TestDialect, Some(&key), &team, timeouts);
     Arc::new(http_transport.expect("a provider"))
 }
 
-fn remote(base: &str, timeouts: Timeouts) -> Remote {
+fn remote(base: &str, timeouts: CallTimeouts) -> RemoteProvider {
     let transport = http_transport(base, &timeouts);
-    let params = Params::default();
-    Remote::new(
+    let params = ModelParams::default();
+    RemoteProvider::new(
         "local",
         Arc::new(TestDialect),
         transport,
@@ -76,13 +77,13 @@ fn remote(base: &str, timeouts: Timeouts) -> Remote {
 type DeltaResults = Vec<Result<Delta, ModelError>>;
 
 /// All items of a call's stream, which must end by itself.
-async fn collect(remote: &Remote) -> DeltaResults {
+async fn collect(remote: &RemoteProvider) -> DeltaResults {
     let items = remote.stream(request()).collect();
     tokio::time::timeout(LONG, items).await.expect("it ends")
 }
 
 /// All items of a call's stream from a server that performs `steps`.
-async fn collect_steps(steps: Vec<ServerStep>, timeouts: Timeouts) -> DeltaResults {
+async fn collect_steps(steps: Vec<ServerStep>, timeouts: CallTimeouts) -> DeltaResults {
     let test_server = TestServer::start(steps).await;
     collect(&remote(&test_server.base, timeouts)).await
 }
@@ -93,19 +94,19 @@ fn text(text: &str) -> Result<Delta, ModelError> {
 }
 
 fn stop(cost_usd: f64) -> Result<Delta, ModelError> {
-    let usage = Usage {
+    let usage = TokenUsage {
         input_tokens: 100,
         output_tokens: 5,
         total_tokens: 105,
         cost_usd,
-        ..Usage::default()
+        ..TokenUsage::default()
     };
     let reason = StopReason::EndTurn;
     Ok(Delta::Stop { reason, usage })
 }
 
 fn transient(class: LlmErrorClass) -> Result<Delta, ModelError> {
-    Err(ModelError::passing(class))
+    Err(ModelError::transient(class))
 }
 
 fn permanent(class: LlmErrorClass) -> Result<Delta, ModelError> {

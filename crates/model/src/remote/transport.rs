@@ -12,7 +12,7 @@ use crate::delta::ModelError;
 
 /// One request in a vendor's format, as [`Transport::open`] sends it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct TransportRequest {
     /// Name of the provider, as the operator configured it.
     pub provider: String,
     /// Model name of the vendor.
@@ -34,7 +34,7 @@ pub struct Ask {
 }
 
 /// Shows the fields that identify a call and none of its content.
-impl fmt::Debug for Ask {
+impl fmt::Debug for TransportRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask")
             .field("provider", &self.provider)
@@ -47,31 +47,34 @@ impl fmt::Debug for Ask {
 }
 
 /// The head of a response to an [`Ask`], and its body as a stream.
-pub struct Reply {
+pub struct TransportResponse {
     /// HTTP status code of the response.
     pub status: u16,
     /// Retry delay from the headers; `None` if they name none.
     pub retry_after: Option<Duration>,
     /// True if the content type is that of server-sent events.
-    pub events: bool,
+    pub is_event_stream: bool,
     /// The body in chunks of any size. Nothing is read before a consumer polls; dropping the stream
     /// ends the call.
     pub chunks: BoxStream<'static, Result<Bytes, ModelError>>,
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for TransportResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply")
             .field("status", &self.status)
             .field("retry_after", &self.retry_after)
-            .field("events", &self.events)
+            .field("events", &self.is_event_stream)
             .finish_non_exhaustive()
     }
 }
 
 /// Sends requests to a provider.
-pub trait Transport: Send + Sync {
+pub trait ModelTransport: Send + Sync {
     /// Sends a request and waits for the head of the response. The request is sent when the future
     /// is polled; dropping the future ends the call. The caller applies the timeouts.
-    fn open(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, ModelError>>;
+    fn open(
+        &self,
+        ask: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>>;
 }

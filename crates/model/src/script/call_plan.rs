@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 
 use crate::delta::{Delta, ModelError};
 
@@ -48,7 +48,7 @@ pub(crate) enum PlanPart {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CallPlan {
     pub(crate) parts: Vec<PlanPart>,
-    stop: Option<(StopReason, Option<Usage>)>,
+    stop: Option<(StopReason, Option<TokenUsage>)>,
     has_tools: bool,
     output_bytes: u64,
     reasoning_bytes: u64,
@@ -147,7 +147,7 @@ impl CallPlan {
             let tokens = |bytes: u64| bytes.div_ceil(TOKEN_BYTES);
             let input_tokens = tokens(request_bytes);
             let output_tokens = tokens(self.output_bytes + self.reasoning_bytes);
-            Usage {
+            TokenUsage {
                 input_tokens,
                 output_tokens,
                 total_tokens: input_tokens + output_tokens,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 use turnwire_pack::yaml::{Located, TextPosition};
 
-use crate::delta::{Again, ModelError};
+use crate::delta::{ModelError, RetryHint};
 
 use super::condition::{self, RuleCondition};
 use super::error::ScriptMistake;
@@ -186,9 +186,9 @@ fn failure(class: Located<String>, source: &mut StepSource) -> Result<ModelError
                 "`retry: false` cannot be combined with `retry_after_ms`: leave one of them out";
             return Err(ScriptMistake::new(retry.position, message));
         }
-        (_, Some(after)) => Again::After(millis(after, "retry_after_ms", PAUSE_MS_MAX)?),
-        (Some(retry), None) if retry.value => Again::Soon,
-        (Some(_) | None, None) => Again::Never,
+        (_, Some(after)) => RetryHint::After(millis(after, "retry_after_ms", PAUSE_MS_MAX)?),
+        (Some(retry), None) if retry.value => RetryHint::Backoff,
+        (Some(_) | None, None) => RetryHint::Never,
     };
     Ok(ModelError::new(class, again))
 }
@@ -328,7 +328,7 @@ fn tool(source: ToolUseSource) -> Result<ScriptStep, ScriptMistake> {
     })
 }
 
-fn usage(source: Located<UsageSource>) -> Result<Usage, ScriptMistake> {
+fn usage(source: Located<UsageSource>) -> Result<TokenUsage, ScriptMistake> {
     let values = source.value;
     let cost_usd = values.cost_usd.unwrap_or_default();
     if !cost_usd.is_finite() || cost_usd < 0.0 {
@@ -337,7 +337,7 @@ fn usage(source: Located<UsageSource>) -> Result<Usage, ScriptMistake> {
     }
     let input_tokens = values.input_tokens.unwrap_or_default();
     let output_tokens = values.output_tokens.unwrap_or_default();
-    Ok(Usage {
+    Ok(TokenUsage {
         input_tokens,
         output_tokens,
         total_tokens: values

@@ -15,8 +15,8 @@ pub enum ScriptError {
         cause: std::io::Error,
     },
     /// The script has a mistake.
-    #[error("{file}:{line}:{column}: {what}{}", suggestion(.instead.as_deref()))]
-    Wrong {
+    #[error("{file}:{line}:{column}: {message}{}", write_instead(.suggestion.as_deref()))]
+    Invalid {
         /// Name of the file.
         file: String,
         /// Number of the line, from 1.
@@ -24,13 +24,13 @@ pub enum ScriptError {
         /// Number of the column, from 1.
         column: u64,
         /// Description of the mistake.
-        what: String,
+        message: String,
         /// What to write instead, unless `what` says it.
-        instead: Option<String>,
+        suggestion: Option<String>,
     },
 }
 
-fn suggestion(instead: Option<&str>) -> String {
+fn write_instead(instead: Option<&str>) -> String {
     instead.map_or_else(String::new, |instead| format!("; write: {instead}"))
 }
 
@@ -58,12 +58,12 @@ impl ScriptMistake {
 
     pub(crate) fn in_file(self, file: &str) -> ScriptError {
         let TextPosition { line, column } = self.location.unwrap_or_default();
-        ScriptError::Wrong {
+        ScriptError::Invalid {
             file: file.to_owned(),
             line,
             column,
-            what: self.what,
-            instead: self.instead,
+            message: self.what,
+            suggestion: self.instead,
         }
     }
 }

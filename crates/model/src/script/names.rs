@@ -9,7 +9,7 @@ use super::source::{ConditionSource, ScriptRuleSource, StepSource, ToolUseSource
 
 /// What a name in a script refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum ReferenceKind {
     /// An agent in a `add_condition`.
     Agent,
     /// A tool that a step calls.
@@ -20,7 +20,7 @@ pub enum Subject {
 
 /// A name in a script, with its location and its [`Subject`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct ScriptReference {
     /// Name of the file.
     pub file: String,
     /// Number of the line, from 1.
@@ -30,13 +30,13 @@ pub struct Named {
     /// The agent that the rule or step is for; `None` for any agent.
     pub agent: Option<String>,
     /// What the name refers to.
-    pub what: Subject,
+    pub kind: ReferenceKind,
     /// The name as written.
     pub name: String,
 }
 
 /// All names in a [`ScriptRuleSource`].
-pub(crate) fn in_rule(file: &str, rule: &ScriptRuleSource) -> Vec<Named> {
+pub(crate) fn in_rule(file: &str, rule: &ScriptRuleSource) -> Vec<ScriptReference> {
     let mut collector = NameCollector {
         file,
         agent: None,
@@ -57,31 +57,31 @@ struct NameCollector<'f> {
     file: &'f str,
     /// Agent of the current rule or step.
     agent: Option<String>,
-    names: Vec<Named>,
+    names: Vec<ScriptReference>,
 }
 
 impl NameCollector<'_> {
-    fn add(&mut self, kind: Subject, name: &str, location: TextPosition) {
-        self.names.push(Named {
+    fn add(&mut self, kind: ReferenceKind, name: &str, location: TextPosition) {
+        self.names.push(ScriptReference {
             file: self.file.to_owned(),
             line: location.line,
             column: location.column,
             agent: self.agent.clone(),
-            what: kind,
+            kind,
             name: name.to_owned(),
         });
     }
 
     fn add_condition(&mut self, when: &ConditionSource) {
         if let Some(agent) = &when.agent {
-            self.add(Subject::Agent, &agent.value, agent.position);
+            self.add(ReferenceKind::Agent, &agent.value, agent.position);
             self.agent = Some(agent.value.clone());
         }
         for tool in [&when.answered, &when.failed].into_iter().flatten() {
-            self.add(Subject::Result, &tool.value, tool.position);
+            self.add(ReferenceKind::Result, &tool.value, tool.position);
         }
         for (tool, pattern) in when.results.iter().flatten() {
-            self.add(Subject::Result, tool, pattern.position);
+            self.add(ReferenceKind::Result, tool, pattern.position);
         }
     }
 
@@ -101,7 +101,7 @@ impl NameCollector<'_> {
     }
 
     fn add_tool(&mut self, tool: &ToolUseSource) {
-        self.add(Subject::Tool, &tool.name.value, tool.name.position);
+        self.add(ReferenceKind::Tool, &tool.name.value, tool.name.position);
         if let Some(input) = &tool.input {
             self.add_input(&input.value, input.position);
         }
@@ -124,7 +124,7 @@ impl NameCollector<'_> {
 
     fn add_results(&mut self, text: &str, location: TextPosition) {
         for tool in placeholder::result_tools(text) {
-            self.add(Subject::Result, tool, location);
+            self.add(ReferenceKind::Result, tool, location);
         }
     }
 }

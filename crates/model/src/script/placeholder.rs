@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::request_view::{self, RequestView};
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
@@ -217,7 +217,7 @@ fn replacement<'a>(view: &'a RequestView<'_>, placeholder: TextPlaceholder<'_>) 
 }
 
 /// The request as JSON.
-fn request_json(request: &Request) -> Value {
+fn request_json(request: &ModelRequest) -> Value {
     let tools = request.tools.iter();
     let tools: Vec<Value> = tools
         .map(|tool| json!({"name": tool.name, "description": tool.description}))

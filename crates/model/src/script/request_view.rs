@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use serde_json::Value;
 use turnwire_event::{ContentBlock, Role};
 
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 /// A tool result of the current turn, from [`Request::messages_of_turn`].
 pub(crate) struct ToolAnswer {
@@ -22,13 +22,13 @@ pub(crate) struct ToolAnswer {
 
 /// A [`Request`] with the values that conditions and placeholders use.
 pub(crate) struct RequestView<'a> {
-    pub(crate) request: &'a Request,
+    pub(crate) request: &'a ModelRequest,
     pub(crate) user: String,
     answers: OnceCell<Vec<ToolAnswer>>,
 }
 
 impl<'a> RequestView<'a> {
-    pub(crate) fn new(request: &'a Request) -> Self {
+    pub(crate) fn new(request: &'a ModelRequest) -> Self {
         Self {
             request,
             user: request.user_text(),
@@ -67,7 +67,7 @@ impl<'a> RequestView<'a> {
     }
 }
 
-fn tool_answers(request: &Request) -> Vec<ToolAnswer> {
+fn tool_answers(request: &ModelRequest) -> Vec<ToolAnswer> {
     let messages = request.messages_of_turn();
     let last_answer = messages
         .iter()

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 
 use crate::delta::ModelError;
 
@@ -57,7 +57,7 @@ pub(crate) enum ScriptStep {
     Error(ModelError),
     Stop {
         reason: StopReason,
-        usage: Option<Usage>,
+        usage: Option<TokenUsage>,
     },
 }
 

@@ -8,11 +8,11 @@ use turnwire_event::{ContentBlock, Role};
 use super::call_plan::PlanPart;
 use super::*;
 use crate::delta::Delta;
-use crate::request::Said;
+use crate::request::ModelMessage;
 
 #[test]
 fn builtin_script_has_an_answer_of_about_a_minute() {
-    let script = Script::builtin();
+    let script = ModelScript::builtin();
     let plan = script.plan(&request("tell me a long story", 1));
     let seconds: f64 = plan.parts.iter().map(seconds).sum();
     assert!((45.0..90.0).contains(&seconds), "{seconds} s");
@@ -28,15 +28,15 @@ fn seconds(part: &PlanPart) -> f64 {
     }
 }
 
-fn request(user: &str, call: u32) -> Request {
-    Request {
+fn request(user: &str, call: u32) -> ModelRequest {
+    ModelRequest {
         model: "scripted:default".into(),
         agent: "orchestrator".into(),
         call,
         attempt: 1,
         locale: "en".into(),
         system: None,
-        messages: vec![Arc::new(Said::new(
+        messages: vec![Arc::new(ModelMessage::new(
             Role::User,
             vec![ContentBlock::text(user)],
         ))],
@@ -44,7 +44,7 @@ fn request(user: &str, call: u32) -> Request {
     }
 }
 
-fn played_text(script: &Script, user: &str, call: u32) -> String {
+fn played_text(script: &ModelScript, user: &str, call: u32) -> String {
     plan_text(&script.plan(&request(user, call)))
 }
 
@@ -62,8 +62,8 @@ fn plan_text(plan: &CallPlan) -> String {
         .collect()
 }
 
-fn script(yaml: &str) -> Script {
-    Script::parse("s.yaml", yaml).expect("a script")
+fn script(yaml: &str) -> ModelScript {
+    ModelScript::parse("s.yaml", yaml).expect("a script")
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn rule_can_require_exact_text_and_a_turn() {
     let second_message = vec![ContentBlock::text("ab")];
     later_request
         .messages
-        .push(Arc::new(Said::new(Role::User, second_message)));
+        .push(Arc::new(ModelMessage::new(Role::User, second_message)));
     assert_eq!(plan_text(&script.plan(&later_request)), "second");
 }
 
@@ -196,7 +196,7 @@ fn locale_condition_matches_more_specific_tags() {
 }
 
 /// Appends a tool use and its result to a request.
-fn push_tool_result(request: &mut Request, tool: &str, content: &str, is_error: bool) {
+fn push_tool_result(request: &mut ModelRequest, tool: &str, content: &str, is_error: bool) {
     let id = turnwire_event::ToolUseId(turnwire_event::Ulid(request.messages.len() as u128));
     let tool_use = ContentBlock::ToolUse {
         id,
@@ -210,7 +210,9 @@ fn push_tool_result(request: &mut Request, tool: &str, content: &str, is_error: 
     };
     for (role, block) in [(Role::Assistant, tool_use), (Role::Tool, tool_result)] {
         let content = vec![block];
-        request.messages.push(Arc::new(Said::new(role, content)));
+        request
+            .messages
+            .push(Arc::new(ModelMessage::new(role, content)));
     }
 }
 
@@ -273,14 +275,14 @@ fn files_form_one_script_in_order_of_their_names() {
             "- {when: {user: hello}, steps: [{text: hi}]}",
         ),
     ];
-    let script = Script::parse_many(&files).expect("a script");
+    let script = ModelScript::parse_many(&files).expect("a script");
     assert_eq!(played_text(&script, "hello", 1), "hi");
     assert_eq!(played_text(&script, "x", 1), "rest");
-    let error = Script::parse_many(&[files[0], ("30.yaml", "- steps: []")]);
+    let error = ModelScript::parse_many(&[files[0], ("30.yaml", "- steps: []")]);
     let error = error.expect_err("no steps").to_string();
     assert!(error.starts_with("30.yaml:1:10: "), "{error}");
     let no_files: [(&str, &str); 0] = [];
-    let empty = Script::parse_many(&no_files).expect("no rules");
+    let empty = ModelScript::parse_many(&no_files).expect("no rules");
     assert_eq!(
         played_text(&empty, "x", 1),
         "This script has nothing to say to that."
@@ -304,7 +306,7 @@ fn names_have_their_location_and_agent() {
                 n.line,
                 n.column,
                 n.agent.as_deref(),
-                n.what,
+                n.kind,
                 n.name.as_str(),
             )
         })
@@ -313,13 +315,13 @@ fn names_have_their_location_and_agent() {
     assert_eq!(
         names,
         [
-            (1, 17, None, Subject::Agent, "shop"),
-            (1, 33, shop, Subject::Result, "find"),
-            (3, 20, shop, Subject::Tool, "search"),
-            (3, 35, shop, Subject::Result, "find"),
-            (4, 58, shop, Subject::Agent, "chief"),
-            (4, 14, chief, Subject::Result, "look"),
-            (5, 24, None, Subject::Result, "any"),
+            (1, 17, None, ReferenceKind::Agent, "shop"),
+            (1, 33, shop, ReferenceKind::Result, "find"),
+            (3, 20, shop, ReferenceKind::Tool, "search"),
+            (3, 35, shop, ReferenceKind::Result, "find"),
+            (4, 58, shop, ReferenceKind::Agent, "chief"),
+            (4, 14, chief, ReferenceKind::Result, "look"),
+            (5, 24, None, ReferenceKind::Result, "any"),
         ]
     );
     assert!(script.names().iter().all(|named| named.file == "s.yaml"));

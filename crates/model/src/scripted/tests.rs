@@ -6,25 +6,25 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::time::Instant;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::{Role, StopReason, Usage};
+use turnwire_event::{Role, StopReason, TokenUsage};
 
 use super::*;
-use crate::delta::Again;
-use crate::request::Said;
+use crate::delta::RetryHint;
+use crate::request::ModelMessage;
 
-fn provider(yaml: &str) -> Scripted {
-    Scripted::new(Script::parse("s.yaml", yaml).expect("a script"))
+fn provider(yaml: &str) -> ScriptedProvider {
+    ScriptedProvider::new(ModelScript::parse("s.yaml", yaml).expect("a script"))
 }
 
-fn request(user: &str) -> Request {
-    Request {
+fn request(user: &str) -> ModelRequest {
+    ModelRequest {
         model: "scripted:default".into(),
         agent: "orchestrator".into(),
         call: 1,
         attempt: 1,
         locale: "en".into(),
         system: None,
-        messages: vec![Arc::new(Said::new(
+        messages: vec![Arc::new(ModelMessage::new(
             Role::User,
             vec![ContentBlock::text(user)],
         ))],
@@ -64,8 +64,8 @@ fn start(block: u32, name: &str) -> Delta {
 
 #[test]
 fn scripted_models_serve_every_scripted_name_and_no_other() {
-    let script = Script::parse("s.yaml", "- steps: [{text: a}]").expect("a script");
-    let models = ScriptedModels::new(Some(Scripted::new(script)));
+    let script = ModelScript::parse("s.yaml", "- steps: [{text: a}]").expect("a script");
+    let models = ScriptedModels::new(Some(ScriptedProvider::new(script)));
     assert!(models.provider("scripted:market").is_some());
     for other in ["scripted:", "scripted", "openai:gpt", ""] {
         assert!(models.provider(other).is_none(), "{other}");
@@ -74,11 +74,11 @@ fn scripted_models_serve_every_scripted_name_and_no_other() {
 
 #[tokio::test]
 async fn error_step_sets_the_retry_advice() {
-    let after = Again::After(Duration::from_millis(1500));
+    let after = RetryHint::After(Duration::from_millis(1500));
     for (step, again) in [
-        ("{error: timeout}", Again::Never),
-        ("{error: timeout, retry: false}", Again::Never),
-        ("{error: timeout, retry: true}", Again::Soon),
+        ("{error: timeout}", RetryHint::Never),
+        ("{error: timeout, retry: false}", RetryHint::Never),
+        ("{error: timeout, retry: true}", RetryHint::Backoff),
         ("{error: timeout, retry_after_ms: 1500}", after),
         ("{error: timeout, retry: true, retry_after_ms: 1500}", after),
     ] {
@@ -95,14 +95,14 @@ async fn condition_can_require_an_attempt() {
          - steps: [{text: second, when: {attempt: 2}}, {text: third, when: {attempt: 3}}]\n",
     );
     let first_item = async |attempt| {
-        let attempt_request = Request {
+        let attempt_request = ModelRequest {
             attempt,
             ..request("hi")
         };
         let items: Vec<_> = model.stream(attempt_request).collect().await;
         items[0].clone()
     };
-    let error = ModelError::passing(LlmErrorClass::Transport);
+    let error = ModelError::transient(LlmErrorClass::Transport);
     assert_eq!(first_item(1).await, Err(error));
     assert_eq!(first_item(2).await, Ok(text(0, "second")));
     assert_eq!(first_item(3).await, Ok(text(0, "third")));
@@ -146,7 +146,7 @@ async fn all_kinds_of_blocks_are_streamed_with_signature_last() {
         Delta::ToolEnd { block: 5 },
         Delta::Stop {
             reason: StopReason::ToolUse,
-            usage: Usage {
+            usage: TokenUsage {
                 input_tokens: 2,
                 output_tokens: 9,
                 total_tokens: 11,
@@ -167,12 +167,12 @@ async fn stop_step_sets_reason_and_usage() {
     .await;
     let stop = Delta::Stop {
         reason: StopReason::MaxTokens,
-        usage: Usage {
+        usage: TokenUsage {
             input_tokens: 3,
             output_tokens: 4,
             total_tokens: 7,
             cost_usd: 0.5,
-            ..Usage::default()
+            ..TokenUsage::default()
         },
     };
     assert_eq!(items, [Ok(stop)]);

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 
 use super::*;
 
-fn variable(value: &str) -> Result<Secret, BadKey> {
-    Secret::from_variable("SHOP_KEY", Some(value.to_owned()))
+fn variable(value: &str) -> Result<ApiKey, ApiKeyError> {
+    ApiKey::from_variable("SHOP_KEY", Some(value.to_owned()))
 }
 
 /// Writes a file whose name is unique to this test process.
@@ -22,7 +22,7 @@ fn key_is_trimmed_text_of_variable_or_file() {
     for value in ["sk-secret", " sk-secret\n", "\tsk-secret\r\n"] {
         assert_eq!(variable(value).expect("a key").expose(), "sk-secret");
         let path = write_file("good", value.as_bytes());
-        let key = Secret::from_file(&path);
+        let key = ApiKey::from_file(&path);
         std::fs::remove_file(&path).expect("removed");
         assert_eq!(key.expect("a key").expose(), "sk-secret");
     }
@@ -34,18 +34,24 @@ fn key_is_trimmed_text_of_variable_or_file() {
 #[test]
 fn key_error_names_the_source_and_hides_the_content() {
     let source = || KeySource::Variable("SHOP_KEY".into());
-    let missing = Secret::from_variable("SHOP_KEY", None);
+    let missing = ApiKey::from_variable("SHOP_KEY", None);
     let cases = [
-        (missing, BadKey::Missing(source())),
-        (variable(""), BadKey::Empty(source())),
-        (variable(" \n"), BadKey::Empty(source())),
-        (variable("sk secret"), BadKey::NotVisible(source())),
-        (variable("sk-sécret"), BadKey::NotVisible(source())),
-        (variable("sk-secret\nx: y"), BadKey::NotVisible(source())),
-        (variable("sk-secret\u{7f}"), BadKey::NotVisible(source())),
+        (missing, ApiKeyError::Missing(source())),
+        (variable(""), ApiKeyError::Empty(source())),
+        (variable(" \n"), ApiKeyError::Empty(source())),
+        (variable("sk secret"), ApiKeyError::NotVisible(source())),
+        (variable("sk-sécret"), ApiKeyError::NotVisible(source())),
+        (
+            variable("sk-secret\nx: y"),
+            ApiKeyError::NotVisible(source()),
+        ),
+        (
+            variable("sk-secret\u{7f}"),
+            ApiKeyError::NotVisible(source()),
+        ),
         (
             variable(&"secret".repeat(KEY_BYTES_MAX)),
-            BadKey::TooLong(source()),
+            ApiKeyError::TooLong(source()),
         ),
     ];
     for (result, expected) in cases {
@@ -62,24 +68,27 @@ fn key_error_names_the_source_and_hides_the_content() {
 #[test]
 fn unusable_key_file_is_named_in_the_error() {
     let missing = std::env::temp_dir().join("turnwire-no-such-key");
-    let error = Secret::from_file(&missing).expect_err("no file");
+    let error = ApiKey::from_file(&missing).expect_err("no file");
     let source = KeySource::File(missing);
-    assert_eq!(error, BadKey::Unreadable(source, ErrorKind::NotFound));
+    assert_eq!(error, ApiKeyError::Unreadable(source, ErrorKind::NotFound));
     assert!(
         error.to_string().contains("turnwire-no-such-key"),
         "{error}"
     );
 
     let folder = std::env::temp_dir();
-    let error = Secret::from_file(&folder).expect_err("a folder");
+    let error = ApiKey::from_file(&folder).expect_err("a folder");
     let source = KeySource::File(folder);
-    assert_eq!(error, BadKey::Unreadable(source, ErrorKind::InvalidInput));
+    assert_eq!(
+        error,
+        ApiKeyError::Unreadable(source, ErrorKind::InvalidInput)
+    );
 
     let large = write_file("large", &vec![b'k'; KEY_BYTES_MAX + 1]);
-    let error = Secret::from_file(&large);
+    let error = ApiKey::from_file(&large);
     std::fs::remove_file(&large).expect("removed");
     let source = KeySource::File(large);
-    assert_eq!(error.expect_err("too long"), BadKey::TooLong(source));
+    assert_eq!(error.expect_err("too long"), ApiKeyError::TooLong(source));
 }
 
 // G6

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
-use turnwire_model::{Delta, Models as _, Request, Said, Script, Scripted, ScriptedModels};
+use turnwire_model::{
+    Delta, ModelMessage, ModelRequest, ModelScript, ProviderLookup as _, ScriptedModels,
+    ScriptedProvider,
+};
 use turnwire_pack::{Pack, PackFiles};
 
 fn pack() -> Pack {
@@ -21,12 +24,14 @@ fn pack() -> Pack {
 }
 
 fn models() -> ScriptedModels {
-    let script = Script::parse_many(&pack().scripts);
-    ScriptedModels::new(Some(Scripted::new(script.expect("the script is right"))))
+    let script = ModelScript::parse_many(&pack().scripts);
+    ScriptedModels::new(Some(ScriptedProvider::new(
+        script.expect("the script is right"),
+    )))
 }
 
 /// Plays one call: its text, and its tool uses with their inputs.
-async fn call(models: &ScriptedModels, request: Request) -> (String, Vec<(String, Value)>) {
+async fn call(models: &ScriptedModels, request: ModelRequest) -> (String, Vec<(String, Value)>) {
     let provider = models
         .provider("scripted:market")
         .expect("a scripted model");
@@ -42,25 +47,25 @@ async fn call(models: &ScriptedModels, request: Request) -> (String, Vec<(String
                 tools.last_mut().expect("an open tool").1 =
                     serde_json::from_str(&complete).expect("an input that is JSON");
             }
-            Delta::Begun { .. }
-            | Delta::Keep { .. }
+            Delta::Started { .. }
+            | Delta::ProviderData { .. }
             | Delta::Thinking { .. }
-            | Delta::Spent { .. }
+            | Delta::PartialUsage { .. }
             | Delta::Stop { .. } => {}
         }
     }
     (answer, tools)
 }
 
-fn request(agent: &str, locale: &str, user: &str) -> Request {
-    Request {
+fn request(agent: &str, locale: &str, user: &str) -> ModelRequest {
+    ModelRequest {
         model: "scripted:market".into(),
         agent: agent.into(),
         call: 1,
         attempt: 1,
         locale: locale.into(),
         system: None,
-        messages: vec![Arc::new(Said::new(
+        messages: vec![Arc::new(ModelMessage::new(
             Role::User,
             vec![ContentBlock::text(user)],
         ))],
@@ -69,7 +74,7 @@ fn request(agent: &str, locale: &str, user: &str) -> Request {
 }
 
 /// The request after these parallel tools returned `results`.
-fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Request {
+fn after(mut request: ModelRequest, results: &[(&str, Result<Value, &str>)]) -> ModelRequest {
     let id = |n: usize| ToolUseId(Ulid(u128::from(request.call) * 100 + n as u128));
     let tool_uses = results
         .iter()
@@ -79,7 +84,10 @@ fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Reque
             name: (*tool).into(),
             input: json!({}),
         });
-    let mut messages = vec![Arc::new(Said::new(Role::Assistant, tool_uses.collect()))];
+    let mut messages = vec![Arc::new(ModelMessage::new(
+        Role::Assistant,
+        tool_uses.collect(),
+    ))];
     for (n, (_, result)) in results.iter().enumerate() {
         let content = vec![ContentBlock::ToolResult {
             tool_use_id: id(n),
@@ -87,7 +95,7 @@ fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Reque
             is_error: result.is_err(),
         }];
         let role = Role::Tool;
-        messages.push(Arc::new(Said::new(role, content)));
+        messages.push(Arc::new(ModelMessage::new(role, content)));
     }
     request.messages.extend(messages);
     request.call += 1;

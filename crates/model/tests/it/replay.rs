@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role};
-use turnwire_model::{Params, Request, Said};
+use turnwire_model::{ModelMessage, ModelParams, ModelRequest};
 
 use crate::replay::decoded_message::{content_lines, decode_message, tool_uses};
 use crate::replay::vendor::Vendor;
@@ -27,8 +27,8 @@ const VENDORS: [&dyn Vendor; 4] = [
 ];
 
 /// Two parallel tool calls of which one fails, the failed one again, and the answer.
-fn conversation(vendor: &dyn Vendor) -> Vec<Arc<Said>> {
-    let user = |text: &str| Said::new(Role::User, vec![ContentBlock::text(text)]);
+fn conversation(vendor: &dyn Vendor) -> Vec<Arc<ModelMessage>> {
+    let user = |text: &str| ModelMessage::new(Role::User, vec![ContentBlock::text(text)]);
     let mut messages = vec![user("How warm is it in Köln and in Rome?")];
     for (n, turn) in (1..).zip(vendor.turns()) {
         let message = decode_message(vendor, &vendor.stream(&turn), n * 100);
@@ -48,15 +48,15 @@ fn conversation(vendor: &dyn Vendor) -> Vec<Arc<Said>> {
                 content,
                 is_error,
             };
-            messages.push(Said::new(Role::Tool, vec![result]));
+            messages.push(ModelMessage::new(Role::Tool, vec![result]));
         }
     }
     messages.push(user("Thanks. 🚢"));
     messages.into_iter().map(Arc::new).collect()
 }
 
-fn encode(vendor: &dyn Vendor, messages: Vec<Arc<Said>>) -> Value {
-    let request = Request {
+fn encode(vendor: &dyn Vendor, messages: Vec<Arc<ModelMessage>>) -> Value {
+    let request = ModelRequest {
         model: "there:big".into(),
         agent: "orchestrator".into(),
         call: 4,
@@ -68,12 +68,12 @@ fn encode(vendor: &dyn Vendor, messages: Vec<Arc<Said>>) -> Value {
     };
     let encoded = vendor
         .dialect()
-        .encode(vendor.name(), "big", &request, &Params::default());
+        .encode(vendor.name(), "big", &request, &ModelParams::default());
     encoded.body
 }
 
 /// The model's messages as lines, without provider data.
-fn model_lines(messages: &[Arc<Said>]) -> Vec<Vec<String>> {
+fn model_lines(messages: &[Arc<ModelMessage>]) -> Vec<Vec<String>> {
     let answers = messages
         .iter()
         .filter(|message| message.role == Role::Assistant);

@@ -4,15 +4,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn key(n: usize) -> Key {
-    Key {
+fn key(n: usize) -> SlotKey {
+    SlotKey {
         subagent: format!("agent{n}"),
         result_key: format!("tu_{n}"),
     }
 }
 
 fn step(slots: usize) -> Step {
-    let expected = (0..slots).map(|n| Expected {
+    let expected = (0..slots).map(|n| ExpectedSlot {
         key: key(n),
         deadline: Duration::from_millis(10 * (n as u64 + 1)),
     });
@@ -164,7 +164,7 @@ fn terminated_step_keeps_final_slots() {
 
 #[test]
 fn two_slots_with_one_key_are_rejected() {
-    let expected = Expected {
+    let expected = ExpectedSlot {
         key: key(0),
         deadline: Duration::ZERO,
     };

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use turnwire_wire::openapi::operations;
 
-use crate::config::setting::site::Site;
+use crate::config::setting::site::SiteOrigin;
 
 /// Headers that such pages may send beyond what browsers always allow.
 const SENT: HeaderValue = HeaderValue::from_static(
@@ -26,18 +26,18 @@ const REMEMBER_S: HeaderValue = HeaderValue::from_static("600");
 
 /// The sites that are let in.
 #[derive(Clone, Debug, Default)]
-pub struct Cors(Arc<[Site]>);
+pub struct CorsPolicy(Arc<[SiteOrigin]>);
 
-impl Cors {
+impl CorsPolicy {
     /// Lets these in.
-    pub fn new(sites: &[Site]) -> Self {
+    pub fn new(sites: &[SiteOrigin]) -> Self {
         Self(sites.into())
     }
 
     /// Whether an `Origin` header names one of them.
     pub(crate) fn lists(&self, origin: &str) -> bool {
         // Without a list no origin is even read.
-        !self.0.is_empty() && Site::read(origin).is_some_and(|site| self.0.contains(&site))
+        !self.0.is_empty() && SiteOrigin::read(origin).is_some_and(|site| self.0.contains(&site))
     }
 
     /// Adds to an answer what the browser of a listed `origin` has to know.
@@ -86,9 +86,12 @@ pub(crate) fn preflight(path: &str) -> Option<Response> {
 mod tests {
     use super::*;
 
-    fn cors(sites: &[&str]) -> Cors {
-        let sites: Vec<Site> = sites.iter().filter_map(|site| Site::read(site)).collect();
-        Cors::new(&sites)
+    fn cors(sites: &[&str]) -> CorsPolicy {
+        let sites: Vec<SiteOrigin> = sites
+            .iter()
+            .filter_map(|site| SiteOrigin::read(site))
+            .collect();
+        CorsPolicy::new(&sites)
     }
 
     #[test]
@@ -113,7 +116,7 @@ mod tests {
         ] {
             assert!(!cors.lists(origin), "{origin}");
         }
-        assert!(!Cors::default().lists("http://localhost:3000"));
+        assert!(!CorsPolicy::default().lists("http://localhost:3000"));
     }
 
     #[test]
@@ -138,7 +141,7 @@ mod tests {
     fn without_origins_no_cors_header_is_sent() {
         let mut answer = Response::new(Body::empty());
         let origin = HeaderValue::from_static("http://a");
-        Cors::default().tell(Some(&origin), &mut answer);
+        CorsPolicy::default().tell(Some(&origin), &mut answer);
         assert!(answer.headers().is_empty());
     }
 }

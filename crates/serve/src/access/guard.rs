@@ -9,9 +9,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use turnwire_wire::problem::Code;
 
-use crate::access::cors::Cors;
-use crate::error::Fault;
-use crate::request::header::{Unclear, only};
+use crate::access::cors::CorsPolicy;
+use crate::error::RequestFault;
+use crate::request::header::{HeaderError, only};
 
 /// The host and port by which the client came in, as it wrote them: part of URLs that it is
 /// given back.
@@ -20,7 +20,7 @@ pub struct OwnHost(pub String);
 
 /// A request that was let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedRequest {
     /// By which name it came.
     pub(crate) host: OwnHost,
     /// The listed site whose page made it, as it wrote itself.
@@ -28,9 +28,13 @@ pub(crate) struct Admitted {
 }
 
 /// Lets a request in, or says why not.
-pub(crate) fn admit(uri: &Uri, headers: &HeaderMap, cors: &Cors) -> Result<Admitted, Fault> {
+pub(crate) fn admit(
+    uri: &Uri,
+    headers: &HeaderMap,
+    cors: &CorsPolicy,
+) -> Result<AdmittedRequest, RequestFault> {
     let refused = || {
-        Fault::new(
+        RequestFault::new(
             Code::HostNotAllowed,
             "The Host header must be localhost, an address in 127.0.0.0/8 or [::1].",
         )
@@ -38,27 +42,29 @@ pub(crate) fn admit(uri: &Uri, headers: &HeaderMap, cors: &Cors) -> Result<Admit
     let host = only(headers, header::HOST)
         .map_err(|_| refused())?
         .ok_or_else(refused)?;
-    let own = Authority::read(host).ok_or_else(refused)?;
+    let own = LoopbackAuthority::read(host).ok_or_else(refused)?;
     // An absolute request target would overrule the Host header; it must not name another.
     if let Some(target) = uri.authority()
-        && Authority::read(target.as_str()) != Some(own.clone())
+        && LoopbackAuthority::read(target.as_str()) != Some(own.clone())
     {
         return Err(refused());
     }
     let foreign = || {
-        Fault::new(
+        RequestFault::new(
             Code::OriginNotAllowed,
             "The Origin header must be absent, this server's own, or listed in http.cors_origins.",
         )
     };
-    let admitted = |site| Admitted {
+    let admitted = |site| AdmittedRequest {
         host: OwnHost(host.to_owned()),
         site,
     };
     match only(headers, header::ORIGIN) {
         Ok(None) => Ok(admitted(None)),
         Ok(Some(origin)) => {
-            let read = origin.strip_prefix("http://").and_then(Authority::read);
+            let read = origin
+                .strip_prefix("http://")
+                .and_then(LoopbackAuthority::read);
             if read == Some(own) {
                 Ok(admitted(None))
             } else if cors.lists(origin) {
@@ -67,18 +73,18 @@ pub(crate) fn admit(uri: &Uri, headers: &HeaderMap, cors: &Cors) -> Result<Admit
                 Err(foreign())
             }
         }
-        Err(Unclear) => Err(foreign()),
+        Err(HeaderError) => Err(foreign()),
     }
 }
 
 /// A loopback host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Authority {
+struct LoopbackAuthority {
     host: String,
     port: u16,
 }
 
-impl Authority {
+impl LoopbackAuthority {
     /// Reads `host` or `host:port`; `None` for anything that is not loopback.
     fn read(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
@@ -122,13 +128,18 @@ impl Authority {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::setting::site::Site;
+    use crate::config::setting::site::SiteOrigin;
 
     fn admitted(target: &str, host: &[&str], origin: &[&str]) -> Result<(), Code> {
-        asked(target, host, origin, &Cors::default()).map(|_| ())
+        asked(target, host, origin, &CorsPolicy::default()).map(|_| ())
     }
 
-    fn asked(target: &str, host: &[&str], origin: &[&str], cors: &Cors) -> Result<Admitted, Code> {
+    fn asked(
+        target: &str,
+        host: &[&str],
+        origin: &[&str],
+        cors: &CorsPolicy,
+    ) -> Result<AdmittedRequest, Code> {
         let mut headers = HeaderMap::new();
         for value in host {
             headers.append(header::HOST, value.parse().expect("a header"));
@@ -238,15 +249,16 @@ mod tests {
     fn host_is_returned_as_written() {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "LocalHost:8421".parse().expect("a header"));
-        let own = admit(&Uri::from_static("/"), &headers, &Cors::default()).expect("loopback");
+        let own =
+            admit(&Uri::from_static("/"), &headers, &CorsPolicy::default()).expect("loopback");
         assert_eq!(own.host, OwnHost("LocalHost:8421".into()));
         assert_eq!(own.site, None);
     }
 
     #[test]
     fn listed_origin_is_allowed_and_host_still_checked() {
-        let site = Site::read("http://localhost:3000").expect("a site");
-        let cors = Cors::new(&[site]);
+        let site = SiteOrigin::read("http://localhost:3000").expect("a site");
+        let cors = CorsPolicy::new(&[site]);
         let ask = |host: &str, origin: &[&str]| asked("/", &[host], origin, &cors);
         let listed = ask("localhost:8421", &["http://localhost:3000"]).expect("listed");
         assert_eq!(

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use turnwire_agent::RetryOptions;
 use turnwire_log::sqlite;
-use turnwire_model::cassette::{Deck, DeckError};
-use turnwire_model::{Limits, Timeouts};
+use turnwire_model::cassette::{CassetteWriter, CassetteWriterError};
+use turnwire_model::{CallTimeouts, ModelResponseLimits};
 
-use crate::config::Config;
-use crate::config::store::Durability;
+use crate::config::ServerConfig;
+use crate::config::store::DurabilitySetting;
 use crate::{host, transport};
 
 /// What the settings say of models that somebody else runs.
-pub(super) fn bounds(config: &Config) -> Result<host::Bounds, DeckError> {
+pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, CassetteWriterError> {
     let (model, ms) = (&config.model, Duration::from_millis);
-    Ok(host::Bounds {
-        timeouts: Timeouts {
+    Ok(host::ProviderLimits {
+        timeouts: CallTimeouts {
             connect: ms(model.connect_ms),
             first_byte: ms(model.first_byte_ms),
             idle: ms(model.idle_ms),
             total: ms(model.total_ms),
         },
-        limits: Limits {
+        limits: ModelResponseLimits {
             frame_bytes_max: model.frame_bytes_max,
             call_bytes_max: model.call_bytes_max,
         },
@@ -35,7 +35,7 @@ pub(super) fn bounds(config: &Config) -> Result<host::Bounds, DeckError> {
         deck: model
             .record
             .as_deref()
-            .map(Deck::open)
+            .map(CassetteWriter::open)
             .transpose()?
             .map(Arc::new),
         pace: f64::from(model.cassette_pace_percent) / 100.0,
@@ -43,10 +43,10 @@ pub(super) fn bounds(config: &Config) -> Result<host::Bounds, DeckError> {
 }
 
 /// The store's.
-pub(super) fn store(config: &Config) -> sqlite::SqliteOptions {
+pub(super) fn store(config: &ServerConfig) -> sqlite::SqliteOptions {
     let durability = match config.store.durability {
-        Durability::Full => sqlite::Durability::Full,
-        Durability::Relaxed => sqlite::Durability::Relaxed,
+        DurabilitySetting::Full => sqlite::CommitDurability::Full,
+        DurabilitySetting::Relaxed => sqlite::CommitDurability::Relaxed,
     };
     sqlite::SqliteOptions {
         dir: config.home.clone(),
@@ -59,7 +59,7 @@ pub(super) fn store(config: &Config) -> sqlite::SqliteOptions {
 const KILLED_MS: u64 = 2_000;
 
 /// Sessions'.
-pub(super) fn session(config: &Config) -> turnwire_session::Options {
+pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
     let ms = Duration::from_millis;
     let killed_ms = config.tool.grace_ms + KILLED_MS;
     turnwire_session::Options {
@@ -84,7 +84,7 @@ pub(super) fn session(config: &Config) -> turnwire_session::Options {
 }
 
 /// Streams'.
-pub(super) fn stream(config: &Config) -> transport::Options {
+pub(super) fn stream(config: &ServerConfig) -> transport::Options {
     let (stream, ms) = (&config.stream, Duration::from_millis);
     transport::Options {
         queue_max: stream.queue_max as u64,

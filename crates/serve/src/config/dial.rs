@@ -2,7 +2,7 @@
 
 use super::setting::section::section;
 use super::setting::value::list;
-use turnwire_dial::Allow;
+use turnwire_dial::AllowRule;
 
 section! {
     /// Outbound calls.
@@ -12,6 +12,6 @@ section! {
         /// resolves into a private network is not, because whoever controls the name could
         /// otherwise reach internal hosts. Names of a pack's model providers are allowed for
         /// model calls only.
-        allow: Vec<Allow> = "", list;
+        allow: Vec<AllowRule> = "", list;
     }
 }

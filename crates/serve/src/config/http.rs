@@ -1,7 +1,7 @@
 //! What a request may cost before anyone has looked at it.
 
 use super::setting::section::section;
-use super::setting::site::{self, Site};
+use super::setting::site::{self, SiteOrigin};
 use super::setting::value::number;
 
 section! {
@@ -23,6 +23,6 @@ section! {
         /// Origins of other sites whose pages may call this server from a browser, such as
         /// `http://localhost:3000`, separated by commas. Default is none, because requests are not
         /// authenticated.
-        cors_origins: Vec<Site> = "", site::list;
+        cors_origins: Vec<SiteOrigin> = "", site::list;
     }
 }

@@ -5,14 +5,14 @@ use super::setting::value::{choice, words};
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     /// Plain text for people.
     Text,
     /// One JSON object per line.
     Json,
 }
 
-const FORMAT: &[(&str, Format)] = &[("text", Format::Text), ("json", Format::Json)];
+const FORMAT: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 
 section! {
     /// The server's own log.
@@ -20,6 +20,6 @@ section! {
         /// Log levels by module, as in `info,turnwire_session=debug`; also `TURNWIRE_LOG`.
         filter: String = "info", words;
         /// `text` or `json`.
-        format: Format = "text", choice(FORMAT);
+        format: LogFormat = "text", choice(FORMAT);
     }
 }

@@ -5,22 +5,24 @@ use super::setting::value::{choice, number};
 
 /// When an event counts as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
+pub enum DurabilitySetting {
     /// When it is on the disk.
     Full,
     /// When the system has it; power loss may cost the last moments.
     Relaxed,
 }
 
-const DURABILITY: &[(&str, Durability)] =
-    &[("full", Durability::Full), ("relaxed", Durability::Relaxed)];
+const DURABILITY: &[(&str, DurabilitySetting)] = &[
+    ("full", DurabilitySetting::Full),
+    ("relaxed", DurabilitySetting::Relaxed),
+];
 
 section! {
     /// The store.
     Store, "store" {
         /// `full`: no client sees an event before it is on disk. `relaxed`: faster on slow disks,
         /// but a power loss may lose the last events.
-        durability: Durability = "full", choice(DURABILITY);
+        durability: DurabilitySetting = "full", choice(DURABILITY);
         /// Disk space reserved so that running turns can end when the disk is full.
         reserve_bytes: u64 = "16777216", number(0..=1_073_741_824);
         /// Retention time of events: 30 days (D-43).

@@ -8,13 +8,13 @@ type Said<'a> = (
     &'a [(&'static str, &'a str)],
 );
 
-fn try_load((file, env, flags): Said<'_>) -> (PathBuf, Result<Config, Error>) {
+fn try_load((file, env, flags): Said<'_>) -> (PathBuf, Result<ServerConfig, ConfigError>) {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join(FILE_NAME), file).expect("the file is written");
-    let sources = Sources {
+    let sources = SettingSources {
         flags: flags
             .iter()
-            .map(|(key, value)| Flag {
+            .map(|(key, value)| SettingFlag {
                 name: "--flag",
                 key,
                 value: (*value).to_owned(),
@@ -27,10 +27,10 @@ fn try_load((file, env, flags): Said<'_>) -> (PathBuf, Result<Config, Error>) {
         config: None,
         home: Some(home.path().to_owned()),
     };
-    (home.path().to_owned(), Config::load(&sources))
+    (home.path().to_owned(), ServerConfig::load(&sources))
 }
 
-fn load(file: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Config {
+fn load(file: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> ServerConfig {
     try_load((file, env, flags)).1.expect("a config")
 }
 
@@ -57,14 +57,14 @@ fn defaults_match_the_documents() {
     assert_eq!(config.http.body_max_bytes, 1 << 20);
     assert_eq!(config.session.messages_page, 50);
     assert_eq!(config.session.messages_page_max, 200);
-    assert_eq!(config.store.durability, store::Durability::Full);
+    assert_eq!(config.store.durability, store::DurabilitySetting::Full);
     assert_eq!(config.store.retention_s, 30 * 24 * 3600);
     assert_eq!(config.script.file, None);
     assert!(
         config
             .entries()
             .iter()
-            .all(|entry| entry.origin == Origin::Default && !entry.help.is_empty())
+            .all(|entry| entry.origin == SettingOrigin::Default && !entry.help.is_empty())
     );
     let keys: usize = TABLES.iter().map(|table| table.keys.len()).sum();
     assert_eq!(config.entries().len(), keys);
@@ -188,16 +188,18 @@ fn files_may_be_empty_absent_or_partial() {
     for file in ["", "# nothing\n", "stream:\n", "stream:\n  ping_ms:\n"] {
         assert_eq!(load(file, &[], &[]).stream.ping_ms, 30_000, "{file:?}");
     }
-    let nowhere = Sources {
+    let nowhere = SettingSources {
         home: Some("/nonexistent/turnwire".into()),
-        ..Sources::default()
+        ..SettingSources::default()
     };
-    assert!(Config::load(&nowhere).is_ok());
-    let named = Sources {
+    assert!(ServerConfig::load(&nowhere).is_ok());
+    let named = SettingSources {
         config: Some("/nonexistent/t.yaml".into()),
         ..nowhere
     };
-    let text = Config::load(&named).expect_err("no such file").to_string();
+    let text = ServerConfig::load(&named)
+        .expect_err("no such file")
+        .to_string();
     assert!(
         text.starts_with("/nonexistent/t.yaml: the config file cannot be read: No such file"),
         "{text}"
@@ -208,15 +210,15 @@ fn files_may_be_empty_absent_or_partial() {
 #[test]
 fn home_comes_from_flag_variable_or_user() {
     let home = |home: Option<&str>, env: &[(&str, &str)]| {
-        let sources = Sources {
+        let sources = SettingSources {
             home: home.map(PathBuf::from),
             env: env
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect(),
-            ..Sources::default()
+            ..SettingSources::default()
         };
-        Config::load(&sources).map(|config| config.home)
+        ServerConfig::load(&sources).map(|config| config.home)
     };
     let both = [("TURNWIRE_HOME", "/t"), ("HOME", "/u")];
     assert_eq!(home(Some("/f"), &both).expect("a home"), Path::new("/f"));
@@ -251,7 +253,7 @@ fn variables_of_other_programs_are_ignored() {
 fn cors_origins_are_exact_and_never_wildcard() {
     assert_eq!(load("", &[], &[]).http.cors_origins, []);
     let file = "http:\n  cors_origins: http://localhost:3000, https://App.example.com:443\n";
-    let listed = |config: Config| -> Vec<String> {
+    let listed = |config: ServerConfig| -> Vec<String> {
         let sites = config.http.cors_origins.iter();
         sites.map(ToString::to_string).collect()
     };

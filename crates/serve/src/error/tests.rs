@@ -43,7 +43,7 @@ async fn every_session_error_has_its_code_and_status() {
         (Error::TooMany, "too_many_requests", 429, Some("1")),
         (Error::Internal, "internal", 500, None),
     ] {
-        let response = written(Fault::from(error).into_response(), "abc");
+        let response = written(RequestFault::from(error).into_response(), "abc");
         assert_eq!(response.status().as_u16(), status, "{code}");
         let header = |name| {
             let value: Option<&HeaderValue> = response.headers().get(name);
@@ -71,7 +71,7 @@ async fn every_session_error_has_its_code_and_status() {
 // D-38
 #[tokio::test]
 async fn busy_session_names_its_turn() {
-    let fault = Fault::from(Error::TurnInFlight(TurnId(Ulid(1))));
+    let fault = RequestFault::from(Error::TurnInFlight(TurnId(Ulid(1))));
     let body = body(written(fault.into_response(), "abc")).await;
     let expected = json!({
         "type": "/problems/turn_in_flight",

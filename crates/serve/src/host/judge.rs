@@ -5,15 +5,15 @@
 //! be, whether a cassette can be played, and whether a script speaks of agents and tools that are
 //! there.
 
-use turnwire_model::cassette::Tape;
-use turnwire_model::models::dialect_of;
-use turnwire_model::{Named, Script, ScriptError, Subject};
+use turnwire_model::cassette::CassettePlayback;
+use turnwire_model::models::dialect_by_name;
+use turnwire_model::{ModelScript, ReferenceKind, ScriptError, ScriptReference};
 use turnwire_pack::{
     AgentDefinition, DialectName, FindingLevel, Pack, PackFiles, PackFinding, PackReport,
     closest_name, one_line, quoted_list,
 };
 
-use super::{Variables, keys};
+use super::{ServerVariables, keys};
 
 /// The provider that plays scripts.
 const SCRIPTED: &str = "scripted";
@@ -23,7 +23,7 @@ const ALL_OF: &str = "mcp:";
 const ASK: &str = "ask_";
 
 /// Checks a pack as a whole.
-pub fn judge(files: &PackFiles, variables: &Variables) -> PackReport {
+pub fn judge(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     let mut report = examined(files, variables);
     if let Some(pack) = &report.pack {
         report.findings.extend(keys::missing(pack, variables));
@@ -44,12 +44,12 @@ pub fn judge(files: &PackFiles, variables: &Variables) -> PackReport {
 }
 
 /// The same for a pack whose models all play a script that is not its own: no key is needed.
-pub(super) fn spoken_for(files: &PackFiles, variables: &Variables) -> PackReport {
+pub(super) fn spoken_for(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     settled(examined(files, variables))
 }
 
 /// What is wrong whoever speaks for the models.
-fn examined(files: &PackFiles, variables: &Variables) -> PackReport {
+fn examined(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
     for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
         report.findings.extend(unplayable(path, text));
@@ -58,7 +58,7 @@ fn examined(files: &PackFiles, variables: &Variables) -> PackReport {
         .iter()
         .filter(|(path, _)| path.starts_with("scripts/"));
     for (path, text) in scripts {
-        match Script::parse_all(path, text) {
+        match ModelScript::parse_all(path, text) {
             Ok(script) => {
                 let pack = report.pack.as_ref();
                 let strays = pack.map(|pack| strays(pack, script.names()));
@@ -90,12 +90,12 @@ fn agents(pack: &Pack) -> impl Iterator<Item = &AgentDefinition> {
 
 /// Why a cassette cannot be played: what is wrong in it, or a dialect that nobody speaks.
 fn unplayable(path: &str, text: &str) -> Option<PackFinding> {
-    let tape = match Tape::parse(path, text, 1.0) {
+    let tape = match CassettePlayback::parse(path, text, 1.0) {
         Ok(tape) => tape,
-        Err(bad) => return Some(error((bad.file, bad.line, 1), bad.what, None)),
+        Err(bad) => return Some(error((bad.file, bad.line, 1), bad.message, None)),
     };
     let mut calls = tape.calls().iter();
-    let foreign = calls.find(|call| dialect_of(&call.dialect).is_none())?;
+    let foreign = calls.find(|call| dialect_by_name(&call.dialect).is_none())?;
     let written = format!("\"dialect\":{}", serde_json::Value::from(&*foreign.dialect));
     let line = text.lines().position(|line| line.contains(&written));
     let what = format!("unknown dialect `{}`", one_line(&foreign.dialect));
@@ -127,12 +127,12 @@ fn error((file, line, column): Place, message: String, instead: Option<String>) 
 /// A mistake of a script.
 fn told(mistake: ScriptError) -> Option<PackFinding> {
     match mistake {
-        ScriptError::Wrong {
+        ScriptError::Invalid {
             file,
             line,
             column,
-            what,
-            instead,
+            message: what,
+            suggestion: instead,
         } => Some(error((file, line, column), what, instead)),
         // Only the reader of a file says this, and these texts are read already.
         ScriptError::Unreadable { .. } => None,
@@ -141,20 +141,24 @@ fn told(mistake: ScriptError) -> Option<PackFinding> {
 
 /// Names in a script that the pack does not have. Warnings: a script may be there before the
 /// agent that it is for, and a test may want a name that nobody has.
-fn strays(pack: &Pack, names: &[Named]) -> Vec<PackFinding> {
+fn strays(pack: &Pack, names: &[ScriptReference]) -> Vec<PackFinding> {
     let mut out = Vec::new();
     for named in names {
-        let (noun, known): (_, Vec<String>) = match named.what {
-            Subject::Agent => ("agent", agents(pack).map(|a| a.id.clone()).collect()),
-            Subject::Tool | Subject::Result => ("tool", callable(pack, named.agent.as_deref())),
+        let (noun, known): (_, Vec<String>) = match named.kind {
+            ReferenceKind::Agent => ("agent", agents(pack).map(|a| a.id.clone()).collect()),
+            ReferenceKind::Tool | ReferenceKind::Result => {
+                ("tool", callable(pack, named.agent.as_deref()))
+            }
         };
         if known.contains(&named.name) || is_served(&named.name, &known) {
             continue;
         }
         let known = || known.iter().map(String::as_str);
         let written = one_line(&named.name);
-        let whose = match (&named.agent, named.what) {
-            (Some(agent), Subject::Tool | Subject::Result) => format!(" of `{}`", one_line(agent)),
+        let whose = match (&named.agent, named.kind) {
+            (Some(agent), ReferenceKind::Tool | ReferenceKind::Result) => {
+                format!(" of `{}`", one_line(agent))
+            }
             _ => String::new(),
         };
         let (what, instead) = match closest_name(&named.name, known()) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What tells a file from what it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Look {
+pub(super) struct FileFingerprint {
     bytes: u64,
     /// Which file it is: another may be put in its place.
     inode: u64,
@@ -16,7 +16,7 @@ pub(super) struct Look {
     changed: (i64, i64),
 }
 
-impl Look {
+impl FileFingerprint {
     /// How the file at `path`, or what it points to, looks; none if there is none.
     pub(super) fn at(path: &Path) -> Option<Self> {
         std::fs::metadata(path).ok().as_ref().map(Self::of)

@@ -13,39 +13,43 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_agent::RetryOptions;
-use turnwire_dial::{Allow, Dialer, Options, Url};
-use turnwire_model::cassette::{CASSETTE, Deck, DialectOf, Player, Recorder, Tape};
-use turnwire_model::models::{dialect, dialect_of};
+use turnwire_dial::{AllowRule, Dialer, DialerOptions, Url};
+use turnwire_model::cassette::{
+    CASSETTE_PROVIDER, CassettePlayback, CassetteProvider, CassetteWriter, DialectLookup,
+    RecordingTransport,
+};
+use turnwire_model::models::{dialect_by_name, dialect_for};
 use turnwire_model::{
-    Limits, Live, ModelSet, Params, Priced, Prices, Remote, Scripted, Secret, Timeouts, Transport,
+    ApiKey, CallTimeouts, CostCalculator, ModelHttpTransport, ModelParams, ModelPrices,
+    ModelResponseLimits, ModelTransport, ProviderTable, RemoteProvider, ScriptedProvider,
 };
 use turnwire_pack::{Pack, PackFinding, ParamsDef, ProviderDef, TimeoutsDef};
 
 use super::keys::key;
-use super::{Broken, Variables};
+use super::{PackLoadError, ServerVariables};
 
 /// What the operator says of models that somebody else runs.
 #[derive(Clone)]
-pub struct Bounds {
+pub struct ProviderLimits {
     /// How long one is waited for, where the pack does not say.
-    pub timeouts: Timeouts,
+    pub timeouts: CallTimeouts,
     /// How much it may say.
-    pub limits: Limits,
+    pub limits: ModelResponseLimits,
     /// How often it is asked again, where the pack does not say.
     pub retries: RetryOptions,
     /// Hosts that may be asked although they are not public, besides those of the pack.
-    pub allow: Vec<Allow>,
+    pub allow: Vec<AllowRule>,
     /// What records all that is streamed.
-    pub deck: Option<Arc<Deck>>,
+    pub deck: Option<Arc<CassetteWriter>>,
     /// How long a cassette waits, as a part of the time it took.
     pub pace: f64,
 }
 
-impl Default for Bounds {
+impl Default for ProviderLimits {
     fn default() -> Self {
         Self {
-            timeouts: Timeouts::default(),
-            limits: Limits::default(),
+            timeouts: CallTimeouts::default(),
+            limits: ModelResponseLimits::default(),
             retries: RetryOptions::default(),
             allow: Vec::new(),
             deck: None,
@@ -57,15 +61,19 @@ impl Default for Bounds {
 /// Everyone the pack uses.
 pub(super) fn models(
     pack: &Pack,
-    scripted: Option<Scripted>,
-    variables: &Variables,
-    bounds: &Bounds,
-) -> Result<ModelSet, Broken> {
-    let mut set = ModelSet::new(scripted);
-    let prices: Arc<dyn Priced> = Arc::new(Prices::new(&pack.prices));
-    if pack.uses.iter().any(|used| used.provider() == CASSETTE) {
+    scripted: Option<ScriptedProvider>,
+    variables: &ServerVariables,
+    bounds: &ProviderLimits,
+) -> Result<ProviderTable, PackLoadError> {
+    let mut set = ProviderTable::new(scripted);
+    let prices: Arc<dyn CostCalculator> = Arc::new(ModelPrices::new(&pack.prices));
+    if pack
+        .uses
+        .iter()
+        .any(|used| used.provider() == CASSETTE_PROVIDER)
+    {
         let player = player(pack, prices.clone(), bounds.pace)?;
-        set = set.with(CASSETTE, Arc::new(player));
+        set = set.with(CASSETTE_PROVIDER, Arc::new(player));
     }
     let used = pack.used_providers();
     if used.is_empty() {
@@ -77,7 +85,7 @@ pub(super) fn models(
     let dialer = dialer(used.values(), bounds)?;
     for (name, provider) in used {
         let key = key(provider, variables).map_err(|none| wrong(name, none))?;
-        let one = Asked {
+        let one = ProviderSetup {
             name,
             provider,
             key,
@@ -89,8 +97,8 @@ pub(super) fn models(
 }
 
 /// Everyone the pack uses, each saying what one script says: nobody is asked.
-pub(super) fn spoken_for(pack: &Pack, script: &Scripted) -> ModelSet {
-    let set = ModelSet::new(Some(script.clone()));
+pub(super) fn spoken_for(pack: &Pack, script: &ScriptedProvider) -> ProviderTable {
+    let set = ProviderTable::new(Some(script.clone()));
     let script = Arc::new(script.clone());
     let names = pack.uses.iter().map(|used| used.provider());
     names.fold(set, |set, name| set.with(name, script.clone()))
@@ -99,33 +107,37 @@ pub(super) fn spoken_for(pack: &Pack, script: &Scripted) -> ModelSet {
 /// A dialer of their own: hosts that the pack names for models are open to nothing else.
 fn dialer<'a>(
     used: impl Iterator<Item = &'a &'a ProviderDef>,
-    bounds: &Bounds,
-) -> Result<Arc<Dialer>, Broken> {
+    bounds: &ProviderLimits,
+) -> Result<Arc<Dialer>, PackLoadError> {
     let urls = used.filter_map(|provider| Url::parse(&provider.base_url).ok());
-    let named = urls.filter_map(|url| Allow::host_of(&url));
+    let named = urls.filter_map(|url| AllowRule::for_host_of(&url));
     let allow = bounds.allow.iter().cloned().chain(named).collect();
-    let dialer = Dialer::new(Options { allow });
+    let dialer = Dialer::new(DialerOptions { allow });
     dialer.map(Arc::new).map_err(|why| {
         let what = format!("no provider can be asked: {why}");
-        Broken::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, what)])
+        PackLoadError::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, what)])
     })
 }
 
 /// One provider, with all that it takes to ask it.
-struct Asked<'a> {
+struct ProviderSetup<'a> {
     name: &'a str,
     provider: &'a ProviderDef,
-    key: Option<Secret>,
+    key: Option<ApiKey>,
     dialer: Arc<Dialer>,
 }
 
-impl Asked<'_> {
-    fn remote(self, prices: &Arc<dyn Priced>, bounds: &Bounds) -> Result<Remote, Broken> {
+impl ProviderSetup<'_> {
+    fn remote(
+        self,
+        prices: &Arc<dyn CostCalculator>,
+        bounds: &ProviderLimits,
+    ) -> Result<RemoteProvider, PackLoadError> {
         let provider = self.provider;
         let timeouts = patience(&provider.timeouts, &bounds.timeouts);
-        let speaks = dialect(provider.dialect);
+        let speaks = dialect_for(provider.dialect);
         let headers = provider.headers.iter().cloned().collect();
-        let live = Live::new(
+        let live = ModelHttpTransport::new(
             self.dialer,
             &provider.base_url,
             &*speaks,
@@ -134,44 +146,48 @@ impl Asked<'_> {
             &timeouts,
         );
         let live = live.map_err(|why| wrong(self.name, why))?;
-        let mut transport: Arc<dyn Transport> = Arc::new(live);
+        let mut transport: Arc<dyn ModelTransport> = Arc::new(live);
         if let Some(deck) = &bounds.deck {
             let name = provider.dialect.as_str();
-            transport = Arc::new(Recorder::new(transport, name, deck.clone()));
+            transport = Arc::new(RecordingTransport::new(transport, name, deck.clone()));
         }
         let general = params(&provider.params);
         let prices = Some(prices.clone());
-        let remote = Remote::new(self.name, speaks, transport, general, timeouts, prices);
-        let remote = remote.limits(bounds.limits);
+        let remote = RemoteProvider::new(self.name, speaks, transport, general, timeouts, prices);
+        let remote = remote.with_limits(bounds.limits);
         let single = provider.models.iter();
         Ok(single.fold(remote, |remote, (model, own)| {
-            remote.for_model(model, &params(own))
+            remote.with_model_params(model, &params(own))
         }))
     }
 }
 
-fn wrong(provider: &str, why: impl std::fmt::Display) -> Broken {
+fn wrong(provider: &str, why: impl std::fmt::Display) -> PackLoadError {
     let what = format!("`{provider}` cannot be asked: {why}");
-    Broken::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, what)])
+    PackLoadError::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, what)])
 }
 
-fn player(pack: &Pack, prices: Arc<dyn Priced>, pace: f64) -> Result<Player, Broken> {
+fn player(
+    pack: &Pack,
+    prices: Arc<dyn CostCalculator>,
+    pace: f64,
+) -> Result<CassetteProvider, PackLoadError> {
     let mut tapes = BTreeMap::new();
     for (name, text) in &pack.cassettes {
         let file = format!("cassettes/{name}.jsonl");
-        let tape = Tape::parse(&file, text, pace).map_err(|bad| {
-            let finding = PackFinding::error(bad.file, bad.line, 1, bad.what);
-            Broken::Wrong(vec![finding])
+        let tape = CassettePlayback::parse(&file, text, pace).map_err(|bad| {
+            let finding = PackFinding::error(bad.file, bad.line, 1, bad.message);
+            PackLoadError::Wrong(vec![finding])
         })?;
         tapes.insert(name.clone(), tape);
     }
-    let dialects: DialectOf = Arc::new(dialect_of);
-    Ok(Player::new(tapes, dialects, Some(prices)))
+    let dialects: DialectLookup = Arc::new(dialect_by_name);
+    Ok(CassetteProvider::new(tapes, dialects, Some(prices)))
 }
 
-fn patience(of: &TimeoutsDef, default: &Timeouts) -> Timeouts {
+fn patience(of: &TimeoutsDef, default: &CallTimeouts) -> CallTimeouts {
     let or = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
-    Timeouts {
+    CallTimeouts {
         connect: or(of.connect_ms, default.connect),
         first_byte: or(of.first_byte_ms, default.first_byte),
         idle: or(of.idle_ms, default.idle),
@@ -179,8 +195,8 @@ fn patience(of: &TimeoutsDef, default: &Timeouts) -> Timeouts {
     }
 }
 
-fn params(of: &ParamsDef) -> Params {
-    Params {
+fn params(of: &ParamsDef) -> ModelParams {
+    ModelParams {
         max_tokens: of.max_tokens,
         temperature: of.temperature,
         thinking_tokens: of.thinking_tokens,

@@ -12,18 +12,18 @@ use super::*;
 mod behind;
 mod provider;
 
-fn means() -> Means {
-    Means {
+fn means() -> HostResources {
+    HostResources {
         clock: Arc::new(SystemClock),
         mint: Arc::new(SystemMint),
-        dialer: Arc::new(Dialer::new(turnwire_dial::Options::default()).expect("a dialer")),
+        dialer: Arc::new(Dialer::new(turnwire_dial::DialerOptions::default()).expect("a dialer")),
         // No tool here runs a program.
         workshop: Arc::new(ProgramRunner::new(
             "/nonexistent".into(),
             Vec::new(),
             std::time::Duration::ZERO,
         )),
-        bounds: Bounds::default(),
+        bounds: ProviderLimits::default(),
     }
 }
 
@@ -57,9 +57,9 @@ fn input() -> TurnInput {
     }
 }
 
-async fn open(dir: &Path) -> Result<Arc<Host>, Broken> {
-    let variables = Variables::default();
-    Host::open(Some(dir.to_owned()), variables, None, means()).await
+async fn open(dir: &Path) -> Result<Arc<PackHost>, PackLoadError> {
+    let variables = ServerVariables::default();
+    PackHost::open(Some(dir.to_owned()), variables, None, means()).await
 }
 
 // S2-001
@@ -79,7 +79,7 @@ async fn change_applies_to_new_turns_broken_one_to_none() {
     let file = folder.path().join("orchestrator.yaml");
     let text = std::fs::read_to_string(&file).expect("a file");
     std::fs::write(&file, format!("{text}\nteleport: yes\n")).expect("a file");
-    let Err(Broken::Wrong(findings)) = host.reload().await else {
+    let Err(PackLoadError::Wrong(findings)) = host.reload().await else {
         panic!("a broken pack was applied");
     };
     assert!(
@@ -110,7 +110,7 @@ fn script_findings_come_with_pack_findings() {
         "- steps:\n  - {texd: hi}\n".into(),
     ));
     let files = PackFiles::from_pairs(pairs);
-    let report = judge(&files, &Variables::default());
+    let report = judge(&files, &ServerVariables::default());
     assert!(report.pack.is_none());
     let told: Vec<String> = report.findings.iter().map(PackFinding::to_string).collect();
     assert_eq!(report.findings.len(), 1, "{told:?}");
@@ -131,7 +131,7 @@ fn told_of(file: &str, from: &str, to: &str) -> (Vec<String>, Option<Pack>) {
     });
     let pairs = pairs.filter(|(_, text)| !text.is_empty());
     let pairs: Vec<(String, String)> = pairs.collect();
-    let report = judge(&PackFiles::from_pairs(pairs), &Variables::default());
+    let report = judge(&PackFiles::from_pairs(pairs), &ServerVariables::default());
     let told = report.findings.iter().map(PackFinding::to_string).collect();
     (told, report.pack)
 }
@@ -154,10 +154,10 @@ async fn scripted_model_without_script_is_reported() {
     write(&PackFiles::skeleton("small"), folder.path());
     std::fs::remove_file(folder.path().join("scripts/small.yaml")).expect("removed");
     assert!(open(folder.path()).await.is_err());
-    let script = Some(Script::builtin());
+    let script = Some(ModelScript::builtin());
     let dir = Some(folder.path().to_owned());
     assert!(
-        Host::open(dir, Variables::default(), script, means())
+        PackHost::open(dir, ServerVariables::default(), script, means())
             .await
             .is_ok()
     );
@@ -200,7 +200,7 @@ fn unknown_names_in_scripts_get_suggestions() {
 
 #[test]
 fn built_in_pack_has_no_finding() {
-    let variables = Variables::default().or("DEMO_CCS", "http://127.0.0.1:9");
+    let variables = ServerVariables::default().or("DEMO_CCS", "http://127.0.0.1:9");
     let report = judge(&PackFiles::market(), &variables);
     let told: Vec<String> = report.findings.iter().map(PackFinding::to_string).collect();
     assert_eq!(told, Vec::<String>::new());
@@ -220,7 +220,7 @@ fn workshop(changes: &[(&str, &str, &str)]) -> (Vec<String>, Option<Pack>) {
         (path.to_owned(), text)
     });
     let changed: Vec<(String, String)> = changed.collect();
-    let report = judge(&PackFiles::from_pairs(changed), &Variables::default());
+    let report = judge(&PackFiles::from_pairs(changed), &ServerVariables::default());
     let told = report.findings.iter().map(PackFinding::to_string).collect();
     (told, report.pack)
 }
@@ -245,7 +245,7 @@ async fn unstartable_tool_server_is_reported_where_named() {
     let mut text = std::fs::read_to_string(&file).expect("tools");
     text.push_str("\nmcp_servers:\n  files: {command: [no-such-program]}\n");
     std::fs::write(&file, &text).expect("tools");
-    let Err(Broken::Wrong(told)) = open(dir.path()).await.map(|_| ()) else {
+    let Err(PackLoadError::Wrong(told)) = open(dir.path()).await.map(|_| ()) else {
         panic!("it was opened");
     };
     let [told] = told.as_slice() else {

@@ -6,21 +6,21 @@ use turnwire_pack::{DataService, Pack, PackFinding};
 use turnwire_tool::toolbox::MCP_PREFIX;
 use turnwire_tool::{Connector, McpServers, NoVerifier, ToolDependencies, Toolbox, toolbox};
 
-use super::{Broken, Means};
+use super::{HostResources, PackLoadError};
 
 /// Every tool of the pack, ready to be called. Tool servers are listed here and never in a turn
 /// (S2-001).
 pub(super) async fn tools(
     pack: &Pack,
-    means: &Means,
+    means: &HostResources,
     servers: &McpServers,
-) -> Result<Toolbox, Broken> {
+) -> Result<Toolbox, PackLoadError> {
     let servers = servers.open(&pack.mcp_servers).await.map_err(|bad| {
         let told = bad.iter().map(|bad| {
             let server = format!("{MCP_PREFIX}{}", bad.server);
             wrong(pack, &server, bad.to_string())
         });
-        Broken::Wrong(told.collect())
+        PackLoadError::Wrong(told.collect())
     })?;
     let behind = |server: &str, service: &DataService| servers.service(server, service);
     let dialer = means.dialer.clone();
@@ -30,7 +30,7 @@ pub(super) async fn tools(
             .and_then(|name| pack.service_positions.get(name));
         let (line, column) = place.copied().unwrap_or((1, 1));
         let what = bad.to_string();
-        Broken::Wrong(vec![PackFinding::error(
+        PackLoadError::Wrong(vec![PackFinding::error(
             "connectors.yaml",
             line,
             column,
@@ -46,7 +46,7 @@ pub(super) async fn tools(
         runner: means.workshop.clone(),
     };
     toolbox(pack, &names(pack), &kit)
-        .map_err(|bad| Broken::Wrong(vec![wrong(pack, bad.tool(), bad.to_string())]))
+        .map_err(|bad| PackLoadError::Wrong(vec![wrong(pack, bad.tool(), bad.to_string())]))
 }
 
 /// What is wrong with a tool, or with the server of a word for all tools of one, where the pack

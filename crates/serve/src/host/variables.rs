@@ -19,7 +19,7 @@ pub struct BundledService {
 
 /// Names and their values, keys among them.
 #[derive(Clone, Default)]
-pub struct Variables {
+pub struct ServerVariables {
     values: BTreeMap<String, String>,
     services: Vec<Arc<LazyService>>,
 }
@@ -33,7 +33,7 @@ struct LazyService {
     url: OnceLock<Option<String>>,
 }
 
-impl fmt::Debug for Variables {
+impl fmt::Debug for ServerVariables {
     /// The names alone: a value may be a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Variables")
@@ -43,7 +43,7 @@ impl fmt::Debug for Variables {
     }
 }
 
-impl Variables {
+impl ServerVariables {
     /// The environment of this process.
     pub fn from_env() -> Self {
         let text = |s: std::ffi::OsString| s.to_string_lossy().into_owned();
@@ -111,7 +111,7 @@ mod tests {
             variable: "SERVICE",
             start,
         };
-        let variables = Variables::default().or_service(service(answer), Handle::current());
+        let variables = ServerVariables::default().or_service(service(answer), Handle::current());
         assert_eq!(
             variables.get("SERVICE").as_deref(),
             Some("http://127.0.0.1:7")
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(variables.get("OTHER"), None);
         let set = variables.or("SERVICE", "http://example.test");
         assert_eq!(set.get("SERVICE").as_deref(), Some("http://example.test"));
-        let failing = Variables::default().or_service(service(refuse), Handle::current());
+        let failing = ServerVariables::default().or_service(service(refuse), Handle::current());
         assert_eq!(failing.get("SERVICE"), None);
     }
 }

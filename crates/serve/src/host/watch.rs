@@ -12,15 +12,15 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use turnwire_event::metric;
 
-use super::look::Look;
-use super::{Broken, Host};
+use super::look::FileFingerprint;
+use super::{PackHost, PackLoadError};
 
 /// PackFiles looked at; a pack has fewer by its own rule.
 const FILES_MAX: usize = 2_000;
 /// Folders inside folders; a pack has three.
 const DEPTH_MAX: usize = 8;
 
-impl Host {
+impl PackHost {
     /// Watches until dropped. With no `every`, only SIGHUP counts.
     pub fn watch(
         self: Arc<Self>,
@@ -58,7 +58,7 @@ impl Host {
     }
 
     /// Tells what came of reading the pack again; false if it could not be read, which may pass.
-    fn told(&self, outcome: Result<bool, Broken>) -> bool {
+    fn told(&self, outcome: Result<bool, PackLoadError>) -> bool {
         let status = match outcome {
             Ok(true) => {
                 let pack = self.pack();
@@ -66,7 +66,7 @@ impl Host {
                 "applied"
             }
             Ok(false) => return true,
-            Err(Broken::Wrong(findings)) => {
+            Err(PackLoadError::Wrong(findings)) => {
                 for finding in &findings {
                     tracing::error!("{finding}");
                 }
@@ -76,7 +76,7 @@ impl Host {
                 );
                 "refused"
             }
-            Err(Broken::Unreadable(error)) => {
+            Err(PackLoadError::Unreadable(error)) => {
                 tracing::error!(%error, "the pack cannot be read; turns go on with the one before");
                 "unreadable"
             }
@@ -98,7 +98,7 @@ impl Host {
             // One that is not there counts for nothing: to learn of it is no change.
             let there = key_files
                 .into_iter()
-                .filter_map(|file| Some((Look::at(&file)?, file)));
+                .filter_map(|file| Some((FileFingerprint::at(&file)?, file)));
             there.for_each(|look| look.hash(&mut hasher));
             hasher.finish()
         });
@@ -127,6 +127,6 @@ fn look(dir: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) 
             }
             continue;
         }
-        Look::of(&about).hash(hasher);
+        FileFingerprint::of(&about).hash(hasher);
     }
 }

@@ -38,9 +38,9 @@ type Runs = Box<dyn FnOnce(TakenSocket) -> Running + Send>;
 
 /// What goes on with a socket once its request is answered.
 #[derive(Clone)]
-pub struct Takeover(Arc<Mutex<Option<Runs>>>);
+pub struct SocketTakeover(Arc<Mutex<Option<Runs>>>);
 
-impl Takeover {
+impl SocketTakeover {
     /// `run` gets the socket; it must write the head first.
     pub fn new<F>(run: impl FnOnce(TakenSocket) -> F + Send + 'static) -> Self
     where
@@ -90,12 +90,12 @@ pub(super) fn head<B>(answer: &Response<B>, date: HeaderValue) -> Vec<u8> {
 
 /// The socket while the HTTP library has it. It tells whether the library still has bytes that
 /// the socket would not take: until they are out, it cannot be taken back.
-pub(super) struct Lent {
+pub(super) struct LentSocket {
     io: TokioIo<TcpStream>,
     blocked: Arc<AtomicBool>,
 }
 
-impl Lent {
+impl LentSocket {
     /// Lends the socket; `blocked` is set while the last write found it full.
     pub(super) fn new(io: TcpStream, blocked: Arc<AtomicBool>) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Lent {
     }
 }
 
-impl Read for Lent {
+impl Read for LentSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -119,7 +119,7 @@ impl Read for Lent {
     }
 }
 
-impl Write for Lent {
+impl Write for LentSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -6,14 +6,14 @@ use axum::routing::get;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
-use crate::config::Sources;
+use crate::config::SettingSources;
 
-fn config(change: impl FnOnce(&mut Config)) -> Config {
-    let nowhere = Sources {
+fn config(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
+    let nowhere = SettingSources {
         home: Some("/nonexistent/turnwire".into()),
-        ..Sources::default()
+        ..SettingSources::default()
     };
-    let mut config = Config::load(&nowhere).expect("defaults");
+    let mut config = ServerConfig::load(&nowhere).expect("defaults");
     config.listen.address = "127.0.0.1:0".parse().expect("an address");
     change(&mut config);
     config
@@ -25,7 +25,7 @@ struct Server {
     task: tokio::task::JoinHandle<()>,
 }
 
-fn start(config: Config) -> Server {
+fn start(config: ServerConfig) -> Server {
     let listener = bind(&config).expect("a port");
     let address = listener.local_addr().expect("an address");
     let app = Router::new().route("/", get(async || "hello")).route(

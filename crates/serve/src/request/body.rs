@@ -15,7 +15,7 @@ use serde_json::error::Category;
 use turnwire_wire::problem::Code;
 
 use crate::config::http::Http;
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::header::only;
 use crate::state::AppState;
 
@@ -30,9 +30,9 @@ const ECHO_CHARS_MAX: usize = 200;
 pub struct JsonBody<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
-    type Rejection = Fault;
+    type Rejection = RequestFault;
 
-    async fn from_request(request: Request, state: &AppState) -> Result<Self, Fault> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, RequestFault> {
         let (parts, body) = request.into_parts();
         let bytes = collect(&parts.headers, body, &state.config.http).await?;
         parse(&parts.headers, &bytes).map(Self)
@@ -40,12 +40,12 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
 }
 
 /// Reads a body whole.
-async fn collect(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes, Fault> {
+async fn collect(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes, RequestFault> {
     let max = limits.body_max_bytes;
     let wait = Duration::from_millis(limits.body_timeout_ms);
     let too_large = || {
         let detail = format!("The body may have {max} bytes.");
-        Fault::new(Code::BodyTooLarge, detail).with("limit_bytes", max)
+        RequestFault::new(Code::BodyTooLarge, detail).with("limit_bytes", max)
     };
     let announced = only(headers, header::CONTENT_LENGTH)
         .ok()
@@ -60,24 +60,27 @@ async fn collect(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes
     match tokio::time::timeout(wait, read).await {
         Err(_) => {
             let detail = format!("The body took longer than {} ms.", limits.body_timeout_ms);
-            Err(Fault::new(Code::RequestTimeout, detail))
+            Err(RequestFault::new(Code::RequestTimeout, detail))
         }
-        Ok(Err(Unread::TooLarge)) => Err(too_large()),
-        Ok(Err(Unread::Broken)) => Err(Fault::new(Code::MalformedJson, "The body broke off.")),
+        Ok(Err(BodyReadError::TooLarge)) => Err(too_large()),
+        Ok(Err(BodyReadError::Broken)) => Err(RequestFault::new(
+            Code::MalformedJson,
+            "The body broke off.",
+        )),
         Ok(Ok(bytes)) => Ok(bytes),
     }
 }
 
-enum Unread {
+enum BodyReadError {
     TooLarge,
     Broken,
 }
 
-async fn read_up_to(mut body: Body, max: usize) -> Result<Bytes, Unread> {
+async fn read_up_to(mut body: Body, max: usize) -> Result<Bytes, BodyReadError> {
     let mut all = Vec::new();
     let mut seen = 0usize;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Unread::Broken)?;
+        let frame = frame.map_err(|_| BodyReadError::Broken)?;
         let Some(data) = frame.data_ref() else {
             continue;
         };
@@ -89,21 +92,21 @@ async fn read_up_to(mut body: Body, max: usize) -> Result<Bytes, Unread> {
         }
     }
     if seen > max {
-        Err(Unread::TooLarge)
+        Err(BodyReadError::TooLarge)
     } else {
         Ok(all.into())
     }
 }
 
 /// Reads bytes as `T`.
-fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Fault> {
+fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, RequestFault> {
     if bytes.is_empty() {
         return serde_json::from_slice(b"{}").map_err(|error| refused(&error));
     }
     let kind = only(headers, header::CONTENT_TYPE).ok().flatten();
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
     if !essence.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
-        return Err(Fault::new(
+        return Err(RequestFault::new(
             Code::UnsupportedMediaType,
             "Send the body as Content-Type: application/json.",
         ));
@@ -114,7 +117,7 @@ fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Fa
         let detail = "The body must be a JSON object.";
         return Err(whole.map_or_else(
             |error| refused(&error),
-            |_| Fault::new(Code::InvalidRequest, detail),
+            |_| RequestFault::new(Code::InvalidRequest, detail),
         ));
     }
     serde_json::from_slice(bytes).map_err(|error| {
@@ -130,12 +133,12 @@ fn is_object(bytes: &[u8]) -> bool {
 }
 
 /// What is wrong with a body, in words about the body alone.
-fn refused(error: &serde_json::Error) -> Fault {
+fn refused(error: &serde_json::Error) -> RequestFault {
     // The end of a body that ends with a new line has no column of its own.
     let (line, column) = (error.line(), error.column().max(1));
-    let at = |fault: Fault| fault.with("line", line).with("column", column);
+    let at = |fault: RequestFault| fault.with("line", line).with("column", column);
     match error.classify() {
-        Category::Syntax | Category::Eof | Category::Io => at(Fault::new(
+        Category::Syntax | Category::Eof | Category::Io => at(RequestFault::new(
             Code::MalformedJson,
             format!("The body is not JSON from line {line}, column {column} on."),
         )),
@@ -148,10 +151,10 @@ fn refused(error: &serde_json::Error) -> Fault {
             {
                 let name: String = name.chars().take(64).collect();
                 let detail = format!("There is no field {name:?} here{expected}.");
-                return at(Fault::new(Code::UnknownField, detail).with("field", name));
+                return at(RequestFault::new(Code::UnknownField, detail).with("field", name));
             }
             let text: String = text.chars().take(ECHO_CHARS_MAX).collect();
-            let fault = Fault::new(
+            let fault = RequestFault::new(
                 Code::InvalidRequest,
                 format!("The body does not fit: {text}."),
             );

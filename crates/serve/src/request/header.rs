@@ -8,15 +8,18 @@ use axum::http::header::AsHeaderName;
 
 /// A header that is said twice, or is no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unclear;
+pub(crate) struct HeaderError;
 
 /// The one value of a header, if it is there.
-pub(crate) fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Result<Option<&str>, Unclear> {
+pub(crate) fn only(
+    headers: &HeaderMap,
+    name: impl AsHeaderName,
+) -> Result<Option<&str>, HeaderError> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| Unclear),
-        (Some(_), Some(_)) => Err(Unclear),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| HeaderError),
+        (Some(_), Some(_)) => Err(HeaderError),
     }
 }
 

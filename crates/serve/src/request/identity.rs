@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use turnwire_event::{Owner, Principal, TenantId};
 use turnwire_wire::problem::Code;
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::header::only;
 
 const PRINCIPAL: &str = "x-turnwire-principal";
@@ -19,22 +19,22 @@ const NOBODY_SAID: &str = "local";
 pub struct Identity(pub Owner);
 
 impl<S: Sync> FromRequestParts<S> for Identity {
-    type Rejection = Fault;
+    type Rejection = RequestFault;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
         read(&parts.headers).map(Self)
     }
 }
 
-fn read(headers: &HeaderMap) -> Result<Owner, Fault> {
+fn read(headers: &HeaderMap) -> Result<Owner, RequestFault> {
     let tenant_invalid = || {
-        Fault::new(
+        RequestFault::new(
             Code::TenantInvalid,
             "X-Tenant-Id must be one UUID in its usual spelling.",
         )
     };
     let principal_invalid = || {
-        Fault::new(
+        RequestFault::new(
             Code::InvalidRequest,
             "X-Turnwire-Principal must be one name of 1 to 128 printable ASCII characters.",
         )

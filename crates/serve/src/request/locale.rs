@@ -5,19 +5,19 @@ use axum::http::{HeaderMap, header};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::turn::LOCALE_BYTES_MAX;
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::header::weighed;
 
 const DEFAULT: &str = "en";
 
 /// The language of a turn whose body says `said`.
-pub(crate) fn chosen(said: Option<String>, headers: &HeaderMap) -> Result<String, Fault> {
+pub(crate) fn chosen(said: Option<String>, headers: &HeaderMap) -> Result<String, RequestFault> {
     match said {
         Some(tag) if is_tag(&tag) => Ok(tag),
         Some(_) => {
             let detail =
                 format!("locale must be a language tag of at most {LOCALE_BYTES_MAX} characters.");
-            Err(Fault::new(Code::InvalidRequest, detail).with("field", "locale"))
+            Err(RequestFault::new(Code::InvalidRequest, detail).with("field", "locale"))
         }
         None => Ok(accepted(headers).unwrap_or(DEFAULT).to_owned()),
     }

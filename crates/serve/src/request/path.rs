@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use turnwire_event::{ResponseId, SessionId, TurnId};
 use turnwire_session::Error;
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 
 /// The session a path names.
 #[derive(Clone, Copy, Debug)]
@@ -16,18 +16,18 @@ pub struct SessionPath(pub SessionId);
 pub struct TurnPath(pub TurnId);
 
 impl<S: Sync + Send> FromRequestParts<S> for SessionPath {
-    type Rejection = Fault;
+    type Rejection = RequestFault;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestFault> {
         let id = segment(parts, state).await.and_then(|id| id.parse().ok());
         id.map(Self).ok_or_else(|| Error::SessionNotFound.into())
     }
 }
 
 impl<S: Sync + Send> FromRequestParts<S> for TurnPath {
-    type Rejection = Fault;
+    type Rejection = RequestFault;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestFault> {
         let id = segment(parts, state).await.and_then(|id| turn_id(&id));
         id.map(Self).ok_or_else(|| Error::TurnNotFound.into())
     }

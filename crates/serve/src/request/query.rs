@@ -6,32 +6,32 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::Uri;
 use axum::http::request::Parts;
-use turnwire_event::Day;
+use turnwire_event::UtcDay;
 use turnwire_wire::problem::Code;
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 
 /// The parameters of a request that nobody has asked for yet.
 #[derive(Debug)]
-pub struct Params(Vec<(String, String)>);
+pub struct QueryParams(Vec<(String, String)>);
 
-impl<S: Sync> FromRequestParts<S> for Params {
-    type Rejection = Fault;
+impl<S: Sync> FromRequestParts<S> for QueryParams {
+    type Rejection = RequestFault;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
         Self::read(&parts.uri)
     }
 }
 
-impl Params {
-    fn read(uri: &Uri) -> Result<Self, Fault> {
+impl QueryParams {
+    fn read(uri: &Uri) -> Result<Self, RequestFault> {
         Query::try_from_uri(uri)
             .map(|Query(pairs)| Self(pairs))
-            .map_err(|_| Fault::new(Code::InvalidRequest, "The query cannot be read."))
+            .map_err(|_| RequestFault::new(Code::InvalidRequest, "The query cannot be read."))
     }
 
     /// A parameter, if it is there.
-    pub fn take(&mut self, name: &str) -> Result<Option<String>, Fault> {
+    pub fn take(&mut self, name: &str) -> Result<Option<String>, RequestFault> {
         let mut found = None;
         while let Some(at) = self.0.iter().position(|(known, _)| known == name) {
             if found.replace(self.0.swap_remove(at).1).is_some() {
@@ -42,7 +42,7 @@ impl Params {
     }
 
     /// `limit`: how many a page.
-    pub fn limit(&mut self, default: usize, max: usize) -> Result<usize, Fault> {
+    pub fn limit(&mut self, default: usize, max: usize) -> Result<usize, RequestFault> {
         let Some(text) = self.take("limit")? else {
             return Ok(default);
         };
@@ -54,16 +54,16 @@ impl Params {
     }
 
     /// A cursor.
-    pub fn cursor<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, Fault> {
+    pub fn cursor<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, RequestFault> {
         let text = self.take(name)?;
         text.map(|text| text.parse()).transpose().map_err(|_| {
             let detail = format!("{name} is not a cursor that this server has given.");
-            Fault::new(Code::InvalidCursor, detail).with("field", name)
+            RequestFault::new(Code::InvalidCursor, detail).with("field", name)
         })
     }
 
     /// A day.
-    pub fn day(&mut self, name: &str) -> Result<Option<Day>, Fault> {
+    pub fn day(&mut self, name: &str) -> Result<Option<UtcDay>, RequestFault> {
         let text = self.take(name)?;
         let day = text.map(|text| text.parse()).transpose();
         day.map_err(|_| wrong(name, "must be a day of the calendar, as in 2026-01-31"))
@@ -74,7 +74,7 @@ impl Params {
         mut self,
         default: usize,
         max: usize,
-    ) -> Result<(usize, Option<T>), Fault> {
+    ) -> Result<(usize, Option<T>), RequestFault> {
         let limit = self.limit(default, max)?;
         let before = self.cursor("before")?;
         self.done()?;
@@ -82,7 +82,7 @@ impl Params {
     }
 
     /// A switch; off if it is not there.
-    pub fn flag(&mut self, name: &str) -> Result<bool, Fault> {
+    pub fn flag(&mut self, name: &str) -> Result<bool, RequestFault> {
         match self.take(name)?.as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
@@ -91,20 +91,20 @@ impl Params {
     }
 
     /// Everything has been asked for; what is left is not known.
-    pub fn done(self) -> Result<(), Fault> {
+    pub fn done(self) -> Result<(), RequestFault> {
         match self.0.into_iter().next() {
             None => Ok(()),
             Some((name, _)) => {
                 let name: String = name.chars().take(64).collect();
                 let detail = format!("There is no query parameter {name:?} here.");
-                Err(Fault::new(Code::UnknownField, detail).with("field", name))
+                Err(RequestFault::new(Code::UnknownField, detail).with("field", name))
             }
         }
     }
 }
 
-fn wrong(name: &str, what: &str) -> Fault {
-    Fault::new(Code::InvalidRequest, format!("{name} {what}.")).with("field", name)
+fn wrong(name: &str, what: &str) -> RequestFault {
+    RequestFault::new(Code::InvalidRequest, format!("{name} {what}.")).with("field", name)
 }
 
 #[cfg(test)]
@@ -112,9 +112,9 @@ mod tests {
     use super::*;
     use turnwire_event::{Epoch, Position, Seq};
 
-    fn params(query: &str) -> Params {
+    fn params(query: &str) -> QueryParams {
         let uri: Uri = format!("/x?{query}").parse().expect("a uri");
-        Params::read(&uri).expect("pairs")
+        QueryParams::read(&uri).expect("pairs")
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(all.done(), Ok(()));
 
         let unknown = params("limt=7").done().expect_err("unknown");
-        let expected = Fault::new(
+        let expected = RequestFault::new(
             Code::UnknownField,
             "There is no query parameter \"limt\" here.",
         );

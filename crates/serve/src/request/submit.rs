@@ -4,17 +4,17 @@ use axum::http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use turnwire_event::Trace;
+use turnwire_event::TraceContext;
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin};
 use turnwire_session::SubmitRequest;
 use turnwire_session::{DisconnectScope, IdempotencyKey};
-use turnwire_wire::pc3::Version;
+use turnwire_wire::pc3::WireVersion;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::LOCATION_CHARS_MAX;
-use turnwire_wire::rest::content::{BadContent, Input};
+use turnwire_wire::rest::content::{InvalidContent, MessageInput};
 use turnwire_wire::rest::turn::DISCONNECT_GRACE_MS_MAX;
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::header::only;
 use crate::request::locale;
 
@@ -28,8 +28,8 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 const KEY_BYTES_MAX: usize = 255;
 
 /// A turn as a request describes it.
-pub(crate) struct Asked {
-    pub(crate) message: Input,
+pub(crate) struct ParsedSubmit {
+    pub(crate) message: MessageInput,
     pub(crate) locale: Option<String>,
     pub(crate) location: Option<String>,
     pub(crate) metadata: Option<Map<String, Value>>,
@@ -42,12 +42,12 @@ pub(crate) struct Asked {
 }
 
 /// A field that makes no sense.
-pub(crate) fn invalid(field: &str, what: &str) -> Fault {
-    Fault::new(Code::InvalidRequest, format!("{field} {what}.")).with("field", field)
+pub(crate) fn invalid(field: &str, what: &str) -> RequestFault {
+    RequestFault::new(Code::InvalidRequest, format!("{field} {what}.")).with("field", field)
 }
 
 /// The version of the chat wire that the request asks for.
-pub(crate) fn version(headers: &HeaderMap) -> Result<Option<Version>, Fault> {
+pub(crate) fn version(headers: &HeaderMap) -> Result<Option<WireVersion>, RequestFault> {
     let wrong = || invalid(WIRE_VERSION, "must be 0.5 or 0.4, said once");
     let said = only(headers, WIRE_VERSION).map_err(|_| wrong())?;
     said.map(str::parse).transpose().map_err(|_| wrong())
@@ -69,7 +69,7 @@ pub(crate) fn key<T: Serialize>(
     headers: &HeaderMap,
     route: &'static str,
     body: &T,
-) -> Result<Option<IdempotencyKey>, Fault> {
+) -> Result<Option<IdempotencyKey>, RequestFault> {
     let wrong = || invalid(IDEMPOTENCY_KEY, &format!("{}, said once", key_rule()));
     let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| wrong())? else {
         return Ok(None);
@@ -78,9 +78,9 @@ pub(crate) fn key<T: Serialize>(
         return Err(wrong());
     }
     // What the body says, not how it is written: white space and order of fields do not count.
-    let mut said = serde_json::to_value(body).map_err(|_| Fault::internal())?;
+    let mut said = serde_json::to_value(body).map_err(|_| RequestFault::internal())?;
     said.sort_all_objects();
-    let said = serde_json::to_vec(&said).map_err(|_| Fault::internal())?;
+    let said = serde_json::to_vec(&said).map_err(|_| RequestFault::internal())?;
     Ok(Some(IdempotencyKey {
         route,
         key: key.to_owned(),
@@ -90,11 +90,11 @@ pub(crate) fn key<T: Serialize>(
 
 /// What a request says about a turn, or why it says nothing that can be done.
 pub(crate) fn checked(
-    asked: Asked,
+    asked: ParsedSubmit,
     headers: &HeaderMap,
-    trace: Option<Trace>,
-    version: Version,
-) -> Result<SubmitRequest, Fault> {
+    trace: Option<TraceContext>,
+    version: WireVersion,
+) -> Result<SubmitRequest, RequestFault> {
     let locale = locale::chosen(asked.locale, headers)?;
     let disconnect_grace_ms = asked.disconnect_grace_ms.unwrap_or(0);
     if disconnect_grace_ms > DISCONNECT_GRACE_MS_MAX {
@@ -117,14 +117,14 @@ pub(crate) fn checked(
     let content = asked.message.content().map_err(|bad| {
         let detail = format!("{bad}.");
         match bad {
-            BadContent::Empty | BadContent::Invalid { .. } => {
-                Fault::new(Code::InvalidRequest, detail).with("field", "message")
+            InvalidContent::Empty | InvalidContent::Invalid { .. } => {
+                RequestFault::new(Code::InvalidRequest, detail).with("field", "message")
             }
-            BadContent::Unsupported { kind, .. } => {
-                Fault::new(Code::UnsupportedContent, detail).with("content_type", kind)
+            InvalidContent::Unsupported { kind, .. } => {
+                RequestFault::new(Code::UnsupportedContent, detail).with("content_type", kind)
             }
-            BadContent::UnknownField { field, .. } => {
-                Fault::new(Code::UnknownField, detail).with("field", field)
+            InvalidContent::UnknownField { field, .. } => {
+                RequestFault::new(Code::UnknownField, detail).with("field", field)
             }
         }
     })?;
@@ -148,14 +148,14 @@ pub(crate) fn checked(
 mod tests {
     use super::*;
     use serde_json::json;
-    use turnwire_wire::rest::chat::Chat;
+    use turnwire_wire::rest::chat::ChatRequest;
 
     fn sha(body: Value) -> [u8; 32] {
         let headers = HeaderMap::from_iter([(
             axum::http::HeaderName::from_static("idempotency-key"),
             axum::http::HeaderValue::from_static("k"),
         )]);
-        let body: Chat = serde_json::from_value(body).expect("a chat");
+        let body: ChatRequest = serde_json::from_value(body).expect("a chat");
         let key = key(&headers, "/chat/stream", &body).expect("a key");
         key.expect("it is there").body_sha256
     }
@@ -189,7 +189,7 @@ mod tests {
         }
         assert_eq!(key(&HeaderMap::new(), "/x", &json!({})), Ok(None));
         let asked = version(&said("x-wire-version", "0.4"));
-        assert_eq!(asked, Ok(Some(Version::V04)));
+        assert_eq!(asked, Ok(Some(WireVersion::V04)));
         for bad in ["", "0.6", "0.5 ", "v0.5"] {
             let refused = version(&said("x-wire-version", bad)).expect_err("unknown");
             assert_eq!(refused.code(), Code::InvalidRequest, "{bad}");

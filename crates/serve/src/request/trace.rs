@@ -2,7 +2,7 @@
 //! here. It is in every problem and in the server's log, and is how the two are tied together.
 
 use axum::http::HeaderMap;
-use turnwire_event::Trace;
+use turnwire_event::TraceContext;
 
 use crate::request::header::only;
 
@@ -33,8 +33,8 @@ impl RequestTrace {
     }
 
     /// The trace for events of a turn, if the caller traces.
-    pub fn for_turn(&self) -> Option<Trace> {
-        self.caller.as_ref().map(|caller| Trace {
+    pub fn for_turn(&self) -> Option<TraceContext> {
+        self.caller.as_ref().map(|caller| TraceContext {
             trace_id: self.trace_id.clone(),
             span_id: hex::<8>(),
             parent_span_id: Some(caller.clone()),

@@ -10,14 +10,15 @@ use tracing::Instrument as _;
 use turnwire_event::ApprovalId;
 use turnwire_session::{ApprovalDecision, Error, TurnApprovals};
 use turnwire_wire::rest::approval::{
-    ANSWERS_MAX, Answer, Answered, Answers, COMMENT_CHARS_MAX, List,
+    ANSWERS_MAX, ApprovalAnswer, ApprovalAnswers, ApprovalList, ApprovalsAnswered,
+    COMMENT_CHARS_MAX,
 };
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::body::JsonBody;
 use crate::request::identity::Identity;
 use crate::request::path::TurnPath;
-use crate::request::query::Params;
+use crate::request::query::QueryParams;
 use crate::request::submit::invalid;
 use crate::request::trace::RequestTrace;
 use crate::state::AppState;
@@ -30,11 +31,11 @@ async fn list(
     State(approvals): State<TurnApprovals>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
-    params: Params,
-) -> Result<Json<List>, Fault> {
+    params: QueryParams,
+) -> Result<Json<ApprovalList>, RequestFault> {
     params.done()?;
     let (rows, next_turn_id) = approvals.list(&owner, id).await?;
-    Ok(Json(List {
+    Ok(Json(ApprovalList {
         turn_id: id,
         approvals: rows.into_iter().map(Into::into).collect(),
         next_turn_id,
@@ -46,21 +47,21 @@ async fn answer(
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
-    JsonBody(body): JsonBody<Answers>,
-) -> Result<(StatusCode, Json<Answered>), Fault> {
+    JsonBody(body): JsonBody<ApprovalAnswers>,
+) -> Result<(StatusCode, Json<ApprovalsAnswered>), RequestFault> {
     let decisions = checked(body)?;
     let trace = trace.for_turn();
     // A task of its own: a client that leaves now has answered or not, never half.
     let deciding = async move { approvals.decide(&owner, id, decisions, trace).await };
     let outcome = tokio::spawn(deciding.in_current_span()).await;
-    let outcome = outcome.map_err(|_| Fault::internal())??;
+    let outcome = outcome.map_err(|_| RequestFault::internal())??;
     let status = match outcome.next {
         Some(_) => StatusCode::ACCEPTED,
         None => StatusCode::OK,
     };
     Ok((
         status,
-        Json(Answered {
+        Json(ApprovalsAnswered {
             turn_id: id,
             remaining: outcome.remaining,
             next_turn_id: outcome.next,
@@ -69,9 +70,9 @@ async fn answer(
 }
 
 /// What the body says, or why it says nothing.
-fn checked(body: Answers) -> Result<Vec<ApprovalDecision>, Fault> {
+fn checked(body: ApprovalAnswers) -> Result<Vec<ApprovalDecision>, RequestFault> {
     let answers = match (body.approval_id, body.decision, body.answers) {
-        (Some(approval_id), Some(decision), None) => vec![Answer {
+        (Some(approval_id), Some(decision), None) => vec![ApprovalAnswer {
             approval_id,
             decision,
             comment: body.comment,

@@ -12,15 +12,16 @@ use turnwire_event::code::TurnState;
 use turnwire_event::{Owner, TurnId};
 use turnwire_session::TurnCanceller;
 use turnwire_wire::rest::turn::{
-    Cancel, CancelAccepted, REASON_CHARS_MAX, SessionCancel, SessionCancelAccepted, Turn,
+    REASON_CHARS_MAX, SessionCancel, SessionCancelAccepted, TurnCancel, TurnCancelAccepted,
+    TurnInfo,
 };
 
 use super::{chat, turns};
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::body::JsonBody;
 use crate::request::identity::Identity;
 use crate::request::path::{SessionPath, TurnPath};
-use crate::request::query::Params;
+use crate::request::query::QueryParams;
 use crate::request::submit::{self, invalid};
 use crate::state::AppState;
 
@@ -38,9 +39,9 @@ async fn of_turn(
     State(canceller): State<TurnCanceller>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
-    mut params: Params,
-    JsonBody(body): JsonBody<Cancel>,
-) -> Result<Response, Fault> {
+    mut params: QueryParams,
+    JsonBody(body): JsonBody<TurnCancel>,
+) -> Result<Response, RequestFault> {
     let wait = params.flag("wait")?;
     params.done()?;
     let reason = reason(body.reason)?;
@@ -48,7 +49,7 @@ async fn of_turn(
     if let Some(turn) = ended(&canceller, &owner, id, wait).await? {
         return Ok(Json(turn).into_response());
     }
-    let accepted = CancelAccepted {
+    let accepted = TurnCancelAccepted {
         turn_id: id,
         state: turn_state,
     };
@@ -59,9 +60,9 @@ async fn of_session(
     State(canceller): State<TurnCanceller>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    mut params: Params,
+    mut params: QueryParams,
     JsonBody(body): JsonBody<SessionCancel>,
-) -> Result<(StatusCode, Json<SessionCancelAccepted>), Fault> {
+) -> Result<(StatusCode, Json<SessionCancelAccepted>), RequestFault> {
     let wait = params.flag("wait")?;
     params.done()?;
     let reason = reason(body.reason)?;
@@ -107,7 +108,7 @@ async fn ended(
     owner: &Owner,
     id: TurnId,
     wait: bool,
-) -> Result<Option<Turn>, Fault> {
+) -> Result<Option<TurnInfo>, RequestFault> {
     if !wait {
         return Ok(None);
     }
@@ -115,7 +116,7 @@ async fn ended(
     Ok(row.map(Into::into))
 }
 
-fn reason(said: Option<String>) -> Result<Option<String>, Fault> {
+fn reason(said: Option<String>) -> Result<Option<String>, RequestFault> {
     let reason = said.filter(|reason| !reason.is_empty());
     let long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
     if reason.as_ref().is_some_and(long) {

@@ -19,18 +19,18 @@ use turnwire_session::{
     DisconnectScope, Error, LiveSessions, NewSession, ReplayError, ServiceStatus, SessionReader,
     SubmitTarget, TurnSubmitter,
 };
-use turnwire_wire::pc3::{Cursor, Version};
+use turnwire_wire::pc3::{FrameCursor, WireVersion};
 use turnwire_wire::problem::Code;
-use turnwire_wire::rest::chat::Chat;
+use turnwire_wire::rest::chat::ChatRequest;
 
-use crate::config::Config;
-use crate::error::Fault;
+use crate::config::ServerConfig;
+use crate::error::RequestFault;
 use crate::request::body::JsonBody;
 use crate::request::header::only;
 use crate::request::identity::Identity;
 use crate::request::path::TurnPath;
-use crate::request::query::Params;
-use crate::request::submit::{self, Asked, WIRE_VERSION};
+use crate::request::query::QueryParams;
+use crate::request::submit::{self, ParsedSubmit, WIRE_VERSION};
 use crate::request::trace::RequestTrace;
 use crate::state::{AppState, WireVersions};
 use crate::transport::{self, StreamPermit, Streams, TurnRequest, chat};
@@ -53,7 +53,7 @@ struct ChatState {
     live_sessions: LiveSessions,
     status: ServiceStatus,
     streams: Arc<Streams>,
-    config: Arc<Config>,
+    config: Arc<ServerConfig>,
 }
 
 impl FromRef<AppState> for ChatState {
@@ -75,14 +75,14 @@ async fn ask(
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<Chat>,
-) -> Result<Response, Fault> {
+    JsonBody(body): JsonBody<ChatRequest>,
+) -> Result<Response, RequestFault> {
     let submitted_at = Instant::now();
     let permit = stream_permit(&state, &owner)?;
     let version = submit::version(&headers)?;
     let key = submit::key(&headers, ROUTE, &body)?;
     let session = body.session_id.clone();
-    let asked = Asked {
+    let asked = ParsedSubmit {
         message: body.message,
         locale: body.locale,
         location: body.location,
@@ -124,7 +124,7 @@ async fn ask(
         response.map_err(replay_fault)
     };
     let response = tokio::spawn(response.in_current_span()).await;
-    response.map_err(|_| Fault::internal())?
+    response.map_err(|_| RequestFault::internal())?
 }
 
 async fn resume(
@@ -133,8 +133,8 @@ async fn resume(
     TurnPath(id): TurnPath,
     method: Method,
     headers: HeaderMap,
-    mut params: Params,
-) -> Result<Response, Fault> {
+    mut params: QueryParams,
+) -> Result<Response, RequestFault> {
     let cursor = cursor(&headers, &mut params)?;
     params.done()?;
     let version = submit::version(&headers)?;
@@ -142,7 +142,7 @@ async fn resume(
     if !matches!(row.kind, TurnKind::Chat | TurnKind::Worker) {
         let detail =
             "Nobody waits for this turn: it has no chat stream. Its session has its events.";
-        return Err(Fault::new(Code::StreamingDisabled, detail));
+        return Err(RequestFault::new(Code::StreamingDisabled, detail));
     }
     bound_version(&row, version)?;
     if let Some(cursor) = cursor.filter(|cursor| chat::is_complete(&row, cursor)) {
@@ -156,21 +156,24 @@ async fn resume(
     open(&state, &owner, row, version, cursor, permit).await
 }
 
-fn stream_permit(state: &ChatState, owner: &Owner) -> Result<StreamPermit, Fault> {
+fn stream_permit(state: &ChatState, owner: &Owner) -> Result<StreamPermit, RequestFault> {
     state.streams.stream_limits.acquire(owner).ok_or_else(|| {
         let max = state.config.stream.chat_streams_max;
         let detail = format!("{max} chat streams are open already; close some.");
-        Fault::new(Code::TooManyRequests, detail).with("limit", max)
+        RequestFault::new(Code::TooManyRequests, detail).with("limit", max)
     })
 }
 
 /// The client's cursor: from the header, which an `EventSource` keeps up to date, else from the
 /// query.
-fn cursor(headers: &HeaderMap, params: &mut Params) -> Result<Option<Cursor>, Fault> {
+fn cursor(
+    headers: &HeaderMap,
+    params: &mut QueryParams,
+) -> Result<Option<FrameCursor>, RequestFault> {
     let parameter = params.take("last_event_id")?;
     let invalid = |field: &str| {
         let detail = format!("{field} is not the id of a frame that this server has sent.");
-        Fault::new(Code::InvalidCursor, detail).with("field", field)
+        RequestFault::new(Code::InvalidCursor, detail).with("field", field)
     };
     let header = only(headers, LAST_EVENT_ID).map_err(|_| invalid("Last-Event-ID"))?;
     let (field, text) = match (header.filter(|text| !text.is_empty()), parameter) {
@@ -187,8 +190,8 @@ async fn check_in_log(
     state: &ChatState,
     owner: &Owner,
     row: &TurnRow,
-    cursor: &Cursor,
-) -> Result<(), Fault> {
+    cursor: &FrameCursor,
+) -> Result<(), RequestFault> {
     if row.ended == Some(cursor.position) {
         return Ok(());
     }
@@ -200,12 +203,17 @@ async fn check_in_log(
 }
 
 /// The version that a turn is bound to, which must be the `requested` one.
-fn bound_version(row: &TurnRow, requested: Option<Version>) -> Result<Version, Fault> {
+fn bound_version(
+    row: &TurnRow,
+    requested: Option<WireVersion>,
+) -> Result<WireVersion, RequestFault> {
     let bound = row.wire_version.as_deref().map(str::parse).transpose();
-    let bound: Version = bound.map_err(|_| Fault::internal())?.unwrap_or_default();
+    let bound: WireVersion = bound
+        .map_err(|_| RequestFault::internal())?
+        .unwrap_or_default();
     if requested.is_some_and(|requested| requested != bound) {
         let detail = format!("The turn is bound to version {bound}; ask for that, or for none.");
-        let fault = Fault::new(Code::WireVersionMismatch, detail);
+        let fault = RequestFault::new(Code::WireVersionMismatch, detail);
         return Err(fault
             .with("wire_version", bound.as_str())
             .with("field", WIRE_VERSION));
@@ -218,10 +226,10 @@ async fn open(
     state: &ChatState,
     owner: &Owner,
     row: TurnRow,
-    version: Option<Version>,
-    cursor: Option<Cursor>,
+    version: Option<WireVersion>,
+    cursor: Option<FrameCursor>,
     permit: StreamPermit,
-) -> Result<Response, Fault> {
+) -> Result<Response, RequestFault> {
     let version = bound_version(&row, version)?;
     let live = state.live_sessions.open(owner, row.session_id).await?;
     // A turn in the queue will be bound to the definition of now.
@@ -243,7 +251,7 @@ async fn open(
 }
 
 /// The problem of a stream that cannot be opened.
-fn replay_fault(error: ReplayError) -> Fault {
+fn replay_fault(error: ReplayError) -> RequestFault {
     match error {
         ReplayError::Expired | ReplayError::TooLarge(..) => Error::CursorExpired.into(),
         ReplayError::Session(error) => error.into(),

@@ -7,16 +7,16 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use turnwire_event::{Filter, FilterSpec, TypeSet};
+use turnwire_event::{EventFilter, FilterSpec, TypeSet};
 use turnwire_session::{EventLogQuery, EventPage, SessionReader};
 use turnwire_wire::problem::Code;
-use turnwire_wire::rest::event::{Hashes, write};
+use turnwire_wire::rest::event::{EventHashes, write};
 
-use crate::config::Config;
-use crate::error::Fault;
+use crate::config::ServerConfig;
+use crate::error::RequestFault;
 use crate::request::identity::Identity;
 use crate::request::path::SessionPath;
-use crate::request::query::Params;
+use crate::request::query::QueryParams;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -25,11 +25,11 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<Config>>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    mut params: Params,
-) -> Result<Response, Fault> {
+    mut params: QueryParams,
+) -> Result<Response, RequestFault> {
     let pages = &config.session;
     let query = EventLogQuery {
         since: params.cursor("since")?,
@@ -47,7 +47,7 @@ fn body(page: &EventPage, hashes: bool) -> Vec<u8> {
     let bytes: usize = page.events.iter().map(|event| event.bytes.len() + 80).sum();
     let mut out = Vec::with_capacity(bytes + 128);
     let events = page.events.iter().map(|event| event.bytes.as_ref());
-    let hashes = hashes.then(|| Hashes {
+    let hashes = hashes.then(|| EventHashes {
         previous: &page.previous_hash,
         each: page.events.iter().map(|event| &event.hash).collect(),
     });
@@ -56,16 +56,16 @@ fn body(page: &EventPage, hashes: bool) -> Vec<u8> {
 }
 
 /// Type names between commas; one that is unknown is named, as on the stream.
-fn types(text: &str) -> Result<TypeSet, Fault> {
+fn types(text: &str) -> Result<TypeSet, RequestFault> {
     let spec = FilterSpec {
         event_types: Some(text.split(',').map(|name| name.trim().to_owned()).collect()),
         ..FilterSpec::default()
     };
-    Filter::resolve(&spec)
+    EventFilter::resolve(&spec)
         .map(|filter| filter.types())
         .map_err(|bad| {
             let detail = format!("types has an {bad}.");
-            Fault::new(Code::InvalidFilter, detail).with("field", "types")
+            RequestFault::new(Code::InvalidFilter, detail).with("field", "types")
         })
 }
 
@@ -87,7 +87,7 @@ mod tests {
             ("", ""),
         ] {
             let detail = format!("types has an unknown event type {name:?}.");
-            let fault = Fault::new(Code::InvalidFilter, detail).with("field", "types");
+            let fault = RequestFault::new(Code::InvalidFilter, detail).with("field", "types");
             assert_eq!(types(bad), Err(fault), "{bad}");
         }
     }

@@ -4,14 +4,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_session::{Error, SessionWriter};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::feedback::{
-    COMMENT_CHARS_MAX, Feedback, RATING_CHARS_MAX, Recorded as Answer,
+    COMMENT_CHARS_MAX, FeedbackAccepted as Answer, FeedbackRequest, RATING_CHARS_MAX,
 };
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::body::JsonBody;
 use crate::request::identity::Identity;
 use crate::request::path::{SessionPath, turn_id};
@@ -25,17 +25,17 @@ async fn record(
     State(writer): State<SessionWriter>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    JsonBody(body): JsonBody<Feedback>,
-) -> Result<(StatusCode, Json<Answer>), Fault> {
+    JsonBody(body): JsonBody<FeedbackRequest>,
+) -> Result<(StatusCode, Json<Answer>), RequestFault> {
     let feedback = checked(body)?;
     let position = writer.record_feedback(&owner, id, feedback).await?;
     Ok((StatusCode::ACCEPTED, Json(Answer { position })))
 }
 
 /// What the body says, or why it says nothing that can be kept.
-fn checked(body: Feedback) -> Result<Recorded, Fault> {
+fn checked(body: FeedbackRequest) -> Result<FeedbackRecorded, RequestFault> {
     let invalid = |field: &str, detail: String| {
-        Err(Fault::new(Code::InvalidRequest, detail).with("field", field))
+        Err(RequestFault::new(Code::InvalidRequest, detail).with("field", field))
     };
     let rating = body.rating.to_string();
     if !(1..=RATING_CHARS_MAX).contains(&rating.chars().count()) {
@@ -60,7 +60,7 @@ fn checked(body: Feedback) -> Result<Recorded, Fault> {
             return invalid("message_id", detail.to_owned());
         }
     };
-    Ok(Recorded {
+    Ok(FeedbackRecorded {
         message_id,
         turn_id: turn,
         rating,
@@ -74,7 +74,7 @@ mod tests {
     use serde_json::{Value, json};
     use turnwire_event::{MessageId, TurnId, Ulid};
 
-    fn check(body: Value) -> Result<Recorded, Code> {
+    fn check(body: Value) -> Result<FeedbackRecorded, Code> {
         let body = serde_json::from_value(body).expect("a body");
         checked(body).map_err(|fault| fault.code())
     }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn feedback_is_about_exactly_one_thing() {
         let id = MessageId(Ulid(5)).to_string();
-        let about = |message, turn| Recorded {
+        let about = |message, turn| FeedbackRecorded {
             message_id: message,
             turn_id: turn,
             rating: "5".into(),

@@ -6,10 +6,10 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use turnwire_session::{Error, ServiceStatus};
-use turnwire_wire::rest::health::{Health, Status};
+use turnwire_wire::rest::health::{HealthReport, HealthStatus};
 
-use crate::error::Fault;
-use crate::metrics::Handle;
+use crate::error::RequestFault;
+use crate::metrics::MetricsHandle;
 use crate::state::AppState;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -21,24 +21,26 @@ pub(super) fn router() -> Router<AppState> {
         .route("/metrics", get(metrics))
 }
 
-async fn live() -> Json<Health> {
-    Json(Health { status: Status::Ok })
+async fn live() -> Json<HealthReport> {
+    Json(HealthReport {
+        status: HealthStatus::Ok,
+    })
 }
 
 /// Whether new turns are taken; 503 whatever the reason, as supervisors expect.
-async fn ready(State(status): State<ServiceStatus>) -> Result<Json<Health>, Fault> {
+async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>, RequestFault> {
     let refusal = if status.is_draining() {
         Error::Draining
     } else if status.is_storage_full() {
         Error::StorageFull
     } else {
-        return Ok(Json(Health {
-            status: Status::Ready,
+        return Ok(Json(HealthReport {
+            status: HealthStatus::Ready,
         }));
     };
-    Err(Fault::from(refusal).answered_with(StatusCode::SERVICE_UNAVAILABLE))
+    Err(RequestFault::from(refusal).answered_with(StatusCode::SERVICE_UNAVAILABLE))
 }
 
-async fn metrics(State(metrics): State<Handle>) -> impl IntoResponse {
+async fn metrics(State(metrics): State<MetricsHandle>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, PROMETHEUS)], metrics.render())
 }

@@ -6,13 +6,13 @@ use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use turnwire_session::SessionReader;
-use turnwire_wire::rest::llm_call::List;
+use turnwire_wire::rest::llm_call::LlmCallList;
 
-use crate::config::Config;
-use crate::error::Fault;
+use crate::config::ServerConfig;
+use crate::error::RequestFault;
 use crate::request::identity::Identity;
 use crate::request::path::SessionPath;
-use crate::request::query::Params;
+use crate::request::query::QueryParams;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -21,15 +21,15 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<Config>>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    params: Params,
-) -> Result<Json<List>, Fault> {
+    params: QueryParams,
+) -> Result<Json<LlmCallList>, RequestFault> {
     let pages = &config.session;
     let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
     let (calls, next) = reader.llm_calls(&owner, id, before, limit).await?;
-    Ok(Json(List {
+    Ok(Json(LlmCallList {
         llm_calls: calls.into_iter().map(Into::into).collect(),
         next,
     }))

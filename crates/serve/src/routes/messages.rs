@@ -6,13 +6,13 @@ use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use turnwire_session::SessionReader;
-use turnwire_wire::rest::message::List;
+use turnwire_wire::rest::message::MessagesResponse;
 
-use crate::config::Config;
-use crate::error::Fault;
+use crate::config::ServerConfig;
+use crate::error::RequestFault;
 use crate::request::identity::Identity;
 use crate::request::path::SessionPath;
-use crate::request::query::Params;
+use crate::request::query::QueryParams;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -21,13 +21,13 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<Config>>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    params: Params,
-) -> Result<Json<List>, Fault> {
+    params: QueryParams,
+) -> Result<Json<MessagesResponse>, RequestFault> {
     let pages = &config.session;
     let (limit, before) = params.page(pages.messages_page, pages.messages_page_max)?;
     let (messages, next) = reader.messages(&owner, id, before, limit).await?;
-    Ok(Json(List { messages, next }))
+    Ok(Json(MessagesResponse { messages, next }))
 }

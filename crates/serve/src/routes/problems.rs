@@ -11,9 +11,9 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
 use turnwire_wire::problem::Code;
-use turnwire_wire::problem::help::{Description, List};
+use turnwire_wire::problem::help::{ProblemDescription, ProblemList};
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::page::policy;
 use crate::request::header::weighed;
 use crate::state::AppState;
@@ -25,20 +25,20 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(headers: HeaderMap) -> Response {
-    let list = List::all();
+    let list = ProblemList::all();
     answer(&headers, &list, || html::list(&list))
 }
 
 async fn read(
     headers: HeaderMap,
     code: Result<Path<String>, PathRejection>,
-) -> Result<Response, Fault> {
+) -> Result<Response, RequestFault> {
     let code = code.ok().and_then(|Path(name)| Code::named(&name));
     let unknown = || {
         let detail = "There is no problem with this code; /problems has them all.";
-        Fault::new(Code::NotFound, detail)
+        RequestFault::new(Code::NotFound, detail)
     };
-    let description = Description::from(code.ok_or_else(unknown)?);
+    let description = ProblemDescription::from(code.ok_or_else(unknown)?);
     Ok(answer(&headers, &description, || html::one(&description)))
 }
 
@@ -111,8 +111,11 @@ mod tests {
     // G10
     #[test]
     fn every_page_is_self_contained_with_one_style() {
-        let pages = List::all().problems.into_iter().map(|one| html::one(&one));
-        for page in pages.chain([html::list(&List::all())]) {
+        let pages = ProblemList::all()
+            .problems
+            .into_iter()
+            .map(|one| html::one(&one));
+        for page in pages.chain([html::list(&ProblemList::all())]) {
             for risky in ["<script", "style=\"", "http://", "https://", "src=", "url("] {
                 let found = page
                     .split("<pre>")

@@ -8,15 +8,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use turnwire_session::{LiveSessions, NewSession, SessionReader, SessionWriter};
-use turnwire_wire::rest::session::{Attached, Create, Created, List, Workers};
+use turnwire_wire::rest::session::{
+    SessionAttached, SessionCreate, SessionCreatedBody, SessionList, WorkerList,
+};
 
 use crate::access::guard::OwnHost;
-use crate::config::Config;
-use crate::error::Fault;
+use crate::config::ServerConfig;
+use crate::error::RequestFault;
 use crate::request::body::JsonBody;
 use crate::request::identity::Identity;
 use crate::request::path::SessionPath;
-use crate::request::query::Params;
+use crate::request::query::QueryParams;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -29,14 +31,14 @@ pub(super) fn router() -> Router<AppState> {
 async fn create(
     State(writer): State<SessionWriter>,
     Identity(owner): Identity,
-    JsonBody(body): JsonBody<Create>,
-) -> Result<Response, Fault> {
+    JsonBody(body): JsonBody<SessionCreate>,
+) -> Result<Response, RequestFault> {
     let new = NewSession {
         workspace_path: body.workspace_path,
         metadata: body.metadata.unwrap_or_default(),
     };
     let session = writer.create(&owner, new).await?;
-    let created = Created {
+    let created = SessionCreatedBody {
         session_id: session.id,
         id: session.id,
     };
@@ -46,14 +48,14 @@ async fn create(
 
 async fn list(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<Config>>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
-    params: Params,
-) -> Result<Json<List>, Fault> {
+    params: QueryParams,
+) -> Result<Json<SessionList>, RequestFault> {
     let pages = &config.session;
     let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
     let (sessions, next) = reader.sessions(&owner, before, limit).await?;
-    Ok(Json(List {
+    Ok(Json(SessionList {
         sessions: sessions.into_iter().map(Into::into).collect(),
         next,
     }))
@@ -64,19 +66,23 @@ async fn attach(
     Extension(OwnHost(host)): Extension<OwnHost>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    params: Params,
-) -> Result<Json<Attached>, Fault> {
+    params: QueryParams,
+) -> Result<Json<SessionAttached>, RequestFault> {
     params.done()?;
     let ticket = live_sessions.attach(&owner, id).await?;
-    Ok(Json(Attached::new(ticket.session, ticket.token, &host)))
+    Ok(Json(SessionAttached::new(
+        ticket.session,
+        ticket.token,
+        &host,
+    )))
 }
 
 async fn delete(
     State(writer): State<SessionWriter>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    params: Params,
-) -> Result<StatusCode, Fault> {
+    params: QueryParams,
+) -> Result<StatusCode, RequestFault> {
     params.done()?;
     writer.delete(&owner, id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -84,15 +90,15 @@ async fn delete(
 
 async fn workers(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<Config>>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    params: Params,
-) -> Result<Json<Workers>, Fault> {
+    params: QueryParams,
+) -> Result<Json<WorkerList>, RequestFault> {
     let pages = &config.session;
     let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
     let (workers, next) = reader.workers(&owner, id, before, limit).await?;
-    Ok(Json(Workers {
+    Ok(Json(WorkerList {
         workers: workers.into_iter().map(Into::into).collect(),
         next,
     }))

@@ -8,9 +8,9 @@ use axum::{Json, Router};
 use turnwire_pack::StatusLifecycle as Life;
 use turnwire_render::{StatusEntry, status_list};
 use turnwire_session::SessionReader;
-use turnwire_wire::rest::status_event::{Emissions, Lifecycle, StatusEvent, StatusEvents};
+use turnwire_wire::rest::status_event::{Emissions, LifecycleState, StatusEvent, StatusEvents};
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -20,7 +20,7 @@ pub(super) fn router() -> Router<AppState> {
 async fn list(
     State(state): State<AppState>,
     State(reader): State<SessionReader>,
-) -> Result<Json<StatusEvents>, Fault> {
+) -> Result<Json<StatusEvents>, RequestFault> {
     let Some(host) = &state.host else {
         return Ok(Json(StatusEvents {
             version: String::new(),
@@ -58,8 +58,8 @@ fn told(entry: StatusEntry, emissions: Emissions) -> StatusEvent {
         default_policy: entry.policy,
         emitter_subagents: entry.emitters,
         lifecycle: match entry.lifecycle {
-            Life::Active => Lifecycle::Active,
-            Life::Deprecated => Lifecycle::Deprecated,
+            Life::Active => LifecycleState::Active,
+            Life::Deprecated => LifecycleState::Deprecated,
         },
         note: entry.note,
         fragment: entry.fragment,

@@ -9,7 +9,7 @@ use axum::response::Response;
 use axum::routing::get;
 use turnwire_wire::problem::Code;
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::path::SessionPath;
 use crate::state::AppState;
 use crate::transport::Streams;
@@ -23,9 +23,9 @@ async fn stream(
     State(streams): State<Arc<Streams>>,
     SessionPath(id): SessionPath,
     request: Request,
-) -> Result<Response, Fault> {
+) -> Result<Response, RequestFault> {
     if request.method() != Method::GET {
-        return Err(Fault::method_not_allowed());
+        return Err(RequestFault::method_not_allowed());
     }
     let token = request.uri().query().and_then(|query| {
         query
@@ -36,7 +36,7 @@ async fn stream(
     session::open(streams, id, &token, request.headers())
         .await
         .map_err(|error| match error {
-            UpgradeError::NotAnUpgrade => Fault::new(
+            UpgradeError::NotAnUpgrade => RequestFault::new(
                 Code::InvalidRequest,
                 "This path speaks WebSocket (RFC 6455, version 13).",
             ),

@@ -10,15 +10,15 @@ use axum::{Extension, Json, Router};
 use tracing::Instrument as _;
 use turnwire_event::code::OnDisconnect;
 use turnwire_session::{DisconnectScope, SessionReader, SubmitTarget, TurnSubmitter};
-use turnwire_wire::rest::turn::{Accepted, List, Submit as SubmitBody, Turn};
+use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit as SubmitBody};
 
-use crate::config::Config;
-use crate::error::Fault;
+use crate::config::ServerConfig;
+use crate::error::RequestFault;
 use crate::request::body::JsonBody;
 use crate::request::identity::Identity;
 use crate::request::path::{SessionPath, TurnPath};
-use crate::request::query::Params;
-use crate::request::submit::{self, Asked};
+use crate::request::query::QueryParams;
+use crate::request::submit::{self, ParsedSubmit};
 use crate::request::trace::RequestTrace;
 use crate::state::{AppState, WireVersions};
 
@@ -39,7 +39,7 @@ async fn submit(
     SessionPath(id): SessionPath,
     headers: HeaderMap,
     JsonBody(body): JsonBody<SubmitBody>,
-) -> Result<Response, Fault> {
+) -> Result<Response, RequestFault> {
     let key = submit::key(&headers, ROUTE, &body)?;
     let version = submit::version(&headers)?.unwrap_or_else(|| wire_versions.for_owner(&owner));
     let turn = submit::checked(asked(body), &headers, trace.for_turn(), version)?;
@@ -49,8 +49,8 @@ async fn submit(
         submitter.submit(&owner, target, turn, key).await
     };
     let turn = tokio::spawn(accepting.in_current_span()).await;
-    let turn = turn.map_err(|_| Fault::internal())??;
-    let accepted = Accepted {
+    let turn = turn.map_err(|_| RequestFault::internal())??;
+    let accepted = TurnAccepted {
         turn_id: turn.turn_id,
         response_id: turn.turn_id.into(),
         state: turn.state,
@@ -61,8 +61,8 @@ async fn submit(
 }
 
 /// What a body asks for.
-fn asked(body: SubmitBody) -> Asked {
-    Asked {
+fn asked(body: SubmitBody) -> ParsedSubmit {
+    ParsedSubmit {
         message: body.message,
         locale: body.locale,
         location: body.location,
@@ -78,15 +78,15 @@ fn asked(body: SubmitBody) -> Asked {
 
 async fn list(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<Config>>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    params: Params,
-) -> Result<Json<List>, Fault> {
+    params: QueryParams,
+) -> Result<Json<TurnList>, RequestFault> {
     let pages = &config.session;
     let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
     let (turns, next) = reader.turns(&owner, id, before, limit).await?;
-    Ok(Json(List {
+    Ok(Json(TurnList {
         turns: turns.into_iter().map(Into::into).collect(),
         next,
     }))
@@ -96,8 +96,8 @@ async fn read(
     State(reader): State<SessionReader>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
-    params: Params,
-) -> Result<Json<Turn>, Fault> {
+    params: QueryParams,
+) -> Result<Json<TurnInfo>, RequestFault> {
     params.done()?;
     let turn = reader.turn(&owner, id).await?;
     Ok(Json(turn.into()))
@@ -110,13 +110,13 @@ mod tests {
     use serde_json::{Value, json};
     use turnwire_event::ContentBlock;
     use turnwire_session::SubmitRequest;
-    use turnwire_wire::pc3::Version;
+    use turnwire_wire::pc3::WireVersion;
     use turnwire_wire::problem::Code;
 
-    fn check(body: Value) -> Result<SubmitRequest, Fault> {
+    fn check(body: Value) -> Result<SubmitRequest, RequestFault> {
         let body = serde_json::from_value(body).expect("a body");
         let headers = HeaderMap::new();
-        submit::checked(asked(body), &headers, None, Version::V05)
+        submit::checked(asked(body), &headers, None, WireVersion::V05)
     }
 
     #[test]
@@ -140,11 +140,12 @@ mod tests {
         for (body, fault) in [
             (
                 json!({"message": ""}),
-                Fault::new(Code::InvalidRequest, "message is empty.").with("field", "message"),
+                RequestFault::new(Code::InvalidRequest, "message is empty.")
+                    .with("field", "message"),
             ),
             (
                 json!({"message": [{"type": "image", "source": {}}]}),
-                Fault::new(
+                RequestFault::new(
                     Code::UnsupportedContent,
                     "message[0] is a \"image\" block; only \"text\" blocks are taken.",
                 )
@@ -152,7 +153,7 @@ mod tests {
             ),
             (
                 json!({"message": [{"type": "text", "text": "a", "x": 1}]}),
-                Fault::new(Code::UnknownField, "message[0] has an unknown field \"x\".")
+                RequestFault::new(Code::UnknownField, "message[0] has an unknown field \"x\".")
                     .with("field", "x"),
             ),
             (

@@ -4,14 +4,14 @@
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use turnwire_event::Day;
+use turnwire_event::UtcDay;
 use turnwire_session::{DailyUsage, SessionReader};
 use turnwire_wire::problem::Code;
-use turnwire_wire::rest::usage::{DAYS, DAYS_MAX, Report, Row};
+use turnwire_wire::rest::usage::{DAYS_DEFAULT, DAYS_MAX, UsageReport, UsageRow};
 
-use crate::error::Fault;
+use crate::error::RequestFault;
 use crate::request::identity::Identity;
-use crate::request::query::Params;
+use crate::request::query::QueryParams;
 use crate::state::AppState;
 
 /// The most rows of one answer: a year of 27 models, some 3 MB. A sum of fewer than all would be a
@@ -25,25 +25,26 @@ pub(super) fn router() -> Router<AppState> {
 async fn read(
     State(reader): State<SessionReader>,
     Identity(owner): Identity,
-    params: Params,
-) -> Result<Json<Report>, Fault> {
+    params: QueryParams,
+) -> Result<Json<UsageReport>, RequestFault> {
     let days = days(params, reader.today())?;
     let rows = reader.usage(owner.tenant, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
         let detail = format!("There are more than {ROWS_MAX} rows: ask for fewer days.");
-        return Err(Fault::new(Code::InvalidRequest, detail).with("field", "from"));
+        return Err(RequestFault::new(Code::InvalidRequest, detail).with("field", "from"));
     }
     let rows = rows.into_iter().map(told).collect();
-    Ok(Json(Report::new(days, rows)))
+    Ok(Json(UsageReport::new(days, rows)))
 }
 
 /// The days that are asked for: at most a year, the last month if nothing is said.
-fn days(mut params: Params, today: Day) -> Result<(Day, Day), Fault> {
+fn days(mut params: QueryParams, today: UtcDay) -> Result<(UtcDay, UtcDay), RequestFault> {
     let from = params.day("from")?;
     let to = params.day("to")?.unwrap_or(today);
     params.done()?;
-    let from = from.unwrap_or_else(|| to.minus(DAYS - 1));
-    let wrong = |detail: String| Fault::new(Code::InvalidRequest, detail).with("field", "from");
+    let from = from.unwrap_or_else(|| to.minus(DAYS_DEFAULT - 1));
+    let wrong =
+        |detail: String| RequestFault::new(Code::InvalidRequest, detail).with("field", "from");
     match to.since(from) {
         ..0 => Err(wrong(format!("from ({from}) is after to ({to})."))),
         span if span >= i64::from(DAYS_MAX) => {
@@ -53,7 +54,7 @@ fn days(mut params: Params, today: Day) -> Result<(Day, Day), Fault> {
     }
 }
 
-fn told(row: DailyUsage) -> Row {
+fn told(row: DailyUsage) -> UsageRow {
     let of = (row.day, row.tenant, row.model);
-    Row::new(of, (row.calls, row.failed), row.usage)
+    UsageRow::new(of, (row.calls, row.failed), row.usage)
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
-use turnwire_hub::Seat;
+use turnwire_hub::WakerGuard;
 
 use super::phase::Shutdown;
 use close::CloseReason;
@@ -59,7 +59,7 @@ pub(crate) struct Carrier<W: Wire> {
     pending: PendingWrites<W::Tally>,
     /// Woken by the rings of the wire and by the server's phase.
     waker: Arc<AtomicWaker>,
-    _seats: (Option<Seat>, Seat),
+    _seats: (Option<WakerGuard>, WakerGuard),
     timer: Pin<Box<Sleep>>,
     /// Since when the socket takes nothing.
     blocked_since: Option<Instant>,
@@ -73,7 +73,7 @@ impl<W: Wire> Carrier<W> {
         framing: W::Framing,
         pending: PendingWrites<W::Tally>,
         waker: Arc<AtomicWaker>,
-        ring_seat: Option<Seat>,
+        ring_seat: Option<WakerGuard>,
     ) -> Self {
         let phase_seat = wire.phase().sit(waker.clone());
         let now = Instant::now();

@@ -10,9 +10,9 @@ use axum::http::{HeaderName, HeaderValue, Response, header};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, ResponseId, SessionId, TurnId};
 use turnwire_session::{LiveSession, ReplayError};
-use turnwire_wire::pc3::{self, Cursor, Version};
+use turnwire_wire::pc3::{self, FrameCursor, WireVersion};
 
-use crate::listen::{TakenSocket, Takeover};
+use crate::listen::{SocketTakeover, TakenSocket};
 
 use super::Streams;
 use super::carrier::event_stream::EventStream;
@@ -25,7 +25,7 @@ use format::ChatFormat;
 pub async fn open(
     streams: Arc<Streams>,
     live: Arc<LiveSession>,
-    (version, definition): (Version, &str),
+    (version, definition): (WireVersion, &str),
     request: TurnRequest,
 ) -> Result<Response<Body>, ReplayError> {
     let counters = streams.chat_counters.get(definition);
@@ -34,7 +34,7 @@ pub async fn open(
     let mut response = head(live.id, request.turn);
     let stream = TurnStream::open(streams, live, ChatFormat(version), counters, request).await?;
     let run = move |taken| tasks.track_future(run(stream, retry_ms, taken));
-    response.extensions_mut().insert(Takeover::new(run));
+    response.extensions_mut().insert(SocketTakeover::new(run));
     Ok(response)
 }
 
@@ -48,13 +48,13 @@ async fn run(stream: TurnStream<ChatFormat>, retry_ms: u32, taken: TakenSocket) 
     // A stream reads nothing; and the HTTP library's buffer, which this is a piece of, is larger
     // than all that a stream holds.
     drop(read);
-    pc3::retry(retry_ms, &mut head);
+    pc3::write_retry(retry_ms, &mut head);
     stream.carrier(EventStream::new(io), head).run().await;
     drop(permit);
 }
 
 /// True if the client has the turn's last frame: no frame will ever follow.
-pub fn is_complete(row: &TurnRow, cursor: &Cursor) -> bool {
+pub fn is_complete(row: &TurnRow, cursor: &FrameCursor) -> bool {
     let (Some(ended), Some((kind, _))) = (row.ended, &row.terminal) else {
         return false;
     };

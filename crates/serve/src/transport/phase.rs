@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use futures_util::task::AtomicWaker;
-use turnwire_hub::{Bell, Seat};
+use turnwire_hub::{WakerGuard, WakerSet};
 
 /// How far the server is in its shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub(crate) enum Shutdown {
 pub struct ServerPhase {
     /// A [`Shutdown`] as a number; it only grows.
     shutdown: AtomicU8,
-    bell: Arc<Bell>,
+    bell: Arc<WakerSet>,
 }
 
 impl ServerPhase {
     /// Wakes `waker` at every change, until the seat is dropped.
-    pub(super) fn sit(&self, waker: Arc<AtomicWaker>) -> Seat {
-        self.bell.sit(waker)
+    pub(super) fn sit(&self, waker: Arc<AtomicWaker>) -> WakerGuard {
+        self.bell.register(waker)
     }
 
     pub(super) fn shutdown(&self) -> Shutdown {
@@ -41,7 +41,7 @@ impl ServerPhase {
 
     fn advance(&self, shutdown: Shutdown) {
         self.shutdown.fetch_max(shutdown as u8, Ordering::AcqRel);
-        self.bell.ring();
+        self.bell.wake_all();
     }
 
     /// Lets connections stay until their turns are over.

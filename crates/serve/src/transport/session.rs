@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, Response};
 use turnwire_event::{Owner, SessionId};
 use turnwire_session::Error;
 
-use crate::listen::{TakenSocket, Takeover};
+use crate::listen::{SocketTakeover, TakenSocket};
 
 use super::Streams;
 use super::carrier::websocket::upgrade;
@@ -44,7 +44,7 @@ pub async fn open(
     let owner = redeemed.map_err(UpgradeError::Session)?;
     let tasks = streams.tasks.clone();
     let run = move |taken| tasks.track_future(run(streams, id, owner, taken));
-    Ok(upgrade::response(&accept_key, Takeover::new(run)))
+    Ok(upgrade::response(&accept_key, SocketTakeover::new(run)))
 }
 
 async fn run(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: TakenSocket) {

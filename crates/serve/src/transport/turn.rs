@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use turnwire_event::{Event, Position, Seq, Sub, TurnId};
 use turnwire_session::StreamGuard;
 use turnwire_session::{LiveSession, ReplayError};
-use turnwire_wire::pc3::Cursor;
+use turnwire_wire::pc3::FrameCursor;
 
 use super::Streams;
 use super::carrier::Carrier;
@@ -46,7 +46,12 @@ pub(crate) trait TurnFormat: FrameFormat<Tally = MarkTally<Self::Mark>> + Sync {
     const HEARTBEAT: &'static [u8];
 
     /// Appends the frames of `event` that a client at `client_cursor` lacks; returns their word.
-    fn write_after(self, event: &Event, client_cursor: Option<&Cursor>, out: &mut Vec<u8>) -> u64;
+    fn write_after(
+        self,
+        event: &Event,
+        client_cursor: Option<&FrameCursor>,
+        out: &mut Vec<u8>,
+    ) -> u64;
 
     /// The offset in `frames` behind the first `skip` of them.
     fn skip_frames(frames: &[u8], skip: usize) -> usize;
@@ -65,7 +70,7 @@ pub struct TurnRequest {
     /// A position before every event of the turn.
     pub start: Position,
     /// The last frame that the client has.
-    pub client_cursor: Option<Cursor>,
+    pub client_cursor: Option<FrameCursor>,
     /// When the request came that submitted the turn; none for a client that comes back.
     pub submitted_at: Option<Instant>,
     /// The client's attendance, if the submit has counted it already.
@@ -76,8 +81,8 @@ pub struct TurnRequest {
 
 /// True if the session has no event at the cursor. Transient events are not looked up: those
 /// after the last stored one do not survive a restart.
-pub fn is_ahead(live: &LiveSession, cursor: &Cursor) -> bool {
-    let tail = live.ring.look(|_, tail, _| tail);
+pub fn is_ahead(live: &LiveSession, cursor: &FrameCursor) -> bool {
+    let tail = live.ring.with_state(|_, tail, _| tail);
     let at = cursor.position;
     at.epoch != tail.epoch || at.seq > tail.seq
 }
@@ -114,9 +119,9 @@ impl<F: TurnFormat> TurnStream<F> {
         request: TurnRequest,
     ) -> Result<Self, ReplayError> {
         let client_cursor = request.client_cursor;
-        let tail = live.ring.look(|_, tail, _| tail);
+        let tail = live.ring.with_state(|_, tail, _| tail);
         let is_foreign =
-            |cursor: Cursor| cursor.position.epoch != tail.epoch || cursor.position > tail;
+            |cursor: FrameCursor| cursor.position.epoch != tail.epoch || cursor.position > tail;
         if client_cursor.is_some_and(is_foreign) {
             return Err(ReplayError::Expired);
         }
@@ -124,7 +129,7 @@ impl<F: TurnFormat> TurnStream<F> {
         let attendance = request.attendance.unwrap_or_else(attend);
         // A cursor from before the turn, as a submit gives, means all of it; a turn that waits
         // will start after the tail.
-        let since = client_cursor.map_or(request.start, |cursor| cursor.since());
+        let since = client_cursor.map_or(request.start, |cursor| cursor.replay_start());
         let since = since.max(request.start).min(tail);
         let selection = TurnSelection::new(request.turn, format, client_cursor);
         Ok(Self {
@@ -159,7 +164,7 @@ impl<F: TurnFormat> TurnStream<F> {
     /// Puts the stream on its socket; `head` leaves with the first frames.
     pub(crate) fn carrier(self, framing: F::Framing, head: Vec<u8>) -> Carrier<Self> {
         let waker = Arc::new(AtomicWaker::new());
-        let seat = self.live.ring.sit(waker.clone());
+        let seat = self.live.ring.register(waker.clone());
         let mut pending = PendingWrites::new();
         pending.push_control(Bytes::from(head));
         Carrier::new(self, framing, pending, waker, Some(seat))
@@ -190,7 +195,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
                 0
             },
             is_bounded: has_rest && !self.cursor.is_catching_up(),
-            has_ended: self.live.ring.is_ended(),
+            has_ended: self.live.ring.is_closed(),
         }
     }
 

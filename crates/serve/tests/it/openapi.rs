@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::house::House;
 use axum::http::StatusCode;
 use serde_json::Value;
-use turnwire_wire::openapi::{Limits, document, operations};
+use turnwire_wire::openapi::{DocumentLimits, document, operations};
 use turnwire_wire::problem::Code;
 
 /// Every path of the table, with its methods.
@@ -58,7 +58,7 @@ async fn document_has_the_limits_of_the_server() {
     let answer = house.get("/openapi.json").await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(answer.header("content-type"), "application/json");
-    assert_eq!(answer.body, document(Limits::default()));
+    assert_eq!(answer.body, document(DocumentLimits::default()));
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use turnwire_pack::PackFiles;
 use turnwire_serve::app::{App, host};
-use turnwire_serve::config::{Config, Sources};
-use turnwire_serve::host::{Host, Variables};
+use turnwire_serve::config::{ServerConfig, SettingSources};
+use turnwire_serve::host::{PackHost, ServerVariables};
 
 const KEY: &str = "sk-marker-4711";
 
@@ -59,25 +59,25 @@ rules:
     )
 }
 
-fn config(home: &Path, dir: &Path, env: &[(&str, &str)]) -> Config {
+fn config(home: &Path, dir: &Path, env: &[(&str, &str)]) -> ServerConfig {
     let dir = dir.display().to_string();
     let said = [("TURNWIRE_PACK_DIR", dir.as_str())];
     let env = said.iter().chain(env);
-    let sources = Sources {
+    let sources = SettingSources {
         home: Some(home.to_owned()),
         env: env
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
-        ..Sources::default()
+        ..SettingSources::default()
     };
-    Config::load(&sources).expect("settings")
+    ServerConfig::load(&sources).expect("settings")
 }
 
-async fn app(folder: &Path, port: u16, env: &[(&str, &str)]) -> (App, Arc<Host>) {
+async fn app(folder: &Path, port: u16, env: &[(&str, &str)]) -> (App, Arc<PackHost>) {
     let dir = folder.join("pack");
     pack(&dir, port);
     let config = config(&folder.join("data"), &dir, env);
-    let variables = Variables::default().or("LOCAL_KEY", KEY);
+    let variables = ServerVariables::default().or("LOCAL_KEY", KEY);
     let host = host(&config, variables)
         .await
         .unwrap_or_else(|why| panic!("{why}"));

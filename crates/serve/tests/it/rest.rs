@@ -116,7 +116,7 @@ async fn hashes_chain_over_the_sent_bytes() {
     assert_eq!(plain.body.get("previous_hash"), None);
     let path = format!("/sessions/{session}/events?hashes=true&limit=1000");
     let answer = house.get(&path).await;
-    let list: turnwire_wire::rest::event::List =
+    let list: turnwire_wire::rest::event::EventList =
         serde_json::from_str(&answer.raw).expect("a page of events");
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
     let mut hash = list.previous_hash.expect("asked for");

@@ -4,7 +4,7 @@ use crate::house::House;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use turnwire_wire::rest::llm_call;
-use turnwire_wire::rest::usage::Report;
+use turnwire_wire::rest::usage::UsageReport;
 
 /// A session with turns that have ended.
 async fn talked(house: &House, texts: &[&str]) -> String {
@@ -23,7 +23,7 @@ async fn calls_are_listed_with_cost_page_by_page() {
     let path = format!("/sessions/{session}/llm-calls");
     let all = house.get(&path).await;
     assert_eq!(all.status, StatusCode::OK);
-    let list: llm_call::List = serde_json::from_value(all.body.clone()).expect("a list");
+    let list: llm_call::LlmCallList = serde_json::from_value(all.body.clone()).expect("a list");
     assert_eq!((list.llm_calls.len(), list.next), (3, None));
     let newest = &all.body["llm_calls"][0];
     let fields: Vec<&String> = newest.as_object().expect("a call").keys().collect();
@@ -78,14 +78,14 @@ async fn usage_sums_all_calls_and_outlives_sessions() {
     let house = House::open().await;
     let session = talked(&house, &["use a tool", "hi"]).await;
     let calls = house.get(&format!("/sessions/{session}/llm-calls")).await;
-    let calls: llm_call::List = serde_json::from_value(calls.body).expect("a list");
+    let calls: llm_call::LlmCallList = serde_json::from_value(calls.body).expect("a list");
     let sum = calls.llm_calls.iter().filter_map(|call| call.usage);
-    let sum = sum.fold(turnwire_event::Usage::default(), |sum, usage| {
+    let sum = sum.fold(turnwire_event::TokenUsage::default(), |sum, usage| {
         sum.plus(usage)
     });
     let answer = house.get("/usage").await;
     assert_eq!(answer.status, StatusCode::OK);
-    let report: Report = serde_json::from_value(answer.body.clone()).expect("a report");
+    let report: UsageReport = serde_json::from_value(answer.body.clone()).expect("a report");
     assert_eq!(report.to.since(report.from), 29);
     assert_eq!((report.totals.calls, report.totals.failed), (3, 0));
     assert_eq!(report.totals.usage, sum);
@@ -99,7 +99,7 @@ async fn usage_sums_all_calls_and_outlives_sessions() {
     assert_eq!(house.get(&days).await.body, answer.body);
     let other = [("x-tenant-id", "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd")];
     let theirs = house.ask("GET", &days, &other, "").await;
-    let nothing = Report::new((report.from, report.to), Vec::new());
+    let nothing = UsageReport::new((report.from, report.to), Vec::new());
     let nothing = serde_json::to_value(nothing).expect("plain data");
     assert_eq!(theirs.body, nothing, "law 10: as if there were none");
 }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use turnwire_event::row::{ApprovalRow, TurnRow};
-use turnwire_event::{Owner, Position, Trace, TurnId};
+use turnwire_event::{Owner, Position, TraceContext, TurnId};
 use turnwire_log::{EventDraft, OutboxRoom, Store};
 
 use crate::error::Error;
@@ -63,7 +63,7 @@ impl TurnApprovals {
         owner: &Owner,
         turn: TurnId,
         decisions: Vec<ApprovalDecision>,
-        trace: Option<Trace>,
+        trace: Option<TraceContext>,
     ) -> Result<ApprovalOutcome, Error> {
         let row = self.core.turn(owner, turn).await?;
         let live = self.core.open(owner, row.session_id).await?;
@@ -143,7 +143,7 @@ impl TurnApprovals {
         &self,
         paused: &PausedTurn,
         history: TurnHistory,
-        trace: Option<&Arc<Trace>>,
+        trace: Option<&Arc<TraceContext>>,
     ) -> Result<(PendingTurn, TurnHistory), Error> {
         let (turn, upto) = (paused.turn.clone(), history.at);
         let read = move |store: &dyn Store| TurnChain::read(store, &turn, upto);
@@ -151,7 +151,7 @@ impl TurnApprovals {
         let pending = PendingTurn {
             id: TurnId(self.core.services.mint.ulid()),
             request: SubmitRequest {
-                trace: trace.map(|trace| Trace::clone(trace)),
+                trace: trace.map(|trace| TraceContext::clone(trace)),
                 ..chain.request
             },
             presence: StreamPresence::default(),

@@ -38,7 +38,9 @@ impl LiveSessions {
     /// Issues an attach token for a session of `owner`.
     pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<AttachTicket, Error> {
         let live = self.core.open(owner, id).await?;
-        let session = live.ring.look(|transcript, _, _| transcript.row.clone());
+        let session = live
+            .ring
+            .with_state(|transcript, _, _| transcript.row.clone());
         Ok(AttachTicket {
             token: self.core.tokens.issue(id, owner)?,
             session,

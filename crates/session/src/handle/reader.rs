@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use turnwire_event::row::{LlmCallRow, SessionRow, ToolCallRow, TurnRow};
 use turnwire_event::{
-    CallId, Day, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId,
-    TurnId, TypeSet,
+    CallId, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId,
+    TypeSet, UtcDay,
 };
 use turnwire_log::{DailyUsage, EventSelection, Log, MessageView, StatusCount, Store, StoredEvent};
 
@@ -121,7 +121,7 @@ impl SessionReader {
         limit: usize,
     ) -> Result<(Vec<Message>, Option<MessageId>), Error> {
         let live = self.core.open(owner, id).await?;
-        let (in_flight, upto) = live.ring.look(|transcript, tail, _| {
+        let (in_flight, upto) = live.ring.with_state(|transcript, tail, _| {
             (
                 transcript.message_in_flight().map(|message| message.id),
                 tail,
@@ -199,7 +199,7 @@ impl SessionReader {
     pub async fn usage(
         &self,
         tenant: TenantId,
-        days: (Day, Day),
+        days: (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, Error> {
         read_store(self.core.services.store(), move |store| {
@@ -209,8 +209,8 @@ impl SessionReader {
     }
 
     /// The current day of the clock that labels events.
-    pub fn today(&self) -> Day {
-        Day::of(self.core.services.clock.now())
+    pub fn today(&self) -> UtcDay {
+        UtcDay::of(self.core.services.clock.now())
     }
 
     /// A page of a session's log.
@@ -222,7 +222,7 @@ impl SessionReader {
     ) -> Result<EventPage, Error> {
         let live = self.core.open(owner, id).await?;
         loop {
-            let (tail, query) = (live.ring.look(|_, tail, _| tail), query.clone());
+            let (tail, query) = (live.ring.with_state(|_, tail, _| tail), query.clone());
             let from_start = query.since.is_none();
             match read_session(&live, move |store| event_page(store, id, tail, &query)).await {
                 // Retention removed events meanwhile: the log starts at a later position now.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use turnwire_event::port::Producer;
-use turnwire_event::{Clock, Mint};
-use turnwire_hub::Pump;
-use turnwire_log::{Store, Writer};
+use turnwire_event::port::TurnProducer;
+use turnwire_event::{Clock, IdGenerator};
+use turnwire_hub::WakePump;
+use turnwire_log::{LogWriter, Store};
 
 use super::approvals::TurnApprovals;
 use super::canceller::TurnCanceller;
@@ -42,13 +42,13 @@ pub struct ServiceParts {
     /// The clock of timestamps.
     pub clock: Arc<dyn Clock>,
     /// The source of ids.
-    pub mint: Arc<dyn Mint>,
+    pub mint: Arc<dyn IdGenerator>,
     /// The log and the records that `writer` appends to.
     pub store: Arc<dyn Store>,
     /// The writer over `store`.
-    pub writer: Arc<Writer>,
+    pub writer: Arc<LogWriter>,
     /// Runs the work of turns.
-    pub producer: Arc<dyn Producer>,
+    pub producer: Arc<dyn TurnProducer>,
 }
 
 /// The owner of all sessions of a server. Its timers and its workers end when it and all its
@@ -86,7 +86,7 @@ impl SessionService {
             mint: parts.mint,
             store: parts.store,
             writer: parts.writer,
-            pump: Pump::start(),
+            pump: WakePump::start(),
             runner: TurnRunner::new(parts.producer, Handle::current()),
             replay_permits: Semaphore::new(cores),
             on_deleted: OnceLock::new(),

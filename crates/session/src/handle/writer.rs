@@ -37,14 +37,14 @@ impl SessionWriter {
         &self,
         owner: &Owner,
         id: SessionId,
-        feedback: feedback::Recorded,
+        feedback: feedback::FeedbackRecorded,
     ) -> Result<Position, Error> {
         if self.core.is_storage_full() {
             return Err(Error::StorageFull);
         }
         let live = self.core.open(owner, id).await?;
         let (turn, message) = (feedback.turn_id, feedback.message_id);
-        let in_flight = live.ring.look(|transcript, _, _| {
+        let in_flight = live.ring.with_state(|transcript, _, _| {
             let message = transcript.message_in_flight();
             message.map(|message| message.id)
         });

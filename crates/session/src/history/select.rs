@@ -20,8 +20,8 @@ pub(crate) fn with_sizes(stored: Vec<StoredMessage>) -> impl Iterator<Item = Siz
 /// back to its provider.
 pub(crate) fn with_size(message: Message) -> SizedMessage {
     let mut bytes = serde_json::to_vec(&message.content).map_or(0, |json| json.len());
-    if !message.kept.is_empty() {
-        bytes += serde_json::to_vec(&message.kept).map_or(0, |json| json.len());
+    if !message.provider_state.is_empty() {
+        bytes += serde_json::to_vec(&message.provider_state).map_or(0, |json| json.len());
     }
     (Arc::new(message), bytes)
 }
@@ -129,7 +129,7 @@ mod tests {
 
     fn message(id: u128, turn: u128, role: Role) -> Message {
         Message {
-            kept: turnwire_event::Kept::default(),
+            provider_state: turnwire_event::ProviderState::default(),
             id: MessageId(Ulid(id)),
             session_id: SessionId(Ulid(1)),
             turn_id: TurnId(Ulid(turn)),

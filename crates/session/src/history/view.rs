@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use turnwire_event::port::{BoxFuture, History, HistoryBudget, HistoryError};
+use turnwire_event::port::{BoxFuture, HistoryBudget, HistoryError, HistoryReader};
 use turnwire_event::{Message, Position, SessionId};
 use turnwire_log::{MessageRecords, MessageView};
 
@@ -53,7 +53,7 @@ impl HistoryView {
     }
 }
 
-impl History for HistoryView {
+impl HistoryReader for HistoryView {
     fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         let messages = without_sizes(newest_complete_turns(self.messages.clone(), budget));
         Box::pin(async move { Ok(messages) })

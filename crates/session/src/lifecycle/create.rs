@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use turnwire_event::body::session::Created;
+use turnwire_event::body::session::SessionCreated;
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{Actor, Body, EpisodeId, Owner, SessionId};
 use turnwire_log::{EventDraft, LogTail, OutboxRoom};
@@ -21,7 +21,9 @@ impl SessionCore {
     pub(crate) async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
         self.check_accepts_turns()?;
         let (live, created) = self.prepare_new(owner, new)?;
-        let row = live.ring.look(|transcript, _, _| transcript.row.clone());
+        let row = live
+            .ring
+            .with_state(|transcript, _, _| transcript.row.clone());
         self.registry.insert(live.clone());
         let emitted = live.sequencer.emit_one(created, OutboxRoom::Reserved);
         let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
@@ -95,7 +97,7 @@ impl SessionCore {
         self.registry.make_room(open_max, None)?;
         let tail = LogTail::first(row.id, row.created_at);
         let live = LiveSession::load(self.services.clone(), (row.clone(), depth), tail, None);
-        let created = Created {
+        let created = SessionCreated {
             workspace_path: row.workspace_path.clone(),
             episode_id: row.episode_id,
         };

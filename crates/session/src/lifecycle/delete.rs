@@ -89,7 +89,9 @@ impl SessionDeletion {
         // A session that is not closed may have created a worker whose rows wait behind this step.
         // Once closed it creates no more, and the next step finds them all.
         let loaded = family.iter().filter_map(|id| self.registry.get(*id));
-        let not_closed: Vec<_> = loaded.filter(|live| live.ring.closed().is_none()).collect();
+        let not_closed: Vec<_> = loaded
+            .filter(|live| live.ring.close_reason().is_none())
+            .collect();
         if !not_closed.is_empty() {
             not_closed.iter().for_each(|live| live.close());
             return Ok(false);

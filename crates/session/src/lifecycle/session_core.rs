@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Owner, SessionId, TurnId};
-use turnwire_hub::Closed;
+use turnwire_hub::RingClosed;
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
@@ -57,11 +57,11 @@ impl SessionCore {
         if live.owner != *owner {
             return Err(Error::SessionNotFound);
         }
-        match live.ring.closed() {
+        match live.ring.close_reason() {
             None if self.services.quarantined.lock().contains(&id) => Err(Error::Quarantined),
             None => Ok(live),
-            Some(Closed::Deleted) => Err(Error::SessionNotFound),
-            Some(Closed::Quarantined) => {
+            Some(RingClosed::Deleted) => Err(Error::SessionNotFound),
+            Some(RingClosed::Quarantined) => {
                 self.services.quarantined.lock().insert(id);
                 Err(Error::Quarantined)
             }

@@ -21,8 +21,8 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::code::{ReceiptKind, StopOutcome};
-use turnwire_event::fold::{OpenTurn, Stopped, Stops};
-use turnwire_event::port::{Part, Refusal, Ward, WardId, Wards};
+use turnwire_event::fold::{OpenTurn, StopSummary, StoppedTask};
+use turnwire_event::port::{ChildTask, ChildTaskId, ChildTaskRegistry, EmitRefusal, TaskPermit};
 use turnwire_event::{Clock, Timestamp, ToolUseId, metric};
 
 /// Children of one turn at once: far more than its tools may start, and each is a small task.
@@ -53,7 +53,7 @@ struct ChildTaskState {
 
 struct RunningChild {
     kind: ReceiptKind,
-    id: WardId,
+    id: ChildTaskId,
     tool_use_id: ToolUseId,
     /// The task that watches the child; `None` until it is spawned.
     watch_task: Option<AbortHandle>,
@@ -91,7 +91,7 @@ pub(crate) struct StopReport {
 
 impl StopReport {
     /// The lines of the cancel receipt, with times since `requested`.
-    pub(crate) fn stops(&self, open: &OpenTurn, requested: Timestamp) -> Stops {
+    pub(crate) fn stops(&self, open: &OpenTurn, requested: Timestamp) -> StopSummary {
         let elapsed_ms =
             |at: Timestamp| at.as_millis().saturating_sub(requested.as_millis()).max(0) as u64;
         // The receipt already has the ends that the producer emitted after the request.
@@ -100,11 +100,11 @@ impl StopReport {
             lines.any(|line| line.kind == child.kind && line.id == child.id)
         };
         let children = self.children.iter().filter(|child| !is_in_receipt(child));
-        Stops {
+        StopSummary {
             let_go_ms: elapsed_ms(self.producer_ended),
             left_behind: self.producer_left_behind,
-            wards: children
-                .map(|child| Stopped {
+            child_tasks: children
+                .map(|child| StoppedTask {
                     tool_use_id: child.tool_use_id,
                     line: ReceiptLine {
                         kind: child.kind,
@@ -234,24 +234,24 @@ impl Drop for ChildGuard {
 
 impl ChildTaskState {
     /// Refuses a new child or part once the turn is cancelled or its producer done.
-    fn check_accepting(&self) -> Result<(), Refusal> {
+    fn check_accepting(&self) -> Result<(), EmitRefusal> {
         match (self.recording, self.closed) {
-            (true, _) => Err(Refusal::Cancelled),
-            (false, true) => Err(Refusal::Ended),
+            (true, _) => Err(EmitRefusal::Cancelled),
+            (false, true) => Err(EmitRefusal::Ended),
             (false, false) => Ok(()),
         }
     }
 }
 
-impl Wards for ChildTasks {
-    fn enter(&self) -> Result<Part, Refusal> {
+impl ChildTaskRegistry for ChildTasks {
+    fn enter(&self) -> Result<TaskPermit, EmitRefusal> {
         let state = self.state.lock();
         state.check_accepting()?;
         Ok(Box::new(self.parts.token()))
     }
 
-    fn take(&self, ward: Ward) -> Result<(), Refusal> {
-        let tasks = self.this.upgrade().ok_or(Refusal::Ended)?;
+    fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal> {
+        let tasks = self.this.upgrade().ok_or(EmitRefusal::Ended)?;
         let number = {
             let mut state = self.state.lock();
             state.check_accepting()?;
@@ -260,7 +260,7 @@ impl Wards for ChildTasks {
                     limit = CHILDREN_MAX,
                     "too many processes and workers in one turn: refusing another"
                 );
-                return Err(Refusal::Unavailable);
+                return Err(EmitRefusal::Unavailable);
             }
             let number = state.next_number;
             state.next_number += 1;

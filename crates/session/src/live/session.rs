@@ -10,11 +10,13 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::fold::{OpenTurn, rows};
-use turnwire_event::port::{Delegate, Nobody, Wards};
+use turnwire_event::port::{ChildTaskRegistry, NoChildTasks, WorkerLauncher};
 use turnwire_event::row::SessionRow;
-use turnwire_event::{Actor, Body, Clock, Filter, Mint, Owner, Position, Seq, SessionId, TurnId};
-use turnwire_hub::{Closed, Pump, Ring};
-use turnwire_log::{EventDraft, LogTail, OutboxRoom, Sequencer, SequencerError, Store, Writer};
+use turnwire_event::{
+    Actor, Body, Clock, EventFilter, IdGenerator, Owner, Position, Seq, SessionId, TurnId,
+};
+use turnwire_hub::{Ring, RingClosed, WakePump};
+use turnwire_log::{EventDraft, LogTail, LogWriter, OutboxRoom, Sequencer, SequencerError, Store};
 
 use super::bus::{BusAction, BusCoalescer, BusNotice};
 use super::presence::SessionPresence;
@@ -36,8 +38,8 @@ pub(crate) trait DelegateFactory: Send + Sync {
         parent: &Arc<LiveSession>,
         turn: TurnId,
         request: &SubmitRequest,
-        children: Arc<dyn Wards>,
-    ) -> Arc<dyn Delegate>;
+        children: Arc<dyn ChildTaskRegistry>,
+    ) -> Arc<dyn WorkerLauncher>;
 }
 
 /// Receives the id of each deleted session, on the writer's thread: it must not block.
@@ -47,13 +49,13 @@ pub type DeletedCallback = Arc<dyn Fn(SessionId) + Send + Sync>;
 pub(crate) struct SessionServices {
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) mint: Arc<dyn Mint>,
+    pub(crate) mint: Arc<dyn IdGenerator>,
     /// The log and the records that the writer appends to.
     pub(crate) store: Arc<dyn Store>,
     /// The writer behind every sequencer.
-    pub(crate) writer: Arc<Writer>,
+    pub(crate) writer: Arc<LogWriter>,
     /// Wakes the readers of rings.
-    pub(crate) pump: Pump,
+    pub(crate) pump: WakePump,
     pub(crate) runner: TurnRunner,
     /// Permits to read a chunk of a replay: one for each core, in FIFO order, so that every late
     /// reader gets its first events soon.
@@ -78,11 +80,11 @@ impl SessionServices {
         parent: &Arc<LiveSession>,
         turn: TurnId,
         request: &SubmitRequest,
-        children: Arc<dyn Wards>,
-    ) -> Arc<dyn Delegate> {
+        children: Arc<dyn ChildTaskRegistry>,
+    ) -> Arc<dyn WorkerLauncher> {
         match self.delegates.get().and_then(Weak::upgrade) {
             Some(factory) => factory.delegate(parent, turn, request, children),
-            None => Arc::new(Nobody),
+            None => Arc::new(NoChildTasks),
         }
     }
 }
@@ -90,7 +92,7 @@ impl SessionServices {
 /// The number of events between two positions that pass a filter.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayCount {
-    pub(crate) filter: Filter,
+    pub(crate) filter: EventFilter,
     pub(crate) since: Seq,
     pub(crate) upto: Seq,
     pub(crate) count: u64,
@@ -130,7 +132,7 @@ impl LiveSession {
         open: Option<OpenTurn>,
     ) -> Arc<Self> {
         let (id, owner) = (row.id, row.owner.clone());
-        let bounds = turnwire_hub::ring::Bounds {
+        let bounds = turnwire_hub::ring::RingBounds {
             events: services.options.ring_events,
             bytes: services.options.ring_bytes,
         };
@@ -170,7 +172,7 @@ impl LiveSession {
         self.sequencer.with_unreleased(|unreleased| {
             let mut open = self
                 .ring
-                .look(|transcript, _, _| transcript.open.clone())
+                .with_state(|transcript, _, _| transcript.open.clone())
                 .filter(|open| open.id == turn);
             for event in unreleased {
                 if event.head.turn != Some(turn) {
@@ -257,7 +259,8 @@ impl LiveSession {
     pub(crate) fn is_free(&self) -> bool {
         let slot = self.slot.lock();
         let is_quarantined = || self.services.quarantined.lock().contains(&self.id);
-        let queue_done = slot.queue_len() == 0 || self.ring.closed().is_some() || is_quarantined();
+        let queue_done =
+            slot.queue_len() == 0 || self.ring.close_reason().is_some() || is_quarantined();
         slot.running.is_none() && queue_done && self.sequencer.is_settled()
     }
 
@@ -272,7 +275,7 @@ impl LiveSession {
     pub(crate) fn close(&self) {
         self.slot.lock().clear();
         self.sequencer.close();
-        self.ring.close(Closed::Deleted);
+        self.ring.close(RingClosed::Deleted);
     }
 
     /// Closes a session whose log is damaged, for every caller.
@@ -280,7 +283,7 @@ impl LiveSession {
         self.services.quarantined.lock().insert(self.id);
         self.slot.lock().clear();
         self.sequencer.close();
-        self.ring.close(Closed::Quarantined);
+        self.ring.close(RingClosed::Quarantined);
     }
 }
 

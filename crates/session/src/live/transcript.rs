@@ -6,7 +6,7 @@
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::SessionRow;
 use turnwire_event::{Body, Message, Position, TurnId};
-use turnwire_hub::Fold;
+use turnwire_hub::RingState;
 use turnwire_log::ReleasedEvent;
 
 /// The state of a session at its ring's tail.
@@ -21,7 +21,7 @@ pub struct Transcript {
     policy_reloaded: bool,
 }
 
-impl Fold for Transcript {
+impl RingState for Transcript {
     fn apply(&mut self, event: &ReleasedEvent) {
         match &event.body {
             Body::TurnStarted(_) => {

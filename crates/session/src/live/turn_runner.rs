@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
-use turnwire_event::port::Producer;
+use turnwire_event::port::TurnProducer;
 
 /// Runs the turns of all sessions.
 pub(crate) struct TurnRunner {
-    pub(crate) producer: Arc<dyn Producer>,
+    pub(crate) producer: Arc<dyn TurnProducer>,
     /// The version of the agent definition that the newest turn was bound to.
     pub(crate) agent_definition: Mutex<String>,
     /// The tasks of running turns and of turns being accepted; a drain waits for them.
@@ -22,7 +22,7 @@ pub(crate) struct TurnRunner {
 }
 
 impl TurnRunner {
-    pub(crate) fn new(producer: Arc<dyn Producer>, runtime: Handle) -> Self {
+    pub(crate) fn new(producer: Arc<dyn TurnProducer>, runtime: Handle) -> Self {
         Self {
             producer,
             agent_definition: Mutex::default(),

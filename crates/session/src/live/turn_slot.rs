@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use tokio_util::sync::CancellationToken;
 use turnwire_event::code::{OnBusy, OnDisconnect};
 use turnwire_event::row::QueuedRow;
-use turnwire_event::{Trace, TurnId, metric};
+use turnwire_event::{TraceContext, TurnId, metric};
 
 use super::child_tasks::ChildTasks;
 use crate::submit::request::{DisconnectScope, SubmitRequest};
@@ -56,7 +56,7 @@ pub(crate) struct RunningTurn {
     pub(crate) grace_ms: u64,
     pub(crate) disconnect_scope: DisconnectScope,
     /// The trace context of the caller, for events that the session emits in the turn.
-    pub(crate) trace: Option<Arc<Trace>>,
+    pub(crate) trace: Option<Arc<TraceContext>>,
     pub(crate) presence: StreamPresence,
     /// Whether no message of another turn stands between the messages of this one.
     pub(crate) contiguous: bool,

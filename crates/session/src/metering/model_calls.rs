@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use turnwire_event::{Body, CallId, Usage, metric};
+use turnwire_event::{Body, CallId, TokenUsage, metric};
 
 /// A model call that has started and not ended.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl CallsInFlight {
     }
 }
 
-fn record_usage(model: String, usage: &Usage) {
+fn record_usage(model: String, usage: &TokenUsage) {
     let kinds = [
         ("input", usage.input_tokens),
         ("cached", usage.cached_tokens),

@@ -2,7 +2,7 @@
 //! Each event is counted once, when it has its position.
 
 use serde::Serialize;
-use turnwire_event::body::dispatch::Traced;
+use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::plan::StepCompleted;
 use turnwire_event::code::{CapBehavior, SlotStatus, StepStatus};
 use turnwire_event::{Body, metric};
@@ -75,7 +75,7 @@ fn record_subagent(labels: &Dimensions, latency_ms: u64, status_events: u32) {
 }
 
 /// Records a dispatch; a turn without sub-agents has no dispatch metrics.
-fn record_dispatch(traced: &Traced, definition: &str) {
+fn record_dispatch(traced: &DispatchTraced, definition: &str) {
     if traced.intent_count == 0 {
         return;
     }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use turnwire_event::fold::replay::Missed;
-use turnwire_event::{Actor, Epoch, EventType, Filter, Position, SessionId, TypeSet};
+use turnwire_event::fold::replay::FinishedReplay;
+use turnwire_event::{Actor, Epoch, EventFilter, EventType, Position, SessionId, TypeSet};
 use turnwire_log::EventSelection;
 
 use super::replay::{CatchUp, ReplayError};
@@ -21,7 +21,7 @@ impl LiveSession {
     /// The ring's tail, and the workers that were running there, each with the position of its
     /// start.
     pub fn delegates(&self) -> (Position, Vec<(SessionId, Position)>) {
-        self.ring.look(|transcript, tail, _| {
+        self.ring.with_state(|transcript, tail, _| {
             let running = transcript.open.iter().flat_map(|turn| &turn.delegates);
             let running = running.map(|worker| (worker.worker_session_id, worker.at));
             (tail, running.collect())
@@ -30,19 +30,20 @@ impl LiveSession {
 
     /// The position of the newest event in the ring.
     pub fn tail(&self) -> Position {
-        self.ring.look(|_, tail, _| tail)
+        self.ring.with_state(|_, tail, _| tail)
     }
 
     /// The session whose turn started this one as a worker.
     pub fn parent(&self) -> Option<SessionId> {
-        self.ring.look(|transcript, _, _| transcript.row.parent)
+        self.ring
+            .with_state(|transcript, _, _| transcript.row.parent)
     }
 
     /// Starts a replay of all stored events.
     pub async fn catch_up_all(
         self: &Arc<Self>,
-        filter: &Filter,
-        missed: Missed,
+        filter: &EventFilter,
+        missed: FinishedReplay,
     ) -> Result<CatchUp, ReplayError> {
         let id = self.id;
         let low = read_store(self.services.store(), move |store| {

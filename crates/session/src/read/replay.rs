@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use turnwire_event::fold::MessageFold;
-use turnwire_event::fold::replay::{Missed, Stretch, events as missed_events};
-use turnwire_event::{Filter, Head, Position, Seq, SessionId};
+use turnwire_event::fold::replay::{FinishedReplay, ReplayRange, events as missed_events};
+use turnwire_event::{EventFilter, EventHead, Position, Seq, SessionId};
 use turnwire_log::{EventSelection, Log, ReadError, Store};
 
 use crate::error::Error;
@@ -51,7 +51,7 @@ pub struct CatchUp {
     at: Position,
     chunk: usize,
     in_flight: Option<Arc<MessageFold>>,
-    missed: Missed,
+    missed: FinishedReplay,
     /// The end of the replay: the ring's tail when the replay started.
     pub upto: Position,
     /// The ring's cursor at `upto`.
@@ -66,11 +66,11 @@ impl LiveSession {
     pub async fn catch_up(
         self: &Arc<Self>,
         since: Position,
-        filter: &Filter,
-        missed: Missed,
+        filter: &EventFilter,
+        missed: FinishedReplay,
         max: u64,
     ) -> Result<CatchUp, ReplayError> {
-        if since.epoch != self.ring.look(|_, tail, _| tail.epoch) {
+        if since.epoch != self.ring.with_state(|_, tail, _| tail.epoch) {
             return Err(ReplayError::Expired);
         }
         self.catch_up_from(since, filter, missed, max).await
@@ -80,13 +80,13 @@ impl LiveSession {
     pub async fn catch_up_from(
         self: &Arc<Self>,
         since: Position,
-        filter: &Filter,
-        missed: Missed,
+        filter: &EventFilter,
+        missed: FinishedReplay,
         max: u64,
     ) -> Result<CatchUp, ReplayError> {
         let (in_flight, upto, cursor) = self
             .ring
-            .look(|transcript, tail, cursor| (message_in_flight(transcript), tail, cursor));
+            .with_state(|transcript, tail, cursor| (message_in_flight(transcript), tail, cursor));
         if since > upto {
             return Err(ReplayError::Expired);
         }
@@ -124,10 +124,10 @@ impl LiveSession {
         &self,
         log: &dyn Log,
         (since, upto): (Seq, Seq),
-        filter: Filter,
+        filter: EventFilter,
     ) -> Result<u64, ReplayError> {
         // Every persisted event passes: no need to read.
-        if filter.passes_all(Filter::full().types()) && filter.includes_suppressed() {
+        if filter.passes_all(EventFilter::full().types()) && filter.includes_suppressed() {
             return Ok(upto.0 - since.0);
         }
         let last = self.last_replay_count.lock().clone();
@@ -152,7 +152,7 @@ impl LiveSession {
 
 impl CatchUp {
     /// The next chunk of all events, in order; `None` when the client reads on from the ring.
-    pub async fn next(&mut self) -> Result<Option<Vec<(Head, Bytes)>>, ReplayError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
         self.next_chunk(None).await
     }
 
@@ -161,8 +161,8 @@ impl CatchUp {
     /// against the hash chain.
     pub async fn next_matching(
         &mut self,
-        filter: &Filter,
-    ) -> Result<Option<Vec<(Head, Bytes)>>, ReplayError> {
+        filter: &EventFilter,
+    ) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
         self.next_chunk(Some(filter.clone())).await
     }
 
@@ -173,13 +173,13 @@ impl CatchUp {
 
     async fn next_chunk(
         &mut self,
-        filter: Option<Filter>,
-    ) -> Result<Option<Vec<(Head, Bytes)>>, ReplayError> {
+        filter: Option<EventFilter>,
+    ) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
         if self.at == self.upto {
             return Ok(None);
         }
         let (id, missed, limit) = (self.live.id, self.missed, self.chunk);
-        let remaining = Stretch {
+        let remaining = ReplayRange {
             since: self.since,
             upto: self.upto,
             from: self.at,
@@ -208,7 +208,7 @@ impl CatchUp {
 }
 
 /// Events of a replay in order, and the position that they are complete up to.
-pub type ReplayChunk = (Vec<(Head, Bytes)>, Position);
+pub type ReplayChunk = (Vec<(EventHead, Bytes)>, Position);
 
 /// Reads the first chunk of `remaining`, with at most `limit` persisted events: the stored events
 /// that can pass the filter, and of streamed messages what a client at `remaining.since` has
@@ -216,10 +216,10 @@ pub type ReplayChunk = (Vec<(Head, Bytes)>, Position);
 pub fn read_chunk(
     store: &dyn Store,
     id: SessionId,
-    remaining: Stretch,
-    (limit, filter): (usize, Option<&Filter>),
+    remaining: ReplayRange,
+    (limit, filter): (usize, Option<&EventFilter>),
     in_flight: Option<&MessageFold>,
-    missed: Missed,
+    missed: FinishedReplay,
 ) -> Result<ReplayChunk, ReadError> {
     let selection = filter.map_or_else(EventSelection::all, EventSelection::from);
     let streams = filter.is_none_or(passes_streamed);
@@ -236,8 +236,8 @@ pub fn read_chunk(
         _ if scan_end == remaining.upto.seq => remaining.upto,
         _ => position_of(store, id, scan_end)?,
     };
-    let piece = Stretch { to, ..remaining };
-    let mut events: Vec<(Head, Bytes)> = stored
+    let piece = ReplayRange { to, ..remaining };
+    let mut events: Vec<(EventHead, Bytes)> = stored
         .into_iter()
         .map(|event| (event.head, event.bytes))
         .collect();
@@ -263,7 +263,7 @@ pub fn read_chunk(
 }
 
 /// Whether the filter lets through events of messages that stream, which are not in the log.
-fn passes_streamed(filter: &Filter) -> bool {
+fn passes_streamed(filter: &EventFilter) -> bool {
     filter.types().iter().any(|kind| !kind.is_persisted())
 }
 

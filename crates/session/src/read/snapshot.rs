@@ -13,7 +13,7 @@ impl LiveSession {
     /// The session at this moment, with its newest `messages_max` messages.
     pub async fn snapshot(self: &Arc<Self>, messages_max: usize) -> Result<SessionSnapshot, Error> {
         let (row, current_turn, in_flight, at, cursor) =
-            self.ring.look(|transcript, tail, cursor| {
+            self.ring.with_state(|transcript, tail, cursor| {
                 (
                     transcript.row.clone(),
                     transcript.current_turn(),

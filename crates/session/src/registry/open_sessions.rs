@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use turnwire_event::{Actor, Body, SessionId, metric};
-use turnwire_hub::Closed;
+use turnwire_hub::RingClosed;
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
@@ -149,7 +149,7 @@ impl OpenSessions {
         // Only the map refers to the session, so no caller is about to use it.
         self.sessions.retain(|id, live| {
             let unload = Arc::strong_count(live) == 1 && can_unload(live);
-            if unload && live.ring.closed() == Some(Closed::Quarantined) {
+            if unload && live.ring.close_reason() == Some(RingClosed::Quarantined) {
                 live.services.quarantined.lock().insert(*id);
             }
             !unload

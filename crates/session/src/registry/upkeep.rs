@@ -92,7 +92,7 @@ fn every(
 /// Stores the growth of all messages in flight, in one commit.
 fn checkpoint(services: &SessionServices, registry: &SessionRegistry) {
     let parts = registry.running().into_iter().filter_map(|live| {
-        let part = live.ring.touch(|transcript| {
+        let part = live.ring.with_state_mut(|transcript| {
             let open = transcript.open.as_mut()?;
             open.message.as_ref()?.part(&mut open.checkpoint)
         })?;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
-use turnwire_event::{ContentBlock, Position, SessionId, Trace, TurnId};
+use turnwire_event::{ContentBlock, Position, SessionId, TraceContext, TurnId};
 
 /// The clients whose disconnect cancels a turn with [`OnDisconnect::Cancel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct SubmitRequest {
     /// How long those clients may be away before that.
     pub disconnect_grace_ms: u64,
     /// The trace context of the caller.
-    pub trace: Option<Trace>,
+    pub trace: Option<TraceContext>,
     /// What happens to the turn while the session is busy with another.
     pub on_busy: OnBusy,
     /// The version of the chat wire that streams of the turn speak; opaque to this crate.

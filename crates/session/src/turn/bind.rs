@@ -4,15 +4,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use turnwire_event::EventType;
-use turnwire_event::body::turn::Versions;
+use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::{ErrorCode, TurnStatus};
-use turnwire_event::port::{Bound, Emission, Gate, Onward, Outcome, Producer, TurnInput};
+use turnwire_event::port::{
+    BoundTurn, Emission, EventGate, GateOutput, TurnInput, TurnOutcome, TurnProducer,
+};
 
 /// A [`Gate`] that passes every event unchanged.
 pub(crate) struct PassThroughGate;
 
-impl Gate for PassThroughGate {
-    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+impl EventGate for PassThroughGate {
+    fn take(&mut self, emission: Emission, _: Instant, out: GateOutput<'_>) {
         out(emission, None);
     }
 
@@ -24,22 +26,22 @@ impl Gate for PassThroughGate {
         false
     }
 
-    fn flush(&mut self, _: Onward<'_>) {}
+    fn flush(&mut self, _: GateOutput<'_>) {}
 }
 
 /// Binds a turn to `producer`. After a panic the turn is bound to work that fails at once.
-pub(crate) fn bind(producer: &dyn Producer, input: &TurnInput) -> Bound {
+pub(crate) fn bind(producer: &dyn TurnProducer, input: &TurnInput) -> BoundTurn {
     catch_unwind(AssertUnwindSafe(|| producer.bind(input))).unwrap_or_else(|_| {
         // The panic's text is only in the server's log.
         let (session, turn) = (input.session_id, input.turn_id);
         tracing::error!(%session, %turn, "the producer panicked while binding a turn");
-        Bound {
-            versions: Versions::default(),
+        BoundTurn {
+            versions: BoundVersions::default(),
             history: producer.history(),
             gate: Box::new(PassThroughGate),
             work: Box::new(|_| {
                 Box::pin(async {
-                    Outcome {
+                    TurnOutcome {
                         reason: None,
                         status: TurnStatus::Failed,
                         error: Some(ErrorCode::InternalError.into()),

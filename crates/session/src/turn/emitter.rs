@@ -19,11 +19,12 @@ use metrics::Histogram;
 use parking_lot::Mutex;
 use turnwire_event::fold::rows;
 use turnwire_event::port::{
-    BoxFuture, Emission, EmitError, Emitter, Gate, MessageEnd, Onward, Refusal,
+    BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, EventGate, GateOutput, MessageEnd,
 };
 use turnwire_event::row::RowChange;
 use turnwire_event::{
-    Body, ContentBlock, EventType, Lane, Message, Position, Render, Trace, TurnId, metric,
+    Body, ContentBlock, EventLane, EventType, Message, Position, RenderDecision, TraceContext,
+    TurnId, metric,
 };
 use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
@@ -46,14 +47,14 @@ struct EmitterState {
     /// The last reading of the clock.
     now: Instant,
     progress: TurnProgress,
-    gate: Box<dyn Gate>,
+    gate: Box<dyn EventGate>,
 }
 
 /// The [`Emitter`] of one turn.
 pub(crate) struct TurnEmitter {
     live: Arc<LiveSession>,
     turn: TurnId,
-    trace: Option<Arc<Trace>>,
+    trace: Option<Arc<TraceContext>>,
     state: Mutex<EmitterState>,
     overhead: Histogram,
     /// The version of the agent definition.
@@ -69,8 +70,8 @@ impl TurnEmitter {
     pub(crate) fn new(
         live: Arc<LiveSession>,
         turn: TurnId,
-        trace: Option<Arc<Trace>>,
-        gate: Box<dyn Gate>,
+        trace: Option<Arc<TraceContext>>,
+        gate: Box<dyn EventGate>,
         agent_definition: &str,
     ) -> Arc<Self> {
         let state = EmitterState {
@@ -122,7 +123,7 @@ impl TurnEmitter {
         }
     }
 
-    fn draft(&self, emission: Emission, render: Option<Render>) -> EventDraft {
+    fn draft(&self, emission: Emission, render: Option<RenderDecision>) -> EventDraft {
         // Feedback belongs to no turn, also if a tool emits it (as with the HTTP route).
         let turn = match emission.body.kind() {
             EventType::FeedbackRecorded => None,
@@ -145,10 +146,10 @@ impl TurnEmitter {
         &self,
         progress: &mut TurnProgress,
         mut emission: Emission,
-        render: Option<Render>,
+        render: Option<RenderDecision>,
     ) -> Result<Position, SequencerError> {
         let sequencer = &self.live.sequencer;
-        if emission.body.kind().lane() == Lane::Internal {
+        if emission.body.kind().lane() == EventLane::Internal {
             // An internal event is never stored; only its message is.
             let Some(message) = emission.message else {
                 return Ok(sequencer.last());
@@ -175,9 +176,13 @@ impl TurnEmitter {
     }
 
     /// Calls the gate and emits its output. A gate that panics is replaced.
-    fn run_gate(&self, state: &mut EmitterState, call: impl FnOnce(&mut dyn Gate, Onward<'_>)) {
+    fn run_gate(
+        &self,
+        state: &mut EmitterState,
+        call: impl FnOnce(&mut dyn EventGate, GateOutput<'_>),
+    ) {
         let EmitterState { progress, gate, .. } = &mut *state;
-        let mut out = |emission: Emission, render: Option<Render>| {
+        let mut out = |emission: Emission, render: Option<RenderDecision>| {
             // Refused: the turn or the session has ended, and no caller waits for the result.
             let _ = self.append(progress, emission, render);
         };
@@ -263,12 +268,12 @@ fn set_provider_response_id(rows: &mut [RowChange], response_id: Option<String>)
     }
 }
 
-fn refusal(refused: SequencerError) -> Refusal {
+fn refusal(refused: SequencerError) -> EmitRefusal {
     metrics::counter!(metric::TURN_REFUSED_TOTAL).increment(1);
     match refused {
-        SequencerError::Ended | SequencerError::Full => Refusal::Ended,
-        SequencerError::Cancelled => Refusal::Cancelled,
-        SequencerError::Closed => Refusal::Unavailable,
+        SequencerError::Ended | SequencerError::Full => EmitRefusal::Ended,
+        SequencerError::Cancelled => EmitRefusal::Cancelled,
+        SequencerError::Closed => EmitRefusal::Unavailable,
     }
 }
 
@@ -281,7 +286,7 @@ impl StoppableEmitter for TurnEmitter {
     }
 }
 
-impl Emitter for TurnEmitter {
+impl EventEmitter for TurnEmitter {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -313,7 +318,7 @@ impl Emitter for TurnEmitter {
         at.map_err(|refused| refusal(refused).into())
     }
 
-    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         self.end_message(&mut self.state.lock(), end)
     }
 
@@ -323,7 +328,7 @@ impl Emitter for TurnEmitter {
         })
     }
 
-    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         Box::pin(async move {
             let durable = self.live.sequencer.committed(at.seq).await;
             durable.map_err(refusal)?;

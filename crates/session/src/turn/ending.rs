@@ -10,11 +10,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use turnwire_event::body::stream::ToolUseEnd;
-use turnwire_event::body::turn::{Completed, TurnError};
+use turnwire_event::body::turn::{TurnCompleted, TurnError};
 use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
-use turnwire_event::fold::{Closing, End, OpenTurn, closing, rows};
-use turnwire_event::port::{Emission, Gate, Outcome};
-use turnwire_event::{Actor, Body, Position, Render, RenderPolicy, ToolUseId, Trace, TurnId};
+use turnwire_event::fold::{CloseCause, ClosingEvent, OpenTurn, closing, rows};
+use turnwire_event::port::{Emission, EventGate, TurnOutcome};
+use turnwire_event::{
+    Actor, Body, Position, RenderDecision, RenderPolicy, ToolUseId, TraceContext, TurnId,
+};
 use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
 use crate::live::child_tasks::StopReport;
@@ -26,12 +28,12 @@ use crate::metering::turn_metrics;
 pub(crate) struct EndingContext {
     /// The types of the tools that the turn's messages use.
     pub(crate) tool_types: HashMap<ToolUseId, ToolType>,
-    pub(crate) trace: Option<Arc<Trace>>,
+    pub(crate) trace: Option<Arc<TraceContext>>,
     pub(crate) calls: CallsInFlight,
     /// The version of the agent definition.
     pub(crate) agent_definition: String,
     /// The gate of the turn, which holds no event back.
-    pub(crate) gate: Box<dyn Gate>,
+    pub(crate) gate: Box<dyn EventGate>,
     /// Tools whose calls were suppressed: their ends are suppressed too.
     pub(crate) hidden_tools: HashSet<ToolUseId>,
     /// How the producer and its children ended; `None` after a crash.
@@ -44,7 +46,7 @@ pub(crate) struct EndingContext {
 pub(crate) fn finish_turn(
     live: &Arc<LiveSession>,
     turn: TurnId,
-    outcome: Outcome,
+    outcome: TurnOutcome,
     context: EndingContext,
 ) -> Option<Position> {
     let mut slot = live.slot.lock();
@@ -58,7 +60,7 @@ pub(crate) fn finish_turn(
         .is_some_and(|running| running.contiguous);
     let mut terminal = None;
     // Only a turn that pauses may leave an approval open.
-    let has_approvals = !open.questions.is_empty();
+    let has_approvals = !open.approvals.is_empty();
     let is_settled = open.is_settled() && (!has_approvals || outcome.status == TurnStatus::Paused);
     slot.may_have_open_approvals |= has_approvals;
     if !is_settled || open.cancel.is_some() {
@@ -68,7 +70,7 @@ pub(crate) fn finish_turn(
         close_open_turn(
             live,
             open,
-            End::Failed {
+            CloseCause::Failed {
                 error,
                 reason: outcome.reason,
             },
@@ -76,7 +78,7 @@ pub(crate) fn finish_turn(
         );
     } else {
         let traced = open.dispatch.traced().map(Body::DispatchTraced);
-        let completed = Body::TurnCompleted(Completed {
+        let completed = Body::TurnCompleted(TurnCompleted {
             status: outcome.status,
             usage: open.usage,
             error: outcome.error,
@@ -84,7 +86,7 @@ pub(crate) fn finish_turn(
             partial: None,
         });
         let events = traced.into_iter().chain([completed]);
-        let events = events.map(|body| Closing {
+        let events = events.map(|body| ClosingEvent {
             actor: Actor::ORCHESTRATOR,
             rows: rows(Some(turn), &Actor::ORCHESTRATOR, &body),
             body,
@@ -106,7 +108,7 @@ pub(crate) fn abort_turn(
 ) {
     let mut slot = live.slot.lock();
     if let Some(open) = live.open_turn(turn) {
-        let end = End::Failed {
+        let end = CloseCause::Failed {
             error,
             reason: reason.map(str::to_owned),
         };
@@ -115,11 +117,16 @@ pub(crate) fn abort_turn(
     slot.release(turn);
 }
 
-fn close_open_turn(live: &Arc<LiveSession>, mut open: OpenTurn, end: End, context: EndingContext) {
+fn close_open_turn(
+    live: &Arc<LiveSession>,
+    mut open: OpenTurn,
+    end: CloseCause,
+    context: EndingContext,
+) {
     let turn = open.id;
     // A requested cancel decides the end, whatever happened after the request.
     let end = match &open.cancel {
-        Some((cancel, requested)) => End::Cancelled {
+        Some((cancel, requested)) => CloseCause::Cancelled {
             stops: context
                 .stop_report
                 .as_ref()
@@ -157,7 +164,7 @@ fn emit_ending(
     live: &Arc<LiveSession>,
     turn: TurnId,
     mut context: EndingContext,
-    events: Vec<Closing>,
+    events: Vec<ClosingEvent>,
 ) -> Option<Position> {
     let renders = render_ending(&mut context, &events);
     let metered: Vec<Body> = events
@@ -193,8 +200,11 @@ fn emit_ending(
 
 /// How the events of an ending are rendered: by the turn's gate, like all its other events. The
 /// ending is emitted even if the gate panics or holds events back.
-fn render_ending(context: &mut EndingContext, events: &[Closing]) -> Vec<Option<Render>> {
-    let mut renders: Vec<Option<Render>> = Vec::with_capacity(events.len());
+fn render_ending(
+    context: &mut EndingContext,
+    events: &[ClosingEvent],
+) -> Vec<Option<RenderDecision>> {
+    let mut renders: Vec<Option<RenderDecision>> = Vec::with_capacity(events.len());
     let gate = &mut context.gate;
     let gated = catch_unwind(AssertUnwindSafe(|| {
         let now = Instant::now();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use turnwire_event::body::turn::{Started, Versions};
+use turnwire_event::body::turn::{BoundVersions, TurnStarted};
 use turnwire_event::code::TurnKind;
-use turnwire_event::port::{Resumed, TurnInput};
-use turnwire_event::row::{NewMessage, RowChange, Scope};
+use turnwire_event::port::{ResumeInput, TurnInput};
+use turnwire_event::row::{MessageScope, NewMessage, RowChange};
 use turnwire_event::{
-    Actor, Body, EpisodeId, Message, MessageId, MessageStatus, Role, Trace, TurnId,
+    Actor, Body, EpisodeId, Message, MessageId, MessageStatus, Role, TraceContext, TurnId,
 };
 use turnwire_log::EventDraft;
 
@@ -28,18 +28,20 @@ pub(crate) fn turn_input(
     live: &LiveSession,
     turn_id: TurnId,
     request: &SubmitRequest,
-    trace: Option<Arc<Trace>>,
+    trace: Option<Arc<TraceContext>>,
 ) -> TurnInput {
     TurnInput {
         agent: live
             .ring
-            .look(|transcript, _, _| transcript.row.agent.clone()),
+            .with_state(|transcript, _, _| transcript.row.agent.clone()),
         resumed: None,
         session_id: live.id,
         turn_id,
         owner: live.owner.clone(),
         kind: turn_kind(live, request),
-        cost_usd: live.ring.look(|transcript, _, _| transcript.row.cost_usd),
+        cost_usd: live
+            .ring
+            .with_state(|transcript, _, _| transcript.row.cost_usd),
         locale: request.locale.clone(),
         content: request.content.clone(),
         metadata: request.metadata.clone(),
@@ -51,7 +53,8 @@ pub(crate) fn turn_input(
 }
 
 fn episode(live: &LiveSession) -> EpisodeId {
-    live.ring.look(|transcript, _, _| transcript.row.episode_id)
+    live.ring
+        .with_state(|transcript, _, _| transcript.row.episode_id)
 }
 
 /// The message of the person who submitted the turn.
@@ -61,7 +64,7 @@ pub(crate) fn user_message(
     request: &SubmitRequest,
 ) -> Message {
     Message {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(live.services.mint.ulid()),
         session_id: live.id,
         turn_id,
@@ -83,13 +86,13 @@ pub(crate) fn started_draft(
     request: &SubmitRequest,
     user: &Message,
     omitted: u64,
-    versions: Versions,
-    resumed: Option<&Resumed>,
+    versions: BoundVersions,
+    resumed: Option<&ResumeInput>,
 ) -> EventDraft {
     let turn = user.turn_id;
     let agent_definition = versions.agent_definition.clone();
     let wire_version = Some(request.wire_version.clone());
-    let body = Body::TurnStarted(Started {
+    let body = Body::TurnStarted(TurnStarted {
         answers: resumed.map_or_else(Vec::new, |resumed| resumed.answers.clone()),
         resumes: resumed.map(|resumed| resumed.turn_id),
         user_message_id: user.id,
@@ -119,12 +122,12 @@ pub(crate) fn started_draft(
         RowChange::MessagePut(
             turn,
             NewMessage {
-                kept: turnwire_event::Kept::default(),
+                provider_state: turnwire_event::ProviderState::default(),
                 id: user.id,
                 role: Role::User,
                 content: user.content.clone(),
                 metadata: user.metadata.clone(),
-                scope: Scope::Shared,
+                scope: MessageScope::Shared,
             },
         ),
     ];

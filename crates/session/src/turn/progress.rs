@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use turnwire_event::actor::ActorKind;
 use turnwire_event::code::ToolType;
-use turnwire_event::row::{FinishedMessage, NewMessage, RowChange, Scope};
+use turnwire_event::row::{FinishedMessage, MessageScope, NewMessage, RowChange};
 use turnwire_event::{
-    Actor, Body, Message, MessageStatus, Render, RenderPolicy, Role, SessionId, Timestamp,
+    Actor, Body, Message, MessageStatus, RenderDecision, RenderPolicy, Role, SessionId, Timestamp,
     ToolUseId, TurnId,
 };
 use turnwire_log::{EventDraft, is_display_only};
@@ -83,8 +83,8 @@ impl TurnProgress {
     pub(crate) fn suppress_hidden(
         &mut self,
         body: &Body,
-        render: Option<Render>,
-    ) -> Option<Render> {
+        render: Option<RenderDecision>,
+    ) -> Option<RenderDecision> {
         let id = match body {
             Body::ToolCalled(tool) => {
                 let policy = render.as_ref().map(|render| render.policy);
@@ -143,7 +143,7 @@ impl TurnProgress {
             usage: Some(row.usage),
             created_at: row.started_at,
             metadata: serde_json::Map::new(),
-            kept: row.kept.clone(),
+            provider_state: row.provider_state.clone(),
         });
     }
 
@@ -155,9 +155,9 @@ impl TurnProgress {
         created_at: Timestamp,
     ) {
         let orchestrator_reads = match new.scope {
-            Scope::Shared => !is_display_only(new.role, &new.content),
-            Scope::Private => true,
-            Scope::Agent(_) | Scope::Agents => false,
+            MessageScope::Shared => !is_display_only(new.role, &new.content),
+            MessageScope::Private => true,
+            MessageScope::Agent(_) | MessageScope::Agents => false,
         };
         if orchestrator_reads {
             self.messages.push(Message {
@@ -172,7 +172,7 @@ impl TurnProgress {
                 usage: None,
                 created_at,
                 metadata: new.metadata,
-                kept: new.kept,
+                provider_state: new.provider_state,
             });
         }
     }

@@ -19,7 +19,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::code::{FailureMode, OnBusy, OnDisconnect, Origin, ReceiptKind};
-use turnwire_event::port::{BoxFuture, Delegate, NoWorker, Task, Ward, Wards, WorkerEnd};
+use turnwire_event::port::{
+    BoxFuture, ChildTask, ChildTaskRegistry, WorkerEnd, WorkerLauncher, WorkerRefusal, WorkerTask,
+};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{ContentBlock, EpisodeId, SessionId, ToolUseId, TurnId};
 
@@ -39,8 +41,8 @@ impl DelegateFactory for SessionCore {
         parent: &Arc<LiveSession>,
         turn: TurnId,
         request: &SubmitRequest,
-        children: Arc<dyn Wards>,
-    ) -> Arc<dyn Delegate> {
+        children: Arc<dyn ChildTaskRegistry>,
+    ) -> Arc<dyn WorkerLauncher> {
         let worker_count = parent.shared_worker_count.lock().take();
         Arc::new(TurnDelegate(Arc::new(WorkerContext {
             core: Arc::downgrade(&self),
@@ -74,7 +76,7 @@ struct WorkerContext {
     turn: TurnId,
     /// The request of a worker's turn, without its content.
     request: SubmitRequest,
-    children: Arc<dyn Wards>,
+    children: Arc<dyn ChildTaskRegistry>,
     /// Workers started at every level under the turn of a person.
     worker_count: Arc<AtomicUsize>,
     reservations: Mutex<WorkerReservations>,
@@ -91,34 +93,34 @@ struct WorkerReservations {
     running: HashMap<SessionId, WorkerRun>,
 }
 
-impl Delegate for TurnDelegate {
-    fn reserve(&self) -> Result<SessionId, NoWorker> {
+impl WorkerLauncher for TurnDelegate {
+    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
         let context = &self.0;
         let services = &context.parent.services;
         if context.parent.depth >= services.options.worker_depth_max {
-            return Err(NoWorker::TooDeep);
+            return Err(WorkerRefusal::TooDeep);
         }
-        let core = context.core.upgrade().ok_or(NoWorker::Unavailable)?;
+        let core = context.core.upgrade().ok_or(WorkerRefusal::Unavailable)?;
         if core.is_storage_full() {
-            return Err(NoWorker::Unavailable);
+            return Err(WorkerRefusal::Unavailable);
         }
         let mut reservations = context.reservations.lock();
         if reservations.count >= services.options.workers_max {
-            return Err(NoWorker::TooMany);
+            return Err(WorkerRefusal::TooMany);
         }
         let max = services.options.workers_all_max;
         let increment = |count| (count < max).then_some(count + 1);
         let counted = context
             .worker_count
             .fetch_update(Relaxed, Relaxed, increment);
-        counted.map_err(|_| NoWorker::TooMany)?;
+        counted.map_err(|_| WorkerRefusal::TooMany)?;
         reservations.count += 1;
         let id = SessionId(services.mint.ulid());
         reservations.unused.insert(id);
         Ok(id)
     }
 
-    fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd> {
+    fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
         let context = self.0.clone();
         Box::pin(async move { context.run_worker(task).await })
     }
@@ -130,18 +132,18 @@ impl Delegate for TurnDelegate {
 }
 
 impl WorkerContext {
-    async fn run_worker(&self, task: Task) -> WorkerEnd {
+    async fn run_worker(&self, task: WorkerTask) -> WorkerEnd {
         let (id, limit) = (task.worker_session_id, task.limit);
         let (started, worker) = oneshot::channel::<WorkerRun>();
         // Registered before it starts: a turn that stops starts no worker.
         let registered = self.parent_stop().and_then(|parent_stop| {
-            let child = Ward {
+            let child = ChildTask {
                 kind: ReceiptKind::Worker,
                 id: id.to_string().into(),
                 tool_use_id: task.tool_use_id,
                 ended: Box::pin(watch_worker(worker, parent_stop)),
             };
-            self.children.take(child).ok()
+            self.children.track(child).ok()
         });
         if registered.is_none() {
             return WorkerEnd::Failed(FailureMode::CancelledByUser);
@@ -173,7 +175,7 @@ impl WorkerContext {
     /// Starts the worker of a reserved id, under the lock of the reservations: a caller of
     /// [`settle_workers`](Self::settle_workers) finds either an id that can never start, or a
     /// worker to wait for.
-    fn start_reserved(&self, task: Task) -> Result<WorkerRun, FailureMode> {
+    fn start_reserved(&self, task: WorkerTask) -> Result<WorkerRun, FailureMode> {
         let id = task.worker_session_id;
         let mut reservations = self.reservations.lock();
         if !reservations.unused.remove(&id) {
@@ -206,7 +208,7 @@ impl WorkerContext {
     }
 
     /// Creates the worker's session with its turn.
-    fn start(&self, task: Task) -> Result<WorkerRun, FailureMode> {
+    fn start(&self, task: WorkerTask) -> Result<WorkerRun, FailureMode> {
         let core = self.core.upgrade().ok_or(FailureMode::Error)?;
         if self.parent_stop().is_none() {
             return Err(FailureMode::CancelledByUser);
@@ -228,7 +230,7 @@ impl WorkerContext {
             FailureMode::Error
         })?;
         // The parent was deleted meanwhile, and its deletion may not have found this worker.
-        if self.parent.ring.closed().is_some() {
+        if self.parent.ring.close_reason().is_some() {
             drop(core.start_deletion(live));
             return Err(FailureMode::Error);
         }
@@ -240,7 +242,7 @@ impl WorkerContext {
         })
     }
 
-    fn session_row(&self, task: Task) -> SessionRow {
+    fn session_row(&self, task: WorkerTask) -> SessionRow {
         let services = &self.parent.services;
         let now = services.clock.now();
         let workspace_path = |transcript: &Transcript, _, _| transcript.row.workspace_path.clone();
@@ -249,7 +251,7 @@ impl WorkerContext {
             owner: self.parent.owner.clone(),
             parent: Some(self.parent.id),
             agent: Some(task.agent),
-            workspace_path: self.parent.ring.look(workspace_path),
+            workspace_path: self.parent.ring.with_state(workspace_path),
             metadata: serde_json::Map::new(),
             episode_id: EpisodeId(services.mint.ulid()),
             active_model: services.options.default_model.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use turnwire_event::body::turn::{Cancelled, Completed};
+use turnwire_event::body::turn::{TurnCancelled, TurnCompleted};
 use turnwire_event::code::{FailureMode, StopOutcome, TurnStatus};
 use turnwire_event::port::WorkerEnd;
 use turnwire_event::{EventType, Message, Role, TurnId};
@@ -109,7 +109,7 @@ impl WorkerRun {
     async fn read_result(&self) -> Result<WorkerResult, Error> {
         self.wait_until_durable().await?;
         let (id, turn) = (self.live.id, self.turn);
-        let upto = self.live.ring.look(|_, tail, _| tail);
+        let upto = self.live.ring.with_state(|_, tail, _| tail);
         read_store(self.live.services.store(), move |store| {
             let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
             let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
@@ -142,7 +142,7 @@ fn worker_end(result: WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error>
         text,
     } = result;
     if kind == EventType::TurnCancelled {
-        let cancelled: Cancelled = parse_terminal(payload)?;
+        let cancelled: TurnCancelled = parse_terminal(payload)?;
         let timed_out = timed_out || cancelled.reason == TURN_TIMEOUT;
         return Ok(WorkerEnd::Failed(if timed_out {
             FailureMode::Timeout
@@ -150,7 +150,7 @@ fn worker_end(result: WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error>
             FailureMode::CancelledByUser
         }));
     }
-    let completed: Completed = parse_terminal(payload)?;
+    let completed: TurnCompleted = parse_terminal(payload)?;
     let success = match completed.status {
         TurnStatus::Ok | TurnStatus::Degraded => true,
         TurnStatus::Failed => false,

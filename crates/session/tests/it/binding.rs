@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use turnwire_event::body::turn::Versions;
+use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::{ErrorCode, TurnStatus};
-use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
-use turnwire_event::{Body, Event, Mint};
+use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
+use turnwire_event::{Body, Event, IdGenerator};
 use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{Options, SessionService, SystemMint};
 
@@ -18,17 +18,17 @@ struct Versioned {
     then: TestProducer,
 }
 
-impl Producer for Versioned {
+impl TurnProducer for Versioned {
     fn history(&self) -> HistoryBudget {
         self.then.history()
     }
-    fn bind(&self, input: &TurnInput) -> Bound {
+    fn bind(&self, input: &TurnInput) -> BoundTurn {
         let version = self.version.load(Ordering::SeqCst);
         assert!(version > 0, "nothing to bind to");
-        Bound {
-            versions: Versions {
+        BoundTurn {
+            versions: BoundVersions {
                 agent_definition: version.to_string(),
-                ..Versions::default()
+                ..BoundVersions::default()
             },
             ..self.then.bind(input)
         }
@@ -41,7 +41,7 @@ async fn versioned(dir: &std::path::Path, act: WorkFn) -> (SessionService, Arc<V
         then: TestProducer(act, pass_through_gates()),
     });
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn Mint>,
+        Arc::new(SystemMint) as Arc<dyn IdGenerator>,
         DiskReserve::new(dir.join("reserve"), 0),
     );
     let sessions = service_with_producer(dir, Options::default(), parts, producer.clone()).await;

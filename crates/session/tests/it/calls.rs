@@ -6,10 +6,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::json;
 use turnwire_event::code::{CallPurpose, CallState, LlmErrorClass, TurnStatus};
-use turnwire_event::port::Outcome;
+use turnwire_event::port::TurnOutcome;
 use turnwire_event::row::LlmCallRow;
 use turnwire_event::{
-    Actor, Body, CallId, Event, Kept, Message, Owner, SessionId, StopReason, TenantId,
+    Actor, Body, CallId, Event, Message, Owner, ProviderState, SessionId, StopReason, TenantId,
 };
 use turnwire_session::{DailyUsage, Options, SessionService};
 
@@ -72,10 +72,25 @@ fn logged_cost(events: &[Event]) -> f64 {
 async fn cost_is_the_sum_of_all_calls_also_after_a_restart() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = producer_fn(|turn| async move {
-        stream_message(&turn, "let me see", usage_of(10, 2, 0.1), Kept::default());
-        call_as_sub_agent(&turn, "shop", Some(usage_of(7, 3, 0.02)), Kept::default());
-        call_as_sub_agent(&turn, "shop", None, Kept::default());
-        stream_message(&turn, "here", usage_of(30, 5, 0.3), Kept::default());
+        stream_message(
+            &turn,
+            "let me see",
+            usage_of(10, 2, 0.1),
+            ProviderState::default(),
+        );
+        call_as_sub_agent(
+            &turn,
+            "shop",
+            Some(usage_of(7, 3, 0.02)),
+            ProviderState::default(),
+        );
+        call_as_sub_agent(&turn, "shop", None, ProviderState::default());
+        stream_message(
+            &turn,
+            "here",
+            usage_of(30, 5, 0.3),
+            ProviderState::default(),
+        );
         OK
     });
     let first = start_service(dir.path(), Options::default(), act.clone()).await;
@@ -114,15 +129,20 @@ async fn each_call_has_a_row_with_the_provider_response_id() {
                 &turn,
                 "one",
                 usage_of(10, 2, 0.5),
-                Kept::default(),
+                ProviderState::default(),
             ));
             recorded.push(call_as_sub_agent(
                 &turn,
                 "shop",
                 Some(usage_of(7, 3, 0.0)),
-                Kept::default(),
+                ProviderState::default(),
             ));
-            recorded.push(call_as_sub_agent(&turn, "shop", None, Kept::default()));
+            recorded.push(call_as_sub_agent(
+                &turn,
+                "shop",
+                None,
+                ProviderState::default(),
+            ));
             OK
         }
     });
@@ -248,7 +268,7 @@ async fn no_call_is_open_after_the_end_of_its_turn() {
 async fn law_10_usage_is_per_tenant_and_outlives_sessions() {
     let dir = tempfile::tempdir().expect("a folder");
     let act = producer_fn(|turn| async move {
-        stream_message(&turn, "one", usage_of(10, 2, 0.5), Kept::default());
+        stream_message(&turn, "one", usage_of(10, 2, 0.5), ProviderState::default());
         OK
     });
     let sessions = start_service(dir.path(), Options::default(), act).await;
@@ -314,9 +334,9 @@ async fn provider_data_is_returned_from_cache_and_store_alike() {
     let histories = histories.lock().clone();
     let (remembered, read) = (&histories[1], &histories[2]);
     assert_eq!(remembered.0[1], read.0[1], "the same by memory and store");
-    assert_eq!(remembered.0[1].kept, seal("big"));
+    assert_eq!(remembered.0[1].provider_state, seal("big"));
     assert_eq!(remembered.1, read.1);
-    assert_eq!(remembered.1[0].kept, seal("small"));
+    assert_eq!(remembered.1[0].provider_state, seal("small"));
     // The JSON of everything that a client can read.
     let live = first
         .live_sessions()
@@ -339,8 +359,8 @@ async fn provider_data_is_returned_from_cache_and_store_alike() {
     );
 }
 
-fn seal(by: &str) -> Kept {
-    Kept {
+fn seal(by: &str) -> ProviderState {
+    ProviderState {
         by: by.into(),
         blocks: [(0, json!({"marker": by}))].into(),
     }
@@ -357,8 +377,13 @@ async fn queued_turn_reads_the_cost_before_its_start() {
         async move {
             recorded.lock().push(turn.input.cost_usd);
             gate.acquire().await.expect("open").forget();
-            stream_message(&turn, "one", usage_of(1, 1, 0.25), Kept::default());
-            call_as_sub_agent(&turn, "shop", Some(usage_of(1, 1, 0.5)), Kept::default());
+            stream_message(&turn, "one", usage_of(1, 1, 0.25), ProviderState::default());
+            call_as_sub_agent(
+                &turn,
+                "shop",
+                Some(usage_of(1, 1, 0.5)),
+                ProviderState::default(),
+            );
             OK
         }
     });
@@ -385,7 +410,7 @@ async fn terminal_contains_the_reason_of_the_end() {
         if turn.input.content[0].as_text() == Some("loose") {
             start_message(&turn, ids());
         }
-        Outcome {
+        TurnOutcome {
             reason: Some("limit_cost".into()),
             status: TurnStatus::Degraded,
             error: None,

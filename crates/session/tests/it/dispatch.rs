@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 use turnwire_event::body::plan::StepStarted;
-use turnwire_event::body::subagent::{Completed, Context, Started};
+use turnwire_event::body::subagent::{SubagentCompleted, SubagentContext, SubagentStarted};
 use turnwire_event::body::{llm, tool};
 use turnwire_event::code::{
     CallPurpose, CapBehavior, DispatchOutcome, ReceiptKind, StopOutcome, ToolType,
 };
-use turnwire_event::port::{Emission, Outcome, TurnContext};
-use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::port::{Emission, TurnContext, TurnOutcome};
+use turnwire_event::row::{MessageScope, NewMessage};
 use turnwire_event::{
-    Actor, Body, ContentBlock, Event, InvocationId, MessageId, Mint as _, Role, SessionId,
-    StopReason, ToolUseId, Usage,
+    Actor, Body, ContentBlock, Event, IdGenerator as _, InvocationId, MessageId, Role, SessionId,
+    StopReason, TokenUsage, ToolUseId,
 };
 use turnwire_session::{Options, SessionService, SystemMint};
 
@@ -27,7 +27,7 @@ fn put(turn: &TurnContext, by: &Actor, body: Body) {
 
 fn called(name: &str, tool_type: ToolType) -> (ToolUseId, Body) {
     let (.., tool_use_id) = ids();
-    let body = Body::ToolCalled(tool::Called {
+    let body = Body::ToolCalled(tool::ToolCalled {
         tool_use_id,
         tool_name: name.into(),
         tool_type,
@@ -37,7 +37,7 @@ fn called(name: &str, tool_type: ToolType) -> (ToolUseId, Body) {
 }
 
 fn done(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
-    Body::ToolCompleted(tool::Completed {
+    Body::ToolCompleted(tool::ToolCompleted {
         tool_use_id,
         tool_name: name.into(),
         tool_type,
@@ -53,12 +53,12 @@ fn request_approvals(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) 
     put(turn, &Actor::ORCHESTRATOR, call);
     let invocation_id = InvocationId(SystemMint.ulid());
     let input = &turn.input;
-    let started = Started {
+    let started = SubagentStarted {
         invocation_id,
         sub_agent_id: id.into(),
         tool_use_id,
         plan_step_id: "step".into(),
-        context: Context {
+        context: SubagentContext {
             principal: input.owner.principal.as_str().into(),
             user_id: input.owner.principal.as_str().into(),
             episode_id: input.episode_id,
@@ -83,16 +83,16 @@ fn request_approvals(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) 
         message_id,
         content_sha256: String::new(),
         stop_reason: StopReason::ToolUse,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     });
     let mut answer = Emission::new(by, body);
     answer.message = Some(NewMessage {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(SystemMint.ulid()),
         role: Role::Assistant,
         content: vec![ContentBlock::text("inner")],
         metadata: serde_json::Map::new(),
-        scope: Scope::Agent(id.into()),
+        scope: MessageScope::Agent(id.into()),
     });
     turn.emitter.emit(answer).expect("accepted");
     (tool_use_id, invocation_id)
@@ -113,7 +113,7 @@ fn fan_out(turn: &TurnContext) {
     let (shop, rewards) = (Actor::subagent("shop"), Actor::subagent("rewards"));
     put(turn, &shop, status("searching"));
     put(turn, &shop, called("search", ToolType::Ccs).1);
-    let completed = Completed {
+    let completed = SubagentCompleted {
         invocation_id,
         sub_agent_id: "rewards".into(),
         tool_use_id,
@@ -196,7 +196,7 @@ fn assert_closed(events: &[Event], terminal: &str, shop: DispatchOutcome) {
 }
 
 /// A turn that starts a fan-out, notifies the test, and continues with `then`.
-fn fanning(then: Option<Outcome>) -> (WorkFn, Arc<Notify>) {
+fn fanning(then: Option<TurnOutcome>) -> (WorkFn, Arc<Notify>) {
     let out = Arc::new(Notify::new());
     let outcomes = out.clone();
     let act = producer_fn(move |turn| {
@@ -219,7 +219,7 @@ fn fanning(then: Option<Outcome>) -> (WorkFn, Arc<Notify>) {
     (act, out)
 }
 
-async fn fanned(dir: &std::path::Path, then: Option<Outcome>) -> (SessionService, SessionId) {
+async fn fanned(dir: &std::path::Path, then: Option<TurnOutcome>) -> (SessionService, SessionId) {
     let (act, out) = fanning(then);
     let sessions = start_service(dir, Options::default(), act).await;
     let id = new_session(&sessions).await;

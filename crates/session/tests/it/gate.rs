@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::body::{mcp, stream};
 use turnwire_event::code::{ErrorCode, TurnState, TurnStatus};
-use turnwire_event::port::{Emission, EmitError, Gate, MessageEnd, Onward, Outcome, Refusal};
-use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TypeSet, Usage};
-use turnwire_log::Writer;
+use turnwire_event::port::{
+    Emission, EmitError, EmitRefusal, EventGate, GateOutput, MessageEnd, TurnOutcome,
+};
+use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TokenUsage, TypeSet};
+use turnwire_log::LogWriter;
 use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{
     EventLogQuery, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
@@ -105,7 +107,7 @@ async fn position_of_a_held_event_is_the_newest_one() {
 }
 
 fn recorded() -> Body {
-    Body::FeedbackRecorded(Recorded {
+    Body::FeedbackRecorded(FeedbackRecorded {
         message_id: None,
         turn_id: None,
         rating: "1".into(),
@@ -122,12 +124,12 @@ async fn message_and_turn_end_after_held_events() {
         start_message(&turn, (call_id, message_id, tool));
         emit(&turn, status("one"));
         let end = MessageEnd {
-            kept: turnwire_event::Kept::default(),
+            provider_state: turnwire_event::ProviderState::default(),
             provider_response_id: None,
             call_id,
             message_id,
             stop_reason: StopReason::MaxTokens,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             failure: Some(turnwire_event::code::LlmErrorClass::Internal),
             tools: Vec::new(),
         };
@@ -188,7 +190,7 @@ async fn cancel_follows_held_events_and_hides_later_ones() {
     accepted.expect("accepted");
     go.notify_one();
     let events = wait_for_end(&sessions, id).await;
-    let refused = format!("{:?}", EmitError::Refused(Refusal::Cancelled));
+    let refused = format!("{:?}", EmitError::Refused(EmitRefusal::Cancelled));
     assert_eq!(*facts.lock(), vec![refused; shown_to_clients().len()]);
     assert_eq!(
         event_names(&events),
@@ -205,7 +207,7 @@ async fn cancel_follows_held_events_and_hides_later_ones() {
 /// One event of each type that clients read while a turn runs.
 fn shown_to_clients() -> Vec<Body> {
     let (_, message_id, tool_use_id) = ids();
-    let server = || mcp::Server {
+    let server = || mcp::McpServerRef {
         server: "files".into(),
     };
     vec![
@@ -222,12 +224,12 @@ fn shown_to_clients() -> Vec<Body> {
             tool_name: "echo".into(),
         }),
         Body::McpListToolsStarted(server()),
-        Body::McpListToolsCompleted(mcp::Listed {
+        Body::McpListToolsCompleted(mcp::McpToolsListed {
             server: "files".into(),
             tool_count: 1,
         }),
         Body::McpSessionStarted(server()),
-        Body::McpSessionProgressed(mcp::Progressed {
+        Body::McpSessionProgressed(mcp::McpCallProgressed {
             server: "files".into(),
             progress: 0.5,
             total: None,
@@ -267,7 +269,7 @@ async fn panic_and_shutdown_emit_held_events() {
 }
 
 /// Keeps the writer busy until the sender sends or is dropped.
-fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
+fn occupy(writer: &Arc<LogWriter>) -> mpsc::Sender<()> {
     let (free, freed) = mpsc::channel::<()>();
     let (busy, is_busy) = mpsc::channel();
     writer.run(Box::new(move || {
@@ -357,15 +359,15 @@ struct Broken {
     take: bool,
 }
 
-impl Gate for Broken {
-    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+impl EventGate for Broken {
+    fn take(&mut self, emission: Emission, _: Instant, out: GateOutput<'_>) {
         assert!(!self.take, "a gate that breaks");
         out(emission, None);
     }
     fn due(&self) -> Option<Instant> {
         None
     }
-    fn flush(&mut self, _: Onward<'_>) {
+    fn flush(&mut self, _: GateOutput<'_>) {
         panic!("a gate that breaks");
     }
 }
@@ -390,7 +392,7 @@ async fn panicking_gate_affects_only_its_turn() {
                 panic!("a terminal")
             };
             let expected = if take {
-                Outcome {
+                TurnOutcome {
                     reason: None,
                     status: TurnStatus::Failed,
                     error: Some(ErrorCode::InternalError.into()),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
-use turnwire_event::row::Scope;
-use turnwire_event::{Body, ContentBlock, Event, Mint, Role, SessionId};
+use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
+use turnwire_event::row::MessageScope;
+use turnwire_event::{Body, ContentBlock, Event, IdGenerator, Role, SessionId};
 use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{Options, SessionService, SystemMint};
 
@@ -50,7 +50,7 @@ async fn displayed_list_takes_no_orchestrator_history() {
                 component: serde_json::json!({"type": "card"}),
             };
             for block in [list, card.clone(), card.clone(), card] {
-                let mut displayed = new_message(Role::Tool, "", Scope::Shared);
+                let mut displayed = new_message(Role::Tool, "", MessageScope::Shared);
                 displayed.content = vec![block];
                 run_tool(&turn, displayed);
             }
@@ -103,12 +103,13 @@ async fn long_exchange_does_not_displace_notes() {
                         let text = "x".repeat(2_000);
                         run_tool(
                             &turn,
-                            new_message(Role::Tool, &text, Scope::Agent("shop".into())),
+                            new_message(Role::Tool, &text, MessageScope::Agent("shop".into())),
                         );
                     }
                 }
                 "short" => {
-                    let message = new_message(Role::User, "request", Scope::Agent("shop".into()));
+                    let message =
+                        new_message(Role::User, "request", MessageScope::Agent("shop".into()));
                     run_tool(&turn, message);
                 }
                 "many" => (0..20).for_each(|n| emit_note(&turn, &format!("note {n}"))),
@@ -136,15 +137,15 @@ async fn long_exchange_does_not_displace_notes() {
 /// A producer whose budget the test changes, as a pack reload does.
 struct Reloaded(TestProducer, Arc<AtomicUsize>);
 
-impl Producer for Reloaded {
+impl TurnProducer for Reloaded {
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: self.1.load(Ordering::SeqCst),
             bytes_max: 10_000,
         }
     }
-    fn bind(&self, input: &TurnInput) -> Bound {
-        Bound {
+    fn bind(&self, input: &TurnInput) -> BoundTurn {
+        BoundTurn {
             history: self.history(),
             ..self.0.bind(input)
         }
@@ -170,7 +171,7 @@ async fn budget_that_grows_again_is_filled_from_the_store() {
         budget.clone(),
     ));
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn Mint>,
+        Arc::new(SystemMint) as Arc<dyn IdGenerator>,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let sessions = service_with_producer(dir.path(), Options::default(), parts, producer).await;

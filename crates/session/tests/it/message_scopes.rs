@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use turnwire_event::port::HistoryBudget;
-use turnwire_event::row::Scope;
+use turnwire_event::row::MessageScope;
 use turnwire_event::{Body, Event, MessageId, Role, SessionId};
 use turnwire_session::{Error, Options, SessionService};
 
@@ -41,12 +41,12 @@ fn recording_producer(histories: Arc<Mutex<HistoriesRead>>) -> WorkFn {
             histories.orchestrator = message_texts(&recent);
             histories.shop = message_texts(&shop);
             histories.rewards = message_texts(&rewards);
-            let agent = |id: &str| Scope::Agent(id.into());
+            let agent = |id: &str| MessageScope::Agent(id.into());
             let said = |who: &str| format!("{now} {who}");
             for (who, scope) in [
                 ("shop", agent("shop")),
                 ("rewards", agent("rewards")),
-                ("private", Scope::Private),
+                ("private", MessageScope::Private),
             ] {
                 let id = run_tool(&turn, new_message(Role::Tool, &said(who), scope));
                 histories.hidden.push(id);
@@ -54,7 +54,7 @@ fn recording_producer(histories: Arc<Mutex<HistoriesRead>>) -> WorkFn {
             emit_note(&turn, &said("note"));
             run_tool(
                 &turn,
-                new_message(Role::Tool, &said("shared"), Scope::Shared),
+                new_message(Role::Tool, &said("shared"), MessageScope::Shared),
             );
             OK
         }
@@ -165,7 +165,7 @@ async fn sub_agent_reads_complete_earlier_turns_within_budget() {
                 let said = new_message(
                     Role::User,
                     &format!("{now} {part}"),
-                    Scope::Agent("shop".into()),
+                    MessageScope::Agent("shop".into()),
                 );
                 run_tool(&turn, said);
             }
@@ -219,10 +219,16 @@ async fn turn_started_reports_the_omitted_messages() {
             message_counts.lock().push(recent.len());
             run_tool(
                 &turn,
-                new_message(Role::Tool, "shop", Scope::Agent("shop".into())),
+                new_message(Role::Tool, "shop", MessageScope::Agent("shop".into())),
             );
-            run_tool(&turn, new_message(Role::Tool, "private", Scope::Private));
-            run_tool(&turn, new_message(Role::Tool, "shared", Scope::Shared));
+            run_tool(
+                &turn,
+                new_message(Role::Tool, "private", MessageScope::Private),
+            );
+            run_tool(
+                &turn,
+                new_message(Role::Tool, "shared", MessageScope::Shared),
+            );
             OK
         }
     });

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use turnwire_event::body::route::Decided;
-use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
+use turnwire_event::body::route::RouteDecided;
+use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_event::{Actor, Body, ContentBlock, Event, SessionId};
 use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{NewSession, Options, SessionService, SystemMint, WatchGuard};
@@ -99,7 +99,7 @@ fn routed() -> (Arc<Semaphore>, WorkFn) {
             let version = content.unwrap_or_default().to_owned();
             for model in ["first:m", "second:m"] {
                 own.acquire().await.expect("open").forget();
-                let route = Decided {
+                let route = RouteDecided {
                     model: model.into(),
                     routing_policy_version: version.clone(),
                     reason: "a rule".into(),
@@ -191,12 +191,12 @@ struct Replaced {
     service: OnceLock<SessionService>,
 }
 
-impl Producer for Replaced {
+impl TurnProducer for Replaced {
     fn history(&self) -> HistoryBudget {
         self.inner.history()
     }
 
-    fn bind(&self, input: &TurnInput) -> Bound {
+    fn bind(&self, input: &TurnInput) -> BoundTurn {
         let bound = self.inner.bind(input);
         let service = self.service.get().expect("set").clone();
         let (done, announced) = mpsc::channel();

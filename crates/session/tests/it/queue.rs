@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, Phase, TurnState};
-use turnwire_event::{Body, ContentBlock, Mint, Role, TurnId, Ulid};
+use turnwire_event::{Body, ContentBlock, IdGenerator, Role, TurnId, Ulid};
 use turnwire_log::reserve::DiskReserve;
 use turnwire_session::CancelOutcome;
 use turnwire_session::{Error, Options, SystemMint};
@@ -135,7 +135,7 @@ impl Remembering {
     }
 }
 
-impl Mint for Remembering {
+impl IdGenerator for Remembering {
     fn ulid(&self) -> Ulid {
         let id = SystemMint.ulid();
         *self.0.lock() = Some(id);
@@ -203,12 +203,12 @@ fn in_a_message(
             start_message(&turn, made);
             go.notified().await;
             let end = turnwire_event::port::MessageEnd {
-                kept: turnwire_event::Kept::default(),
+                provider_state: turnwire_event::ProviderState::default(),
                 provider_response_id: None,
                 call_id: made.0,
                 message_id: made.1,
                 stop_reason: turnwire_event::StopReason::EndTurn,
-                usage: turnwire_event::Usage::default(),
+                usage: turnwire_event::TokenUsage::default(),
                 failure: Some(turnwire_event::code::LlmErrorClass::Transport),
                 tools: Vec::new(),
             };

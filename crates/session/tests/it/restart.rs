@@ -47,7 +47,7 @@ async fn queued_turn_keeps_its_request_after_a_crash() {
     let first = start_service(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
-    let trace = turnwire_event::Trace {
+    let trace = turnwire_event::TraceContext {
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into(),
         span_id: "00f067aa0ba902b7".into(),
         parent_span_id: None,
@@ -134,8 +134,8 @@ async fn drain_leaves_queued_turns_for_the_next_start() {
 #[tokio::test]
 async fn unreadable_queued_turn_fails_and_the_next_runs() {
     use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
-    use turnwire_event::row::{Placed, RowChange};
-    use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+    use turnwire_event::row::{PlacedChange, RowChange};
+    use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
     use turnwire_log::{LeaseTerm, Log as _, SessionAppend};
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
@@ -148,7 +148,7 @@ async fn unreadable_queued_turn_fails_and_the_next_runs() {
     {
         let options = SqliteOptions {
             dir: image.path().to_owned(),
-            durability: Durability::Full,
+            durability: CommitDurability::Full,
         };
         let store = SqliteStore::open(&options).expect("a store");
         let tail = store.tail(id).expect("a tail").expect("a session");
@@ -162,7 +162,7 @@ async fn unreadable_queued_turn_fails_and_the_next_runs() {
             place: -5,
             input: "of another time".into(),
         };
-        let rows = vec![Placed {
+        let rows = vec![PlacedChange {
             at: tail.position(),
             time: tail.time,
             change,

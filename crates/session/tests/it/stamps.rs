@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::Notify;
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::body::llm::{CallCompleted, CallStarted};
 use turnwire_event::code::CallPurpose;
-use turnwire_event::port::{Emission, Gate, Onward};
-use turnwire_event::row::Scope;
-use turnwire_event::{Actor, Body, EventType, RenderPolicy, Role, StopReason, Trace, Usage};
+use turnwire_event::port::{Emission, EventGate, GateOutput};
+use turnwire_event::row::MessageScope;
+use turnwire_event::{
+    Actor, Body, EventType, RenderPolicy, Role, StopReason, TokenUsage, TraceContext,
+};
 
 use crate::stage::*;
 
 fn recorded() -> Body {
-    Body::FeedbackRecorded(Recorded {
+    Body::FeedbackRecorded(FeedbackRecorded {
         message_id: None,
         turn_id: None,
         rating: "1".into(),
@@ -26,15 +28,15 @@ fn recorded() -> Body {
 /// A gate that suppresses `tool.called` only.
 struct Hiding;
 
-impl Gate for Hiding {
-    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+impl EventGate for Hiding {
+    fn take(&mut self, emission: Emission, _: Instant, out: GateOutput<'_>) {
         let hides = emission.body.kind() == EventType::ToolCalled;
         out(emission, hides.then(|| RenderPolicy::Suppress.into()));
     }
     fn due(&self) -> Option<Instant> {
         None
     }
-    fn flush(&mut self, _: Onward<'_>) {}
+    fn flush(&mut self, _: GateOutput<'_>) {}
 }
 
 // S1-046
@@ -49,7 +51,7 @@ async fn hidden_tool_is_closed_hidden_live_and_after_a_crash() {
             let (.., tool) = ids();
             let at = turn.emitter.emit(Emission::new(
                 Actor::ORCHESTRATOR,
-                Body::ToolCalled(turnwire_event::body::tool::Called {
+                Body::ToolCalled(turnwire_event::body::tool::ToolCalled {
                     tool_use_id: tool,
                     tool_name: "search".into(),
                     tool_type: turnwire_event::code::ToolType::Ccs,
@@ -94,7 +96,10 @@ async fn tool_end_is_hidden_exactly_if_its_call_is() {
     for (gates, expected) in gates {
         let dir = tempfile::tempdir().expect("a folder");
         let act = producer_fn(move |turn| async move {
-            run_tool(&turn, new_message(Role::Tool, "found", Scope::Private));
+            run_tool(
+                &turn,
+                new_message(Role::Tool, "found", MessageScope::Private),
+            );
             OK
         });
         let sessions = service_with_gates(dir.path(), gates, act).await;
@@ -115,7 +120,7 @@ async fn tool_end_is_hidden_exactly_if_its_call_is() {
 #[tokio::test]
 async fn event_has_its_span_and_feedback_has_no_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let trace = |span: &str| Trace {
+    let trace = |span: &str| TraceContext {
         trace_id: "a".repeat(32),
         span_id: span.repeat(16),
         parent_span_id: None,
@@ -192,7 +197,7 @@ async fn only_the_first_orchestrator_call_is_marked_first() {
                 message_id,
                 content_sha256: String::new(),
                 stop_reason: StopReason::EndTurn,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
             });
             for body in [started, completed] {
                 let accepted = turn.emitter.emit(Emission::new(actor.clone(), body));

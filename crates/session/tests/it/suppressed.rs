@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use turnwire_event::fold::replay::Missed;
-use turnwire_event::port::{Emission, Gate, Onward};
-use turnwire_event::{EventType, Filter, FilterSpec, Position, RenderPolicy, Seq, TypeSet};
+use turnwire_event::fold::replay::FinishedReplay;
+use turnwire_event::port::{Emission, EventGate, GateOutput};
+use turnwire_event::{EventFilter, EventType, FilterSpec, Position, RenderPolicy, Seq, TypeSet};
 use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
 use crate::stage::*;
@@ -14,15 +14,15 @@ use crate::stage::*;
 /// A gate that suppresses every status.
 struct Hiding;
 
-impl Gate for Hiding {
-    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+impl EventGate for Hiding {
+    fn take(&mut self, emission: Emission, _: Instant, out: GateOutput<'_>) {
         let hides = emission.body.kind() == EventType::StatusEmitted;
         out(emission, hides.then(|| RenderPolicy::Suppress.into()));
     }
     fn due(&self) -> Option<Instant> {
         None
     }
-    fn flush(&mut self, _: Onward<'_>) {}
+    fn flush(&mut self, _: GateOutput<'_>) {}
 }
 
 const HIDDEN: u64 = 30;
@@ -57,23 +57,24 @@ async fn report_worker_end(dir: &std::path::Path) -> Arc<LiveSession> {
         .expect("a session")
 }
 
-fn every(include_suppressed: bool) -> Filter {
+fn every(include_suppressed: bool) -> EventFilter {
     let spec = FilterSpec {
         include_suppressed,
         ..FilterSpec::default()
     };
-    Filter::resolve(&spec).expect("a filter")
+    EventFilter::resolve(&spec).expect("a filter")
 }
 
 async fn catch_up(
     live: &Arc<LiveSession>,
     since: u64,
-    filter: &Filter,
+    filter: &EventFilter,
     max: u64,
 ) -> Result<CatchUp, ReplayError> {
-    let epoch = live.ring.look(|_, tail, _| tail.epoch);
+    let epoch = live.ring.with_state(|_, tail, _| tail.epoch);
     let since = Position::persisted(epoch, Seq(since));
-    live.catch_up(since, filter, Missed::Ends, max).await
+    live.catch_up(since, filter, FinishedReplay::Ends, max)
+        .await
 }
 
 // S1-055
@@ -81,11 +82,11 @@ async fn catch_up(
 async fn hidden_events_are_replayed_only_on_request() {
     let dir = tempfile::tempdir().expect("a folder");
     let live = report_worker_end(dir.path()).await;
-    let statuses = Filter::of([EventType::StatusEmitted].into_iter().collect::<TypeSet>());
+    let statuses = EventFilter::of([EventType::StatusEmitted].into_iter().collect::<TypeSet>());
     let cases = [
         (0, every(false), 4),
         (0, every(true), HIDDEN + 4),
-        (0, Filter::chat(), 2),
+        (0, EventFilter::chat(), 2),
         (0, statuses, 0),
         (12, every(false), 2),
         (12, every(true), HIDDEN - 8),

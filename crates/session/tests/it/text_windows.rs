@@ -10,10 +10,10 @@ use turnwire_event::body::stream::{MessageStart, TextDelta, ThinkingDelta};
 use turnwire_event::code::CallPurpose;
 use turnwire_event::port::{Emission, MessageEnd, TurnContext};
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, Event, MessageId, Position, Role, StopReason, Usage,
+    Actor, Body, CallId, ContentBlock, Event, MessageId, Position, Role, StopReason, TokenUsage,
 };
 use turnwire_pack::{FlagCohort, PackFiles, check};
-use turnwire_render::Policies;
+use turnwire_render::RenderPolicies;
 use turnwire_session::LiveSession;
 
 use crate::stage::*;
@@ -45,7 +45,7 @@ fn denying(flags: &[&str]) -> GateFactory {
     let pack = report
         .pack
         .unwrap_or_else(|| panic!("{:#?}", report.findings));
-    let policies = Policies::new(Arc::new(pack));
+    let policies = RenderPolicies::new(Arc::new(pack));
     let cohort = FlagCohort {
         id: "c".into(),
         flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
@@ -95,7 +95,7 @@ impl Speaker {
         let message = self
             .live
             .ring
-            .look(|transcript, _, _| transcript.message_in_flight());
+            .with_state(|transcript, _, _| transcript.message_in_flight());
         let content = message.map(|message| message.content).unwrap_or_default();
         words(&content)
     }
@@ -157,12 +157,12 @@ where
             speech(speaker).await;
             tokio::time::resume();
             let end = MessageEnd {
-                kept: turnwire_event::Kept::default(),
+                provider_state: turnwire_event::ProviderState::default(),
                 provider_response_id: None,
                 call_id,
                 message_id,
                 stop_reason: StopReason::EndTurn,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
                 failure: None,
                 tools: Vec::new(),
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use turnwire_event::code::OnDisconnect;
 use turnwire_event::port::HistoryBudget;
-use turnwire_event::{Body, Event, Filter};
+use turnwire_event::{Body, Event, EventFilter};
 use turnwire_session::{Error, LiveSession, Options, SessionService, SubmitRequest, WatchGuard};
 
 use crate::stage::*;
@@ -147,7 +147,10 @@ async fn deleting_a_session_stops_its_turn() {
         .delete(&owner("local"), id)
         .await
         .expect("deleted");
-    assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
+    assert_eq!(
+        live.ring.close_reason(),
+        Some(turnwire_hub::RingClosed::Deleted)
+    );
     assert_eq!(
         sessions
             .live_sessions()
@@ -163,8 +166,8 @@ async fn deleting_a_session_stops_its_turn() {
     assert!(
         live.catch_up(
             live.sequencer.last(),
-            &Filter::full(),
-            turnwire_event::fold::replay::Missed::Ends,
+            &EventFilter::full(),
+            turnwire_event::fold::replay::FinishedReplay::Ends,
             10
         )
         .await

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use turnwire_event::row::{KeyScope, Placed, RowChange, SessionRow};
+use turnwire_event::row::{KeyScope, PlacedChange, RowChange, SessionRow};
 use turnwire_event::{EpisodeId, Epoch, Position, Seq, SessionId, Timestamp, TurnId, Ulid};
-use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
 use turnwire_log::{Log as _, SessionAppend, TurnRecords as _};
 use turnwire_session::Options;
 
@@ -45,14 +45,14 @@ fn with_keys(dir: &std::path::Path, keys: usize) {
     };
     let changes = [RowChange::SessionPut(Box::new(row))];
     let changes = changes.into_iter().chain((0..keys).map(key_row));
-    let placed = changes.map(|change| Placed {
+    let placed = changes.map(|change| PlacedChange {
         at: Position::persisted(Epoch(1), Seq(0)),
         time: then,
         change,
     });
     let options = SqliteOptions {
         dir: dir.to_owned(),
-        durability: Durability::Full,
+        durability: CommitDurability::Full,
     };
     let store = SqliteStore::open(&options).expect("a store");
     let append = SessionAppend {

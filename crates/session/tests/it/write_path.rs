@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use turnwire_event::body::tool::{Called, Completed};
+use turnwire_event::body::tool::{ToolCalled, ToolCompleted};
 use turnwire_event::code::ToolType;
-use turnwire_event::port::{Emission, Gate, Onward, TurnContext};
-use turnwire_event::{Actor, Body, Mint as _, Position, RenderPolicy, ToolUseId};
+use turnwire_event::port::{Emission, EventGate, GateOutput, TurnContext};
+use turnwire_event::{Actor, Body, IdGenerator as _, Position, RenderPolicy, ToolUseId};
 use turnwire_session::SystemMint;
 
 use crate::stage::*;
@@ -18,15 +18,15 @@ use crate::stage::*;
 /// A gate that counts all events and suppresses them.
 struct Hiding(Arc<AtomicUsize>);
 
-impl Gate for Hiding {
-    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+impl EventGate for Hiding {
+    fn take(&mut self, emission: Emission, _: Instant, out: GateOutput<'_>) {
         self.0.fetch_add(1, Ordering::SeqCst);
         out(emission, Some(RenderPolicy::Suppress.into()));
     }
     fn due(&self) -> Option<Instant> {
         None
     }
-    fn flush(&mut self, _: Onward<'_>) {}
+    fn flush(&mut self, _: GateOutput<'_>) {}
 }
 
 const WRITERS: usize = 8;
@@ -39,13 +39,13 @@ async fn write(turn: TurnContext, written: Written) {
     for _ in 0..TOOLS {
         let tool_use_id = ToolUseId(SystemMint.ulid());
         let (tool_name, tool_type) = ("probe".to_owned(), ToolType::Http);
-        let called = Body::ToolCalled(Called {
+        let called = Body::ToolCalled(ToolCalled {
             tool_use_id,
             tool_name: tool_name.clone(),
             tool_type,
             input_summary: String::new(),
         });
-        let completed = Body::ToolCompleted(Completed {
+        let completed = Body::ToolCompleted(ToolCompleted {
             tool_use_id,
             tool_name,
             tool_type,

@@ -8,7 +8,7 @@
 //! ```
 //! After a call that failed without a word another model may be chosen, and the call comes again.
 
-use turnwire_event::body::turn::Cancelled;
+use turnwire_event::body::turn::TurnCancelled;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{Body, CallId, ContentBlock, Event, MessageId, StopReason, ToolUseId};
 
@@ -46,7 +46,7 @@ pub(super) struct Course {
     pub(super) running: Vec<ToolUseId>,
     /// The reason given with the cancel.
     pub(super) asked: Option<String>,
-    pub(super) cancelled: Option<Cancelled>,
+    pub(super) cancelled: Option<TurnCancelled>,
     wants_more: bool,
     /// Whether the last thing was a call that failed without a word.
     unheard: bool,

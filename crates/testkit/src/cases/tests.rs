@@ -6,10 +6,10 @@ mod again;
 use serde_json::json;
 use turnwire_event::body::{dispatch, llm, route, stream, tool, turn};
 use turnwire_event::code::{CallPurpose, LlmErrorClass, ToolType, TurnKind, TurnStatus};
-use turnwire_event::fold::{End, OpenTurn, closing};
+use turnwire_event::fold::{CloseCause, OpenTurn, closing};
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Position,
-    Role, Seq, SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
+    Role, Seq, SessionId, StopReason, Sub, Timestamp, TokenUsage, ToolUseId, TurnId, Ulid,
 };
 
 use super::{Case, cancel_case, plain_turn};
@@ -28,7 +28,7 @@ impl Told {
             open: OpenTurn::new(TurnId(Ulid(1))),
             ids: 1,
         };
-        told.say(Body::TurnStarted(turn::Started {
+        told.say(Body::TurnStarted(turn::TurnStarted {
             answers: Vec::new(),
             resumes: None,
             user_message_id: MessageId(Ulid(2)),
@@ -40,7 +40,7 @@ impl Told {
             locale: "en".into(),
             wire_version: None,
             history_omitted: 0,
-            versions: turn::Versions::default(),
+            versions: turn::BoundVersions::default(),
         }));
         told
     }
@@ -52,7 +52,7 @@ impl Told {
     }
 
     fn route(&mut self) {
-        self.say(Body::RouteDecided(route::Decided {
+        self.say(Body::RouteDecided(route::RouteDecided {
             model: "m".into(),
             routing_policy_version: "1".into(),
             reason: "default".into(),
@@ -160,14 +160,14 @@ impl Told {
 
     fn end_message(&mut self, call_id: CallId, message_id: MessageId, stop_reason: StopReason) {
         let fold = self.open.message.as_ref().expect("a message is open");
-        let end = fold.complete(stop_reason, Usage::default());
+        let end = fold.complete(stop_reason, TokenUsage::default());
         self.say(Body::MessageComplete(end));
         self.say(Body::LlmCallCompleted(llm::CallCompleted {
             call_id,
             message_id,
             content_sha256: String::new(),
             stop_reason,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         }));
     }
 
@@ -183,7 +183,7 @@ impl Told {
     }
 
     fn called(&mut self, tool_use_id: ToolUseId) {
-        self.say(Body::ToolCalled(tool::Called {
+        self.say(Body::ToolCalled(tool::ToolCalled {
             tool_use_id,
             tool_name: "echo".into(),
             tool_type: ToolType::Function,
@@ -192,7 +192,7 @@ impl Told {
     }
 
     fn done(&mut self, tool_use_id: ToolUseId) {
-        self.say(Body::ToolCompleted(tool::Completed {
+        self.say(Body::ToolCompleted(tool::ToolCompleted {
             tool_use_id,
             tool_name: "echo".into(),
             tool_type: ToolType::Function,
@@ -210,7 +210,7 @@ impl Told {
     }
 
     fn closed(mut self) -> Vec<Event> {
-        let end = End::Cancelled {
+        let end = CloseCause::Cancelled {
             stops: None,
             reason: "why".into(),
             asked: Timestamp::from_millis(0),
@@ -367,10 +367,10 @@ fn plain_turn_is_complete_and_in_order() {
     let message = told.message();
     told.end_message(call, message, StopReason::EndTurn);
     assert!(plain_turn(&told.events).is_err(), "it has no end");
-    told.say(Body::DispatchTraced(dispatch::Traced::default()));
-    told.say(Body::TurnCompleted(turn::Completed {
+    told.say(Body::DispatchTraced(dispatch::DispatchTraced::default()));
+    told.say(Body::TurnCompleted(turn::TurnCompleted {
         status: TurnStatus::Ok,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         error: None,
         reason: None,
         partial: None,

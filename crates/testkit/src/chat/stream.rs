@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use turnwire_event::{ResponseId, SessionId, TurnId};
-use turnwire_wire::pc3::Cursor;
+use turnwire_wire::pc3::FrameCursor;
 
 use super::question::{Carry, Question};
 use crate::history::{ChatAsk, ChatEnd};
@@ -82,7 +82,7 @@ pub struct Stream {
     parser: Parser,
     page: ChatPage,
     head: Head,
-    last: Option<Cursor>,
+    last: Option<FrameCursor>,
     /// How long to wait for a block.
     pub patience: Duration,
 }
@@ -115,7 +115,7 @@ impl Stream {
         rest: &Rest,
         name: &str,
         turn: TurnId,
-        cursor: Option<Cursor>,
+        cursor: Option<FrameCursor>,
         carry: Carry,
         version: Option<&str>,
     ) -> Result<Self, Refused> {
@@ -127,7 +127,7 @@ impl Stream {
         rest: &Rest,
         name: &str,
         turn: TurnId,
-        (cursor, carry): (Option<Cursor>, Carry),
+        (cursor, carry): (Option<FrameCursor>, Carry),
         version: Option<&str>,
         buffer: Option<u32>,
     ) -> Result<Self, Refused> {
@@ -202,7 +202,7 @@ impl Stream {
     }
 
     /// The id of the last frame that came whole.
-    pub fn last(&self) -> Option<Cursor> {
+    pub fn last(&self) -> Option<FrameCursor> {
         self.last
     }
 

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use turnwire_event::{SessionId, TurnId};
-use turnwire_wire::pc3::Cursor;
+use turnwire_wire::pc3::FrameCursor;
 
 use super::question::{Carry, Question};
 use super::stream::{End, Refused, Stream};
@@ -41,7 +41,7 @@ pub struct Viewer {
     version: Option<String>,
     dice: Dice,
     session: Option<SessionId>,
-    last: Option<Cursor>,
+    last: Option<FrameCursor>,
     place: Place,
     stream: Option<Stream>,
     terminal: Option<Block>,
@@ -83,7 +83,7 @@ impl Viewer {
 
     /// Follows from a cursor on, as a submit gives one.
     #[must_use]
-    pub fn since(mut self, cursor: Cursor) -> Self {
+    pub fn since(mut self, cursor: FrameCursor) -> Self {
         self.last = Some(cursor);
         self
     }
@@ -106,7 +106,7 @@ impl Viewer {
     }
 
     /// The id of the last frame it has.
-    pub fn last(&self) -> Option<Cursor> {
+    pub fn last(&self) -> Option<FrameCursor> {
         self.last
     }
 

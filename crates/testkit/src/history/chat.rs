@@ -15,7 +15,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 
 use turnwire_event::{SessionId, TurnId};
-use turnwire_wire::pc3::{Cursor, Version};
+use turnwire_wire::pc3::{FrameCursor, WireVersion};
 
 use super::broken::Broken;
 use super::reading::Log;
@@ -132,7 +132,7 @@ fn headers(chat: &Chat, due: &Due, mut tell: impl FnMut(Broken)) {
     }
     let bound = due.version;
     if let Some(asked) = &chat.version
-        && asked.parse::<Version>() != Ok(bound)
+        && asked.parse::<WireVersion>() != Ok(bound)
     {
         tell(Broken::Version {
             asked: asked.clone(),
@@ -142,7 +142,7 @@ fn headers(chat: &Chat, due: &Due, mut tell: impl FnMut(Broken)) {
 }
 
 /// The order of ids as a number pair: all frames of an event come before the next event's.
-fn place(id: Cursor) -> (turnwire_event::Position, u8) {
+fn place(id: FrameCursor) -> (turnwire_event::Position, u8) {
     (id.position, id.frame.unwrap_or(u8::MAX))
 }
 
@@ -168,7 +168,7 @@ fn order(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
             same(frame, due, broken);
         }
     }
-    let has = |id: Cursor| reading.from.is_some_and(|from| place(id) <= place(from));
+    let has = |id: FrameCursor| reading.from.is_some_and(|from| place(id) <= place(from));
     let last = before.map(place);
     for (id, text) in &due.frames {
         let passed = last.is_some_and(|last| place(*id) < last);

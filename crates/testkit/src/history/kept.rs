@@ -12,7 +12,7 @@ pub(super) fn message_rows(story: &Story, upto: usize) -> Vec<Message> {
     let mut rows: Vec<Message> = Vec::new();
     for event in &story.events[..upto] {
         let message = |id, role, content: &[ContentBlock]| Message {
-            kept: turnwire_event::Kept::default(),
+            provider_state: turnwire_event::ProviderState::default(),
             id,
             session_id: story.session,
             turn_id: event.turn_id.unwrap_or(TurnId(Ulid(0))),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use turnwire_event::{Filter, Position, SessionId, TurnId};
-use turnwire_wire::pc3::Cursor;
+use turnwire_event::{EventFilter, Position, SessionId, TurnId};
+use turnwire_wire::pc3::FrameCursor;
 
 use crate::sse::Head;
 
@@ -67,7 +67,7 @@ pub enum Line {
 #[derive(Clone, Debug)]
 pub struct Subscribe {
     /// What was asked for.
-    pub filter: Filter,
+    pub filter: EventFilter,
     /// From where.
     pub since: Option<Position>,
     /// From where in each worker that was named.
@@ -112,7 +112,7 @@ pub enum ChatAsk {
     /// A new turn, in this session or a new one.
     Submit(Option<SessionId>),
     /// A turn, from the cursor on or from its start.
-    Resume(TurnId, Option<Cursor>),
+    Resume(TurnId, Option<FrameCursor>),
 }
 
 /// How a chat stream ended.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use turnwire_event::body::tool::Completed;
+use turnwire_event::body::tool::ToolCompleted;
 use turnwire_event::code::{Decision, LlmErrorClass, ToolErrorClass, ToolType};
 use turnwire_event::content::{content_json, sha256_hex};
 use turnwire_event::{
@@ -139,7 +139,7 @@ fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<M
 
 /// Checks the result a `tool.completed` vouches for. Steps that a tool tells of itself were not
 /// asked for by a model and have no row.
-fn result(log: &Log<'_>, tool: &Completed, found: &mut Vec<Violation>) {
+fn result(log: &Log<'_>, tool: &ToolCompleted, found: &mut Vec<Violation>) {
     let id = tool.tool_use_id;
     let asked = |block: &ContentBlock| matches!(block, ContentBlock::ToolUse { id: asked, .. } if *asked == id);
     if !log.messages.iter().any(|row| row.content.iter().any(asked)) {

@@ -8,10 +8,10 @@ use serde_json::json;
 use turnwire_event::body::{feedback, llm, route, session, stream, tool, turn};
 use turnwire_event::code::{CallPurpose, ErrorCode, ToolType, TurnKind, TurnStatus};
 use turnwire_event::content::{content_json, sha256_hex};
-use turnwire_event::fold::{End, OpenTurn, closing};
+use turnwire_event::fold::{CloseCause, OpenTurn, closing};
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, Role, Seq,
-    SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
+    SessionId, StopReason, Sub, Timestamp, TokenUsage, ToolUseId, TurnId, Ulid,
 };
 
 use crate::dice::Dice;
@@ -51,7 +51,7 @@ impl Story {
             ids: 1,
         };
         let episode_id = EpisodeId(story.id());
-        story.say(Body::SessionCreated(session::Created {
+        story.say(Body::SessionCreated(session::SessionCreated {
             workspace_path: None,
             episode_id,
         }));
@@ -62,7 +62,7 @@ impl Story {
         for kind in kinds {
             story.turn(kind);
             let rating = "good".to_owned();
-            story.say(Body::FeedbackRecorded(feedback::Recorded {
+            story.say(Body::FeedbackRecorded(feedback::FeedbackRecorded {
                 message_id: None,
                 turn_id: None,
                 rating,
@@ -110,7 +110,7 @@ impl Story {
     /// 0 plain, 1 with a tool, 2 cancelled in the model's stream, 3 cancelled in a tool, 4 killed.
     fn turn(&mut self, kind: u32) {
         self.open = Some(OpenTurn::new(TurnId(self.id())));
-        let started = turn::Started {
+        let started = turn::TurnStarted {
             answers: Vec::new(),
             resumes: None,
             user_message_id: MessageId(self.id()),
@@ -122,10 +122,10 @@ impl Story {
             locale: "en".into(),
             wire_version: None,
             history_omitted: 0,
-            versions: turn::Versions::default(),
+            versions: turn::BoundVersions::default(),
         };
         self.say(Body::TurnStarted(started));
-        self.say(Body::RouteDecided(route::Decided {
+        self.say(Body::RouteDecided(route::RouteDecided {
             model: "scripted:demo".into(),
             routing_policy_version: "1".into(),
             reason: "default".into(),
@@ -155,8 +155,8 @@ impl Story {
             let usage = self
                 .open
                 .as_ref()
-                .map_or_else(Usage::default, |open| open.usage);
-            self.say(Body::TurnCompleted(turn::Completed {
+                .map_or_else(TokenUsage::default, |open| open.usage);
+            self.say(Body::TurnCompleted(turn::TurnCompleted {
                 status: TurnStatus::Ok,
                 usage,
                 error: None,
@@ -195,11 +195,11 @@ impl Story {
     }
 
     fn finish(&mut self, (call_id, message_id): (CallId, MessageId), stop_reason: StopReason) {
-        let usage = Usage {
+        let usage = TokenUsage {
             output_tokens: 7,
             total_tokens: 7,
             cost_usd: 0.25,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         let fold = self
             .open
@@ -251,7 +251,7 @@ impl Story {
             final_input,
         }));
         self.finish(ids, StopReason::ToolUse);
-        self.say(Body::ToolCalled(tool::Called {
+        self.say(Body::ToolCalled(tool::ToolCalled {
             tool_use_id,
             tool_name,
             tool_type: ToolType::Function,
@@ -269,7 +269,7 @@ impl Story {
         }];
         let result_sha256 = sha256_hex(result.to_string().as_bytes());
         self.results.insert(tool_use_id, content);
-        self.say(Body::ToolCompleted(tool::Completed {
+        self.say(Body::ToolCompleted(tool::ToolCompleted {
             tool_use_id,
             tool_name: "echo".into(),
             tool_type: ToolType::Function,
@@ -279,12 +279,12 @@ impl Story {
         }));
     }
 
-    fn close(&mut self, end: &End) {
+    fn close(&mut self, end: &CloseCause) {
         let open = self.open.clone().expect("a turn is open");
         let now = Timestamp::from_millis(self.events.len() as i64);
         for part in closing(&open, end, now) {
-            let swept =
-                matches!(end, End::Failed { .. }) && matches!(part.body, Body::MessageComplete(_));
+            let swept = matches!(end, CloseCause::Failed { .. })
+                && matches!(part.body, Body::MessageComplete(_));
             if swept {
                 self.put(
                     Position {
@@ -306,7 +306,7 @@ impl Story {
             reason: reason.clone(),
         }));
         let asked = Timestamp::from_millis(self.events.len() as i64);
-        self.close(&End::Cancelled {
+        self.close(&CloseCause::Cancelled {
             stops: None,
             reason,
             asked,
@@ -328,7 +328,7 @@ impl Story {
             }
         }
         let error = turn::TurnError::from(ErrorCode::InternalError);
-        self.close(&End::Failed {
+        self.close(&CloseCause::Failed {
             error,
             reason: Some("server_restart".into()),
         });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use turnwire_event::body::stream::MessageComplete;
 use turnwire_event::{
-    Body, ContentBlock, Event, Filter, Message, MessageId, Position, Sub, TypeSet,
+    Body, ContentBlock, Event, EventFilter, Message, MessageId, Position, Sub, TypeSet,
 };
 
 use super::growth::{Growth, Origin};
@@ -70,7 +70,7 @@ pub(super) fn check(
 }
 
 /// Whether a filter lets everything through that a message is made of, and the end of its call.
-fn streams(filter: &Filter) -> bool {
+fn streams(filter: &EventFilter) -> bool {
     use turnwire_event::EventType as T;
     let parts = [
         T::MessageStart,

@@ -1,9 +1,9 @@
 //! Viewers of a made-up story's chat streams: what a faultless server sends to one that submits
 //! and stays, one that is cut and resumes, one that comes when all is over.
 
-use turnwire_event::fold::replay::Missed;
+use turnwire_event::fold::replay::FinishedReplay;
 use turnwire_event::{Body, Event, EventType, Position, ResponseId, Seq, Sub, TurnId};
-use turnwire_wire::pc3::{self, Cursor, Version};
+use turnwire_wire::pc3::{self, FrameCursor, WireVersion};
 
 use super::record::{Chat, ChatAsk, ChatEnd, Frame, History};
 use super::story::Story;
@@ -127,15 +127,15 @@ impl View<'_> {
     }
 
     /// What comes to one who asks at index `from` and is there up to index `upto`.
-    fn blocks(&self, cursor: Option<Cursor>, from: usize, upto: usize) -> Vec<Frame> {
+    fn blocks(&self, cursor: Option<FrameCursor>, from: usize, upto: usize) -> Vec<Frame> {
         let begin = self.story.events[self.start].id;
         let before = Position {
             seq: Seq(begin.seq.0 - 1),
             sub: Sub::LAST,
             ..begin
         };
-        let since = cursor.map_or(before, |cursor| cursor.since());
-        let past = replayed(self.story, since, from, Missed::Deltas);
+        let since = cursor.map_or(before, |cursor| cursor.replay_start());
+        let past = replayed(self.story, since, from, FinishedReplay::Deltas);
         let past = past.iter().map(|event| (from, event));
         let live = (from..upto).map(|at| (at, &self.story.events[at]));
         let mut frames = Vec::new();
@@ -145,7 +145,7 @@ impl View<'_> {
             }
             let mut bytes = Vec::new();
             let cursor = cursor.unwrap_or(before.into());
-            pc3::project_after(event, Version::V05, &cursor, &mut bytes);
+            pc3::project_after(event, WireVersion::V05, &cursor, &mut bytes);
             let text = String::from_utf8(bytes).expect("JSON is UTF-8");
             for block in text.split_inclusive("\n\n") {
                 let retry = if frames.is_empty() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_event::fold::MessageFold;
-use turnwire_event::fold::replay::{self, Missed};
-use turnwire_event::{Body, Epoch, Event, Filter, Position, Seq};
+use turnwire_event::fold::replay::{self, FinishedReplay};
+use turnwire_event::{Body, Epoch, Event, EventFilter, Position, Seq};
 
 use super::chain::hex;
 use super::kept::{message_rows, other_rows};
@@ -124,7 +124,7 @@ fn connection(
     from: usize,
     upto: usize,
 ) -> Connection {
-    let replayed = replayed(story, since, from, Missed::Ends);
+    let replayed = replayed(story, since, from, FinishedReplay::Ends);
     let count = replayed
         .iter()
         .filter(|e| e.body.kind().is_persisted())
@@ -146,7 +146,7 @@ fn connection(
 
 fn subscribed(since: Option<Position>, snapshot: bool) -> Line {
     Line::Subscribed(Subscribe {
-        filter: Filter::full(),
+        filter: EventFilter::full(),
         since,
         workers: Default::default(),
         snapshot,
@@ -186,14 +186,19 @@ fn folds(story: &Story, upto: usize) -> Vec<MessageFold> {
 }
 
 /// What a resume at `since` gets when `upto` events have happened.
-pub(super) fn replayed(story: &Story, since: Position, upto: usize, missed: Missed) -> Vec<Event> {
+pub(super) fn replayed(
+    story: &Story,
+    since: Position,
+    upto: usize,
+    missed: FinishedReplay,
+) -> Vec<Event> {
     let tail = story.events[..upto].last().map_or(START, |e| e.id);
     let persisted = story.events[..upto]
         .iter()
         .filter(|e| e.body.kind().is_persisted() && e.id > since);
     let mut events: Vec<Event> = persisted.cloned().collect();
     for fold in folds(story, upto) {
-        let stretch = replay::Stretch {
+        let stretch = replay::ReplayRange {
             since,
             upto: tail,
             from: since,

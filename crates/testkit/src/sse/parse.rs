@@ -18,7 +18,7 @@ use std::str::FromStr as _;
 
 use serde_json::{Map, Value};
 use turnwire_dial::{SseBlock, SseError, SseLimits, SseReader};
-use turnwire_wire::pc3::Cursor;
+use turnwire_wire::pc3::FrameCursor;
 
 /// The largest block that is read: the hard limit of a frame.
 const LIMITS: SseLimits = SseLimits::per_event(16 << 20);
@@ -53,7 +53,7 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     /// A frame: its id, its type and its fields.
-    Frame(Cursor, String, Map<String, Value>),
+    Frame(FrameCursor, String, Map<String, Value>),
     /// Nothing; the line is kept open.
     Pause,
     /// Nothing follows.
@@ -96,7 +96,7 @@ impl Block {
     }
 
     /// The id of a frame.
-    pub fn id(&self) -> Option<Cursor> {
+    pub fn id(&self) -> Option<FrameCursor> {
         match &self.said {
             Said::Frame(id, ..) => Some(*id),
             Said::Pause | Said::Done => None,
@@ -145,7 +145,7 @@ fn frame(fields: &SseBlock<'_>, lines: &str) -> Result<Said, &'static str> {
     if lines != format!("id: {id}\nevent: {event}\ndata: {data}\n\n") {
         return Err("not the three lines of a frame");
     }
-    let id = Cursor::from_str(id).map_err(|_| "an id that is no cursor")?;
+    let id = FrameCursor::from_str(id).map_err(|_| "an id that is no cursor")?;
     id.frame.ok_or("an id without the number of its frame")?;
     let plain = |b: u8| b.is_ascii_lowercase() || b == b'_';
     if !event.bytes().all(plain) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use turnwire_event::{Filter, FilterSpec, Position, SessionId};
+use turnwire_event::{EventFilter, FilterSpec, Position, SessionId};
 
 /// What a client asks for.
 #[derive(Clone, Debug)]
@@ -83,11 +83,11 @@ impl Ask {
     }
 
     /// The filter as the server should understand it; none if it should not.
-    pub(super) fn resolved(&self) -> Option<Filter> {
+    pub(super) fn resolved(&self) -> Option<EventFilter> {
         match &self.filter {
-            Value::Null => Some(Filter::full()),
-            Value::String(preset) => Filter::preset(preset).ok(),
-            spec => Filter::resolve(&FilterSpec::deserialize(spec).ok()?).ok(),
+            Value::Null => Some(EventFilter::full()),
+            Value::String(preset) => EventFilter::preset(preset).ok(),
+            spec => EventFilter::resolve(&FilterSpec::deserialize(spec).ok()?).ok(),
         }
     }
 }

@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_event::body::delegate::{Completed, Failed, Started};
+use turnwire_event::body::delegate::{DelegateCompleted, DelegateFailed, DelegateStarted};
 use turnwire_event::code::{FailureMode, ToolErrorClass, ToolType};
-use turnwire_event::port::{Emission, NoWorker, Refusal, Task, WorkerEnd};
+use turnwire_event::port::{Emission, EmitRefusal, WorkerEnd, WorkerRefusal, WorkerTask};
 use turnwire_event::{Actor, Body, Position, SessionId};
 use turnwire_pack::ToolDef;
 
@@ -67,7 +67,7 @@ impl ToolAction for DelegateTool {
         let task = task(&call.input)?;
         let delegate = &call.context.delegate;
         let id = delegate.reserve().map_err(|error| no_worker(&error))?;
-        let started = Body::DelegateStarted(Started {
+        let started = Body::DelegateStarted(DelegateStarted {
             worker_session_id: id,
             tool_use_id: call.tool_use_id,
             task_summary: summary(&call, &task),
@@ -75,7 +75,7 @@ impl ToolAction for DelegateTool {
         let position = emit(&call, id, started).await?;
         // After this a crash leaves a log that names the worker, which may have acted.
         call.emitter.committed(position).await.map_err(refused)?;
-        let end = delegate.run(Task {
+        let end = delegate.run(WorkerTask {
             worker_session_id: id,
             tool_use_id: call.tool_use_id,
             agent: self.agent.clone(),
@@ -85,7 +85,7 @@ impl ToolAction for DelegateTool {
         });
         match end.await {
             WorkerEnd::Completed { success, text } => {
-                let completed = Body::DelegateCompleted(Completed {
+                let completed = Body::DelegateCompleted(DelegateCompleted {
                     worker_session_id: id,
                     success,
                     summary: summary(&call, &text),
@@ -94,7 +94,7 @@ impl ToolAction for DelegateTool {
                 Ok(json!({"success": success, "answer": text}))
             }
             WorkerEnd::Failed(failure_mode) => {
-                let failed = Body::DelegateFailed(Failed {
+                let failed = Body::DelegateFailed(DelegateFailed {
                     worker_session_id: id,
                     failure_mode,
                 });
@@ -131,11 +131,11 @@ fn task(input: &Value) -> Result<String, ToolFailure> {
 }
 
 /// The failure without a worker; no event has announced one.
-fn no_worker(error: &NoWorker) -> ToolFailure {
+fn no_worker(error: &WorkerRefusal) -> ToolFailure {
     ToolFailure::internal(match error {
-        NoWorker::TooMany => "This turn has used all of its workers; do it without one.",
-        NoWorker::TooDeep => "A worker this deep cannot have workers; do it without one.",
-        NoWorker::Unavailable => "Workers are not available; do it without one.",
+        WorkerRefusal::TooMany => "This turn has used all of its workers; do it without one.",
+        WorkerRefusal::TooDeep => "A worker this deep cannot have workers; do it without one.",
+        WorkerRefusal::Unavailable => "Workers are not available; do it without one.",
     })
 }
 
@@ -145,7 +145,7 @@ async fn emit(call: &ToolInvocation, id: SessionId, body: Body) -> Result<Positi
 }
 
 /// The turn has ended, so nobody reads this failure.
-fn refused(_: Refusal) -> ToolFailure {
+fn refused(_: EmitRefusal) -> ToolFailure {
     ToolFailure::new(ToolErrorClass::Cancelled, "The turn has ended.")
 }
 

@@ -2,7 +2,7 @@
 //! interceptor, which knows the registry and writes the text.
 
 use serde_json::{Value, json};
-use turnwire_event::body::status::Emitted;
+use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_event::port::{BoxFuture, Emission};
 use turnwire_event::{Actor, Body};
@@ -47,7 +47,7 @@ impl Tool for EmitStatusTool {
                 Some(agent) => Actor::subagent(agent),
                 None => Actor::ORCHESTRATOR,
             };
-            let body = Body::StatusEmitted(Emitted {
+            let body = Body::StatusEmitted(StatusEmitted {
                 event_id: event_id.to_owned(),
                 message: String::new(),
             });

@@ -1,7 +1,7 @@
 //! Records the feedback of a person about this turn as `feedback.recorded` (R-08, S2-005).
 
 use serde_json::{Value, json};
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_event::port::{BoxFuture, Emission};
 use turnwire_event::{Actor, Body};
@@ -47,7 +47,7 @@ impl Tool for FeedbackTool {
                 .optional_text("comment")?
                 .map(|comment| checked_text("comment", comment, COMMENT_CHARS_MAX))
                 .transpose()?;
-            let body = Body::FeedbackRecorded(Recorded {
+            let body = Body::FeedbackRecorded(FeedbackRecorded {
                 message_id: None,
                 turn_id: Some(call.context.turn_id),
                 rating,

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use turnwire_event::body::component::{Rendered, ToolCall};
-use turnwire_event::body::data::{ItemKey, Key, Loaded, Loading};
+use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
+use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
 use turnwire_event::code::{ToolErrorClass, ToolType};
-use turnwire_event::port::{Emission, Refusal};
-use turnwire_event::row::{NewMessage, Scope};
-use turnwire_event::{Actor, Body, ContentBlock, MessageId, Mint, Role};
+use turnwire_event::port::{Emission, EmitRefusal};
+use turnwire_event::row::{MessageScope, NewMessage};
+use turnwire_event::{Actor, Body, ContentBlock, IdGenerator, MessageId, Role};
 use turnwire_pack::{RenderShape, ToolDef};
 
 use crate::data_service::EnricherType;
@@ -33,7 +33,7 @@ pub(crate) struct RenderTool {
     shape: RenderShape,
     /// The enrichers of this type; none if only models write its items.
     enrichers: Vec<Arc<EnricherType>>,
-    mint: Arc<dyn Mint>,
+    mint: Arc<dyn IdGenerator>,
 }
 
 impl RenderTool {
@@ -41,7 +41,7 @@ impl RenderTool {
         def: &ToolDef,
         (data_type, shape): (&str, RenderShape),
         enrichers: Vec<Arc<EnricherType>>,
-        mint: &Arc<dyn Mint>,
+        mint: &Arc<dyn IdGenerator>,
     ) -> PackTool {
         let mut def = def.clone();
         if def.input_schema.is_null() {
@@ -64,11 +64,11 @@ impl RenderTool {
         &self,
         call: &ToolInvocation,
         selection: ItemSelection,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EmitRefusal> {
         let id = format!("data_{}", self.mint.ulid());
         let ids = selection.ids.into_iter().map(|id| ItemKey { id }).collect();
-        let key = Key { ids };
-        let loading = Body::DataLoading(Loading {
+        let key = CollectionKey { ids };
+        let loading = Body::DataLoading(DataLoading {
             id: id.clone(),
             data_type: self.data_type.clone(),
             key: key.clone(),
@@ -80,7 +80,7 @@ impl RenderTool {
             key: json!(key),
             items: Value::Array(selection.items.clone()),
         };
-        let loaded = Body::DataLoaded(Loaded {
+        let loaded = Body::DataLoaded(DataLoaded {
             id,
             data_type: self.data_type.clone(),
             key,
@@ -93,15 +93,15 @@ impl RenderTool {
         &self,
         call: &ToolInvocation,
         selection: ItemSelection,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EmitRefusal> {
         for component in selection.items {
             let block = ContentBlock::Component {
                 tool_use_id: call.tool_use_id,
                 component: component.clone(),
             };
-            let rendered = Body::ComponentRendered(Rendered {
+            let rendered = Body::ComponentRendered(ComponentRendered {
                 component,
-                tool_call: ToolCall {
+                tool_call: RenderingToolCall {
                     id: call.tool_use_id,
                     name: self.name.clone(),
                     tool_type: ToolType::Render,
@@ -118,14 +118,14 @@ impl RenderTool {
         call: &ToolInvocation,
         body: Body,
         block: Option<ContentBlock>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EmitRefusal> {
         let message = block.map(|block| NewMessage {
-            kept: turnwire_event::Kept::default(),
+            provider_state: turnwire_event::ProviderState::default(),
             id: MessageId(self.mint.ulid()),
             role: Role::Tool,
             content: vec![block],
             metadata: Map::new(),
-            scope: Scope::Shared,
+            scope: MessageScope::Shared,
         });
         let emission = Emission {
             message,
@@ -140,8 +140,12 @@ impl ToolAction for RenderTool {
     async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let (data_type, enrichers) = (&self.data_type, &self.enrichers);
         let selection = match self.shape {
-            RenderShape::List => ItemSelection::list(&call.input, data_type, enrichers, &call.context),
-            RenderShape::Single => ItemSelection::one(&call.input, data_type, enrichers, &call.context),
+            RenderShape::List => {
+                ItemSelection::list(&call.input, data_type, enrichers, &call.context)
+            }
+            RenderShape::Single => {
+                ItemSelection::one(&call.input, data_type, enrichers, &call.context)
+            }
         }?;
         let result = json!({
             "shown": selection.items.len(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_event::body::feedback::Recorded;
-use turnwire_event::body::status::Emitted;
+use turnwire_event::body::feedback::FeedbackRecorded;
+use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{Actor, Body};
 use turnwire_pack::{BuiltinFunction, ToolDef, ToolKind};
@@ -29,7 +29,7 @@ async fn status_has_the_agent_as_actor_and_any_id() {
     for id in ["searching_offers", "made_up", ""] {
         let (result, events) = run(&EmitStatusTool, json!({"event_id": id})).await;
         assert_eq!(result, Ok(json!("noted")));
-        let emitted = Emitted {
+        let emitted = StatusEmitted {
             event_id: id.to_owned(),
             message: String::new(),
         };
@@ -53,7 +53,7 @@ async fn feedback_is_recorded_about_the_turn() {
     let input = json!({"rating": "up", "comment": "found it at once"});
     let (result, events) = run(&FeedbackTool, input).await;
     assert_eq!(result, Ok(json!("kept")));
-    let recorded = Recorded {
+    let recorded = FeedbackRecorded {
         message_id: None,
         turn_id: Some(context().turn_id),
         rating: "up".to_owned(),

@@ -8,7 +8,7 @@ mod burst;
 
 use std::sync::Arc;
 
-use turnwire_event::{Clock, Mint};
+use turnwire_event::{Clock, IdGenerator};
 
 use crate::tool::Tool;
 
@@ -19,7 +19,7 @@ pub(crate) use fail::FailTool;
 pub(crate) use sleep::SleepTool;
 
 /// One tool of each kind.
-pub(crate) fn tools(clock: Arc<dyn Clock>, mint: Arc<dyn Mint>) -> Vec<Arc<dyn Tool>> {
+pub(crate) fn tools(clock: Arc<dyn Clock>, mint: Arc<dyn IdGenerator>) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ClockTool::new(clock)),
         Arc::new(EchoTool),

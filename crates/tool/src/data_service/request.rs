@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use turnwire_event::Trace;
+use turnwire_event::TraceContext;
 
 use crate::data_service::registry::EnricherType;
 use crate::tool::ToolContext;
@@ -47,7 +47,7 @@ impl<'a> EnricherRequest<'a> {
         enricher: &'a EnricherType,
         params: &'a Map<String, Value>,
     ) -> Self {
-        let trace = |trace: &'a Trace| TraceFields {
+        let trace = |trace: &'a TraceContext| TraceFields {
             trace_id: Some(&trace.trace_id),
             span_id: Some(&trace.span_id),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use turnwire_dial::{Answer, DialError, Dialer, Limits, Url};
+use turnwire_dial::{DialError, Dialer, JsonResponse, ResponseLimits, Url};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::DataService;
 
@@ -20,14 +20,14 @@ pub(crate) const BYTES_MAX: u64 = 8 * 1_048_576;
 /// Sends requests to one service.
 pub trait ServiceTransport: Send + Sync {
     /// Sends a request and waits for the whole response.
-    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<Answer, DialError>>;
+    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>>;
 }
 
 /// `POST {url}/v1/enrich`.
 pub(crate) struct RestTransport {
     dialer: Arc<Dialer>,
     url: Url,
-    limits: Limits,
+    limits: ResponseLimits,
 }
 
 impl RestTransport {
@@ -43,7 +43,7 @@ impl RestTransport {
         Ok(Self {
             dialer: Arc::clone(dialer),
             url: url.ok_or_else(|| ConnectorError::Url(name.to_owned()))?,
-            limits: Limits {
+            limits: ResponseLimits {
                 timeout: Duration::from_millis(service.timeout_ms).min(CALL_MAX),
                 max_bytes: usize::try_from(service.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),
             },
@@ -52,7 +52,7 @@ impl RestTransport {
 }
 
 impl ServiceTransport for RestTransport {
-    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<Answer, DialError>> {
+    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> {
         let dialer = Arc::clone(&self.dialer);
         let (url, limits) = (self.url.clone(), self.limits);
         Box::pin(async move { dialer.post_json(&url, request, limits).await })

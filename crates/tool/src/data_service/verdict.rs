@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use turnwire_dial::{Answer, DialError};
+use turnwire_dial::{DialError, JsonResponse};
 use turnwire_event::Principal;
 use turnwire_event::code::{Reason, ToolErrorClass};
 
@@ -103,7 +103,7 @@ impl From<DialError> for ServiceFailure {
 /// Judges the response of `enricher` to a request on behalf of `principal`. The principal is
 /// compared first, so that no other fault can hide a mismatch.
 pub(crate) fn judge(
-    response: &Answer,
+    response: &JsonResponse,
     enricher: &EnricherType,
     principal: &Principal,
     verifier: &dyn EnvelopeVerifier,
@@ -124,7 +124,7 @@ pub(crate) fn judge(
 }
 
 /// What an HTTP status other than success means.
-fn status_failure(response: &Answer) -> ServiceFailure {
+fn status_failure(response: &JsonResponse) -> ServiceFailure {
     #[derive(Deserialize)]
     struct ErrorBody {
         error: String,

@@ -1,7 +1,7 @@
 //! What the model gets of a response: its status and its body, and no header.
 
 use serde_json::{Value, json};
-use turnwire_dial::{DialError, Reply};
+use turnwire_dial::{DialError, HttpResponse};
 use turnwire_event::code::ToolErrorClass;
 
 use crate::secrets::Secrets;
@@ -10,7 +10,7 @@ use crate::tool::ToolFailure;
 /// Of the body of an error response: enough to say what was wrong.
 const ERROR_BYTES_MAX: usize = 2 * 1_024;
 /// The result, or the failure, of `response`.
-pub(super) fn result(response: &Reply, secrets: &Secrets) -> Result<Value, ToolFailure> {
+pub(super) fn result(response: &HttpResponse, secrets: &Secrets) -> Result<Value, ToolFailure> {
     let content_type = response.content_type();
     let text = text(response, &content_type);
     let json = text.as_deref().filter(|_| is_json(&content_type));
@@ -47,7 +47,7 @@ const NOT_TEXT: &str = "The response is neither JSON nor text.";
 pub(super) fn failure(error: DialError) -> ToolFailure {
     match error {
         DialError::Refused => ToolFailure::internal("The address is not allowed."),
-        DialError::Timeout | DialError::Unconnected => ToolFailure::new(
+        DialError::Timeout | DialError::ConnectTimeout => ToolFailure::new(
             ToolErrorClass::Timeout,
             "The service did not answer in time.",
         ),
@@ -57,8 +57,8 @@ pub(super) fn failure(error: DialError) -> ToolFailure {
         DialError::TooLarge { max_bytes } => {
             ToolFailure::internal(format!("The response is larger than {max_bytes} bytes."))
         }
-        DialError::Encoded => ToolFailure::internal(NOT_TEXT),
-        DialError::Redirects => ToolFailure::internal("The service redirected too often."),
+        DialError::UnexpectedEncoding => ToolFailure::internal(NOT_TEXT),
+        DialError::TooManyRedirects => ToolFailure::internal("The service redirected too often."),
     }
 }
 
@@ -67,7 +67,7 @@ fn is_json(content_type: &str) -> bool {
 }
 
 /// The body, if it is text.
-fn text(response: &Reply, content_type: &str) -> Option<String> {
+fn text(response: &HttpResponse, content_type: &str) -> Option<String> {
     match std::str::from_utf8(&response.body) {
         Ok(text) => Some(text.to_owned()),
         Err(_) if content_type.starts_with("text/") => {

@@ -7,7 +7,7 @@ mod fake_site;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use turnwire_dial::Options;
+use turnwire_dial::DialerOptions;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_pack::ToolKind;
 
@@ -51,7 +51,7 @@ fn build(http: &HttpDef, timeout_ms: Option<u64>) -> Result<PackTool, String> {
         approval: true,
         progress_status: None,
     };
-    let dialer = Dialer::new(Options::default()).expect("a dialer");
+    let dialer = Dialer::new(DialerOptions::default()).expect("a dialer");
     HttpTool::build(&def, http, &Arc::new(dialer))
 }
 

@@ -190,7 +190,7 @@ fn split_origin(text: &str) -> Result<(String, &str), UrlTemplateError> {
             "has an address in an unusual form: write it like `10.1.2.3` or `[fd12::1]`",
         ));
     }
-    if Dialer::lets_out(&url).is_err() {
+    if Dialer::check_url(&url).is_err() {
         return Err(UrlTemplateError::new(
             "has a link-local address, which is never called",
         ));

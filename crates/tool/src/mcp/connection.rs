@@ -20,7 +20,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{timeout, timeout_at};
-use turnwire_dial::{Dialer, Headers, Url};
+use turnwire_dial::{Dialer, RequestHeaders, Url};
 use turnwire_event::port::BoxFuture;
 
 use filter::FilteredTransport;
@@ -73,7 +73,7 @@ pub(crate) enum Endpoint {
     Http {
         dialer: Arc<Dialer>,
         url: Url,
-        headers: Headers,
+        headers: RequestHeaders,
     },
 }
 

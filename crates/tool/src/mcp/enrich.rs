@@ -11,7 +11,7 @@ use rmcp::model::CallToolResult;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use turnwire_dial::{Answer, DialError};
+use turnwire_dial::{DialError, JsonResponse};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::DataService;
 
@@ -49,7 +49,7 @@ impl EnrichTransport {
 }
 
 impl ServiceTransport for EnrichTransport {
-    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<Answer, DialError>> {
+    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> {
         let (server, max_bytes) = (Arc::clone(&self.server), self.max_bytes);
         let (timeout, secrets) = (self.timeout, Arc::clone(&self.secrets));
         Box::pin(async move {
@@ -119,7 +119,7 @@ fn hide_in_text(text: String, secrets: &Secrets) -> String {
 
 /// The envelope as an HTTP response without `secrets`. An error of the tool has the status that the
 /// contract gives to its code.
-fn response(result: CallToolResult, secrets: &Secrets) -> Answer {
+fn response(result: CallToolResult, secrets: &Secrets) -> JsonResponse {
     let is_error = result.is_error == Some(true);
     let body = match result.structured_content {
         Some(structured) if !structured.is_null() => secrets.hide_in(structured).to_string(),
@@ -137,7 +137,7 @@ fn response(result: CallToolResult, secrets: &Secrets) -> Answer {
             _ => 502,
         },
     };
-    Answer {
+    JsonResponse {
         status,
         body: body.into(),
     }

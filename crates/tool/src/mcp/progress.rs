@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use turnwire_event::body::mcp::{Progressed, Server as ServerBody};
-use turnwire_event::body::status::Emitted;
+use turnwire_event::body::mcp::{McpCallProgressed, McpServerRef as ServerBody};
+use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body};
 
@@ -77,7 +77,7 @@ impl ProgressReporter {
         };
         let now = Instant::now();
         self.step_at = Some(now);
-        let body = Body::McpSessionProgressed(Progressed {
+        let body = Body::McpSessionProgressed(McpCallProgressed {
             server: self.server.to_string(),
             progress: step.progress,
             total: step.total,
@@ -92,7 +92,7 @@ impl ProgressReporter {
                 Some(agent) => Actor::subagent(agent),
                 None => Actor::ORCHESTRATOR,
             };
-            let body = Body::StatusEmitted(Emitted {
+            let body = Body::StatusEmitted(StatusEmitted {
                 event_id: status.clone(),
                 message: String::new(),
             });

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::Value;
-use turnwire_dial::{Dialer, Headers, Url};
+use turnwire_dial::{Dialer, RequestHeaders, Url};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{DataService, McpServer, McpTransport, ToolDef, ToolKind};
 
@@ -158,7 +158,7 @@ impl McpServers {
                 let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
                 Ok(Endpoint::Http {
                     dialer: Arc::clone(&self.dialer),
-                    headers: Headers::new(headers).map_err(|error| error.to_string())?,
+                    headers: RequestHeaders::new(headers).map_err(|error| error.to_string())?,
                     url,
                 })
             }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, Refusal, Ward, WardId};
+use turnwire_event::port::{BoxFuture, ChildTask, ChildTaskId, EmitRefusal};
 use turnwire_pack::{ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolDef};
 
 use crate::pack_tool::{PackTool, ToolAction};
@@ -184,8 +184,8 @@ impl ToolAction for ProcessTool {
         // Registered before the program starts, and while it waits for a slot: a turn that is
         // cancelled starts nothing, and one that has registered the program waits for its end.
         let (started, program) = oneshot::channel::<BoxFuture<'static, StopOutcome>>();
-        let id = WardId::default();
-        let registered = call.context.wards.take(Ward {
+        let id = ChildTaskId::default();
+        let registered = call.context.wards.track(ChildTask {
             kind: ReceiptKind::Process,
             id: id.clone(),
             tool_use_id: call.tool_use_id,
@@ -199,8 +199,8 @@ impl ToolAction for ProcessTool {
         });
         match registered {
             Ok(()) => {}
-            Err(Refusal::Cancelled | Refusal::Ended) => return pending().await,
-            Err(Refusal::Unavailable) => {
+            Err(EmitRefusal::Cancelled | EmitRefusal::Ended) => return pending().await,
+            Err(EmitRefusal::Unavailable) => {
                 let message = "Too much runs in this turn; no program can be started.";
                 return Err(ToolFailure::internal(message));
             }

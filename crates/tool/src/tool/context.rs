@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use turnwire_event::port::{Delegate, Wards};
-use turnwire_event::{EpisodeId, Owner, SessionId, Trace, TurnId};
+use turnwire_event::port::{ChildTaskRegistry, WorkerLauncher};
+use turnwire_event::{EpisodeId, Owner, SessionId, TraceContext, TurnId};
 
 use super::item_store::ItemStore;
 
@@ -25,15 +25,15 @@ pub struct ToolContext {
     /// The sub-agent that calls; `None` for the orchestrator.
     pub agent: Option<String>,
     /// The span of the invocation.
-    pub trace: Option<Arc<Trace>>,
+    pub trace: Option<Arc<TraceContext>>,
     /// The items that data services returned in this run of the agent.
     pub items: ItemStore,
     /// The version of the agent's definition, a label of metrics.
     pub definition: String,
     /// Registers processes and requests that outlive the future of a tool.
-    pub wards: Arc<dyn Wards>,
+    pub wards: Arc<dyn ChildTaskRegistry>,
     /// Runs workers for delegate tools.
-    pub delegate: Arc<dyn Delegate>,
+    pub delegate: Arc<dyn WorkerLauncher>,
 }
 
 impl std::fmt::Debug for ToolContext {

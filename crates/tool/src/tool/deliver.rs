@@ -2,10 +2,13 @@
 //! lost and never accepted twice.
 
 use turnwire_event::Position;
-use turnwire_event::port::{Emission, EmitError, Emitter, Refusal};
+use turnwire_event::port::{Emission, EmitError, EmitRefusal, EventEmitter};
 
 /// Emits `emission` as soon as the outbox has room.
-pub async fn deliver(emitter: &dyn Emitter, mut emission: Emission) -> Result<Position, Refusal> {
+pub async fn deliver(
+    emitter: &dyn EventEmitter,
+    mut emission: Emission,
+) -> Result<Position, EmitRefusal> {
     loop {
         match emitter.emit(emission) {
             Ok(position) => return Ok(position),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_dial::{Dialer, Options};
+use turnwire_dial::{Dialer, DialerOptions};
 use turnwire_event::code::ToolType;
-use turnwire_event::{Clock, Mint};
+use turnwire_event::{Clock, IdGenerator};
 use turnwire_pack::{HttpDef, Pack, PackFiles, ToolDef, ToolKind, ToolMethod, check};
 
 use crate::data_service::{Connector, ConnectorError, NoVerifier};
@@ -74,7 +74,7 @@ fn pack() -> Pack {
 }
 
 fn connector(pack: &Pack) -> Result<Arc<Connector>, ConnectorError> {
-    let dialer = Dialer::new(Options::default()).expect("a dialer");
+    let dialer = Dialer::new(DialerOptions::default()).expect("a dialer");
     Connector::new(
         pack,
         Arc::new(dialer),
@@ -87,12 +87,12 @@ fn connector(pack: &Pack) -> Result<Arc<Connector>, ConnectorError> {
 fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, ToolBuildError> {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let clock: Arc<dyn Clock> = Arc::new(FixedClock(1_000));
-    let mint: Arc<dyn Mint> = Arc::new(CountingMint::default());
+    let mint: Arc<dyn IdGenerator> = Arc::new(CountingMint::default());
     let kit = ToolDependencies {
         connector: connector(pack).expect("a connector"),
         clock,
         mint,
-        dialer: Arc::new(Dialer::new(Options::default()).expect("a dialer")),
+        dialer: Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer")),
         runner: crate::test_support::runner(),
         servers: Arc::default(),
     };

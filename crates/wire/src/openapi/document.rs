@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::operation::{FailureCode, OperationSpec, OperationTag, SuccessResponse};
 use super::parameter::{OperationParameter, PRINCIPAL, TENANT};
 use super::schemas::{DocumentSchemas, response_schema};
-use super::served::Limits;
+use super::served::DocumentLimits;
 use super::table::operations;
 use crate::problem::{self, Code, MEDIA_TYPE};
 
@@ -37,7 +37,7 @@ const BODY_CODES: [Code; 6] = [
 const QUERY_CODES: [Code; 2] = [Code::InvalidRequest, Code::UnknownField];
 
 /// Generates the OpenAPI document of a server with these limits from the table and the types.
-pub fn generate(limits: Limits) -> Value {
+pub fn generate(limits: DocumentLimits) -> Value {
     let mut schemas = DocumentSchemas::new(limits);
     let mut paths = Map::new();
     for operation in operations() {

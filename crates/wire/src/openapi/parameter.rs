@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use turnwire_event::{
-    CallId, Day, EventType, MessageId, Position, ResponseId, SessionId, ToolUseId, TurnId, TypeSet,
+    CallId, EventType, MessageId, Position, ResponseId, SessionId, ToolUseId, TurnId, TypeSet,
+    UtcDay,
 };
 
 use super::schemas::{DocumentSchemas, SchemaFn, request_schema};
@@ -145,12 +146,12 @@ pub(super) const BEFORE_CALL: OperationParameter = before(request_schema::<CallI
 pub(super) const FROM: OperationParameter = query(
     "from",
     "The first day (UTC); 29 days before `to` if absent.",
-    request_schema::<Day>,
+    request_schema::<UtcDay>,
 );
 pub(super) const TO: OperationParameter = query(
     "to",
     "The last day (UTC), at most 365 days after `from`; today if absent.",
-    request_schema::<Day>,
+    request_schema::<UtcDay>,
 );
 pub(super) const SINCE: OperationParameter = query(
     "since",

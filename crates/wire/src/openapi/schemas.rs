@@ -7,7 +7,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use super::served::Limits;
+use super::served::DocumentLimits;
 use crate::rest::event::EVENT_SCHEMA;
 
 /// The prefix of references to the schemas of the document.
@@ -15,7 +15,7 @@ const SCHEMA_PREFIX: &str = "#/components/schemas/";
 
 /// The schemas that were referenced so far.
 pub(super) struct DocumentSchemas {
-    pub(super) limits: Limits,
+    pub(super) limits: DocumentLimits,
     request_schema: SchemaGenerator,
     response_schema: SchemaGenerator,
 }
@@ -34,7 +34,7 @@ pub(super) fn response_schema<T: JsonSchema>(schemas: &mut DocumentSchemas) -> V
 }
 
 impl DocumentSchemas {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: DocumentLimits) -> Self {
         let generator = |contract| {
             let settings = SchemaSettings::draft2020_12().with(|settings| {
                 settings.contract = contract;

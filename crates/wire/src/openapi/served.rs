@@ -9,7 +9,7 @@ const COMMITTED: &str = include_str!("../../../../schema/openapi.json");
 
 /// The limits in the document that depend on the server's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DocumentLimits {
     /// Default and largest page size of a list.
     pub list_page: (usize, usize),
     /// Default and largest page size of messages.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub events_page: (usize, usize),
 }
 
-impl Default for Limits {
+impl Default for DocumentLimits {
     /// The limits of a server with default settings.
     fn default() -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl DocumentLimits {
     /// The page sizes of the list at `path`.
     fn page(self, path: &str) -> (usize, usize) {
         match path.rsplit('/').next() {
@@ -42,7 +42,7 @@ impl Limits {
 
 /// The method and path of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub struct ApiOperation {
     /// The method in upper case.
     pub method: String,
     /// The path with parameter names in braces.
@@ -50,7 +50,7 @@ pub struct Operation {
 }
 
 /// The OpenAPI document of a server with these limits.
-pub fn document(limits: Limits) -> Value {
+pub fn document(limits: DocumentLimits) -> Value {
     let mut document = committed();
     let paths = document["paths"].as_object_mut();
     for (path, operations) in paths.into_iter().flatten() {
@@ -67,13 +67,13 @@ pub fn document(limits: Limits) -> Value {
 }
 
 /// Every operation of the API, in the order of the document.
-pub fn operations() -> &'static [Operation] {
-    static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+pub fn operations() -> &'static [ApiOperation] {
+    static OPERATIONS: LazyLock<Vec<ApiOperation>> = LazyLock::new(|| {
         let document = committed();
         let mut all = Vec::new();
         for (path, operations) in document["paths"].as_object().into_iter().flatten() {
             let methods = operations.as_object().into_iter().flatten();
-            all.extend(methods.map(|(method, _)| Operation {
+            all.extend(methods.map(|(method, _)| ApiOperation {
                 method: method.to_ascii_uppercase(),
                 path: path.clone(),
             }));
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn document_has_the_limits_of_the_server() {
-        let limits = Limits {
+        let limits = DocumentLimits {
             list_page: (3, 4),
             messages_page: (5, 6),
             events_page: (7, 8),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn default_limits_keep_the_committed_document() {
-        assert_eq!(document(Limits::default()), committed());
+        assert_eq!(document(DocumentLimits::default()), committed());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::operation::OperationMethod;
 use super::table::operations;
-use super::{Limits, generate};
+use super::{DocumentLimits, generate};
 
 fn refs<'a>(value: &'a Value, references: &mut BTreeSet<&'a str>) {
     match value {
@@ -25,7 +25,7 @@ fn refs<'a>(value: &'a Value, references: &mut BTreeSet<&'a str>) {
 
 #[test]
 fn references_and_schemas_match() {
-    let document = generate(Limits::default());
+    let document = generate(DocumentLimits::default());
     let mut named = BTreeSet::new();
     refs(&document, &mut named);
     let defined: BTreeSet<String> = document["components"]["schemas"]
@@ -40,7 +40,7 @@ fn references_and_schemas_match() {
 
 #[test]
 fn operations_are_documented_with_path_parameters() {
-    let document = generate(Limits::default());
+    let document = generate(DocumentLimits::default());
     let mut ids = BTreeSet::new();
     let mut count = 0;
     for operation in operations() {
@@ -75,7 +75,7 @@ fn operations_are_documented_with_path_parameters() {
 
 #[test]
 fn links_refer_to_existing_operations() {
-    let document = generate(Limits::default());
+    let document = generate(DocumentLimits::default());
     let mut parameters: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for operation in operations() {
         let names = operation.parameters.iter().map(|p| p.name).collect();
@@ -96,7 +96,7 @@ fn links_refer_to_existing_operations() {
 
 #[test]
 fn served_document_equals_generated_document() {
-    let limits = Limits {
+    let limits = DocumentLimits {
         list_page: (3, 4),
         messages_page: (5, 6),
         events_page: (7, 8),
@@ -106,7 +106,7 @@ fn served_document_equals_generated_document() {
 
 #[test]
 fn always_present_members_are_required_in_responses_only() {
-    let document = generate(Limits::default());
+    let document = generate(DocumentLimits::default());
     let schemas = &document["components"]["schemas"];
     let required = |name: &str| schemas[name]["required"].clone();
     assert_eq!(required("TurnSubmit"), serde_json::json!(["message"]));

@@ -16,19 +16,19 @@ use serde::Serialize;
 use turnwire_event::{Event, ResponseId, TurnId};
 
 use super::SENTINEL;
-use super::mark::{Mark, Marks};
-use super::version::Version;
+use super::mark::{FrameKinds, Mark};
+use super::version::WireVersion;
 
 /// Writes the blocks of one event.
 pub(crate) struct BlockWriter<'a> {
     pub(crate) event: &'a Event,
     pub(crate) turn: TurnId,
-    pub(crate) version: Version,
+    pub(crate) version: WireVersion,
     /// The number of leading frames that the client already has.
     pub(crate) skip: u8,
     /// The index of the next frame within the event.
     pub(crate) next: u8,
-    pub(crate) marks: Marks,
+    pub(crate) marks: FrameKinds,
     pub(crate) out: &'a mut Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl BlockWriter<'_> {
         self.head(index, mark.event_type());
         payload(&mut PayloadWriter { out: self.out });
         self.out.extend_from_slice(b"}\n\n");
-        if mark.terminal().is_some() {
+        if mark.terminal_type().is_some() {
             self.out.extend_from_slice(SENTINEL);
         }
         self.marks.push(mark);

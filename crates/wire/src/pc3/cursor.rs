@@ -16,7 +16,7 @@ pub const FRAME_ID_PATTERN: &str =
 
 /// The frames that a client has: all up to one frame, or up to all frames of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cursor {
+pub struct FrameCursor {
     /// The event of the last frame.
     pub position: Position,
     /// The index of the last frame within the event; `None` for all frames of the event.
@@ -28,7 +28,7 @@ pub struct Cursor {
 #[error("not the id of a frame: it is `evt_…` or `evt_…-0`, as it came on an `id:` line")]
 pub struct InvalidCursor;
 
-impl Cursor {
+impl FrameCursor {
     /// True if the client has the frame with this index of the event at `at`.
     pub fn covers(&self, at: Position, index: u8) -> bool {
         self.position > at || self.position == at && self.frame.is_none_or(|frame| index <= frame)
@@ -37,7 +37,7 @@ impl Cursor {
     /// The position after which a replay must start to include every frame that the client lacks. A
     /// persisted event may have more frames than the client has, so it is replayed again; a transient
     /// event has at most one frame.
-    pub fn since(&self) -> Position {
+    pub fn replay_start(&self) -> Position {
         let at = self.position;
         if self.frame.is_none() || !at.is_persisted() || at.seq == Seq(0) {
             return at;
@@ -50,7 +50,7 @@ impl Cursor {
     }
 }
 
-impl From<Position> for Cursor {
+impl From<Position> for FrameCursor {
     fn from(position: Position) -> Self {
         Self {
             position,
@@ -59,7 +59,7 @@ impl From<Position> for Cursor {
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for FrameCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.frame {
             None => write!(f, "{}", self.position),
@@ -68,7 +68,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-impl FromStr for Cursor {
+impl FromStr for FrameCursor {
     type Err = InvalidCursor;
 
     fn from_str(text: &str) -> Result<Self, InvalidCursor> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A block, decoded by [`decode`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Decoded {
+pub enum DecodedBlock {
     /// A frame of a known type.
     Frame(DecodedFrame),
     /// A frame of an unknown type, which the client skips.
@@ -27,13 +27,13 @@ pub struct DecodedFrame {
     /// The turn, as `resp_…`.
     pub response_id: String,
     /// The fields of the frame's type.
-    pub payload: Payload,
+    pub payload: FramePayload,
 }
 
 /// The fields of a frame besides the envelope, by frame type.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "event_type", rename_all = "snake_case")]
-pub enum Payload {
+pub enum FramePayload {
     /// The first frame; the response id is in the envelope.
     ResponseId,
     /// The episode that the turn belongs to.
@@ -210,7 +210,7 @@ pub struct ErrorDetail {
     pub failed: Vec<ErrorDetail>,
 }
 
-impl Payload {
+impl FramePayload {
     /// True if the frame ends the turn.
     pub const fn is_terminal(&self) -> bool {
         match self {
@@ -284,12 +284,12 @@ struct FrameEnvelope {
 }
 
 /// Decodes one block: the value of its `event:` line, empty if there is none, and its data.
-pub fn decode(event: &str, data: &str) -> Result<Decoded, DecodeError> {
+pub fn decode(event: &str, data: &str) -> Result<DecodedBlock, DecodeError> {
     if event.is_empty() && data == "[DONE]" {
-        return Ok(Decoded::Done);
+        return Ok(DecodedBlock::Done);
     }
     if !KNOWN_TYPES.contains(&event) {
-        return Ok(Decoded::Unknown(event.to_owned()));
+        return Ok(DecodedBlock::Unknown(event.to_owned()));
     }
     let envelope: FrameEnvelope = serde_json::from_str(data)?;
     if envelope.event_type != event {
@@ -298,7 +298,7 @@ pub fn decode(event: &str, data: &str) -> Result<Decoded, DecodeError> {
             event_type: envelope.event_type,
         });
     }
-    Ok(Decoded::Frame(DecodedFrame {
+    Ok(DecodedBlock::Frame(DecodedFrame {
         payload: serde_json::from_str(data)?,
         version: envelope.version,
         timestamp: envelope.timestamp,

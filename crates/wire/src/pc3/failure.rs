@@ -7,12 +7,12 @@
 //! ```
 
 use serde::Serialize;
-use turnwire_event::body::turn::{Cancelled, TurnError};
+use turnwire_event::body::turn::{TurnCancelled, TurnError};
 use turnwire_event::code::{CancelCode, ErrorCode, Reason};
 
 use super::block::BlockWriter;
 use super::mark::Mark;
-use super::version::Version;
+use super::version::WireVersion;
 
 /// The `error` object of a frame.
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ impl<'a> FailureDetail<'a> {
 
 /// Writes the frame of a failure that does not end the turn.
 pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
-    if writer.version == Version::V04 {
+    if writer.version == WireVersion::V04 {
         return;
     }
     let mark = match error.code {
@@ -88,17 +88,17 @@ pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
 /// Writes the terminal frame of a failed turn. Version 0.4 has the general codes only (D-22).
 pub(super) fn write_failed(writer: &mut BlockWriter<'_>, error: &TurnError) {
     let (mark, code) = match (writer.version, error.code) {
-        (Version::V04 | Version::V05, code @ ErrorCode::InternalError) => {
+        (WireVersion::V04 | WireVersion::V05, code @ ErrorCode::InternalError) => {
             (Mark::ErrorInternal, code)
         }
-        (Version::V04 | Version::V05, code @ ErrorCode::RateLimitError) => {
+        (WireVersion::V04 | WireVersion::V05, code @ ErrorCode::RateLimitError) => {
             (Mark::ErrorRateLimit, code)
         }
-        (Version::V05, code @ ErrorCode::SubAgentFailed) => (Mark::ErrorSubAgent, code),
-        (Version::V05, code @ ErrorCode::CcsEnvelopeError) => (Mark::ErrorEnvelope, code),
-        (Version::V05, code @ ErrorCode::PartialFanOut) => (Mark::ErrorFanOut, code),
+        (WireVersion::V05, code @ ErrorCode::SubAgentFailed) => (Mark::ErrorSubAgent, code),
+        (WireVersion::V05, code @ ErrorCode::CcsEnvelopeError) => (Mark::ErrorEnvelope, code),
+        (WireVersion::V05, code @ ErrorCode::PartialFanOut) => (Mark::ErrorFanOut, code),
         (
-            Version::V04,
+            WireVersion::V04,
             ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError | ErrorCode::PartialFanOut,
         ) => (Mark::ErrorInternal, ErrorCode::InternalError),
     };
@@ -106,21 +106,21 @@ pub(super) fn write_failed(writer: &mut BlockWriter<'_>, error: &TurnError) {
 }
 
 /// Writes the terminal frame of a cancelled turn; an ordinary error in 0.4.
-pub(super) fn write_cancelled(writer: &mut BlockWriter<'_>, end: &Cancelled) {
+pub(super) fn write_cancelled(writer: &mut BlockWriter<'_>, end: &TurnCancelled) {
     #[derive(Serialize)]
     struct CancelDetail {
         code: CancelCode,
     }
     let mark = match (writer.version, end.code) {
-        (Version::V05, CancelCode::RequestCancelled) => Mark::CancelledRequest,
-        (Version::V05, CancelCode::IdleTimeout) => Mark::CancelledIdle,
-        (Version::V04, CancelCode::RequestCancelled) => Mark::ErrorRequestCancelled,
-        (Version::V04, CancelCode::IdleTimeout) => Mark::ErrorIdleTimeout,
+        (WireVersion::V05, CancelCode::RequestCancelled) => Mark::CancelledRequest,
+        (WireVersion::V05, CancelCode::IdleTimeout) => Mark::CancelledIdle,
+        (WireVersion::V04, CancelCode::RequestCancelled) => Mark::ErrorRequestCancelled,
+        (WireVersion::V04, CancelCode::IdleTimeout) => Mark::ErrorIdleTimeout,
     };
     let detail = CancelDetail { code: end.code };
     match writer.version {
-        Version::V04 => write_error(writer, mark, &detail),
-        Version::V05 => writer.frame(mark, |payload| payload.field("error", &detail)),
+        WireVersion::V04 => write_error(writer, mark, &detail),
+        WireVersion::V05 => writer.frame(mark, |payload| payload.field("error", &detail)),
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn write_cancelled(writer: &mut BlockWriter<'_>, end: &Cancelled) {
 fn write_error<T: Serialize>(writer: &mut BlockWriter<'_>, mark: Mark, detail: &T) {
     writer.frame(mark, |payload| {
         payload.field("error", detail);
-        payload.field("is_final", &mark.terminal().is_some());
+        payload.field("is_final", &mark.terminal_type().is_some());
     });
 }
 

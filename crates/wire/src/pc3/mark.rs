@@ -117,7 +117,7 @@ impl Mark {
     }
 
     /// The event type, if the frame ends the turn.
-    pub const fn terminal(self) -> Option<&'static str> {
+    pub const fn terminal_type(self) -> Option<&'static str> {
         match self.turn_effect() {
             TurnEffect::Continues | TurnEffect::Reported(_) => None,
             TurnEffect::Completed | TurnEffect::Cancelled(_) | TurnEffect::Failed(_) => {
@@ -152,9 +152,9 @@ impl Mark {
 
 /// The kinds of the frames of one event, in order: at most four, one byte each, the first lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Marks(u32);
+pub struct FrameKinds(u32);
 
-impl Marks {
+impl FrameKinds {
     /// The value for an event without frames.
     pub const NONE: Self = Self(0);
     const MAX: usize = 4;
@@ -195,7 +195,7 @@ impl Marks {
     }
 }
 
-impl Extend<Mark> for Marks {
+impl Extend<Mark> for FrameKinds {
     fn extend<I: IntoIterator<Item = Mark>>(&mut self, marks: I) {
         for mark in marks {
             self.push(mark);
@@ -216,7 +216,10 @@ mod tests {
             let is_reported = matches!(mark.turn_effect(), TurnEffect::Reported(_));
             let is_terminal = matches!(mark.event_type(), "completed" | "cancelled" | "error");
             let is_terminal = is_terminal && !is_reported;
-            assert_eq!(mark.terminal(), is_terminal.then_some(mark.event_type()));
+            assert_eq!(
+                mark.terminal_type(),
+                is_terminal.then_some(mark.event_type())
+            );
             assert_eq!(mark.error_code().is_some(), mark.event_type() == "error");
             if mark.event_type() == "cancelled" {
                 assert!(mark.cancel_code().is_some());
@@ -233,7 +236,7 @@ mod tests {
     fn reported_and_terminal_errors_share_their_codes() {
         let codes = |is_terminal: bool| -> Vec<&str> {
             let errors = Mark::ALL.iter().filter(|mark| mark.cancel_code().is_none());
-            let errors = errors.filter(|mark| mark.terminal().is_some() == is_terminal);
+            let errors = errors.filter(|mark| mark.terminal_type().is_some() == is_terminal);
             errors.filter_map(|mark| mark.error_code()).collect()
         };
         assert_eq!(codes(false), codes(true));
@@ -249,19 +252,19 @@ mod tests {
         #[test]
         fn packed_kinds_keep_their_order(indexes in prop::collection::vec(0..Mark::COUNT, 0..=4)) {
             let expected: Vec<Mark> = indexes.iter().map(|&at| Mark::ALL[at]).collect();
-            let mut marks = Marks::NONE;
+            let mut marks = FrameKinds::NONE;
             marks.extend(expected.iter().copied());
             prop_assert_eq!(marks.len(), expected.len());
             prop_assert_eq!(marks.is_empty(), expected.is_empty());
-            prop_assert_eq!(Marks::from_bits(marks.bits()), marks);
+            prop_assert_eq!(FrameKinds::from_bits(marks.bits()), marks);
             prop_assert_eq!(marks.iter().collect::<Vec<_>>(), expected);
         }
 
         #[test]
         fn unpacking_any_integer_is_consistent(bits in any::<u32>()) {
-            let marks = Marks::from_bits(bits);
+            let marks = FrameKinds::from_bits(bits);
             prop_assert_eq!(marks.iter().count(), marks.len());
-            prop_assert_eq!(Marks::from_bits(marks.bits()), marks);
+            prop_assert_eq!(FrameKinds::from_bits(marks.bits()), marks);
         }
     }
 }

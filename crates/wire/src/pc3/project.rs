@@ -1,42 +1,52 @@
 //! Projects an event to its frames, by event type (S1 5.5, C-10, D-22).
 
 use serde::Serialize;
-use turnwire_event::body::turn::{Completed, Started};
+use turnwire_event::body::turn::{TurnCompleted, TurnStarted};
 use turnwire_event::body::{component, mcp, status};
 use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
-use turnwire_event::{Body, Event, Render, RenderPolicy, ToolUseId, Usage};
+use turnwire_event::{Body, Event, RenderDecision, RenderPolicy, TokenUsage, ToolUseId};
 
 use super::block::BlockWriter;
-use super::cursor::Cursor;
+use super::cursor::FrameCursor;
 use super::failure::{write_cancelled, write_failed, write_reported};
-use super::mark::{Mark, Marks};
-use super::version::Version;
+use super::mark::{FrameKinds, Mark};
+use super::version::WireVersion;
 
 /// Appends the blocks of the event and returns the kinds of its frames. An event without a turn, a
 /// suppressed event and an event without a representation on this wire have no frame. The last
 /// block of a terminal event is the sentinel.
-pub fn project(event: &Event, version: Version, out: &mut Vec<u8>) -> Marks {
+pub fn project(event: &Event, version: WireVersion, out: &mut Vec<u8>) -> FrameKinds {
     project_skipping(event, version, 0, out)
 }
 
 /// Like [`project`], without the frames that `cursor` covers. The other frames keep their ids.
-pub fn project_after(event: &Event, version: Version, cursor: &Cursor, out: &mut Vec<u8>) -> Marks {
+pub fn project_after(
+    event: &Event,
+    version: WireVersion,
+    cursor: &FrameCursor,
+    out: &mut Vec<u8>,
+) -> FrameKinds {
     let skip = if cursor.position < event.id {
         0
     } else if cursor.position > event.id {
-        return Marks::NONE;
+        return FrameKinds::NONE;
     } else {
         match cursor.frame {
-            None => return Marks::NONE,
+            None => return FrameKinds::NONE,
             Some(frame) => frame.saturating_add(1),
         }
     };
     project_skipping(event, version, skip, out)
 }
 
-fn project_skipping(event: &Event, version: Version, skip: u8, out: &mut Vec<u8>) -> Marks {
+fn project_skipping(
+    event: &Event,
+    version: WireVersion,
+    skip: u8,
+    out: &mut Vec<u8>,
+) -> FrameKinds {
     let (Some(turn), false) = (event.turn_id, is_suppressed_frame(event)) else {
-        return Marks::NONE;
+        return FrameKinds::NONE;
     };
     let mut writer = BlockWriter {
         event,
@@ -44,7 +54,7 @@ fn project_skipping(event: &Event, version: Version, skip: u8, out: &mut Vec<u8>
         version,
         skip,
         next: 0,
-        marks: Marks::NONE,
+        marks: FrameKinds::NONE,
         out,
     };
     write_body(&mut writer, &event.body);
@@ -54,7 +64,7 @@ fn project_skipping(event: &Event, version: Version, skip: u8, out: &mut Vec<u8>
 /// True if the rendering policy suppresses the event. The end of a turn cannot be suppressed: a
 /// stream without a terminal frame looks like a broken connection (S1-103).
 fn is_suppressed_frame(event: &Event) -> bool {
-    let is_suppressed = |render: &Render| match render.policy {
+    let is_suppressed = |render: &RenderDecision| match render.policy {
         RenderPolicy::Suppress => true,
         RenderPolicy::Forward | RenderPolicy::Transform | RenderPolicy::Batch => false,
     };
@@ -155,7 +165,7 @@ fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
     }
 }
 
-fn write_turn_start(writer: &mut BlockWriter<'_>, started: &Started) {
+fn write_turn_start(writer: &mut BlockWriter<'_>, started: &TurnStarted) {
     writer.empty_frame(Mark::ResponseId);
     writer.frame(Mark::Episode, |payload| {
         payload.field("episode_id", &started.episode_id);
@@ -185,7 +195,7 @@ fn write_tool(writer: &mut BlockWriter<'_>, mark: Mark, id: ToolUseId, name: &st
 
 /// A status by itself, or the combined status of the group that it is the last of (D-06, D-12).
 /// Version 0.4 has no such frame (D-22).
-fn write_status(writer: &mut BlockWriter<'_>, emitted: &status::Emitted) {
+fn write_status(writer: &mut BlockWriter<'_>, emitted: &status::StatusEmitted) {
     #[derive(Serialize)]
     struct StatusData<'a> {
         event_id: &'a str,
@@ -198,15 +208,15 @@ fn write_status(writer: &mut BlockWriter<'_>, emitted: &status::Emitted) {
         writer.version,
         group.map(|r| (&r.message, &r.event_ids[..])),
     ) {
-        (Version::V04, _) => return,
+        (WireVersion::V04, _) => return,
         // Only the last status of a group has a frame.
-        (Version::V05, Some((None, []))) => return,
-        (Version::V05, Some((message, event_ids @ [first, _, ..]))) => StatusData {
+        (WireVersion::V05, Some((None, []))) => return,
+        (WireVersion::V05, Some((message, event_ids @ [first, _, ..]))) => StatusData {
             event_id: first,
             event_ids,
             message: message.as_deref().unwrap_or(&emitted.message),
         },
-        (Version::V05, None | Some(_)) => StatusData {
+        (WireVersion::V05, None | Some(_)) => StatusData {
             event_id: &emitted.event_id,
             event_ids: &[],
             message: &emitted.message,
@@ -215,25 +225,25 @@ fn write_status(writer: &mut BlockWriter<'_>, emitted: &status::Emitted) {
     writer.frame(Mark::Status, |payload| payload.field("data", &data));
 }
 
-fn write_component(writer: &mut BlockWriter<'_>, rendered: &component::Rendered) {
+fn write_component(writer: &mut BlockWriter<'_>, rendered: &component::ComponentRendered) {
     writer.frame(Mark::Component, |payload| {
         payload.field("chunk", &rendered.component);
         payload.field("tool_call", &rendered.tool_call);
     });
 }
 
-fn write_mcp_server(writer: &mut BlockWriter<'_>, mark: Mark, server: &mcp::Server) {
+fn write_mcp_server(writer: &mut BlockWriter<'_>, mark: Mark, server: &mcp::McpServerRef) {
     writer.frame(mark, |payload| payload.field("server", &server.server));
 }
 
-fn write_mcp_tools(writer: &mut BlockWriter<'_>, listed: &mcp::Listed) {
+fn write_mcp_tools(writer: &mut BlockWriter<'_>, listed: &mcp::McpToolsListed) {
     writer.frame(Mark::McpListToolsCompleted, |payload| {
         payload.field("server", &listed.server);
         payload.field("tool_count", &listed.tool_count);
     });
 }
 
-fn write_mcp_progress(writer: &mut BlockWriter<'_>, progressed: &mcp::Progressed) {
+fn write_mcp_progress(writer: &mut BlockWriter<'_>, progressed: &mcp::McpCallProgressed) {
     writer.frame(Mark::McpSessionProgress, |payload| {
         payload.field("server", &progressed.server);
         payload.field("progress", &progressed.progress);
@@ -244,7 +254,7 @@ fn write_mcp_progress(writer: &mut BlockWriter<'_>, progressed: &mcp::Progressed
 }
 
 /// The tokens of the turn, then its terminal frame.
-fn write_turn_end(writer: &mut BlockWriter<'_>, completed: &Completed) {
+fn write_turn_end(writer: &mut BlockWriter<'_>, completed: &TurnCompleted) {
     write_usage(writer, completed.usage);
     match completed.status {
         TurnStatus::Ok | TurnStatus::Degraded | TurnStatus::Paused => {
@@ -257,7 +267,7 @@ fn write_turn_end(writer: &mut BlockWriter<'_>, completed: &Completed) {
     }
 }
 
-fn write_usage(writer: &mut BlockWriter<'_>, usage: Usage) {
+fn write_usage(writer: &mut BlockWriter<'_>, usage: TokenUsage) {
     writer.frame(Mark::Usage, |payload| {
         payload.field("input_tokens", &usage.input_tokens);
         payload.field("output_tokens", &usage.output_tokens);

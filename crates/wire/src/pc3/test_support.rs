@@ -1,13 +1,13 @@
 //! Test support for this wire: events of one turn, and the blocks they are projected to.
 
-use turnwire_event::body::turn::{Cancelled, Completed, Partial, TurnError};
+use turnwire_event::body::turn::{PartialMessage, TurnCancelled, TurnCompleted, TurnError};
 use turnwire_event::code::{CancelCode, Phase, TurnStatus};
 use turnwire_event::{
-    Actor, Body, Epoch, Event, Position, Seq, SessionId, Sub, Timestamp, TurnId, Ulid, Usage,
+    Actor, Body, Epoch, Event, Position, Seq, SessionId, Sub, Timestamp, TokenUsage, TurnId, Ulid,
 };
 
 use super::project::project;
-use super::version::Version;
+use super::version::WireVersion;
 
 const HEAD: &str = "\"timestamp\":\"1970-01-01T00:00:01.000Z\",\
                     \"response_id\":\"resp_00000000000000000000000002\"";
@@ -30,7 +30,7 @@ pub(super) fn event(body: Body) -> Event {
     }
 }
 
-pub(super) fn projected(body: Body, version: Version) -> String {
+pub(super) fn projected(body: Body, version: WireVersion) -> String {
     let mut out = Vec::new();
     let marks = project(&event(body), version, &mut out);
     let text = String::from_utf8(out).expect("text");
@@ -48,7 +48,7 @@ pub(super) fn block(index: u8, event_type: &str, version: &str, payload: &str) -
 }
 
 pub(super) fn turn_completed(status: TurnStatus, error: Option<TurnError>) -> Body {
-    let usage = Usage {
+    let usage = TokenUsage {
         input_tokens: 5,
         output_tokens: 4,
         total_tokens: 9,
@@ -56,7 +56,7 @@ pub(super) fn turn_completed(status: TurnStatus, error: Option<TurnError>) -> Bo
         cached_tokens: 1,
         cost_usd: 0.5,
     };
-    Body::TurnCompleted(Completed {
+    Body::TurnCompleted(TurnCompleted {
         status,
         usage,
         error,
@@ -70,11 +70,11 @@ pub(super) const USAGE: &str = ",\"input_tokens\":5,\"output_tokens\":4,\"total_
 pub(super) const DONE: &str = "data: [DONE]\n\n";
 
 pub(super) fn turn_cancelled(code: CancelCode) -> Body {
-    Body::TurnCancelled(Cancelled {
+    Body::TurnCancelled(TurnCancelled {
         reason: "because".into(),
         code,
         phase: Phase::Llm,
-        partial: Partial {
+        partial: PartialMessage {
             message_id: None,
             bytes: 0,
         },

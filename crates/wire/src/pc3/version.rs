@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-pub enum Version {
+pub enum WireVersion {
     /// The older version: cancels are errors, and every error ends the turn (D-22).
     #[serde(rename = "0.4")]
     V04,
@@ -24,7 +24,7 @@ pub enum Version {
 #[error("not a version of the chat wire: it speaks 0.5 and 0.4")]
 pub struct InvalidVersion;
 
-impl Version {
+impl WireVersion {
     /// Every version, oldest first.
     pub const ALL: [Self; 2] = [Self::V04, Self::V05];
 
@@ -37,13 +37,13 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for WireVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Version {
+impl FromStr for WireVersion {
     type Err = InvalidVersion;
 
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
@@ -59,15 +59,18 @@ mod tests {
     // D-09
     #[test]
     fn versions_have_one_spelling_and_newest_is_default() {
-        assert_eq!(Version::default(), Version::V05);
-        for version in Version::ALL {
+        assert_eq!(WireVersion::default(), WireVersion::V05);
+        for version in WireVersion::ALL {
             assert_eq!(version.to_string().parse(), Ok(version));
             let json = serde_json::to_string(&version).expect("plain data");
             assert_eq!(json, format!("\"{version}\""));
-            assert_eq!(serde_json::from_str::<Version>(&json).ok(), Some(version));
+            assert_eq!(
+                serde_json::from_str::<WireVersion>(&json).ok(),
+                Some(version)
+            );
         }
         for bad in ["", "0", "0.6", " 0.5", "0.50", "v0.5", "0,5"] {
-            assert_eq!(bad.parse::<Version>(), Err(InvalidVersion), "{bad:?}");
+            assert_eq!(bad.parse::<WireVersion>(), Err(InvalidVersion), "{bad:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{Code, Problem};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Retry"))]
 #[serde(rename_all = "snake_case")]
-pub enum Retry {
+pub enum RetryAdvice {
     /// The same request fails again.
     No,
     /// Another condition must change first; `what_to_do` names it.
@@ -32,14 +32,14 @@ pub struct ProblemHelp {
     /// The action that resolves the problem.
     pub what_to_do: &'static str,
     /// Whether to repeat the request.
-    pub retry: Retry,
+    pub retry: RetryAdvice,
 }
 
 /// 200 of `GET /problems/{code}` as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ProblemType"))]
-pub struct Description {
+pub struct ProblemDescription {
     /// The `type` of such problems: the path of this description.
     #[serde(rename = "type")]
     pub kind: String,
@@ -56,7 +56,7 @@ pub struct Description {
     /// The action that resolves the problem.
     pub what_to_do: String,
     /// Whether to repeat the request.
-    pub retry: Retry,
+    pub retry: RetryAdvice,
     /// An example of such a problem.
     pub example: Problem,
 }
@@ -65,12 +65,12 @@ pub struct Description {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ProblemTypeList"))]
-pub struct List {
+pub struct ProblemList {
     /// One entry per code.
-    pub problems: Vec<Description>,
+    pub problems: Vec<ProblemDescription>,
 }
 
-impl List {
+impl ProblemList {
     /// The descriptions of all codes.
     pub fn all() -> Self {
         Self {
@@ -79,7 +79,7 @@ impl List {
     }
 }
 
-impl From<Code> for Description {
+impl From<Code> for ProblemDescription {
     fn from(code: Code) -> Self {
         let help = code.help();
         let mut example = Problem::new(code, help.meaning, "4bf92f3577b34da6a3ce929d0e0e4736");
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn an_example_is_a_problem_of_its_code() {
-        for problem in List::all().problems {
+        for problem in ProblemList::all().problems {
             assert_eq!(problem.example.code, problem.code);
             assert_eq!(problem.example.status, problem.status);
             assert_eq!(problem.example.kind, problem.kind);
             let text = serde_json::to_string(&problem).expect("plain data");
-            let read: Description = serde_json::from_str(&text).expect("its own text");
+            let read: ProblemDescription = serde_json::from_str(&text).expect("its own text");
             assert_eq!(read, problem);
         }
     }

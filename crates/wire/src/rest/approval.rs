@@ -18,7 +18,7 @@ pub const ANSWERS_MAX: usize = 256;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "ApprovalAnswer"))]
-pub struct Answer {
+pub struct ApprovalAnswer {
     /// The approval to decide.
     #[cfg_attr(feature = "schema", schemars(with = "ApprovalId"))]
     pub approval_id: String,
@@ -35,7 +35,7 @@ pub struct Answer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "ApprovalAnswers", extend("oneOf" = one_or_several())))]
-pub struct Answers {
+pub struct ApprovalAnswers {
     /// The approval to decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<ApprovalId>"))]
@@ -50,7 +50,7 @@ pub struct Answers {
     /// Several decisions; all are applied, or none on an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = ANSWERS_MAX)))]
-    pub answers: Option<Vec<Answer>>,
+    pub answers: Option<Vec<ApprovalAnswer>>,
 }
 
 /// One decision or a list of decisions, never both or neither.
@@ -78,9 +78,9 @@ fn one_or_several() -> Value {
     ])
 }
 
-impl Answers {
+impl ApprovalAnswers {
     /// A request with several decisions.
-    pub fn all(answers: Vec<Answer>) -> Self {
+    pub fn all(answers: Vec<ApprovalAnswer>) -> Self {
         Self {
             answers: Some(answers),
             ..Self::default()
@@ -92,7 +92,7 @@ impl Answers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ApprovalsAnswered"))]
-pub struct Answered {
+pub struct ApprovalsAnswered {
     /// The turn that is paused.
     pub turn_id: TurnId,
     /// The number of approvals without a decision.
@@ -105,7 +105,7 @@ pub struct Answered {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Approval"))]
-pub struct Approval {
+pub struct ApprovalRecord {
     /// Identifies the approval in a decision.
     pub approval_id: ApprovalId,
     /// The tool use that waits for the decision.
@@ -126,7 +126,7 @@ pub struct Approval {
     pub comment: Option<String>,
 }
 
-impl From<ApprovalRow> for Approval {
+impl From<ApprovalRow> for ApprovalRecord {
     fn from(row: ApprovalRow) -> Self {
         Self {
             approval_id: row.id,
@@ -146,11 +146,11 @@ impl From<ApprovalRow> for Approval {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ApprovalList"))]
-pub struct List {
+pub struct ApprovalList {
     /// The turn that requested the approvals.
     pub turn_id: TurnId,
     /// All approvals of the turn, open and decided.
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<ApprovalRecord>,
     /// The turn that continues this one, once all approvals are decided.
     pub next_turn_id: Option<TurnId>,
 }

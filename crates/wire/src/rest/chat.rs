@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use turnwire_event::SessionId;
 use turnwire_event::code::{OnBusy, OnDisconnect};
 
-use super::content::Input;
+use super::content::MessageInput;
 use super::integer;
 pub use super::turn::LOCATION_CHARS_MAX;
 #[cfg(feature = "schema")]
@@ -17,13 +17,13 @@ use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Chat"))]
 #[serde(deny_unknown_fields)]
-pub struct Chat {
+pub struct ChatRequest {
     /// The session to continue; a new one is created if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<SessionId>"))]
     pub session_id: Option<String>,
     /// The message of the user.
-    pub message: Input,
+    pub message: MessageInput,
     /// The user's language; if absent, that of `Accept-Language`, else `en` (D-19).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = LOCALE_BYTES_MAX), regex(pattern = LOCALE_PATTERN)))]
@@ -51,12 +51,12 @@ pub struct Chat {
     pub on_busy: Option<OnBusy>,
 }
 
-impl Chat {
+impl ChatRequest {
     /// A turn in a new session with this message and defaults for everything else.
     pub fn text(message: impl Into<String>) -> Self {
         Self {
             session_id: None,
-            message: Input::Text(message.into()),
+            message: MessageInput::Text(message.into()),
             locale: None,
             location: None,
             metadata: None,
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn chat_request_omits_defaults_and_rejects_unknown_fields() {
         let small = json!({"message": "hi"});
-        let chat: Chat = serde_json::from_value(small.clone()).expect("a chat");
-        assert_eq!(chat, Chat::text("hi"));
+        let chat: ChatRequest = serde_json::from_value(small.clone()).expect("a chat");
+        assert_eq!(chat, ChatRequest::text("hi"));
         assert_eq!(serde_json::to_value(&chat).expect("plain data"), small);
         let all_fields = json!({
             "session_id": "sess_00000000000000000000000001",
@@ -88,9 +88,9 @@ mod tests {
             "disconnect_grace_ms": 500,
             "on_busy": "interrupt",
         });
-        let chat: Chat = serde_json::from_value(all_fields.clone()).expect("a chat");
+        let chat: ChatRequest = serde_json::from_value(all_fields.clone()).expect("a chat");
         assert_eq!(serde_json::to_value(&chat).expect("plain data"), all_fields);
-        let unknown = serde_json::from_value::<Chat>(json!({"message": "hi", "model": "x"}));
+        let unknown = serde_json::from_value::<ChatRequest>(json!({"message": "hi", "model": "x"}));
         let error = unknown.expect_err("refused").to_string();
         assert!(error.starts_with("unknown field `model`"), "{error}");
     }

@@ -16,7 +16,7 @@ use turnwire_event::ContentBlock;
 /// The `message` of a request, before it is checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Input {
+pub enum MessageInput {
     /// One plain text block.
     Text(String),
     /// Content blocks that are not checked yet.
@@ -25,25 +25,25 @@ pub enum Input {
 
 /// The reason why a message is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadContent {
+pub enum InvalidContent {
     /// The message has no block, or a block has no visible text.
     #[error("message is empty")]
     Empty,
     /// The type of a block is not supported.
-    #[error("message[{at}] is a {kind:?} block; only \"text\" blocks are taken")]
+    #[error("message[{index}] is a {kind:?} block; only \"text\" blocks are taken")]
     Unsupported {
         /// The index of the block.
-        at: usize,
+        index: usize,
         /// The type of the block, cut to 64 characters.
         kind: String,
     },
     /// A block is not a valid content block.
-    #[error("message[{at}] is not a content block: {why}")]
+    #[error("message[{at}] is not a content block: {reason}")]
     Invalid {
         /// The index of the block.
         at: usize,
         /// The rule that the block violates.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A block has an unknown field.
     #[error("message[{at}] has an unknown field {field:?}")]
@@ -55,9 +55,9 @@ pub enum BadContent {
     },
 }
 
-impl Input {
+impl MessageInput {
     /// Checks the message and returns its blocks, or the [`BadContent`] of the first invalid one.
-    pub fn content(self) -> Result<Vec<ContentBlock>, BadContent> {
+    pub fn content(self) -> Result<Vec<ContentBlock>, InvalidContent> {
         let blocks = match self {
             Self::Text(text) => vec![ContentBlock::text(text)],
             Self::Blocks(blocks) => blocks
@@ -68,14 +68,14 @@ impl Input {
         };
         let is_blank = |block: &ContentBlock| block.as_text().is_some_and(|t| t.trim().is_empty());
         if blocks.is_empty() || blocks.iter().any(is_blank) {
-            return Err(BadContent::Empty);
+            return Err(InvalidContent::Empty);
         }
         Ok(blocks)
     }
 }
 
-fn check_block(at: usize, block: Value) -> Result<ContentBlock, BadContent> {
-    let invalid = |why| BadContent::Invalid { at, why };
+fn check_block(at: usize, block: Value) -> Result<ContentBlock, InvalidContent> {
+    let invalid = |why| InvalidContent::Invalid { at, reason: why };
     let Value::Object(mut fields) = block else {
         return Err(invalid("it is no object"));
     };
@@ -83,7 +83,7 @@ fn check_block(at: usize, block: Value) -> Result<ContentBlock, BadContent> {
         Some(Value::String(kind)) if kind == "text" => {}
         Some(Value::String(kind)) => {
             let kind = kind.chars().take(64).collect();
-            return Err(BadContent::Unsupported { at, kind });
+            return Err(InvalidContent::Unsupported { index: at, kind });
         }
         Some(_) | None => return Err(invalid("type must be a string")),
     }
@@ -94,13 +94,13 @@ fn check_block(at: usize, block: Value) -> Result<ContentBlock, BadContent> {
         None => Ok(ContentBlock::Text { text }),
         Some((field, _)) => {
             let field = field.chars().take(64).collect();
-            Err(BadContent::UnknownField { at, field })
+            Err(InvalidContent::UnknownField { at, field })
         }
     }
 }
 
 #[cfg(feature = "schema")]
-impl JsonSchema for Input {
+impl JsonSchema for MessageInput {
     fn schema_name() -> Cow<'static, str> {
         "Input".into()
     }
@@ -127,32 +127,32 @@ impl JsonSchema for Input {
     }
 }
 
-impl<'de> Deserialize<'de> for Input {
+impl<'de> Deserialize<'de> for MessageInput {
     // Written by hand: the error of a derived untagged enum does not name the expected types.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InputVisitor;
 
         impl<'de> Visitor<'de> for InputVisitor {
-            type Value = Input;
+            type Value = MessageInput;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a string or a list of content blocks")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Input, E> {
-                Ok(Input::Text(text.to_owned()))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<MessageInput, E> {
+                Ok(MessageInput::Text(text.to_owned()))
             }
 
-            fn visit_string<E: de::Error>(self, text: String) -> Result<Input, E> {
-                Ok(Input::Text(text))
+            fn visit_string<E: de::Error>(self, text: String) -> Result<MessageInput, E> {
+                Ok(MessageInput::Text(text))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Input, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MessageInput, A::Error> {
                 let mut blocks = Vec::new();
                 while let Some(block) = seq.next_element()? {
                     blocks.push(block);
                 }
-                Ok(Input::Blocks(blocks))
+                Ok(MessageInput::Blocks(blocks))
             }
         }
 
@@ -166,8 +166,8 @@ mod tests {
 
     use super::*;
 
-    fn content(message: Value) -> Result<Vec<ContentBlock>, BadContent> {
-        serde_json::from_value::<Input>(message)
+    fn content(message: Value) -> Result<Vec<ContentBlock>, InvalidContent> {
+        serde_json::from_value::<MessageInput>(message)
             .expect("an input")
             .content()
     }
@@ -177,7 +177,7 @@ mod tests {
         let hi = Ok(vec![ContentBlock::text("hi")]);
         assert_eq!(content(json!("hi")), hi);
         assert_eq!(content(json!([{"type": "text", "text": "hi"}])), hi);
-        let error = serde_json::from_value::<Input>(json!(5)).expect_err("a number");
+        let error = serde_json::from_value::<MessageInput>(json!(5)).expect_err("a number");
         assert_eq!(
             error.to_string(),
             "invalid type: integer `5`, expected a string or a list of content blocks"
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn unsupported_blocks_differ_from_invalid_blocks() {
         let unsupported = |kind: &str| {
-            Err(BadContent::Unsupported {
-                at: 1,
+            Err(InvalidContent::Unsupported {
+                index: 1,
                 kind: kind.into(),
             })
         };
@@ -206,11 +206,14 @@ mod tests {
                 "text must be a string",
             ),
         ] {
-            assert_eq!(content(message), Err(BadContent::Invalid { at: 0, why }));
+            assert_eq!(
+                content(message),
+                Err(InvalidContent::Invalid { at: 0, reason: why })
+            );
         }
         assert_eq!(
             content(json!([{"type": "text", "text": "a", "cache": true}])),
-            Err(BadContent::UnknownField {
+            Err(InvalidContent::UnknownField {
                 at: 0,
                 field: "cache".into()
             })
@@ -221,7 +224,7 @@ mod tests {
     fn blank_message_is_rejected() {
         let blank = json!([{"type": "text", "text": "a"}, {"type": "text", "text": ""}]);
         for message in [json!(""), json!(" \n"), json!([]), blank] {
-            assert_eq!(content(message), Err(BadContent::Empty));
+            assert_eq!(content(message), Err(InvalidContent::Empty));
         }
     }
 }

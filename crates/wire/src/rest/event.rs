@@ -18,7 +18,7 @@ pub(crate) const EVENT_SCHEMA: &str = "#/components/schemas/Event";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "EventList"))]
-pub struct List {
+pub struct EventList {
     /// The events as the log stores them.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<StoredEventSchema>"))]
     pub events: Vec<Box<RawValue>>,
@@ -53,7 +53,7 @@ impl JsonSchema for StoredEventSchema {
 
 /// The hashes of a page of events.
 #[derive(Clone, Debug)]
-pub struct Hashes<'a> {
+pub struct EventHashes<'a> {
     /// The hash of the chain before the first event.
     pub previous: &'a [u8; 32],
     /// The hash of the chain at each event.
@@ -64,7 +64,7 @@ pub struct Hashes<'a> {
 pub fn write<'a>(
     events: impl Iterator<Item = &'a [u8]>,
     next: Option<Position>,
-    hashes: Option<&Hashes<'_>>,
+    hashes: Option<&EventHashes<'_>>,
     out: &mut Vec<u8>,
 ) {
     out.extend_from_slice(b"{\"events\":[");
@@ -125,7 +125,7 @@ mod tests {
             text,
             "{\"events\":[{\"id\" : 1.0},{\"t\":\"\u{2028}\"}],\"next\":\"evt_00010000000002\"}"
         );
-        let list: List = serde_json::from_str(&text).expect("its own text");
+        let list: EventList = serde_json::from_str(&text).expect("its own text");
         let read: Vec<&[u8]> = list.events.iter().map(|e| e.get().as_bytes()).collect();
         assert_eq!(read, stored);
         assert_eq!(list.next, Some(next));
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn hashes_are_lower_case_hex() {
         let (zero, last) = ([0u8; 32], [0xabu8; 32]);
-        let hashes = Hashes {
+        let hashes = EventHashes {
             previous: &zero,
             each: vec![&last],
         };

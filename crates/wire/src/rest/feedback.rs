@@ -49,7 +49,7 @@ impl fmt::Display for Rating {
 #[cfg_attr(feature = "schema", schemars(rename = "Feedback"))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(extend("oneOf" = exactly_one())))]
-pub struct Feedback {
+pub struct FeedbackRequest {
     /// The rated message, by its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<MessageId>"))]
@@ -80,7 +80,7 @@ fn exactly_one() -> Value {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "FeedbackRecorded"))]
-pub struct Recorded {
+pub struct FeedbackAccepted {
     /// The position of the event in the log.
     pub position: Position,
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Health"))]
-pub struct Health {
+pub struct HealthReport {
     /// `ok` from `/healthz`, `ready` from `/readyz`.
-    pub status: Status,
+    pub status: HealthStatus,
 }
 
 /// The state of the server.
@@ -16,7 +16,7 @@ pub struct Health {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", schemars(rename = "HealthStatus"))]
-pub enum Status {
+pub enum HealthStatus {
     /// The process runs, ready or not.
     Ok,
     /// The server accepts new turns.

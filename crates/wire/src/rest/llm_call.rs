@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::{CallPurpose, CallState, LlmErrorClass};
 use turnwire_event::row::LlmCallRow;
-use turnwire_event::{Actor, CallId, StopReason, Timestamp, TurnId, Usage};
+use turnwire_event::{Actor, CallId, StopReason, Timestamp, TokenUsage, TurnId};
 
 /// One attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct LlmCall {
     /// Why the model stopped, if the call completed.
     pub stop_reason: Option<StopReason>,
     /// Tokens and cost, if the call completed.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The id that the provider gave its response, if any.
     pub provider_response_id: Option<String>,
     /// When the request was sent.
@@ -61,7 +61,7 @@ impl From<LlmCallRow> for LlmCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "LlmCallList"))]
-pub struct List {
+pub struct LlmCallList {
     /// One page of calls.
     pub llm_calls: Vec<LlmCall>,
     /// The `before` of the next page; null on the last page.

@@ -7,7 +7,7 @@ use turnwire_event::{Message, MessageId};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "MessageList"))]
-pub struct List {
+pub struct MessagesResponse {
     /// One page of messages, oldest first.
     pub messages: Vec<Message>,
     /// The `before` of the next page; null on the last page.

@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 use turnwire_event::row::{SessionRow, TurnRow};
 use turnwire_event::{EpisodeId, SessionId, Timestamp};
 
-use super::turn::Turn;
+use super::turn::TurnInfo;
 
 /// The request of `POST /sessions`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionCreate"))]
-pub struct Create {
+pub struct SessionCreate {
     /// The folder that the tools of the session work in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_path: Option<String>,
@@ -25,7 +25,7 @@ pub struct Create {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionCreated"))]
-pub struct Created {
+pub struct SessionCreatedBody {
     /// The id of the new session.
     pub session_id: SessionId,
     /// Same as `session_id`, under the name that lists use.
@@ -36,7 +36,7 @@ pub struct Created {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Session"))]
-pub struct Session {
+pub struct SessionInfo {
     /// Identifies the session in all requests.
     pub session_id: SessionId,
     /// The model of the latest turn.
@@ -69,7 +69,7 @@ pub struct Session {
     pub updated_at: Timestamp,
 }
 
-impl From<SessionRow> for Session {
+impl From<SessionRow> for SessionInfo {
     fn from(row: SessionRow) -> Self {
         Self {
             session_id: row.id,
@@ -94,17 +94,17 @@ impl From<SessionRow> for Session {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionAttached"))]
-pub struct Attached {
+pub struct SessionAttached {
     /// The fields of the session.
     #[serde(flatten)]
-    pub session: Session,
+    pub session: SessionInfo,
     /// Opens one connection to the stream, once, within 60 s.
     pub attach_token: String,
     /// The URL of the stream, including the token.
     pub ws_url: String,
 }
 
-impl Attached {
+impl SessionAttached {
     /// The response to a client that used `host` in its request (S3-002).
     pub fn new(row: SessionRow, attach_token: String, host: &str) -> Self {
         let ws_url = format!(
@@ -123,9 +123,9 @@ impl Attached {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionList"))]
-pub struct List {
+pub struct SessionList {
     /// One page of sessions.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SessionInfo>,
     /// The `before` of the next page; null on the last page.
     pub next: Option<SessionId>,
 }
@@ -136,9 +136,9 @@ pub struct List {
 pub struct Worker {
     /// The session of the worker.
     #[serde(flatten)]
-    pub session: Session,
+    pub session: SessionInfo,
     /// The newest turn of the worker, running or ended.
-    pub turn: Option<Turn>,
+    pub turn: Option<TurnInfo>,
 }
 
 impl From<(SessionRow, Option<TurnRow>)> for Worker {
@@ -154,7 +154,7 @@ impl From<(SessionRow, Option<TurnRow>)> for Worker {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "WorkerList"))]
-pub struct Workers {
+pub struct WorkerList {
     /// One page of workers.
     pub workers: Vec<Worker>,
     /// The `before` of the next page; null on the last page.

@@ -31,7 +31,7 @@ pub struct StatusEvent {
     /// The ids of the sub-agents that may emit the status.
     pub emitter_subagents: Vec<String>,
     /// Whether agents may still emit the status.
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifecycleState,
     /// For a deprecated status: what to use instead, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -48,7 +48,7 @@ pub struct StatusEvent {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Lifecycle"))]
 #[serde(rename_all = "snake_case")]
-pub enum Lifecycle {
+pub enum LifecycleState {
     /// The status is in use.
     Active,
     /// The status will be removed.

@@ -57,7 +57,7 @@ fn turn_row(state: TurnState, terminal: Option<(EventType, Value)>) -> TurnRow {
 // S3-010, S3-001
 #[test]
 fn attach_response_has_session_model_token_and_url() {
-    let attached = session::Attached::new(session_row(), "atk_X".into(), "localhost:8421");
+    let attached = session::SessionAttached::new(session_row(), "atk_X".into(), "localhost:8421");
     let expected = json!({
         "session_id": "sess_00000000000000000000000001",
         "active_model": "scripted:demo",
@@ -78,13 +78,13 @@ fn attach_response_has_session_model_token_and_url() {
     });
     let value = serde_json::to_value(&attached).expect("plain data");
     assert_eq!(value, expected);
-    let read: session::Attached = serde_json::from_value(value).expect("its own JSON");
+    let read: session::SessionAttached = serde_json::from_value(value).expect("its own JSON");
     assert_eq!(read, attached);
 }
 
 #[test]
 fn running_turn_has_no_terminal() {
-    let value = serde_json::to_value(turn::Turn::from(turn_row(TurnState::Running, None)));
+    let value = serde_json::to_value(turn::TurnInfo::from(turn_row(TurnState::Running, None)));
     let expected = json!({
         "turn_id": "00000000000000000000000003",
         "response_id": "resp_00000000000000000000000003",
@@ -113,7 +113,7 @@ fn ended_turn_has_terminal_usage_or_receipt() {
         TurnState::Completed,
         Some((EventType::TurnCompleted, completed.clone())),
     );
-    let value = serde_json::to_value(turn::Turn::from(row)).expect("plain data");
+    let value = serde_json::to_value(turn::TurnInfo::from(row)).expect("plain data");
     assert_eq!(value["usage"], usage);
     assert_eq!(value["receipt"], Value::Null);
     let terminal =
@@ -127,7 +127,7 @@ fn ended_turn_has_terminal_usage_or_receipt() {
         TurnState::Cancelled,
         Some((EventType::TurnCancelled, cancelled)),
     );
-    let value = serde_json::to_value(turn::Turn::from(row)).expect("plain data");
+    let value = serde_json::to_value(turn::TurnInfo::from(row)).expect("plain data");
     assert_eq!(value["receipt"], receipt);
     assert_eq!(value["usage"], Value::Null);
     assert_eq!(value["ended_at"], "1970-01-01T00:00:01.000Z");
@@ -140,32 +140,32 @@ fn requests_name_an_unknown_field() {
             .expect_err("refused")
             .to_string()
     }
-    let created = unknown::<session::Create>(r#"{"workspace":"/w"}"#);
+    let created = unknown::<session::SessionCreate>(r#"{"workspace":"/w"}"#);
     assert!(
         created.starts_with("unknown field `workspace`"),
         "{created}"
     );
-    let submitted = unknown::<turn::Submit>(r#"{"message":"hi","when_busy":"enqueue"}"#);
+    let submitted = unknown::<turn::TurnSubmit>(r#"{"message":"hi","when_busy":"enqueue"}"#);
     assert!(
         submitted.starts_with("unknown field `when_busy`"),
         "{submitted}"
     );
-    let cancelled = unknown::<turn::Cancel>(r#"{"why":"x"}"#);
+    let cancelled = unknown::<turn::TurnCancel>(r#"{"why":"x"}"#);
     assert!(cancelled.starts_with("unknown field `why`"), "{cancelled}");
-    let rated = unknown::<feedback::Feedback>(r#"{"rating":1,"stars":5}"#);
+    let rated = unknown::<feedback::FeedbackRequest>(r#"{"rating":1,"stars":5}"#);
     assert!(rated.starts_with("unknown field `stars`"), "{rated}");
-    let silent = unknown::<turn::Submit>("{}");
+    let silent = unknown::<turn::TurnSubmit>("{}");
     assert!(silent.starts_with("missing field `message`"), "{silent}");
 }
 
 #[test]
 fn serialized_requests_omit_defaults() {
     let text = |value: Value| value.to_string();
-    let submit = serde_json::to_value(turn::Submit::text("hi")).expect("plain data");
+    let submit = serde_json::to_value(turn::TurnSubmit::text("hi")).expect("plain data");
     assert_eq!(text(submit), r#"{"message":"hi"}"#);
-    let create = serde_json::to_value(session::Create::default()).expect("plain data");
+    let create = serde_json::to_value(session::SessionCreate::default()).expect("plain data");
     assert_eq!(text(create), "{}");
-    let cancel = serde_json::to_value(turn::Cancel::default()).expect("plain data");
+    let cancel = serde_json::to_value(turn::TurnCancel::default()).expect("plain data");
     assert_eq!(text(cancel), "{}");
 }
 
@@ -189,8 +189,11 @@ fn registry_entry_has_all_fields_and_deprecation_note() {
     };
     let list = status_event::StatusEvents {
         status_events: vec![
-            entry(status_event::Lifecycle::Active, None),
-            entry(status_event::Lifecycle::Deprecated, Some("use browsing")),
+            entry(status_event::LifecycleState::Active, None),
+            entry(
+                status_event::LifecycleState::Deprecated,
+                Some("use browsing"),
+            ),
         ],
         version: "r1".into(),
     };

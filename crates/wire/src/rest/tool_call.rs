@@ -9,7 +9,7 @@ use turnwire_event::{Timestamp, ToolUseId, TurnId};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ToolCall"))]
-pub struct ToolCall {
+pub struct ToolCallRecord {
     /// The tool use that requested the call.
     pub tool_use_id: ToolUseId,
     /// The turn that made the call.
@@ -26,7 +26,7 @@ pub struct ToolCall {
     pub ended_at: Option<Timestamp>,
 }
 
-impl From<ToolCallRow> for ToolCall {
+impl From<ToolCallRow> for ToolCallRecord {
     fn from(row: ToolCallRow) -> Self {
         Self {
             tool_use_id: row.tool_use_id,
@@ -44,9 +44,9 @@ impl From<ToolCallRow> for ToolCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ToolCallList"))]
-pub struct List {
+pub struct ToolCallList {
     /// One page of calls.
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<ToolCallRecord>,
     /// The `before` of the next page; null on the last page.
     pub next: Option<ToolUseId>,
 }

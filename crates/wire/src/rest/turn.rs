@@ -7,12 +7,14 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use turnwire_event::body::turn::{Cancelled, Completed, ReceiptLine};
+use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::row::TurnRow;
-use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Timestamp, TurnId, Usage};
+use turnwire_event::{
+    EventType, Position, ResponseId, Seq, SessionId, Timestamp, TokenUsage, TurnId,
+};
 
-use super::content::Input;
+use super::content::MessageInput;
 use super::integer;
 
 /// The longest time that all clients may be disconnected before their turn is cancelled.
@@ -54,9 +56,9 @@ impl JsonSchema for TurnName {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnSubmit"))]
-pub struct Submit {
+pub struct TurnSubmit {
     /// The message of the user.
-    pub message: Input,
+    pub message: MessageInput,
     /// The user's language; if absent, that of `Accept-Language`, else `en` (D-19).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = LOCALE_BYTES_MAX), regex(pattern = LOCALE_PATTERN)))]
@@ -94,11 +96,11 @@ pub struct Submit {
 /// The pattern of a type of direct message; short, because it is a metric label.
 pub const DM_TYPE_PATTERN: &str = "^[a-z][a-z0-9_]{0,31}$";
 
-impl Submit {
+impl TurnSubmit {
     /// A turn with this message and defaults for everything else.
     pub fn text(message: impl Into<String>) -> Self {
         Self {
-            message: Input::Text(message.into()),
+            message: MessageInput::Text(message.into()),
             locale: None,
             on_disconnect: None,
             disconnect_grace_ms: None,
@@ -115,7 +117,7 @@ impl Submit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnAccepted"))]
-pub struct Accepted {
+pub struct TurnAccepted {
     /// The id of the new turn.
     pub turn_id: TurnId,
     /// The id of the turn on client wires.
@@ -131,7 +133,7 @@ pub struct Accepted {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnCancel"))]
-pub struct Cancel {
+pub struct TurnCancel {
     /// The reason, stored in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = REASON_CHARS_MAX)))]
@@ -142,7 +144,7 @@ pub struct Cancel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnCancelAccepted"))]
-pub struct CancelAccepted {
+pub struct TurnCancelAccepted {
     /// The turn to be cancelled.
     pub turn_id: TurnId,
     /// The state after the request.
@@ -179,14 +181,14 @@ pub struct SessionCancelAccepted {
     pub state: Option<TurnState>,
     /// The ended turn, if the request waited for its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<Box<Turn>>,
+    pub turn: Option<Box<TurnInfo>>,
 }
 
 /// The event that ended a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnTerminal"))]
-pub struct Terminal {
+pub struct TurnTerminal {
     /// The position of the event.
     pub id: Option<Position>,
     /// Either `turn.completed` or `turn.cancelled`.
@@ -201,7 +203,7 @@ pub struct Terminal {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Turn"))]
-pub struct Turn {
+pub struct TurnInfo {
     /// Identifies the turn in the REST API.
     pub turn_id: TurnId,
     /// The id of the turn on client wires.
@@ -225,22 +227,26 @@ pub struct Turn {
     /// How long all streams may be disconnected first, in milliseconds.
     pub disconnect_grace_ms: u64,
     /// The event that ended the turn.
-    pub terminal: Option<Terminal>,
+    pub terminal: Option<TurnTerminal>,
     /// Tokens and cost, once the turn has completed.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// For a cancelled turn: what was running, and how each of it ended.
     pub receipt: Option<Vec<ReceiptLine>>,
 }
 
-impl From<TurnRow> for Turn {
+impl From<TurnRow> for TurnInfo {
     fn from(row: TurnRow) -> Self {
         let ended = row.ended;
         let (mut usage, mut receipt) = (None, None);
         if let Some((kind, payload)) = &row.terminal {
             if *kind == EventType::TurnCompleted {
-                usage = Completed::deserialize(payload).ok().map(|end| end.usage);
+                usage = TurnCompleted::deserialize(payload)
+                    .ok()
+                    .map(|end| end.usage);
             } else if *kind == EventType::TurnCancelled {
-                receipt = Cancelled::deserialize(payload).ok().map(|end| end.receipt);
+                receipt = TurnCancelled::deserialize(payload)
+                    .ok()
+                    .map(|end| end.receipt);
             }
         }
         Self {
@@ -255,7 +261,7 @@ impl From<TurnRow> for Turn {
             ended_at: row.ended_at,
             on_disconnect: row.on_disconnect,
             disconnect_grace_ms: row.disconnect_grace_ms,
-            terminal: row.terminal.map(|(kind, payload)| Terminal {
+            terminal: row.terminal.map(|(kind, payload)| TurnTerminal {
                 id: ended,
                 kind,
                 payload,
@@ -276,9 +282,9 @@ fn position_before(started: Position) -> Position {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnList"))]
-pub struct List {
+pub struct TurnList {
     /// One page of turns.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<TurnInfo>,
     /// The `before` of the next page; null on the last page.
     pub next: Option<TurnId>,
 }

@@ -2,36 +2,36 @@
 //! the sessions are deleted.
 
 use serde::{Deserialize, Serialize};
-use turnwire_event::{Day, TenantId, Usage};
+use turnwire_event::{TenantId, TokenUsage, UtcDay};
 
 /// The largest number of days in one report: a leap year.
 pub const DAYS_MAX: u16 = 366;
 
 /// The default number of days, ending today.
-pub const DAYS: u16 = 30;
+pub const DAYS_DEFAULT: u16 = 30;
 
 /// 200 of `GET /usage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "UsageReport"))]
-pub struct Report {
+pub struct UsageReport {
     /// The first day (UTC).
-    pub from: Day,
+    pub from: UtcDay,
     /// The last day (UTC).
-    pub to: Day,
+    pub to: UtcDay,
     /// One row per day, tenant and model, in this order; combinations without a call are omitted.
-    pub rows: Vec<Row>,
+    pub rows: Vec<UsageRow>,
     /// The sum of all rows.
-    pub totals: Totals,
+    pub totals: UsageTotals,
 }
 
 /// The model calls of one tenant with one model on one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "UsageRow"))]
-pub struct Row {
+pub struct UsageRow {
     /// The day on which the calls ended (UTC).
-    pub day: Day,
+    pub day: UtcDay,
     /// The tenant of the calls.
     pub tenant_id: String,
     /// The model, as `provider:model`.
@@ -41,28 +41,28 @@ pub struct Row {
     /// The number of those that failed.
     pub failed: u64,
     /// Tokens and cost of those that completed.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 /// The sum of several rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "UsageTotals"))]
-pub struct Totals {
+pub struct UsageTotals {
     /// The number of calls that ended.
     pub calls: u64,
     /// The number of those that failed.
     pub failed: u64,
     /// Tokens and cost of those that completed.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
-impl Row {
+impl UsageRow {
     /// A row from the columns of the usage table.
     pub fn new(
-        (day, tenant, model): (Day, TenantId, String),
+        (day, tenant, model): (UtcDay, TenantId, String),
         (calls, failed): (u64, u64),
-        usage: Usage,
+        usage: TokenUsage,
     ) -> Self {
         Self {
             day,
@@ -75,14 +75,16 @@ impl Row {
     }
 }
 
-impl Report {
+impl UsageReport {
     /// A report with the totals of `rows`.
-    pub fn new((from, to): (Day, Day), rows: Vec<Row>) -> Self {
-        let totals = rows.iter().fold(Totals::default(), |sum, row| Totals {
-            calls: sum.calls.saturating_add(row.calls),
-            failed: sum.failed.saturating_add(row.failed),
-            usage: sum.usage.plus(row.usage),
-        });
+    pub fn new((from, to): (UtcDay, UtcDay), rows: Vec<UsageRow>) -> Self {
+        let totals = rows
+            .iter()
+            .fold(UsageTotals::default(), |sum, row| UsageTotals {
+                calls: sum.calls.saturating_add(row.calls),
+                failed: sum.failed.saturating_add(row.failed),
+                usage: sum.usage.plus(row.usage),
+            });
         Self {
             from,
             to,

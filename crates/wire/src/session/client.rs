@@ -4,13 +4,13 @@
 
 use serde_json::{Map, Value};
 
-use super::subscribe::{Subscribe, SubscribeError};
+use super::subscribe::{SubscribeError, SubscribeFrame};
 
 /// A frame that a client has sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientFrame {
     /// Selects the events that the connection receives.
-    Subscribe(Subscribe),
+    Subscribe(SubscribeFrame),
     /// Requests the cancellation of a turn.
     Cancel {
         /// The text of the client: a turn id, a response id, or neither.
@@ -56,7 +56,7 @@ pub enum ClientFrameError {
 
 impl ClientFrame {
     /// Parses a text frame.
-    pub fn read(text: &str) -> Result<Self, ClientFrameError> {
+    pub fn parse(text: &str) -> Result<Self, ClientFrameError> {
         let value: Value = serde_json::from_str(text).map_err(|_| ClientFrameError::NotJson)?;
         let Value::Object(mut fields) = value else {
             return Ok(Self::Unknown {
@@ -68,7 +68,7 @@ impl ClientFrame {
             Some(_) | None => "",
         };
         match kind {
-            "subscribe" => Ok(Self::Subscribe(Subscribe::read(fields)?)),
+            "subscribe" => Ok(Self::Subscribe(SubscribeFrame::read(fields)?)),
             "cancel" => Ok(Self::Cancel {
                 turn_id: text_field(&mut fields, "cancel", "turn_id")?,
                 reason: match fields.remove("reason") {

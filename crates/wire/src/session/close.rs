@@ -5,18 +5,18 @@ use serde::Deserialize;
 
 /// The action that a client should take after a [`Close`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reconnect {
+pub enum ReconnectAdvice {
     /// Reconnect with `since` set to the last id; no event is lost.
     Resume,
     /// Fix the frames it sends first: the same frames would be closed again.
-    Mend,
+    FixFirst,
     /// Do not reconnect: the session is not available any more.
     Never,
 }
 
 /// The reason why the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Close {
+pub enum SessionCloseReason {
     /// The server is shutting down.
     Draining,
     /// The client sent a frame that breaks the WebSocket protocol.
@@ -34,7 +34,7 @@ pub enum Close {
     /// The session was deleted.
     SessionDeleted,
     /// The client sent a frame above the size limit.
-    TooBig,
+    FrameTooLarge,
     /// The stored bytes of the session do not match its hash chain.
     Quarantined,
     /// The server failed to serve this connection.
@@ -44,7 +44,7 @@ pub enum Close {
 /// The largest number of bytes of the reason in a close frame (RFC 6455, section 5.5).
 pub const REASON_BYTES_MAX: usize = 123;
 
-impl Close {
+impl SessionCloseReason {
     /// Every reason, in the order of its code.
     pub const ALL: [Self; 11] = [
         Self::Draining,
@@ -55,23 +55,23 @@ impl Close {
         Self::SubscribeTimeout,
         Self::PingTimeout,
         Self::SessionDeleted,
-        Self::TooBig,
+        Self::FrameTooLarge,
         Self::Quarantined,
         Self::Internal,
     ];
 
-    const fn entry(self) -> (u16, &'static str, &'static str, Reconnect) {
-        use Reconnect::{Mend, Never, Resume};
+    const fn entry(self) -> (u16, &'static str, &'static str, ReconnectAdvice) {
+        use ReconnectAdvice::{FixFirst, Never, Resume};
         match self {
             Self::Draining => (1001, "draining", "The server is going away.", Resume),
             Self::Protocol => (
                 1002,
                 "protocol_error",
                 "The frame breaks the WebSocket protocol.",
-                Mend,
+                FixFirst,
             ),
-            Self::Binary => (1003, "binary", "Frames must be text.", Mend),
-            Self::NotJson => (1007, "non_json", "Frames must be JSON.", Mend),
+            Self::Binary => (1003, "binary", "Frames must be text.", FixFirst),
+            Self::NotJson => (1007, "non_json", "Frames must be JSON.", FixFirst),
             Self::TooSlow => (
                 1008,
                 "client_too_slow",
@@ -86,7 +86,7 @@ impl Close {
             ),
             Self::PingTimeout => (1008, "ping_timeout", "Pings were not answered.", Resume),
             Self::SessionDeleted => (1008, "session_deleted", "The session was deleted.", Never),
-            Self::TooBig => (1009, "oversized", "The frame is over the limit.", Mend),
+            Self::FrameTooLarge => (1009, "oversized", "The frame is over the limit.", FixFirst),
             Self::Quarantined => (
                 1011,
                 "session_quarantined",
@@ -113,7 +113,7 @@ impl Close {
     }
 
     /// The advice for the client.
-    pub const fn reconnect(self) -> Reconnect {
+    pub const fn reconnect(self) -> ReconnectAdvice {
         self.entry().3
     }
 
@@ -128,7 +128,7 @@ impl Close {
     }
 
     /// Parses a received close frame; `None` for a close that is not in this table.
-    pub fn read(code: u16, reason: &str) -> Option<Self> {
+    pub fn parse(code: u16, reason: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct CloseReason<'a> {
             code: &'a str,
@@ -148,9 +148,9 @@ mod tests {
     // S3-093
     #[test]
     fn slow_client_close_has_the_contract_text() {
-        assert_eq!(Close::TooSlow.code(), 1008);
+        assert_eq!(SessionCloseReason::TooSlow.code(), 1008);
         assert_eq!(
-            Close::TooSlow.reason_json(),
+            SessionCloseReason::TooSlow.reason_json(),
             "{\"code\":\"client_too_slow\",\
              \"message\":\"Outbound queue overflowed; reconnect with replay.\"}"
         );
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_reason_is_short_json_and_parses_back() {
-        for close in Close::ALL {
+        for close in SessionCloseReason::ALL {
             let reason = close.reason_json();
             assert!(reason.len() <= REASON_BYTES_MAX, "{reason}");
             let value: Value = serde_json::from_str(&reason).expect("a reason is JSON");
@@ -166,27 +166,33 @@ mod tests {
                 value,
                 json!({"code": close.name(), "message": close.message()})
             );
-            assert_eq!(Close::read(close.code(), &reason), Some(close));
+            assert_eq!(
+                SessionCloseReason::parse(close.code(), &reason),
+                Some(close)
+            );
         }
-        assert_eq!(Close::read(1000, ""), None);
-        assert_eq!(Close::read(1001, "{\"code\":\"ping_timeout\"}"), None);
+        assert_eq!(SessionCloseReason::parse(1000, ""), None);
+        assert_eq!(
+            SessionCloseReason::parse(1001, "{\"code\":\"ping_timeout\"}"),
+            None
+        );
     }
 
     #[test]
     fn close_codes_and_advice_match_the_contract() {
-        let table = Close::ALL.map(|c| (c.code(), c.name(), c.reconnect()));
+        let table = SessionCloseReason::ALL.map(|c| (c.code(), c.name(), c.reconnect()));
         let expected = [
-            (1001, "draining", Reconnect::Resume),
-            (1002, "protocol_error", Reconnect::Mend),
-            (1003, "binary", Reconnect::Mend),
-            (1007, "non_json", Reconnect::Mend),
-            (1008, "client_too_slow", Reconnect::Resume),
-            (1008, "subscribe_timeout", Reconnect::Resume),
-            (1008, "ping_timeout", Reconnect::Resume),
-            (1008, "session_deleted", Reconnect::Never),
-            (1009, "oversized", Reconnect::Mend),
-            (1011, "session_quarantined", Reconnect::Never),
-            (1011, "internal", Reconnect::Resume),
+            (1001, "draining", ReconnectAdvice::Resume),
+            (1002, "protocol_error", ReconnectAdvice::FixFirst),
+            (1003, "binary", ReconnectAdvice::FixFirst),
+            (1007, "non_json", ReconnectAdvice::FixFirst),
+            (1008, "client_too_slow", ReconnectAdvice::Resume),
+            (1008, "subscribe_timeout", ReconnectAdvice::Resume),
+            (1008, "ping_timeout", ReconnectAdvice::Resume),
+            (1008, "session_deleted", ReconnectAdvice::Never),
+            (1009, "oversized", ReconnectAdvice::FixFirst),
+            (1011, "session_quarantined", ReconnectAdvice::Never),
+            (1011, "internal", ReconnectAdvice::Resume),
         ];
         assert_eq!(table, expected);
     }

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use turnwire_event::{FilterSpec, Message, Position, SessionId};
 
-use super::subscribe::{Since, SubscribeError};
+use super::subscribe::{SinceCursor, SubscribeError};
 use super::summary::SessionSummary;
 
 /// The position up to which a connection has been served, for each session it carries.
-pub type Positions = BTreeMap<SessionId, Position>;
+pub type SessionPositions = BTreeMap<SessionId, Position>;
 
 /// The bytes before the event in its frame.
 pub const EVENT_PREFIX: &[u8] = b"{\"type\":\"event\",\"event\":";
@@ -32,7 +32,7 @@ fn write<T: Serialize>(kind: &str, fields: T, out: &mut Vec<u8>) {
 }
 
 /// Writes the frame of an event: its stored bytes between [`EVENT_PREFIX`] and [`EVENT_SUFFIX`].
-pub fn event_frame(event_json: &[u8], out: &mut Vec<u8>) {
+pub fn write_event(event_json: &[u8], out: &mut Vec<u8>) {
     out.reserve(EVENT_PREFIX.len() + event_json.len() + EVENT_SUFFIX.len());
     out.extend_from_slice(EVENT_PREFIX);
     out.extend_from_slice(event_json);
@@ -41,33 +41,38 @@ pub fn event_frame(event_json: &[u8], out: &mut Vec<u8>) {
 
 /// The answer to an accepted [`Subscribe`](super::Subscribe) (S3-018).
 #[derive(Serialize)]
-pub struct Ack<'a> {
+pub struct SubscribeAck<'a> {
     /// The filter of the subscribe with presets expanded.
     pub resolved_filter: FilterSpec,
     /// The cursor as the client sent it.
-    pub since: Option<&'a Since>,
+    pub since: Option<&'a SinceCursor>,
     /// True if a snapshot follows.
     pub snapshot: bool,
     /// The number of persisted events of the session itself that are replayed.
     pub replay_event_count: u64,
     /// The start position in every session, if the subscription includes workers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub positions: Option<Positions>,
+    pub positions: Option<SessionPositions>,
 }
 
 /// Writes the answer to an accepted subscribe.
-pub fn ack(ack: &Ack<'_>, out: &mut Vec<u8>) {
+pub fn write_ack(ack: &SubscribeAck<'_>, out: &mut Vec<u8>) {
     write("subscribe_ack", ack, out);
 }
 
 /// Writes the answer to a rejected subscribe.
-pub fn subscribe_error(error: &SubscribeError, out: &mut Vec<u8>) {
+pub fn write_subscribe_error(error: &SubscribeError, out: &mut Vec<u8>) {
     write("subscribe_error", error, out);
 }
 
 /// Writes a snapshot (S3-027): the state of a session at the position `at`. Only events after it
 /// follow.
-pub fn snapshot(session: &SessionSummary, messages: &[Message], at: Position, out: &mut Vec<u8>) {
+pub fn write_snapshot(
+    session: &SessionSummary,
+    messages: &[Message],
+    at: Position,
+    out: &mut Vec<u8>,
+) {
     #[derive(Serialize)]
     struct SnapshotFrame<'a> {
         session: &'a SessionSummary,
@@ -84,13 +89,18 @@ pub fn snapshot(session: &SessionSummary, messages: &[Message], at: Position, ou
 
 /// Writes a ping. `position` is how far the connection has been served in its session, `positions`
 /// the same for its workers too; the client may use both as cursors.
-pub fn ping(nonce: &str, position: Position, positions: Option<&Positions>, out: &mut Vec<u8>) {
+pub fn write_ping(
+    nonce: &str,
+    position: Position,
+    positions: Option<&SessionPositions>,
+    out: &mut Vec<u8>,
+) {
     #[derive(Serialize)]
     struct PingFrame<'a> {
         nonce: &'a str,
         position: Position,
         #[serde(skip_serializing_if = "Option::is_none")]
-        positions: Option<&'a Positions>,
+        positions: Option<&'a SessionPositions>,
     }
     let frame = PingFrame {
         nonce,
@@ -101,7 +111,7 @@ pub fn ping(nonce: &str, position: Position, positions: Option<&Positions>, out:
 }
 
 /// Writes the answer to a client's ping.
-pub fn pong(nonce: &str, out: &mut Vec<u8>) {
+pub fn write_pong(nonce: &str, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct PongFrame<'a> {
         nonce: &'a str,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use turnwire_event::{Filter, FilterSpec, Position, SessionId};
+use turnwire_event::{EventFilter, FilterSpec, Position, SessionId};
 
 /// The stable code of a [`SubscribeError`] (S3-024).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl SubscribeError {
     }
 
     /// `since` names a session that is not a worker of the subscribed session.
-    pub fn no_worker(name: &str) -> Self {
+    pub fn not_a_worker(name: &str) -> Self {
         let name: String = name.chars().take(64).collect();
         Self::invalid_filter(format!(
             "since names {name:?}, which is no worker of this session"
@@ -93,14 +93,14 @@ pub const SINCE_SESSIONS_MAX: usize = 256;
 /// answer and parsed when the session is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Since {
+pub enum SinceCursor {
     /// The id of the last event that the client has received.
     Id(String),
     /// The last id by session, for a connection that carries several.
     BySession(BTreeMap<String, String>),
 }
 
-impl Since {
+impl SinceCursor {
     /// The position in `session`.
     pub fn position(&self, session: SessionId) -> Result<Position, SubscribeError> {
         let text = match self {
@@ -127,7 +127,9 @@ impl Since {
         }
         let mut workers = BTreeMap::new();
         for (name, id) in ids {
-            let worker: SessionId = name.parse().map_err(|_| SubscribeError::no_worker(name))?;
+            let worker: SessionId = name
+                .parse()
+                .map_err(|_| SubscribeError::not_a_worker(name))?;
             let at = id.parse().map_err(|_| SubscribeError::cursor_expired())?;
             if worker != session {
                 workers.insert(worker, at);
@@ -137,7 +139,7 @@ impl Since {
     }
 }
 
-impl From<Position> for Since {
+impl From<Position> for SinceCursor {
     fn from(at: Position) -> Self {
         Self::Id(at.to_string())
     }
@@ -145,20 +147,20 @@ impl From<Position> for Since {
 
 /// A parsed subscribe frame.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Subscribe {
+pub struct SubscribeFrame {
     /// The filter with presets expanded.
-    pub filter: Filter,
+    pub filter: EventFilter,
     /// The cursor, or `None` to receive new events only.
-    pub since: Option<Since>,
+    pub since: Option<SinceCursor>,
     /// True to receive a snapshot first; `since` is ignored then.
     pub snapshot: bool,
 }
 
-impl Subscribe {
+impl SubscribeFrame {
     /// Parses the fields of a subscribe frame.
     pub(super) fn read(fields: Map<String, Value>) -> Result<Self, SubscribeError> {
         let mut subscribe = Self {
-            filter: Filter::full(),
+            filter: EventFilter::full(),
             since: None,
             snapshot: false,
         };
@@ -199,16 +201,16 @@ fn names(field: &str, value: Value) -> Result<Option<Vec<String>>, SubscribeErro
         .map_err(|_| mistyped(field, "a list of strings or null"))
 }
 
-fn since(value: Value) -> Result<Option<Since>, SubscribeError> {
+fn since(value: Value) -> Result<Option<SinceCursor>, SubscribeError> {
     serde_json::from_value(value)
         .map_err(|_| mistyped("since", "an event id, a map of them by session, or null"))
 }
 
-fn filter(value: Value) -> Result<Filter, SubscribeError> {
+fn filter(value: Value) -> Result<EventFilter, SubscribeError> {
     let resolved = if value.is_null() {
-        return Ok(Filter::full());
+        return Ok(EventFilter::full());
     } else if let Value::String(preset) = &value {
-        Filter::preset(preset)
+        EventFilter::preset(preset)
     } else if let Value::Object(fields) = value {
         let mut spec = FilterSpec::default();
         for (name, value) in fields {
@@ -224,7 +226,7 @@ fn filter(value: Value) -> Result<Filter, SubscribeError> {
                 unknown => return Err(unknown_field(&format!("filter.{unknown}"))),
             }
         }
-        Filter::resolve(&spec)
+        EventFilter::resolve(&spec)
     } else {
         return Err(mistyped("filter", "an object, a preset or null"));
     };

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use scenario::{catalog, invariants};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use turnwire_event::{Event, Filter};
-use turnwire_wire::pc3::Version;
+use turnwire_event::{Event, EventFilter};
+use turnwire_wire::pc3::WireVersion;
 use turnwire_wire::session;
 
 fn lines<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
@@ -24,11 +24,11 @@ fn lines<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 }
 
 fn session_frames(events: &[Event]) -> Vec<Vec<u8>> {
-    let filter = Filter::full();
+    let filter = EventFilter::full();
     let seen = events.iter().filter(|event| filter.matches(&event.head()));
     seen.map(|event| {
         let mut frame = Vec::new();
-        session::event_frame(&event.to_bytes(), &mut frame);
+        session::write_event(&event.to_bytes(), &mut frame);
         frame
     })
     .collect()
@@ -68,7 +68,7 @@ fn every_scenario_matches_its_golden_files() {
         let frames = session_frames(events);
         let wire = lines(frames.iter().map(Vec::as_slice));
         compare(&folder(name).join("session.jsonl"), &wire);
-        for version in Version::ALL {
+        for version in WireVersion::ALL {
             let file = format!("pc3-{version}.txt");
             compare(&folder(name).join(file), &chat::stream(events, version));
         }
@@ -111,7 +111,7 @@ struct EventFrame<'a> {
 fn frames_contain_the_bytes_of_the_log() {
     for (name, events) in catalog::all() {
         let frames = session_frames(&events);
-        let seen = Filter::full();
+        let seen = EventFilter::full();
         let seen = events.iter().filter(|event| seen.matches(&event.head()));
         assert_eq!(frames.len(), seen.clone().count(), "{name}");
         for (event, frame) in seen.zip(&frames) {

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use turnwire_e2e::load;
 use turnwire_e2e::stops::{Cell, Fan, House, Kind, Way};
 use turnwire_event::SessionId;
-use turnwire_event::body::turn::Cancelled;
+use turnwire_event::body::turn::TurnCancelled;
 use turnwire_event::code::ReceiptKind;
 
 /// Short, so that a matrix of killings does not take long.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Runs cells at the same time on one server; all of it is judged in the end.
-async fn run(house: House, cells: Vec<Cell>) -> Vec<(Cell, Cancelled)> {
+async fn run(house: House, cells: Vec<Cell>) -> Vec<(Cell, TurnCancelled)> {
     let house = Arc::new(house);
     let tasks = cells.into_iter().map(|cell| {
         let house = house.clone();

@@ -8,7 +8,7 @@ use turnwire_event::{Position, ResponseId, Seq, TurnId};
 use turnwire_testkit::chat::{Block, Carry, Question, Stream};
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::Options;
-use turnwire_wire::pc3::Cursor;
+use turnwire_wire::pc3::FrameCursor;
 
 fn script() -> Script {
     Script::new()
@@ -54,7 +54,7 @@ fn problem(answer: &Raw, status: u16, code: &str, of: &str) {
     assert_eq!(answer.header("content-type"), "application/problem+json");
 }
 
-fn id(frame: &Block) -> Cursor {
+fn id(frame: &Block) -> FrameCursor {
     frame.id().expect("an id")
 }
 

@@ -10,7 +10,7 @@ use turnwire_testkit::chat::{Block, Question, Said, Stream};
 use turnwire_testkit::script::{Script, Step, tool};
 use turnwire_testkit::server::Options;
 use turnwire_testkit::watch::Ask;
-use turnwire_wire::pc3::{self, Version};
+use turnwire_wire::pc3::{self, WireVersion};
 
 const WORDS: &str = "Rivers do not hurry – 水は急がない – and arrive. \u{1f30a} ";
 
@@ -45,7 +45,7 @@ fn script() -> Script {
 
 /// What a turn was on the wire, and what happened in it.
 struct Capture {
-    version: Version,
+    version: WireVersion,
     /// As it came, without the `retry:` line.
     bytes: String,
     frames: Vec<Block>,
@@ -53,7 +53,7 @@ struct Capture {
 }
 
 /// Has a turn over the chat stream in one version, and sees its events over the other wire.
-async fn capture(scene: &Scene, says: &str, version: Version) -> Capture {
+async fn capture(scene: &Scene, says: &str, version: WireVersion) -> Capture {
     let name = format!("{says} {version}");
     let mut watcher = scene.watch(&name, Ask::live()).await;
     let question = Question::new(says)
@@ -82,7 +82,7 @@ async fn capture(scene: &Scene, says: &str, version: Version) -> Capture {
 }
 
 /// The turn as it would have been in a version.
-fn projected(events: &[Event], version: Version) -> String {
+fn projected(events: &[Event], version: WireVersion) -> String {
     let mut bytes = Vec::new();
     for event in events {
         pc3::project(event, version, &mut bytes);
@@ -213,13 +213,13 @@ fn compare(old: &Block, new: &Block) {
 async fn both(says: &str) -> OldClient {
     let scene = Scene::new(Options::script(script())).await;
     let mut seen = Vec::new();
-    for version in Version::ALL {
+    for version in WireVersion::ALL {
         let captured = capture(&scene, says, version).await;
         assert_eq!(captured.version, version);
         assert_eq!(captured.bytes, projected(&captured.events, version));
         assert!(captured.bytes.ends_with("data: [DONE]\n\n"));
-        let old = frames(&projected(&captured.events, Version::V04));
-        let new = frames(&projected(&captured.events, Version::V05));
+        let old = frames(&projected(&captured.events, WireVersion::V04));
+        let new = frames(&projected(&captured.events, WireVersion::V05));
         assert_eq!(old.len(), new.len());
         assert!(!captured.frames.is_empty());
         for (old, new) in old.iter().zip(&new) {

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use turnwire_dial::Dialer;
 use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass};
 use turnwire_event::port::{
-    BoxFuture, Emission, EmitError, Emitter, MessageEnd, Nobody, Refusal, Ward, Wards,
+    BoxFuture, ChildTask, ChildTaskRegistry, Emission, EmitError, EmitRefusal, EventEmitter,
+    MessageEnd, NoChildTasks,
 };
 use turnwire_event::{
-    Clock, ContentBlock, EpisodeId, Mint, Owner, Position, SessionId, TenantId, Timestamp,
+    Clock, ContentBlock, EpisodeId, IdGenerator, Owner, Position, SessionId, TenantId, Timestamp,
     ToolUseId, TurnId, Ulid,
 };
 use turnwire_pack::{
@@ -34,43 +35,43 @@ impl Clock for Unused {
     }
 }
 
-impl Mint for Unused {
+impl IdGenerator for Unused {
     fn ulid(&self) -> Ulid {
         Ulid(9)
     }
 }
 
-impl Emitter for Unused {
+impl EventEmitter for Unused {
     fn emit(&self, _: Emission) -> Result<Position, EmitError> {
-        Err(Refusal::Ended.into())
+        Err(EmitRefusal::Ended.into())
     }
 
-    fn complete(&self, _: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
-        Err(Refusal::Ended)
+    fn complete(&self, _: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
+        Err(EmitRefusal::Ended)
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn committed(&self, _: Position) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(std::future::ready(Err(Refusal::Ended)))
+    fn committed(&self, _: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
+        Box::pin(std::future::ready(Err(EmitRefusal::Ended)))
     }
 }
 
 /// Keeps what a turn would wait for.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Ward>>);
+struct Kept(Mutex<Vec<ChildTask>>);
 
-impl Wards for Kept {
-    fn take(&self, ward: Ward) -> Result<(), Refusal> {
+impl ChildTaskRegistry for Kept {
+    fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal> {
         self.0.lock().expect("a lock").push(ward);
         Ok(())
     }
 }
 
 impl Kept {
-    fn one(&self) -> Ward {
+    fn one(&self) -> ChildTask {
         let mut wards = self.0.lock().expect("a lock");
         assert_eq!(wards.len(), 1);
         wards.remove(0)
@@ -118,7 +119,7 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, ToolB
         approval: false,
         progress_status: None,
     });
-    let dialer = Arc::new(Dialer::new(turnwire_dial::Options::default()).expect("a dialer"));
+    let dialer = Arc::new(Dialer::new(turnwire_dial::DialerOptions::default()).expect("a dialer"));
     let connector = Connector::new(
         &pack,
         Arc::clone(&dialer),
@@ -161,8 +162,8 @@ impl Bench {
             input,
             emitter: Arc::new(Unused),
             context: Arc::new(ToolContext {
-                delegate: Arc::new(Nobody),
-                wards: Arc::clone(&self.wards) as Arc<dyn Wards>,
+                delegate: Arc::new(NoChildTasks),
+                wards: Arc::clone(&self.wards) as Arc<dyn ChildTaskRegistry>,
                 owner: Owner {
                     tenant: TenantId(0),
                     principal: "user-42".parse().expect("a principal"),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use turnwire_e2e::python::{programs, text};
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::{Options, Server};
-use turnwire_wire::openapi::{Limits, document, operations};
+use turnwire_wire::openapi::{DocumentLimits, document, operations};
 
 /// Requests for each operation and kind of generation: a run stays under twenty seconds.
 const EXAMPLES: &str = "10";
@@ -216,7 +216,7 @@ fn document_is_valid_openapi_3_1() {
             .output()
             .expect("the validator starts")
     };
-    let mut document = document(Limits::default());
+    let mut document = document(DocumentLimits::default());
     let judged = validate(&document);
     assert!(judged.status.success(), "{}", text(&judged));
     // The validator says no to what is none.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::scene::{Scene, shape};
-use turnwire_event::{EventType, Filter};
+use turnwire_event::{EventFilter, EventType};
 use turnwire_testkit::script::{Step, tool};
 use turnwire_testkit::watch::{Ask, Client, Seen};
 
@@ -87,7 +87,7 @@ async fn omitted_filter_fields_use_defaults() {
         (&ack["since"], &ack["snapshot"], &ack["replay_event_count"]),
         (&json!(null), &json!(false), &json!(0))
     );
-    let all = serde_json::to_value(Filter::full().spec()).expect("plain data");
+    let all = serde_json::to_value(EventFilter::full().spec()).expect("plain data");
     assert_eq!(ack["resolved_filter"], all);
 }
 
@@ -102,7 +102,7 @@ async fn preset_and_its_expansion_give_equal_frames() {
     ];
     let scene = Scene::saying(steps).await;
     for preset in ["preset:chat", "preset:full"] {
-        let spec = Filter::preset(preset).expect("a preset").spec();
+        let spec = EventFilter::preset(preset).expect("a preset").spec();
         let spec = serde_json::to_value(spec).expect("plain data");
         let mut short = scene.connect(&format!("{preset} short")).await;
         let ack = short

@@ -12,7 +12,9 @@ use std::time::Duration;
 use turnwire_client::Error;
 use turnwire_event::TurnId;
 use turnwire_event::code::{ApprovalState, Decision};
-use turnwire_wire::rest::approval::{Answer, Answered, Approval, List};
+use turnwire_wire::rest::approval::{
+    ApprovalAnswer, ApprovalList, ApprovalRecord, ApprovalsAnswered,
+};
 
 use crate::terminal::color::TextTone;
 
@@ -59,7 +61,7 @@ impl ChatConversation {
         let turns = self.scene.client.turns(self.scene.session, None, Some(1));
         let mut turns = match turns.await {
             // What is asked can be answered later, too.
-            Err(error) if error.is_passing() => return Ok(()),
+            Err(error) if error.is_transient() => return Ok(()),
             turns => turns?.turns,
         };
         let Some(turn) = turns.pop() else {
@@ -91,7 +93,7 @@ impl ChatConversation {
         }
         loop {
             let mut list = self.questions(turn).await?;
-            let open = |question: &Approval| question.state == ApprovalState::Pending;
+            let open = |question: &ApprovalRecord| question.state == ApprovalState::Pending;
             list.approvals.retain(open);
             let Some(question) = list.approvals.first() else {
                 return Ok(list.next_turn_id);
@@ -110,13 +112,13 @@ impl ChatConversation {
                 PromptAnswer::Nobody => return Ok(None),
             };
             self.scene.teller.answers(question.approval_id);
-            let answer = Answer {
+            let answer = ApprovalAnswer {
                 approval_id: question.approval_id.to_string(),
                 decision,
                 comment,
             };
             match self.answer(turn, answer).await? {
-                Ok(Answered {
+                Ok(ApprovalsAnswered {
                     next_turn_id: Some(next),
                     ..
                 }) => return Ok(Some(next)),
@@ -130,7 +132,7 @@ impl ChatConversation {
     }
 
     /// Asks one question.
-    async fn question(&mut self, question: &Approval) -> Result<PromptAnswer, LeaveReason> {
+    async fn question(&mut self, question: &ApprovalRecord) -> Result<PromptAnswer, LeaveReason> {
         self.lines.get_or_insert_with(input::lines);
         while let Ok(Some(line)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {
             self.ahead.push_back(line);
@@ -157,11 +159,11 @@ impl ChatConversation {
     }
 
     /// What a turn asks, as soon as the server says.
-    async fn questions(&mut self, turn: TurnId) -> Result<List, LeaveReason> {
+    async fn questions(&mut self, turn: TurnId) -> Result<ApprovalList, LeaveReason> {
         let mut again = AGAIN;
         loop {
             match self.scene.client.approvals(turn).await {
-                Err(error) if error.is_passing() => self.scene.pause(again).await?,
+                Err(error) if error.is_transient() => self.scene.pause(again).await?,
                 list => return Ok(list?),
             }
             again = (again * 2).min(AGAIN_MAX);
@@ -172,12 +174,17 @@ impl ChatConversation {
     async fn answer(
         &mut self,
         turn: TurnId,
-        answer: Answer,
-    ) -> Result<Result<Answered, Error>, LeaveReason> {
+        answer: ApprovalAnswer,
+    ) -> Result<Result<ApprovalsAnswered, Error>, LeaveReason> {
         let mut again = AGAIN;
         loop {
-            match self.scene.client.answer(turn, vec![answer.clone()]).await {
-                Err(error) if error.is_passing() => {
+            match self
+                .scene
+                .client
+                .decide_approvals(turn, vec![answer.clone()])
+                .await
+            {
+                Err(error) if error.is_transient() => {
                     if again == AGAIN {
                         let told = format!("not answered yet ({error}); trying again");
                         self.scene.say(&told)?;

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::io;
 
 use tokio::sync::mpsc::Receiver;
-use turnwire_client::{Error, Item, Key};
+use turnwire_client::{Error, SubmitKey, WatchItem};
 use turnwire_event::TurnId;
 use turnwire_event::code::TurnState;
 use turnwire_event::message::MessageStatus;
 use turnwire_wire::problem::Code;
-use turnwire_wire::rest::turn::{Accepted, Submit};
+use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
 
 use crate::terminal::color::TextTone;
 
@@ -99,7 +99,7 @@ impl ChatConversation {
         let snapshot = loop {
             tokio::select! {
                 item = self.scene.watch.next() => match item?.ok_or(LeaveReason::Deleted)? {
-                    Item::Snapshot(snapshot) => break snapshot,
+                    WatchItem::Snapshot(snapshot) => break snapshot,
                     other => self.scene.item(other)?,
                 },
                 _ = self.scene.interrupts.recv() => return Err(LeaveReason::Interrupted),
@@ -154,8 +154,8 @@ impl ChatConversation {
 
     /// Asks a question and tells its turn to the end.
     async fn ask(&mut self, words: &str) -> Result<TurnEnding, LeaveReason> {
-        let submit = Submit::text(words);
-        let key = Key::random();
+        let submit = TurnSubmit::text(words);
+        let key = SubmitKey::random();
         let mut again = AGAIN;
         let mut told = false;
         self.scene.ended.clear();
@@ -198,9 +198,9 @@ impl ChatConversation {
     /// is lost, the question is sent once more to learn which turn it is.
     async fn submit(
         &mut self,
-        submit: &Submit,
-        key: Option<&Key>,
-    ) -> Result<Result<Accepted, Error>, LeaveReason> {
+        submit: &TurnSubmit,
+        key: Option<&SubmitKey>,
+    ) -> Result<Result<TurnAccepted, Error>, LeaveReason> {
         let mut interrupted = false;
         let mut answer = self.send(submit, key, &mut interrupted).await?;
         if !interrupted {
@@ -226,10 +226,10 @@ impl ChatConversation {
     /// Sends a question, until it is answered or Ctrl-C comes a second time.
     async fn send(
         &mut self,
-        submit: &Submit,
-        key: Option<&Key>,
+        submit: &TurnSubmit,
+        key: Option<&SubmitKey>,
         interrupted: &mut bool,
-    ) -> Result<Result<Accepted, Error>, LeaveReason> {
+    ) -> Result<Result<TurnAccepted, Error>, LeaveReason> {
         let (client, session) = (self.scene.client.clone(), self.scene.session);
         let sent = async {
             match key {
@@ -253,7 +253,7 @@ impl ChatConversation {
     }
 
     /// Tells a turn that was taken to its end, which may have been seen already.
-    async fn follow(&mut self, accepted: &Accepted) -> Result<TurnEnding, LeaveReason> {
+    async fn follow(&mut self, accepted: &TurnAccepted) -> Result<TurnEnding, LeaveReason> {
         self.until_over(accepted.turn_id, is_over(accepted.state))
             .await
     }
@@ -292,7 +292,7 @@ impl ChatConversation {
                 self.scene.until(turn).await.map(drop)
             }
             Ok(_) => Ok(()),
-            Err(error) if error.is_passing() => Ok(()),
+            Err(error) if error.is_transient() => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -321,7 +321,7 @@ fn is_worth_repeating(error: &Error) -> bool {
 
 /// Whether the question may have been taken although no answer came.
 fn is_in_doubt(error: &Error) -> bool {
-    matches!(error, Error::Connection(_) | Error::Silence(_))
+    matches!(error, Error::Connection(_) | Error::Timeout(_))
 }
 
 /// The turn that a refusal names.

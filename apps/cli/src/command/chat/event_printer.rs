@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::io;
 
 use serde_json::{Value, json};
-use turnwire_client::Received;
-use turnwire_event::body::turn::{Cancelled, Completed};
+use turnwire_client::ReceivedEvent;
+use turnwire_event::body::turn::{TurnCancelled, TurnCompleted};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::{
-    ApprovalId, Body, ContentBlock, Event, EventType, Filter, Message, MessageId, Render, TurnId,
+    ApprovalId, Body, ContentBlock, Event, EventFilter, EventType, Message, MessageId,
+    RenderDecision, TurnId,
 };
 
 use crate::terminal::color::TextTone;
@@ -102,7 +103,7 @@ impl EventPrinter {
         if !self.is_for_people() {
             return json!("preset:full");
         }
-        let mut spec = Filter::chat().spec();
+        let mut spec = EventFilter::chat().spec();
         let more = [
             EventType::ApprovalRequested,
             EventType::ApprovalResolved,
@@ -127,7 +128,7 @@ impl EventPrinter {
     /// Tells an event as it came, `parsed` if it can be read.
     pub(crate) fn received(
         &mut self,
-        received: &Received,
+        received: &ReceivedEvent,
         parsed: Option<&Event>,
     ) -> io::Result<()> {
         match (self.form, parsed) {
@@ -208,7 +209,7 @@ impl EventPrinter {
     }
 
     /// What is being done. Of several that are told at once the last has the sentence for all.
-    fn doing(&mut self, alone: &str, render: Option<&Render>) -> io::Result<()> {
+    fn doing(&mut self, alone: &str, render: Option<&RenderDecision>) -> io::Result<()> {
         let group = render.filter(|render| render.group.is_some());
         let told = match group.map(|group| (group.message.as_deref(), group.event_ids.len())) {
             Some((None, 0)) => return Ok(()),
@@ -335,7 +336,7 @@ impl EventPrinter {
     }
 
     /// Tells how a turn ended that was not cancelled.
-    pub(crate) fn completed(&mut self, end: &Completed) -> io::Result<TurnEnding> {
+    pub(crate) fn completed(&mut self, end: &TurnCompleted) -> io::Result<TurnEnding> {
         let (outcome, told) = turn_ending::completed(end);
         let tone = match outcome {
             TurnEnding::Answered | TurnEnding::Paused => TextTone::Quiet,
@@ -346,7 +347,7 @@ impl EventPrinter {
     }
 
     /// Tells how a cancel went.
-    pub(crate) fn cancelled(&mut self, end: &Cancelled) -> io::Result<TurnEnding> {
+    pub(crate) fn cancelled(&mut self, end: &TurnCancelled) -> io::Result<TurnEnding> {
         let told = turn_ending::receipt(end, &self.cast);
         self.ending(TextTone::Strong, Some(told))?;
         Ok(TurnEnding::Cancelled)

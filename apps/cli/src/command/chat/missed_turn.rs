@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use turnwire_client::{Client, Error};
 use turnwire_event::message::Role;
 use turnwire_event::{Message, SessionId, TurnId};
-use turnwire_wire::rest::turn::Terminal;
+use turnwire_wire::rest::turn::TurnTerminal;
 
 use super::{AGAIN, AGAIN_MAX};
 
@@ -28,7 +28,7 @@ pub(crate) struct MissedTurn {
 /// How a turn ended, and what it had said.
 pub(crate) struct MissedEnding {
     /// Its last event.
-    pub(crate) terminal: Terminal,
+    pub(crate) terminal: TurnTerminal,
     /// Its answers, oldest first.
     pub(crate) answers: Vec<Message>,
 }

@@ -29,7 +29,7 @@ struct KnownTool {
 
 impl TurnParticipants {
     /// A tool is about to act.
-    pub(crate) fn called(&mut self, tool: &tool::Called, at: Timestamp) {
+    pub(crate) fn called(&mut self, tool: &tool::ToolCalled, at: Timestamp) {
         let called = KnownTool {
             name: tool.tool_name.clone(),
             kind: Some(tool.tool_type),
@@ -47,7 +47,7 @@ impl TurnParticipants {
     }
 
     /// A worker is about to begin.
-    pub(crate) fn given(&mut self, work: &delegate::Started) {
+    pub(crate) fn given(&mut self, work: &delegate::DelegateStarted) {
         let id = work.worker_session_id.to_string();
         self.workers.insert(id, work.task_summary.clone());
     }
@@ -141,7 +141,7 @@ mod tests {
     fn cast(tools: &[(u128, &str, ToolType)]) -> TurnParticipants {
         let mut cast = TurnParticipants::default();
         for (id, name, tool_type) in tools {
-            let called = tool::Called {
+            let called = tool::ToolCalled {
                 tool_use_id: ToolUseId(Ulid(*id)),
                 tool_name: (*name).to_owned(),
                 tool_type: *tool_type,
@@ -192,7 +192,7 @@ mod tests {
         let stopped = |kind, id: &str| line(kind, id, StopOutcome::Stopped, 1);
         let of_worker = stopped(ReceiptKind::Worker, &worker.to_string());
         assert_eq!(cast.name(&of_worker, &[]), format!("worker {worker}"));
-        cast.given(&delegate::Started {
+        cast.given(&delegate::DelegateStarted {
             worker_session_id: worker,
             tool_use_id: ToolUseId(Ulid(1)),
             task_summary: "tea".into(),

@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use turnwire_client::{Client, Error};
 use turnwire_event::TurnId;
-use turnwire_wire::rest::turn::CancelAccepted;
+use turnwire_wire::rest::turn::TurnCancelAccepted;
 
 /// How often a stop that takes its time is told of, and when first.
 const TOLD: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ pub(super) type Cancel = Option<SentCancel>;
 
 /// A cancel on its way. Dropping it takes it back, if it has not got there.
 pub(super) struct SentCancel {
-    answer: JoinHandle<Result<CancelAccepted, Error>>,
+    answer: JoinHandle<Result<TurnCancelAccepted, Error>>,
     /// How many did not get through before.
     pub(super) tried: u32,
 }
@@ -74,7 +74,7 @@ pub(super) async fn answered(cancel: &mut Cancel) -> Result<(), CancelNotSent> {
     match (&mut sent.answer).await {
         Ok(answer) => answer.map(drop).map_err(|error| CancelNotSent {
             why: error.to_string(),
-            passing: error.is_passing(),
+            passing: error.is_transient(),
         }),
         Err(error) => Err(CancelNotSent {
             why: error.to_string(),

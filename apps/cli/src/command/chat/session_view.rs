@@ -8,8 +8,10 @@ use std::time::Duration;
 use serde::Deserialize as _;
 use tokio::signal::unix::Signal;
 use tokio::time::Instant;
-use turnwire_client::{Client, Error, Item, Received, Snapshot, Start, Watch};
-use turnwire_event::body::turn::{Cancelled, Completed};
+use turnwire_client::{
+    Client, Error, ReceivedEvent, SessionWatch, SnapshotFrame, WatchItem, WatchStart,
+};
+use turnwire_event::body::turn::{TurnCancelled, TurnCompleted};
 use turnwire_event::message::{MessageStatus, Role};
 use turnwire_event::{Body, ContentBlock, EventType, Position, SessionId, TurnId};
 
@@ -62,7 +64,7 @@ pub(crate) struct SessionView {
     /// The session.
     pub(crate) session: SessionId,
     /// What happens there.
-    pub(crate) watch: Watch,
+    pub(crate) watch: SessionWatch,
     /// Who tells it.
     pub(crate) teller: EventPrinter,
     /// Ctrl-C.
@@ -99,7 +101,7 @@ impl SessionView {
         interrupts: Signal,
     ) -> Self {
         Self {
-            watch: client.watch(session, teller.filter(), Start::Snapshot),
+            watch: client.watch(session, teller.filter(), WatchStart::Snapshot),
             client,
             session,
             teller,
@@ -202,26 +204,26 @@ impl SessionView {
     }
 
     /// An item of the watch; a turn that ended by it.
-    pub(crate) fn item(&mut self, item: Item) -> Result<Option<Ended>, LeaveReason> {
+    pub(crate) fn item(&mut self, item: WatchItem) -> Result<Option<Ended>, LeaveReason> {
         match item {
-            Item::Connected { .. } => {
+            WatchItem::Connected { .. } => {
                 if std::mem::take(&mut self.lost) {
                     self.say("connected again")?;
                 }
             }
-            Item::Lost { why, .. } => {
+            WatchItem::Lost { reason: why, .. } => {
                 if !std::mem::replace(&mut self.lost, true) {
                     self.say(&format!("lost the server ({why}); trying again"))?;
                 }
             }
-            Item::Snapshot(snapshot) => self.snapshot(&snapshot)?,
-            Item::Event(received) => return self.event(&received),
+            WatchItem::Snapshot(snapshot) => self.snapshot(&snapshot)?,
+            WatchItem::Event(received) => return self.event(&received),
         }
         Ok(None)
     }
 
     /// The session as it stands: at the beginning, and after more was missed than is replayed.
-    pub(crate) fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), LeaveReason> {
+    pub(crate) fn snapshot(&mut self, snapshot: &SnapshotFrame) -> Result<(), LeaveReason> {
         self.news += 1;
         let before = self.running;
         let now = snapshot.session["current_turn_id"].as_str();
@@ -262,7 +264,7 @@ impl SessionView {
             return Ok(None);
         };
         match found {
-            Err(error) if error.is_passing() => {
+            Err(error) if error.is_transient() => {
                 if unseen.later() {
                     self.say(&format!(
                         "cannot read how the turn ended ({error}); trying again"
@@ -299,11 +301,11 @@ impl SessionView {
             }
         }
         let payload = &found.terminal.payload;
-        let outcome = if let Ok(end) = Cancelled::deserialize(payload) {
+        let outcome = if let Ok(end) = TurnCancelled::deserialize(payload) {
             self.teller.cancelled(&end)?
         } else {
-            let end = Completed::deserialize(payload);
-            let end = end.map_err(|error| Error::Answer(error.to_string()))?;
+            let end = TurnCompleted::deserialize(payload);
+            let end = end.map_err(|error| Error::InvalidResponse(error.to_string()))?;
             self.teller.completed(&end)?
         };
         Ok(self.over(turn, outcome))
@@ -323,8 +325,8 @@ impl SessionView {
         (turn, outcome)
     }
 
-    fn event(&mut self, received: &Received) -> Result<Option<Ended>, LeaveReason> {
-        let event = received.read();
+    fn event(&mut self, received: &ReceivedEvent) -> Result<Option<Ended>, LeaveReason> {
+        let event = received.parse();
         let beside = self.teller.is_beside(received.turn_id);
         if let Some(Body::TurnStarted(start)) = event.as_ref().map(|event| &event.body)
             && self.teller.is_for_people()

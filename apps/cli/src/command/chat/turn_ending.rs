@@ -1,7 +1,7 @@
 //! How a turn ended, in words a person can use: one sentence, the code, and after a cancel what
 //! ran and what became of it.
 
-use turnwire_event::body::turn::{Cancelled, Completed, ReceiptLine};
+use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{ErrorCode, Phase, ReceiptKind, StopOutcome, TurnStatus};
 
 use crate::terminal::event_line::word;
@@ -36,7 +36,7 @@ impl TurnEnding {
 }
 
 /// What to say of a turn that ended by itself; nothing if all went well.
-pub(crate) fn completed(end: &Completed) -> (TurnEnding, Option<String>) {
+pub(crate) fn completed(end: &TurnCompleted) -> (TurnEnding, Option<String>) {
     let codes = codes(end);
     let told = |what: &str| Some(format!("{what}{codes}"));
     match end.status {
@@ -57,7 +57,7 @@ pub(crate) fn completed(end: &Completed) -> (TurnEnding, Option<String>) {
     }
 }
 
-fn why(end: &Completed) -> &'static str {
+fn why(end: &TurnCompleted) -> &'static str {
     match (end.reason.as_deref(), end.error.as_ref()) {
         (Some("server_restart"), _) => "the server was restarted in the middle of it",
         (Some("server_shutdown"), _) => "the server was shut down in the middle of it",
@@ -73,7 +73,7 @@ fn why(end: &Completed) -> &'static str {
 }
 
 /// The codes behind a sentence, for those who look them up.
-fn codes(end: &Completed) -> String {
+fn codes(end: &TurnCompleted) -> String {
     let code = end.error.as_ref().map(|error| word(&error.code));
     let codes: Vec<_> = code.into_iter().chain(end.reason.clone()).collect();
     match codes.is_empty() {
@@ -83,7 +83,7 @@ fn codes(end: &Completed) -> String {
 }
 
 /// The receipt of a cancel; `cast` knows the names of what ran.
-pub(crate) fn receipt(end: &Cancelled, cast: &TurnParticipants) -> String {
+pub(crate) fn receipt(end: &TurnCancelled, cast: &TurnParticipants) -> String {
     let doing = match end.phase {
         Phase::Route => "while the model was being chosen",
         Phase::Llm => "while the model was at work",
@@ -148,15 +148,15 @@ fn time(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnwire_event::body::tool::Called;
-    use turnwire_event::body::turn::Partial;
+    use turnwire_event::body::tool::ToolCalled;
+    use turnwire_event::body::turn::PartialMessage;
     use turnwire_event::code::{CancelCode, ToolType};
-    use turnwire_event::{Timestamp, ToolUseId, Ulid, Usage};
+    use turnwire_event::{Timestamp, TokenUsage, ToolUseId, Ulid};
 
-    fn end(status: TurnStatus, code: Option<ErrorCode>, reason: Option<&str>) -> Completed {
-        Completed {
+    fn end(status: TurnStatus, code: Option<ErrorCode>, reason: Option<&str>) -> TurnCompleted {
+        TurnCompleted {
             status,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             error: code.map(Into::into),
             reason: reason.map(str::to_owned),
             partial: None,
@@ -203,7 +203,7 @@ mod tests {
     fn a_receipt_says_what_ran_and_what_became_of_it() {
         let sleep = ToolUseId(Ulid(1));
         let mut cast = TurnParticipants::default();
-        let called = Called {
+        let called = ToolCalled {
             tool_use_id: sleep,
             tool_name: "sleep".into(),
             tool_type: ToolType::Process,
@@ -216,11 +216,11 @@ mod tests {
             outcome,
             ms,
         };
-        let mut end = Cancelled {
+        let mut end = TurnCancelled {
             reason: "user_cancel".into(),
             code: CancelCode::RequestCancelled,
             phase: Phase::Tool,
-            partial: Partial {
+            partial: PartialMessage {
                 message_id: None,
                 bytes: 0,
             },

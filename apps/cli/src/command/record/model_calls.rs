@@ -8,12 +8,12 @@
 use std::collections::HashMap;
 
 use turnwire_event::body::llm::CallStarted;
-use turnwire_event::body::turn::Started;
+use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::code::{AgentErrorClass, LlmErrorClass};
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{
     ActorKind, Body, CallId, ContentBlock, Event, InvocationId, MessageId, Role, StopReason,
-    Timestamp, TurnId, Usage,
+    Timestamp, TokenUsage, TurnId,
 };
 
 use super::stored_session::StoredSession;
@@ -47,7 +47,7 @@ pub(super) struct RecordedCall<'s> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CallEnd {
     /// The model had said all it had to say.
-    Stop(StopReason, Usage),
+    Stop(StopReason, TokenUsage),
     /// It failed; whether it was tried again.
     Failed(LlmErrorClass, RetryFlag),
     /// It was stopped while it went on, or has no end.
@@ -88,7 +88,7 @@ pub(super) fn of(stored: &StoredSession) -> Vec<RecordedCall<'_>> {
 
 struct CallReader<'s> {
     stored: &'s StoredSession,
-    turns: HashMap<TurnId, &'s Started>,
+    turns: HashMap<TurnId, &'s TurnStarted>,
     works: Vec<Work>,
     calls: Vec<RecordedCall<'s>>,
     open: HashMap<CallId, usize>,
@@ -305,7 +305,7 @@ impl<'s> CallReader<'s> {
     }
 
     /// How often the person had spoken in what the one that speaks was shown.
-    fn heard(&self, turn: TurnId, started: &Started) -> usize {
+    fn heard(&self, turn: TurnId, started: &TurnStarted) -> usize {
         let before: Vec<&StoredMessage> = self
             .stored
             .heard

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use turnwire_event::fold::MessageFold;
-use turnwire_event::fold::cut::{Cut, CutKind};
+use turnwire_event::fold::cut::{CutKind, DeltaCut};
 use turnwire_event::fold::input::read_input;
 use turnwire_event::fold::message::BlockFold;
 use turnwire_event::row::StoredMessage;
-use turnwire_event::{ContentBlock, StopReason, Timestamp, Usage};
+use turnwire_event::{ContentBlock, StopReason, Timestamp, TokenUsage};
 use turnwire_pack::yaml;
 
 use super::model_calls::{CallEnd, RecordedCall, RetryFlag};
@@ -148,7 +148,7 @@ fn stop(reason: StopReason) -> String {
     }
 }
 
-fn cost(usage: Usage) -> Value {
+fn cost(usage: TokenUsage) -> Value {
     let mut cost = serde_json::to_value(usage).unwrap_or_default();
     if let Value::Object(fields) = &mut cost {
         fields.retain(|_, value| value.as_f64() != Some(0.0));
@@ -164,7 +164,7 @@ fn deltas(stored: &StoredMessage) -> usize {
 /// A message with where its pieces ended, if it streamed.
 struct ScriptedReply<'s> {
     stored: &'s StoredMessage,
-    cuts: Vec<Cut>,
+    cuts: Vec<DeltaCut>,
     /// The raw inputs of tools, by block.
     blocks: Vec<BlockFold>,
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::{Context as _, Result, bail};
 use turnwire_event::fold::MessageFold;
-use turnwire_event::fold::replay::{Missed, Stretch};
+use turnwire_event::fold::replay::{FinishedReplay, ReplayRange};
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
 use turnwire_log::{LogTail, ReadError, Records, Store, TurnRecords};
 use turnwire_session::read_chunk;
@@ -30,7 +30,7 @@ pub(crate) fn tell(
     let mut at = since;
     let mut damaged = None;
     while at < upto {
-        let left = Stretch {
+        let left = ReplayRange {
             since,
             upto,
             from: at,
@@ -110,10 +110,10 @@ fn in_flight(
 
 impl Projection {
     /// What of a finished message is told to someone who comes late.
-    fn missed(&self) -> Missed {
+    fn missed(&self) -> FinishedReplay {
         match self.is_worded() {
-            true => Missed::Deltas,
-            false => Missed::Ends,
+            true => FinishedReplay::Deltas,
+            false => FinishedReplay::Ends,
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use turnwire_event::{ActorKind, Body, Event, Filter, MessageId, TurnId};
-use turnwire_wire::pc3::{self, Version};
-use turnwire_wire::session::event_frame;
+use turnwire_event::{ActorKind, Body, Event, EventFilter, MessageId, TurnId};
+use turnwire_wire::pc3::{self, WireVersion};
+use turnwire_wire::session::write_event;
 
 use crate::args::ReplayWire;
 
@@ -13,10 +13,10 @@ use crate::args::ReplayWire;
 pub(crate) struct Projection {
     wire: ReplayWire,
     /// Everything a client can ask for: what the rendering policy hides is not sent.
-    filter: Filter,
+    filter: EventFilter,
     /// The version that was asked for; else the one a turn is bound to.
-    version: Option<Version>,
-    bound: HashMap<TurnId, Version>,
+    version: Option<WireVersion>,
+    bound: HashMap<TurnId, WireVersion>,
     turn: Option<TurnId>,
     met_turn: bool,
     /// Messages of which words were told, and finished ones of which none were.
@@ -26,10 +26,14 @@ pub(crate) struct Projection {
 
 impl Projection {
     /// Onto a wire; of one turn, or of all.
-    pub(crate) fn new(wire: ReplayWire, version: Option<Version>, turn: Option<TurnId>) -> Self {
+    pub(crate) fn new(
+        wire: ReplayWire,
+        version: Option<WireVersion>,
+        turn: Option<TurnId>,
+    ) -> Self {
         Self {
             wire,
-            filter: Filter::full(),
+            filter: EventFilter::full(),
             version,
             bound: HashMap::new(),
             turn,
@@ -48,7 +52,7 @@ impl Projection {
         match self.wire {
             ReplayWire::Session => {
                 if self.filter.matches(&event.head()) {
-                    event_frame(bytes, out);
+                    write_event(bytes, out);
                     out.push(b'\n');
                 }
             }
@@ -59,7 +63,7 @@ impl Projection {
         }
     }
 
-    fn version(&self, event: &Event) -> Version {
+    fn version(&self, event: &Event) -> WireVersion {
         let bound = || self.bound.get(&event.turn_id?).copied();
         self.version.or_else(bound).unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use turnwire_event::code::{
     CallPurpose, CancelCode, Phase, ToolErrorClass, ToolType, TurnKind, TurnStatus,
 };
 use turnwire_event::content::sha256_hex;
-use turnwire_event::{Actor, CallId, EpisodeId, Epoch, Role, StopReason, Sub, Ulid, Usage};
+use turnwire_event::{Actor, CallId, EpisodeId, Epoch, Role, StopReason, Sub, TokenUsage, Ulid};
 
 const SESSION: SessionId = SessionId(Ulid(1));
 const TURN: TurnId = TurnId(Ulid(2));
@@ -16,7 +16,7 @@ const TOOL: ToolUseId = ToolUseId(Ulid(5));
 const CALL: CallId = CallId(Ulid(6));
 
 fn started() -> Body {
-    Body::TurnStarted(turn::Started {
+    Body::TurnStarted(turn::TurnStarted {
         answers: Vec::new(),
         resumes: None,
         user_message_id: MESSAGE,
@@ -28,7 +28,7 @@ fn started() -> Body {
         locale: "en".into(),
         wire_version: None,
         history_omitted: 0,
-        versions: turn::Versions::default(),
+        versions: turn::BoundVersions::default(),
     })
 }
 
@@ -48,12 +48,12 @@ fn call_completed(content: &[ContentBlock]) -> Body {
         message_id: MESSAGE,
         content_sha256: content_json(content).1,
         stop_reason: StopReason::EndTurn,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     })
 }
 
 fn tool_called() -> Body {
-    Body::ToolCalled(tool::Called {
+    Body::ToolCalled(tool::ToolCalled {
         tool_use_id: TOOL,
         tool_name: "echo".into(),
         tool_type: ToolType::Function,
@@ -62,7 +62,7 @@ fn tool_called() -> Body {
 }
 
 fn tool_completed() -> Body {
-    Body::ToolCompleted(tool::Completed {
+    Body::ToolCompleted(tool::ToolCompleted {
         tool_use_id: TOOL,
         tool_name: "echo".into(),
         tool_type: ToolType::Function,
@@ -73,7 +73,7 @@ fn tool_completed() -> Body {
 }
 
 fn tool_failed(called: bool) -> Body {
-    Body::ToolFailed(tool::Failed {
+    Body::ToolFailed(tool::ToolFailed {
         tool_use_id: TOOL,
         tool_name: "echo".into(),
         tool_type: ToolType::Function,
@@ -83,9 +83,9 @@ fn tool_failed(called: bool) -> Body {
 }
 
 fn completed() -> Body {
-    Body::TurnCompleted(turn::Completed {
+    Body::TurnCompleted(turn::TurnCompleted {
         status: TurnStatus::Ok,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         error: None,
         reason: None,
         partial: None,
@@ -100,11 +100,11 @@ fn cancel_requested() -> Body {
 }
 
 fn cancelled() -> Body {
-    Body::TurnCancelled(turn::Cancelled {
+    Body::TurnCancelled(turn::TurnCancelled {
         reason: "user_cancel".into(),
         code: CancelCode::RequestCancelled,
         phase: Phase::Tool,
-        partial: turn::Partial {
+        partial: turn::PartialMessage {
             message_id: None,
             bytes: 0,
         },
@@ -114,7 +114,7 @@ fn cancelled() -> Body {
 
 /// The events of a log that begins with `session.created`, numbered from 1.
 fn log(bodies: &[(TurnId, Body)]) -> Vec<Event> {
-    let created = Body::SessionCreated(session::Created {
+    let created = Body::SessionCreated(session::SessionCreated {
         workspace_path: None,
         episode_id: EpisodeId(Ulid(7)),
     });
@@ -154,7 +154,7 @@ fn sound() -> Vec<(TurnId, Body)> {
 
 fn messages() -> Vec<Message> {
     let message = |id, role, content| Message {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id,
         session_id: SESSION,
         turn_id: TURN,
@@ -211,7 +211,7 @@ fn a_sound_log_passes_and_is_counted() {
         unreachable!("it is one")
     };
     let withdrawn = |phase| {
-        let end = turn::Cancelled {
+        let end = turn::TurnCancelled {
             phase,
             ..end.clone()
         };

@@ -1,14 +1,16 @@
 //! Turns with sub-agents: what runs side by side is in order, what is left open is found.
 
-use turnwire_event::body::dispatch::Traced;
+use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::llm::{CallFailed, CallStarted};
 use turnwire_event::body::plan::{StepCompleted, StepStarted};
-use turnwire_event::body::subagent::{Context, Failed, Started};
-use turnwire_event::body::turn::{self, CancelRequested, Cancelled, Completed, Partial, Versions};
+use turnwire_event::body::subagent::{SubagentContext, SubagentFailed, SubagentStarted};
+use turnwire_event::body::turn::{
+    self, BoundVersions, CancelRequested, PartialMessage, TurnCancelled, TurnCompleted,
+};
 use turnwire_event::code::{
     AgentErrorClass, CancelCode, LlmErrorClass, StepStatus, TurnKind, TurnStatus,
 };
-use turnwire_event::{EpisodeId, MessageId, Ulid, Usage};
+use turnwire_event::{EpisodeId, MessageId, TokenUsage, Ulid};
 
 use super::*;
 
@@ -16,7 +18,7 @@ const TURN: TurnId = TurnId(Ulid(2));
 const STEP: &str = "turn-x-1";
 
 fn started() -> Body {
-    Body::TurnStarted(turn::Started {
+    Body::TurnStarted(turn::TurnStarted {
         answers: Vec::new(),
         resumes: None,
         user_message_id: MessageId(Ulid(3)),
@@ -28,14 +30,14 @@ fn started() -> Body {
         locale: "en".into(),
         wire_version: None,
         history_omitted: 0,
-        versions: Versions::default(),
+        versions: BoundVersions::default(),
     })
 }
 
 fn completed() -> Body {
-    Body::TurnCompleted(Completed {
+    Body::TurnCompleted(TurnCompleted {
         status: TurnStatus::Ok,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         error: None,
         reason: None,
         partial: None,
@@ -62,12 +64,12 @@ fn call_failed(id: u128) -> Body {
 }
 
 fn agent(id: u128) -> Body {
-    Body::SubagentStarted(Started {
+    Body::SubagentStarted(SubagentStarted {
         invocation_id: InvocationId(Ulid(id)),
         sub_agent_id: "shop".into(),
         tool_use_id: ToolUseId(Ulid(id)),
         plan_step_id: STEP.into(),
-        context: Context {
+        context: SubagentContext {
             principal: "local".into(),
             user_id: "local".into(),
             episode_id: EpisodeId(Ulid(4)),
@@ -79,7 +81,7 @@ fn agent(id: u128) -> Body {
 }
 
 fn agent_failed(id: u128) -> Body {
-    Body::SubagentFailed(Failed {
+    Body::SubagentFailed(SubagentFailed {
         invocation_id: InvocationId(Ulid(id)),
         sub_agent_id: "shop".into(),
         tool_use_id: ToolUseId(Ulid(id)),
@@ -108,7 +110,7 @@ fn step_done() -> Body {
 }
 
 fn traced() -> Body {
-    Body::DispatchTraced(Traced::default())
+    Body::DispatchTraced(DispatchTraced::default())
 }
 
 fn fan_out() -> Vec<Body> {
@@ -182,11 +184,11 @@ fn withdrawn_turn_may_be_traced_beside_another() {
         by: "user".into(),
         reason: "user_cancel".into(),
     });
-    let end = Body::TurnCancelled(Cancelled {
+    let end = Body::TurnCancelled(TurnCancelled {
         reason: "user_cancel".into(),
         code: CancelCode::RequestCancelled,
         phase: Phase::Queued,
-        partial: Partial {
+        partial: PartialMessage {
             message_id: None,
             bytes: 0,
         },

@@ -11,7 +11,7 @@ use turnwire_event::code::{
 };
 use turnwire_event::{
     Actor, ApprovalId, Epoch, InvocationId, Position, Role, Seq, SessionId, StopReason, Sub,
-    Timestamp, ToolUseId, TurnId, Ulid, Usage,
+    Timestamp, TokenUsage, ToolUseId, TurnId, Ulid,
 };
 
 fn event(sub: u32, body: Body) -> Event {
@@ -54,7 +54,7 @@ fn complete() -> Body {
         message_id: ID,
         stop_reason: StopReason::EndTurn,
         final_content: vec![ContentBlock::text("a\u{1b}[2Jb\nc")],
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     })
 }
 
@@ -90,9 +90,9 @@ fn a_message_that_was_finished_before_is_shown_with_its_end() {
 #[test]
 fn a_failed_turn_says_so_and_is_cleaned() {
     let mut printer = EventLinePrinter::new(ColorMode::Plain);
-    let body = Body::TurnCompleted(turn::Completed {
+    let body = Body::TurnCompleted(turn::TurnCompleted {
         status: TurnStatus::Failed,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         error: Some(ErrorCode::InternalError.into()),
         reason: Some("server\u{1b}]0;x\u{7}_restart".into()),
         partial: None,
@@ -113,7 +113,7 @@ fn gist_of(body: Body) -> String {
 
 #[test]
 fn what_sub_agents_do_is_a_line_each() {
-    let ended = subagent::Failed {
+    let ended = subagent::SubagentFailed {
         invocation_id: InvocationId(Ulid(7)),
         sub_agent_id: "shop".into(),
         tool_use_id: ToolUseId(Ulid(8)),
@@ -137,9 +137,9 @@ fn what_sub_agents_do_is_a_line_each() {
             status: SlotStatus::Timeout,
         }],
     };
-    let mut traced = dispatch::Traced {
+    let mut traced = dispatch::DispatchTraced {
         cap_behavior: CapBehavior::Over,
-        ..dispatch::Traced::default()
+        ..dispatch::DispatchTraced::default()
     };
     assert_eq!(
         gist_of(Body::DispatchTraced(traced.clone())),
@@ -185,28 +185,28 @@ fn what_is_shown_and_what_fails_is_a_line_each_and_cleaned() {
         turn::TurnError::sub_agent("rewards"),
         turn::TurnError::envelope("offer_search", Reason::UpstreamTimeout),
     ]);
-    let loaded = data::Loaded {
+    let loaded = data::DataLoaded {
         id: "data_1".into(),
         data_type: "offer_list".into(),
-        key: data::Key { ids: Vec::new() },
+        key: data::CollectionKey { ids: Vec::new() },
         items: vec![
             json!({"title": "Oat\u{1b}[2J milk"}),
             json!({"name": "Granola"}),
         ],
     };
-    let card = component::Rendered {
+    let card = component::ComponentRendered {
         component: json!({"label": "Oat milk"}),
-        tool_call: component::ToolCall {
+        tool_call: component::RenderingToolCall {
             id: ToolUseId(Ulid(8)),
             name: "render_card".into(),
             tool_type: ToolType::Render,
         },
     };
-    let status = status::Emitted {
+    let status = status::StatusEmitted {
         event_id: "searching_offers".into(),
         message: "Searching\u{7} for offers...".into(),
     };
-    let progress = mcp::Progressed {
+    let progress = mcp::McpCallProgressed {
         server: "files".into(),
         progress: 1.0,
         total: Some(2.5),
@@ -238,7 +238,7 @@ fn workers_and_questions_are_a_line_each() {
     let (approval_id, tool_use_id) = (ApprovalId(Ulid(8)), ToolUseId(Ulid(5)));
     let bodies = [
         (
-            Body::DelegateStarted(delegate::Started {
+            Body::DelegateStarted(delegate::DelegateStarted {
                 worker_session_id,
                 tool_use_id,
                 task_summary: "tea\u{1b}[2J".into(),
@@ -246,7 +246,7 @@ fn workers_and_questions_are_a_line_each() {
             format!("delegate.started orchestrator {worker_session_id} tea"),
         ),
         (
-            Body::DelegateCompleted(delegate::Completed {
+            Body::DelegateCompleted(delegate::DelegateCompleted {
                 worker_session_id,
                 success: false,
                 summary: "no".into(),
@@ -254,14 +254,14 @@ fn workers_and_questions_are_a_line_each() {
             format!("delegate.completed orchestrator {worker_session_id} not done: no"),
         ),
         (
-            Body::DelegateFailed(delegate::Failed {
+            Body::DelegateFailed(delegate::DelegateFailed {
                 worker_session_id,
                 failure_mode: FailureMode::Timeout,
             }),
             format!("delegate.failed orchestrator {worker_session_id} timeout"),
         ),
         (
-            Body::ApprovalRequested(approval::Requested {
+            Body::ApprovalRequested(approval::ApprovalRequested {
                 approval_id,
                 tool_use_id,
                 tool_name: "note".into(),
@@ -270,7 +270,7 @@ fn workers_and_questions_are_a_line_each() {
             format!("approval.requested orchestrator {approval_id} note {{}}"),
         ),
         (
-            Body::ApprovalResolved(approval::Resolved {
+            Body::ApprovalResolved(approval::ApprovalResolved {
                 approval_id,
                 decision: Decision::Reject,
                 by: "user".into(),

@@ -5,8 +5,8 @@ use std::fs::File;
 
 use serde_json::Value;
 use turnwire_event::SessionId;
-use turnwire_wire::rest::session::Create;
-use turnwire_wire::rest::turn::Submit;
+use turnwire_wire::rest::session::SessionCreate;
+use turnwire_wire::rest::turn::TurnSubmit;
 
 use crate::person::{Person, ask, session, start};
 
@@ -128,12 +128,12 @@ async fn running_turn_is_joined_and_cancelled_from_elsewhere() {
     let (_dir, server) = start();
     let client = server.client();
     let id = client
-        .create(&Create::default())
+        .create_session(&SessionCreate::default())
         .await
         .expect("a session")
         .session_id;
     let turn = client
-        .submit(id, &Submit::text("slow"))
+        .submit(id, &TurnSubmit::text("slow"))
         .await
         .expect("accepted");
     let mut person = Person::at(&server, &["--session", &id.to_string()]);
@@ -168,7 +168,7 @@ async fn a_busy_session_is_waited_for_and_asked_again() {
         .sessions;
     let id = sessions[0].session_id;
     let turn = client
-        .submit(id, &Submit::text("slow"))
+        .submit(id, &TurnSubmit::text("slow"))
         .await
         .expect("accepted");
     person.out("\"text\":\"word\"");
@@ -193,7 +193,7 @@ async fn what_others_ask_is_shown_as_theirs() {
     let (_dir, server) = start();
     let client = server.client();
     let id = client
-        .create(&Create::default())
+        .create_session(&SessionCreate::default())
         .await
         .expect("a session")
         .session_id;
@@ -201,7 +201,7 @@ async fn what_others_ask_is_shown_as_theirs() {
     person.says("mine\n");
     person.out("you said mine\n");
     client
-        .submit(id, &Submit::text("theirs"))
+        .submit(id, &TurnSubmit::text("theirs"))
         .await
         .expect("accepted");
     person.out("you said theirs\n");

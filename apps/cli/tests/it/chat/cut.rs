@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
-use turnwire_client::{Item, Start};
+use turnwire_client::{WatchItem, WatchStart};
 use turnwire_event::code::TurnState;
 use turnwire_event::{Epoch, EventType, Position, Seq};
-use turnwire_wire::rest::session::Create;
+use turnwire_wire::rest::session::SessionCreate;
 
 use crate::person::{Person, SCRIPT, Terminal, session, signal, start};
 use crate::server::{PATIENCE, Server};
@@ -41,19 +41,20 @@ async fn a_receipt_names_the_tool_that_was_stopped() {
     let (_dir, server) = start();
     let client = server.client();
     let id = client
-        .create(&Create::default())
+        .create_session(&SessionCreate::default())
         .await
         .expect("a session")
         .session_id;
     let mut person = Person::at(&server, &["--session", &id.to_string()]);
     person.says("sleep\nnever asked\n");
-    let start = Start::After(Position::persisted(Epoch::FIRST, Seq(0)));
+    let start = WatchStart::After(Position::persisted(Epoch::FIRST, Seq(0)));
     let mut watch = client.watch(id, json!("preset:full"), start);
     loop {
         let item = tokio::time::timeout(PATIENCE, watch.next())
             .await
             .expect("in time");
-        if matches!(item, Ok(Some(Item::Event(event))) if event.kind == EventType::ToolCalled) {
+        if matches!(item, Ok(Some(WatchItem::Event(event))) if event.kind == EventType::ToolCalled)
+        {
             break;
         }
     }

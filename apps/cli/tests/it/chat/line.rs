@@ -2,11 +2,11 @@
 
 use rustix::process::Signal;
 use serde_json::json;
-use turnwire_client::{Client, Item, Start};
+use turnwire_client::{Client, WatchItem, WatchStart};
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::{Epoch, EventType, Position, Seq, SessionId};
-use turnwire_wire::rest::session::Create;
-use turnwire_wire::rest::turn::Submit;
+use turnwire_wire::rest::session::SessionCreate;
+use turnwire_wire::rest::turn::TurnSubmit;
 
 use crate::person::{Person, start};
 use crate::server::PATIENCE;
@@ -14,15 +14,15 @@ use crate::server::PATIENCE;
 const WITHDRAWN: &str = "a turn that waited was withdrawn\n";
 
 async fn new_session(client: &Client) -> SessionId {
-    let created = client.create(&Create::default()).await;
+    let created = client.create_session(&SessionCreate::default()).await;
     created.expect("a session").session_id
 }
 
 /// Puts a turn in line and takes it out again.
 async fn come_and_go(client: &Client, session: SessionId) {
-    let submit = Submit {
+    let submit = TurnSubmit {
         on_busy: Some(OnBusy::Enqueue),
-        ..Submit::text("theirs")
+        ..TurnSubmit::text("theirs")
     };
     let theirs = client.submit(session, &submit).await.expect("accepted");
     assert_eq!(theirs.state, TurnState::Queued);
@@ -60,13 +60,13 @@ async fn a_turn_withdrawn_from_the_line_takes_no_names_from_ours() {
     let client = server.client();
     let id = new_session(&client).await;
     let mut person = Person::at(&server, &["--session", &id.to_string()]);
-    let from = Start::After(Position::persisted(Epoch::FIRST, Seq(0)));
+    let from = WatchStart::After(Position::persisted(Epoch::FIRST, Seq(0)));
     let mut watch = client.watch(id, json!("preset:full"), from);
     person.says("sleep\n");
     loop {
         let item = tokio::time::timeout(PATIENCE, watch.next()).await;
         let item = item.expect("in time").expect("followed");
-        if matches!(item, Some(Item::Event(event)) if event.kind == EventType::ToolCalled) {
+        if matches!(item, Some(WatchItem::Event(event)) if event.kind == EventType::ToolCalled) {
             break;
         }
     }

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use turnwire_client::Client;
 use turnwire_event::SessionId;
 use turnwire_event::code::TurnState;
-use turnwire_wire::rest::session::Create;
+use turnwire_wire::rest::session::SessionCreate;
 
 use crate::gate::{Fate, Gate};
 use crate::person::{Person, SCRIPT, start};
@@ -26,7 +26,7 @@ fn forgetful() -> (tempfile::TempDir, Server) {
 }
 
 async fn new_session(client: &Client) -> SessionId {
-    let created = client.create(&Create::default()).await;
+    let created = client.create_session(&SessionCreate::default()).await;
     created.expect("a session").session_id
 }
 

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use turnwire_client::Client;
 use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_event::{SessionId, TurnId};
-use turnwire_wire::rest::approval::Answer;
+use turnwire_wire::rest::approval::ApprovalAnswer;
 
 use crate::person::{Person, Terminal, ask, session};
 use crate::server::{BINARY, PATIENCE, Server};
@@ -158,12 +158,15 @@ async fn an_answer_from_elsewhere_ends_the_question() {
     let client = workshop.server.client();
     let (_, turn) = newest(&client).await;
     let questions = client.approvals(turn).await.expect("questions").approvals;
-    let answer = Answer {
+    let answer = ApprovalAnswer {
         approval_id: questions[0].approval_id.to_string(),
         decision: Decision::Approve,
         comment: Some("go on".into()),
     };
-    client.answer(turn, vec![answer]).await.expect("taken");
+    client
+        .decide_approvals(turn, vec![answer])
+        .await
+        .expect("taken");
     terminal.sees("allowed elsewhere: take_note {\"note\":\"take a note: buy milk\"}: go on");
     terminal.sees("Noted.");
     terminal.sees("> ");

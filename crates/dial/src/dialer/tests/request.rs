@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 
 use super::site::{Site, read_complete_request};
 use super::*;
-use crate::request::Method;
+use crate::request::HttpMethod;
 
 /// Far longer than any step of these tests: a wait that reaches it has failed.
 const LONG: Duration = Duration::from_secs(30);
@@ -17,13 +17,13 @@ fn redirect_to(location: &str) -> String {
     format!("HTTP/1.1 302 Go\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n")
 }
 
-fn get(url: Url) -> Request {
-    Request {
-        headers: Headers::new([("authorization", "Bearer key"), ("x-team", "blue")])
+fn get(url: Url) -> HttpRequest {
+    HttpRequest {
+        headers: RequestHeaders::new([("authorization", "Bearer key"), ("x-team", "blue")])
             .expect("headers"),
         timeout: LONG,
         max_bytes: 1_000,
-        ..Request::new(Method::Get, url)
+        ..HttpRequest::new(HttpMethod::Get, url)
     }
 }
 
@@ -34,11 +34,11 @@ fn local_dialer(allow: &[&str]) -> Dialer {
 
 #[tokio::test]
 async fn request_is_sent_with_its_method_headers_and_body() {
-    use Method::{Delete, Get, Patch, Post, Put};
+    use HttpMethod::{Delete, Get, Patch, Post, Put};
     let site = Site::open(|_| OK.to_owned()).await;
     for method in [Get, Post, Put, Patch, Delete] {
         let body = (method != Get && method != Delete).then(|| Bytes::from_static(b"{\"a\":1}"));
-        let request = Request {
+        let request = HttpRequest {
             method,
             body,
             accept: "text/plain".into(),
@@ -46,9 +46,9 @@ async fn request_is_sent_with_its_method_headers_and_body() {
             ..get(site.url("127.0.0.1", "/p?q=1"))
         };
         let sends = request.body.is_some();
-        let reply = dialer().request(request).await.expect("a reply");
+        let reply = dialer().send(request).await.expect("a reply");
         assert_eq!((reply.status, &reply.body[..]), (200, &b"hi"[..]));
-        assert!(!reply.moved);
+        assert!(!reply.redirected);
         let received_request = site.requests().pop().expect("a request");
         let line = format!(
             "{} /p?q=1 HTTP/1.1\r\n",
@@ -91,7 +91,7 @@ async fn content_type_is_read_without_parameters() {
     ] {
         let head = format!("HTTP/1.1 200 OK\r\n{line}x-id: 7\r\ncontent-length: 0\r\n\r\n");
         let site = Site::open(move |_| head.clone()).await;
-        let reply = dialer().request(get(site.url("127.0.0.1", "/"))).await;
+        let reply = dialer().send(get(site.url("127.0.0.1", "/"))).await;
         let reply = reply.expect("a reply");
         assert_eq!(reply.content_type(), kind, "{line}");
         assert_eq!(reply.header("X-Id"), Some("7"));
@@ -116,13 +116,13 @@ async fn redirect_is_followed_and_post_becomes_get() {
             }
         })
         .await;
-        let request = Request {
-            method: Method::Post,
+        let request = HttpRequest {
+            method: HttpMethod::Post,
             body: Some(Bytes::from_static(b"{}")),
             ..get(site.url("127.0.0.1", "/a"))
         };
-        let reply = dialer().request(request).await.expect("a reply");
-        assert_eq!((reply.status, reply.moved), (200, true));
+        let reply = dialer().send(request).await.expect("a reply");
+        assert_eq!((reply.status, reply.redirected), (200, true));
         let last = site.requests().pop().expect("a request");
         assert!(last.starts_with(&format!("{line} /b ")), "{status} {last}");
         // The origin is the same, so the headers are kept.
@@ -139,12 +139,12 @@ async fn headers_are_not_sent_to_another_origin() {
     let location = other.url("other.example", "/").to_string();
     let first = Site::open(move |_| redirect_to(&location)).await;
     let dialer = local_dialer(&["127.0.0.0/8"]);
-    let request = Request {
+    let request = HttpRequest {
         accept: "text/csv".into(),
         ..get(first.url("first.example", "/"))
     };
-    let reply = dialer.request(request).await.expect("a reply");
-    assert_eq!((reply.status, reply.moved), (200, true));
+    let reply = dialer.send(request).await.expect("a reply");
+    assert_eq!((reply.status, reply.redirected), (200, true));
     let received_request = other.requests().concat();
     assert!(
         received_request.contains("accept: text/csv"),
@@ -193,9 +193,9 @@ async fn redirect_from_allowed_host_to_private_is_refused() {
         let good = Site::open(move |_| redirect_to(&location)).await;
         let dialer = local_dialer(&["good.example"]);
         let url = good.url("good.example", "/");
-        let result = dialer.request(get(url.clone())).await.map(|_| ());
+        let result = dialer.send(get(url.clone())).await.map(|_| ());
         assert_eq!(result, Err(DialError::Refused), "{place}");
-        let open = dialer.open(get(url)).await.map(|_| ());
+        let open = dialer.send_streaming(get(url)).await.map(|_| ());
         assert_eq!(open, Err(DialError::Refused), "{place}");
         assert_eq!(good.requests().len(), 2);
     }
@@ -206,8 +206,8 @@ async fn redirect_from_allowed_host_to_private_is_refused() {
 #[tokio::test]
 async fn redirect_loops_and_long_chains_end() {
     let loop_site = Site::open(|_| redirect_to("/")).await;
-    let result = dialer().request(get(loop_site.url("127.0.0.1", "/"))).await;
-    assert_eq!(result.map(|_| ()), Err(DialError::Redirects));
+    let result = dialer().send(get(loop_site.url("127.0.0.1", "/"))).await;
+    assert_eq!(result.map(|_| ()), Err(DialError::TooManyRedirects));
     assert_eq!(loop_site.requests().len(), 4);
     // /3 → /2 → /1 → /0 is within the limit of three redirects, /4 exceeds it.
     let chain = async |from: &str| {
@@ -218,17 +218,17 @@ async fn redirect_loops_and_long_chains_end() {
                 .map_or(OK.to_owned(), |next| redirect_to(&format!("/{next}")))
         })
         .await;
-        let result = dialer().request(get(site.url("127.0.0.1", from))).await;
+        let result = dialer().send(get(site.url("127.0.0.1", from))).await;
         result.map(|reply| reply.status)
     };
     assert_eq!(chain("/3").await, Ok(200));
-    assert_eq!(chain("/4").await, Err(DialError::Redirects));
-    let no_redirects = Request {
+    assert_eq!(chain("/4").await, Err(DialError::TooManyRedirects));
+    let no_redirects = HttpRequest {
         redirects_max: 0,
         ..get(loop_site.url("127.0.0.1", "/"))
     };
-    let result = dialer().request(no_redirects).await.map(|_| ());
-    assert_eq!(result, Err(DialError::Redirects));
+    let result = dialer().send(no_redirects).await.map(|_| ());
+    assert_eq!(result, Err(DialError::TooManyRedirects));
 }
 
 /// Resolves a name to another address on every lookup.
@@ -266,10 +266,10 @@ async fn changing_name_is_checked_for_every_connection() {
             AtomicUsize::new(0),
         ));
         let allow = vec!["127.0.0.1".parse().expect("an entry")];
-        let dialer = Dialer::with_lookup(Options { allow }, Arc::clone(&names) as _);
+        let dialer = Dialer::with_lookup(DialerOptions { allow }, Arc::clone(&names) as _);
         let dialer = dialer.expect("a dialer");
         // The server closes after each response, so the second hop opens a new connection.
-        let result = dialer.request(get(url.clone())).await.map(|_| ());
+        let result = dialer.send(get(url.clone())).await.map(|_| ());
         assert_eq!(result, Err(DialError::Refused), "{then}");
         // One lookup per connection: the checked address is the one that is used.
         assert_eq!(names.1.load(Ordering::Relaxed), 2);
@@ -286,9 +286,9 @@ async fn oversized_body_fails_complete_and_streamed() {
     let site = Site::open(move |_| endless.clone()).await;
     let url = site.url("127.0.0.1", "/");
     let too_large = DialError::TooLarge { max_bytes: 1_000 };
-    let result = dialer().request(get(url.clone())).await.map(|_| ());
+    let result = dialer().send(get(url.clone())).await.map(|_| ());
     assert_eq!(result, Err(too_large));
-    let mut incoming = dialer().open(get(url)).await.expect("a head");
+    let mut incoming = dialer().send_streaming(get(url)).await.expect("a head");
     let mut read = 0;
     let end = loop {
         match incoming.next().await.expect("an end") {
@@ -307,15 +307,15 @@ async fn timeout_covers_all_hops_and_the_body() {
         .chain(std::iter::repeat_n("1\r\nx\r\n", 100))
         .collect();
     let (slow, _) = server(&drip, Duration::from_secs(1)).await;
-    let late = Request {
-        method: Method::Post,
+    let late = HttpRequest {
+        method: HttpMethod::Post,
         body: Some(Bytes::from_static(b"{}")),
         timeout: LIMITS.timeout,
         connect: LONG,
         ..get(slow)
     };
     let started = tokio::time::Instant::now();
-    let result = dialer().request(late).await.map(|_| ());
+    let result = dialer().send(late).await.map(|_| ());
     assert_eq!(result, Err(DialError::Timeout));
     assert_eq!(started.elapsed(), LIMITS.timeout);
 }
@@ -325,11 +325,11 @@ async fn open_returns_head_and_streams_body() {
     let head = "HTTP/1.1 202 OK\r\ncontent-type: text/event-stream;x=y\r\nmcp-session-id: s1\r\n\
                 transfer-encoding: chunked\r\n\r\n4\r\n: hi\r\n0\r\n\r\n";
     let site = Site::open(|_| head.to_owned()).await;
-    let request = Request {
+    let request = HttpRequest {
         accept: "application/json, text/event-stream".into(),
         ..get(site.url("127.0.0.1", "/mcp"))
     };
-    let mut incoming = dialer().open(request).await.expect("a head");
+    let mut incoming = dialer().send_streaming(request).await.expect("a head");
     assert_eq!(incoming.status(), 202);
     assert_eq!(incoming.header("Mcp-Session-Id"), Some("s1"));
     assert_eq!(incoming.content_type(), "text/event-stream");
@@ -347,7 +347,7 @@ async fn dropping_a_request_closes_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     let request = get(url.parse().expect("a url"));
-    let sending = tokio::spawn(async move { dialer().request(request).await.map(|_| ()) });
+    let sending = tokio::spawn(async move { dialer().send(request).await.map(|_| ()) });
     let (mut socket, _) = listener.accept().await.expect("a client");
     read_complete_request(&mut socket).await.expect("a request");
     sending.abort();
@@ -359,9 +359,9 @@ async fn dropping_a_request_closes_its_connection() {
 // G6
 #[tokio::test]
 async fn debug_output_of_request_and_reply_has_no_secrets() {
-    let request = Request {
+    let request = HttpRequest {
         body: Some(Bytes::from_static(b"SECRET")),
-        headers: Headers::new([("x-key", "SECRET")]).expect("headers"),
+        headers: RequestHeaders::new([("x-key", "SECRET")]).expect("headers"),
         ..get("https://host.test/SECRET?key=SECRET"
             .parse()
             .expect("a url"))
@@ -373,7 +373,7 @@ async fn debug_output_of_request_and_reply_has_no_secrets() {
     );
     let secret = "HTTP/1.1 200 OK\r\nx-key: SECRET\r\ncontent-length: 6\r\n\r\nSECRET";
     let site = Site::open(|_| secret.to_owned()).await;
-    let reply = dialer().request(get(site.url("127.0.0.1", "/"))).await;
+    let reply = dialer().send(get(site.url("127.0.0.1", "/"))).await;
     let debug_output = debug_output + &format!("{:?}", reply.expect("a reply"));
     assert!(
         !debug_output.contains("SECRET") && !debug_output.contains("host.test"),

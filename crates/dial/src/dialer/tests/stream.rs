@@ -12,18 +12,18 @@ const SHORT: Duration = Duration::from_millis(50);
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                     transfer-encoding: chunked\r\n\r\n";
 
-fn outgoing(url: &Url) -> Outgoing {
-    Outgoing {
+fn outgoing(url: &Url) -> StreamRequest {
+    StreamRequest {
         url: url.clone(),
-        headers: Headers::new([("x-api-key", "sk-secret")]).expect("headers"),
+        headers: RequestHeaders::new([("x-api-key", "sk-secret")]).expect("headers"),
         body: Bytes::from_static(b"{}"),
         connect: LONG,
         first_byte: LONG,
     }
 }
 
-async fn open(url: &Url) -> Result<Incoming, DialError> {
-    dialer().stream(outgoing(url)).await
+async fn open(url: &Url) -> Result<StreamingResponse, DialError> {
+    dialer().post_streaming(outgoing(url)).await
 }
 
 async fn listen() -> (TcpListener, Url) {
@@ -36,7 +36,7 @@ async fn listen() -> (TcpListener, Url) {
 }
 
 /// All chunks of a body joined, and the error that ended it.
-async fn read_all(mut incoming: Incoming) -> (String, Option<DialError>) {
+async fn read_all(mut incoming: StreamingResponse) -> (String, Option<DialError>) {
     let mut body = String::new();
     while let Some(chunk) = incoming.next().await {
         match chunk {
@@ -109,7 +109,10 @@ async fn chunks_arrive_as_sent_and_connection_is_reused() {
     let (url, connections) = server(&parts, Duration::ZERO).await;
     let dialer = dialer();
     for _ in 0..5 {
-        let incoming = dialer.stream(outgoing(&url)).await.expect("an answer");
+        let incoming = dialer
+            .post_streaming(outgoing(&url))
+            .await
+            .expect("an answer");
         assert_eq!(read_all(incoming).await, ("hi there".into(), None));
     }
     // A task returns the connection to the pool, possibly after the next request has started.
@@ -128,7 +131,10 @@ async fn stream_requests_pass_the_same_checks() {
 
     let packed = HEAD.replace("transfer", "content-encoding: gzip\r\ntransfer");
     let (url, _) = server(&[&packed, "0\r\n\r\n"], Duration::ZERO).await;
-    assert_eq!(open(&url).await.map(|_| ()), Err(DialError::Encoded));
+    assert_eq!(
+        open(&url).await.map(|_| ()),
+        Err(DialError::UnexpectedEncoding)
+    );
 
     for url in [
         "http://169.254.169.254/v1",
@@ -154,14 +160,16 @@ async fn allow_rule_for_host_permits_no_other_host() {
         let text = format!("http://{host}:{port}/v1");
         text.parse().expect("a url")
     };
-    let own = Allow::host_of(&url_for("models.internal")).expect("a host");
+    let own = AllowRule::for_host_of(&url_for("models.internal")).expect("a host");
     let dialer = |address: &str| {
         let lookup = FixedLookup(vec![address.parse().expect("an address")]);
         let allow = vec![own.clone()];
-        Dialer::with_lookup(Options { allow }, Arc::new(lookup)).expect("a dialer")
+        Dialer::with_lookup(DialerOptions { allow }, Arc::new(lookup)).expect("a dialer")
     };
     let ask = async |address: &str, host: &str| {
-        let result = dialer(address).stream(outgoing(&url_for(host))).await;
+        let result = dialer(address)
+            .post_streaming(outgoing(&url_for(host)))
+            .await;
         result.map(|incoming| incoming.status())
     };
     let refused = Err(DialError::Refused);
@@ -263,7 +271,7 @@ async fn missing_response_head_times_out() {
     let (_listener, url) = listen().await;
     let mut slow_request = outgoing(&url);
     slow_request.first_byte = SHORT;
-    let result = tokio::time::timeout(LONG, dialer().stream(slow_request)).await;
+    let result = tokio::time::timeout(LONG, dialer().post_streaming(slow_request)).await;
     assert_eq!(
         result.map(|result| result.map(|_| ())),
         Ok(Err(DialError::Timeout))
@@ -285,13 +293,13 @@ async fn connect_timeout_covers_lookup_and_handshake() {
     // The name is never resolved.
     let (let_go, wait) = std::sync::mpsc::channel();
     let lookup = Arc::new(Waits(std::sync::Mutex::new(wait)));
-    let with_lookup = Dialer::with_lookup(Options::default(), lookup).expect("a dialer");
+    let with_lookup = Dialer::with_lookup(DialerOptions::default(), lookup).expect("a dialer");
     let mut slow_request = outgoing(&"http://models.example/".parse().expect("a url"));
     slow_request.connect = SHORT;
-    let result = tokio::time::timeout(LONG / 2, with_lookup.stream(slow_request)).await;
+    let result = tokio::time::timeout(LONG / 2, with_lookup.post_streaming(slow_request)).await;
     assert_eq!(
         result.map(|result| result.map(|_| ())),
-        Ok(Err(DialError::Unconnected))
+        Ok(Err(DialError::ConnectTimeout))
     );
     drop(let_go);
     // The TLS handshake never completes.
@@ -299,10 +307,10 @@ async fn connect_timeout_covers_lookup_and_handshake() {
     let secure = url.as_str().replace("http", "https");
     let mut slow_request = outgoing(&secure.parse().expect("a url"));
     slow_request.connect = SHORT;
-    let result = tokio::time::timeout(LONG / 2, dialer().stream(slow_request)).await;
+    let result = tokio::time::timeout(LONG / 2, dialer().post_streaming(slow_request)).await;
     assert_eq!(
         result.map(|result| result.map(|_| ())),
-        Ok(Err(DialError::Unconnected))
+        Ok(Err(DialError::ConnectTimeout))
     );
 }
 
@@ -311,7 +319,7 @@ async fn connect_timeout_does_not_limit_the_response() {
     let (listener, url) = listen().await;
     let mut patient = outgoing(&url);
     patient.connect = 5 * SHORT;
-    let asking = tokio::spawn(async move { dialer().stream(patient).await.map(|_| ()) });
+    let asking = tokio::spawn(async move { dialer().post_streaming(patient).await.map(|_| ()) });
     let (mut socket, _) = listener.accept().await.expect("a client");
     read_request(&mut socket).await.expect("a request");
     tokio::time::sleep(10 * SHORT).await;
@@ -322,9 +330,9 @@ async fn connect_timeout_does_not_limit_the_response() {
 // G6
 #[test]
 fn debug_output_of_stream_request_has_no_secrets() {
-    let outgoing = Outgoing {
+    let outgoing = StreamRequest {
         url: Url::parse("https://user:SECRET@host.test/SECRET?key=SECRET").expect("an address"),
-        headers: Headers::new([("x-api-key", "SECRET")]).expect("headers"),
+        headers: RequestHeaders::new([("x-api-key", "SECRET")]).expect("headers"),
         body: Bytes::from_static(b"SECRET"),
         connect: Duration::from_secs(5),
         first_byte: Duration::from_secs(60),

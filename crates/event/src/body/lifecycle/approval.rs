@@ -8,8 +8,12 @@ use crate::id::{ApprovalId, ToolUseId};
 
 /// A tool needs a person's approval before it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Requested {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Requested")
+)]
+pub struct ApprovalRequested {
     pub approval_id: ApprovalId,
     /// The tool use that waits for the approval.
     pub tool_use_id: ToolUseId,
@@ -20,8 +24,12 @@ pub struct Requested {
 
 /// An approval request was decided. The event belongs to no turn: the requesting turn has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Resolved {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Resolved")
+)]
+pub struct ApprovalResolved {
     pub approval_id: ApprovalId,
     pub decision: Decision,
     /// Who decided: `user`, or `system` where the conversation continued without a decision.
@@ -33,8 +41,12 @@ pub struct Resolved {
 
 /// A decision as it is passed to the resumed turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Answer {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Answer")
+)]
+pub struct ResolvedApproval {
     pub approval_id: ApprovalId,
     /// The tool use that waited for the decision.
     pub tool_use_id: ToolUseId,

@@ -6,8 +6,12 @@ use crate::id::{MessageId, TurnId};
 
 /// Feedback on a message or a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Recorded {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Recorded")
+)]
+pub struct FeedbackRecorded {
     /// The rated message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,

@@ -6,8 +6,12 @@ use crate::id::EpisodeId;
 
 /// A session was created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Created {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Created")
+)]
+pub struct SessionCreated {
     /// The working folder, if the client set one.
     pub workspace_path: Option<String>,
     /// The session's first episode.
@@ -16,7 +20,11 @@ pub struct Created {
 
 /// A session was closed and accepts no more turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Closed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Closed")
+)]
+pub struct SessionClosed {
     pub reason: String,
 }

@@ -2,17 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::body::approval::Answer;
+use crate::body::approval::ResolvedApproval;
 use crate::code::{
     CancelCode, ErrorCode, Origin, Phase, Reason, ReceiptKind, StopOutcome, TurnKind, TurnStatus,
 };
-use crate::content::{ContentBlock, Usage};
+use crate::content::{ContentBlock, TokenUsage};
 use crate::id::{EpisodeId, MessageId, TurnId};
 
 /// The versions of everything that a turn was bound to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Versions {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Versions")
+)]
+pub struct BoundVersions {
     pub agent_definition: String,
     pub registry: String,
     pub prompt: String,
@@ -21,8 +25,12 @@ pub struct Versions {
 
 /// A turn started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Started {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Started")
+)]
+pub struct TurnStarted {
     /// The user message with the input.
     pub user_message_id: MessageId,
     /// The user's input.
@@ -39,7 +47,7 @@ pub struct Started {
     pub resumes: Option<TurnId>,
     /// The decisions on the approval requests of the paused turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ResolvedApproval>,
     pub episode_id: EpisodeId,
     /// The user's language.
     pub locale: String,
@@ -47,7 +55,7 @@ pub struct Started {
     pub wire_version: Option<String>,
     /// The number of older messages that exceed the history budget of the model.
     pub history_omitted: u64,
-    pub versions: Versions,
+    pub versions: BoundVersions,
 }
 
 /// A failure as codes and ids, without any free text.
@@ -110,8 +118,12 @@ impl From<ErrorCode> for TurnError {
 
 /// A message that was cut off, and the size of its stored part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Partial {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Partial")
+)]
+pub struct PartialMessage {
     /// The message; `None` if no message was streaming.
     pub message_id: Option<MessageId>,
     /// Bytes of text and reasoning that are stored.
@@ -120,18 +132,22 @@ pub struct Partial {
 
 /// A turn ended without a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Completed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Completed")
+)]
+pub struct TurnCompleted {
     pub status: TurnStatus,
     /// The sum over all model calls of the turn.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The failure, for a failed or degraded turn.
     pub error: Option<TurnError>,
     /// The cause where the status alone is ambiguous (`server_restart`, `server_shutdown`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The message that was cut off, if any.
-    pub partial: Option<Partial>,
+    pub partial: Option<PartialMessage>,
 }
 
 /// A cancel was accepted. Nothing of the turn starts after the position of this event.
@@ -158,8 +174,12 @@ pub struct ReceiptLine {
 
 /// A turn ended because of a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Cancelled {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Cancelled")
+)]
+pub struct TurnCancelled {
     /// The requester's reason for the cancel.
     pub reason: String,
     /// The class of the cancel.
@@ -167,7 +187,7 @@ pub struct Cancelled {
     /// The work of the turn when the cancel arrived.
     pub phase: Phase,
     /// The message that was cut off.
-    pub partial: Partial,
+    pub partial: PartialMessage,
     /// The work that was running, with its outcomes.
     pub receipt: Vec<ReceiptLine>,
 }

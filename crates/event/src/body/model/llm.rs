@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::code::{CallPurpose, LlmErrorClass};
-use crate::content::{StopReason, Usage};
+use crate::content::{StopReason, TokenUsage};
 use crate::id::{CallId, MessageId};
 
 /// A model is about to be called.
@@ -31,7 +31,7 @@ pub struct CallCompleted {
     pub content_sha256: String,
     /// Why the model stopped.
     pub stop_reason: StopReason,
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 /// A model call failed or was cancelled.

@@ -4,8 +4,12 @@ use serde::{Deserialize, Serialize};
 
 /// Routing chose the model of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Decided {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Decided")
+)]
+pub struct RouteDecided {
     /// The model, `provider:model`.
     pub model: String,
     /// The version of the routing policy that decided.

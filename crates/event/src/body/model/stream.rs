@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::Value;
 
-use crate::content::{ContentBlock, StopReason, Usage};
+use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::id::{MessageId, ToolUseId};
 use crate::message::Role;
 
@@ -83,5 +83,5 @@ pub struct MessageComplete {
     pub stop_reason: StopReason,
     /// All blocks; authoritative over the deltas.
     pub final_content: Vec<ContentBlock>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }

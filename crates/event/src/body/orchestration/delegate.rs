@@ -8,8 +8,12 @@ use crate::id::{SessionId, ToolUseId};
 
 /// A worker is about to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Started {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Started")
+)]
+pub struct DelegateStarted {
     /// The session that the worker runs in.
     pub worker_session_id: SessionId,
     /// The tool use that started the worker.
@@ -20,8 +24,12 @@ pub struct Started {
 
 /// A worker's turn ended by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Completed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Completed")
+)]
+pub struct DelegateCompleted {
     /// The session that the worker runs in.
     pub worker_session_id: SessionId,
     /// True if the worker's turn did not fail.
@@ -32,8 +40,12 @@ pub struct Completed {
 
 /// A worker was cancelled, timed out or failed to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Failed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Failed")
+)]
+pub struct DelegateFailed {
     /// The session that the worker runs in.
     pub worker_session_id: SessionId,
     pub failure_mode: FailureMode,

@@ -7,8 +7,12 @@ use crate::id::{EpisodeId, InvocationId, ToolUseId};
 
 /// The context that a sub-agent inherits: references and short values, never a history (S2-015, S2-016).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Context {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Context")
+)]
+pub struct SubagentContext {
     /// The principal of the turn, unchanged.
     pub principal: String,
     /// The same person, as data services identify them.
@@ -24,21 +28,29 @@ pub struct Context {
 
 /// A sub-agent is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Started {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Started")
+)]
+pub struct SubagentStarted {
     pub invocation_id: InvocationId,
     pub sub_agent_id: String,
     /// The tool use that called the sub-agent.
     pub tool_use_id: ToolUseId,
     /// The plan step that the invocation belongs to.
     pub plan_step_id: String,
-    pub context: Context,
+    pub context: SubagentContext,
 }
 
 /// A sub-agent answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Completed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Completed")
+)]
+pub struct SubagentCompleted {
     pub invocation_id: InvocationId,
     pub sub_agent_id: String,
     /// The tool use that called the sub-agent.
@@ -52,8 +64,12 @@ pub struct Completed {
 
 /// A sub-agent failed (axis 1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Failed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Failed")
+)]
+pub struct SubagentFailed {
     pub invocation_id: InvocationId,
     pub sub_agent_id: String,
     /// The tool use that called the sub-agent.

@@ -5,8 +5,12 @@ use serde::{Deserialize, Serialize};
 
 /// A sub-agent stored a note in session memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Noted {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Noted")
+)]
+pub struct SupportNoted {
     /// The sub-agent that wrote the note.
     pub sub_agent_id: String,
     pub text: String,

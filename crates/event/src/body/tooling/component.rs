@@ -8,8 +8,12 @@ use crate::id::ToolUseId;
 
 /// The tool use that rendered a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ToolCall {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "ToolCall")
+)]
+pub struct RenderingToolCall {
     pub id: ToolUseId,
     pub name: String,
     #[serde(rename = "type")]
@@ -18,10 +22,14 @@ pub struct ToolCall {
 
 /// A render tool produced a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Rendered {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Rendered")
+)]
+pub struct ComponentRendered {
     /// The component's payload, without its envelope.
     pub component: Value,
     /// The tool use that produced the component.
-    pub tool_call: ToolCall,
+    pub tool_call: RenderingToolCall,
 }

@@ -13,36 +13,48 @@ pub struct ItemKey {
 
 /// The items of a collection, by id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Key {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Key")
+)]
+pub struct CollectionKey {
     /// The item keys, in display order.
     pub ids: Vec<ItemKey>,
 }
 
 /// A collection is being loaded; the client shows a placeholder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Loading {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Loading")
+)]
+pub struct DataLoading {
     /// The placeholder that [`Loaded`] fills.
     pub id: String,
     /// The kind of the collection.
     #[serde(rename = "type")]
     pub data_type: String,
     /// The items of the collection.
-    pub key: Key,
+    pub key: CollectionKey,
 }
 
 /// A collection was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Loaded {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Loaded")
+)]
+pub struct DataLoaded {
     /// The placeholder of the preceding [`Loading`].
     pub id: String,
     /// The kind of the collection.
     #[serde(rename = "type")]
     pub data_type: String,
     /// The items of the collection.
-    pub key: Key,
+    pub key: CollectionKey,
     /// The items, as the enricher returned them.
     pub items: Vec<Value>,
 }

@@ -4,16 +4,24 @@ use serde::{Deserialize, Serialize};
 
 /// The MCP server that an event is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Server {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Server")
+)]
+pub struct McpServerRef {
     /// The server's name in the pack.
     pub server: String,
 }
 
 /// An MCP server listed its tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Listed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Listed")
+)]
+pub struct McpToolsListed {
     /// The server's name in the pack.
     pub server: String,
     /// The number of tools.
@@ -22,8 +30,12 @@ pub struct Listed {
 
 /// An MCP server reported progress of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Progressed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Progressed")
+)]
+pub struct McpCallProgressed {
     /// The server's name in the pack.
     pub server: String,
     /// The progress, in the server's own unit.

@@ -8,8 +8,12 @@ pub const UNREGISTERED: &str = "unregistered";
 
 /// An agent reported progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Emitted {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Emitted")
+)]
+pub struct StatusEmitted {
     /// The registered status id.
     pub event_id: String,
     /// The localised sentence; set by the interceptor.

@@ -7,8 +7,12 @@ use crate::id::ToolUseId;
 
 /// A tool is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Called {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Called")
+)]
+pub struct ToolCalled {
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
     pub tool_type: ToolType,
@@ -18,8 +22,12 @@ pub struct Called {
 
 /// A tool returned its result. `result_sha256` covers the result's message row of the same commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Completed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Completed")
+)]
+pub struct ToolCompleted {
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
     pub tool_type: ToolType,
@@ -32,8 +40,12 @@ pub struct Completed {
 
 /// A tool failed, was refused or was cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Failed {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Failed")
+)]
+pub struct ToolFailed {
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
     pub tool_type: ToolType,

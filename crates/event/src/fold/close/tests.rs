@@ -3,10 +3,10 @@
 use super::*;
 use crate::body::llm::CallStarted;
 use crate::body::plan::StepStarted;
-use crate::body::status::Emitted;
-use crate::body::subagent::{self, Context, Started};
-use crate::body::tool::Called;
-use crate::body::turn::{CancelRequested, Started as TurnStarted, Versions};
+use crate::body::status::StatusEmitted;
+use crate::body::subagent::{self, SubagentContext, SubagentStarted};
+use crate::body::tool::ToolCalled;
+use crate::body::turn::{BoundVersions, CancelRequested, TurnStarted};
 use crate::code::{
     AgentErrorClass, CallPurpose, CapBehavior, DispatchOutcome, ErrorCode, SlotStatus, StepStatus,
     TurnKind,
@@ -26,7 +26,7 @@ fn time(ms: i64) -> Timestamp {
 }
 
 fn called(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
-    Body::ToolCalled(Called {
+    Body::ToolCalled(ToolCalled {
         tool_use_id,
         tool_name: name.into(),
         tool_type,
@@ -35,12 +35,12 @@ fn called(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
 }
 
 fn started(id: &str, tool_use_id: ToolUseId) -> Body {
-    Body::SubagentStarted(Started {
+    Body::SubagentStarted(SubagentStarted {
         invocation_id: InvocationId(tool_use_id.0),
         sub_agent_id: id.into(),
         tool_use_id,
         plan_step_id: "step".into(),
-        context: Context {
+        context: SubagentContext {
             principal: "local".into(),
             user_id: "local".into(),
             episode_id: EpisodeId(Ulid(1)),
@@ -52,7 +52,7 @@ fn started(id: &str, tool_use_id: ToolUseId) -> Body {
 }
 
 fn completed(id: &str, tool_use_id: ToolUseId) -> Body {
-    Body::SubagentCompleted(subagent::Completed {
+    Body::SubagentCompleted(subagent::SubagentCompleted {
         invocation_id: InvocationId(tool_use_id.0),
         sub_agent_id: id.into(),
         tool_use_id,
@@ -75,10 +75,10 @@ fn opening() -> Body {
         locale: "en".into(),
         wire_version: None,
         history_omitted: 0,
-        versions: Versions {
+        versions: BoundVersions {
             agent_definition: "7".into(),
             prompt: "3".into(),
-            ..Versions::default()
+            ..BoundVersions::default()
         },
     })
 }
@@ -100,7 +100,7 @@ fn fan_out() -> OpenTurn {
         attempt: 1,
         first: false,
     });
-    let status = Body::StatusEmitted(Emitted {
+    let status = Body::StatusEmitted(StatusEmitted {
         event_id: "searching".into(),
         message: String::new(),
     });
@@ -137,19 +137,19 @@ fn fan_out() -> OpenTurn {
     open
 }
 
-fn names(ending: &[Closing]) -> Vec<(&'static str, String)> {
-    let name = |c: &Closing| (c.body.kind().name(), c.actor.to_string());
+fn names(ending: &[ClosingEvent]) -> Vec<(&'static str, String)> {
+    let name = |c: &ClosingEvent| (c.body.kind().name(), c.actor.to_string());
     ending.iter().map(name).collect()
 }
 
-fn failed() -> End {
-    End::Failed {
+fn failed() -> CloseCause {
+    CloseCause::Failed {
         error: ErrorCode::InternalError.into(),
         reason: Some("server_restart".into()),
     }
 }
 
-fn cancelled() -> (OpenTurn, End) {
+fn cancelled() -> (OpenTurn, CloseCause) {
     let mut open = fan_out();
     let request = CancelRequested {
         by: "user".into(),
@@ -162,7 +162,7 @@ fn cancelled() -> (OpenTurn, End) {
         &Actor::USER,
         &Body::TurnCancelRequested(request),
     );
-    let end = End::Cancelled {
+    let end = CloseCause::Cancelled {
         stops: None,
         reason: "enough".into(),
         asked: time(100),

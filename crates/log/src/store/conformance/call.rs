@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::json;
 use turnwire_event::code::{CallPurpose, CallState, LlmErrorClass};
 use turnwire_event::row::{
-    CallEnd, FinishedMessage, LlmCallRow, RowChange, Scope, SessionRow, StoredMessage,
+    FinishedMessage, LlmCallRow, MessageScope, ModelCallEnd, RowChange, SessionRow, StoredMessage,
 };
 use turnwire_event::{
-    Actor, CallId, ContentBlock, Day, Kept, MessageId, MessageStatus, Role, SessionId, StopReason,
-    TenantId, Timestamp, TurnId, Ulid, Usage,
+    Actor, CallId, ContentBlock, MessageId, MessageStatus, ProviderState, Role, SessionId,
+    StopReason, TenantId, Timestamp, TokenUsage, TurnId, Ulid, UtcDay,
 };
 
 use super::message::message;
@@ -43,8 +43,8 @@ fn started(id: u128, model: &str) -> RowChange {
     }
 }
 
-fn usage_of(input: u64, output: u64, cost_usd: f64) -> Usage {
-    Usage {
+fn usage_of(input: u64, output: u64, cost_usd: f64) -> TokenUsage {
+    TokenUsage {
         input_tokens: input,
         output_tokens: output,
         // A provider's total may count what neither side shows, such as thinking.
@@ -55,10 +55,10 @@ fn usage_of(input: u64, output: u64, cost_usd: f64) -> Usage {
     }
 }
 
-fn completed(id: u128, usage: Usage) -> RowChange {
+fn completed(id: u128, usage: TokenUsage) -> RowChange {
     RowChange::CallEnded {
         call_id: CallId(Ulid(id)),
-        end: CallEnd::Completed {
+        end: ModelCallEnd::Completed {
             stop_reason: StopReason::EndTurn,
             usage,
         },
@@ -69,7 +69,7 @@ fn completed(id: u128, usage: Usage) -> RowChange {
 fn failed(id: u128) -> RowChange {
     RowChange::CallEnded {
         call_id: CallId(Ulid(id)),
-        end: CallEnd::Failed(LlmErrorClass::RateLimited),
+        end: ModelCallEnd::Failed(LlmErrorClass::RateLimited),
         provider_response_id: None,
     }
 }
@@ -184,8 +184,8 @@ fn calls_are_paged_and_deleted_with_their_session(store: &dyn Store) {
     );
 }
 
-fn day(number: i64) -> Day {
-    Day::of(Timestamp::from_millis(number * DAY_MS))
+fn day(number: i64) -> UtcDay {
+    UtcDay::of(Timestamp::from_millis(number * DAY_MS))
 }
 
 fn daily_usage(store: &dyn Store, tenant: Option<u128>, days: (i64, i64)) -> Vec<DailyUsage> {
@@ -240,7 +240,7 @@ fn usage_is_summed_by_day_tenant_and_model(store: &dyn Store) {
         "y",
         1,
         0,
-        Usage {
+        TokenUsage {
             reasoning_tokens: 0,
             ..usage_of(1, 1, 0.0)
         },
@@ -282,12 +282,12 @@ fn call_is_counted_once(store: &dyn Store) {
     let usage = daily_usage(store, None, (0, 1));
     assert_eq!(usage.len(), 1);
     assert_eq!((usage[0].calls, usage[0].failed), (1, 1));
-    assert_eq!(usage[0].usage, Usage::default());
+    assert_eq!(usage[0].usage, TokenUsage::default());
 }
 
 fn impossible_numbers_do_not_fail_the_append(store: &dyn Store) {
     let mut a = BatchBuilder::new(1);
-    let impossible = Usage {
+    let impossible = TokenUsage {
         input_tokens: u64::MAX,
         output_tokens: u64::MAX,
         total_tokens: u64::MAX,
@@ -357,25 +357,26 @@ fn turn_from_before_a_reload_keeps_the_new_policy(store: &dyn Store) {
 }
 
 fn provider_data_of_a_message_is_returned(store: &dyn Store) {
-    let data = Kept {
+    let data = ProviderState {
         by: "local".into(),
         blocks: [(0, json!({"id": "toolu_1"})), (7, json!("sealed"))].into(),
     };
     let mut a = BatchBuilder::new(1);
-    let RowChange::MessagePut(turn, mut new) = message(1, Role::Assistant, Scope::Private) else {
+    let RowChange::MessagePut(turn, mut new) = message(1, Role::Assistant, MessageScope::Private)
+    else {
         unreachable!("a message")
     };
-    new.kept.clone_from(&data);
+    new.provider_state.clone_from(&data);
     let append = a.event_with(RowChange::MessagePut(turn, new));
     store.append(&[append]).expect("an append");
     let finished = FinishedMessage {
-        kept: data.clone(),
+        provider_state: data.clone(),
         id: MessageId(Ulid(2)),
         status: MessageStatus::Complete,
         stop_reason: StopReason::ToolUse,
         model: "local:small".into(),
         content: vec![ContentBlock::text("hi")],
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         started: at(1),
         started_at: Timestamp::from_millis(10),
         cuts: Vec::new(),
@@ -383,13 +384,13 @@ fn provider_data_of_a_message_is_returned(store: &dyn Store) {
     };
     let append = a.event_with(RowChange::MessageFinished(turn, Box::new(finished)));
     store.append(&[append]).expect("an append");
-    let plain = a.event_with(message(3, Role::User, Scope::Shared));
+    let plain = a.event_with(message(3, Role::User, MessageScope::Shared));
     store.append(&[plain]).expect("an append");
-    let provider_data = |messages: Vec<StoredMessage>| -> Vec<(u128, Kept)> {
+    let provider_data = |messages: Vec<StoredMessage>| -> Vec<(u128, ProviderState)> {
         let messages = messages.into_iter().map(|stored| stored.message);
-        messages.map(|m| (m.id.0.0, m.kept)).collect()
+        messages.map(|m| (m.id.0.0, m.provider_state)).collect()
     };
-    let expected = [(1, data.clone()), (2, data), (3, Kept::default())];
+    let expected = [(1, data.clone()), (2, data), (3, ProviderState::default())];
     let all = store.messages(a.session, MessageView::Orchestrator, at(9), None, 9);
     assert_eq!(provider_data(all.expect("messages")), expected);
     let since = store.messages_since(a.session, MessageView::Orchestrator, at(0), at(9));

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use turnwire_event::row::{FinishedMessage, NewMessage, RowChange, Scope, StoredMessage};
+use turnwire_event::row::{FinishedMessage, MessageScope, NewMessage, RowChange, StoredMessage};
 use turnwire_event::{
-    ContentBlock, MessageId, MessageStatus, Role, StopReason, Sub, Timestamp, TurnId, Ulid, Usage,
+    ContentBlock, MessageId, MessageStatus, Role, StopReason, Sub, Timestamp, TokenUsage, TurnId,
+    Ulid,
 };
 
 use crate::fixture::{BatchBuilder, at};
@@ -18,9 +19,9 @@ pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     messages_without_an_event_share_a_position(create().as_ref());
 }
 
-pub(super) fn message(id: u128, role: Role, scope: Scope) -> RowChange {
+pub(super) fn message(id: u128, role: Role, scope: MessageScope) -> RowChange {
     let new = NewMessage {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(Ulid(id)),
         role,
         content: vec![ContentBlock::text("hi")],
@@ -39,14 +40,14 @@ fn ids(messages: Vec<StoredMessage>) -> Vec<u128> {
 
 fn each_view_shows_its_own_messages(store: &dyn Store) {
     let mut a = BatchBuilder::new(1);
-    let agent = |id: &str| Scope::Agent(id.into());
+    let agent = |id: &str| MessageScope::Agent(id.into());
     let scopes = [
-        Scope::Shared,
+        MessageScope::Shared,
         agent("shop"),
-        Scope::Private,
+        MessageScope::Private,
         agent("rewards"),
-        Scope::Agents,
-        Scope::Shared,
+        MessageScope::Agents,
+        MessageScope::Shared,
         agent("shop"),
     ];
     for (n, scope) in (1..).zip(scopes) {
@@ -105,7 +106,8 @@ fn display_only_messages_are_shown_to_clients_only(store: &dyn Store) {
         vec![list(), list()],
     ];
     for (n, content) in (1..).zip(contents) {
-        let RowChange::MessagePut(turn, mut new) = message(n, Role::Tool, Scope::Shared) else {
+        let RowChange::MessagePut(turn, mut new) = message(n, Role::Tool, MessageScope::Shared)
+        else {
             unreachable!("a message")
         };
         new.content = content;
@@ -131,19 +133,19 @@ fn display_only_messages_are_shown_to_clients_only(store: &dyn Store) {
 
 fn messages_of_sub_agents_are_not_streamed(store: &dyn Store) {
     let mut a = BatchBuilder::new(1);
-    let inner = Scope::Agent("shop".into());
+    let inner = MessageScope::Agent("shop".into());
     for (n, scope) in [(1, inner.clone()), (2, inner)] {
         let append = a.event_with(message(n, Role::Assistant, scope));
         store.append(&[append]).expect("an append");
     }
     let finished = FinishedMessage {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(Ulid(3)),
         status: MessageStatus::Complete,
         stop_reason: StopReason::EndTurn,
         model: "m".into(),
         content: vec![ContentBlock::text("hi")],
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         started: at(1),
         started_at: Timestamp::from_millis(10),
         cuts: Vec::new(),
@@ -166,9 +168,9 @@ fn messages_of_sub_agents_are_not_streamed(store: &dyn Store) {
 
 fn messages_without_an_event_share_a_position(store: &dyn Store) {
     let mut a = BatchBuilder::new(1);
-    let first = a.event_with(message(1, Role::Tool, Scope::Shared));
+    let first = a.event_with(message(1, Role::Tool, MessageScope::Shared));
     store.append(&[first]).expect("an append");
-    let notes = [2, 3].map(|n| message(n, Role::User, Scope::Agents));
+    let notes = [2, 3].map(|n| message(n, Role::User, MessageScope::Agents));
     let notes = a.rows(notes.into());
     store.append(&[notes]).expect("rows at the same position");
     let messages = store.messages(a.session, MessageView::Agents, at(1), None, 9);

@@ -9,7 +9,7 @@ use turnwire_event::code::LlmErrorClass;
 
 use super::super::{RecordedChunk, ResponseHead, line};
 use super::*;
-use crate::delta::{Again, ModelError};
+use crate::delta::{ModelError, RetryHint};
 
 fn salt() -> CassetteSalt {
     CassetteSalt::parse("0f").expect("a salt")
@@ -60,9 +60,9 @@ fn call_parses_back_as_written() {
     let endings = [
         CallEnding::End,
         CallEnding::Closed,
-        failed_ending(Again::Never),
-        failed_ending(Again::Soon),
-        failed_ending(Again::After(Duration::from_millis(20))),
+        failed_ending(RetryHint::Never),
+        failed_ending(RetryHint::Backoff),
+        failed_ending(RetryHint::After(Duration::from_millis(20))),
     ];
     let chunks = vec![
         chunk(1, b"data: {\"a\":1}\r\n\r\n"),

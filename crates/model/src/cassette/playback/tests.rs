@@ -31,14 +31,14 @@ fn call(agent: &str, call: u32, user_text: &str, body: &str) -> RecordedCall {
     }
 }
 
-fn picked_body(tape: &Tape, agent: &str, call: u32, user_text: &str) -> Option<String> {
+fn picked_body(tape: &CassettePlayback, agent: &str, call: u32, user_text: &str) -> Option<String> {
     let call = tape.pick(agent, call, user_text)?;
     Some(String::from_utf8_lossy(&call.chunks[0].bytes).into_owned())
 }
 
 #[test]
 fn best_match_is_picked_and_equal_matches_take_turns() {
-    let tape = Tape::new(
+    let tape = CassettePlayback::new(
         vec![
             call("shop", 1, "a", "a1"),
             call("shop", 1, "b", "b1"),
@@ -69,7 +69,7 @@ fn user_text_is_matched_whatever_the_salt() {
             ..call("shop", 1, "", body)
         }
     };
-    let tape = Tape::new(
+    let tape = CassettePlayback::new(
         vec![
             salted("x", "a", "a, salted"),
             salted("y", "b", "b, salted otherwise"),
@@ -87,8 +87,8 @@ fn user_text_is_matched_whatever_the_salt() {
     }
 }
 
-fn request_of(agent: &str) -> Ask {
-    Ask {
+fn request_of(agent: &str) -> TransportRequest {
+    TransportRequest {
         provider: "cassette".into(),
         model: "m".into(),
         agent: agent.into(),
@@ -101,7 +101,7 @@ fn request_of(agent: &str) -> Ask {
 }
 
 async fn playback_times(pace: f64) -> [u128; 3] {
-    let tape = Tape::new(vec![call("shop", 1, "a", "x")], pace);
+    let tape = CassettePlayback::new(vec![call("shop", 1, "a", "x")], pace);
     let started = Instant::now();
     let mut reply = tape.open(request_of("shop")).await.expect("an answer");
     let head = started.elapsed().as_millis();
@@ -123,7 +123,7 @@ async fn playback_times_scale_with_the_pace() {
 
 #[tokio::test(start_paused = true)]
 async fn playback_ends_like_the_recording() {
-    let error = ModelError::passing(LlmErrorClass::Transport);
+    let error = ModelError::transient(LlmErrorClass::Transport);
     let mut failed = call("cut", 1, "a", "x");
     failed.ending = CallEnding::Cut(error);
     let mut closed = call("closed", 1, "a", "x");
@@ -138,7 +138,7 @@ async fn playback_ends_like_the_recording() {
         closed_without_response.answer,
         closed_without_response.ending,
     ) = (None, CallEnding::Closed);
-    let tape = Tape::new(
+    let tape = CassettePlayback::new(
         vec![
             failed,
             closed,

@@ -8,15 +8,17 @@ use std::time::Duration;
 use futures_util::stream::iter;
 use proptest::prelude::*;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::{ContentBlock, Role, StopReason, Usage};
+use turnwire_event::{ContentBlock, Role, StopReason, TokenUsage};
 
-use super::super::{CASSETTE, Player, Tape, parse};
+use super::super::{CASSETTE_PROVIDER, CassettePlayback, CassetteProvider, parse};
 use super::*;
 use crate::delta::Delta;
-use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Frame, Params, StreamDecoder};
-use crate::provider::Provider;
-use crate::remote::{Remote, Timeouts};
-use crate::request::{Request, Said};
+use crate::dialect::{
+    EncodedRequest, ErrorResponse, ModelParams, SseFrame, StreamDecoder, VendorDialect,
+};
+use crate::provider::ModelProvider;
+use crate::remote::{CallTimeouts, RemoteProvider};
+use crate::request::{ModelMessage, ModelRequest};
 
 /// A transport with the same response for every call.
 struct FixedResponse {
@@ -35,17 +37,20 @@ impl FixedResponse {
     }
 }
 
-impl Transport for FixedResponse {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for FixedResponse {
+    fn open(
+        &self,
+        _: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         let (status, error) = (self.status, self.error);
         let chunks = self.chunks.clone();
         Box::pin(async move {
             match error {
                 Some(error) => Err(error),
-                None => Ok(Reply {
+                None => Ok(TransportResponse {
                     status,
                     retry_after: Some(Duration::from_secs(2)),
-                    events: true,
+                    is_event_stream: true,
                     chunks: iter(chunks).map(|chunk| chunk.map(Bytes::from)).boxed(),
                 }),
             }
@@ -57,7 +62,7 @@ impl Transport for FixedResponse {
 struct PlainDialect;
 struct PlainDecoder(bool);
 
-impl Dialect for PlainDialect {
+impl VendorDialect for PlainDialect {
     fn name(&self) -> &'static str {
         "plain"
     }
@@ -66,7 +71,7 @@ impl Dialect for PlainDialect {
         Vec::new()
     }
 
-    fn encode(&self, _: &str, _: &str, request: &Request, _: &Params) -> EncodedRequest {
+    fn encode(&self, _: &str, _: &str, request: &ModelRequest, _: &ModelParams) -> EncodedRequest {
         EncodedRequest {
             path: "/plain".into(),
             body: request.user_text().into(),
@@ -80,7 +85,7 @@ impl Dialect for PlainDialect {
     fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
         match response.retry_after {
             Some(after) => {
-                let again = crate::delta::Again::After(after);
+                let again = crate::delta::RetryHint::After(after);
                 ModelError::new(LlmErrorClass::RateLimited, again)
             }
             None => LlmErrorClass::Provider.into(),
@@ -89,12 +94,12 @@ impl Dialect for PlainDialect {
 }
 
 impl StreamDecoder for PlainDecoder {
-    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if frame.data == "stop" {
             self.0 = true;
             out.push_back(Delta::Stop {
                 reason: StopReason::EndTurn,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
             });
         } else if !self.0 {
             let text = frame.data.to_owned();
@@ -106,20 +111,20 @@ impl StreamDecoder for PlainDecoder {
     fn end(&mut self, _: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match self.0 {
             true => Ok(()),
-            false => Err(ModelError::passing(LlmErrorClass::Transport)),
+            false => Err(ModelError::transient(LlmErrorClass::Transport)),
         }
     }
 }
 
-fn request(model: &str) -> Request {
-    Request {
+fn request(model: &str) -> ModelRequest {
+    ModelRequest {
         model: model.into(),
         agent: "shop".into(),
         call: 1,
         attempt: 1,
         locale: "en".into(),
         system: None,
-        messages: vec![Arc::new(Said::new(
+        messages: vec![Arc::new(ModelMessage::new(
             Role::User,
             vec![ContentBlock::text("top secret words")],
         ))],
@@ -129,13 +134,13 @@ fn request(model: &str) -> Request {
 
 type DeltaResults = Vec<Result<Delta, ModelError>>;
 
-async fn deltas(provider: &dyn Provider, model: &str) -> DeltaResults {
+async fn deltas(provider: &dyn ModelProvider, model: &str) -> DeltaResults {
     provider.stream(request(model)).collect().await
 }
 
-fn remote(transport: Arc<dyn Transport>) -> Remote {
-    let (params, timeouts) = (Params::default(), Timeouts::default());
-    Remote::new(
+fn remote(transport: Arc<dyn ModelTransport>) -> RemoteProvider {
+    let (params, timeouts) = (ModelParams::default(), CallTimeouts::default());
+    RemoteProvider::new(
         "local",
         Arc::new(PlainDialect),
         transport,
@@ -145,12 +150,12 @@ fn remote(transport: Arc<dyn Transport>) -> Remote {
     )
 }
 
-fn player(path: &Path) -> Player {
+fn player(path: &Path) -> CassetteProvider {
     let text = std::fs::read_to_string(path).expect("a file");
-    let tape = Tape::parse("c.jsonl", &text, 0.0).expect("a cassette");
+    let tape = CassettePlayback::parse("c.jsonl", &text, 0.0).expect("a cassette");
     let dialects =
-        |name: &str| (name == "plain").then(|| Arc::new(PlainDialect) as Arc<dyn Dialect>);
-    Player::new(
+        |name: &str| (name == "plain").then(|| Arc::new(PlainDialect) as Arc<dyn VendorDialect>);
+    CassetteProvider::new(
         BTreeMap::from([("c".to_owned(), tape)]),
         Arc::new(dialects),
         None,
@@ -163,14 +168,14 @@ async fn record_and_play(
 ) -> (DeltaResults, DeltaResults, Vec<RecordedCall>) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
-    let writer = Arc::new(Deck::open(&path).expect("a deck"));
-    let recorder = Recorder::new(Arc::new(response), "plain", Arc::clone(&writer));
+    let writer = Arc::new(CassetteWriter::open(&path).expect("a deck"));
+    let recorder = RecordingTransport::new(Arc::new(response), "plain", Arc::clone(&writer));
     let recorded_deltas = deltas(&remote(Arc::new(recorder)), "local:m").await;
     writer.flush();
     let text = std::fs::read_to_string(&path).expect("a file");
     assert!(!text.contains("top secret"), "{text}");
     let calls = parse("c", &text).expect("a cassette");
-    let played_deltas = deltas(&player(&path), &format!("{CASSETTE}:c")).await;
+    let played_deltas = deltas(&player(&path), &format!("{CASSETTE_PROVIDER}:c")).await;
     (recorded_deltas, played_deltas, calls)
 }
 
@@ -186,7 +191,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 #[test]
 fn failed_calls_play_back_with_the_same_error() {
     let class = LlmErrorClass::Transport;
-    let transport_error = ModelError::passing(class);
+    let transport_error = ModelError::transient(class);
     let text = || Ok(b"data: one\n\n".to_vec());
     let cases = [
         FixedResponse {
@@ -245,10 +250,10 @@ fn body_of_a_key_rejection_is_not_written() {
 fn dropped_call_is_recorded_as_closed() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
-    let writer = Arc::new(Deck::open(&path).expect("a deck"));
+    let writer = Arc::new(CassetteWriter::open(&path).expect("a deck"));
     let chunks = vec![b"data: one\n\n".to_vec(), b"data: two\n\n".to_vec()];
     let inner = Arc::new(FixedResponse::with_chunks(chunks));
-    let recorder = Arc::new(Recorder::new(inner, "plain", Arc::clone(&writer)));
+    let recorder = Arc::new(RecordingTransport::new(inner, "plain", Arc::clone(&writer)));
     let remote = remote(recorder);
     block_on(async {
         let mut stream = remote.stream(request("local:m"));
@@ -267,14 +272,14 @@ fn dropped_call_is_recorded_as_closed() {
 fn concurrent_calls_are_not_interleaved() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
-    let writer = Arc::new(Deck::open(&path).expect("a deck"));
+    let writer = Arc::new(CassetteWriter::open(&path).expect("a deck"));
     let threads: Vec<_> = (0..8u8)
         .map(|n| {
             let writer = Arc::clone(&writer);
             std::thread::spawn(move || {
                 let chunks = vec![vec![b'a' + n; 10]; 200];
                 let inner = Arc::new(FixedResponse::with_chunks(chunks));
-                let recorder = Recorder::new(inner, "plain", writer);
+                let recorder = RecordingTransport::new(inner, "plain", writer);
                 block_on(async {
                     for _ in 0..10 {
                         let _ = deltas(&remote_of(&recorder), "local:m").await;
@@ -296,8 +301,8 @@ fn concurrent_calls_are_not_interleaved() {
     }
 }
 
-fn remote_of(recorder: &Recorder) -> Remote {
-    remote(Arc::new(Recorder::new(
+fn remote_of(recorder: &RecordingTransport) -> RemoteProvider {
+    remote(Arc::new(RecordingTransport::new(
         Arc::clone(&recorder.inner),
         &recorder.dialect,
         Arc::clone(&recorder.writer),

@@ -34,7 +34,7 @@ fn call(agent: &str) -> Box<RecordedCall> {
     })
 }
 
-fn enqueue(writer: &Deck, agent: &str) {
+fn enqueue(writer: &CassetteWriter, agent: &str) {
     let reservation = writer.reserve().expect("it records");
     writer.enqueue(call(agent), Bytes::new(), reservation);
 }
@@ -49,7 +49,7 @@ fn agents(path: &Path) -> Vec<String> {
 fn reopened_file_is_appended_and_loses_its_incomplete_call() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
-    let writer = Deck::open(&path).expect("a new file");
+    let writer = CassetteWriter::open(&path).expect("a new file");
     enqueue(&writer, "one");
     writer.flush();
     assert_eq!(agents(&path), ["one"]);
@@ -58,7 +58,7 @@ fn reopened_file_is_appended_and_loses_its_incomplete_call() {
     let incomplete = line::lines(&call("half"));
     file.write_all(&incomplete[..incomplete.len() - 20])
         .expect("half a call");
-    let writer = Deck::open(&path).expect("the same file");
+    let writer = CassetteWriter::open(&path).expect("the same file");
     enqueue(&writer, "two");
     drop(writer);
     assert_eq!(agents(&path), ["one", "two"]);
@@ -76,7 +76,7 @@ fn every_file_has_its_own_salt_and_keeps_it() {
     let mut digests = Vec::new();
     for path in &paths {
         for agent in ["one", "two"] {
-            enqueue(&Deck::open(path).expect("a deck"), agent);
+            enqueue(&CassetteWriter::open(path).expect("a deck"), agent);
         }
         let text = std::fs::read_to_string(path).expect("a file");
         assert_eq!(text.matches("\"salt\"").count(), 1, "{text}");
@@ -102,7 +102,7 @@ fn call_appended_to_an_unsalted_file_is_salted() {
     assert_eq!(old_file, b"{\"type\":\"cassette\",\"version\":1}\n");
     old_file.extend(line::lines(&call("old")));
     std::fs::write(&path, &old_file).expect("written");
-    enqueue(&Deck::open(&path).expect("a deck"), "new");
+    enqueue(&CassetteWriter::open(&path).expect("a deck"), "new");
     let text = std::fs::read_to_string(&path).expect("a file");
     let calls = parse("c", &text).expect("a cassette");
     assert_eq!((&*calls[0].agent, &*calls[0].words_sha256), ("old", "aa"));
@@ -116,7 +116,9 @@ fn file_that_is_not_a_cassette_is_rejected_and_unchanged() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("notes.txt");
     std::fs::write(&path, "dear diary\n").expect("written");
-    let error = Deck::open(&path).expect_err("no cassette").to_string();
+    let error = CassetteWriter::open(&path)
+        .expect_err("no cassette")
+        .to_string();
     assert!(
         error.contains("notes.txt: the file exists and is not a cassette"),
         "{error}"
@@ -125,7 +127,7 @@ fn file_that_is_not_a_cassette_is_rejected_and_unchanged() {
         std::fs::read_to_string(&path).expect("there"),
         "dear diary\n"
     );
-    let missing_folder = Deck::open(&dir.path().join("none/c.jsonl"));
+    let missing_folder = CassetteWriter::open(&dir.path().join("none/c.jsonl"));
     let error = missing_folder.expect_err("no such folder").to_string();
     assert!(error.contains("cannot write the recording"), "{error}");
 }
@@ -150,7 +152,7 @@ impl Write for FailingOutput {
 #[test]
 fn failed_write_stops_recording_without_blocking() {
     let writes_left = Arc::new(Mutex::new(1));
-    let writer = Deck::start(
+    let writer = CassetteWriter::start(
         Box::new(FailingOutput(Arc::clone(&writes_left))),
         CassetteSalt::default(),
     )
@@ -172,7 +174,8 @@ fn failed_write_stops_recording_without_blocking() {
 
 #[test]
 fn memory_reservations_are_bounded_and_released_on_drop() {
-    let writer = Deck::start(Box::new(io::sink()), CassetteSalt::default()).expect("a thread");
+    let writer =
+        CassetteWriter::start(Box::new(io::sink()), CassetteSalt::default()).expect("a thread");
     let mut first = writer.reserve().expect("it records");
     assert!(first.grow(RESERVED_BYTES_MAX - 2 * CHUNK_BYTES));
     let mut second = writer.reserve().expect("it records");
@@ -195,14 +198,17 @@ fn existing_file_is_made_private_and_locked() {
     std::fs::write(&path, "").expect("a file");
     let open_to_all = std::fs::Permissions::from_mode(0o644);
     std::fs::set_permissions(&path, open_to_all).expect("its mode");
-    let writer = Deck::open(&path).expect("a deck");
+    let writer = CassetteWriter::open(&path).expect("a deck");
     let mode = std::fs::metadata(&path)
         .expect("a file")
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    let second = Deck::open(&path).expect_err("it is taken");
-    assert!(matches!(second, DeckError::Taken { .. }), "{second}");
+    let second = CassetteWriter::open(&path).expect_err("it is taken");
+    assert!(
+        matches!(second, CassetteWriterError::Locked { .. }),
+        "{second}"
+    );
     drop(writer);
-    Deck::open(&path).expect("it is free again");
+    CassetteWriter::open(&path).expect("it is free again");
 }

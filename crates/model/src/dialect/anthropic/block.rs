@@ -227,7 +227,7 @@ fn thinking_delta(text: String, signature: Option<String>) -> Delta {
 }
 
 fn keep_delta(data: Value) -> Delta {
-    Delta::Keep { block: 0, data }
+    Delta::ProviderData { block: 0, data }
 }
 
 /// True for an empty object or null, which a start event has if the input is streamed.

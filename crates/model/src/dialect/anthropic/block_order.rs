@@ -164,11 +164,11 @@ fn block_number(block: &mut BlockSlot, next: &mut u32) -> u32 {
 fn is_content(delta: &Delta) -> bool {
     match delta {
         Delta::Text { .. } | Delta::Thinking { .. } | Delta::ToolInput { .. } => true,
-        Delta::Begun { .. }
-        | Delta::Keep { .. }
+        Delta::Started { .. }
+        | Delta::ProviderData { .. }
         | Delta::ToolStart { .. }
         | Delta::ToolEnd { .. }
-        | Delta::Spent { .. }
+        | Delta::PartialUsage { .. }
         | Delta::Stop { .. } => false,
     }
 }
@@ -185,10 +185,10 @@ fn size_bytes(delta: &Delta) -> usize {
             Delta::ToolStart { name, .. } => name.len(),
             Delta::ToolInput { fragment, .. } => fragment.len(),
             // Its frame was bounded, and a block has one.
-            Delta::Keep { .. }
-            | Delta::Begun { .. }
+            Delta::ProviderData { .. }
+            | Delta::Started { .. }
             | Delta::ToolEnd { .. }
-            | Delta::Spent { .. }
+            | Delta::PartialUsage { .. }
             | Delta::Stop { .. } => 0,
         }
 }
@@ -200,8 +200,8 @@ fn with_block_number(mut delta: Delta, block_number: u32) -> Delta {
         | Delta::ToolStart { block, .. }
         | Delta::ToolInput { block, .. }
         | Delta::ToolEnd { block }
-        | Delta::Keep { block, .. } => *block = block_number,
-        Delta::Begun { .. } | Delta::Spent { .. } | Delta::Stop { .. } => {}
+        | Delta::ProviderData { block, .. } => *block = block_number,
+        Delta::Started { .. } | Delta::PartialUsage { .. } | Delta::Stop { .. } => {}
     }
     delta
 }

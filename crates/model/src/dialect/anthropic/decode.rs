@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Deserialize;
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 
 use super::block::{BlockOpening, OpenBlock};
 use super::block_order::BlockOrder;
@@ -21,7 +21,7 @@ use super::chunk::{
 };
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lenient::LenientCount;
-use crate::dialect::{Frame, StreamDecoder, error_class};
+use crate::dialect::{SseFrame, StreamDecoder, error_class};
 
 /// Upper limit of signatures and opaque blocks in one message, in bytes: a hundred times the usual
 /// size, and less than a message may have.
@@ -58,7 +58,7 @@ enum MessageEnding {
 }
 
 impl StreamDecoder for MessagesDecoder {
-    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if self.is_done || frame.data.is_empty() {
             return Ok(());
         }
@@ -91,11 +91,11 @@ impl StreamDecoder for MessagesDecoder {
         Err(if self.has_output {
             LlmErrorClass::Transport.into()
         } else {
-            ModelError::passing(LlmErrorClass::Transport)
+            ModelError::transient(LlmErrorClass::Transport)
         })
     }
 
-    fn usage_so_far(&self) -> Usage {
+    fn usage_so_far(&self) -> TokenUsage {
         self.usage()
     }
 
@@ -108,7 +108,7 @@ impl StreamDecoder for MessagesDecoder {
 }
 
 /// The [`EventKind`] of a frame: by its event name, else by its data.
-fn kind(frame: Frame<'_>) -> Result<EventKind, ModelError> {
+fn kind(frame: SseFrame<'_>) -> Result<EventKind, ModelError> {
     let tag = || read::<EventTag>(frame.data).map(|tag| tag.kind);
     match frame.event.map(EventKind::from_event_name) {
         None => tag(),
@@ -123,7 +123,7 @@ fn read<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, ModelError> {
 }
 
 fn malformed() -> ModelError {
-    ModelError::from(LlmErrorClass::Provider).at("malformed")
+    ModelError::from(LlmErrorClass::Provider).with_location("malformed")
 }
 
 impl MessagesDecoder {
@@ -140,7 +140,7 @@ impl MessagesDecoder {
             && !self.has_output
         {
             self.has_started = true;
-            out.push_back(Delta::Begun { response_id });
+            out.push_back(Delta::Started { response_id });
         }
         Ok(())
     }
@@ -303,7 +303,7 @@ impl MessagesDecoder {
 
     /// The total [`Usage`]. The vendor reports cache reads and cache writes besides the input
     /// tokens.
-    fn usage(&self) -> Usage {
+    fn usage(&self) -> TokenUsage {
         let counts = self.counts;
         let tokens = |count: Option<LenientCount>| count.unwrap_or_default().0;
         let cached_tokens = tokens(counts.cache_read_input_tokens);
@@ -312,7 +312,7 @@ impl MessagesDecoder {
             .saturating_add(tokens(counts.cache_creation_input_tokens));
         let output_tokens = tokens(counts.output_tokens);
         let details = counts.output_tokens_details.unwrap_or_default();
-        Usage {
+        TokenUsage {
             input_tokens,
             output_tokens,
             total_tokens: input_tokens.saturating_add(output_tokens),

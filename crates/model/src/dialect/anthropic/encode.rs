@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::dialect::conversation::{
     AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
 };
-use crate::dialect::{Params, apply_extra};
-use crate::request::{Request, ToolSpec};
+use crate::dialect::{ModelParams, apply_extra};
+use crate::request::{ModelRequest, ToolSpec};
 
 /// Default of `max_tokens`, which the vendor requires.
 const MAX_TOKENS: u32 = 4096;
@@ -20,7 +20,12 @@ const MAX_TOKENS_WITH_EFFORT: u32 = 16_384;
 const THINKING_TOKENS_MIN: u32 = 1024;
 
 /// Builds the request body.
-pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
+pub(super) fn body(
+    provider: &str,
+    model: &str,
+    request: &ModelRequest,
+    params: &ModelParams,
+) -> Value {
     let VendorConversation { system, turns } = conversation(provider, request);
     let mut messages = merge_adjacent(turns.iter().filter_map(message).collect());
     let mut thinking = thinking(params);
@@ -54,19 +59,19 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
 }
 
 /// The temperature to send; `None` if the model thinks, since the vendor then rejects it.
-pub(super) fn temperature(params: &Params) -> Option<f64> {
+pub(super) fn temperature(params: &ModelParams) -> Option<f64> {
     let thinks = params.effort.is_some() || thinking_budget(params).is_some();
     params.temperature.filter(|_| !thinks)
 }
 
 /// The thinking budget; `None` if thinking has no budget.
-fn thinking_budget(params: &Params) -> Option<u32> {
+fn thinking_budget(params: &ModelParams) -> Option<u32> {
     let tokens = params.thinking_tokens.filter(|tokens| *tokens > 0)?;
     Some(tokens.max(THINKING_TOKENS_MIN))
 }
 
 /// The limit of output tokens. Thinking counts as output, so the limit exceeds the thinking budget.
-fn max_tokens(params: &Params) -> u32 {
+fn max_tokens(params: &ModelParams) -> u32 {
     let is_adaptive = params.effort.is_some() && params.thinking_tokens.is_none();
     let default_tokens = match is_adaptive {
         true => MAX_TOKENS_WITH_EFFORT,
@@ -82,7 +87,7 @@ fn max_tokens(params: &Params) -> u32 {
 }
 
 /// The `thinking` field: a token budget, disabled, or adaptive with the effort.
-fn thinking(params: &Params) -> Option<Value> {
+fn thinking(params: &ModelParams) -> Option<Value> {
     if let Some(thinking_budget) = thinking_budget(params) {
         return Some(json!({"type": "enabled", "budget_tokens": thinking_budget}));
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use turnwire_event::{Kept, Ulid};
+use turnwire_event::{ProviderState, Ulid};
 
 use super::*;
 
@@ -32,8 +32,8 @@ fn text(text: &str) -> ContentBlock {
     ContentBlock::text(text)
 }
 
-fn request(messages: Vec<Said>) -> Request {
-    Request {
+fn request(messages: Vec<ModelMessage>) -> ModelRequest {
+    ModelRequest {
         model: "one:m".into(),
         agent: "orchestrator".into(),
         call: 1,
@@ -46,7 +46,7 @@ fn request(messages: Vec<Said>) -> Request {
 }
 
 /// The conversation of a request, one line per turn.
-fn turn_lines(provider: &str, messages: Vec<Said>) -> Vec<String> {
+fn turn_lines(provider: &str, messages: Vec<ModelMessage>) -> Vec<String> {
     let request = request(messages);
     let conversation = conversation(provider, &request);
     let line = |turn: &ConversationTurn<'_>| match turn {
@@ -73,9 +73,9 @@ fn turn_lines(provider: &str, messages: Vec<Said>) -> Vec<String> {
     conversation.turns.iter().map(line).collect()
 }
 
-fn with_provider_data(by: &str, message: Said, blocks: &[(u32, Value)]) -> Said {
-    Said {
-        kept: Kept {
+fn with_provider_data(by: &str, message: ModelMessage, blocks: &[(u32, Value)]) -> ModelMessage {
+    ModelMessage {
+        provider_data: ProviderState {
             by: by.into(),
             blocks: blocks.iter().cloned().collect(),
         },
@@ -88,17 +88,17 @@ fn tool_results_directly_follow_their_uses_before_text() {
     let lines = turn_lines(
         "one",
         vec![
-            Said::new(Role::User, vec![text("a"), text(" \n"), text("b")]),
-            Said::new(Role::User, vec![text("c")]),
-            Said::new(
+            ModelMessage::new(Role::User, vec![text("a"), text(" \n"), text("b")]),
+            ModelMessage::new(Role::User, vec![text("c")]),
+            ModelMessage::new(
                 Role::Assistant,
                 vec![text("look"), tool_use(1), tool_use(2)],
             ),
-            Said::new(Role::User, vec![text("hurry")]),
-            Said::new(Role::Tool, vec![tool_result(2)]),
-            Said::new(Role::Assistant, vec![text("done")]),
-            Said::new(Role::Assistant, vec![text("really")]),
-            Said::new(Role::Tool, vec![tool_result(1)]),
+            ModelMessage::new(Role::User, vec![text("hurry")]),
+            ModelMessage::new(Role::Tool, vec![tool_result(2)]),
+            ModelMessage::new(Role::Assistant, vec![text("done")]),
+            ModelMessage::new(Role::Assistant, vec![text("really")]),
+            ModelMessage::new(Role::Tool, vec![tool_result(1)]),
         ],
     );
     let (one, two) = (id(1), id(2));
@@ -122,10 +122,10 @@ fn unpaired_tools_empty_messages_and_components_are_left_out() {
     let lines = turn_lines(
         "one",
         vec![
-            Said::new(Role::Tool, vec![tool_result(7)]),
-            Said::new(Role::User, vec![text("hi"), component]),
-            Said::new(Role::Assistant, vec![text(""), tool_use(3)]),
-            Said::new(Role::User, vec![text("so?")]),
+            ModelMessage::new(Role::Tool, vec![tool_result(7)]),
+            ModelMessage::new(Role::User, vec![text("hi"), component]),
+            ModelMessage::new(Role::Assistant, vec![text(""), tool_use(3)]),
+            ModelMessage::new(Role::User, vec![text("so?")]),
         ],
     );
     assert_eq!(lines, ["user hi|so?"]);
@@ -151,13 +151,13 @@ fn provider_data_goes_back_only_to_its_provider() {
         ];
         let answer = with_provider_data(
             "one",
-            Said::new(Role::Assistant, content),
+            ModelMessage::new(Role::Assistant, content),
             &blocks_of_provider,
         );
         vec![
-            Said::new(Role::User, vec![text("hi")]),
+            ModelMessage::new(Role::User, vec![text("hi")]),
             answer,
-            Said::new(Role::Tool, vec![tool_result(1), tool_result(2)]),
+            ModelMessage::new(Role::Tool, vec![tool_result(1), tool_result(2)]),
         ]
     };
     let (one, two) = (id(1), id(2));
@@ -181,8 +181,8 @@ fn provider_data_goes_back_only_to_its_provider() {
 #[test]
 fn system_messages_join_the_system_prompt() {
     let request = request(vec![
-        Said::new(Role::System, vec![text("And brief."), text(" ")]),
-        Said::new(Role::User, vec![text("hi")]),
+        ModelMessage::new(Role::System, vec![text("And brief."), text(" ")]),
+        ModelMessage::new(Role::User, vec![text("hi")]),
     ]);
     let conversation = conversation("one", &request);
     assert_eq!(conversation.system, ["Be kind.", "And brief."]);
@@ -198,9 +198,9 @@ fn tool_name_is_reduced_to_accepted_characters() {
             input: json!({}),
         };
         let request = request(vec![
-            Said::new(Role::User, vec![text("hi")]),
-            Said::new(Role::Assistant, vec![tool_use]),
-            Said::new(Role::Tool, vec![tool_result(1)]),
+            ModelMessage::new(Role::User, vec![text("hi")]),
+            ModelMessage::new(Role::Assistant, vec![tool_use]),
+            ModelMessage::new(Role::Tool, vec![tool_result(1)]),
         ]);
         let conversation = conversation("one", &request);
         let [

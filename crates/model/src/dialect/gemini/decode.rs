@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 
 use super::chunk::{self, CandidateChunk, ContentPart, FunctionCall, GeminiChunk};
 use super::error;
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lenient::LenientCount;
 use crate::dialect::optional_str::OptionalStr;
-use crate::dialect::{Frame, StreamDecoder};
+use crate::dialect::{SseFrame, StreamDecoder};
 
 /// Largest accepted response id in bytes. The vendor's ids are below 100.
 const RESPONSE_ID_BYTES_MAX: usize = 512;
@@ -53,7 +53,7 @@ enum CandidateEnding {
 }
 
 impl StreamDecoder for GeminiDecoder {
-    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let data = frame.data.trim();
         if self.has_stopped || data.is_empty() || data == "[DONE]" {
             return Ok(());
@@ -70,11 +70,11 @@ impl StreamDecoder for GeminiDecoder {
                 Ok(())
             }
             (false, None) if self.next_block > 0 => Err(LlmErrorClass::Transport.into()),
-            (false, None) => Err(ModelError::passing(LlmErrorClass::Transport)),
+            (false, None) => Err(ModelError::transient(LlmErrorClass::Transport)),
         }
     }
 
-    fn usage_so_far(&self) -> Usage {
+    fn usage_so_far(&self) -> TokenUsage {
         total_usage(self.usage)
     }
 }
@@ -119,7 +119,7 @@ impl GeminiDecoder {
         let id = id
             .into_non_empty()
             .filter(|id| id.len() <= RESPONSE_ID_BYTES_MAX);
-        out.extend(id.map(|response_id| Delta::Begun { response_id }));
+        out.extend(id.map(|response_id| Delta::Started { response_id }));
     }
 
     fn push_candidate(
@@ -270,7 +270,7 @@ impl GeminiDecoder {
 
 fn push_provider_data(block: u32, data: Map<String, Value>, out: &mut VecDeque<Delta>) {
     let data = Value::Object(data);
-    out.push_back(Delta::Keep { block, data });
+    out.push_back(Delta::ProviderData { block, data });
 }
 
 /// Adds the signature to provider data, unless it is too large.
@@ -301,17 +301,17 @@ fn count(count: Option<LenientCount>) -> u64 {
 }
 
 fn malformed() -> ModelError {
-    ModelError::from(LlmErrorClass::Provider).at("malformed")
+    ModelError::from(LlmErrorClass::Provider).with_location("malformed")
 }
 
-fn total_usage(usage: chunk::UsageMetadata) -> Usage {
+fn total_usage(usage: chunk::UsageMetadata) -> TokenUsage {
     let input = count(usage.prompt_token_count);
     let input = input.saturating_add(count(usage.tool_use_prompt_token_count));
     let reasoning = count(usage.thoughts_token_count);
     let output = count(usage.candidates_token_count);
     let output = output.saturating_add(reasoning);
     let total = usage.total_token_count;
-    Usage {
+    TokenUsage {
         input_tokens: input,
         output_tokens: output,
         total_tokens: total.map_or(input.saturating_add(output), |total| total.0),

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::dialect::conversation::{
     AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation,
 };
-use crate::dialect::{Params, apply_extra};
-use crate::request::{Request, ToolSpec};
+use crate::dialect::{ModelParams, apply_extra};
+use crate::request::{ModelRequest, ToolSpec};
 
 /// Signature for a call that has none because another model or an older one made it. Models of the
 /// third generation and later reject the first call of a turn without a signature, and accept this
@@ -35,7 +35,12 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'@');
 
 /// Builds the request body.
-pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
+pub(super) fn body(
+    provider: &str,
+    model: &str,
+    request: &ModelRequest,
+    params: &ModelParams,
+) -> Value {
     let VendorConversation { system, turns } = conversation(provider, request);
     let mut body = Map::new();
     if !system.is_empty() {
@@ -87,7 +92,7 @@ fn declaration(spec: &ToolSpec) -> Value {
     })
 }
 
-fn config(params: &Params) -> Map<String, Value> {
+fn config(params: &ModelParams) -> Map<String, Value> {
     let mut config = Map::new();
     if let Some(max) = params.max_tokens {
         config.insert("maxOutputTokens".into(), max.into());

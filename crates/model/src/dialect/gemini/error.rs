@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 
-use crate::delta::{Again, ModelError};
+use crate::delta::{ModelError, RetryHint};
 use crate::dialect::{ErrorResponse, error_class};
 
 /// Upper limit of the retry delay: quotas are per day.
@@ -38,12 +38,12 @@ fn with_details(error: ModelError, details: &Value) -> ModelError {
     if error.class == LlmErrorClass::RateLimited && is_daily_quota_exhausted(details) {
         return LlmErrorClass::RateLimited.into();
     }
-    match (error.again, retry_delay(details)) {
-        (Again::Soon, Some(retry_delay)) => ModelError {
-            again: Again::After(retry_delay),
+    match (error.retry, retry_delay(details)) {
+        (RetryHint::Backoff, Some(retry_delay)) => ModelError {
+            retry: RetryHint::After(retry_delay),
             ..error
         },
-        (Again::Soon | Again::Never | Again::After(_), _) => error,
+        (RetryHint::Backoff | RetryHint::Never | RetryHint::After(_), _) => error,
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn blocked() -> ModelError {
 
 /// The model wrote a malformed function call. A retry may succeed.
 pub(super) fn malformed_call() -> ModelError {
-    ModelError::passing(LlmErrorClass::Provider)
+    ModelError::transient(LlmErrorClass::Provider)
 }
 
 fn details(error: &Value) -> impl Iterator<Item = &Value> {
@@ -102,13 +102,16 @@ mod tests {
 
     #[test]
     fn retry_delay_is_read_from_the_details() {
-        let retry = |delay: &str| classify(&exhausted(json!([retry_info(delay)]))).again;
-        assert_eq!(retry("34.5s"), Again::After(Duration::from_millis(34_500)));
-        assert_eq!(retry("0s"), Again::After(Duration::ZERO));
-        assert_eq!(retry("1e300s"), Again::Soon);
-        assert_eq!(retry("99999999s"), Again::After(RETRY_DELAY_MAX));
+        let retry = |delay: &str| classify(&exhausted(json!([retry_info(delay)]))).retry;
+        assert_eq!(
+            retry("34.5s"),
+            RetryHint::After(Duration::from_millis(34_500))
+        );
+        assert_eq!(retry("0s"), RetryHint::After(Duration::ZERO));
+        assert_eq!(retry("1e300s"), RetryHint::Backoff);
+        assert_eq!(retry("99999999s"), RetryHint::After(RETRY_DELAY_MAX));
         for odd in ["", "s", "-1s", "NaNs", "3 minutes"] {
-            assert_eq!(retry(odd), Again::Soon, "{odd}");
+            assert_eq!(retry(odd), RetryHint::Backoff, "{odd}");
         }
     }
 
@@ -118,7 +121,7 @@ mod tests {
         let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
         let minute = classify(&exhausted(json!([minute, retry_info("2s")])));
         assert_eq!(minute.class, RATE);
-        assert_eq!(minute.again, Again::After(Duration::from_secs(2)));
+        assert_eq!(minute.retry, RetryHint::After(Duration::from_secs(2)));
         let day = classify(&exhausted(json!([day, retry_info("2s")])));
         assert_eq!(day, RATE.into());
     }
@@ -127,13 +130,16 @@ mod tests {
     fn error_without_details_is_classified_by_status() {
         let retry = |code: u16, status: &str| {
             let error = classify(&json!({"code": code, "status": status, "message": "m"}));
-            (error.class, error.again)
+            (error.class, error.retry)
         };
-        assert_eq!(retry(503, "UNAVAILABLE"), (PROVIDER, Again::Soon));
-        assert_eq!(retry(500, "INTERNAL"), (PROVIDER, Again::Soon));
-        assert_eq!(retry(400, "INVALID_ARGUMENT"), (PROVIDER, Again::Never));
-        assert_eq!(retry(403, "PERMISSION_DENIED"), (PROVIDER, Again::Never));
-        assert_eq!(classify(&json!("?")), ModelError::passing(PROVIDER));
+        assert_eq!(retry(503, "UNAVAILABLE"), (PROVIDER, RetryHint::Backoff));
+        assert_eq!(retry(500, "INTERNAL"), (PROVIDER, RetryHint::Backoff));
+        assert_eq!(retry(400, "INVALID_ARGUMENT"), (PROVIDER, RetryHint::Never));
+        assert_eq!(
+            retry(403, "PERMISSION_DENIED"),
+            (PROVIDER, RetryHint::Never)
+        );
+        assert_eq!(classify(&json!("?")), ModelError::transient(PROVIDER));
     }
 
     #[test]
@@ -148,17 +154,17 @@ mod tests {
         };
         let alone = body(json!({"error": exhausted(json!([retry_info("7s")]))}));
         let list = body(json!([{"error": exhausted(json!([retry_info("7s")]))}]));
-        let seven = Again::After(Duration::from_secs(7));
-        assert_eq!(classify_status(429, None, &alone).again, seven);
-        assert_eq!(classify_status(429, None, &list).again, seven);
+        let seven = RetryHint::After(Duration::from_secs(7));
+        assert_eq!(classify_status(429, None, &alone).retry, seven);
+        assert_eq!(classify_status(429, None, &list).retry, seven);
         // The header counts before the body.
         let one = Some(Duration::from_secs(1));
-        let by_header = classify_status(429, one, &alone).again;
-        assert_eq!(by_header, Again::After(Duration::from_secs(1)));
-        assert_eq!(classify_status(404, None, "{}").again, Again::Never);
+        let by_header = classify_status(429, one, &alone).retry;
+        assert_eq!(by_header, RetryHint::After(Duration::from_secs(1)));
+        assert_eq!(classify_status(404, None, "{}").retry, RetryHint::Never);
         assert_eq!(
             classify_status(503, None, "<html>"),
-            ModelError::passing(PROVIDER)
+            ModelError::transient(PROVIDER)
         );
     }
 }

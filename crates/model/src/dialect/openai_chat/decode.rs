@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 
 use super::chunk::{
     CallFragment, ChatChunk, ChoiceDelta, ChunkChoice, CompletionUsage, FirstChoice,
@@ -19,7 +19,7 @@ use super::text::ChatText;
 use super::tool_calls::{AnswerEnd, ToolCalls};
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lenient::{LenientCount, LenientStr};
-use crate::dialect::{Frame, StreamDecoder, error_class};
+use crate::dialect::{SseFrame, StreamDecoder, error_class};
 
 /// Values of the `error` field that mean no error.
 const NO_ERROR: [&str; 4] = ["false", "0", "\"\"", "{}"];
@@ -55,7 +55,7 @@ enum ChoiceEnding {
 }
 
 impl StreamDecoder for ChatDecoder {
-    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let data = frame.data.trim();
         if self.is_done || data.is_empty() {
             return Ok(());
@@ -79,11 +79,11 @@ impl StreamDecoder for ChatDecoder {
             (true, _, _) => Ok(()),
             (false, Some(_), _) => self.finish(out),
             (false, None, true) => Err(LlmErrorClass::Transport.into()),
-            (false, None, false) => Err(ModelError::passing(LlmErrorClass::Transport)),
+            (false, None, false) => Err(ModelError::transient(LlmErrorClass::Transport)),
         }
     }
 
-    fn usage_so_far(&self) -> Usage {
+    fn usage_so_far(&self) -> TokenUsage {
         usage(&self.counts)
     }
 
@@ -94,7 +94,7 @@ impl StreamDecoder for ChatDecoder {
 }
 
 fn malformed() -> ModelError {
-    ModelError::from(LlmErrorClass::Provider).at("malformed")
+    ModelError::from(LlmErrorClass::Provider).with_location("malformed")
 }
 
 impl ChatDecoder {
@@ -138,7 +138,7 @@ impl ChatDecoder {
         };
         if !self.has_started && !self.has_output() {
             self.has_started = true;
-            out.push_back(Delta::Begun {
+            out.push_back(Delta::Started {
                 response_id: id.to_owned(),
             });
         }
@@ -248,7 +248,7 @@ impl ChatDecoder {
                 let data = is_new
                     .then(|| self.reasoning.open_block(block, field))
                     .flatten();
-                out.extend(data.map(|data| Delta::Keep { block, data }));
+                out.extend(data.map(|data| Delta::ProviderData { block, data }));
             }
         }
     }
@@ -289,7 +289,7 @@ impl ChatDecoder {
             self.next_block += 1;
             self.next_block - 1
         });
-        out.push_back(Delta::Keep { block, data });
+        out.push_back(Delta::ProviderData { block, data });
     }
 
     fn finish(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
@@ -318,12 +318,12 @@ fn choice_ending(reason: &str) -> Option<Result<ChoiceEnding, ModelError>> {
         "" => None,
         "length" | "max_tokens" | "model_length" => Some(Ok(ChoiceEnding::Truncated)),
         "content_filter" => Some(Ok(ChoiceEnding::Filtered)),
-        "error" => Some(Err(ModelError::passing(LlmErrorClass::Provider))),
+        "error" => Some(Err(ModelError::transient(LlmErrorClass::Provider))),
         _ => Some(Ok(ChoiceEnding::Complete)),
     }
 }
 
-fn usage(counts: &CompletionUsage) -> Usage {
+fn usage(counts: &CompletionUsage) -> TokenUsage {
     let tokens = |count: Option<LenientCount>| count.unwrap_or_default().0;
     let prompt = counts.prompt_tokens_details.unwrap_or_default();
     let completion = counts.completion_tokens_details.unwrap_or_default();
@@ -332,7 +332,7 @@ fn usage(counts: &CompletionUsage) -> Usage {
     let input_tokens = tokens(counts.prompt_tokens);
     let output_tokens = tokens(counts.completion_tokens);
     let sum = input_tokens.saturating_add(output_tokens);
-    Usage {
+    TokenUsage {
         input_tokens,
         output_tokens,
         total_tokens: counts.total_tokens.map_or(sum, |total| total.0),

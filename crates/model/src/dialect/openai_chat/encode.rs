@@ -9,8 +9,8 @@ use super::tool_calls::EXTRA;
 use crate::dialect::conversation::{
     AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
 };
-use crate::dialect::{Params, apply_extra};
-use crate::request::{Request, ToolSpec};
+use crate::dialect::{ModelParams, apply_extra};
+use crate::request::{ModelRequest, ToolSpec};
 
 /// Separator between texts of one turn.
 const SEPARATOR: &str = "\n\n";
@@ -20,7 +20,12 @@ const SEPARATOR: &str = "\n\n";
 const OPENAI: &str = "openai";
 
 /// Builds the request body.
-pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
+pub(super) fn body(
+    provider: &str,
+    model: &str,
+    request: &ModelRequest,
+    params: &ModelParams,
+) -> Value {
     let VendorConversation { system, turns } = conversation(provider, request);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     if !system.is_empty() {

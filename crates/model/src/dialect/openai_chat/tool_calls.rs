@@ -202,7 +202,7 @@ impl ToolCalls {
         call.has_emitted_data = true;
         if !data.is_empty() {
             let data = Value::Object(data);
-            out.push_back(Delta::Keep { block, data });
+            out.push_back(Delta::ProviderData { block, data });
         }
     }
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use serde_json::value::RawValue;
-use turnwire_event::Usage;
+use turnwire_event::TokenUsage;
 use turnwire_event::code::LlmErrorClass;
 
 use super::chunk::{ResponseObject, ResponsesEvent};
@@ -16,7 +16,7 @@ use super::item_order::{AnswerTooLarge, ItemKind, ItemOrder, ItemPiece, ItemSect
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lenient::LenientCount;
 use crate::dialect::optional_str::OptionalStr;
-use crate::dialect::{Frame, StreamDecoder};
+use crate::dialect::{SseFrame, StreamDecoder};
 
 /// Largest accepted response id in bytes. Vendors' ids are below 100.
 const RESPONSE_ID_BYTES_MAX: usize = 512;
@@ -33,11 +33,11 @@ pub(super) struct ResponsesDecoder {
     pub(super) has_calls: bool,
     pub(super) cache_written: u64,
     /// [`Usage`] of a failed answer.
-    pub(super) failed_usage: Usage,
+    pub(super) failed_usage: TokenUsage,
 }
 
 impl StreamDecoder for ResponsesDecoder {
-    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let data = frame.data.trim();
         // Chat Completions streams end with `[DONE]`; some servers append it to Responses streams
         // too.
@@ -54,12 +54,12 @@ impl StreamDecoder for ResponsesDecoder {
         }
         let class = LlmErrorClass::Transport;
         Err(match self.order.is_empty() {
-            true => ModelError::passing(class),
+            true => ModelError::transient(class),
             false => class.into(),
         })
     }
 
-    fn usage_so_far(&self) -> Usage {
+    fn usage_so_far(&self) -> TokenUsage {
         self.failed_usage
     }
 
@@ -128,7 +128,7 @@ impl ResponsesDecoder {
         let id = id
             .into_non_empty()
             .filter(|id| id.len() <= RESPONSE_ID_BYTES_MAX);
-        out.extend(id.map(|response_id| Delta::Begun { response_id }));
+        out.extend(id.map(|response_id| Delta::Started { response_id }));
     }
 
     /// Position of the item that an event belongs to; adds the item if it was not announced.
@@ -302,5 +302,5 @@ pub(super) fn to_index(count: Option<LenientCount>) -> Option<u32> {
 }
 
 pub(super) fn malformed() -> ModelError {
-    ModelError::from(LlmErrorClass::Provider).at("malformed")
+    ModelError::from(LlmErrorClass::Provider).with_location("malformed")
 }

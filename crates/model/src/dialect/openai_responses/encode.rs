@@ -11,11 +11,16 @@ use super::provider_data::{ITEM_ID, REFUSAL};
 use crate::dialect::conversation::{
     AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
 };
-use crate::dialect::{Params, apply_extra};
-use crate::request::{Request, ToolSpec};
+use crate::dialect::{ModelParams, apply_extra};
+use crate::request::{ModelRequest, ToolSpec};
 
 /// Builds the request body.
-pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
+pub(super) fn body(
+    provider: &str,
+    model: &str,
+    request: &ModelRequest,
+    params: &ModelParams,
+) -> Value {
     let VendorConversation { system, turns } = conversation(provider, request);
     let mut body = Map::new();
     body.insert("model".into(), model.into());
@@ -41,7 +46,7 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     Value::Object(body)
 }
 
-fn insert_params(params: &Params, body: &mut Map<String, Value>) {
+fn insert_params(params: &ModelParams, body: &mut Map<String, Value>) {
     if let Some(max) = params.max_tokens {
         body.insert("max_output_tokens".into(), max.into());
     }

@@ -31,33 +31,49 @@ fn is_request_error(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delta::Again;
+    use crate::delta::RetryHint;
 
     #[test]
     fn stream_error_code_decides_class_and_retry() {
         let rate = LlmErrorClass::RateLimited;
         let provider = LlmErrorClass::Provider;
         let cases = [
-            (json!({"code": "server_error"}), provider, Again::Soon),
+            (
+                json!({"code": "server_error"}),
+                provider,
+                RetryHint::Backoff,
+            ),
             (
                 json!({"code": "vector_store_timeout"}),
                 provider,
-                Again::Soon,
+                RetryHint::Backoff,
             ),
-            (json!({"code": "rate_limit_exceeded"}), rate, Again::Soon),
-            (json!("rate_limit_exceeded"), rate, Again::Soon),
-            (json!({"type": "insufficient_quota"}), rate, Again::Never),
-            (json!({"code": "invalid_prompt"}), provider, Again::Never),
-            (json!({"code": "bio_policy"}), provider, Again::Never),
-            (json!({"code": 503}), provider, Again::Soon),
-            (json!(400), provider, Again::Never),
-            (json!({"message": "?"}), provider, Again::Soon),
-            (Value::Null, provider, Again::Soon),
+            (
+                json!({"code": "rate_limit_exceeded"}),
+                rate,
+                RetryHint::Backoff,
+            ),
+            (json!("rate_limit_exceeded"), rate, RetryHint::Backoff),
+            (
+                json!({"type": "insufficient_quota"}),
+                rate,
+                RetryHint::Never,
+            ),
+            (
+                json!({"code": "invalid_prompt"}),
+                provider,
+                RetryHint::Never,
+            ),
+            (json!({"code": "bio_policy"}), provider, RetryHint::Never),
+            (json!({"code": 503}), provider, RetryHint::Backoff),
+            (json!(400), provider, RetryHint::Never),
+            (json!({"message": "?"}), provider, RetryHint::Backoff),
+            (Value::Null, provider, RetryHint::Backoff),
         ];
         for (error, class, again) in cases {
             let expected = ModelError::new(class, again);
             assert_eq!(classify(Some(error.clone())), expected, "{error}");
         }
-        assert_eq!(classify(None), ModelError::passing(provider));
+        assert_eq!(classify(None), ModelError::transient(provider));
     }
 }

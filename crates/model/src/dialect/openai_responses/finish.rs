@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use turnwire_event::{StopReason, Usage};
+use turnwire_event::{StopReason, TokenUsage};
 
 use super::chunk::{self, ResponseObject};
 use super::decode::{ONLY, ResponsesDecoder, malformed};
@@ -91,12 +91,12 @@ fn count(count: Option<LenientCount>) -> u64 {
     count.unwrap_or_default().0
 }
 
-fn total_usage(usage: chunk::ResponsesUsage) -> Usage {
+fn total_usage(usage: chunk::ResponsesUsage) -> TokenUsage {
     let input = count(usage.input_tokens);
     let output = count(usage.output_tokens);
     let input_details = usage.input_tokens_details.unwrap_or_default();
     let output_details = usage.output_tokens_details.unwrap_or_default();
-    Usage {
+    TokenUsage {
         input_tokens: input,
         output_tokens: output,
         total_tokens: usage

@@ -84,7 +84,7 @@ impl ItemPiece {
             },
             Self::ToolInput(fragment) => Delta::ToolInput { block, fragment },
             Self::ToolEnd => Delta::ToolEnd { block },
-            Self::Keep(data) => Delta::Keep { block, data },
+            Self::Keep(data) => Delta::ProviderData { block, data },
         }
     }
 }

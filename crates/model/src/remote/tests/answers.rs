@@ -9,8 +9,8 @@ use super::*;
 /// One dollar per token, cache-written tokens counted twice.
 struct TestPrices;
 
-impl Priced for TestPrices {
-    fn cost_usd(&self, model: &str, usage: &Usage, cache_written_tokens: u64) -> f64 {
+impl CostCalculator for TestPrices {
+    fn cost_usd(&self, model: &str, usage: &TokenUsage, cache_written_tokens: u64) -> f64 {
         assert_eq!(model, "local:big:8b");
         (usage.total_tokens + cache_written_tokens) as f64
     }
@@ -26,23 +26,23 @@ async fn call_sends_encoded_request_and_yields_deltas() {
         end(),
     ];
     let mut test_server = TestServer::start(steps).await;
-    let params = Params {
+    let params = ModelParams {
         max_tokens: Some(10),
         temperature: Some(0.5),
         extra: json!({"a": 1, "b": 1})
             .as_object()
             .cloned()
             .expect("fields"),
-        ..Params::default()
+        ..ModelParams::default()
     };
-    let model_params = Params {
+    let model_params = ModelParams {
         max_tokens: Some(20),
         extra: json!({"b": 2}).as_object().cloned().expect("fields"),
-        ..Params::default()
+        ..ModelParams::default()
     };
     let transport = http_transport(&test_server.base, &NO_TIMEOUT);
-    let price = Some(Arc::new(TestPrices) as Arc<dyn Priced>);
-    let remote = Remote::new(
+    let price = Some(Arc::new(TestPrices) as Arc<dyn CostCalculator>);
+    let remote = RemoteProvider::new(
         "local",
         Arc::new(TestDialect),
         transport,
@@ -50,7 +50,7 @@ async fn call_sends_encoded_request_and_yields_deltas() {
         NO_TIMEOUT,
         price,
     );
-    let remote = remote.for_model("big:8b", &model_params);
+    let remote = remote.with_model_params("big:8b", &model_params);
     let expected = [text("hello"), text("thére"), stop(145.0)];
     assert_eq!(collect(&remote).await, expected);
 
@@ -159,13 +159,13 @@ async fn slow_consumer_stops_the_provider_from_writing() {
 #[tokio::test]
 async fn failed_call_reports_usage_and_cost() {
     let usage_delta = |cost_usd| {
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: 60,
             total_tokens: 60,
             cost_usd,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
-        Ok(Delta::Spent { usage })
+        Ok(Delta::PartialUsage { usage })
     };
     let transport_error = transient(LlmErrorClass::Transport);
     let steps = || vec![head(), chunk("data: read 60\ndata: say a\n\n"), end()];
@@ -185,9 +185,9 @@ async fn failed_call_reports_usage_and_cost() {
     ] {
         let test_server = TestServer::start(steps).await;
         let transport = http_transport(&test_server.base, &NO_TIMEOUT);
-        let price = Some(Arc::new(TestPrices) as Arc<dyn Priced>);
-        let params = Params::default();
-        let remote = Remote::new(
+        let price = Some(Arc::new(TestPrices) as Arc<dyn CostCalculator>);
+        let params = ModelParams::default();
+        let remote = RemoteProvider::new(
             "local",
             Arc::new(TestDialect),
             transport,
@@ -256,13 +256,13 @@ async fn deltas_before_a_failure_are_delivered_first() {
 // G9
 #[tokio::test]
 async fn endless_frame_or_body_ends_at_its_limit() {
-    let limits = Limits {
+    let limits = ModelResponseLimits {
         frame_bytes_max: 100_000,
         call_bytes_max: 2_000_000,
     };
     let collect_limited = async |steps: Vec<ServerStep>| {
         let test_server = TestServer::start(steps).await;
-        let items = collect(&remote(&test_server.base, NO_TIMEOUT).limits(limits)).await;
+        let items = collect(&remote(&test_server.base, NO_TIMEOUT).with_limits(limits)).await;
         (items, test_server.written.load(Ordering::SeqCst))
     };
     let flood = |text: &str| ServerStep::Flood(text.repeat(1_000).into_bytes());

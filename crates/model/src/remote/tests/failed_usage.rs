@@ -12,13 +12,16 @@ use crate::dialect::openai_responses::OpenAiResponsesDialect;
 /// A transport whose response body is these bytes.
 struct FixedBody(&'static str);
 
-impl Transport for FixedBody {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for FixedBody {
+    fn open(
+        &self,
+        _: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         let body = bytes::Bytes::from_static(self.0.as_bytes());
-        let reply = Reply {
+        let reply = TransportResponse {
             status: 200,
             retry_after: None,
-            events: true,
+            is_event_stream: true,
             chunks: futures_util::stream::iter([Ok(body)]).boxed(),
         };
         Box::pin(async move { Ok(reply) })
@@ -27,26 +30,26 @@ impl Transport for FixedBody {
 
 /// The usage and the error of a call whose body is `frames`.
 async fn failure_of(
-    dialect: Arc<dyn Dialect>,
+    dialect: Arc<dyn VendorDialect>,
     frames: &'static str,
-) -> (Option<Usage>, ModelError) {
-    let (transport, params) = (Arc::new(FixedBody(frames)), Params::default());
-    let remote = Remote::new("local", dialect, transport, params, NO_TIMEOUT, None);
+) -> (Option<TokenUsage>, ModelError) {
+    let (transport, params) = (Arc::new(FixedBody(frames)), ModelParams::default());
+    let remote = RemoteProvider::new("local", dialect, transport, params, NO_TIMEOUT, None);
     let mut items = collect(&remote).await;
     let error = items.pop().expect("an end").expect_err("it failed");
     let usage_delta = items.pop().and_then(|last| match last {
-        Ok(Delta::Spent { usage }) => Some(usage),
+        Ok(Delta::PartialUsage { usage }) => Some(usage),
         _ => None,
     });
     (usage_delta, error)
 }
 
-fn usage(input_tokens: u64, output_tokens: u64) -> Option<Usage> {
-    Some(Usage {
+fn usage(input_tokens: u64, output_tokens: u64) -> Option<TokenUsage> {
+    Some(TokenUsage {
         input_tokens,
         output_tokens,
         total_tokens: input_tokens + output_tokens,
-        ..Usage::default()
+        ..TokenUsage::default()
     })
 }
 
@@ -56,7 +59,7 @@ async fn failed_call_reports_usage_of_every_vendor() {
     let chat = "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1,\"total_tokens\":10}}\n\n";
     let responses = "data: {\"type\":\"response.failed\",\"response\":{\"id\":\"r\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\"},\"usage\":{\"input_tokens\":9,\"output_tokens\":1,\"total_tokens\":10}}}\n\n";
     let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}],\"role\":\"model\"},\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":1,\"totalTokenCount\":10}}\n\n";
-    let cases: [(Arc<dyn Dialect>, _, _); 4] = [
+    let cases: [(Arc<dyn VendorDialect>, _, _); 4] = [
         (Arc::new(AnthropicDialect), messages, "no_end"),
         (Arc::new(OpenAiChatDialect), chat, "no_end"),
         (
@@ -70,7 +73,7 @@ async fn failed_call_reports_usage_of_every_vendor() {
         let name = dialect.name();
         let (usage_delta, error) = failure_of(dialect, frames).await;
         assert_eq!(
-            (usage_delta, error.place),
+            (usage_delta, error.location),
             (usage(9, 1), location),
             "{name}"
         );
@@ -79,7 +82,7 @@ async fn failed_call_reports_usage_of_every_vendor() {
 
 #[tokio::test]
 async fn malformed_frame_and_error_event_have_own_locations() {
-    let dialects: [Arc<dyn Dialect>; 4] = [
+    let dialects: [Arc<dyn VendorDialect>; 4] = [
         Arc::new(AnthropicDialect),
         Arc::new(OpenAiChatDialect),
         Arc::new(OpenAiResponsesDialect),
@@ -95,10 +98,10 @@ async fn malformed_frame_and_error_event_have_own_locations() {
             _ => "data: {\"type\":\n\n",
         };
         let (usage_delta, error) = failure_of(Arc::clone(&dialect), malformed).await;
-        assert_eq!((usage_delta, error.place), (None, "malformed"), "{name}");
+        assert_eq!((usage_delta, error.location), (None, "malformed"), "{name}");
         let (usage_delta, error) = failure_of(dialect, failed).await;
         assert_eq!(
-            (usage_delta, error.place),
+            (usage_delta, error.location),
             (None, "in_stream_error"),
             "{name}"
         );

@@ -13,19 +13,19 @@ async fn error_response(head: &str, body: &str) -> DeltaResults {
     collect_steps(vec![raw(&answer)], NO_TIMEOUT).await
 }
 
-fn rate_limited(again: Again) -> Result<Delta, ModelError> {
+fn rate_limited(again: RetryHint) -> Result<Delta, ModelError> {
     let class = LlmErrorClass::RateLimited;
     Err(ModelError::new(class, again))
 }
 
 #[tokio::test]
 async fn rate_limit_response_sets_the_retry_delay() {
-    let after = |ms| [rate_limited(Again::After(Duration::from_millis(ms)))];
+    let after = |ms| [rate_limited(RetryHint::After(Duration::from_millis(ms)))];
     let rate_limit_response =
         async |headers: &str| error_response(&format!("429 No\r\n{headers}"), "{}").await;
     assert_eq!(
         rate_limit_response("x: y").await,
-        [rate_limited(Again::Never)]
+        [rate_limited(RetryHint::Never)]
     );
     assert_eq!(rate_limit_response("retry-after: 7").await, after(7_000));
     assert_eq!(
@@ -103,7 +103,7 @@ async fn error_body_is_read_up_to_size_and_time_limits() {
     let head = || raw("HTTP/1.1 413 No\r\ntransfer-encoding: chunked\r\n\r\n");
     let flood = ServerStep::Flood(vec![b'x'; 1_000]);
     assert_eq!(collect_steps(vec![head(), flood], NO_TIMEOUT).await, large);
-    let short = Timeouts {
+    let short = CallTimeouts {
         first_byte: SHORT,
         ..NO_TIMEOUT
     };
@@ -132,10 +132,10 @@ async fn unreachable_host_is_transient_and_forbidden_host_permanent() {
 
 #[test]
 fn base_url_with_credentials_or_query_is_rejected() {
-    let dialer = Arc::new(Dialer::new(Options::default()).expect("a dialer"));
+    let dialer = Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer"));
     let make = |base: &str, header: &str| {
         let headers = BTreeMap::from([(header.to_owned(), "x".to_owned())]);
-        Live::new(
+        ModelHttpTransport::new(
             Arc::clone(&dialer),
             base,
             &TestDialect,
@@ -175,7 +175,7 @@ fn base_url_with_credentials_or_query_is_rejected() {
 #[tokio::test]
 async fn path_without_slash_is_rejected() {
     let http_transport = http_transport("http://localhost", &NO_TIMEOUT);
-    let ask = Ask {
+    let ask = TransportRequest {
         provider: "local".into(),
         model: "big".into(),
         agent: "shop".into(),
@@ -276,29 +276,29 @@ async fn fail_everywhere() {
     let _ = error_response(compressed, "said-secret").await;
     let _ = collect_steps(vec![raw("said-secret\r\n\r\n")], NO_TIMEOUT).await;
     let _ = collect(&remote("http://169.254.169.254/v1", NO_TIMEOUT)).await;
-    let first = Timeouts {
+    let first = CallTimeouts {
         first_byte: SHORT,
         ..NO_TIMEOUT
     };
-    let total = Timeouts {
+    let total = CallTimeouts {
         total: SHORT,
         ..NO_TIMEOUT
     };
-    let idle = Timeouts {
+    let idle = CallTimeouts {
         idle: SHORT,
         ..NO_TIMEOUT
     };
     let _ = collect_steps(vec![ServerStep::Hang], first).await;
     let _ = collect_steps(vec![ServerStep::Hang], total).await;
     let _ = collect_steps(vec![head(), chunk(SAY_SECRET), ServerStep::Hang], idle).await;
-    let small = Limits {
+    let small = ModelResponseLimits {
         frame_bytes_max: 1_000,
         call_bytes_max: 10_000,
     };
     for flood in ["said-secret", "data: said-secret\n\n"] {
         let flood = ServerStep::Flood(flood.repeat(100).into_bytes());
         let test_server = TestServer::start(vec![head(), flood]).await;
-        let _ = collect(&remote(&test_server.base, NO_TIMEOUT).limits(small)).await;
+        let _ = collect(&remote(&test_server.base, NO_TIMEOUT).with_limits(small)).await;
     }
     let bytes = b"data: said-secret \xff\n\n".to_vec();
     let _ = collect_steps(vec![head(), ServerStep::Chunk(bytes), end()], NO_TIMEOUT).await;
@@ -313,7 +313,7 @@ async fn fail_everywhere() {
 #[tokio::test]
 async fn unsendable_request_error_has_its_location() {
     let http_transport = http_transport("http://localhost", &NO_TIMEOUT);
-    let ask = |path: &str, header: &'static str| Ask {
+    let ask = |path: &str, header: &'static str| TransportRequest {
         provider: "local".into(),
         model: "big".into(),
         agent: "shop".into(),
@@ -329,7 +329,10 @@ async fn unsendable_request_error_has_its_location() {
     ] {
         let error = http_transport.open(ask(path, header)).await.map(|_| ());
         let error = error.expect_err("it is not sent");
-        assert_eq!((error.class, error.place), (LlmErrorClass::Internal, place));
+        assert_eq!(
+            (error.class, error.location),
+            (LlmErrorClass::Internal, place)
+        );
     }
 }
 
@@ -339,14 +342,14 @@ async fn connect_timeout_has_its_own_location() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a port");
     let base = format!("https://{}", listener.local_addr().expect("bound"));
-    let timeouts = Timeouts {
+    let timeouts = CallTimeouts {
         connect: SHORT,
         ..NO_TIMEOUT
     };
     let error = collect(&remote(&base, timeouts)).await.remove(0);
     let error = error.expect_err("no connection");
     assert_eq!(
-        (error.class, error.place),
+        (error.class, error.location),
         (LlmErrorClass::Timeout, "connect")
     );
 }

@@ -20,26 +20,32 @@ struct PingFlood;
 
 fn reply(
     chunks: impl Stream<Item = Bytes> + Send + 'static,
-) -> BoxFuture<'static, Result<Reply, ModelError>> {
+) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
     let chunks = chunks.map(Ok).boxed();
     Box::pin(async move {
-        Ok(Reply {
+        Ok(TransportResponse {
             status: 200,
             retry_after: None,
-            events: true,
+            is_event_stream: true,
             chunks,
         })
     })
 }
 
-impl Transport for FixedChunks {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for FixedChunks {
+    fn open(
+        &self,
+        _: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         reply(iter(self.0.clone()))
     }
 }
 
-impl Transport for PingFlood {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for PingFlood {
+    fn open(
+        &self,
+        _: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         reply(repeat(Bytes::from_static(b": ping\n\n")))
     }
 }
@@ -47,8 +53,8 @@ impl Transport for PingFlood {
 #[tokio::test]
 async fn ping_flood_yields_to_other_tasks_and_times_out() {
     let flood = |timeouts| {
-        let (dialect, params) = (Arc::new(TestDialect), Params::default());
-        let remote = Remote::new(
+        let (dialect, params) = (Arc::new(TestDialect), ModelParams::default());
+        let remote = RemoteProvider::new(
             "local",
             dialect,
             Arc::new(PingFlood),
@@ -56,12 +62,12 @@ async fn ping_flood_yields_to_other_tasks_and_times_out() {
             timeouts,
             None,
         );
-        remote.limits(Limits {
+        remote.with_limits(ModelResponseLimits {
             call_bytes_max: u64::MAX,
-            ..Limits::default()
+            ..ModelResponseLimits::default()
         })
     };
-    let short = Timeouts {
+    let short = CallTimeouts {
         total: SHORT,
         ..NO_TIMEOUT
     };
@@ -79,8 +85,11 @@ async fn ping_flood_yields_to_other_tasks_and_times_out() {
 /// Sends a complete answer, and records whether the body was read to its end.
 struct ObservedBody(Arc<AtomicBool>);
 
-impl Transport for ObservedBody {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for ObservedBody {
+    fn open(
+        &self,
+        _: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         let read_to_end = Arc::clone(&self.0);
         let end = poll_fn(move |_| {
             read_to_end.store(true, Ordering::SeqCst);
@@ -95,8 +104,8 @@ impl Transport for ObservedBody {
 async fn body_is_read_to_its_end_after_the_answer() {
     let read_to_end = Arc::new(AtomicBool::new(false));
     let transport = Arc::new(ObservedBody(Arc::clone(&read_to_end)));
-    let params = Params::default();
-    let remote = Remote::new(
+    let params = ModelParams::default();
+    let remote = RemoteProvider::new(
         "local",
         Arc::new(TestDialect),
         transport,
@@ -110,11 +119,15 @@ async fn body_is_read_to_its_end_after_the_answer() {
 }
 
 /// The items of a call whose body is these chunks; nothing in it waits.
-fn items_of(dialect: &Arc<dyn Dialect>, limits: Limits, pieces: Vec<Bytes>) -> DeltaResults {
+fn items_of(
+    dialect: &Arc<dyn VendorDialect>,
+    limits: ModelResponseLimits,
+    pieces: Vec<Bytes>,
+) -> DeltaResults {
     let transport = Arc::new(FixedChunks(pieces));
-    let (dialect, params) = (Arc::clone(dialect), Params::default());
-    let remote = Remote::new("local", dialect, transport, params, NO_TIMEOUT, None);
-    let remote = remote.limits(limits);
+    let (dialect, params) = (Arc::clone(dialect), ModelParams::default());
+    let remote = RemoteProvider::new("local", dialect, transport, params, NO_TIMEOUT, None);
+    let remote = remote.with_limits(limits);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
@@ -188,8 +201,8 @@ proptest! {
         stream_pieces in prop::collection::vec(stream_piece(), 0..40),
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
-        let dialect: Arc<dyn Dialect> = Arc::new(TestDialect);
-        let limits = Limits { frame_bytes_max: 64, call_bytes_max: 400 };
+        let dialect: Arc<dyn VendorDialect> = Arc::new(TestDialect);
+        let limits = ModelResponseLimits { frame_bytes_max: 64, call_bytes_max: 400 };
         let bytes = Bytes::from(stream_pieces.concat());
         let unsplit = items_of(&dialect, limits, vec![bytes.clone()]);
         prop_assert!(has_one_final_end(&unsplit), "{:?}", unsplit);
@@ -210,10 +223,10 @@ proptest! {
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
         let (dialect, _) = &vendor_frames::all()[vendor_index];
-        let unsplit = items_of(dialect, Limits::default(), vec![bytes.clone()]);
+        let unsplit = items_of(dialect, ModelResponseLimits::default(), vec![bytes.clone()]);
         prop_assert!(has_one_final_end(&unsplit), "{:?}", unsplit);
         for pieces in split(&bytes, &places) {
-            prop_assert_eq!(&items_of(dialect, Limits::default(), pieces), &unsplit);
+            prop_assert_eq!(&items_of(dialect, ModelResponseLimits::default(), pieces), &unsplit);
         }
     }
 }
@@ -223,7 +236,7 @@ proptest! {
 fn vendor_frames_in_order_are_an_answer() {
     for (dialect, frames) in vendor_frames::all() {
         let bytes = Bytes::from(frames.concat());
-        let items = items_of(&dialect, Limits::default(), vec![bytes]);
+        let items = items_of(&dialect, ModelResponseLimits::default(), vec![bytes]);
         let (name, stop) = (dialect.name(), items.last());
         assert!(
             matches!(stop, Some(Ok(Delta::Stop { .. }))),

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde_json::json;
 
 use super::super::*;
-use crate::dialect::{EncodedRequest, ErrorResponse, Frame, StreamDecoder};
+use crate::dialect::{EncodedRequest, ErrorResponse, SseFrame, StreamDecoder};
 use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
 
@@ -18,7 +18,7 @@ struct TestDecoder {
     input_tokens_read: u64,
 }
 
-impl Dialect for TestDialect {
+impl VendorDialect for TestDialect {
     fn name(&self) -> &'static str {
         "tiny"
     }
@@ -31,7 +31,7 @@ impl Dialect for TestDialect {
             .collect()
     }
 
-    fn headers_for(&self, params: &Params) -> Vec<(&'static str, String)> {
+    fn headers_for(&self, params: &ModelParams) -> Vec<(&'static str, String)> {
         let temperature_header = params.temperature.map(|_| ("x-warm", "yes".to_owned()));
         [("x-team", "few".to_owned())]
             .into_iter()
@@ -43,8 +43,8 @@ impl Dialect for TestDialect {
         &self,
         provider: &str,
         model: &str,
-        request: &Request,
-        params: &Params,
+        request: &ModelRequest,
+        params: &ModelParams,
     ) -> EncodedRequest {
         EncodedRequest {
             path: "/say?alt=sse".into(),
@@ -71,16 +71,16 @@ impl Dialect for TestDialect {
             _ => LlmErrorClass::Provider,
         };
         let again = match response.retry_after {
-            Some(time) => crate::Again::After(time),
-            None if response.status >= 500 => crate::Again::Soon,
-            None => crate::Again::Never,
+            Some(time) => crate::RetryHint::After(time),
+            None if response.status >= 500 => crate::RetryHint::Backoff,
+            None => crate::RetryHint::Never,
         };
         ModelError::new(class, again)
     }
 }
 
 impl StreamDecoder for TestDecoder {
-    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if self.is_done {
             return Ok(());
         }
@@ -93,11 +93,11 @@ impl StreamDecoder for TestDecoder {
                 ("read", tokens) => self.input_tokens_read = tokens.parse().expect("a number"),
                 ("stop", _) => {
                     self.is_done = true;
-                    let usage = Usage {
+                    let usage = TokenUsage {
                         input_tokens: 100,
                         output_tokens: 5,
                         total_tokens: 105,
-                        ..Usage::default()
+                        ..TokenUsage::default()
                     };
                     let reason = StopReason::EndTurn;
                     out.push_back(Delta::Stop { reason, usage });
@@ -114,11 +114,11 @@ impl StreamDecoder for TestDecoder {
         Ok(())
     }
 
-    fn usage_so_far(&self) -> Usage {
-        Usage {
+    fn usage_so_far(&self) -> TokenUsage {
+        TokenUsage {
             input_tokens: self.input_tokens_read,
             total_tokens: self.input_tokens_read,
-            ..Usage::default()
+            ..TokenUsage::default()
         }
     }
 

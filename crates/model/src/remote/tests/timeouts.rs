@@ -9,20 +9,20 @@ use super::*;
 #[tokio::test]
 async fn silent_provider_is_a_timeout_at_any_point() {
     let timeout_item = transient(LlmErrorClass::Timeout);
-    let first = Timeouts {
+    let first = CallTimeouts {
         first_byte: SHORT,
         ..NO_TIMEOUT
     };
-    let idle = Timeouts {
+    let idle = CallTimeouts {
         idle: SHORT,
         ..NO_TIMEOUT
     };
-    let total = Timeouts {
+    let total = CallTimeouts {
         total: SHORT,
         ..NO_TIMEOUT
     };
     // The first delta must arrive before the timeout, on a busy machine too.
-    let later = Timeouts {
+    let later = CallTimeouts {
         total: 20 * SHORT,
         ..NO_TIMEOUT
     };
@@ -53,7 +53,7 @@ async fn steady_pings_end_at_the_total_timeout() {
     for _ in 0..10_000 {
         steps.extend([chunk(": p\n"), ServerStep::Pause(SHORT / 20)]);
     }
-    let timeouts = Timeouts {
+    let timeouts = CallTimeouts {
         total: 5 * SHORT,
         ..NO_TIMEOUT
     };
@@ -72,7 +72,7 @@ async fn slow_consumer_does_not_cause_an_idle_timeout() {
         end(),
     ];
     let test_server = TestServer::start(steps).await;
-    let timeouts = Timeouts {
+    let timeouts = CallTimeouts {
         idle: 3 * SHORT,
         ..NO_TIMEOUT
     };
@@ -86,14 +86,17 @@ async fn slow_consumer_does_not_cause_an_idle_timeout() {
 /// A transport whose chunks are ready at once.
 struct ReadyChunks(Vec<&'static str>);
 
-impl Transport for ReadyChunks {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+impl ModelTransport for ReadyChunks {
+    fn open(
+        &self,
+        _: TransportRequest,
+    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
         let chunks = self.0.clone().into_iter();
         let chunks = chunks.map(|text| Ok(bytes::Bytes::from(text)));
-        let reply = Reply {
+        let reply = TransportResponse {
             status: 200,
             retry_after: None,
-            events: true,
+            is_event_stream: true,
             chunks: futures_util::stream::iter(chunks).boxed(),
         };
         Box::pin(async move { Ok(reply) })
@@ -103,12 +106,12 @@ impl Transport for ReadyChunks {
 #[tokio::test(start_paused = true)]
 async fn slow_consumer_does_not_use_up_the_total_timeout() {
     let ready = ReadyChunks(vec!["data: say a\n\n", "data: say b\n\n", "data: stop\n\n"]);
-    let timeouts = Timeouts {
+    let timeouts = CallTimeouts {
         total: SHORT,
         ..NO_TIMEOUT
     };
-    let params = Params::default();
-    let remote = Remote::new(
+    let params = ModelParams::default();
+    let remote = RemoteProvider::new(
         "local",
         Arc::new(TestDialect),
         Arc::new(ready),
@@ -126,7 +129,7 @@ async fn slow_consumer_does_not_use_up_the_total_timeout() {
 
 #[tokio::test]
 async fn overflowing_timeouts_do_not_fire() {
-    let longest = Timeouts {
+    let longest = CallTimeouts {
         connect: Duration::MAX,
         first_byte: Duration::MAX,
         idle: Duration::MAX,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::dialect::Dialect;
+use crate::dialect::VendorDialect;
 use crate::dialect::anthropic::AnthropicDialect;
 use crate::dialect::gemini::GeminiDialect;
 use crate::dialect::openai_chat::OpenAiChatDialect;
@@ -53,7 +53,7 @@ const GEMINI: &[&str] = &[
 ];
 
 /// A dialect, and the frames of one answer in it.
-pub(super) type VendorFrames = (Arc<dyn Dialect>, &'static [&'static str]);
+pub(super) type VendorFrames = (Arc<dyn VendorDialect>, &'static [&'static str]);
 
 pub(super) fn all() -> Vec<VendorFrames> {
     vec![

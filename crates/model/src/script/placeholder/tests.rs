@@ -7,11 +7,11 @@ use serde_json::json;
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 
 use super::*;
-use crate::request::{Request, Said};
+use crate::request::{ModelMessage, ModelRequest};
 
 /// A request in which each tool of `results` was called, in this order.
-fn request(user: &str, results: &[(&str, Value)]) -> Request {
-    let message = |role, content| Arc::new(Said::new(role, content));
+fn request(user: &str, results: &[(&str, Value)]) -> ModelRequest {
+    let message = |role, content| Arc::new(ModelMessage::new(role, content));
     let mut messages = vec![message(Role::User, vec![ContentBlock::text(user)])];
     for (n, (tool, content)) in results.iter().enumerate() {
         let id = ToolUseId(Ulid(n as u128 + 1));
@@ -28,7 +28,7 @@ fn request(user: &str, results: &[(&str, Value)]) -> Request {
         messages.push(message(Role::Assistant, vec![tool_use]));
         messages.push(message(Role::Tool, vec![tool_result]));
     }
-    Request {
+    ModelRequest {
         model: "scripted:default".into(),
         agent: "orchestrator".into(),
         call: 1,

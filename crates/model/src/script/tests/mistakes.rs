@@ -4,7 +4,7 @@
 use super::*;
 
 fn first_mistake(yaml: &str) -> String {
-    let script = Script::parse("s.yaml", yaml);
+    let script = ModelScript::parse("s.yaml", yaml);
     script.expect_err("the script is wrong").to_string()
 }
 
@@ -312,7 +312,7 @@ fn all_mistakes_of_a_file_are_reported_by_location() {
     - {txet: a}
 - steps: []
 ";
-    let mistakes = Script::parse_all("s.yaml", yaml).expect_err("mistakes");
+    let mistakes = ModelScript::parse_all("s.yaml", yaml).expect_err("mistakes");
     let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     assert_eq!(
         mistakes,
@@ -326,20 +326,20 @@ fn all_mistakes_of_a_file_are_reported_by_location() {
         ]
     );
     let many = "- {usr: a}\n".repeat(100);
-    let mistakes = Script::parse_all("s.yaml", &many).expect_err("mistakes");
+    let mistakes = ModelScript::parse_all("s.yaml", &many).expect_err("mistakes");
     assert_eq!(mistakes.len(), MISTAKES_MAX);
 }
 
 #[test]
 fn skipped_rule_causes_no_further_mistakes() {
     let yaml = "- define: {a: &a x}\n  stpes: []\n- {when: {user: *a}, steps: [{text: a}]}\n";
-    let mistakes = Script::parse_all("s.yaml", yaml).expect_err("mistakes");
+    let mistakes = ModelScript::parse_all("s.yaml", yaml).expect_err("mistakes");
     assert_eq!(mistakes.len(), 1, "{mistakes:?}");
 }
 
 #[test]
 fn missing_file_is_named_in_the_error() {
-    let error = Script::read(Path::new("/nowhere/s.yaml")).expect_err("no such file");
+    let error = ModelScript::read(Path::new("/nowhere/s.yaml")).expect_err("no such file");
     assert!(
         error
             .to_string()

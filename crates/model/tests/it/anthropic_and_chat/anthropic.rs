@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::anthropic::AnthropicDialect;
-use turnwire_model::{Again, Delta, Dialect, Frame, ModelError};
+use turnwire_model::{Delta, ModelError, RetryHint, SseFrame, VendorDialect};
 
 use crate::anthropic_and_chat::support::{ANTHROPIC, decode, fixture, lines, steps};
 
@@ -104,7 +104,7 @@ fn cache_written_tokens_are_read_from_message_start() {
     let mut decoder = AnthropicDialect.decoder();
     let data = r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":1,"cache_creation_input_tokens":300}}}"#;
     let event = Some("message_start");
-    let stepped = decoder.step(Frame { event, data }, &mut VecDeque::new());
+    let stepped = decoder.step(SseFrame { event, data }, &mut VecDeque::new());
     assert_eq!((stepped, decoder.cache_written_tokens()), (Ok(()), 300));
 }
 
@@ -188,10 +188,13 @@ fn server_tool_blocks_become_provider_data() {
 fn messages_error_event_ends_the_stream_with_its_class() {
     let (deltas, error) = decode(&AnthropicDialect, fixture(ANTHROPIC, "overloaded"));
     assert_eq!(deltas.len(), 2);
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Provider)));
+    assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Provider)));
     let limited = r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}"#;
     let error = steps(&AnthropicDialect, &[limited]).1;
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::RateLimited)));
+    assert_eq!(
+        error,
+        Some(ModelError::transient(LlmErrorClass::RateLimited))
+    );
     let invalid = r#"{"type":"error","error":{"type":"invalid_request_error","message":"no"}}"#;
     let error = steps(&AnthropicDialect, &[invalid]).1;
     assert_eq!(error, Some(LlmErrorClass::Provider.into()));
@@ -202,7 +205,7 @@ fn messages_without_end_is_retryable_only_without_output() {
     let started = r#"{"type":"message_start","message":{"id":"m"}}"#;
     for frames in [&[][..], &[started], &[started, r#"{"type":"ping"}"#]] {
         let error = steps(&AnthropicDialect, frames).1;
-        assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
+        assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Transport)));
     }
     let ended = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
     let (deltas, error) = steps(
@@ -296,7 +299,7 @@ fn messages_malformed_event_fails_and_unknown_is_ignored() {
     ];
     assert_eq!(message(&new, "end_turn").1, None);
     let mut decoder = AnthropicDialect.decoder();
-    let frame = Frame {
+    let frame = SseFrame {
         event: Some("aurora"),
         data: "no JSON",
     };
@@ -363,7 +366,7 @@ fn messages_error_status_and_headers() {
             body,
         })
     };
-    assert_eq!(classify(529, b"").again, Again::Soon);
+    assert_eq!(classify(529, b"").retry, RetryHint::Backoff);
     assert_eq!(classify(401, b"{}"), LlmErrorClass::Provider.into());
     let headers = AnthropicDialect.headers(Some("k"));
     assert_eq!(

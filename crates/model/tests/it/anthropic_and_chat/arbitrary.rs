@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{Delta, Dialect, ErrorResponse, Frame};
+use turnwire_model::{Delta, ErrorResponse, SseFrame, VendorDialect};
 
 /// Any JSON, with keys and strings that the dialects read.
 fn any_json() -> impl Strategy<Value = Value> {
@@ -125,16 +125,16 @@ fn assert_valid(deltas: &VecDeque<Delta>) {
     let mut blocks: BTreeMap<u32, &str> = BTreeMap::new();
     for (n, delta) in deltas.iter().enumerate() {
         let (block, kind) = match delta {
-            Delta::Begun { .. } => {
+            Delta::Started { .. } => {
                 assert_eq!(n, 0, "before everything else");
                 continue;
             }
-            Delta::Spent { .. } => panic!("decoders emit no usage deltas"),
+            Delta::PartialUsage { .. } => panic!("decoders emit no usage deltas"),
             Delta::Stop { .. } => {
                 assert_eq!(n + 1, deltas.len(), "the last");
                 continue;
             }
-            Delta::Keep { block, .. } => {
+            Delta::ProviderData { block, .. } => {
                 let next = blocks.len() as u32;
                 assert!(*block <= next, "no gap");
                 blocks.entry(*block).or_insert("opaque");
@@ -161,12 +161,12 @@ fn assert_valid(deltas: &VecDeque<Delta>) {
 }
 
 /// Decodes the frames until one fails, and ends the stream.
-fn run(dialect: &dyn Dialect, frames: &[(Option<String>, String)]) -> VecDeque<Delta> {
+fn run(dialect: &dyn VendorDialect, frames: &[(Option<String>, String)]) -> VecDeque<Delta> {
     let mut decoder = dialect.decoder();
     let mut out = VecDeque::new();
     for (event, data) in frames {
         let event = event.as_deref();
-        if decoder.step(Frame { event, data }, &mut out).is_err() {
+        if decoder.step(SseFrame { event, data }, &mut out).is_err() {
             return out;
         }
     }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{Delta, Dialect, Frame, ModelError};
+use turnwire_model::{Delta, ModelError, SseFrame, VendorDialect};
 
 use crate::anthropic_and_chat::support::{OPENAI_CHAT, decode, fixture, lines, steps};
 
@@ -112,7 +112,7 @@ fn chat_reasoning_is_thinking_and_kinds_are_separate_blocks() {
     );
     let mut decoder = OpenAiChatDialect.decoder();
     let usage = r#"{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cache_write_tokens":7}}}"#;
-    let frame = Frame {
+    let frame = SseFrame {
         event: None,
         data: usage,
     };
@@ -145,7 +145,7 @@ fn chat_finish_reasons_are_translated() {
         "no answer"
     );
     let error = answer(&text_chunk, "error").1;
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Provider)));
+    assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Provider)));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn chat_without_end_is_retryable_only_without_output() {
         r#"{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#;
     for frames in [&[][..], &[started], &["[DONE]"]] {
         let error = steps(&OpenAiChatDialect, frames).1;
-        assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
+        assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Transport)));
     }
     let partial_text = chunk(json!({"content": "Half"}));
     for frames in [&[&*partial_text][..], &[&partial_text, "[DONE]"]] {
@@ -226,10 +226,10 @@ fn chat_done_without_finish_reason_ends_no_tool() {
 fn chat_error_ends_the_stream_with_its_class() {
     let (deltas, error) = decode(&OpenAiChatDialect, fixture(OPENAI_CHAT, "error"));
     assert_eq!(deltas.len(), 2);
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Provider)));
+    assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Provider)));
     let emitted =
         |error: Value| steps(&OpenAiChatDialect, &[&json!({"error": error}).to_string()]).1;
-    let limited = ModelError::passing(LlmErrorClass::RateLimited);
+    let limited = ModelError::transient(LlmErrorClass::RateLimited);
     assert_eq!(
         emitted(json!({"code": "rate_limit_exceeded"})),
         Some(limited)
@@ -242,10 +242,10 @@ fn chat_error_ends_the_stream_with_its_class() {
     assert_eq!(emitted(exhausted), Some(LlmErrorClass::RateLimited.into()));
     assert_eq!(
         emitted(json!("it broke")),
-        Some(ModelError::passing(LlmErrorClass::Provider))
+        Some(ModelError::transient(LlmErrorClass::Provider))
     );
     let mut decoder = OpenAiChatDialect.decoder();
-    let frame = Frame {
+    let frame = SseFrame {
         event: Some("error"),
         data: r#"{"code":"invalid_api_key"}"#,
     };
@@ -275,7 +275,7 @@ fn chat_malformed_chunk_fails_and_unknown_is_ignored() {
     ];
     assert_eq!(lines(answer(&new, "stop")).len(), 1);
     let mut decoder = OpenAiChatDialect.decoder();
-    let frame = Frame {
+    let frame = SseFrame {
         event: Some("keep-alive"),
         data: "still here",
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{Dialect, Params, Request, Said};
+use turnwire_model::{ModelMessage, ModelParams, ModelRequest, VendorDialect};
 
 use crate::anthropic_and_chat::openai_chat::{answer, calls, chunk};
 use crate::anthropic_and_chat::support::lines;
@@ -30,9 +30,9 @@ fn sent_message_to(provider: &str, chunks: &[String]) -> Value {
         content: json!("20"),
         is_error: false,
     });
-    let results = Said::new(Role::Tool, results.collect());
-    let hi = Said::new(Role::User, vec![ContentBlock::text("Hi")]);
-    let request = Request {
+    let results = ModelMessage::new(Role::Tool, results.collect());
+    let hi = ModelMessage::new(Role::User, vec![ContentBlock::text("Hi")]);
+    let request = ModelRequest {
         model: "deep:m".into(),
         agent: "orchestrator".into(),
         call: 2,
@@ -42,7 +42,7 @@ fn sent_message_to(provider: &str, chunks: &[String]) -> Value {
         messages: [hi, message, results].into_iter().map(Arc::new).collect(),
         tools: [].into(),
     };
-    let params = Params::default();
+    let params = ModelParams::default();
     let mut body = OpenAiChatDialect
         .encode(provider, "m", &request, &params)
         .body;

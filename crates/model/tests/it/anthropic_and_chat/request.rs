@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role};
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{Dialect, Params, Request, Said, ToolSpec};
+use turnwire_model::{ModelMessage, ModelParams, ModelRequest, ToolSpec, VendorDialect};
 
-fn request() -> Request {
+fn request() -> ModelRequest {
     let tool = |name: &str, description: &str, input_schema: Value| ToolSpec {
         name: name.into(),
         description: description.into(),
         input_schema,
     };
-    Request {
+    ModelRequest {
         model: "p:m".into(),
         agent: "orchestrator".into(),
         call: 1,
         attempt: 1,
         locale: "en".into(),
         system: Some("Be kind.".into()),
-        messages: vec![Arc::new(Said::new(
+        messages: vec![Arc::new(ModelMessage::new(
             Role::User,
             vec![ContentBlock::text("Hi")],
         ))],
@@ -35,17 +35,17 @@ fn request() -> Request {
     }
 }
 
-fn body(dialect: &dyn Dialect, provider: &str, params: &Params) -> Value {
+fn body(dialect: &dyn VendorDialect, provider: &str, params: &ModelParams) -> Value {
     dialect.encode(provider, "m", &request(), params).body
 }
 
-fn extra(fields: Value) -> Params {
+fn extra(fields: Value) -> ModelParams {
     let Value::Object(extra) = fields else {
         panic!("extra fields are an object");
     };
-    Params {
+    ModelParams {
         extra,
-        ..Params::default()
+        ..ModelParams::default()
     }
 }
 
@@ -53,12 +53,12 @@ fn extra(fields: Value) -> Params {
 fn request_without_parameters() {
     assert_eq!(
         AnthropicDialect
-            .encode("p", "m", &request(), &Params::default())
+            .encode("p", "m", &request(), &ModelParams::default())
             .path,
         "/v1/messages"
     );
     assert_eq!(
-        body(&AnthropicDialect, "p", &Params::default()),
+        body(&AnthropicDialect, "p", &ModelParams::default()),
         json!({
             "model": "m",
             "max_tokens": 4096,
@@ -74,12 +74,12 @@ fn request_without_parameters() {
     );
     assert_eq!(
         OpenAiChatDialect
-            .encode("p", "m", &request(), &Params::default())
+            .encode("p", "m", &request(), &ModelParams::default())
             .path,
         "/chat/completions"
     );
     assert_eq!(
-        body(&OpenAiChatDialect, "p", &Params::default()),
+        body(&OpenAiChatDialect, "p", &ModelParams::default()),
         json!({
             "model": "m",
             "messages": [
@@ -100,11 +100,11 @@ fn request_without_parameters() {
 #[test]
 fn thinking_budget_raises_max_tokens_if_needed() {
     let encoded_fields = |max_tokens, thinking_tokens| {
-        let params = Params {
+        let params = ModelParams {
             max_tokens,
             thinking_tokens,
             temperature: Some(0.2),
-            ..Params::default()
+            ..ModelParams::default()
         };
         let body = body(&AnthropicDialect, "local", &params);
         (
@@ -144,11 +144,11 @@ fn thinking_budget_raises_max_tokens_if_needed() {
 #[test]
 fn thinking_by_effort_raises_default_max_tokens() {
     let max_tokens_for = |max_tokens, thinking_tokens| {
-        let params = Params {
+        let params = ModelParams {
             max_tokens,
             thinking_tokens,
             effort: Some("low".into()),
-            ..Params::default()
+            ..ModelParams::default()
         };
         body(&AnthropicDialect, "local", &params)["max_tokens"].clone()
     };
@@ -168,11 +168,11 @@ fn thinking_by_effort_raises_default_max_tokens() {
 
 #[test]
 fn openai_and_compatible_servers_get_their_own_fields() {
-    let params = Params {
+    let params = ModelParams {
         max_tokens: Some(100),
         temperature: Some(0.5),
         effort: Some("low".into()),
-        ..Params::default()
+        ..ModelParams::default()
     };
     let openai_body = body(&OpenAiChatDialect, "openai", &params);
     assert_eq!(openai_body["max_completion_tokens"], 100);
@@ -190,7 +190,7 @@ fn openai_and_compatible_servers_get_their_own_fields() {
 
 #[test]
 fn sampling_parameters_select_the_older_api_version() {
-    let version = |params: &Params| {
+    let version = |params: &ModelParams| {
         let body = body(&AnthropicDialect, "anthropic", params);
         let fields = ["temperature", "top_p", "top_k"];
         let samples = fields.iter().any(|field| body.get(*field).is_some());
@@ -199,19 +199,19 @@ fn sampling_parameters_select_the_older_api_version() {
         headers
     };
     let older_version = [("anthropic-version", "2023-06-01".to_owned())];
-    let with_temperature = Params {
+    let with_temperature = ModelParams {
         temperature: Some(0.5),
-        ..Params::default()
+        ..ModelParams::default()
     };
-    assert_eq!(version(&Params::default()), []);
+    assert_eq!(version(&ModelParams::default()), []);
     assert_eq!(version(&with_temperature), older_version);
     assert_eq!(version(&extra(json!({"top_p": 0.9}))), older_version);
-    let thinking_body = Params {
+    let thinking_body = ModelParams {
         thinking_tokens: Some(2000),
         ..with_temperature.clone()
     };
     assert_eq!(version(&thinking_body), []);
-    let removed = Params {
+    let removed = ModelParams {
         extra: extra(json!({"temperature": null})).extra,
         ..with_temperature
     };
@@ -229,7 +229,7 @@ fn extra_fields_override_and_null_removes_a_field() {
         "stream": false,
     }));
     for (dialect, options) in [
-        (&AnthropicDialect as &dyn Dialect, Value::Null),
+        (&AnthropicDialect as &dyn VendorDialect, Value::Null),
         (&OpenAiChatDialect, json!({"include_usage": true})),
     ] {
         let body = body(dialect, "p", &params);

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
+use turnwire_event::{ContentBlock, ProviderState, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{Dialect, Params, Request, Said};
+use turnwire_model::{ModelMessage, ModelParams, ModelRequest, VendorDialect};
 
 use crate::anthropic_and_chat::support::{ANTHROPIC, OPENAI_CHAT, decode, fixture};
 use crate::decoded::message::from_deltas;
 
-fn text_message(role: Role, text: &str) -> Said {
-    Said::new(role, vec![ContentBlock::text(text)])
+fn text_message(role: Role, text: &str) -> ModelMessage {
+    ModelMessage::new(role, vec![ContentBlock::text(text)])
 }
 
 fn result(id: u128, content: Value, is_error: bool) -> ContentBlock {
@@ -27,22 +27,22 @@ fn result(id: u128, content: Value, is_error: bool) -> ContentBlock {
 
 /// A conversation in which one provider thought and called two tools, and another one answered
 /// after that.
-fn conversation(first: &str, second: &str) -> Request {
+fn conversation(first: &str, second: &str) -> ModelRequest {
     let thinking = decode(&AnthropicDialect, fixture(ANTHROPIC, "thinking")).0;
     let chat = decode(&OpenAiChatDialect, fixture(OPENAI_CHAT, "conversation")).0;
     let messages = vec![
         text_message(Role::User, "Weather and time?"),
         from_deltas(first, &thinking, 100),
-        Said::new(Role::Tool, vec![result(104, json!("no clock"), true)]),
-        Said::new(
+        ModelMessage::new(Role::Tool, vec![result(104, json!("no clock"), true)]),
+        ModelMessage::new(
             Role::Tool,
             vec![result(103, json!({"sky": "clear"}), false)],
         ),
         from_deltas(second, &chat, 200),
-        Said::new(Role::Tool, vec![result(201, json!(""), false)]),
+        ModelMessage::new(Role::Tool, vec![result(201, json!(""), false)]),
         text_message(Role::User, "And?"),
     ];
-    Request {
+    ModelRequest {
         model: "x:m".into(),
         agent: "orchestrator".into(),
         call: 3,
@@ -54,9 +54,9 @@ fn conversation(first: &str, second: &str) -> Request {
     }
 }
 
-fn messages(dialect: &dyn Dialect, provider: &str, request: &Request) -> Value {
+fn messages(dialect: &dyn VendorDialect, provider: &str, request: &ModelRequest) -> Value {
     let body = dialect
-        .encode(provider, "m", request, &Params::default())
+        .encode(provider, "m", request, &ModelParams::default())
         .body;
     body["messages"].clone()
 }
@@ -168,12 +168,12 @@ fn unsigned_or_trailing_thinking_is_not_sent() {
         text: text.into(),
         signature: signature.map(str::to_owned),
     };
-    let answer = |content: Vec<ContentBlock>| Said {
-        kept: Kept {
+    let answer = |content: Vec<ContentBlock>| ModelMessage {
+        provider_data: ProviderState {
             by: "anthropic".into(),
             blocks: BTreeMap::from([(9, json!({"redacted_thinking": "x"}))]),
         },
-        ..Said::new(Role::Assistant, content)
+        ..ModelMessage::new(Role::Assistant, content)
     };
     let mut request = conversation("anthropic", "anthropic");
     request.messages = vec![

@@ -2,7 +2,7 @@
 //! order marks make no difference either.
 
 use proptest::prelude::*;
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 
 use crate::anthropic_and_chat::support::{DecodedStream, all, decode, decode_pieces};
 
@@ -30,7 +30,7 @@ fn split<'a>(bytes: &'a [u8], at: &[usize]) -> Vec<&'a [u8]> {
 }
 
 fn assert_equal_when_split(
-    dialect: &dyn Dialect,
+    dialect: &dyn VendorDialect,
     bytes: &[u8],
     unsplit: &DecodedStream,
     name: &str,

@@ -1,7 +1,7 @@
 //! Recorded and written streams as fixtures, and functions that decode them. The fixtures are files
 //! under `tests/fixtures`.
 
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 
@@ -27,8 +27,8 @@ fixtures!(OPENAI_CHAT, "openai_chat":
 );
 
 /// All fixtures, each with its dialect.
-pub(crate) fn all() -> Vec<(&'static dyn Dialect, &'static str, &'static [u8])> {
-    let with_dialect = |dialect: &'static dyn Dialect,
+pub(crate) fn all() -> Vec<(&'static dyn VendorDialect, &'static str, &'static [u8])> {
+    let with_dialect = |dialect: &'static dyn VendorDialect,
                         fixtures: &'static [(&'static str, &'static [u8])]| {
         fixtures
             .iter()
@@ -46,6 +46,6 @@ pub(crate) fn fixture(fixtures: &[(&str, &'static [u8])], name: &str) -> &'stati
 }
 
 /// Decodes a stream that arrives in one piece.
-pub(crate) fn decode(dialect: &dyn Dialect, bytes: &[u8]) -> DecodedStream {
+pub(crate) fn decode(dialect: &dyn VendorDialect, bytes: &[u8]) -> DecodedStream {
     decode_pieces(dialect, [bytes])
 }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
+use turnwire_event::{ContentBlock, ProviderState, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::anthropic::AnthropicDialect;
-use turnwire_model::{Dialect, Params, Request, Said};
+use turnwire_model::{ModelMessage, ModelParams, ModelRequest, VendorDialect};
 
-fn user(text: &str) -> Said {
-    Said::new(Role::User, vec![ContentBlock::text(text)])
+fn user(text: &str) -> ModelMessage {
+    ModelMessage::new(Role::User, vec![ContentBlock::text(text)])
 }
 
 fn thinking() -> ContentBlock {
@@ -27,35 +27,35 @@ fn tool_use(n: u128) -> ContentBlock {
     }
 }
 
-fn result(n: u128) -> Said {
+fn result(n: u128) -> ModelMessage {
     let block = ContentBlock::ToolResult {
         tool_use_id: ToolUseId(Ulid(n)),
         content: json!("20"),
         is_error: false,
     };
-    Said::new(Role::Tool, vec![block])
+    ModelMessage::new(Role::Tool, vec![block])
 }
 
-fn answer_of(by: &str, content: Vec<ContentBlock>) -> Said {
-    Said {
-        kept: Kept {
+fn answer_of(by: &str, content: Vec<ContentBlock>) -> ModelMessage {
+    ModelMessage {
+        provider_data: ProviderState {
             by: by.into(),
             blocks: [(9, json!({"id": "none"}))].into(),
         },
-        ..Said::new(Role::Assistant, content)
+        ..ModelMessage::new(Role::Assistant, content)
     }
 }
 
-fn with_budget() -> Params {
-    Params {
+fn with_budget() -> ModelParams {
+    ModelParams {
         thinking_tokens: Some(2000),
         temperature: Some(0.5),
-        ..Params::default()
+        ..ModelParams::default()
     }
 }
 
-fn body(messages: Vec<Said>, params: &Params) -> Value {
-    let request = Request {
+fn body(messages: Vec<ModelMessage>, params: &ModelParams) -> Value {
+    let request = ModelRequest {
         model: "anthropic:m".into(),
         agent: "orchestrator".into(),
         call: 2,
@@ -73,7 +73,7 @@ fn body(messages: Vec<Said>, params: &Params) -> Value {
 #[test]
 fn foreign_tool_loop_continues_without_thinking_budget() {
     let foreign_answer = || answer_of("openai", vec![thinking(), tool_use(1)]);
-    let tool_loop = |last: Said| vec![user("Weather?"), last, result(1)];
+    let tool_loop = |last: ModelMessage| vec![user("Weather?"), last, result(1)];
     let request_body = body(tool_loop(foreign_answer()), &with_budget());
     assert_eq!(request_body.get("thinking"), None);
     assert_eq!(
@@ -91,9 +91,9 @@ fn foreign_tool_loop_continues_without_thinking_budget() {
         body(own_loop, &with_budget())["thinking"]["budget_tokens"],
         2000
     );
-    let adaptive = Params {
+    let adaptive = ModelParams {
         effort: Some("low".into()),
-        ..Params::default()
+        ..ModelParams::default()
     };
     let request_body = body(tool_loop(foreign_answer()), &adaptive);
     assert_eq!(

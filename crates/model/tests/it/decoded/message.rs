@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
-use turnwire_model::{Delta, Said};
+use turnwire_event::{ContentBlock, ProviderState, Role, ToolUseId, Ulid};
+use turnwire_model::{Delta, ModelMessage};
 
 /// The message that these deltas form; tool uses are numbered from `first`.
-pub(crate) fn from_deltas(provider: &str, deltas: &[Delta], first: u128) -> Said {
+pub(crate) fn from_deltas(provider: &str, deltas: &[Delta], first: u128) -> ModelMessage {
     let mut blocks: BTreeMap<u32, ContentBlock> = BTreeMap::new();
     let mut inputs: BTreeMap<u32, String> = BTreeMap::new();
-    let mut provider_data = Kept {
+    let mut provider_data = ProviderState {
         by: provider.into(),
         blocks: BTreeMap::new(),
     };
@@ -53,17 +53,17 @@ pub(crate) fn from_deltas(provider: &str, deltas: &[Delta], first: u128) -> Said
                     *input = serde_json::from_str(&raw).expect("a complete input");
                 }
             }
-            Delta::Keep { block, data } => {
+            Delta::ProviderData { block, data } => {
                 provider_data.blocks.insert(block, data);
             }
-            Delta::Begun { .. } | Delta::Spent { .. } | Delta::Stop { .. } => {}
+            Delta::Started { .. } | Delta::PartialUsage { .. } | Delta::Stop { .. } => {}
         }
     }
     let last = blocks.keys().last().map_or(0, |last| last + 1);
     let content = (0..last).map(|n| blocks.remove(&n).unwrap_or(ContentBlock::text("")));
-    Said {
+    ModelMessage {
         role: Role::Assistant,
         content: content.collect(),
-        kept: provider_data,
+        provider_data,
     }
 }

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 use turnwire_dial::{SseLimits, SseReader};
-use turnwire_model::{Delta, Dialect, Frame, ModelError};
+use turnwire_model::{Delta, ModelError, SseFrame, VendorDialect};
 
 /// The deltas of a stream, and its error if it failed.
 pub(crate) type DecodedStream = (Vec<Delta>, Option<ModelError>);
 
 /// Decodes a stream that arrives in these pieces.
 pub(crate) fn decode_pieces<'a>(
-    dialect: &dyn Dialect,
+    dialect: &dyn VendorDialect,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> DecodedStream {
     let mut sse = SseReader::new(SseLimits::per_event(4 << 20));
@@ -32,11 +32,11 @@ pub(crate) fn decode_pieces<'a>(
 }
 
 /// Decodes frames without event names.
-pub(crate) fn steps<S: AsRef<str>>(dialect: &dyn Dialect, frames: &[S]) -> DecodedStream {
+pub(crate) fn steps<S: AsRef<str>>(dialect: &dyn VendorDialect, frames: &[S]) -> DecodedStream {
     let mut decoder = dialect.decoder();
     let mut out = VecDeque::new();
     for data in frames {
-        let frame = Frame {
+        let frame = SseFrame {
             event: None,
             data: data.as_ref(),
         };
@@ -57,8 +57,8 @@ pub(crate) fn lines(decoded: DecodedStream) -> Vec<String> {
 /// A delta as one line.
 pub(crate) fn line(delta: &Delta) -> String {
     match delta {
-        Delta::Begun { response_id } => format!("begun {response_id}"),
-        Delta::Keep { block, data } => format!("{block} keep {data}"),
+        Delta::Started { response_id } => format!("begun {response_id}"),
+        Delta::ProviderData { block, data } => format!("{block} keep {data}"),
         Delta::Text { block, text } => format!("{block} text {text}"),
         Delta::Thinking {
             block,
@@ -78,7 +78,7 @@ pub(crate) fn line(delta: &Delta) -> String {
         ),
         Delta::ToolInput { block, fragment } => format!("{block} input {fragment}"),
         Delta::ToolEnd { block } => format!("{block} end"),
-        Delta::Spent { .. } => panic!("decoders emit no usage deltas"),
+        Delta::PartialUsage { .. } => panic!("decoders emit no usage deltas"),
         Delta::Stop { reason, usage } => {
             assert_eq!(usage.cost_usd, 0.0, "decoders set no cost");
             format!(
@@ -94,12 +94,12 @@ pub(crate) fn line(delta: &Delta) -> String {
 }
 
 /// The deltas, as lines, that are emitted after these events.
-pub(crate) fn lines_so_far(dialect: &dyn Dialect, events: &[Value]) -> Vec<String> {
+pub(crate) fn lines_so_far(dialect: &dyn VendorDialect, events: &[Value]) -> Vec<String> {
     let mut decoder = dialect.decoder();
     let mut out = VecDeque::new();
     for event in events {
         let data = event.to_string();
-        let frame = Frame {
+        let frame = SseFrame {
             event: None,
             data: &data,
         };

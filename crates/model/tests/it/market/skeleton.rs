@@ -2,7 +2,7 @@
 //! helper, and the helper calls the clock.
 
 use serde_json::json;
-use turnwire_model::{Script, Scripted, ScriptedModels};
+use turnwire_model::{ModelScript, ScriptedModels, ScriptedProvider};
 use turnwire_pack::PackFiles;
 
 use super::{after, call, request};
@@ -14,8 +14,8 @@ async fn script_of_a_new_pack_plays_a_turn() {
     let pack = turnwire_pack::check(&files, &|_| None)
         .pack
         .expect("a pack");
-    let script = Script::parse_many(&pack.scripts).expect("a script");
-    let models = ScriptedModels::new(Some(Scripted::new(script)));
+    let script = ModelScript::parse_many(&pack.scripts).expect("a script");
+    let models = ScriptedModels::new(Some(ScriptedProvider::new(script)));
 
     let question = request("orchestrator", "en", "What time is it?");
     let (_, tools) = call(&models, question.clone()).await;

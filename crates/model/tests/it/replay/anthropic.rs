@@ -2,7 +2,7 @@
 //! two halves each.
 
 use serde_json::{Value, json};
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, named, string};
@@ -26,7 +26,7 @@ impl Vendor for Messages {
         "anthropic"
     }
 
-    fn dialect(&self) -> &'static dyn Dialect {
+    fn dialect(&self) -> &'static dyn VendorDialect {
         &AnthropicDialect
     }
 

@@ -2,7 +2,7 @@
 //! back and adds fields of its own to a call.
 
 use serde_json::{Value, json};
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, parse_result, string, unnamed};
@@ -27,7 +27,7 @@ impl Vendor for Completions {
         "openai_chat"
     }
 
-    fn dialect(&self) -> &'static dyn Dialect {
+    fn dialect(&self) -> &'static dyn VendorDialect {
         &OpenAiChatDialect
     }
 

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 
 use turnwire_dial::{SseLimits, SseReader};
 use turnwire_event::{ContentBlock, ToolUseId};
-use turnwire_model::Said;
+use turnwire_model::ModelMessage;
 
 use crate::decoded::message::from_deltas;
 use crate::replay::vendor::Vendor;
 
 /// Decodes a stream into a message; tool uses are numbered from `first`.
-pub(crate) fn decode_message(vendor: &dyn Vendor, stream: &str, first: u128) -> Said {
+pub(crate) fn decode_message(vendor: &dyn Vendor, stream: &str, first: u128) -> ModelMessage {
     let mut sse = SseReader::new(SseLimits::per_event(4 << 20));
     let mut decoder = vendor.dialect().decoder();
     let mut deltas = VecDeque::new();
@@ -24,7 +24,7 @@ pub(crate) fn decode_message(vendor: &dyn Vendor, stream: &str, first: u128) -> 
 }
 
 /// The content of a message, a line per block, without ids and provider data.
-pub(crate) fn content_lines(message: &Said) -> Vec<String> {
+pub(crate) fn content_lines(message: &ModelMessage) -> Vec<String> {
     let lines = message.content.iter().filter_map(|block| match block {
         ContentBlock::Text { text } => (!text.is_empty()).then(|| format!("text {text}")),
         ContentBlock::Thinking { text, .. } => Some(format!("thinking {text}")),
@@ -37,7 +37,7 @@ pub(crate) fn content_lines(message: &Said) -> Vec<String> {
 }
 
 /// The tool uses of a message, and their cities.
-pub(crate) fn tool_uses(message: &Said) -> Vec<(ToolUseId, String)> {
+pub(crate) fn tool_uses(message: &ModelMessage) -> Vec<(ToolUseId, String)> {
     let tool_uses = message.content.iter().filter_map(|block| match block {
         ContentBlock::ToolUse { id, input, .. } => {
             Some((*id, input["city"].as_str().expect("a city").to_owned()))

@@ -2,7 +2,7 @@
 //! order of the responses identifies them.
 
 use serde_json::{Value, json};
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 use turnwire_model::dialect::gemini::GeminiDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, unnamed};
@@ -24,7 +24,7 @@ impl Vendor for Contents {
         "gemini"
     }
 
-    fn dialect(&self) -> &'static dyn Dialect {
+    fn dialect(&self) -> &'static dyn VendorDialect {
         &GeminiDialect
     }
 

@@ -2,7 +2,7 @@
 //! their ids.
 
 use serde_json::{Value, json};
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, named, parse_result, string};
@@ -39,7 +39,7 @@ impl Vendor for Responses {
         "openai_responses"
     }
 
-    fn dialect(&self) -> &'static dyn Dialect {
+    fn dialect(&self) -> &'static dyn VendorDialect {
         &OpenAiResponsesDialect
     }
 

@@ -5,28 +5,34 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role};
-use turnwire_model::Said;
+use turnwire_model::ModelMessage;
 
 use crate::replay::decoded_message::decode_message;
 use crate::replay::responses::Responses;
 use crate::replay::vendor::{Vendor, list};
 use crate::replay::{VENDORS, encode};
 
-fn user(text: &str) -> Arc<Said> {
-    Arc::new(Said::new(Role::User, vec![ContentBlock::text(text)]))
+fn user(text: &str) -> Arc<ModelMessage> {
+    Arc::new(ModelMessage::new(
+        Role::User,
+        vec![ContentBlock::text(text)],
+    ))
 }
 
 /// The message without the blocks for which `is_lost` holds; provider data stays with its block.
-fn without(message: &Said, is_lost: impl Fn(&ContentBlock) -> bool) -> Arc<Said> {
-    let mut remaining = Said::new(message.role, Vec::new());
-    remaining.kept.by.clone_from(&message.kept.by);
+fn without(message: &ModelMessage, is_lost: impl Fn(&ContentBlock) -> bool) -> Arc<ModelMessage> {
+    let mut remaining = ModelMessage::new(message.role, Vec::new());
+    remaining
+        .provider_data
+        .by
+        .clone_from(&message.provider_data.by);
     for (n, block) in (0_u32..).zip(&message.content) {
         if is_lost(block) {
             continue;
         }
-        if let Some(data) = message.kept.blocks.get(&n) {
+        if let Some(data) = message.provider_data.blocks.get(&n) {
             let index = remaining.content.len() as u32;
-            remaining.kept.blocks.insert(index, data.clone());
+            remaining.provider_data.blocks.insert(index, data.clone());
         }
         remaining.content.push(block.clone());
     }
@@ -51,7 +57,7 @@ fn kinds(body: &Value) -> Vec<String> {
 }
 
 /// The second turn of the conversation: reasoning and a call.
-fn reasoning_and_call() -> Said {
+fn reasoning_and_call() -> ModelMessage {
     let turn = &Responses.turns()[1];
     decode_message(&Responses, &Responses.stream(turn), 1)
 }
@@ -84,7 +90,7 @@ fn reasoning_is_not_attached_to_another_message() {
 #[test]
 fn reasoning_of_a_failed_message_is_sent_only_with_content() {
     let complete = decode_message(&Responses, &Responses.stream(&Responses.turns()[0]), 1);
-    let sent_kinds = |message: Arc<Said>| {
+    let sent_kinds = |message: Arc<ModelMessage>| {
         let body = encode(&Responses, vec![user("Both?"), message, user("Again.")]);
         kinds(&body)
     };

@@ -2,7 +2,7 @@
 //! streams it.
 
 use serde_json::Value;
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 
 /// A tool result in a request: id of the call, content, and whether it is an error.
 pub(crate) type ToolResult = (String, Value, bool);
@@ -12,7 +12,7 @@ pub(crate) trait Vendor {
     /// Name of the provider.
     fn name(&self) -> &'static str;
 
-    fn dialect(&self) -> &'static dyn Dialect;
+    fn dialect(&self) -> &'static dyn VendorDialect;
 
     /// The model's turns of the conversation, in the vendor's format.
     fn turns(&self) -> Vec<Value>;

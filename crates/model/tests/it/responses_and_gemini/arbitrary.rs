@@ -10,7 +10,7 @@ use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::gemini::GeminiDialect;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
-use turnwire_model::{Again, Delta, Dialect, ErrorResponse, Frame};
+use turnwire_model::{Delta, ErrorResponse, RetryHint, SseFrame, VendorDialect};
 
 use crate::responses_and_gemini::support::{GEMINI, RESPONSES};
 
@@ -153,11 +153,11 @@ fn assert_valid(deltas: &[Delta]) {
     let mut kinds: Vec<&str> = Vec::new();
     for (n, delta) in deltas.iter().enumerate() {
         let (block, kind) = match delta {
-            Delta::Begun { .. } => {
+            Delta::Started { .. } => {
                 assert_eq!(n, 0, "begun comes first");
                 continue;
             }
-            Delta::Spent { .. } => panic!("decoders emit no usage deltas"),
+            Delta::PartialUsage { .. } => panic!("decoders emit no usage deltas"),
             Delta::Stop { reason, .. } => {
                 assert_eq!(n + 1, deltas.len(), "the stop comes last");
                 let is_open = |index: &usize| tools[*index] == Some(true);
@@ -172,7 +172,7 @@ fn assert_valid(deltas: &[Delta]) {
             }
             Delta::Text { block, .. } => (*block, "text"),
             Delta::Thinking { block, .. } => (*block, "thinking"),
-            Delta::Keep { block, .. } => (*block, ""),
+            Delta::ProviderData { block, .. } => (*block, ""),
             Delta::ToolStart { block, .. }
             | Delta::ToolInput { block, .. }
             | Delta::ToolEnd { block } => (*block, "tool"),
@@ -207,12 +207,12 @@ fn assert_valid(deltas: &[Delta]) {
     }
 }
 
-fn run(dialect: &dyn Dialect, frames: &[String]) {
+fn run(dialect: &dyn VendorDialect, frames: &[String]) {
     let mut decoder = dialect.decoder();
     let mut out = VecDeque::new();
     for data in frames {
         let event = None;
-        if decoder.step(Frame { event, data }, &mut out).is_err() {
+        if decoder.step(SseFrame { event, data }, &mut out).is_err() {
             break;
         }
     }
@@ -271,18 +271,18 @@ proptest! {
         bytes in any::<Vec<u8>>(),
         json in any_json(),
     ) {
-        let again = retry_after.map_or(Again::Soon, Again::After);
+        let again = retry_after.map_or(RetryHint::Backoff, RetryHint::After);
         let (class, again) = match status {
             429 => (LlmErrorClass::RateLimited, again),
             408 | 409 | 500.. => (LlmErrorClass::Provider, again),
-            _ => (LlmErrorClass::Provider, Again::Never),
+            _ => (LlmErrorClass::Provider, RetryHint::Never),
         };
         // None of these bodies has an error code with another meaning.
         for body in [bytes, json.to_string().into_bytes()] {
             let response = ErrorResponse { status, retry_after, body: &body };
-            for dialect in [&OpenAiResponsesDialect as &dyn Dialect, &GeminiDialect] {
+            for dialect in [&OpenAiResponsesDialect as &dyn VendorDialect, &GeminiDialect] {
                 let error = dialect.classify_response(response);
-                prop_assert_eq!((error.class, error.again), (class, again));
+                prop_assert_eq!((error.class, error.retry), (class, again));
             }
         }
     }

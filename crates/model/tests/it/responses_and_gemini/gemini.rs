@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::gemini::GeminiDialect;
-use turnwire_model::{Again, ModelError};
+use turnwire_model::{ModelError, RetryHint};
 
 use crate::responses_and_gemini::support::{DecodedStream, GEMINI, decode, fixture, lines, steps};
 
@@ -162,7 +162,7 @@ fn gemini_blocked_request_is_an_error() {
 fn gemini_error_event_has_a_retry_delay() {
     let (deltas, error) = decode_fixture("error");
     assert_eq!(deltas.len(), 2);
-    let again = Again::After(Duration::from_millis(34_500));
+    let again = RetryHint::After(Duration::from_millis(34_500));
     let expected = ModelError::new(LlmErrorClass::RateLimited, again);
     assert_eq!(error, Some(expected));
 }
@@ -197,7 +197,7 @@ fn gemini_finish_reasons_are_translated() {
         let error = decode_end(reason, json!([])).1;
         assert_eq!(
             error,
-            Some(ModelError::passing(LlmErrorClass::Provider)),
+            Some(ModelError::transient(LlmErrorClass::Provider)),
             "{reason}"
         );
     }
@@ -206,7 +206,7 @@ fn gemini_finish_reasons_are_translated() {
 #[test]
 fn gemini_stream_without_finish_reason_is_an_error() {
     let error = steps(&GeminiDialect, &[r#"{"responseId":"r"}"#]).1;
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
+    assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Transport)));
     let partial_text = frame(json!([{"text": "Half"}]), None);
     let unspecified = frame(json!([]), Some("FINISH_REASON_UNSPECIFIED"));
     let error = steps(&GeminiDialect, &[partial_text, unspecified]).1;

@@ -7,10 +7,12 @@ mod gemini;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
+use turnwire_event::{ContentBlock, ProviderState, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::gemini::GeminiDialect;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
-use turnwire_model::{Dialect, EncodedRequest, Params, Request, Said, ToolSpec};
+use turnwire_model::{
+    EncodedRequest, ModelMessage, ModelParams, ModelRequest, ToolSpec, VendorDialect,
+};
 
 fn use_id(n: u128) -> ToolUseId {
     ToolUseId(Ulid(n))
@@ -24,13 +26,13 @@ fn tool_use(n: u128, city: &str) -> ContentBlock {
     }
 }
 
-fn result(n: u128, content: Value, is_error: bool) -> Said {
+fn result(n: u128, content: Value, is_error: bool) -> ModelMessage {
     let block = ContentBlock::ToolResult {
         tool_use_id: use_id(n),
         content,
         is_error,
     };
-    Said::new(Role::Tool, vec![block])
+    ModelMessage::new(Role::Tool, vec![block])
 }
 
 fn thinking(text: &str) -> ContentBlock {
@@ -40,28 +42,32 @@ fn thinking(text: &str) -> ContentBlock {
     }
 }
 
-fn assistant(content: Vec<ContentBlock>, provider: &str, provider_data: &[(u32, Value)]) -> Said {
-    Said {
+fn assistant(
+    content: Vec<ContentBlock>,
+    provider: &str,
+    provider_data: &[(u32, Value)],
+) -> ModelMessage {
+    ModelMessage {
         role: Role::Assistant,
         content,
-        kept: Kept {
+        provider_data: ProviderState {
             by: provider.into(),
             blocks: provider_data.iter().cloned().collect(),
         },
     }
 }
 
-fn user(text: &str) -> Said {
-    Said::new(Role::User, vec![ContentBlock::text(text)])
+fn user(text: &str) -> ModelMessage {
+    ModelMessage::new(Role::User, vec![ContentBlock::text(text)])
 }
 
-fn request(messages: Vec<Said>) -> Request {
+fn request(messages: Vec<ModelMessage>) -> ModelRequest {
     let tool = ToolSpec {
         name: "get_weather".into(),
         description: "Weather in a city.".into(),
         input_schema: json!({"type": "object", "properties": {"city": {"type": "string"}}}),
     };
-    Request {
+    ModelRequest {
         model: "there:big".into(),
         agent: "orchestrator".into(),
         call: 2,
@@ -73,13 +79,17 @@ fn request(messages: Vec<Said>) -> Request {
     }
 }
 
-fn encode(dialect: &dyn Dialect, messages: Vec<Said>, params: &Params) -> EncodedRequest {
+fn encode(
+    dialect: &dyn VendorDialect,
+    messages: Vec<ModelMessage>,
+    params: &ModelParams,
+) -> EncodedRequest {
     dialect.encode("there", "big", &request(messages), params)
 }
 
 /// The `input` of a Responses request, or the `contents` of a Gemini request.
-fn conversation(dialect: &dyn Dialect, messages: Vec<Said>) -> Value {
-    let mut body = encode(dialect, messages, &Params::default()).body;
+fn conversation(dialect: &dyn VendorDialect, messages: Vec<ModelMessage>) -> Value {
+    let mut body = encode(dialect, messages, &ModelParams::default()).body;
     let name = if dialect.name() == "gemini" {
         "contents"
     } else {
@@ -88,11 +98,11 @@ fn conversation(dialect: &dyn Dialect, messages: Vec<Said>) -> Value {
     body[name].take()
 }
 
-fn params() -> Params {
+fn params() -> ModelParams {
     let extra = json!({
         "top_p": 0.9, "stream": false, "store": null, "generationConfig": {"topP": 0.9},
     });
-    Params {
+    ModelParams {
         max_tokens: Some(100),
         temperature: Some(0.5),
         thinking_tokens: Some(1024),

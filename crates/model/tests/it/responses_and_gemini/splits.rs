@@ -1,12 +1,12 @@
 //! A stream decodes to the same deltas wherever its bytes are split and however its lines end. A
 //! truncated stream never completes.
 
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 
 use crate::responses_and_gemini::support::{all, decode};
 
 /// Calls `check` for each stream with each kind of line ending.
-fn for_each_line_ending(mut check: impl FnMut(&dyn Dialect, &str, &[u8])) {
+fn for_each_line_ending(mut check: impl FnMut(&dyn VendorDialect, &str, &[u8])) {
     for (dialect, name, stream) in all() {
         for ending in ["\n", "\r\n", "\r"] {
             check(dialect, name, stream.replace('\n', ending).as_bytes());

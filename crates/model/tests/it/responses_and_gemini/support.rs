@@ -1,7 +1,7 @@
 //! Recorded and written streams as fixtures, and functions that decode them. The fixtures are files
 //! under `tests/fixtures`.
 
-use turnwire_model::Dialect;
+use turnwire_model::VendorDialect;
 use turnwire_model::dialect::gemini::GeminiDialect;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 
@@ -27,8 +27,8 @@ fixtures!(GEMINI, "gemini":
 );
 
 /// All fixtures, each with its dialect.
-pub(crate) fn all() -> Vec<(&'static dyn Dialect, &'static str, &'static str)> {
-    let with_dialect = |dialect: &'static dyn Dialect,
+pub(crate) fn all() -> Vec<(&'static dyn VendorDialect, &'static str, &'static str)> {
+    let with_dialect = |dialect: &'static dyn VendorDialect,
                         fixtures: &'static [(&'static str, &'static str)]| {
         let tagged = move |(name, text): &(&'static str, &'static str)| (dialect, *name, *text);
         fixtures.iter().map(tagged)

@@ -1,6 +1,6 @@
 //! Batching: which events are buffered, for how long, and which events release them.
 
-use turnwire_event::body::subagent::Completed;
+use turnwire_event::body::subagent::SubagentCompleted;
 use turnwire_event::code::{DispatchOutcome, ErrorCode};
 use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, EventType, InvocationId, RenderPolicy, ToolUseId, Ulid};
@@ -20,7 +20,7 @@ const SHOP_ALONE: &str = "searching_offers \"Searching for offers...\" batch 1 \
                           \"Searching for offers...\" searching_offers";
 
 fn subagent_completed(agent: &str) -> Emission {
-    let completed = Completed {
+    let completed = SubagentCompleted {
         invocation_id: InvocationId(Ulid(1)),
         sub_agent_id: agent.into(),
         tool_use_id: ToolUseId(Ulid(1)),

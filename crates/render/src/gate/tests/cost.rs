@@ -5,7 +5,7 @@ use std::time::Instant;
 use allocation_counter::measure;
 use turnwire_event::port::Emission;
 
-use crate::policies::Policies;
+use crate::policies::RenderPolicies;
 use crate::test_support::{BATCH, GateHarness, called, loading, noted, pack, text};
 
 /// The number of allocations of 200 passes of the same event.
@@ -28,7 +28,7 @@ fn allocations(harness: &mut GateHarness, emission: Emission) -> u64 {
 fn forward_path_allocates_nothing() {
     for mut harness in [
         GateHarness::new(pack(), &[BATCH], "en"),
-        GateHarness::of(Policies::plain("plain@1")),
+        GateHarness::of(RenderPolicies::default_gate("plain@1")),
     ] {
         for emission in [text("words"), called("search"), loading(), noted()] {
             assert_eq!(allocations(&mut harness, emission), 0);
@@ -38,7 +38,7 @@ fn forward_path_allocates_nothing() {
 
 #[test]
 fn gate_of_cached_cohort_allocates_at_most_four_times() {
-    let policies = Policies::new(std::sync::Arc::new(pack()));
+    let policies = RenderPolicies::new(std::sync::Arc::new(pack()));
     let cohort = crate::test_support::cohort(&[BATCH]);
     drop(policies.gate(&cohort, "en"));
     let cost = measure(|| drop(policies.gate(&cohort, "en")));

@@ -6,7 +6,7 @@ use turnwire_event::{Actor, EventType, RenderPolicy, metric};
 use turnwire_pack::{OverrideTarget, RenderOverride, StatusLifecycle};
 
 use crate::gate::loggable_id;
-use crate::policies::Policies;
+use crate::policies::RenderPolicies;
 use crate::test_support::{
     BATCH, CountingRecorder, GateHarness, called, cohort, loading, noted, pack, rendered, status,
     status_by, status_override, text, thinking,
@@ -184,7 +184,7 @@ fn flag_overrides_text_or_policy_only_while_active() {
         status_override(hunt, "searching_offers", None, Some("status.hunting")),
         status_override(hide, "searching_offers", Some(RenderPolicy::Suppress), None),
     ];
-    let policies = Policies::new(Arc::new(pack));
+    let policies = RenderPolicies::new(Arc::new(pack));
     for (flags, output) in [
         (
             &[][..],
@@ -252,7 +252,7 @@ fn type_override_applies_to_statuses_without_own_override() {
 
 #[test]
 fn gate_without_pack_forwards_and_withholds_statuses() {
-    let mut harness = GateHarness::of(Policies::plain("plain@1"));
+    let mut harness = GateHarness::of(RenderPolicies::default_gate("plain@1"));
     harness.take(text("words"));
     harness.take(called("search"));
     harness.take(noted());

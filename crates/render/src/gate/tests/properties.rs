@@ -137,7 +137,7 @@ proptest! {
             .iter()
             .filter_map(|event| status_id(event).filter(|id| is_registered(&event.actor.to_string(), id)))
             .collect();
-        let is_suppressed = |render: &Option<turnwire_event::Render>| {
+        let is_suppressed = |render: &Option<turnwire_event::RenderDecision>| {
             render.as_ref().is_some_and(|render| render.policy == RenderPolicy::Suppress)
         };
         let after: Vec<_> = harness

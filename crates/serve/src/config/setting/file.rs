@@ -5,22 +5,22 @@ use std::path::Path;
 
 use turnwire_pack::yaml::{self, Located, TextPosition, YamlNode};
 
-use super::origin::{Error, Origin};
-use super::section::{Table, Values};
+use super::origin::{ConfigError, SettingOrigin};
+use super::section::{SectionTable, SectionValues};
 
 /// Reads `text`, the content of the file at `path`, into `values`.
 pub(in crate::config) fn read(
     path: &Path,
     text: &str,
-    tables: &'static [Table],
-    values: &mut Values,
-) -> Result<(), Error> {
-    let origin = |TextPosition { line, column }| Origin::File {
+    tables: &'static [SectionTable],
+    values: &mut SectionValues,
+) -> Result<(), ConfigError> {
+    let origin = |TextPosition { line, column }| SettingOrigin::File {
         path: path.to_owned(),
         line,
         column,
     };
-    let error = |position, message| Error::File {
+    let error = |position, message| ConfigError::File {
         at: origin(position),
         message,
     };

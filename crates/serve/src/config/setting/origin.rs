@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Where a value comes from; a later one wins over those above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Nobody said anything.
     Default,
     /// A place in the config file.
@@ -24,7 +24,7 @@ pub enum Origin {
     Flag(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -38,7 +38,7 @@ impl fmt::Display for Origin {
 
 /// Why a configuration was refused.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ConfigError {
     /// The file cannot be read.
     #[error("{}: the config file cannot be read: {why}", path.display())]
     Unreadable {
@@ -51,7 +51,7 @@ pub enum Error {
     #[error("{at}: {message}")]
     File {
         /// The place in it.
-        at: Origin,
+        at: SettingOrigin,
         /// What is wrong there.
         message: String,
     },
@@ -59,7 +59,7 @@ pub enum Error {
     #[error("{at}: there is no setting {name}; {known}")]
     Unknown {
         /// Where it was said.
-        at: Origin,
+        at: SettingOrigin,
         /// What it was taken for.
         name: String,
         /// What there is.
@@ -69,7 +69,7 @@ pub enum Error {
     #[error("{at}: {key} cannot be {text:?}; expected {expected}")]
     Value {
         /// Where it was said.
-        at: Origin,
+        at: SettingOrigin,
         /// Section and key.
         key: String,
         /// The value.

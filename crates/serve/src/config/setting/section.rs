@@ -3,18 +3,18 @@
 
 use std::collections::HashMap;
 
-use super::origin::{Error, Origin};
+use super::origin::{ConfigError, SettingOrigin};
 
 /// A section's name and keys.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::config) struct Table {
+pub(in crate::config) struct SectionTable {
     pub(in crate::config) name: &'static str,
     pub(in crate::config) keys: &'static [&'static str],
 }
 
 /// A value in force, for people who ask what is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct EffectiveSetting {
     /// The section.
     pub section: &'static str,
     /// The key.
@@ -22,26 +22,26 @@ pub struct Entry {
     /// The value, as it would be written.
     pub value: String,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     /// What it is for, and why it is what it is.
     pub help: &'static str,
 }
 
 /// What was said, and what came of it.
 #[derive(Debug, Default)]
-pub(in crate::config) struct Values {
-    said: HashMap<(&'static str, &'static str), (String, Origin)>,
-    pub(in crate::config) entries: Vec<Entry>,
+pub(in crate::config) struct SectionValues {
+    said: HashMap<(&'static str, &'static str), (String, SettingOrigin)>,
+    pub(in crate::config) entries: Vec<EffectiveSetting>,
 }
 
-impl Values {
+impl SectionValues {
     /// Notes a value; what was said before about the same key is overruled.
     pub(in crate::config) fn say(
         &mut self,
         section: &'static str,
         key: &'static str,
         text: String,
-        origin: Origin,
+        origin: SettingOrigin,
     ) {
         self.said.insert((section, key), (text, origin));
     }
@@ -54,16 +54,16 @@ impl Values {
         default: &str,
         help: &'static str,
         read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, ConfigError> {
         let said = self.said.remove(&(section, key));
-        let (text, origin) = said.unwrap_or_else(|| (default.to_owned(), Origin::Default));
-        let value = read(&text).map_err(|expected| Error::Value {
+        let (text, origin) = said.unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default));
+        let value = read(&text).map_err(|expected| ConfigError::Value {
             at: origin.clone(),
             key: format!("{section}.{key}"),
             text: text.clone(),
             expected,
         })?;
-        self.entries.push(Entry {
+        self.entries.push(EffectiveSetting {
             section,
             key,
             value: text,
@@ -74,13 +74,18 @@ impl Values {
     }
 
     /// A complaint about a value that is in force.
-    pub(in crate::config) fn refuse(&self, section: &str, key: &str, expected: String) -> Error {
+    pub(in crate::config) fn refuse(
+        &self,
+        section: &str,
+        key: &str,
+        expected: String,
+    ) -> ConfigError {
         let entry = self
             .entries
             .iter()
             .find(|entry| entry.section == section && entry.key == key);
-        Error::Value {
-            at: entry.map_or(Origin::Default, |entry| entry.origin.clone()),
+        ConfigError::Value {
+            at: entry.map_or(SettingOrigin::Default, |entry| entry.origin.clone()),
             key: format!("{section}.{key}"),
             text: entry.map_or_else(String::new, |entry| entry.value.clone()),
             expected,
@@ -98,15 +103,15 @@ macro_rules! section {
         pub struct $name { $($(#[doc = $help])+ pub $key: $ty,)+ }
 
         impl $name {
-            pub(super) const TABLE: $crate::config::setting::section::Table =
-                $crate::config::setting::section::Table {
+            pub(super) const TABLE: $crate::config::setting::section::SectionTable =
+                $crate::config::setting::section::SectionTable {
                     name: $section,
                     keys: &[$(stringify!($key)),+],
                 };
 
             pub(super) fn read(
-                values: &mut $crate::config::setting::section::Values,
-            ) -> Result<Self, $crate::config::Error> {
+                values: &mut $crate::config::setting::section::SectionValues,
+            ) -> Result<Self, $crate::config::ConfigError> {
                 Ok(Self {
                     $($key: values.take(
                         $section,

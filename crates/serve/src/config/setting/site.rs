@@ -11,15 +11,15 @@ const SITE_BYTES_MAX: usize = 300;
 /// The origin of a web site, spelt as browsers spell it: in lower case, the port of the scheme
 /// left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site(String);
+pub struct SiteOrigin(String);
 
-impl fmt::Display for Site {
+impl fmt::Display for SiteOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Site {
+impl SiteOrigin {
     /// Reads `scheme://host` or `scheme://host:port` and nothing more; `None` for anything else.
     pub fn read(text: &str) -> Option<Self> {
         if text.len() > SITE_BYTES_MAX {
@@ -74,7 +74,7 @@ fn is_host(text: &str) -> bool {
 }
 
 /// Sites between commas; none if nothing is said.
-pub(in crate::config) fn list(text: &str) -> Result<Vec<Site>, String> {
+pub(in crate::config) fn list(text: &str) -> Result<Vec<SiteOrigin>, String> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
@@ -89,7 +89,7 @@ pub(in crate::config) fn list(text: &str) -> Result<Vec<Site>, String> {
     if sites.len() > SITES_MAX {
         return Err(format!("at most {SITES_MAX} origins"));
     }
-    let read: Option<Vec<Site>> = sites.into_iter().map(Site::read).collect();
+    let read: Option<Vec<SiteOrigin>> = sites.into_iter().map(SiteOrigin::read).collect();
     read.ok_or_else(|| {
         "origins between commas, each scheme://host or scheme://host:port without a path, such \
          as http://localhost:3000"
@@ -114,7 +114,7 @@ mod tests {
             ("chrome-extension://abcdef", "chrome-extension://abcdef"),
             ("tauri://localhost", "tauri://localhost"),
         ] {
-            let read = Site::read(text).map(|site| site.to_string());
+            let read = SiteOrigin::read(text).map(|site| site.to_string());
             assert_eq!(read.as_deref(), Some(site), "{text}");
         }
     }
@@ -149,7 +149,7 @@ mod tests {
             "http://\u{e9}.com",
             long.as_str(),
         ] {
-            assert_eq!(Site::read(bad), None, "{bad}");
+            assert_eq!(SiteOrigin::read(bad), None, "{bad}");
         }
     }
 }

@@ -47,7 +47,7 @@ async fn service_behind_server_without_data_is_reported() {
         assert!(text.contains(url), "{text}");
         text.replace(url, "    mcp: small\n")
     });
-    let Err(Broken::Wrong(findings)) = open(folder.path()).await else {
+    let Err(PackLoadError::Wrong(findings)) = open(folder.path()).await else {
         panic!("it cannot be used");
     };
     let told = findings[0].to_string();

@@ -31,7 +31,7 @@ fn manifest(model: &str) -> String {
     text.replace("scripted:small", model)
 }
 
-fn told(files: &PackFiles, variables: &Variables) -> Vec<String> {
+fn told(files: &PackFiles, variables: &ServerVariables) -> Vec<String> {
     let report = judge(files, variables);
     report.findings.iter().map(PackFinding::to_string).collect()
 }
@@ -45,7 +45,7 @@ fn used_provider_needs_its_key() {
         ("providers.yaml", LOCAL),
         ("prices.yaml", PRICES),
     ]);
-    let none = Variables::default();
+    let none = ServerVariables::default();
     let missing = "providers.yaml:5:10: error: `local`: the key should be in the variable `LOCAL_KEY`, which is not set; write: LOCAL_KEY into the environment before the start";
     assert_eq!(told(&files, &none), [missing]);
     let set = none.clone().or("LOCAL_KEY", "sk-1");
@@ -64,17 +64,17 @@ fn used_provider_needs_its_key() {
 fn built_in_provider_names_its_variable_where_used() {
     let pack = manifest("gemini:flash");
     let files = small(&[("pack.yaml", &pack), ("prices.yaml", PRICES)]);
-    let told_of = told(&files, &Variables::default());
+    let told_of = told(&files, &ServerVariables::default());
     let end = "error: `gemini`: the key should be in the variable `GEMINI_API_KEY`, which is not set; write: GEMINI_API_KEY or GOOGLE_API_KEY into the environment before the start";
     assert_eq!(told_of.len(), 1, "{told_of:?}");
     assert!(
         told_of[0].starts_with("pack.yaml:") && told_of[0].ends_with(end),
         "{told_of:?}"
     );
-    let other = Variables::default().or("GOOGLE_API_KEY", "k");
+    let other = ServerVariables::default().or("GOOGLE_API_KEY", "k");
     assert_eq!(told(&files, &other), [""; 0]);
     let files = small(&[("pack.yaml", &manifest("openia:gpt"))]);
-    let told_of = told(&files, &Variables::default());
+    let told_of = told(&files, &ServerVariables::default());
     assert_eq!(told_of.len(), 1, "{told_of:?}");
     assert!(told_of[0].ends_with("error: unknown provider `openia`, did you mean `openai`?"));
 }
@@ -90,7 +90,7 @@ async fn missing_key_file_is_reported_and_changed_one_reread() {
         ("providers.yaml", &providers),
         ("prices.yaml", PRICES),
     ]);
-    let told_of = told(&files, &Variables::default());
+    let told_of = told(&files, &ServerVariables::default());
     assert_eq!(told_of.len(), 1, "{told_of:?}");
     assert!(
         told_of[0]
@@ -112,7 +112,7 @@ async fn missing_key_file_is_reported_and_changed_one_reread() {
     );
     std::fs::remove_file(&key).expect("removed");
     assert!(
-        matches!(host.reload().await, Err(Broken::Wrong(_))),
+        matches!(host.reload().await, Err(PackLoadError::Wrong(_))),
         "the key is gone"
     );
 }
@@ -139,7 +139,7 @@ async fn changed_routing_is_announced_broken_one_ignored() {
     assert_eq!(*policy.borrow_and_update(), "v1");
 
     rules("v2", "teleport:x");
-    let Err(Broken::Wrong(findings)) = host.reload().await else {
+    let Err(PackLoadError::Wrong(findings)) = host.reload().await else {
         panic!("a broken file was applied");
     };
     let told: Vec<String> = findings.iter().map(PackFinding::to_string).collect();
@@ -176,7 +176,7 @@ fn unplayable_cassette_is_reported_with_its_line() {
     let pack = manifest("cassette:talk");
     let tape = "{\"type\":\"cassette\",\"version\":1}\nnonsense\n";
     let files = small(&[("pack.yaml", &pack), ("cassettes/talk.jsonl", tape)]);
-    let told_of = told(&files, &Variables::default());
+    let told_of = told(&files, &ServerVariables::default());
     assert_eq!(told_of.len(), 1, "{told_of:?}");
     assert!(
         told_of[0].starts_with("cassettes/talk.jsonl:2:1: error: "),
@@ -188,7 +188,7 @@ fn unplayable_cassette_is_reported_with_its_line() {
         {\"type\":\"end\",\"ms\":1,\"how\":\"end\"}\n";
     let files = small(&[("pack.yaml", &pack), ("cassettes/talk.jsonl", foreign)]);
     assert_eq!(
-        told(&files, &Variables::default()),
+        told(&files, &ServerVariables::default()),
         [
             "cassettes/talk.jsonl:2:1: error: unknown dialect `morse`; write: one of `anthropic`, `openai_chat`, `openai_responses`, `gemini`"
         ]
@@ -200,12 +200,12 @@ fn unplayable_cassette_is_reported_with_its_line() {
             "{\"type\":\"cassette\",\"version\":1}\n",
         ),
     ]);
-    assert_eq!(told(&good, &Variables::default()), [""; 0]);
+    assert_eq!(told(&good, &ServerVariables::default()), [""; 0]);
 }
 
 #[test]
 fn variable_values_are_absent_from_debug_text() {
-    let variables = Variables::default().or("LOCAL_KEY", "sk-marker");
+    let variables = ServerVariables::default().or("LOCAL_KEY", "sk-marker");
     let text = format!("{variables:?}");
     assert!(
         text.contains("LOCAL_KEY") && !text.contains("sk-marker"),
@@ -223,7 +223,7 @@ fn missing_key_is_reported_with_other_findings() {
         ("cassettes/talk.jsonl", "nonsense\n"),
         ("scripts/zz.yaml", "- steps:\n  - {texd: hi}\n"),
     ]);
-    let told = told(&files, &Variables::default());
+    let told = told(&files, &ServerVariables::default());
     let places: Vec<&str> = told
         .iter()
         .filter_map(|one| one.split(':').next())
@@ -251,15 +251,15 @@ async fn given_script_replaces_every_provider_without_keys() {
         open(folder.path()).await.is_err(),
         "its own models need a key"
     );
-    let script = Some(Script::builtin());
+    let script = Some(ModelScript::builtin());
     let dir = Some(folder.path().to_owned());
-    let host = Host::open(dir, Variables::default(), script, means()).await;
+    let host = PackHost::open(dir, ServerVariables::default(), script, means()).await;
     let host = host.unwrap_or_else(|why| panic!("{why}"));
     assert!(
         !host.reload().await.expect("readable"),
         "nothing has changed"
     );
-    let set = models::spoken_for(&host.pack(), &Scripted::new(Script::builtin()));
+    let set = models::spoken_for(&host.pack(), &ScriptedProvider::new(ModelScript::builtin()));
     let names: Vec<&str> = set.names().collect();
     assert_eq!(names, ["cassette", "gemini", "local", "scripted"]);
 }
@@ -276,7 +276,7 @@ async fn until(so: impl Fn() -> bool) {
 }
 
 /// A skeleton at work, and the same with a provider whose key should be in `key`.
-async fn keyed(dir: &Path, key: &Path) -> (Arc<Host>, PackFiles) {
+async fn keyed(dir: &Path, key: &Path) -> (Arc<PackHost>, PackFiles) {
     write(&PackFiles::skeleton("small"), dir);
     let host = open(dir).await.unwrap_or_else(|why| panic!("{why}"));
     let providers = LOCAL.replace("key: ${LOCAL_KEY}", &format!("key_file: {}", key.display()));

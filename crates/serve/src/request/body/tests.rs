@@ -3,11 +3,11 @@
 use axum::http::HeaderValue;
 use futures_util::stream;
 use serde_json::json;
-use turnwire_wire::rest::session::Create;
-use turnwire_wire::rest::turn::Submit;
+use turnwire_wire::rest::session::SessionCreate;
+use turnwire_wire::rest::turn::TurnSubmit;
 
 use super::*;
-use crate::config::{Config, Sources};
+use crate::config::{ServerConfig, SettingSources};
 
 fn headers(kind: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -19,23 +19,23 @@ fn headers(kind: &str) -> HeaderMap {
 }
 
 fn limits(max: usize, timeout_ms: u64) -> Http {
-    let nowhere = Sources {
+    let nowhere = SettingSources {
         home: Some("/nonexistent/turnwire".into()),
-        ..Sources::default()
+        ..SettingSources::default()
     };
-    let mut http = Config::load(&nowhere).expect("defaults").http;
+    let mut http = ServerConfig::load(&nowhere).expect("defaults").http;
     http.body_max_bytes = max;
     http.body_timeout_ms = timeout_ms;
     http
 }
 
-fn fault(body: &str) -> Fault {
-    parse::<Submit>(&headers("application/json"), body.as_bytes()).expect_err("refused")
+fn fault(body: &str) -> RequestFault {
+    parse::<TurnSubmit>(&headers("application/json"), body.as_bytes()).expect_err("refused")
 }
 
 #[test]
 fn json_is_accepted_and_empty_body_is_empty_object() {
-    let none = Create::default();
+    let none = SessionCreate::default();
     assert_eq!(parse(&HeaderMap::new(), b""), Ok(none.clone()));
     for kind in [
         "application/json",
@@ -54,16 +54,16 @@ fn other_content_types_are_refused() {
         "application/problem+json",
         "",
     ] {
-        let fault = parse::<Create>(&headers(kind), b"{}").expect_err("refused");
+        let fault = parse::<SessionCreate>(&headers(kind), b"{}").expect_err("refused");
         assert_eq!(fault.code(), Code::UnsupportedMediaType, "{kind}");
     }
-    let fault = parse::<Create>(&HeaderMap::new(), b"{}").expect_err("refused");
+    let fault = parse::<SessionCreate>(&HeaderMap::new(), b"{}").expect_err("refused");
     assert_eq!(fault.code(), Code::UnsupportedMediaType);
 }
 
 #[test]
 fn malformed_json_is_refused_with_its_place() {
-    let expected = Fault::new(
+    let expected = RequestFault::new(
         Code::MalformedJson,
         "The body is not JSON from line 2, column 1 on.",
     );
@@ -84,13 +84,13 @@ fn malformed_json_is_refused_with_its_place() {
     let deep = "[".repeat(10_000);
     assert_eq!(fault(&deep).code(), Code::MalformedJson);
     let not_text = b"{\"workspace_path\":\"\xff\"}";
-    let not_text = parse::<Create>(&headers("application/json"), not_text);
+    let not_text = parse::<SessionCreate>(&headers("application/json"), not_text);
     assert_eq!(not_text.expect_err("refused").code(), Code::MalformedJson);
 }
 
 #[test]
 fn unknown_fields_are_named() {
-    let expected = Fault::new(
+    let expected = RequestFault::new(
         Code::UnknownField,
         "There is no field \"mesage\" here, expected one of `message`, `locale`, \
          `on_disconnect`, `disconnect_grace_ms`, `on_busy`, \
@@ -108,19 +108,19 @@ fn unknown_fields_are_named() {
 #[test]
 fn type_mismatch_is_described_in_terms_of_the_body() {
     let detail = "The body does not fit: missing field `message`.";
-    assert_eq!(fault("{}"), Fault::new(Code::InvalidRequest, detail));
+    assert_eq!(fault("{}"), RequestFault::new(Code::InvalidRequest, detail));
     let detail = "The body must be a JSON object.";
     for bad in ["[]", " 5", "\"x\"", "null"] {
         assert_eq!(
             fault(bad),
-            Fault::new(Code::InvalidRequest, detail),
+            RequestFault::new(Code::InvalidRequest, detail),
             "{bad}"
         );
     }
     // Not even a list of as many values as there are fields.
-    let list = parse::<Create>(&headers("application/json"), b"[null, null]");
-    assert_eq!(list, Err(Fault::new(Code::InvalidRequest, detail)));
-    let expected = Fault::new(
+    let list = parse::<SessionCreate>(&headers("application/json"), b"[null, null]");
+    assert_eq!(list, Err(RequestFault::new(Code::InvalidRequest, detail)));
+    let expected = RequestFault::new(
         Code::InvalidRequest,
         "The body does not fit: invalid type: integer `5`, expected a string or a list of \
          content blocks.",
@@ -138,7 +138,7 @@ fn type_mismatch_is_described_in_terms_of_the_body() {
 async fn oversize_body_is_refused_in_any_transfer_form() {
     let exact = collect(&HeaderMap::new(), Body::from("12345"), &limits(5, 1_000)).await;
     assert_eq!(exact, Ok(Bytes::from("12345")));
-    let expected = Fault::new(Code::BodyTooLarge, "The body may have 5 bytes.");
+    let expected = RequestFault::new(Code::BodyTooLarge, "The body may have 5 bytes.");
     let expected = expected.with("limit_bytes", 5);
     let over = collect(&HeaderMap::new(), Body::from("123456"), &limits(5, 1_000)).await;
     assert_eq!(over, Err(expected.clone()));
@@ -172,6 +172,9 @@ async fn slow_or_broken_body_ends_the_request() {
     .await;
     assert_eq!(
         broken,
-        Err(Fault::new(Code::MalformedJson, "The body broke off."))
+        Err(RequestFault::new(
+            Code::MalformedJson,
+            "The body broke off."
+        ))
     );
 }

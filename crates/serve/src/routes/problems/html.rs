@@ -2,14 +2,14 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use turnwire_wire::problem::help::{Description, List, Retry};
+use turnwire_wire::problem::help::{ProblemDescription, ProblemList, RetryAdvice};
 
 const STYLE: &str = include_str!("page.css");
 
 /// Text that is shown as it is, whatever it holds.
-struct Shown<'a>(&'a str);
+struct EscapedText<'a>(&'a str);
 
-impl Display for Shown<'_> {
+impl Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|c| match c {
             '&' => f.write_str("&amp;"),
@@ -22,31 +22,31 @@ impl Display for Shown<'_> {
 }
 
 /// Sentences, with what stands between backticks as code.
-struct Prose<'a>(&'a str);
+struct HtmlProse<'a>(&'a str);
 
-impl Display for Prose<'_> {
+impl Display for HtmlProse<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.split('`').enumerate().try_for_each(|(at, part)| {
             if at % 2 == 0 {
-                write!(f, "{}", Shown(part))
+                write!(f, "{}", EscapedText(part))
             } else {
-                write!(f, "<code>{}</code>", Shown(part))
+                write!(f, "<code>{}</code>", EscapedText(part))
             }
         })
     }
 }
 
 /// All types of problems in one table.
-pub(super) fn list(list: &List) -> String {
+pub(super) fn list(list: &ProblemList) -> String {
     let mut rows = String::new();
     for one in &list.problems {
         let _ = writeln!(
             rows,
             "<tr><td>{}</td><td><a href=\"{}\"><code>{}</code></a></td><td>{}</td></tr>",
             one.status,
-            Shown(&one.kind),
-            Shown(&one.code),
-            Shown(&one.title),
+            EscapedText(&one.kind),
+            EscapedText(&one.code),
+            EscapedText(&one.title),
         );
     }
     page(
@@ -61,17 +61,17 @@ pub(super) fn list(list: &List) -> String {
 }
 
 /// One type of problem.
-pub(super) fn one(one: &Description) -> String {
+pub(super) fn one(one: &ProblemDescription) -> String {
     let example = serde_json::to_string_pretty(&one.example).expect("a problem is plain data");
     let retry = match one.retry {
-        Retry::No => "No: the same request fails again.",
-        Retry::AfterChange => "Only after the cause is gone.",
-        Retry::Later => "Yes: after the time in Retry-After, else a little longer each time.",
+        RetryAdvice::No => "No: the same request fails again.",
+        RetryAdvice::AfterChange => "Only after the cause is gone.",
+        RetryAdvice::Later => "Yes: after the time in Retry-After, else a little longer each time.",
     };
     let mut body = format!(
         "<h1>{}</h1>\n<p class=\"soft\"><code>{}</code>, status {}</p>\n",
-        Shown(&one.title),
-        Shown(&one.code),
+        EscapedText(&one.title),
+        EscapedText(&one.code),
         one.status,
     );
     for (title, text) in [
@@ -80,9 +80,13 @@ pub(super) fn one(one: &Description) -> String {
         ("What to do", &one.what_to_do),
         ("Whether to try again", retry),
     ] {
-        let _ = writeln!(body, "<h2>{title}</h2>\n<p>{}</p>", Prose(text));
+        let _ = writeln!(body, "<h2>{title}</h2>\n<p>{}</p>", HtmlProse(text));
     }
-    let _ = write!(body, "<h2>An example</h2>\n<pre>{}</pre>", Shown(&example));
+    let _ = write!(
+        body,
+        "<h2>An example</h2>\n<pre>{}</pre>",
+        EscapedText(&example)
+    );
     page(&one.title, &body)
 }
 
@@ -94,7 +98,7 @@ fn page(title: &str, body: &str) -> String {
          <style>{STYLE}</style>\n</head>\n<body>\n\
          <header><a href=\"/\">Turnwire</a> · <a href=\"/problems\">Problems</a></header>\n\
          <main>\n{body}\n</main>\n</body>\n</html>\n",
-        Shown(title),
+        EscapedText(title),
     )
 }
 
@@ -104,9 +108,9 @@ mod tests {
 
     #[test]
     fn text_is_escaped_in_html() {
-        let shown = Shown("<b a=\"1\">&</b>").to_string();
+        let shown = EscapedText("<b a=\"1\">&</b>").to_string();
         assert_eq!(shown, "&lt;b a=&quot;1&quot;&gt;&amp;&lt;/b&gt;");
-        let prose = Prose("See `a<b` there.").to_string();
+        let prose = HtmlProse("See `a<b` there.").to_string();
         assert_eq!(prose, "See <code>a&lt;b</code> there.");
     }
 }

@@ -1,9 +1,9 @@
 //! Why a connection ends. The [`Carrier`](super::Carrier) gives the reason; the wire and its
 //! framing decide which last bytes the client gets for it.
 
-use turnwire_hub::Closed;
+use turnwire_hub::RingClosed;
 use turnwire_session::{Error, LiveSession, ReplayError};
-use turnwire_wire::session::Close;
+use turnwire_wire::session::SessionCloseReason;
 
 /// The reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum CloseReason {
     /// The store cannot be read now; the client may try again.
     Internal,
     /// The client broke a rule of its wire.
-    Rejected(Close),
+    Rejected(SessionCloseReason),
     /// The client sent a close frame.
     PeerClosed,
     /// The client, or the network, dropped the connection.
@@ -47,12 +47,12 @@ impl CloseReason {
 
     /// The reason for which the ring of `live` has ended, if it has.
     pub(crate) fn of_ring(live: &LiveSession) -> Option<Self> {
-        if !live.ring.is_ended() {
+        if !live.ring.is_closed() {
             return None;
         }
-        Some(match live.ring.closed() {
-            Some(Closed::Deleted) => Self::SessionDeleted,
-            Some(Closed::Quarantined) | None => Self::Quarantined,
+        Some(match live.ring.close_reason() {
+            Some(RingClosed::Deleted) => Self::SessionDeleted,
+            Some(RingClosed::Quarantined) | None => Self::Quarantined,
         })
     }
 }

@@ -13,8 +13,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turnwire_event::{Filter, Head, Position};
-use turnwire_hub::{Entry, Read, Run};
+use turnwire_event::{EventFilter, EventHead, Position};
+use turnwire_hub::{FrameRun, RingEntry, RingRead};
 use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
 use super::pending::{FrameTally, PendingWrites};
@@ -30,7 +30,7 @@ pub(crate) trait FrameFormat: Copy + Send + 'static {
     fn track(self) -> usize;
 
     /// Appends the frames of an event; returns the word that the ring keeps about them.
-    fn write(self, entry: &Entry, out: &mut Vec<u8>) -> u64;
+    fn write(self, entry: &RingEntry, out: &mut Vec<u8>) -> u64;
 
     /// Queues what [`FrameFormat::write`] gave for adjacent events. A wire that puts several events
     /// into one frame does so here.
@@ -61,7 +61,7 @@ pub(crate) trait Selection: Send {
 
     /// The filter that stored events may be selected with before [`Selection::write_stored`] sees
     /// them; `None` if it must see every event.
-    fn stored_filter(&self) -> Option<&Filter> {
+    fn stored_filter(&self) -> Option<&EventFilter> {
         None
     }
 
@@ -69,14 +69,14 @@ pub(crate) trait Selection: Send {
     /// the cursor passes; with fewer than all it stops there.
     fn take(
         &mut self,
-        run: Run<'_>,
+        run: FrameRun<'_>,
         put: impl FnMut(Bytes, <Self::Format as FrameFormat>::Tally),
     ) -> usize;
 
     /// Appends the frames of a stored event and counts them.
     fn write_stored(
         &mut self,
-        head: &Head,
+        head: &EventHead,
         json: &Bytes,
         out: &mut Vec<u8>,
         tally: &mut <Self::Format as FrameFormat>::Tally,
@@ -114,7 +114,7 @@ pub(crate) struct SessionCursor {
     /// The replay on the way to the ring.
     replay: Option<CatchUp>,
     /// Events of the replay that are read and not passed.
-    page: VecDeque<(Head, Bytes)>,
+    page: VecDeque<(EventHead, Bytes)>,
     /// The ring index from which on the client is live.
     live_from: u64,
     is_live: bool,
@@ -150,7 +150,7 @@ impl SessionCursor {
         at: Position,
         selection: &S,
     ) -> Result<Self, ReplayError> {
-        match live.ring.seek(at) {
+        match live.ring.cursor_after(at) {
             Some(index) => {
                 let mut cursor = Self::in_ring(at, index);
                 cursor.enter_ring::<S>(live);
@@ -246,13 +246,13 @@ impl SessionCursor {
             }
         });
         match read {
-            Read::Upto(_) => Ok(lost.map_or(Fill::Progress, Fill::TooLarge)),
-            Read::Empty => {
+            RingRead::Advanced(_) => Ok(lost.map_or(Fill::Progress, Fill::TooLarge)),
+            RingRead::Empty => {
                 (self.is_live, self.has_paused) = (true, false);
                 Ok(Fill::Idle)
             }
-            Read::Behind if self.is_live && !self.has_paused => Ok(Fill::Overrun),
-            Read::Behind => {
+            RingRead::Behind if self.is_live && !self.has_paused => Ok(Fill::Overrun),
+            RingRead::Behind => {
                 self.restart(live, selection).await?;
                 Ok(Fill::Progress)
             }
@@ -291,10 +291,10 @@ impl SessionCursor {
         live: &LiveSession,
         selection: &mut S,
         mut put: impl FnMut(Bytes, TallyOf<S>),
-    ) -> Read {
+    ) -> RingRead {
         let format = selection.format();
         let (from, mut has_stopped) = (self.index, false);
-        let mut take = |run: Run<'_>| {
+        let mut take = |run: FrameRun<'_>| {
             if has_stopped {
                 return;
             }
@@ -305,12 +305,12 @@ impl SessionCursor {
                 self.index += passed as u64;
             }
         };
-        let write = |entry: &Entry, out: &mut Vec<u8>| format.write(entry, out);
+        let write = |entry: &RingEntry, out: &mut Vec<u8>| format.write(entry, out);
         let track = format.track();
         let read = live
             .ring
             .read(track, from, RING_EVENTS_MAX, &write, &mut take);
-        if let Read::Upto(_) = read {
+        if let RingRead::Advanced(_) = read {
             self.is_live |= self.index >= self.live_from;
             self.has_paused = false;
         }
@@ -327,7 +327,7 @@ impl SessionCursor {
         let mut frames = 0;
         self.index = self.index.max(live.ring.first());
         while !is_complete(selection)
-            && let Read::Upto(_) =
+            && let RingRead::Advanced(_) =
                 self.read_ring(live, selection, |_, tally| frames += tally.frames())
         {}
         frames

@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
-use turnwire_wire::session::Close;
+use turnwire_wire::session::SessionCloseReason;
 
 use super::close::CloseReason;
 use super::framing::{ByteStream, FinalWrites, Framing};
@@ -147,11 +147,11 @@ fn close_frame(reason: CloseReason) -> Option<CloseFrame> {
             });
         }
         // Subscribing again is answered with the reason.
-        CloseReason::TooSlow | CloseReason::CursorExpired => Close::TooSlow,
-        CloseReason::Draining => Close::Draining,
-        CloseReason::SessionDeleted => Close::SessionDeleted,
-        CloseReason::Quarantined => Close::Quarantined,
-        CloseReason::FrameTooLarge | CloseReason::Internal => Close::Internal,
+        CloseReason::TooSlow | CloseReason::CursorExpired => SessionCloseReason::TooSlow,
+        CloseReason::Draining => SessionCloseReason::Draining,
+        CloseReason::SessionDeleted => SessionCloseReason::SessionDeleted,
+        CloseReason::Quarantined => SessionCloseReason::Quarantined,
+        CloseReason::FrameTooLarge | CloseReason::Internal => SessionCloseReason::Internal,
         CloseReason::Rejected(close) => close,
     };
     Some(CloseFrame {
@@ -164,11 +164,11 @@ fn close_frame(reason: CloseReason) -> Option<CloseFrame> {
 fn read_failure(error: &Error) -> CloseReason {
     match error {
         Error::Capacity(CapacityError::MessageTooLong { .. }) => {
-            CloseReason::Rejected(Close::TooBig)
+            CloseReason::Rejected(SessionCloseReason::FrameTooLarge)
         }
-        Error::Utf8(_) => CloseReason::Rejected(Close::NotJson),
+        Error::Utf8(_) => CloseReason::Rejected(SessionCloseReason::NotJson),
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => CloseReason::PeerGone,
-        Error::Protocol(_) => CloseReason::Rejected(Close::Protocol),
+        Error::Protocol(_) => CloseReason::Rejected(SessionCloseReason::Protocol),
         _ => CloseReason::PeerGone,
     }
 }

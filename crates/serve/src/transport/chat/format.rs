@@ -2,9 +2,9 @@
 
 use tokio::net::TcpStream;
 use turnwire_event::{Clock as _, Event, TurnId, metric};
-use turnwire_hub::Entry;
+use turnwire_hub::RingEntry;
 use turnwire_session::SystemClock;
-use turnwire_wire::pc3::{self, Cursor, Mark, Version};
+use turnwire_wire::pc3::{self, FrameCursor, Mark, WireVersion};
 
 use super::super::carrier::cursor::FrameFormat;
 use super::super::carrier::event_stream::EventStream;
@@ -12,7 +12,7 @@ use super::super::turn::{FrameMark, MarkTally, TurnFormat, word};
 
 /// One version of the chat wire.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ChatFormat(pub(super) Version);
+pub(crate) struct ChatFormat(pub(super) WireVersion);
 
 impl FrameFormat for ChatFormat {
     type Tally = MarkTally<Mark>;
@@ -20,12 +20,12 @@ impl FrameFormat for ChatFormat {
     /// The session wire has the first track.
     fn track(self) -> usize {
         match self.0 {
-            Version::V05 => 1,
-            Version::V04 => 2,
+            WireVersion::V05 => 1,
+            WireVersion::V04 => 2,
         }
     }
 
-    fn write(self, entry: &Entry, out: &mut Vec<u8>) -> u64 {
+    fn write(self, entry: &RingEntry, out: &mut Vec<u8>) -> u64 {
         match Event::read(&entry.bytes) {
             Ok(event) => self.write_after(&event, None, out),
             Err(error) => {
@@ -42,7 +42,12 @@ impl TurnFormat for ChatFormat {
     const OPEN_STREAMS: &'static str = metric::SSE_STREAMS;
     const HEARTBEAT: &'static [u8] = pc3::HEARTBEAT;
 
-    fn write_after(self, event: &Event, client_cursor: Option<&Cursor>, out: &mut Vec<u8>) -> u64 {
+    fn write_after(
+        self,
+        event: &Event,
+        client_cursor: Option<&FrameCursor>,
+        out: &mut Vec<u8>,
+    ) -> u64 {
         let begin = out.len();
         let marks = match client_cursor {
             Some(cursor) => pc3::project_after(event, self.0, cursor, out),
@@ -62,7 +67,7 @@ impl TurnFormat for ChatFormat {
 
     fn write_lost(self, turn: TurnId, out: &mut Vec<u8>) -> u64 {
         let begin = out.len();
-        let marks = pc3::lost(self.0, turn.into(), SystemClock.now(), out);
+        let marks = pc3::write_lost(self.0, turn.into(), SystemClock.now(), out);
         word(marks.bits(), out.len() - begin)
     }
 
@@ -89,7 +94,7 @@ fn mark_of(block: &str) -> Option<Mark> {
     let is = |mark: &&Mark| {
         mark.event_type() == event
             && mark.error_code().or(mark.cancel_code()) == code
-            && (event != "error" || mark.terminal().is_none() == goes_on)
+            && (event != "error" || mark.terminal_type().is_none() == goes_on)
     };
     Mark::ALL.iter().find(is).copied()
 }
@@ -106,7 +111,7 @@ impl FrameMark for Mark {
     }
 
     fn terminal(self) -> Option<&'static str> {
-        self.terminal()
+        self.terminal_type()
     }
 
     fn error_code(self) -> Option<&'static str> {

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turnwire_event::fold::replay::Missed;
-use turnwire_event::{Filter, Head, Position};
-use turnwire_hub::{Entry, Run};
+use turnwire_event::fold::replay::FinishedReplay;
+use turnwire_event::{EventFilter, EventHead, Position};
+use turnwire_hub::{FrameRun, RingEntry};
 use turnwire_session::{CatchUp, LiveSession, ReplayError};
-use turnwire_wire::session::event_frame;
 use turnwire_wire::session::server::{EVENT_PREFIX, EVENT_SUFFIX};
+use turnwire_wire::session::write_event;
 
 use super::super::carrier::cursor::{FrameFormat, PageStep, Selection};
 use super::super::carrier::pending::{EventCount, PendingWrites};
@@ -26,7 +26,7 @@ impl EventFormat {
     /// Appends the frame of an event with these bytes.
     pub(super) fn write_json(self, json: &[u8], out: &mut Vec<u8>) {
         text_header(EVENT_PREFIX.len() + json.len() + EVENT_SUFFIX.len(), out);
-        event_frame(json, out);
+        write_event(json, out);
     }
 }
 
@@ -37,14 +37,14 @@ impl FrameFormat for EventFormat {
         0
     }
 
-    fn write(self, entry: &Entry, out: &mut Vec<u8>) -> u64 {
+    fn write(self, entry: &RingEntry, out: &mut Vec<u8>) -> u64 {
         self.write_json(&entry.bytes, out);
         0
     }
 }
 
 /// The events of a session that pass a client's filter.
-pub(super) struct FilterSelection<'a>(pub(super) &'a Filter);
+pub(super) struct FilterSelection<'a>(pub(super) &'a EventFilter);
 
 impl Selection for FilterSelection<'_> {
     type Format = EventFormat;
@@ -54,18 +54,18 @@ impl Selection for FilterSelection<'_> {
         EventFormat
     }
 
-    fn stored_filter(&self) -> Option<&Filter> {
+    fn stored_filter(&self) -> Option<&EventFilter> {
         Some(self.0)
     }
 
-    fn take(&mut self, run: Run<'_>, mut put: impl FnMut(Bytes, EventCount)) -> usize {
+    fn take(&mut self, run: FrameRun<'_>, mut put: impl FnMut(Bytes, EventCount)) -> usize {
         run.select(self.0, |frames, events| put(frames, EventCount(events)));
         run.len()
     }
 
     fn write_stored(
         &mut self,
-        head: &Head,
+        head: &EventHead,
         json: &Bytes,
         out: &mut Vec<u8>,
         tally: &mut EventCount,
@@ -78,6 +78,7 @@ impl Selection for FilterSelection<'_> {
     }
 
     async fn replay(&self, live: &Arc<LiveSession>, at: Position) -> Result<CatchUp, ReplayError> {
-        live.catch_up(at, self.0, Missed::Ends, u64::MAX).await
+        live.catch_up(at, self.0, FinishedReplay::Ends, u64::MAX)
+            .await
     }
 }

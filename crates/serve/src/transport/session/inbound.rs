@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
-use turnwire_event::fold::replay::Missed;
+use turnwire_event::fold::replay::FinishedReplay;
 use turnwire_event::{Position, ResponseId, TurnId, metric};
-use turnwire_hub::Closed;
+use turnwire_hub::RingClosed;
 use turnwire_session::{CancelOutcome, Error, LiveSession, WatchGuard};
 use turnwire_wire::session::{
-    self as wire, Ack, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Subscribe,
-    SubscribeError,
+    self as wire, ClientFrame, ClientFrameError, SessionCloseReason, SessionPositions,
+    SessionSummary, SubscribeAck, SubscribeError, SubscribeFrame,
 };
 
 use super::super::carrier::cursor::SessionCursor;
@@ -26,20 +26,20 @@ impl SessionStream {
         &mut self,
         message: Message,
         pending: &mut EventWrites,
-    ) -> Result<(), Close> {
+    ) -> Result<(), SessionCloseReason> {
         let text = match message {
             Message::Text(text) => text,
-            Message::Binary(_) => return Err(Close::Binary),
+            Message::Binary(_) => return Err(SessionCloseReason::Binary),
             Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {
                 return Ok(());
             }
         };
-        match ClientFrame::read(text.as_str()) {
+        match ClientFrame::parse(text.as_str()) {
             Ok(ClientFrame::Subscribe(subscribe)) => {
                 return self.subscribe(subscribe, pending).await;
             }
             Ok(ClientFrame::Cancel { turn_id, reason }) => self.cancel(&turn_id, reason.as_deref()),
-            Ok(ClientFrame::Ping { nonce }) => send(pending, |out| wire::pong(&nonce, out)),
+            Ok(ClientFrame::Ping { nonce }) => send(pending, |out| wire::write_pong(&nonce, out)),
             Ok(ClientFrame::Pong { nonce }) if self.is_unanswered(&nonce) => {
                 self.unanswered_pings = 0;
             }
@@ -48,7 +48,7 @@ impl SessionStream {
                 self.warn("unknown_frame")
             }
             Err(ClientFrameError::Subscribe(error)) => self.refuse(&error, pending),
-            Err(ClientFrameError::NotJson) => return Err(Close::NotJson),
+            Err(ClientFrameError::NotJson) => return Err(SessionCloseReason::NotJson),
         }
         Ok(())
     }
@@ -68,7 +68,7 @@ impl SessionStream {
             .increment(1);
         // The client may send a better subscribe, and has the full time for it.
         self.subscribe_deadline = Instant::now() + self.streams.options.subscribe_wait;
-        send(pending, |out| wire::subscribe_error(error, out));
+        send(pending, |out| wire::write_subscribe_error(error, out));
     }
 
     fn cancel(&self, turn: &str, reason: Option<&str>) {
@@ -99,21 +99,21 @@ impl SessionStream {
 
     async fn subscribe(
         &mut self,
-        subscribe: Subscribe,
+        subscribe: SubscribeFrame,
         pending: &mut EventWrites,
-    ) -> Result<(), Close> {
+    ) -> Result<(), SessionCloseReason> {
         let received_at = Instant::now();
         let live = match &self.live {
-            Ok(live) if live.ring.closed() == Some(Closed::Quarantined) => {
-                return Err(Close::Quarantined);
+            Ok(live) if live.ring.close_reason() == Some(RingClosed::Quarantined) => {
+                return Err(SessionCloseReason::Quarantined);
             }
-            Ok(live) if live.ring.closed().is_none() => live.clone(),
-            Err(Error::Quarantined) => return Err(Close::Quarantined),
+            Ok(live) if live.ring.close_reason().is_none() => live.clone(),
+            Err(Error::Quarantined) => return Err(SessionCloseReason::Quarantined),
             Ok(_) | Err(Error::SessionNotFound) => {
                 self.refuse(&SubscribeError::session_not_found(), pending);
                 return Ok(());
             }
-            Err(_) => return Err(Close::Internal),
+            Err(_) => return Err(SessionCloseReason::Internal),
         };
         let mut started = match self.start(&live, &subscribe, pending).await {
             Ok(started) => started,
@@ -127,9 +127,9 @@ impl SessionStream {
             }
             Err(SubscribeFailure::Session(Error::Quarantined)) => {
                 live.quarantine();
-                return Err(Close::Quarantined);
+                return Err(SessionCloseReason::Quarantined);
             }
-            Err(SubscribeFailure::Session(_)) => return Err(Close::Internal),
+            Err(SubscribeFailure::Session(_)) => return Err(SessionCloseReason::Internal),
         };
         // One watcher a connection, however often it subscribes.
         if started.watcher.is_none() {
@@ -147,7 +147,7 @@ impl SessionStream {
     async fn start(
         &mut self,
         live: &Arc<LiveSession>,
-        subscribe: &Subscribe,
+        subscribe: &SubscribeFrame,
         pending: &mut EventWrites,
     ) -> Result<Subscription, SubscribeFailure> {
         let options = &self.streams.options;
@@ -158,7 +158,7 @@ impl SessionStream {
             SessionCursor::in_ring(taken.at, taken.cursor)
         } else if let Some(since) = &subscribe.since {
             let (at, max) = (since.position(live.id)?, options.replay_max);
-            let replay = live.catch_up(at, &subscribe.filter, Missed::Ends, max);
+            let replay = live.catch_up(at, &subscribe.filter, FinishedReplay::Ends, max);
             let replay = replay.await;
             let replay = replay.map_err(|error| SubscribeFailure::of_replay(error, max))?;
             replayed = replay.count;
@@ -172,7 +172,7 @@ impl SessionStream {
             return Ok(running);
         } else {
             let in_ring = |_: &_, tail, index| SessionCursor::in_ring(tail, index);
-            live.ring.look(in_ring)
+            live.ring.with_state(in_ring)
         };
         let workers = self.open_workers(live, subscribe, cursor.at).await?;
         let started = Subscription::new(subscribe.filter.clone(), cursor, workers);
@@ -181,7 +181,7 @@ impl SessionStream {
         if let Some(snapshot) = snapshot {
             let summary = SessionSummary::new(&snapshot.row, snapshot.current_turn);
             send(pending, |out| {
-                wire::snapshot(&summary, &snapshot.messages, snapshot.at, out);
+                wire::write_snapshot(&summary, &snapshot.messages, snapshot.at, out);
             });
         }
         Ok(started)
@@ -191,7 +191,7 @@ impl SessionStream {
     async fn change(
         &self,
         live: &Arc<LiveSession>,
-        subscribe: &Subscribe,
+        subscribe: &SubscribeFrame,
         running: &mut Subscription,
     ) -> Result<(), SubscribeFailure> {
         if !subscribe.filter.include_worker_sessions {
@@ -210,7 +210,7 @@ impl SessionStream {
     async fn open_workers(
         &self,
         live: &Arc<LiveSession>,
-        subscribe: &Subscribe,
+        subscribe: &SubscribeFrame,
         at: Position,
     ) -> Result<Option<Box<WorkerStreams>>, SubscribeFailure> {
         let filter = &subscribe.filter;
@@ -219,7 +219,7 @@ impl SessionStream {
         }
         let named = match &subscribe.since {
             Some(since) if !subscribe.snapshot => since.workers(live.id)?,
-            _ => Positions::new(),
+            _ => SessionPositions::new(),
         };
         let (streams, waker, name) = (self.streams.clone(), self.waker.clone(), self.name.clone());
         let workers = WorkerStreams::open(streams, waker, name, (live, filter), (at, named));
@@ -233,17 +233,17 @@ impl SessionStream {
 
 fn acknowledge(
     live: &Arc<LiveSession>,
-    subscribe: &Subscribe,
+    subscribe: &SubscribeFrame,
     started: &Subscription,
     replay_event_count: u64,
     pending: &mut EventWrites,
 ) {
-    let ack = Ack {
+    let ack = SubscribeAck {
         resolved_filter: subscribe.filter.spec(),
         since: subscribe.since.as_ref(),
         snapshot: subscribe.snapshot,
         replay_event_count,
         positions: started.positions(live),
     };
-    send(pending, |out| wire::ack(&ack, out));
+    send(pending, |out| wire::write_ack(&ack, out));
 }

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::metric;
 use turnwire_session::BusNotice;
 use turnwire_session::{Error, LiveSession};
-use turnwire_wire::session::{self as wire, Close};
+use turnwire_wire::session::{self as wire, SessionCloseReason};
 
 use super::super::Streams;
 use super::super::carrier::Carrier;
@@ -67,7 +67,7 @@ impl SessionStream {
     pub(super) fn carrier(self, socket: WebSocket<TcpStream>) -> Carrier<Self> {
         let waker = self.waker.clone();
         let live = self.live.as_ref().ok();
-        let seat = live.map(|live| live.ring.sit(waker.clone()));
+        let seat = live.map(|live| live.ring.register(waker.clone()));
         Carrier::new(self, socket, EventWrites::new(), waker, seat)
     }
 
@@ -140,7 +140,7 @@ impl Wire for SessionStream {
             return Some(CloseReason::Draining);
         }
         let is_late = now >= self.subscribe_deadline;
-        is_late.then_some(CloseReason::Rejected(Close::SubscribeTimeout))
+        is_late.then_some(CloseReason::Rejected(SessionCloseReason::SubscribeTimeout))
     }
 
     fn idle_close(&self) -> Option<CloseReason> {
@@ -162,14 +162,14 @@ impl Wire for SessionStream {
             return Ok(());
         };
         if self.unanswered_pings >= self.streams.options.ping_misses {
-            return Err(CloseReason::Rejected(Close::PingTimeout));
+            return Err(CloseReason::Rejected(SessionCloseReason::PingTimeout));
         }
         let (at, positions) = (subscription.cursor.at, subscription.positions(live));
         self.unanswered_pings += 1;
         self.last_nonce += 1;
         let nonce = self.last_nonce.to_string();
         send(pending, |out| {
-            wire::ping(&nonce, at, positions.as_ref(), out);
+            wire::write_ping(&nonce, at, positions.as_ref(), out);
         });
         Ok(())
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use turnwire_event::Filter;
+use turnwire_event::EventFilter;
 use turnwire_session::WatchGuard;
 use turnwire_session::{LiveSession, ReplayError};
-use turnwire_wire::session::Positions;
+use turnwire_wire::session::SessionPositions;
 
 use super::super::carrier::cursor::{Fill, SessionCursor};
 use super::super::carrier::wire::Backlog;
@@ -15,7 +15,7 @@ use super::workers::WorkerStreams;
 
 /// What a connection delivers.
 pub(super) struct Subscription {
-    pub(super) filter: Filter,
+    pub(super) filter: EventFilter,
     pub(super) cursor: SessionCursor,
     /// The workers of the session, where the client subscribed to them too.
     pub(super) workers: Option<Box<WorkerStreams>>,
@@ -24,7 +24,7 @@ pub(super) struct Subscription {
 
 impl Subscription {
     pub(super) fn new(
-        filter: Filter,
+        filter: EventFilter,
         cursor: SessionCursor,
         workers: Option<Box<WorkerStreams>>,
     ) -> Self {
@@ -42,7 +42,7 @@ impl Subscription {
             has_more: self.cursor.has_more(live),
             lag: self.cursor.lag(live),
             is_bounded: !self.cursor.is_catching_up(),
-            has_ended: live.ring.is_ended(),
+            has_ended: live.ring.is_closed(),
         };
         match &self.workers {
             None => own,
@@ -51,7 +51,7 @@ impl Subscription {
     }
 
     /// How far every session is delivered, where there are several.
-    pub(super) fn positions(&self, live: &LiveSession) -> Option<Positions> {
+    pub(super) fn positions(&self, live: &LiveSession) -> Option<SessionPositions> {
         let workers = self.workers.as_ref()?;
         let mut positions = workers.positions();
         positions.insert(live.id, self.cursor.at);
@@ -79,7 +79,7 @@ impl Subscription {
     }
 
     /// Delivers with another filter from here on.
-    pub(super) fn set_filter(&mut self, filter: &Filter) {
+    pub(super) fn set_filter(&mut self, filter: &EventFilter) {
         self.filter = filter.clone();
         if let Some(workers) = &mut self.workers {
             workers.filter = filter.clone();

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
-use turnwire_event::{Epoch, Filter, Position, Seq, SessionId};
-use turnwire_hub::{Closed, Seat};
+use turnwire_event::{Epoch, EventFilter, Position, Seq, SessionId};
+use turnwire_hub::{RingClosed, WakerGuard};
 use turnwire_session::BusNotice;
 use turnwire_session::WORKER_DEPTH_MAX;
 use turnwire_session::{Error, LiveSession, ReplayError};
-use turnwire_wire::session::Positions;
+use turnwire_wire::session::SessionPositions;
 
 use super::super::Streams;
 use super::super::carrier::cursor::{Fill, RING_EVENTS_MAX, SessionCursor};
@@ -85,7 +85,7 @@ struct JoinedWorker {
     /// It is removed when it is delivered up to here.
     ends_at: Option<Position>,
     /// Wakes the connection; dropping it leaves the ring.
-    _seat: Seat,
+    _seat: WakerGuard,
 }
 
 impl JoinedWorker {
@@ -100,7 +100,7 @@ pub(super) struct WorkerStreams {
     streams: Arc<Streams>,
     /// The session that the client subscribed to.
     live: Arc<LiveSession>,
-    pub(super) filter: Filter,
+    pub(super) filter: EventFilter,
     waker: Arc<AtomicWaker>,
     /// The name of the connection, for warnings.
     connection: String,
@@ -131,7 +131,7 @@ impl WorkerStreams {
     /// True if there is something to do for a worker.
     fn has_more(&self, at: Position) -> bool {
         let has_more = |worker: &JoinedWorker| {
-            worker.live.ring.is_ended()
+            worker.live.ring.is_closed()
                 || match worker.is_complete() {
                     true => !self.has_workers(worker.id),
                     false => worker.gate.has_more(&worker.cursor, &worker.live),
@@ -150,7 +150,7 @@ impl WorkerStreams {
     }
 
     /// How far every worker is delivered.
-    pub(super) fn positions(&self) -> Positions {
+    pub(super) fn positions(&self) -> SessionPositions {
         let awaited = self.awaited.iter().map(|worker| {
             let at = match worker.from {
                 DeliverFrom::Start => START,
@@ -237,7 +237,7 @@ impl WorkerStreams {
             return Ok(Fill::Idle);
         };
         let (id, session) = (worker.id, worker.live.clone());
-        if session.ring.closed() == Some(Closed::Quarantined) {
+        if session.ring.close_reason() == Some(RingClosed::Quarantined) {
             return Ok(self.drop_worker(id, Some("worker_quarantined")));
         }
         if worker.is_complete() {
@@ -251,7 +251,7 @@ impl WorkerStreams {
         let filled = self.fill_session(cursor, id, pending);
         match Box::pin(filled).await {
             // It was deleted, and all events before that are delivered.
-            Ok(Fill::Idle) if !is_waiting && session.ring.is_ended() => {
+            Ok(Fill::Idle) if !is_waiting && session.ring.is_closed() => {
                 Ok(self.drop_worker(id, None))
             }
             Err(ReplayError::Session(Error::SessionNotFound)) => Ok(self.drop_worker(id, None)),

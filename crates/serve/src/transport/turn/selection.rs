@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turnwire_event::fold::replay::Missed;
-use turnwire_event::{Event, Filter, Head, Position, TurnId};
-use turnwire_hub::Run;
+use turnwire_event::fold::replay::FinishedReplay;
+use turnwire_event::{Event, EventFilter, EventHead, Position, TurnId};
+use turnwire_hub::FrameRun;
 use turnwire_session::{CatchUp, Error, LiveSession, ReplayError};
-use turnwire_wire::pc3::Cursor;
+use turnwire_wire::pc3::FrameCursor;
 
 use super::super::carrier::cursor::{PageStep, Selection};
 use super::TurnFormat;
@@ -18,13 +18,13 @@ pub(crate) struct TurnSelection<F> {
     pub(super) turn: TurnId,
     pub(super) format: F,
     /// The frames that the client has of the event at its cursor; none once that is passed.
-    client_cursor: Option<Cursor>,
+    client_cursor: Option<FrameCursor>,
     /// The turn's last frame was selected.
     pub(super) is_complete: bool,
 }
 
 impl<F: TurnFormat> TurnSelection<F> {
-    pub(super) fn new(turn: TurnId, format: F, client_cursor: Option<Cursor>) -> Self {
+    pub(super) fn new(turn: TurnId, format: F, client_cursor: Option<FrameCursor>) -> Self {
         Self {
             turn,
             format,
@@ -42,12 +42,12 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
         self.format
     }
 
-    fn take(&mut self, run: Run<'_>, mut put: impl FnMut(Bytes, F::Tally)) -> usize {
+    fn take(&mut self, run: FrameRun<'_>, mut put: impl FnMut(Bytes, F::Tally)) -> usize {
         if self.is_complete {
             return run.len();
         }
         let client_cursor = &mut self.client_cursor;
-        self.is_complete = run.of_turn(self.turn, |frames, heads, words| {
+        self.is_complete = run.select_turn(self.turn, |frames, heads, words| {
             // Only the first event can be one of which the client has frames.
             let first = client_cursor.take().zip(heads.first()).zip(words.first());
             let skip = first
@@ -65,7 +65,7 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
 
     fn write_stored(
         &mut self,
-        head: &Head,
+        head: &EventHead,
         json: &Bytes,
         out: &mut Vec<u8>,
         tally: &mut F::Tally,
@@ -90,7 +90,8 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
     }
 
     async fn replay(&self, live: &Arc<LiveSession>, at: Position) -> Result<CatchUp, ReplayError> {
-        let all = Filter::full();
-        live.catch_up_from(at, &all, Missed::Deltas, u64::MAX).await
+        let all = EventFilter::full();
+        live.catch_up_from(at, &all, FinishedReplay::Deltas, u64::MAX)
+            .await
     }
 }

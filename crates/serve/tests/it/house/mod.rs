@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use turnwire_serve::app::{App, agent};
-use turnwire_serve::config::{Config, Sources};
+use turnwire_serve::config::{ServerConfig, SettingSources};
 
 const SCRIPT: &str = r#"
 - when: {user: "stall"}
@@ -75,15 +75,15 @@ impl House {
         let home = tempfile::tempdir().expect("a folder");
         let script = home.path().join("script.yaml");
         std::fs::write(&script, SCRIPT).expect("a script");
-        let sources = Sources {
+        let sources = SettingSources {
             home: Some(home.path().join("data")),
             env: env
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
-            ..Sources::default()
+            ..SettingSources::default()
         };
-        let config = Config::load(&sources).expect("defaults");
+        let config = ServerConfig::load(&sources).expect("defaults");
         let producer = agent(Some(&script)).expect("a script that plays");
         let app = App::start(config, producer).await.expect("a server");
         Self {

@@ -23,8 +23,8 @@ fn child_tasks() -> Arc<ChildTasks> {
 
 const TOOL: ToolUseId = ToolUseId(Ulid(7));
 
-fn child(kind: ReceiptKind, id: &str, ended: BoxFuture<'static, StopOutcome>) -> Ward {
-    Ward {
+fn child(kind: ReceiptKind, id: &str, ended: BoxFuture<'static, StopOutcome>) -> ChildTask {
+    ChildTask {
         kind,
         id: id.to_owned().into(),
         tool_use_id: TOOL,
@@ -36,9 +36,9 @@ fn try_take(
     tasks: &Arc<ChildTasks>,
     id: &str,
     ended: BoxFuture<'static, StopOutcome>,
-) -> Result<(), Refusal> {
-    let wards: Arc<dyn Wards> = tasks.clone();
-    wards.take(child(ReceiptKind::Process, id, ended))
+) -> Result<(), EmitRefusal> {
+    let wards: Arc<dyn ChildTaskRegistry> = tasks.clone();
+    wards.track(child(ReceiptKind::Process, id, ended))
 }
 
 fn take(tasks: &Arc<ChildTasks>, id: &str, ended: BoxFuture<'static, StopOutcome>) {
@@ -90,7 +90,7 @@ async fn child_that_ends_after_a_cancel_is_recorded() {
     sleep(Duration::from_millis(20)).await;
     tasks.start_recording();
     let late = try_take(&tasks, "too late", Box::pin(pending()));
-    assert_eq!(late, Err(Refusal::Cancelled));
+    assert_eq!(late, Err(EmitRefusal::Cancelled));
     tasks.wait_for_children(WAIT, Duration::ZERO).await;
     let finished = tasks.finish();
     assert_eq!(
@@ -115,7 +115,7 @@ async fn child_that_ends_after_a_cancel_is_recorded() {
         ms: 1,
     });
     let stops = report.stops(&open, Timestamp::from_millis(25));
-    let lines = stops.wards.iter();
+    let lines = stops.child_tasks.iter();
     let lines: Vec<_> = lines
         .map(|child| (child.line.id.as_str(), child.line.ms))
         .collect();
@@ -173,18 +173,18 @@ async fn child_is_refused_once_the_producer_is_done() {
     let tasks = child_tasks();
     tasks.refuse_new();
     let late = try_take(&tasks, "late", Box::pin(pending()));
-    assert_eq!(late, Err(Refusal::Ended));
+    assert_eq!(late, Err(EmitRefusal::Ended));
     assert!(tasks.finish().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn child_that_never_started_is_in_no_receipt() {
     let tasks = child_tasks();
-    let unnamed = Ward {
-        id: WardId::default(),
+    let unnamed = ChildTask {
+        id: ChildTaskId::default(),
         ..child(ReceiptKind::Process, "", after(5, StopOutcome::Stopped))
     };
-    tasks.take(unnamed).expect("accepted");
+    tasks.track(unnamed).expect("accepted");
     tasks.start_recording();
     tasks.wait_for_children(WAIT, Duration::ZERO).await;
     assert!(tasks.finish().is_empty());
@@ -198,7 +198,7 @@ async fn workers_are_awaited_longer_than_processes() {
     take(&tasks, "process", Box::pin(pending()));
     let late = after(8_000, StopOutcome::Stopped);
     tasks
-        .take(child(ReceiptKind::Worker, "worker", late))
+        .track(child(ReceiptKind::Worker, "worker", late))
         .expect("accepted");
     tasks.start_recording();
     tasks.wait_for_children(WAIT, worker_extra).await;

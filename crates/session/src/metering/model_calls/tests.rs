@@ -97,7 +97,7 @@ fn completed_call_records_tokens_and_cost() {
         message_id: MessageId(Ulid(2)),
         content_sha256: String::new(),
         stop_reason: StopReason::EndTurn,
-        usage: Usage {
+        usage: TokenUsage {
             input_tokens: 10,
             output_tokens: 4,
             total_tokens: 14,

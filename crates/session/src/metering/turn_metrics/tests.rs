@@ -9,7 +9,7 @@ use metrics::{
 use parking_lot::Mutex;
 use turnwire_event::body::agent::ErrorEmit;
 use turnwire_event::body::plan::SlotEnd;
-use turnwire_event::body::subagent::{Completed, Failed};
+use turnwire_event::body::subagent::{SubagentCompleted, SubagentFailed};
 use turnwire_event::code::{AgentErrorClass, DispatchOutcome};
 use turnwire_event::{InvocationId, ToolUseId, Ulid};
 
@@ -89,7 +89,7 @@ fn line(name: &str, value: f64) -> (String, f64) {
 }
 
 fn traced(intent_count: u32) -> Body {
-    Body::DispatchTraced(Traced {
+    Body::DispatchTraced(DispatchTraced {
         intent_count,
         cap: 2,
         cap_behavior: if intent_count > 2 {
@@ -97,7 +97,7 @@ fn traced(intent_count: u32) -> Body {
         } else {
             CapBehavior::Within
         },
-        ..Traced::default()
+        ..DispatchTraced::default()
     })
 }
 
@@ -151,7 +151,7 @@ fn sub_agent_is_recorded_however_it_ends() {
     let (invocation_id, tool_use_id) = (InvocationId(Ulid(1)), ToolUseId(Ulid(1)));
     let sub_agent_id = "shop".to_owned();
     let ends = [
-        Body::SubagentCompleted(Completed {
+        Body::SubagentCompleted(SubagentCompleted {
             invocation_id,
             sub_agent_id: sub_agent_id.clone(),
             tool_use_id,
@@ -159,7 +159,7 @@ fn sub_agent_is_recorded_however_it_ends() {
             latency_ms: 12,
             status_events: 3,
         }),
-        Body::SubagentFailed(Failed {
+        Body::SubagentFailed(SubagentFailed {
             invocation_id,
             sub_agent_id,
             tool_use_id,

@@ -7,24 +7,24 @@
 
 mod stage;
 
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::body::llm::{CallCompleted, CallStarted};
 use turnwire_event::body::stream::{MessageStart, TextDelta};
-use turnwire_event::body::turn::{Completed, Started, Versions};
+use turnwire_event::body::turn::{BoundVersions, TurnCompleted, TurnStarted};
 use turnwire_event::code::{CallPurpose, TurnKind, TurnStatus};
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::RowChange;
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, EpisodeId, Event, EventType, MessageId, Role, SessionId,
-    StopReason, Timestamp, TurnId, Ulid, Usage,
+    StopReason, Timestamp, TokenUsage, TurnId, Ulid,
 };
-use turnwire_hub::Read;
+use turnwire_hub::RingRead;
 
 use super::*;
 use stage::{ReplayStage, WriteStep, at, services};
 
 fn feedback() -> Body {
-    Body::FeedbackRecorded(Recorded {
+    Body::FeedbackRecorded(FeedbackRecorded {
         message_id: None,
         turn_id: None,
         rating: "1".into(),
@@ -53,7 +53,7 @@ fn script(session: SessionId) -> Vec<WriteStep> {
         render: None,
         body,
     };
-    let started = Body::TurnStarted(Started {
+    let started = Body::TurnStarted(TurnStarted {
         answers: Vec::new(),
         resumes: None,
         user_message_id: MessageId(Ulid(9)),
@@ -65,7 +65,7 @@ fn script(session: SessionId) -> Vec<WriteStep> {
         locale: "en".into(),
         wire_version: None,
         history_omitted: 0,
-        versions: Versions::default(),
+        versions: BoundVersions::default(),
     });
     let call = Body::LlmCallStarted(CallStarted {
         call_id: CallId(Ulid(1)),
@@ -91,7 +91,7 @@ fn script(session: SessionId) -> Vec<WriteStep> {
         .iter()
         .for_each(|e| open.apply(e.id, e.timestamp, &e.actor, &e.body));
     let fold = open.message.expect("a message");
-    let complete = fold.complete(StopReason::EndTurn, Usage::default());
+    let complete = fold.complete(StopReason::EndTurn, TokenUsage::default());
     let row = RowChange::MessageFinished(turn, Box::new(fold.finished(&complete)));
     let done = event(at(3, 3), Body::MessageComplete(complete));
     let call_done = event(
@@ -101,13 +101,13 @@ fn script(session: SessionId) -> Vec<WriteStep> {
             message_id,
             content_sha256: String::new(),
             stop_reason: StopReason::EndTurn,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         }),
     );
-    let usage = Usage::default();
+    let usage = TokenUsage::default();
     let end = event(
         at(5, 0),
-        Body::TurnCompleted(Completed {
+        Body::TurnCompleted(TurnCompleted {
             status: TurnStatus::Ok,
             usage,
             error: None,
@@ -161,7 +161,7 @@ async fn client(
     until(stage, moments[0]);
     let mut catch_up = stage
         .live
-        .catch_up(since, &Filter::full(), Missed::Ends, u64::MAX)
+        .catch_up(since, &EventFilter::full(), FinishedReplay::Ends, u64::MAX)
         .await
         .ok()?;
     catch_up.chunk = chunk;
@@ -177,17 +177,18 @@ async fn client(
     let mut cursor = catch_up.cursor;
     for moment in [moments[2], steps.len()] {
         until(stage, moment);
-        let plain = |entry: &turnwire_hub::Entry, out: &mut Vec<u8>| {
+        let plain = |entry: &turnwire_hub::RingEntry, out: &mut Vec<u8>| {
             out.extend_from_slice(&[&entry.bytes[..], b"\n"].concat());
             0
         };
-        let mut take = |run: turnwire_hub::Run<'_>| {
-            run.select(&Filter::full(), |bytes, _| {
+        let mut take = |run: turnwire_hub::FrameRun<'_>| {
+            run.select(&EventFilter::full(), |bytes, _| {
                 let lines = bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
                 received.extend(lines.map(|line| Event::read(line).expect("an event")));
             });
         };
-        while let Read::Upto(after) = stage.live.ring.read(0, cursor, 2, &plain, &mut take) {
+        while let RingRead::Advanced(after) = stage.live.ring.read(0, cursor, 2, &plain, &mut take)
+        {
             cursor = after;
         }
     }
@@ -198,12 +199,14 @@ async fn client(
 async fn caught_up(
     stage: &ReplayStage,
     since: Position,
-    filter: &Filter,
+    filter: &EventFilter,
     chunk: usize,
 ) -> [Vec<Event>; 2] {
     let mut both = [Vec::new(), Vec::new()];
     for (filtered, events) in [false, true].into_iter().zip(&mut both) {
-        let catch_up = stage.live.catch_up(since, filter, Missed::Ends, u64::MAX);
+        let catch_up = stage
+            .live
+            .catch_up(since, filter, FinishedReplay::Ends, u64::MAX);
         let mut catch_up = catch_up.await.expect("a position that is kept");
         catch_up.chunk = chunk;
         loop {
@@ -258,14 +261,14 @@ async fn filtered_catch_up_gives_what_passes_an_unfiltered_one() {
     let mut stage = ReplayStage::new(&services, 1);
     let steps = long_script(SessionId(Ulid(1)), 200);
     steps.iter().for_each(|step| stage.step(step));
-    let of = |kinds: &[EventType]| Filter::of(kinds.iter().copied().collect());
+    let of = |kinds: &[EventType]| EventFilter::of(kinds.iter().copied().collect());
     let filters = [
         (of(&[EventType::TurnCancelRequested]), 20),
         (of(&[EventType::TurnCompleted]), 1),
         (of(&[EventType::TurnStarted, EventType::MessageComplete]), 2),
         (of(&[EventType::MessageStart, EventType::TextDelta]), 1),
         (of(&[EventType::ToolCalled]), 0),
-        (Filter::full(), 207),
+        (EventFilter::full(), 207),
     ];
     for (filter, from_start) in filters {
         for chunk in [1, 3, 512] {

@@ -2,12 +2,12 @@
 //! paused turn never run.
 
 use serde_json::{Map, Value};
-use turnwire_event::body::approval::Resolved;
+use turnwire_event::body::approval::ApprovalResolved;
 use turnwire_event::code::{ApprovalState, Decision, ToolState, ToolType};
-use turnwire_event::port::Resumed;
-use turnwire_event::row::{ApprovalRow, NewMessage, RowChange, Scope};
+use turnwire_event::port::ResumeInput;
+use turnwire_event::row::{ApprovalRow, MessageScope, NewMessage, RowChange};
 use turnwire_event::{
-    Actor, ContentBlock, Kept, Message, MessageId, MessageStatus, Role, SessionId, TurnId,
+    Actor, ContentBlock, Message, MessageId, MessageStatus, ProviderState, Role, SessionId, TurnId,
 };
 use turnwire_log::{EventDraft, Store};
 
@@ -46,7 +46,7 @@ pub(crate) fn open_approvals(store: &dyn Store, id: SessionId) -> Result<Vec<App
 pub(crate) fn expire_approvals(
     live: &LiveSession,
     approvals: &[ApprovalRow],
-    resumed: Option<&Resumed>,
+    resumed: Option<&ResumeInput>,
 ) -> (Vec<EventDraft>, Vec<Message>) {
     let resumed_turn = resumed.map(|resumed| resumed.turn_id);
     let mut drafts = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn expire_approvals(
         match approval.state {
             ApprovalState::Pending => drafts.push(resolved_draft(
                 Actor::SYSTEM,
-                Resolved {
+                ApprovalResolved {
                     approval_id: approval.id,
                     decision: Decision::Reject,
                     by: BY_SYSTEM.to_owned(),
@@ -97,8 +97,8 @@ fn message_row(message: &Message) -> RowChange {
         role: message.role,
         content: message.content.clone(),
         metadata: message.metadata.clone(),
-        scope: Scope::Shared,
-        kept: Kept::default(),
+        scope: MessageScope::Shared,
+        provider_state: ProviderState::default(),
     };
     RowChange::MessagePut(message.turn_id, new_message)
 }
@@ -111,7 +111,7 @@ fn not_executed(live: &LiveSession, approval: &ApprovalRow) -> Message {
         ApprovalState::Rejected => REJECTED,
     };
     Message {
-        kept: Kept::default(),
+        provider_state: ProviderState::default(),
         id: MessageId(live.services.mint.ulid()),
         session_id: live.id,
         turn_id: approval.turn_id,

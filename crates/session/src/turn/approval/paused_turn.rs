@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use turnwire_event::body::approval::{Answer, Resolved};
+use turnwire_event::body::approval::{ApprovalResolved, ResolvedApproval};
 use turnwire_event::code::{ApprovalState, Decision, ToolType, TurnStatus};
 use turnwire_event::fold::rows;
-use turnwire_event::port::Resumed;
+use turnwire_event::port::ResumeInput;
 use turnwire_event::row::{ApprovalRow, TurnRow};
-use turnwire_event::{Actor, ApprovalId, Body, ToolUseId, Trace, TurnId};
+use turnwire_event::{Actor, ApprovalId, Body, ToolUseId, TraceContext, TurnId};
 use turnwire_log::{EventDraft, Store};
 
 use crate::error::Error;
@@ -95,11 +95,11 @@ impl PausedTurn {
     }
 
     /// The decisions, as the turn that resumes this one reads them.
-    pub(crate) fn resumption(&self) -> Resumed {
+    pub(crate) fn resumption(&self) -> ResumeInput {
         let answer = |approval: &ApprovalRow| {
             let of_tool = |(id, _): &&(ToolUseId, ToolType)| *id == approval.tool_use_id;
             let tool_type = self.tool_types.iter().find(of_tool);
-            Answer {
+            ResolvedApproval {
                 approval_id: approval.id,
                 tool_use_id: approval.tool_use_id,
                 tool_name: approval.tool_name.clone(),
@@ -111,7 +111,7 @@ impl PausedTurn {
                 comment: approval.comment.clone(),
             }
         };
-        Resumed {
+        ResumeInput {
             turn_id: self.turn.id,
             answers: self.approvals.iter().map(answer).collect(),
         }
@@ -140,7 +140,7 @@ fn is_paused(turn: &TurnRow) -> bool {
 }
 
 /// The draft of an `approval.resolved`, which belongs to no turn.
-pub(super) fn resolved_draft(actor: Actor, resolved: Resolved) -> EventDraft {
+pub(super) fn resolved_draft(actor: Actor, resolved: ApprovalResolved) -> EventDraft {
     let body = Body::ApprovalResolved(resolved);
     let mut draft = EventDraft::new(None, actor, body);
     draft.rows = rows(None, &draft.actor, &draft.body);
@@ -148,8 +148,11 @@ pub(super) fn resolved_draft(actor: Actor, resolved: Resolved) -> EventDraft {
 }
 
 /// The draft of the `approval.resolved` of a person's decision.
-pub(crate) fn decision_draft(decision: ApprovalDecision, trace: Option<&Arc<Trace>>) -> EventDraft {
-    let resolved = Resolved {
+pub(crate) fn decision_draft(
+    decision: ApprovalDecision,
+    trace: Option<&Arc<TraceContext>>,
+) -> EventDraft {
+    let resolved = ApprovalResolved {
         approval_id: decision.approval_id,
         decision: decision.decision,
         by: BY_USER.to_owned(),

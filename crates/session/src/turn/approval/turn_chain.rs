@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
-use turnwire_event::body::turn::Started;
+use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::code::{OnBusy, Origin, TurnKind};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Body, Event, Message, Position, Role, Seq, SessionId, TurnId};
@@ -64,7 +64,7 @@ impl TurnChain {
 }
 
 /// The `turn.started` at `at`, unless retention has removed it.
-fn read_started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<Started>, Error> {
+fn read_started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<TurnStarted>, Error> {
     let before = Seq(at.0.saturating_sub(1));
     let stored = match log.read(session, before, at, &EventSelection::all(), 1) {
         Err(ReadError::Trimmed { .. }) => return Ok(None),
@@ -80,7 +80,7 @@ fn read_started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<Sta
 /// The request of the paused turn without its content.
 fn inherited_request(
     paused: &TurnRow,
-    started: Option<Started>,
+    started: Option<TurnStarted>,
     user_message: Option<&Message>,
 ) -> SubmitRequest {
     let mut metadata = user_message.map_or_else(Map::new, |message| message.metadata.clone());

@@ -1,11 +1,11 @@
 //! The end of a queued turn that never runs: its start and its terminal in one commit, beside
 //! whatever runs.
 
-use turnwire_event::body::dispatch::Traced;
-use turnwire_event::body::turn::{Cancelled, Completed, Partial, Versions};
+use turnwire_event::body::dispatch::DispatchTraced;
+use turnwire_event::body::turn::{BoundVersions, PartialMessage, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
 use turnwire_event::fold::rows;
-use turnwire_event::{Actor, Body, Position, TurnId, Usage, metric};
+use turnwire_event::{Actor, Body, Position, TokenUsage, TurnId, metric};
 use turnwire_log::{EventDraft, OutboxRoom};
 
 use crate::live::session::LiveSession;
@@ -22,11 +22,11 @@ pub(crate) fn withdraw_queued(
     request: EventDraft,
     reason: String,
 ) -> Option<Position> {
-    let end = Body::TurnCancelled(Cancelled {
+    let end = Body::TurnCancelled(TurnCancelled {
         reason,
         code: CancelCode::RequestCancelled,
         phase: Phase::Queued,
-        partial: Partial {
+        partial: PartialMessage {
             message_id: None,
             bytes: 0,
         },
@@ -41,9 +41,9 @@ pub(crate) fn fail_queued(
     slot: &mut TurnSlot,
     turn: TurnId,
 ) -> Option<Position> {
-    let end = Body::TurnCompleted(Completed {
+    let end = Body::TurnCompleted(TurnCompleted {
         status: TurnStatus::Failed,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         error: Some(ErrorCode::InternalError.into()),
         reason: None,
         partial: None,
@@ -61,8 +61,15 @@ fn end_queued(
     let queued = slot.queued(turn)?;
     let user = user_message(live, turn, &queued.request);
     // The turn never ran: it is bound to no agent definition and has dispatched nothing.
-    let started = started_draft(live, &queued.request, &user, 0, Versions::default(), None);
-    let traced = Body::DispatchTraced(Traced::default());
+    let started = started_draft(
+        live,
+        &queued.request,
+        &user,
+        0,
+        BoundVersions::default(),
+        None,
+    );
+    let traced = Body::DispatchTraced(DispatchTraced::default());
     let mut traced = EventDraft::new(Some(turn), Actor::ORCHESTRATOR, traced);
     traced.trace.clone_from(&started.trace);
     let mut last = EventDraft::new(Some(turn), Actor::SYSTEM, end);

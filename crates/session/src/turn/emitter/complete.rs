@@ -4,9 +4,9 @@
 use turnwire_event::body::llm::{CallCompleted, CallFailed};
 use turnwire_event::code::{ToolState, ToolType};
 use turnwire_event::content::content_json;
-use turnwire_event::port::{Emission, MessageEnd, Onward, Refusal};
+use turnwire_event::port::{Emission, EmitRefusal, GateOutput, MessageEnd};
 use turnwire_event::row::RowChange;
-use turnwire_event::{Actor, Body, ContentBlock, Render, StopReason, ToolUseId};
+use turnwire_event::{Actor, Body, ContentBlock, RenderDecision, StopReason, ToolUseId};
 use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
 use super::{EmitterState, TurnEmitter, refusal};
@@ -18,16 +18,16 @@ impl TurnEmitter {
         &self,
         state: &mut EmitterState,
         end: MessageEnd,
-    ) -> Result<Vec<ContentBlock>, Refusal> {
+    ) -> Result<Vec<ContentBlock>, EmitRefusal> {
         if state.sealed {
             return Err(refusal(SequencerError::Ended));
         }
         self.flush_gate(state);
-        let open = self.live.open_turn(self.turn).ok_or(Refusal::Ended)?;
+        let open = self.live.open_turn(self.turn).ok_or(EmitRefusal::Ended)?;
         let message = open
             .message
             .filter(|message| message.id == end.message_id)
-            .ok_or(Refusal::Ended)?;
+            .ok_or(EmitRefusal::Ended)?;
         let stop_reason = if end.failure.is_some() {
             StopReason::Error
         } else {
@@ -36,7 +36,7 @@ impl TurnEmitter {
         let complete = message.complete(stop_reason, end.usage);
         let content = complete.final_content.clone();
         let mut row = message.finished(&complete);
-        row.kept = end.kept.clone();
+        row.provider_state = end.provider_state.clone();
         let finished = RowChange::MessageFinished(self.turn, Box::new(row.clone()));
         let call_end = call_end_body(&end, stop_reason, content_json(&content).1);
         let pending_tools = match end.failure {
@@ -69,7 +69,7 @@ impl TurnEmitter {
         let now = state.event_time(&complete);
         let mut rows = std::iter::once(finished).chain(pending_tools);
         let mut drafts = Vec::with_capacity(2);
-        let mut out = |emission: Emission, render: Option<Render>| {
+        let mut out = |emission: Emission, render: Option<RenderDecision>| {
             let mut draft = self.draft(emission, render);
             match draft.body {
                 Body::MessageComplete(_) => draft.rows.extend(rows.next()),
@@ -77,7 +77,7 @@ impl TurnEmitter {
             }
             drafts.push(draft);
         };
-        let out: Onward<'_> = &mut out;
+        let out: GateOutput<'_> = &mut out;
         for (body, response_id) in [(complete, None), (call_end, response_id)] {
             let mut emission = Emission::new(Actor::ORCHESTRATOR, body);
             emission.provider_response_id = response_id;

@@ -39,7 +39,7 @@ fn next_startable(live: &LiveSession, slot: &TurnSlot) -> Option<TurnId> {
     let is_blocked = slot.running.is_some()
         || services.runner.is_draining()
         || services.writer.health().is_full()
-        || live.ring.closed().is_some()
+        || live.ring.close_reason().is_some()
         || services.quarantined.lock().contains(&live.id);
     (!is_blocked).then_some(next)
 }

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Weak};
 
 use tokio_util::sync::CancellationToken;
-use turnwire_event::body::turn::Versions;
+use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::Origin;
-use turnwire_event::port::{HistoryBudget, Resumed, TurnContext};
+use turnwire_event::port::{HistoryBudget, ResumeInput, TurnContext};
 use turnwire_event::row::{ApprovalRow, RowChange};
-use turnwire_event::{Message, Position, Trace, TurnId, metric};
+use turnwire_event::{Message, Position, TraceContext, TurnId, metric};
 use turnwire_log::{EventDraft, OutboxRoom};
 
 use super::turn_run::TurnRun;
@@ -47,7 +47,7 @@ pub(crate) struct PendingTurn {
     /// Events in the commit of the start, before it.
     pub(crate) preceding: Vec<EventDraft>,
     /// The paused turn that this one resumes, with the decisions.
-    pub(crate) resumed: Option<Resumed>,
+    pub(crate) resumed: Option<ResumeInput>,
 }
 
 /// Reads the history of a session, from its cache if that is current.
@@ -57,7 +57,7 @@ pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory,
     let budget = live.services.runner.producer.history();
     let (id, upto, is_new) = live
         .ring
-        .look(|transcript, tail, _| (live.id, tail, transcript.row.turn_count == 0));
+        .with_state(|transcript, tail, _| (live.id, tail, transcript.row.turn_count == 0));
     let history = move |(messages, total), open_approvals| TurnHistory {
         messages,
         total,
@@ -127,7 +127,7 @@ pub(crate) fn start_turn(
     let services = &live.services;
     let context = TurnContext {
         delegate: services.delegate(live, pending.id, request, children.clone()),
-        wards: children.clone(),
+        child_tasks: children.clone(),
         input,
         emitter: emitter.clone(),
         history: Arc::new(view),
@@ -168,7 +168,7 @@ fn prepare_opening(
     pending: &mut PendingTurn,
     user: Message,
     history: TurnHistory,
-    (budget, versions): (HistoryBudget, Versions),
+    (budget, versions): (HistoryBudget, BoundVersions),
 ) -> (Vec<EventDraft>, Vec<Message>, HistoryView) {
     let resumed = pending.resumed.as_ref();
     let (expired, mut opening_messages) = expire_approvals(live, &history.open_approvals, resumed);
@@ -187,7 +187,11 @@ fn prepare_opening(
 }
 
 /// The entry of a turn in the slot.
-fn running_turn(run: &TurnRun, pending: &PendingTurn, trace: Option<Arc<Trace>>) -> RunningTurn {
+fn running_turn(
+    run: &TurnRun,
+    pending: &PendingTurn,
+    trace: Option<Arc<TraceContext>>,
+) -> RunningTurn {
     let emitter: Weak<TurnEmitter> = Arc::downgrade(&run.emitter);
     RunningTurn {
         id: run.turn,

@@ -12,7 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use turnwire_event::code::ErrorCode;
-use turnwire_event::port::{Outcome, TurnContext, Work};
+use turnwire_event::port::{TurnContext, TurnOutcome, TurnWork};
 use turnwire_event::{Message, Position, TurnId, metric};
 
 use crate::live::child_tasks::{ChildTasks, StopReport};
@@ -31,8 +31,8 @@ pub(crate) struct TurnRun {
     pub(crate) stop: CancellationToken,
     pub(crate) children: Arc<ChildTasks>,
     /// The producer's work and its input, until the producer is spawned.
-    pub(crate) work: Option<(Work, TurnContext)>,
-    pub(crate) producer: Option<JoinHandle<Outcome>>,
+    pub(crate) work: Option<(TurnWork, TurnContext)>,
+    pub(crate) producer: Option<JoinHandle<TurnOutcome>>,
     pub(crate) ended: bool,
     /// Its drop cancels the token of the turn's end.
     pub(crate) end_guard: Arc<TurnEndGuard>,
@@ -85,7 +85,7 @@ impl TurnRun {
         self.live.start_next_turn();
     }
 
-    async fn end(&mut self, outcome: Option<Result<Outcome, JoinError>>) {
+    async fn end(&mut self, outcome: Option<Result<TurnOutcome, JoinError>>) {
         let context = self.stop_all(outcome.is_none()).await;
         let reason = match outcome {
             Some(Ok(outcome)) => {

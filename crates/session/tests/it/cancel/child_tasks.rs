@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::code::{ReceiptKind, StopOutcome, TurnState, TurnStatus};
-use turnwire_event::port::{TurnContext, Ward};
+use turnwire_event::port::{ChildTask, TurnContext};
 use turnwire_event::{Body, Event, ToolUseId};
 use turnwire_session::{Error, Options};
 
@@ -28,7 +28,7 @@ impl Drop for Process {
 fn begin(turn: &TurnContext, id: &str, tool: ToolUseId, ms: u64, outcome: StopOutcome) -> Process {
     let gone = Arc::new(Notify::new());
     let lines = gone.clone();
-    let ward = Ward {
+    let ward = ChildTask {
         kind: ReceiptKind::Process,
         id: id.to_owned().into(),
         tool_use_id: tool,
@@ -38,7 +38,7 @@ fn begin(turn: &TurnContext, id: &str, tool: ToolUseId, ms: u64, outcome: StopOu
             outcome
         }),
     };
-    turn.wards.take(ward).expect("accepted");
+    turn.child_tasks.track(ward).expect("accepted");
     Process { gone }
 }
 

@@ -11,9 +11,9 @@ use turnwire_agent::StandaloneAgent;
 use turnwire_event::Body;
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::code::{ReceiptKind, StopOutcome};
-use turnwire_event::port::{Bound, BoxFuture, HistoryBudget, Producer, TurnInput};
+use turnwire_event::port::{BoundTurn, BoxFuture, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_log::reserve::DiskReserve;
-use turnwire_model::{Script, Scripted};
+use turnwire_model::{ModelScript, ScriptedProvider};
 use turnwire_session::{Options, SystemMint};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
@@ -53,14 +53,14 @@ impl Tool for BlockingTool {
 
 struct AgentProducer(StandaloneAgent);
 
-impl Producer for AgentProducer {
+impl TurnProducer for AgentProducer {
     fn history(&self) -> HistoryBudget {
         self.0.history()
     }
 
-    fn bind(&self, input: &TurnInput) -> Bound {
+    fn bind(&self, input: &TurnInput) -> BoundTurn {
         let assembly = self.0.assemble(input);
-        Bound {
+        BoundTurn {
             versions: assembly.versions,
             history: assembly.history,
             gate: pass_through_gates()(),
@@ -85,15 +85,15 @@ async fn play(unblock_after: Option<Duration>) -> (ReceiptLine, bool) {
         unblock: Arc::new(Mutex::new(unblocked)),
         gone: Arc::clone(&gone),
     };
-    let script = Script::parse("script", ONE).expect("a script");
+    let script = ModelScript::parse("script", ONE).expect("a script");
     let agent = StandaloneAgent::new(
         turnwire_agent::AgentOptions::default(),
-        Arc::new(Scripted::new(script)),
+        Arc::new(ScriptedProvider::new(script)),
         Toolbox::new().with(Arc::new(tool)).expect("one tool"),
         Arc::new(SystemMint),
     );
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn turnwire_event::Mint>,
+        Arc::new(SystemMint) as Arc<dyn turnwire_event::IdGenerator>,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let producer = Arc::new(AgentProducer(agent));

@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 use turnwire_agent::StandaloneAgent;
 use turnwire_event::code::{Phase, ReceiptKind, StopOutcome, ToolErrorClass};
 use turnwire_event::port::{
-    Bound, BoxFuture, Emission, EmitError, Emitter, HistoryBudget, MessageEnd, Producer, Refusal,
-    TurnContext, TurnInput,
+    BoundTurn, BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, HistoryBudget,
+    MessageEnd, TurnContext, TurnInput, TurnProducer,
 };
 use turnwire_event::{Body, ContentBlock, Event, EventType, Position, SessionId, TurnId};
 use turnwire_log::reserve::DiskReserve;
-use turnwire_model::{Script, Scripted};
+use turnwire_model::{ModelScript, ScriptedProvider};
 use turnwire_session::{
     CancelOutcome, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
 };
@@ -36,7 +36,7 @@ enum When {
 
 /// An emitter that requests the cancel of its turn.
 struct AtSeam {
-    inner: Arc<dyn Emitter>,
+    inner: Arc<dyn EventEmitter>,
     live: Arc<LiveSession>,
     canceller: TurnCanceller,
     turn: TurnId,
@@ -51,7 +51,7 @@ impl AtSeam {
     }
 }
 
-impl Emitter for AtSeam {
+impl EventEmitter for AtSeam {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         let kind = emission.body.kind();
         let position = self.inner.emit(emission);
@@ -61,7 +61,7 @@ impl Emitter for AtSeam {
         position
     }
 
-    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         let content = self.inner.complete(end);
         if self.when == When::MessageEnded {
             self.cancel();
@@ -73,7 +73,7 @@ impl Emitter for AtSeam {
         self.inner.ready()
     }
 
-    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         Box::pin(async move {
             let durable = self.inner.committed(at).await;
             if self.when == When::Durable {
@@ -113,16 +113,16 @@ struct Wrapped {
     sessions: Arc<Mutex<Option<SessionService>>>,
 }
 
-impl Producer for Wrapped {
+impl TurnProducer for Wrapped {
     fn history(&self) -> HistoryBudget {
         self.agent.history()
     }
 
-    fn bind(&self, input: &TurnInput) -> Bound {
+    fn bind(&self, input: &TurnInput) -> BoundTurn {
         let assembly = self.agent.assemble(input);
         let (sessions, when) = (self.sessions.clone(), self.when);
         let work = assembly.work;
-        Bound {
+        BoundTurn {
             versions: assembly.versions,
             history: assembly.history,
             gate: pass_through_gates()(),
@@ -162,11 +162,11 @@ const THREE: &str = "- steps:
 async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>) {
     let (dir, files) = (tempfile::tempdir(), tempfile::tempdir());
     let (dir, files) = (dir.expect("a folder"), files.expect("a folder"));
-    let script = Script::parse("script", THREE).expect("a script");
+    let script = ModelScript::parse("script", THREE).expect("a script");
     let tools = Toolbox::new().with(Arc::new(WriteFile(files.path().to_owned())));
     let agent = StandaloneAgent::new(
         turnwire_agent::AgentOptions::default(),
-        Arc::new(Scripted::new(script)),
+        Arc::new(ScriptedProvider::new(script)),
         tools.expect("one tool"),
         Arc::new(SystemMint),
     );
@@ -177,7 +177,7 @@ async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>
         sessions: known.clone(),
     });
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn turnwire_event::Mint>,
+        Arc::new(SystemMint) as Arc<dyn turnwire_event::IdGenerator>,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let sessions = service_with_producer(dir.path(), Options::default(), parts, producer).await;
@@ -274,7 +274,7 @@ async fn cancel_after_the_first_call_leaves_others_uncalled() {
 async fn commit_wait_fails_once_the_turn_stops_or_ended() {
     let dir = tempfile::tempdir().expect("a folder");
     let live: Arc<OnceLock<(Arc<LiveSession>, TurnCanceller)>> = Arc::default();
-    let results: Arc<Mutex<Vec<Result<(), Refusal>>>> = Arc::default();
+    let results: Arc<Mutex<Vec<Result<(), EmitRefusal>>>> = Arc::default();
     let (go, late) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let shared = (live.clone(), results.clone(), go.clone(), late.clone());
     let act = producer_fn(move |turn| {
@@ -318,7 +318,7 @@ async fn commit_wait_fails_once_the_turn_stops_or_ended() {
     }
     go.notify_one();
     late.notified().await;
-    let expected = [Err(Refusal::Cancelled), Err(Refusal::Ended)];
+    let expected = [Err(EmitRefusal::Cancelled), Err(EmitRefusal::Ended)];
     assert_eq!(*results.lock(), expected);
 }
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::json;
-use turnwire_event::body::approval::{Answer, Requested};
+use turnwire_event::body::approval::{ApprovalRequested, ResolvedApproval};
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{MessageStart, ToolUseEnd, ToolUseStart};
-use turnwire_event::body::tool::{Called, Completed, Failed};
+use turnwire_event::body::tool::{ToolCalled, ToolCompleted, ToolFailed};
 use turnwire_event::code::{CallPurpose, Decision, ToolErrorClass, ToolType, TurnStatus};
-use turnwire_event::port::{Emission, MessageEnd, Outcome, TurnContext, TurnInput};
-use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::port::{Emission, MessageEnd, TurnContext, TurnInput, TurnOutcome};
+use turnwire_event::row::{MessageScope, NewMessage};
 use turnwire_event::{
-    Actor, ApprovalId, Body, ContentBlock, Message, MessageId, Mint as _, Role, StopReason,
-    ToolUseId, Usage,
+    Actor, ApprovalId, Body, ContentBlock, IdGenerator as _, Message, MessageId, Role, StopReason,
+    TokenUsage, ToolUseId,
 };
 use turnwire_session::SystemMint;
 
@@ -40,7 +40,7 @@ pub fn approval_producer() -> (Arc<TurnRecorder>, WorkFn) {
     (recorder, act)
 }
 
-async fn act(turn: TurnContext, recorder: &TurnRecorder) -> Outcome {
+async fn act(turn: TurnContext, recorder: &TurnRecorder) -> TurnOutcome {
     let history = turn.history.recent(LARGE_BUDGET).await.expect("a past");
     recorder.pasts.lock().push(history);
     recorder.inputs.lock().push(turn.input.clone());
@@ -64,9 +64,9 @@ async fn act(turn: TurnContext, recorder: &TurnRecorder) -> Outcome {
 }
 
 /// Uses `count` tools, and requests an approval for each.
-pub fn request_approvals(turn: &TurnContext, count: u32) -> Outcome {
+pub fn request_approvals(turn: &TurnContext, count: u32) -> TurnOutcome {
     for tool_use_id in use_tools(turn, count) {
-        let requested = Requested {
+        let requested = ApprovalRequested {
             approval_id: ApprovalId(SystemMint.ulid()),
             tool_use_id,
             tool_name: "pay".into(),
@@ -74,7 +74,7 @@ pub fn request_approvals(turn: &TurnContext, count: u32) -> Outcome {
         };
         emit(turn, Body::ApprovalRequested(requested));
     }
-    Outcome {
+    TurnOutcome {
         status: TurnStatus::Paused,
         error: None,
         reason: None,
@@ -117,12 +117,12 @@ fn use_tools(turn: &TurnContext, count: u32) -> Vec<ToolUseId> {
         uses.push(tool_use_id);
     }
     let end = MessageEnd {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         provider_response_id: None,
         call_id,
         message_id,
         stop_reason: StopReason::ToolUse,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         failure: None,
         tools: uses.iter().map(|id| (*id, ToolType::Http)).collect(),
     };
@@ -131,12 +131,12 @@ fn use_tools(turn: &TurnContext, count: u32) -> Vec<ToolUseId> {
 }
 
 /// Runs or refuses the tool of one decision.
-fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &Answer) {
+fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &ResolvedApproval) {
     let (tool_use_id, tool_name) = (answer.tool_use_id, answer.tool_name.clone());
     let tool_type = answer.tool_type;
     let allowed = answer.decision == Decision::Approve;
     let body = if allowed {
-        let called = Called {
+        let called = ToolCalled {
             tool_use_id,
             tool_name: tool_name.clone(),
             tool_type,
@@ -144,7 +144,7 @@ fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &Answer) {
         };
         emit(turn, Body::ToolCalled(called));
         recorder.done.lock().push(tool_use_id);
-        Body::ToolCompleted(Completed {
+        Body::ToolCompleted(ToolCompleted {
             tool_use_id,
             tool_name,
             tool_type,
@@ -153,7 +153,7 @@ fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &Answer) {
             result_sha256: String::new(),
         })
     } else {
-        Body::ToolFailed(Failed {
+        Body::ToolFailed(ToolFailed {
             tool_use_id,
             tool_name,
             tool_type,
@@ -170,7 +170,7 @@ fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &Answer) {
 
 fn result(tool_use_id: ToolUseId) -> NewMessage {
     NewMessage {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(SystemMint.ulid()),
         role: Role::Tool,
         content: vec![ContentBlock::ToolResult {
@@ -179,6 +179,6 @@ fn result(tool_use_id: ToolUseId) -> NewMessage {
             is_error: false,
         }],
         metadata: serde_json::Map::new(),
-        scope: Scope::Shared,
+        scope: MessageScope::Shared,
     }
 }

@@ -4,14 +4,16 @@ use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
 use turnwire_event::body::stream::{MessageStart, TextDelta};
 use turnwire_event::code::{CallPurpose, LlmErrorClass};
 use turnwire_event::port::{Emission, MessageEnd, TurnContext};
-use turnwire_event::row::{NewMessage, Scope};
-use turnwire_event::{Actor, Body, CallId, ContentBlock, Kept, Role, StopReason, Usage};
+use turnwire_event::row::{MessageScope, NewMessage};
+use turnwire_event::{
+    Actor, Body, CallId, ContentBlock, ProviderState, Role, StopReason, TokenUsage,
+};
 
 use super::{emit, ids};
 
 /// The usage of a call.
-pub fn usage_of(input: u64, output: u64, cost_usd: f64) -> Usage {
-    Usage {
+pub fn usage_of(input: u64, output: u64, cost_usd: f64) -> TokenUsage {
+    TokenUsage {
         input_tokens: input,
         output_tokens: output,
         total_tokens: input + output,
@@ -32,7 +34,12 @@ pub fn call_started(call_id: CallId, model: &str, purpose: CallPurpose) -> Body 
 }
 
 /// Streams a message of the orchestrator, with its model call.
-pub fn stream_message(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) -> CallId {
+pub fn stream_message(
+    turn: &TurnContext,
+    text: &str,
+    usage: TokenUsage,
+    kept: ProviderState,
+) -> CallId {
     let (call_id, message_id, _) = ids();
     emit(
         turn,
@@ -55,7 +62,7 @@ pub fn stream_message(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) 
         }),
     );
     let end = MessageEnd {
-        kept,
+        provider_state: kept,
         provider_response_id: Some(format!("theirs of {text}")),
         call_id,
         message_id,
@@ -72,8 +79,8 @@ pub fn stream_message(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) 
 pub fn call_as_sub_agent(
     turn: &TurnContext,
     agent: &str,
-    usage: Option<Usage>,
-    kept: Kept,
+    usage: Option<TokenUsage>,
+    kept: ProviderState,
 ) -> CallId {
     let (call_id, message_id, _) = ids();
     let actor = Actor::subagent(agent);
@@ -98,12 +105,12 @@ pub fn call_as_sub_agent(
     let mut emission = Emission::new(actor, body);
     emission.provider_response_id = Some("inner".into());
     emission.message = usage.map(|_| NewMessage {
-        kept,
+        provider_state: kept,
         id: message_id,
         role: Role::Assistant,
         content: vec![ContentBlock::text("to myself")],
         metadata: serde_json::Map::new(),
-        scope: Scope::Agent(agent.into()),
+        scope: MessageScope::Agent(agent.into()),
     });
     turn.emitter.emit(emission).expect("accepted");
     call_id

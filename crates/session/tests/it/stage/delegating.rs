@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use turnwire_event::body::delegate::{Completed, Failed, Started};
-use turnwire_event::body::tool::{self, Called};
+use turnwire_event::body::delegate::{DelegateCompleted, DelegateFailed, DelegateStarted};
+use turnwire_event::body::tool::{self, ToolCalled};
 use turnwire_event::code::{ToolErrorClass, ToolType};
-use turnwire_event::port::{Emission, NoWorker, Task, TurnContext, WorkerEnd};
+use turnwire_event::port::{Emission, TurnContext, WorkerEnd, WorkerRefusal, WorkerTask};
 use turnwire_event::{Actor, Body, SessionId, ToolUseId};
 
 use super::{emit, ids};
@@ -14,11 +14,11 @@ use super::{emit, ids};
 pub const LONG_LIMIT: Duration = Duration::from_secs(60);
 
 /// Emits the tool call and the `delegate.started` of a reserved worker.
-pub async fn announce_worker(turn: &TurnContext) -> Result<Task, NoWorker> {
+pub async fn announce_worker(turn: &TurnContext) -> Result<WorkerTask, WorkerRefusal> {
     let (.., tool_use_id) = ids();
     emit(
         turn,
-        Body::ToolCalled(Called {
+        Body::ToolCalled(ToolCalled {
             tool_use_id,
             tool_name: "delegate".into(),
             tool_type: ToolType::Delegate,
@@ -26,7 +26,7 @@ pub async fn announce_worker(turn: &TurnContext) -> Result<Task, NoWorker> {
         }),
     );
     let id = turn.delegate.reserve()?;
-    let started = Body::DelegateStarted(Started {
+    let started = Body::DelegateStarted(DelegateStarted {
         worker_session_id: id,
         tool_use_id,
         task_summary: "count".into(),
@@ -36,7 +36,7 @@ pub async fn announce_worker(turn: &TurnContext) -> Result<Task, NoWorker> {
         .emit(Emission::new(Actor::worker(id), started))
         .expect("accepted");
     turn.emitter.committed(at).await.expect("durable");
-    Ok(Task {
+    Ok(WorkerTask {
         worker_session_id: id,
         tool_use_id,
         agent: "counter".into(),
@@ -54,7 +54,7 @@ pub fn report_worker_end(
 ) {
     let (body, ok) = match end {
         WorkerEnd::Completed { success, text } => (
-            Body::DelegateCompleted(Completed {
+            Body::DelegateCompleted(DelegateCompleted {
                 worker_session_id: id,
                 success: *success,
                 summary: text.clone(),
@@ -62,7 +62,7 @@ pub fn report_worker_end(
             true,
         ),
         WorkerEnd::Failed(failure_mode) => (
-            Body::DelegateFailed(Failed {
+            Body::DelegateFailed(DelegateFailed {
                 worker_session_id: id,
                 failure_mode: *failure_mode,
             }),
@@ -73,7 +73,7 @@ pub fn report_worker_end(
     let _ = turn.emitter.emit(Emission::new(Actor::worker(id), body));
     let (tool_name, tool_type) = ("delegate".to_owned(), ToolType::Delegate);
     let body = if ok {
-        Body::ToolCompleted(tool::Completed {
+        Body::ToolCompleted(tool::ToolCompleted {
             tool_use_id,
             tool_name,
             tool_type,
@@ -82,7 +82,7 @@ pub fn report_worker_end(
             result_sha256: String::new(),
         })
     } else {
-        Body::ToolFailed(tool::Failed {
+        Body::ToolFailed(tool::ToolFailed {
             tool_use_id,
             tool_name,
             tool_type,
@@ -94,8 +94,11 @@ pub fn report_worker_end(
 }
 
 /// Runs a worker, with all its events.
-pub async fn delegate_task(turn: &TurnContext, limit: Duration) -> Result<WorkerEnd, NoWorker> {
-    let task = Task {
+pub async fn delegate_task(
+    turn: &TurnContext,
+    limit: Duration,
+) -> Result<WorkerEnd, WorkerRefusal> {
+    let task = WorkerTask {
         limit,
         ..announce_worker(turn).await?
     };

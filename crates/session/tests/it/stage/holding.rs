@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use turnwire_event::body::status::Emitted;
-use turnwire_event::port::{Emission, Gate, Onward};
+use turnwire_event::body::status::StatusEmitted;
+use turnwire_event::port::{Emission, EventGate, GateOutput};
 use turnwire_event::{Body, EventType};
 
 use super::GateFactory;
@@ -42,8 +42,8 @@ pub fn holding_gates() -> (GateFactory, Arc<Mutex<GateRecorder>>) {
     (gates, seen)
 }
 
-impl Gate for HoldingGate {
-    fn take(&mut self, emission: Emission, now: Instant, out: Onward<'_>) {
+impl EventGate for HoldingGate {
+    fn take(&mut self, emission: Emission, now: Instant, out: GateOutput<'_>) {
         self.seen.lock().taken += 1;
         if emission.body.kind() == EventType::StatusEmitted {
             self.due.get_or_insert(now + WINDOW);
@@ -57,7 +57,7 @@ impl Gate for HoldingGate {
         self.due
     }
 
-    fn flush(&mut self, out: Onward<'_>) {
+    fn flush(&mut self, out: GateOutput<'_>) {
         self.due = None;
         if !self.held.is_empty() {
             self.seen.lock().flushed.push(self.held.len());
@@ -67,7 +67,7 @@ impl Gate for HoldingGate {
 }
 
 pub fn status(event_id: &str) -> Body {
-    Body::StatusEmitted(Emitted {
+    Body::StatusEmitted(StatusEmitted {
         event_id: event_id.into(),
         message: "working".into(),
     })

@@ -1,18 +1,18 @@
 //! Messages that are stored with events, for every kind of reader, and their texts in a history.
 
-use turnwire_event::body::support::Noted;
-use turnwire_event::body::tool::{Called, Completed};
+use turnwire_event::body::support::SupportNoted;
+use turnwire_event::body::tool::{ToolCalled, ToolCompleted};
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, HistoryBudget, TurnContext};
-use turnwire_event::row::{NewMessage, Scope};
-use turnwire_event::{Actor, Body, ContentBlock, Message, MessageId, Mint as _, Role};
+use turnwire_event::row::{MessageScope, NewMessage};
+use turnwire_event::{Actor, Body, ContentBlock, IdGenerator as _, Message, MessageId, Role};
 use turnwire_session::SystemMint;
 
 use super::{emit, ids};
 
-pub fn new_message(role: Role, text: &str, scope: Scope) -> NewMessage {
+pub fn new_message(role: Role, text: &str, scope: MessageScope) -> NewMessage {
     NewMessage {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(SystemMint.ulid()),
         role,
         content: vec![ContentBlock::text(text)],
@@ -27,14 +27,14 @@ pub fn run_tool(turn: &TurnContext, stored: NewMessage) -> MessageId {
     let (tool_name, tool_type) = ("search".to_owned(), ToolType::Function);
     emit(
         turn,
-        Body::ToolCalled(Called {
+        Body::ToolCalled(ToolCalled {
             tool_use_id,
             tool_name: tool_name.clone(),
             tool_type,
             input_summary: String::new(),
         }),
     );
-    let body = Body::ToolCompleted(Completed {
+    let body = Body::ToolCompleted(ToolCompleted {
         tool_use_id,
         tool_name,
         tool_type,
@@ -50,12 +50,12 @@ pub fn run_tool(turn: &TurnContext, stored: NewMessage) -> MessageId {
 }
 
 pub fn emit_note(turn: &TurnContext, text: &str) {
-    let body = Body::SupportNoted(Noted {
+    let body = Body::SupportNoted(SupportNoted {
         sub_agent_id: "shop".into(),
         text: text.into(),
     });
     let mut emission = Emission::new(Actor::subagent("shop"), body);
-    emission.message = Some(new_message(Role::User, text, Scope::Agents));
+    emission.message = Some(new_message(Role::User, text, MessageScope::Agents));
     turn.emitter.emit(emission).expect("accepted");
 }
 

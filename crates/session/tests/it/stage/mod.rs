@@ -18,16 +18,16 @@ use std::time::Duration;
 
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{MessageStart, TextDelta, ToolUseInputDelta, ToolUseStart};
-use turnwire_event::body::tool::Called;
+use turnwire_event::body::tool::ToolCalled;
 use turnwire_event::code::{CallPurpose, OnBusy, OnDisconnect, ToolType, TurnState, TurnStatus};
-use turnwire_event::port::{Emission, MessageEnd, Outcome, Producer, TurnContext};
+use turnwire_event::port::{Emission, MessageEnd, TurnContext, TurnOutcome, TurnProducer};
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, Event, MessageId, Mint, Owner, Role, SessionId, StopReason,
-    TenantId, ToolUseId, TurnId, Usage,
+    Actor, Body, CallId, ContentBlock, Event, IdGenerator, MessageId, Owner, Role, SessionId,
+    StopReason, TenantId, TokenUsage, ToolUseId, TurnId,
 };
 use turnwire_log::reserve::DiskReserve;
-use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
-use turnwire_log::{Store, Writer};
+use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
+use turnwire_log::{LogWriter, Store};
 use turnwire_session::ServiceParts;
 use turnwire_session::{
     DisconnectScope, Error, EventLogQuery, NewSession, Options, SessionService, SubmitRequest,
@@ -49,7 +49,7 @@ pub use working::{
     WorkerEnds, counting_worker, delegating_producer, event_named, hanging_worker, wait_for_worker,
 };
 
-pub const OK: Outcome = Outcome {
+pub const OK: TurnOutcome = TurnOutcome {
     reason: None,
     status: TurnStatus::Ok,
     error: None,
@@ -71,7 +71,7 @@ pub async fn start_service_with(
     dir: &std::path::Path,
     options: Options,
     act: WorkFn,
-    parts: (Arc<dyn Mint>, DiskReserve),
+    parts: (Arc<dyn IdGenerator>, DiskReserve),
 ) -> SessionService {
     service_with_producer(
         dir,
@@ -89,7 +89,7 @@ pub async fn service_with_gates(
     act: WorkFn,
 ) -> SessionService {
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn Mint>,
+        Arc::new(SystemMint) as Arc<dyn IdGenerator>,
         DiskReserve::new(dir.join("reserve"), 0),
     );
     service_with_producer(
@@ -105,28 +105,28 @@ pub async fn service_with_gates(
 pub async fn service_with_producer(
     dir: &std::path::Path,
     options: Options,
-    (mint, reserve): (Arc<dyn Mint>, DiskReserve),
-    producer: Arc<dyn Producer>,
+    (mint, reserve): (Arc<dyn IdGenerator>, DiskReserve),
+    producer: Arc<dyn TurnProducer>,
 ) -> SessionService {
     service_over(writer(dir, reserve), options, mint, producer).await
 }
 
-pub fn writer(dir: &std::path::Path, reserve: DiskReserve) -> (Arc<dyn Store>, Arc<Writer>) {
+pub fn writer(dir: &std::path::Path, reserve: DiskReserve) -> (Arc<dyn Store>, Arc<LogWriter>) {
     let store = SqliteOptions {
         dir: dir.to_owned(),
-        durability: Durability::Full,
+        durability: CommitDurability::Full,
     };
     let store = Arc::new(SqliteStore::open(&store).expect("a store"));
-    let writer = Writer::start(store.clone(), reserve, Box::new(|_| {}));
+    let writer = LogWriter::start(store.clone(), reserve, Box::new(|_| {}));
     (store, writer.expect("a writer"))
 }
 
 /// Starts the service over a writer that the test controls.
 pub async fn service_over(
-    (store, writer): (Arc<dyn Store>, Arc<Writer>),
+    (store, writer): (Arc<dyn Store>, Arc<LogWriter>),
     options: Options,
-    mint: Arc<dyn Mint>,
-    producer: Arc<dyn Producer>,
+    mint: Arc<dyn IdGenerator>,
+    producer: Arc<dyn TurnProducer>,
 ) -> SessionService {
     let parts = ServiceParts {
         options,
@@ -367,12 +367,12 @@ pub fn call_tool(
     start_message(turn, (call_id, message_id, tool_use_id));
     let tools = vec![(tool_use_id, ToolType::Http)];
     let end = MessageEnd {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         provider_response_id: None,
         call_id,
         message_id,
         stop_reason: StopReason::ToolUse,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         failure: None,
         tools,
     };
@@ -380,7 +380,7 @@ pub fn call_tool(
     let (tool_name, input_summary) = ("echo".to_owned(), String::new());
     emit(
         turn,
-        Body::ToolCalled(Called {
+        Body::ToolCalled(ToolCalled {
             tool_use_id,
             tool_name,
             tool_type: ToolType::Http,

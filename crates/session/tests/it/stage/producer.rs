@@ -3,29 +3,29 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use turnwire_event::body::turn::Versions;
+use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::port::{
-    Bound, BoxFuture, Emission, Gate, HistoryBudget, Onward, Outcome, Producer, TurnContext,
-    TurnInput,
+    BoundTurn, BoxFuture, Emission, EventGate, GateOutput, HistoryBudget, TurnContext, TurnInput,
+    TurnOutcome, TurnProducer,
 };
 
-pub type WorkFn = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
+pub type WorkFn = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, TurnOutcome> + Send + Sync>;
 
 /// A gate that passes every event unchanged.
 pub struct OpenGate;
 
-impl Gate for OpenGate {
-    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+impl EventGate for OpenGate {
+    fn take(&mut self, emission: Emission, _: Instant, out: GateOutput<'_>) {
         out(emission, None);
     }
     fn due(&self) -> Option<Instant> {
         None
     }
-    fn flush(&mut self, _: Onward<'_>) {}
+    fn flush(&mut self, _: GateOutput<'_>) {}
 }
 
 /// Creates the gate of each turn.
-pub type GateFactory = Arc<dyn Fn() -> Box<dyn Gate> + Send + Sync>;
+pub type GateFactory = Arc<dyn Fn() -> Box<dyn EventGate> + Send + Sync>;
 
 pub fn pass_through_gates() -> GateFactory {
     Arc::new(|| Box::new(OpenGate))
@@ -34,16 +34,16 @@ pub fn pass_through_gates() -> GateFactory {
 /// A producer with the work and the gate that a test gives it.
 pub struct TestProducer(pub WorkFn, pub GateFactory);
 
-impl Producer for TestProducer {
+impl TurnProducer for TestProducer {
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 4,
             bytes_max: 10_000,
         }
     }
-    fn bind(&self, _: &TurnInput) -> Bound {
+    fn bind(&self, _: &TurnInput) -> BoundTurn {
         let act = self.0.clone();
-        Bound {
+        BoundTurn {
             versions: versions(),
             history: self.history(),
             gate: (self.1)(),
@@ -52,15 +52,15 @@ impl Producer for TestProducer {
     }
 }
 
-pub fn versions() -> Versions {
-    Versions {
+pub fn versions() -> BoundVersions {
+    BoundVersions {
         agent_definition: "7".into(),
         prompt: "3".into(),
-        ..Versions::default()
+        ..BoundVersions::default()
     }
 }
 
-pub fn producer_fn<F: Future<Output = Outcome> + Send + 'static>(
+pub fn producer_fn<F: Future<Output = TurnOutcome> + Send + 'static>(
     act: impl Fn(TurnContext) -> F + Send + Sync + 'static,
 ) -> WorkFn {
     Arc::new(move |turn| Box::pin(act(turn)))

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use turnwire_event::code::TurnKind;
-use turnwire_event::port::{NoWorker, Outcome, TurnContext, WorkerEnd};
-use turnwire_event::{Event, Kept, SessionId};
+use turnwire_event::port::{TurnContext, TurnOutcome, WorkerEnd, WorkerRefusal};
+use turnwire_event::{Event, ProviderState, SessionId};
 use turnwire_session::SessionService;
 
 use super::{
@@ -14,10 +14,10 @@ use super::{
     usage_of,
 };
 
-pub type WorkerEnds = Arc<Mutex<Vec<Result<WorkerEnd, NoWorker>>>>;
+pub type WorkerEnds = Arc<Mutex<Vec<Result<WorkerEnd, WorkerRefusal>>>>;
 
 /// A producer whose turns delegate once, and whose workers run `work`.
-pub fn delegating_producer<F: Future<Output = Outcome> + Send + 'static>(
+pub fn delegating_producer<F: Future<Output = TurnOutcome> + Send + 'static>(
     limit: Duration,
     work: impl Fn(TurnContext) -> F + Send + Sync + Clone + 'static,
 ) -> (WorkFn, WorkerEnds) {
@@ -37,18 +37,18 @@ pub fn delegating_producer<F: Future<Output = Outcome> + Send + 'static>(
     (act, ends)
 }
 
-pub async fn counting_worker(turn: TurnContext) -> Outcome {
+pub async fn counting_worker(turn: TurnContext) -> TurnOutcome {
     assert_eq!(turn.input.agent.as_deref(), Some("counter"));
     stream_message(
         &turn,
         "one, two, three",
         usage_of(1, 1, 0.0),
-        Kept::default(),
+        ProviderState::default(),
     );
     OK
 }
 
-pub async fn hanging_worker(turn: TurnContext) -> Outcome {
+pub async fn hanging_worker(turn: TurnContext) -> TurnOutcome {
     start_message(&turn, ids());
     std::future::pending().await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use turnwire_event::Body;
 use turnwire_event::code::{FailureMode, TurnKind, TurnState};
-use turnwire_event::port::{NoWorker, TurnContext, WorkerEnd};
+use turnwire_event::port::{TurnContext, WorkerEnd, WorkerRefusal};
 use turnwire_session::{Error, Options};
 
 use crate::stage::*;
@@ -144,7 +144,7 @@ async fn slow_worker_is_stopped_before_its_parent_continues() {
 
 /// The number of sessions at each level when every turn delegates to three workers, and the
 /// reasons of the refusals.
-async fn count_workers(options: Options) -> (Vec<usize>, Vec<NoWorker>) {
+async fn count_workers(options: Options) -> (Vec<usize>, Vec<WorkerRefusal>) {
     let dir = tempfile::tempdir().expect("a folder");
     let refused = Arc::new(Mutex::new(Vec::new()));
     let seen = refused.clone();
@@ -203,11 +203,11 @@ async fn workers_are_limited_in_number_and_depth() {
     assert_eq!(sizes, [1, 2, 4, 8], "two each, three levels");
     let deep = refused
         .iter()
-        .filter(|reason| **reason == NoWorker::TooDeep);
+        .filter(|reason| **reason == WorkerRefusal::TooDeep);
     assert_eq!(deep.count(), 8);
     let many = refused
         .iter()
-        .filter(|reason| **reason == NoWorker::TooMany);
+        .filter(|reason| **reason == WorkerRefusal::TooMany);
     assert_eq!(many.count(), 7);
 }
 

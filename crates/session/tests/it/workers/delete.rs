@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use turnwire_event::code::{FailureMode, ReceiptKind, StopOutcome, TurnKind};
-use turnwire_event::port::{TurnContext, Ward, WorkerEnd};
+use turnwire_event::port::{ChildTask, TurnContext, WorkerEnd};
 use turnwire_session::{Error, Options};
 
 use crate::stage::*;
@@ -116,7 +116,7 @@ async fn deleted_worker_is_awaited_until_its_programs_end() {
             }
             let stop_signal = Arc::new(Notify::new());
             let program = Program(stop_signal.clone());
-            let ward = Ward {
+            let ward = ChildTask {
                 kind: ReceiptKind::Process,
                 id: "11".to_owned().into(),
                 tool_use_id: ids().2,
@@ -127,7 +127,7 @@ async fn deleted_worker_is_awaited_until_its_programs_end() {
                     StopOutcome::Killed
                 }),
             };
-            turn.wards.take(ward).expect("accepted");
+            turn.child_tasks.track(ward).expect("accepted");
             let end = hanging_worker(turn).await;
             drop(program);
             end

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::code::{FailureMode, TurnKind};
-use turnwire_event::port::{NoWorker, TurnContext, WorkerEnd};
+use turnwire_event::port::{TurnContext, WorkerEnd, WorkerRefusal};
 use turnwire_event::{Body, SessionId};
 use turnwire_session::{Error, Options, SessionService};
 
@@ -153,7 +153,7 @@ async fn shutdown_ends_workers_and_parents() {
 async fn recovery_ends_workers_before_their_parents() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, _) = delegating_producer(LONG_LIMIT, |turn| async move {
-        if turn.delegate.reserve() == Err(NoWorker::TooDeep) {
+        if turn.delegate.reserve() == Err(WorkerRefusal::TooDeep) {
             return hanging_worker(turn).await;
         }
         let _ = delegate_task(&turn, LONG_LIMIT).await;
@@ -224,7 +224,10 @@ async fn deleting_a_session_deletes_its_workers() {
     service.writer().delete(&me, parent).await.expect("deleted");
     // The callback can clean up after each of them.
     assert_eq!(deleted_ids.try_iter().collect::<Vec<_>>(), [id, parent]);
-    assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
+    assert_eq!(
+        live.ring.close_reason(),
+        Some(turnwire_hub::RingClosed::Deleted)
+    );
     assert_eq!(
         service.live_sessions().open(&me, id).await.err(),
         Some(Error::SessionNotFound)

@@ -37,7 +37,7 @@ fn fallback_model_is_used_only_before_first_output() {
 fn tool_beyond_limit_is_answered_without_a_call() {
     let mut told = Told::routed();
     let [a, b] = told.asks();
-    told.say(Body::ToolFailed(tool::Failed {
+    told.say(Body::ToolFailed(tool::ToolFailed {
         tool_use_id: b,
         tool_name: "echo".into(),
         tool_type: ToolType::Function,

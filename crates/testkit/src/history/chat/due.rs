@@ -7,7 +7,7 @@ use turnwire_event::{
     ActorKind, Body, CallId, ContentBlock, Event, MessageId, Position, ResponseId, SessionId,
     TurnId,
 };
-use turnwire_wire::pc3::{self, Cursor, Version};
+use turnwire_wire::pc3::{self, FrameCursor, WireVersion};
 
 use super::super::reading::Log;
 use super::super::record::{FaultKind, History};
@@ -37,13 +37,13 @@ pub(super) struct Due {
     pub(super) turn: TurnId,
     pub(super) session: SessionId,
     pub(super) response: String,
-    pub(super) version: Version,
+    pub(super) version: WireVersion,
     /// The frames of persisted events, in order.
-    pub(super) frames: Vec<(Cursor, String)>,
+    pub(super) frames: Vec<(FrameCursor, String)>,
     pub(super) calls: Vec<Call>,
     /// Whether a crash ended it, so that stored words may be fewer than were sent.
     pub(super) swept: bool,
-    terminal: Option<Cursor>,
+    terminal: Option<FrameCursor>,
     /// Whether words were sent, so that what is thought from here on is reasoning.
     spoken: bool,
 }
@@ -74,7 +74,7 @@ impl Due {
             turn,
             session,
             response: ResponseId::from(turn).to_string(),
-            version: Version::default(),
+            version: WireVersion::default(),
             frames: Vec::new(),
             calls: Vec::new(),
             swept: false,
@@ -117,7 +117,7 @@ impl Due {
         let blocks = text.split_inclusive("\n\n");
         let frames = blocks.filter(|block| block.as_bytes() != pc3::SENTINEL);
         for (block, number) in frames.zip(0u8..) {
-            let id = Cursor {
+            let id = FrameCursor {
                 position: event.id,
                 frame: Some(number),
             };
@@ -153,14 +153,14 @@ impl Due {
     }
 
     /// A frame of a persisted event.
-    pub(super) fn frame(&self, id: Cursor) -> Option<&str> {
+    pub(super) fn frame(&self, id: FrameCursor) -> Option<&str> {
         let found = self.frames.iter().find(|(known, _)| *known == id);
         found.map(|(_, text)| text.as_str())
     }
 
     /// Whether one who has this has the terminal.
-    pub(super) fn is_over(&self, cursor: Cursor) -> bool {
-        let last = |last: Cursor| cursor.covers(last.position, last.frame.unwrap_or(0));
+    pub(super) fn is_over(&self, cursor: FrameCursor) -> bool {
+        let last = |last: FrameCursor| cursor.covers(last.position, last.frame.unwrap_or(0));
         self.terminal.is_some_and(last)
     }
 }

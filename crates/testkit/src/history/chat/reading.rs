@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use turnwire_event::TurnId;
-use turnwire_wire::pc3::Cursor;
+use turnwire_wire::pc3::FrameCursor;
 
 use super::super::broken::Broken;
 use super::super::record::{Chat, ChatAsk, ChatEnd, FaultKind, History};
@@ -19,7 +19,7 @@ const KILL_NEAR: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) at: Duration,
-    pub(super) id: Cursor,
+    pub(super) id: FrameCursor,
     pub(super) block: Block,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Reading<'a> {
     pub(super) client: &'a str,
     pub(super) turn: TurnId,
     /// What it said that it has.
-    pub(super) from: Option<Cursor>,
+    pub(super) from: Option<FrameCursor>,
     pub(super) frames: Vec<Seen>,
     /// Whether it stayed until it was told the end.
     pub(super) to_the_end: bool,
@@ -37,7 +37,7 @@ pub(super) struct Reading<'a> {
 
 impl Reading<'_> {
     /// The cursor it would resume with.
-    fn last(&self) -> Option<Cursor> {
+    fn last(&self) -> Option<FrameCursor> {
         self.frames.last().map(|frame| frame.id).or(self.from)
     }
 }

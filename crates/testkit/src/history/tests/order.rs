@@ -88,7 +88,7 @@ fn event_outside_filter_is_reported() {
     found(&["Unwanted"], |history| {
         for line in &mut history.connections[0].lines {
             if let Line::Subscribed(subscribe) = line {
-                subscribe.filter = turnwire_event::Filter::of(
+                subscribe.filter = turnwire_event::EventFilter::of(
                     turnwire_event::TypeSet::filterable()
                         .iter()
                         .filter(|&kind| kind != EventType::RouteDecided)

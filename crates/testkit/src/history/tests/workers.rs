@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use turnwire_event::body::delegate;
-use turnwire_event::fold::replay::Missed;
+use turnwire_event::fold::replay::FinishedReplay;
 use turnwire_event::{
-    Actor, Body, Epoch, Event, Filter, FilterSpec, Position, Seq, SessionId, ToolUseId, Ulid,
+    Actor, Body, Epoch, Event, EventFilter, FilterSpec, Position, Seq, SessionId, ToolUseId, Ulid,
 };
 
 use super::super::record::{Connection, History, Line, SessionLog, Subscribe};
@@ -28,9 +28,9 @@ fn late(seed: u64, cut: usize) -> Option<History> {
     let history = watched(&mut worker);
     let all = worker.events.len();
     let start = Position::persisted(Epoch::FIRST, Seq(0));
-    let told = replayed(&worker, start, all, Missed::Ends);
+    let told = replayed(&worker, start, all, FinishedReplay::Ends);
     let first = told.get(..cut).filter(|first| first.len() < told.len())?;
-    let second = replayed(&worker, first.last()?.id, all, Missed::Ends);
+    let second = replayed(&worker, first.last()?.id, all, FinishedReplay::Ends);
     Some(seen_as(&worker, history, first, &second))
 }
 
@@ -44,12 +44,12 @@ fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Even
         body,
         ..worker.events[0].clone()
     };
-    let started = delegate::Started {
+    let started = delegate::DelegateStarted {
         worker_session_id: id,
         tool_use_id: ToolUseId(Ulid(1)),
         task_summary: String::new(),
     };
-    let completed = delegate::Completed {
+    let completed = delegate::DelegateCompleted {
         worker_session_id: id,
         success: true,
         summary: String::new(),
@@ -73,7 +73,7 @@ fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Even
     let start = Position::persisted(Epoch::FIRST, Seq(0));
     let connection = |since, at: Option<Position>, events: Vec<Line>| {
         let subscribe = Subscribe {
-            filter: Filter::resolve(&spec).expect("a filter"),
+            filter: EventFilter::resolve(&spec).expect("a filter"),
             since: Some(since),
             workers: at.map(|at| (id, at)).into_iter().collect(),
             snapshot: false,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::code::{FailureMode, ToolErrorClass};
-use turnwire_event::port::{self, BoxFuture, Emitter, NoWorker, Task, WorkerEnd};
+use turnwire_event::port::{self, BoxFuture, EventEmitter, WorkerEnd, WorkerRefusal, WorkerTask};
 use turnwire_event::{SessionId, ToolUseId, Ulid};
 use turnwire_pack::{ToolDef, ToolKind};
 
@@ -16,16 +16,16 @@ use crate::tool::{Tool as _, ToolFailure, ToolInvocation};
 
 /// Has one worker, which ends with `end`.
 struct FakeDelegate {
-    end: Result<WorkerEnd, NoWorker>,
-    tasks: Mutex<Vec<Task>>,
+    end: Result<WorkerEnd, WorkerRefusal>,
+    tasks: Mutex<Vec<WorkerTask>>,
 }
 
-impl port::Delegate for FakeDelegate {
-    fn reserve(&self) -> Result<SessionId, NoWorker> {
+impl port::WorkerLauncher for FakeDelegate {
+    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
         self.end.clone().map(|_| SessionId(Ulid(9)))
     }
 
-    fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd> {
+    fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
         self.tasks.lock().push(task);
         let end = self.end.clone().expect("only a reserved worker runs");
         Box::pin(std::future::ready(end))
@@ -51,10 +51,14 @@ fn def() -> ToolDef {
 struct RunOutcome {
     result: Result<Value, ToolFailure>,
     events: Vec<Value>,
-    tasks: Vec<Task>,
+    tasks: Vec<WorkerTask>,
 }
 
-async fn run(agent: Option<&str>, end: Result<WorkerEnd, NoWorker>, input: Value) -> RunOutcome {
+async fn run(
+    agent: Option<&str>,
+    end: Result<WorkerEnd, WorkerRefusal>,
+    input: Value,
+) -> RunOutcome {
     let delegate = Arc::new(FakeDelegate {
         end,
         tasks: Mutex::default(),
@@ -63,9 +67,9 @@ async fn run(agent: Option<&str>, end: Result<WorkerEnd, NoWorker>, input: Value
     let call = ToolInvocation {
         tool_use_id: ToolUseId(Ulid(7)),
         input,
-        emitter: Arc::clone(&sink) as Arc<dyn Emitter>,
+        emitter: Arc::clone(&sink) as Arc<dyn EventEmitter>,
         context: Arc::new(ToolContext {
-            delegate: Arc::clone(&delegate) as Arc<dyn port::Delegate>,
+            delegate: Arc::clone(&delegate) as Arc<dyn port::WorkerLauncher>,
             agent: agent.map(str::to_owned),
             ..context()
         }),
@@ -88,7 +92,7 @@ async fn run(agent: Option<&str>, end: Result<WorkerEnd, NoWorker>, input: Value
     }
 }
 
-fn done(text: &str) -> Result<WorkerEnd, NoWorker> {
+fn done(text: &str) -> Result<WorkerEnd, WorkerRefusal> {
     Ok(WorkerEnd::Completed {
         success: true,
         text: text.into(),
@@ -161,7 +165,11 @@ async fn failed_worker_is_reported_with_its_class() {
 
 #[tokio::test]
 async fn missing_worker_is_a_failure_without_events() {
-    for reason in [NoWorker::TooMany, NoWorker::TooDeep, NoWorker::Unavailable] {
+    for reason in [
+        WorkerRefusal::TooMany,
+        WorkerRefusal::TooDeep,
+        WorkerRefusal::Unavailable,
+    ] {
         let outcome = run(None, Err(reason), json!({"task": "Read it."})).await;
         assert!(outcome.events.is_empty() && outcome.result.is_err());
     }

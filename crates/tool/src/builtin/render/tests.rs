@@ -56,7 +56,7 @@ impl crate::data_service::ServiceTransport for Nowhere {
     fn send(
         &self,
         _: bytes::Bytes,
-    ) -> BoxFuture<'static, Result<turnwire_dial::Answer, turnwire_dial::DialError>> {
+    ) -> BoxFuture<'static, Result<turnwire_dial::JsonResponse, turnwire_dial::DialError>> {
         Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
     }
 }
@@ -76,7 +76,7 @@ fn tool(shape: RenderShape, enricher: Vec<Arc<EnricherType>>) -> PackTool {
         timeout_ms: None,
         remember: false,
     };
-    let mint: Arc<dyn Mint> = Arc::new(CountingMint::default());
+    let mint: Arc<dyn IdGenerator> = Arc::new(CountingMint::default());
     RenderTool::build(&def, ("offer_list", shape), enricher, &mint)
 }
 
@@ -101,9 +101,9 @@ fn shown(ids: &[&str]) -> Value {
     json!({"shown": ids.len(), "type": "offer_list", "ids": ids})
 }
 
-fn key(ids: &[&str]) -> Key {
+fn key(ids: &[&str]) -> CollectionKey {
     let key = |&id: &&str| ItemKey { id: id.to_owned() };
-    Key {
+    CollectionKey {
         ids: ids.iter().map(key).collect(),
     }
 }
@@ -126,7 +126,7 @@ async fn list_is_loading_then_loaded_and_stored() {
         trace: trace.clone(),
         ..Emission::new(
             actor.clone(),
-            Body::DataLoading(Loading {
+            Body::DataLoading(DataLoading {
                 id: id.clone(),
                 data_type: "offer_list".into(),
                 key: key(&ids),
@@ -137,14 +137,14 @@ async fn list_is_loading_then_loaded_and_stored() {
         provider_response_id: None,
         actor,
         trace,
-        body: Body::DataLoaded(Loaded {
+        body: Body::DataLoaded(DataLoaded {
             id: id.clone(),
             data_type: "offer_list".into(),
             key: key(&ids),
             items: items.clone(),
         }),
         message: Some(NewMessage {
-            kept: turnwire_event::Kept::default(),
+            provider_state: turnwire_event::ProviderState::default(),
             id: MessageId(Ulid(2)),
             role: Role::Tool,
             content: vec![ContentBlock::Data {
@@ -154,7 +154,7 @@ async fn list_is_loading_then_loaded_and_stored() {
                 items: Value::Array(items),
             }],
             metadata: Map::new(),
-            scope: Scope::Shared,
+            scope: MessageScope::Shared,
         }),
     };
     assert_eq!(events, [loading, loaded]);
@@ -172,9 +172,9 @@ async fn single_item_is_a_component_with_its_tool_call() {
         let [event] = events.as_slice() else {
             panic!("one event, not {events:?}");
         };
-        let rendered = Rendered {
+        let rendered = ComponentRendered {
             component: component.clone(),
-            tool_call: ToolCall {
+            tool_call: RenderingToolCall {
                 id: ToolUseId(Ulid(7)),
                 name: "render_offer_list".into(),
                 tool_type: ToolType::Render,
@@ -182,7 +182,10 @@ async fn single_item_is_a_component_with_its_tool_call() {
         };
         assert_eq!(event.body, Body::ComponentRendered(rendered));
         let message = event.message.as_ref().expect("kept");
-        assert_eq!((message.role, &message.scope), (Role::Tool, &Scope::Shared));
+        assert_eq!(
+            (message.role, &message.scope),
+            (Role::Tool, &MessageScope::Shared)
+        );
         let block = ContentBlock::Component {
             tool_use_id: ToolUseId(Ulid(7)),
             component,

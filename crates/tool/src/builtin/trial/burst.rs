@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwire_event::body::tool::{Called, Completed};
+use turnwire_event::body::tool::{ToolCalled, ToolCompleted};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::{BoxFuture, Emission, Refusal};
-use turnwire_event::{Actor, Body, Mint, ToolUseId};
+use turnwire_event::port::{BoxFuture, Emission, EmitRefusal};
+use turnwire_event::{Actor, Body, IdGenerator, ToolUseId};
 
 use crate::input::InputFields;
 use crate::tool::deliver;
@@ -23,12 +23,12 @@ const YIELD_EVERY: u64 = 64;
 
 /// Emits `count` pairs of events.
 pub(crate) struct BurstTool {
-    mint: Arc<dyn Mint>,
+    mint: Arc<dyn IdGenerator>,
 }
 
 impl BurstTool {
     /// The ids of the steps come from `mint`.
-    pub(crate) fn new(mint: Arc<dyn Mint>) -> Self {
+    pub(crate) fn new(mint: Arc<dyn IdGenerator>) -> Self {
         Self { mint }
     }
 }
@@ -79,8 +79,8 @@ async fn emit_step(
     id: ToolUseId,
     n: u64,
     count: u64,
-) -> Result<(), Refusal> {
-    let called = Body::ToolCalled(Called {
+) -> Result<(), EmitRefusal> {
+    let called = Body::ToolCalled(ToolCalled {
         tool_use_id: id,
         tool_name: STEP.to_owned(),
         tool_type: ToolType::Function,
@@ -88,7 +88,7 @@ async fn emit_step(
     });
     deliver(&*call.emitter, Emission::new(actor.clone(), called)).await?;
     let result_summary = n.to_string();
-    let completed = Body::ToolCompleted(Completed {
+    let completed = Body::ToolCompleted(ToolCompleted {
         tool_use_id: id,
         tool_name: STEP.to_owned(),
         tool_type: ToolType::Function,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwire_event::body::tool::{Called, Completed};
+use turnwire_event::body::tool::{ToolCalled, ToolCompleted};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
 use turnwire_event::port::Emission;
@@ -111,13 +111,13 @@ async fn burst_emits_two_events_per_step_and_waits_if_full() {
         Ok(json!({"steps": 200, "events": 400}))
     );
     let pair = |n: u128| {
-        let called = Body::ToolCalled(Called {
+        let called = Body::ToolCalled(ToolCalled {
             tool_use_id: ToolUseId(Ulid(n)),
             tool_name: "burst.step".into(),
             tool_type: ToolType::Function,
             input_summary: format!("step {n} of 200"),
         });
-        let completed = Body::ToolCompleted(Completed {
+        let completed = Body::ToolCompleted(ToolCompleted {
             tool_use_id: ToolUseId(Ulid(n)),
             tool_name: "burst.step".into(),
             tool_type: ToolType::Function,

@@ -40,7 +40,7 @@ fn verdict(status: u16, body: impl Into<bytes::Bytes>) -> Result<ServiceData, Se
         .get("offer_list", "offer_search")
         .expect("registered");
     let principal = "user-42".parse().expect("a principal");
-    let answer = Answer {
+    let answer = JsonResponse {
         status,
         body: body.into(),
     };
@@ -309,7 +309,7 @@ fn dial_errors_have_their_reasons() {
         DialError::Refused,
         DialError::Unreachable,
         DialError::TooLarge { max_bytes: 1 },
-        DialError::Encoded,
+        DialError::UnexpectedEncoding,
         DialError::Setup,
     ] {
         assert_eq!(

@@ -70,10 +70,12 @@ impl ConnectError {
             StreamableHttpError::Client(HttpFailure::Dial(DialError::Refused)) => {
                 Self::AddressNotAllowed
             }
-            StreamableHttpError::Client(HttpFailure::Dial(DialError::Redirects)) => {
+            StreamableHttpError::Client(HttpFailure::Dial(DialError::TooManyRedirects)) => {
                 Self::Redirected
             }
-            StreamableHttpError::Client(HttpFailure::Dial(DialError::Encoded)) => Self::Encoded,
+            StreamableHttpError::Client(HttpFailure::Dial(DialError::UnexpectedEncoding)) => {
+                Self::Encoded
+            }
             StreamableHttpError::Client(HttpFailure::Dial(_)) => Self::Unreachable,
             StreamableHttpError::Client(HttpFailure::Fault(fault)) => Self::Fault(*fault),
             StreamableHttpError::HttpStatus(status) => Self::Status(status.status),
@@ -102,7 +104,7 @@ impl From<&DynamicTransportError> for SendFailure {
         match http {
             None | Some(StreamableHttpError::TransportChannelClosed) => Self::Closed,
             Some(StreamableHttpError::Client(HttpFailure::Dial(
-                DialError::Encoded | DialError::Redirects,
+                DialError::UnexpectedEncoding | DialError::TooManyRedirects,
             ))) => Self::BadResponse(UNREADABLE.to_owned()),
             Some(
                 StreamableHttpError::SessionExpired

@@ -20,7 +20,8 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 use turnwire_dial::{
-    DialError, Dialer, Headers, Incoming, Method, Request, SseBlock, SseLimits, SseReader, Url,
+    DialError, Dialer, HttpMethod, HttpRequest, RequestHeaders, SseBlock, SseLimits, SseReader,
+    StreamingResponse, Url,
 };
 
 use super::health::{ConnectionFault, ConnectionHealth, MESSAGE_BYTES_MAX};
@@ -80,7 +81,7 @@ pub(super) struct HttpTransport {
     dialer: Arc<Dialer>,
     url: Url,
     /// From the pack; may contain keys.
-    headers: Headers,
+    headers: RequestHeaders,
     health: Arc<ConnectionHealth>,
     /// Of the stream of the server's own messages; `None` before the first one.
     stream_restarts: Arc<Mutex<Option<RestartPolicy>>>,
@@ -90,7 +91,7 @@ impl HttpTransport {
     pub(super) fn new(
         dialer: &Arc<Dialer>,
         url: &Url,
-        headers: &Headers,
+        headers: &RequestHeaders,
         health: &Arc<ConnectionHealth>,
     ) -> Self {
         Self {
@@ -104,19 +105,19 @@ impl HttpTransport {
 
     fn request(
         &self,
-        method: Method,
+        method: HttpMethod,
         session_id: Option<&str>,
         last_event_id: Option<&str>,
         protocol_headers: &HashMap<HeaderName, HeaderValue>,
-    ) -> Result<Request, Error> {
+    ) -> Result<HttpRequest, Error> {
         let protocol = protocol_headers
             .iter()
             .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let ids = [(SESSION_ID, session_id), (LAST_EVENT_ID, last_event_id)];
         let ids = ids.into_iter().filter_map(|(id, value)| Some((id, value?)));
-        let headers = Headers::new(protocol.chain(ids));
+        let headers = RequestHeaders::new(protocol.chain(ids));
         let headers = headers.map_err(|_| client_error(HttpFailure::Header))?;
-        let mut request = Request::new(method, self.url.clone());
+        let mut request = HttpRequest::new(method, self.url.clone());
         request.headers = self.headers.clone().with(headers);
         request.accept = JSON_OR_EVENT_STREAM.into();
         request.connect = CONNECT_TIMEOUT;
@@ -128,7 +129,7 @@ impl HttpTransport {
         Ok(request)
     }
 
-    fn events(&self, body: Incoming) -> BoxStream<'static, Result<Sse, SseError>> {
+    fn events(&self, body: StreamingResponse) -> BoxStream<'static, Result<Sse, SseError>> {
         let events = EventBody {
             body,
             chunk: Bytes::new(),
@@ -146,7 +147,7 @@ impl HttpTransport {
     }
 
     /// A whole body, which is one message.
-    async fn message(&self, mut body: Incoming) -> Result<Bytes, HttpFailure> {
+    async fn message(&self, mut body: StreamingResponse) -> Result<Bytes, HttpFailure> {
         let mut message = BytesMut::new();
         while let Some(chunk) = body.next().await {
             let chunk = chunk?;
@@ -179,7 +180,7 @@ impl HttpTransport {
 
 /// A response body that is an event stream.
 struct EventBody {
-    body: Incoming,
+    body: StreamingResponse,
     /// Received and not parsed.
     chunk: Bytes,
     reader: SseReader,
@@ -231,10 +232,14 @@ impl StreamableHttpClient for HttpTransport {
         _: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let mut request = self.request(Method::Post, session_id.as_deref(), None, &headers)?;
+        let mut request = self.request(HttpMethod::Post, session_id.as_deref(), None, &headers)?;
         request.timeout = POST_TIMEOUT;
         request.body = Some(serde_json::to_vec(&message)?.into());
-        let body = self.dialer.open(request).await.map_err(client_error)?;
+        let body = self
+            .dialer
+            .send_streaming(request)
+            .await
+            .map_err(client_error)?;
         let status = body.status();
         // A ping is always valid, so 400 is about its session: many servers answer so, instead of
         // 404, for a session from before their restart.
@@ -291,8 +296,12 @@ impl StreamableHttpClient for HttpTransport {
         _: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
-        let request = self.request(Method::Delete, Some(&session_id), None, &headers)?;
-        let body = self.dialer.open(request).await.map_err(client_error)?;
+        let request = self.request(HttpMethod::Delete, Some(&session_id), None, &headers)?;
+        let body = self
+            .dialer
+            .send_streaming(request)
+            .await
+            .map_err(client_error)?;
         match body.status() {
             // A server need not support the end of a session.
             200..300 | 404 | 405 => Ok(()),
@@ -309,8 +318,12 @@ impl StreamableHttpClient for HttpTransport {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
         let last_event_id = last_event_id.as_deref();
-        let mut request =
-            self.request(Method::Get, session_id.as_deref(), last_event_id, &headers)?;
+        let mut request = self.request(
+            HttpMethod::Get,
+            session_id.as_deref(),
+            last_event_id,
+            &headers,
+        )?;
         request.accept = EVENT_STREAM.into();
         // A server that ends its streams at once would otherwise be asked as fast as it answers.
         let pause = match last_event_id {
@@ -318,7 +331,11 @@ impl StreamableHttpClient for HttpTransport {
             None => self.stream_pause(),
         };
         tokio::time::sleep(pause).await;
-        let body = self.dialer.open(request).await.map_err(client_error)?;
+        let body = self
+            .dialer
+            .send_streaming(request)
+            .await
+            .map_err(client_error)?;
         match body.status() {
             200..300 if body.content_type() == EVENT_STREAM => {
                 if last_event_id.is_none() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
-use turnwire_dial::{Dialer, Options};
+use turnwire_dial::{Dialer, DialerOptions};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{McpServer, McpTransport, ToolDef, ToolKind};
 
@@ -65,7 +65,7 @@ pub(super) struct ServerFixture {
 
 impl ServerFixture {
     pub(super) fn new() -> Self {
-        let dialer = Dialer::new(Options::default()).expect("a dialer");
+        let dialer = Dialer::new(DialerOptions::default()).expect("a dialer");
         let launchers = |_: &str, command: &[String], env: &[(String, String)]| {
             Arc::new(UnguardedProgram(command.to_vec(), env.to_vec())) as Arc<dyn ProgramLauncher>
         };

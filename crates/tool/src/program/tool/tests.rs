@@ -1,7 +1,7 @@
 //! Process tools without a guard: the program they run, and the result for the model.
 
 use serde_json::json;
-use turnwire_event::port::{Part, Refusal, Wards};
+use turnwire_event::port::{ChildTaskRegistry, EmitRefusal, TaskPermit};
 use turnwire_pack::ToolKind;
 
 use super::*;
@@ -214,14 +214,14 @@ async fn missing_guard_is_a_tool_failure() {
 }
 
 /// Registers programs, or not; and lets registered ones start, or not.
-struct FixedWards(Result<(), Refusal>, Result<(), Refusal>);
+struct FixedWards(Result<(), EmitRefusal>, Result<(), EmitRefusal>);
 
-impl Wards for FixedWards {
-    fn enter(&self) -> Result<Part, Refusal> {
-        self.1.map(|()| Box::new(()) as Part)
+impl ChildTaskRegistry for FixedWards {
+    fn enter(&self) -> Result<TaskPermit, EmitRefusal> {
+        self.1.map(|()| Box::new(()) as TaskPermit)
     }
 
-    fn take(&self, ward: Ward) -> Result<(), Refusal> {
+    fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal> {
         assert_eq!(ward.id.get(), None, "the program has not started");
         self.0
     }
@@ -230,14 +230,14 @@ impl Wards for FixedWards {
 //
 #[tokio::test]
 async fn cancelled_turn_starts_no_program() {
-    let stop = Err(Refusal::Cancelled);
+    let stop = Err(EmitRefusal::Cancelled);
     for (registered, entered, class) in [
         // The turn is about to be dropped: the future never completes.
         (stop, Ok(()), None),
         // The cancel came during the wait for a slot.
         (Ok(()), stop, None),
         (
-            Err(Refusal::Unavailable),
+            Err(EmitRefusal::Unavailable),
             Ok(()),
             Some(ToolErrorClass::Internal),
         ),

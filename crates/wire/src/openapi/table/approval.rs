@@ -10,7 +10,7 @@ use crate::openapi::operation::{
 use crate::openapi::parameter::TURN;
 use crate::openapi::schemas::{request_schema, response_schema};
 use crate::problem::Code;
-use crate::rest::approval::{Answered, Answers, List};
+use crate::rest::approval::{ApprovalAnswers, ApprovalList, ApprovalsAnswered};
 
 pub(super) const OPERATIONS: &[OperationSpec] = &[
     OperationSpec {
@@ -23,7 +23,10 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[TURN],
         body: None,
-        responses: &[ok("The approvals.", &[(JSON, response_schema::<List>)])],
+        responses: &[ok(
+            "The approvals.",
+            &[(JSON, response_schema::<ApprovalList>)],
+        )],
         problems: READ,
     },
     OperationSpec {
@@ -36,17 +39,17 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[TURN],
         body: Some(RequestBody {
-            shape: request_schema::<Answers>,
+            shape: request_schema::<ApprovalAnswers>,
             required: true,
             examples,
         }),
         responses: &[
             ok(
                 "The decisions are stored; others are missing.",
-                &[(JSON, response_schema::<Answered>)],
+                &[(JSON, response_schema::<ApprovalsAnswered>)],
             ),
             SuccessResponse {
-                contents: &[(JSON, response_schema::<Answered>)],
+                contents: &[(JSON, response_schema::<ApprovalsAnswered>)],
                 links: &[ResponseLink {
                     operation: "readTurn",
                     parameter: "id",

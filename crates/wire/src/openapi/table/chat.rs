@@ -14,7 +14,7 @@ use crate::openapi::parameter::{
 use crate::openapi::schemas::{DocumentSchemas, request_schema, response_schema};
 use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
-use crate::rest::chat::Chat;
+use crate::rest::chat::ChatRequest;
 
 const EVENT_STREAM: &str = crate::pc3::MEDIA_TYPE;
 
@@ -36,7 +36,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[IDEMPOTENCY_KEY, WIRE_VERSION, LANGUAGE],
         body: Some(RequestBody {
-            shape: request_schema::<Chat>,
+            shape: request_schema::<ChatRequest>,
             required: true,
             examples: chat_examples,
         }),

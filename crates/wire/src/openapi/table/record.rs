@@ -28,7 +28,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         body: None,
         responses: &[ok(
             "A page of messages.",
-            &[(JSON, response_schema::<message::List>)],
+            &[(JSON, response_schema::<message::MessagesResponse>)],
         )],
         problems: &[
             PAGE[0],
@@ -50,7 +50,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         body: None,
         responses: &[ok(
             "A page of the log.",
-            &[(JSON, response_schema::<event::List>)],
+            &[(JSON, response_schema::<event::EventList>)],
         )],
         problems: &[
             PAGE[0],
@@ -73,7 +73,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         body: None,
         responses: &[ok(
             "A page of tool calls.",
-            &[(JSON, response_schema::<tool_call::List>)],
+            &[(JSON, response_schema::<tool_call::ToolCallList>)],
         )],
         problems: PAGE,
     },
@@ -89,7 +89,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         body: None,
         responses: &[ok(
             "A page of model calls.",
-            &[(JSON, response_schema::<llm_call::List>)],
+            &[(JSON, response_schema::<llm_call::LlmCallList>)],
         )],
         problems: PAGE,
     },
@@ -103,12 +103,12 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[SESSION],
         body: Some(RequestBody {
-            shape: request_schema::<feedback::Feedback>,
+            shape: request_schema::<feedback::FeedbackRequest>,
             required: true,
             examples: feedback_examples,
         }),
         responses: &[SuccessResponse {
-            contents: &[(JSON, response_schema::<feedback::Recorded>)],
+            contents: &[(JSON, response_schema::<feedback::FeedbackAccepted>)],
             ..SuccessResponse::new(202, "The feedback is in the log.")
         }],
         problems: &[

@@ -7,9 +7,9 @@ use crate::openapi::operation::{FailureCode, OperationMethod, OperationSpec, Ope
 use crate::openapi::parameter::{CODE, FROM, TO};
 use crate::openapi::schemas::response_schema;
 use crate::problem::{Code, help};
-use crate::rest::health::Health;
+use crate::rest::health::HealthReport;
 use crate::rest::status_event::StatusEvents;
-use crate::rest::usage::Report;
+use crate::rest::usage::UsageReport;
 
 const HTML: &str = "text/html";
 
@@ -23,7 +23,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         about: "An HTML page, or JSON if the client prefers it.",
         responses: &[ok(
             "All types of problems.",
-            &[(HTML, text), (JSON, response_schema::<help::List>)],
+            &[(HTML, text), (JSON, response_schema::<help::ProblemList>)],
         )],
         ..PLAIN
     },
@@ -37,7 +37,10 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         parameters: &[CODE],
         responses: &[ok(
             "The type of problem.",
-            &[(HTML, text), (JSON, response_schema::<help::Description>)],
+            &[
+                (HTML, text),
+                (JSON, response_schema::<help::ProblemDescription>),
+            ],
         )],
         problems: &[FailureCode::Default(Code::NotFound)],
         ..PLAIN
@@ -66,7 +69,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         parameters: &[FROM, TO],
         responses: &[ok(
             "The usage report.",
-            &[(JSON, response_schema::<Report>)],
+            &[(JSON, response_schema::<UsageReport>)],
         )],
         ..PLAIN
     },
@@ -95,7 +98,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         about: "Succeeds while the process runs.",
         responses: &[ok(
             "The process runs.",
-            &[(JSON, response_schema::<Health>)],
+            &[(JSON, response_schema::<HealthReport>)],
         )],
         ..PLAIN
     },
@@ -108,7 +111,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         about: "503 while the server drains or its disk is full.",
         responses: &[ok(
             "The server accepts turns.",
-            &[(JSON, response_schema::<Health>)],
+            &[(JSON, response_schema::<HealthReport>)],
         )],
         problems: &[
             FailureCode::Default(Code::Draining),

@@ -12,7 +12,9 @@ use crate::openapi::parameter::{
 };
 use crate::openapi::schemas::{request_schema, response_schema};
 use crate::problem::Code;
-use crate::rest::session::{Attached, Create, Created, List, Workers};
+use crate::rest::session::{
+    SessionAttached, SessionCreate, SessionCreatedBody, SessionList, WorkerList,
+};
 
 pub(super) const OPERATIONS: &[OperationSpec] = &[
     OperationSpec {
@@ -25,12 +27,12 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[],
         body: Some(RequestBody {
-            shape: request_schema::<Create>,
+            shape: request_schema::<SessionCreate>,
             required: false,
             examples: create_examples,
         }),
         responses: &[SuccessResponse {
-            contents: &[(JSON, response_schema::<Created>)],
+            contents: &[(JSON, response_schema::<SessionCreatedBody>)],
             headers: &[ResponseHeader {
                 name: "Location",
                 about: "The path of the new session.",
@@ -66,7 +68,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         body: None,
         responses: &[ok(
             "A page of sessions.",
-            &[(JSON, response_schema::<List>)],
+            &[(JSON, response_schema::<SessionList>)],
         )],
         problems: &[FailureCode::Default(Code::InvalidCursor)],
     },
@@ -82,7 +84,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         body: None,
         responses: &[ok(
             "The session and its attach token.",
-            &[(JSON, response_schema::<Attached>)],
+            &[(JSON, response_schema::<SessionAttached>)],
         )],
         problems: READ,
     },
@@ -111,7 +113,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         body: None,
         responses: &[ok(
             "A page of workers.",
-            &[(JSON, response_schema::<Workers>)],
+            &[(JSON, response_schema::<WorkerList>)],
         )],
         problems: PAGED,
     },

@@ -14,7 +14,8 @@ use crate::openapi::parameter::{
 use crate::openapi::schemas::{request_schema, response_schema};
 use crate::problem::Code;
 use crate::rest::turn::{
-    Accepted, Cancel, CancelAccepted, List, SessionCancel, SessionCancelAccepted, Submit, Turn,
+    SessionCancel, SessionCancelAccepted, TurnAccepted, TurnCancel, TurnCancelAccepted, TurnInfo,
+    TurnList, TurnSubmit,
 };
 
 pub(super) const OPERATIONS: &[OperationSpec] = &[
@@ -28,12 +29,12 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[SESSION, IDEMPOTENCY_KEY, WIRE_VERSION, LANGUAGE],
         body: Some(RequestBody {
-            shape: request_schema::<Submit>,
+            shape: request_schema::<TurnSubmit>,
             required: true,
             examples: submit_examples,
         }),
         responses: &[SuccessResponse {
-            contents: &[(JSON, response_schema::<Accepted>)],
+            contents: &[(JSON, response_schema::<TurnAccepted>)],
             headers: &[ResponseHeader {
                 name: "Location",
                 about: "The path of the new turn.",
@@ -54,7 +55,10 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_TURN],
         body: None,
-        responses: &[ok("A page of turns.", &[(JSON, response_schema::<List>)])],
+        responses: &[ok(
+            "A page of turns.",
+            &[(JSON, response_schema::<TurnList>)],
+        )],
         problems: PAGE,
     },
     OperationSpec {
@@ -67,7 +71,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[TURN],
         body: None,
-        responses: &[ok("The turn.", &[(JSON, response_schema::<Turn>)])],
+        responses: &[ok("The turn.", &[(JSON, response_schema::<TurnInfo>)])],
         problems: &[
             FailureCode::Default(Code::TurnNotFound),
             FailureCode::Default(Code::TooManyRequests),
@@ -84,17 +88,17 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         owned: true,
         parameters: &[TURN, WAIT],
         body: Some(RequestBody {
-            shape: request_schema::<Cancel>,
+            shape: request_schema::<TurnCancel>,
             required: false,
             examples: cancel_examples,
         }),
         responses: &[
             ok(
                 "The ended turn with its receipt, if the request waited for the end.",
-                &[(JSON, response_schema::<Turn>)],
+                &[(JSON, response_schema::<TurnInfo>)],
             ),
             SuccessResponse {
-                contents: &[(JSON, response_schema::<CancelAccepted>)],
+                contents: &[(JSON, response_schema::<TurnCancelAccepted>)],
                 ..SuccessResponse::new(202, "The turn is ending or has ended.")
             },
         ],

@@ -14,8 +14,8 @@ fn at(seq: u64, sub: u32) -> Position {
 }
 
 prop_compose! {
-    fn any_cursor()(seq in 0..(1u64 << 50), sub in 0..=Sub::LAST.0, frame in prop::option::of(0..=9u8)) -> Cursor {
-        Cursor { position: at(seq, sub), frame }
+    fn any_cursor()(seq in 0..(1u64 << 50), sub in 0..=Sub::LAST.0, frame in prop::option::of(0..=9u8)) -> FrameCursor {
+        FrameCursor { position: at(seq, sub), frame }
     }
 }
 
@@ -29,14 +29,14 @@ prop_compose! {
 proptest! {
     #[test]
     fn cursor_parses_its_own_text(cursor in any_cursor()) {
-        prop_assert_eq!(cursor.to_string().parse::<Cursor>(), Ok(cursor));
+        prop_assert_eq!(cursor.to_string().parse::<FrameCursor>(), Ok(cursor));
     }
 
     #[test]
     fn parsing_any_text_never_panics(text in ".{0,40}", tail in "-?.{0,3}") {
-        let _ = text.parse::<Cursor>();
+        let _ = text.parse::<FrameCursor>();
         let near = format!("evt_00010000000006{tail}");
-        if let Ok(cursor) = near.parse::<Cursor>() {
+        if let Ok(cursor) = near.parse::<FrameCursor>() {
             prop_assert_eq!(cursor.to_string(), near, "one spelling");
         }
     }
@@ -46,12 +46,12 @@ proptest! {
     fn replay_from_since_has_every_uncovered_frame(
         position in near(), frame in prop::option::of(0..=2u8), event in near(), k in 0..=1u8,
     ) {
-        let cursor = Cursor { position, frame };
+        let cursor = FrameCursor { position, frame };
         // Only transient events are at seq 0, and they have one frame each.
         prop_assume!(event > at(0, 0));
         let k = if event.is_persisted() { k } else { 0 };
         if !cursor.covers(event, k) {
-            prop_assert!(event > cursor.since());
+            prop_assert!(event > cursor.replay_start());
         }
     }
 }
@@ -59,17 +59,17 @@ proptest! {
 // LAW-2
 #[test]
 fn cursor_covers_earlier_events_and_own_frames() {
-    let all = Cursor::from(at(6, 0));
-    let first: Cursor = "evt_00010000000006-0".parse().expect("a cursor");
+    let all = FrameCursor::from(at(6, 0));
+    let first: FrameCursor = "evt_00010000000006-0".parse().expect("a cursor");
     assert!(all.covers(at(6, 0), 1) && all.covers(at(5, 9), 0));
     assert!(first.covers(at(6, 0), 0) && !first.covers(at(6, 0), 1));
     assert!(first.covers(at(5, 9), 3) && !first.covers(at(6, 1), 0));
-    assert_eq!(all.since(), at(6, 0));
-    assert_eq!(first.since(), at(5, Sub::LAST.0));
-    let word: Cursor = "evt_00010000000006.000002-0".parse().expect("a cursor");
-    assert_eq!(word.since(), at(6, 2));
-    let zero: Cursor = "evt_00010000000000-0".parse().expect("a cursor");
-    assert_eq!(zero.since(), at(0, 0));
+    assert_eq!(all.replay_start(), at(6, 0));
+    assert_eq!(first.replay_start(), at(5, Sub::LAST.0));
+    let word: FrameCursor = "evt_00010000000006.000002-0".parse().expect("a cursor");
+    assert_eq!(word.replay_start(), at(6, 2));
+    let zero: FrameCursor = "evt_00010000000000-0".parse().expect("a cursor");
+    assert_eq!(zero.replay_start(), at(0, 0));
 }
 
 #[test]
@@ -88,6 +88,6 @@ fn malformed_cursors_are_rejected() {
         "evt_0001000000006-0",
         "evt_00010000000006-٣",
     ] {
-        assert_eq!(bad.parse::<Cursor>(), Err(InvalidCursor), "{bad:?}");
+        assert_eq!(bad.parse::<FrameCursor>(), Err(InvalidCursor), "{bad:?}");
     }
 }

@@ -5,28 +5,28 @@ use super::*;
 const ENVELOPE: &str =
     r#""version":"0.5","timestamp":"2026-01-05T09:12:44.120Z","response_id":"resp_x""#;
 
-fn read(event: &str, fields: &str) -> Result<Decoded, DecodeError> {
+fn read(event: &str, fields: &str) -> Result<DecodedBlock, DecodeError> {
     decode(
         event,
         &format!("{{\"event_type\":\"{event}\",{ENVELOPE}{fields}}}"),
     )
 }
 
-fn payload(event: &str, fields: &str) -> Payload {
+fn payload(event: &str, fields: &str) -> FramePayload {
     match read(event, fields).expect("a frame") {
-        Decoded::Frame(frame) => {
+        DecodedBlock::Frame(frame) => {
             assert_eq!(frame.response_id, "resp_x");
             assert_eq!(frame.version, "0.5");
             frame.payload
         }
-        other @ (Decoded::Unknown(_) | Decoded::Done) => panic!("{other:?}"),
+        other @ (DecodedBlock::Unknown(_) | DecodedBlock::Done) => panic!("{other:?}"),
     }
 }
 
 // S1-008
 #[test]
 fn unknown_types_and_fields_are_skipped() {
-    let unknown = Decoded::Unknown("zzz".into());
+    let unknown = DecodedBlock::Unknown("zzz".into());
     assert_eq!(read("zzz", ",\"what\":1").expect("passed over"), unknown);
     assert_eq!(decode("zzz", "not json").expect("passed over"), unknown);
     let chunk = "hi".to_owned();
@@ -34,17 +34,17 @@ fn unknown_types_and_fields_are_skipped() {
         "text",
         ",\"chunk\":\"hi\",\"type\":\"chunk\",\"new\":{\"a\":[1]}",
     );
-    assert_eq!(text, Payload::Text { chunk });
+    assert_eq!(text, FramePayload::Text { chunk });
     assert_eq!(
         payload("completed", ",\"event_type_2\":null"),
-        Payload::Completed
+        FramePayload::Completed
     );
     let usage = payload("usage", ",\"total_tokens\":3,\"new_tokens\":4");
     let wanted = TokenUsagePayload {
         total_tokens: 3,
         ..TokenUsagePayload::default()
     };
-    assert_eq!(usage, Payload::Usage(wanted));
+    assert_eq!(usage, FramePayload::Usage(wanted));
 }
 
 // S1-101
@@ -64,7 +64,10 @@ fn error_without_is_final_is_final() {
 
 #[test]
 fn sentinel_is_not_a_frame_and_broken_data_fails() {
-    assert_eq!(decode("", "[DONE]").expect("the sentinel"), Decoded::Done);
+    assert_eq!(
+        decode("", "[DONE]").expect("the sentinel"),
+        DecodedBlock::Done
+    );
     assert!(decode("text", "[DONE]").is_err());
     assert!(read("text", "").is_err(), "no chunk");
     assert!(decode("text", "{\"event_type\":\"text\",\"chunk\":\"\"}").is_err());
@@ -91,8 +94,8 @@ fn data_frames_with_unknown_fields_are_decoded() {
         event_ids: Vec::new(),
         message: "A…".into(),
     };
-    assert_eq!(status, Payload::Status { data });
-    let Payload::DataLoaded { data } = payload(
+    assert_eq!(status, FramePayload::Status { data });
+    let FramePayload::DataLoaded { data } = payload(
         "data_loaded",
         ",\"data\":{\"id\":\"d\",\"type\":\"t\",\"key\":{\"page\":2},\"items\":[{\"id\":1}],\"more\":true}",
     ) else {
@@ -103,12 +106,12 @@ fn data_frames_with_unknown_fields_are_decoded() {
     let chunk = serde_json::json!([1]);
     assert_eq!(
         component,
-        Payload::Component {
+        FramePayload::Component {
             chunk,
             tool_call: None
         }
     );
-    let Payload::McpSessionProgress(server) =
+    let FramePayload::McpSessionProgress(server) =
         payload("mcp_session_progress", ",\"server\":\"s\",\"x\":1")
     else {
         panic!("a server");
@@ -123,7 +126,7 @@ fn data_frames_with_unknown_fields_are_decoded() {
 // S1-092
 #[test]
 fn failures_of_a_fan_out_are_decoded() {
-    let Payload::Error { error, is_final } = payload(
+    let FramePayload::Error { error, is_final } = payload(
         "error",
         ",\"error\":{\"code\":\"PARTIAL_FAN_OUT\",\"failed\":[{\"code\":\"SUB_AGENT_FAILED\",\
          \"sub_agent_id\":\"shop\"},{\"code\":\"X_NEW\",\"why\":1}]},\"is_final\":false",

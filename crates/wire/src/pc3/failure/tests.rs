@@ -7,7 +7,7 @@ use super::*;
 use crate::pc3::test_support::{
     DONE, USAGE, block, event, projected, turn_cancelled, turn_completed,
 };
-use Version::{V04, V05};
+use WireVersion::{V04, V05};
 
 // S1-099, S1-089, S1-093
 #[test]

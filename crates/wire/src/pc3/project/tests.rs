@@ -1,12 +1,12 @@
 //! The frames of each event type in both versions, compared byte for byte.
 
 use serde_json::{Value, json};
-use turnwire_event::body::data::{ItemKey, Key, Loaded, Loading};
+use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
-use turnwire_event::body::support::Noted;
+use turnwire_event::body::support::SupportNoted;
 use turnwire_event::body::tool;
-use turnwire_event::body::turn::{CancelRequested, Versions};
+use turnwire_event::body::turn::{BoundVersions, CancelRequested};
 use turnwire_event::code::{CallPurpose, CancelCode, ToolErrorClass, TurnKind};
 use turnwire_event::{CallId, EpisodeId, MessageId, TurnId, Ulid};
 
@@ -14,7 +14,7 @@ use super::*;
 use crate::pc3::test_support::{
     DONE, USAGE, block, event, projected, turn_cancelled, turn_completed,
 };
-use Version::{V04, V05};
+use WireVersion::{V04, V05};
 
 fn thinking_delta(text: &str, after_text: bool) -> Body {
     Body::ThinkingDelta(ThinkingDelta {
@@ -35,7 +35,7 @@ fn text_delta(text: &str) -> Body {
 }
 
 fn failed_tool(called: bool) -> Body {
-    Body::ToolFailed(tool::Failed {
+    Body::ToolFailed(tool::ToolFailed {
         tool_use_id: ToolUseId(Ulid(4)),
         tool_name: "clock".into(),
         tool_type: ToolType::SubAgent,
@@ -57,7 +57,7 @@ fn llm_call_started(first: bool) -> Body {
 // S1-022, S1-023
 #[test]
 fn turn_starts_with_response_id_and_episode() {
-    let started = Body::TurnStarted(Started {
+    let started = Body::TurnStarted(TurnStarted {
         answers: Vec::new(),
         resumes: None,
         user_message_id: MessageId(Ulid(3)),
@@ -69,7 +69,7 @@ fn turn_starts_with_response_id_and_episode() {
         locale: "en".into(),
         wire_version: Some("0.5".into()),
         history_omitted: 0,
-        versions: Versions::default(),
+        versions: BoundVersions::default(),
     });
     let episode = ",\"episode_id\":\"ep_00000000000000000000000009\"";
     let wanted = block(0, "response_id", "0.5", "") + &block(1, "episode", "0.5", episode);
@@ -125,14 +125,14 @@ fn text_is_sent_as_chunks() {
 fn tool_has_a_start_frame_and_an_end_frame() {
     let triple = ",\"tool_call\":{\"id\":\"tu_00000000000000000000000004\",\"name\":\"clock\",\
                   \"type\":\"sub_agent\"}";
-    let called = Body::ToolCalled(tool::Called {
+    let called = Body::ToolCalled(tool::ToolCalled {
         tool_use_id: ToolUseId(Ulid(4)),
         tool_name: "clock".into(),
         tool_type: ToolType::SubAgent,
         input_summary: "secret".into(),
     });
     assert_eq!(projected(called, V05), block(0, "tool_call", "0.5", triple));
-    let completed = Body::ToolCompleted(tool::Completed {
+    let completed = Body::ToolCompleted(tool::ToolCompleted {
         tool_use_id: ToolUseId(Ulid(4)),
         tool_name: "clock".into(),
         tool_type: ToolType::SubAgent,
@@ -161,21 +161,21 @@ fn suppressed_internal_and_turnless_events_have_no_frame() {
     let mut out = Vec::new();
     let mut hidden = event(text_delta("hi"));
     hidden.render = Some(RenderPolicy::Suppress.into());
-    assert_eq!(project(&hidden, V05, &mut out), Marks::NONE);
+    assert_eq!(project(&hidden, V05, &mut out), FrameKinds::NONE);
     let mut lost = event(text_delta("hi"));
     lost.turn_id = None::<TurnId>;
-    assert_eq!(project(&lost, V05, &mut out), Marks::NONE);
+    assert_eq!(project(&lost, V05, &mut out), FrameKinds::NONE);
     let cancel_requested = CancelRequested {
         by: "user".into(),
         reason: "x".into(),
     };
     let cancel_requested = event(Body::TurnCancelRequested(cancel_requested));
-    assert_eq!(project(&cancel_requested, V05, &mut out), Marks::NONE);
-    let noted = Body::SupportNoted(Noted {
+    assert_eq!(project(&cancel_requested, V05, &mut out), FrameKinds::NONE);
+    let noted = Body::SupportNoted(SupportNoted {
         sub_agent_id: "shop".into(),
         text: "likes oat milk".into(),
     });
-    assert_eq!(project(&event(noted), V05, &mut out), Marks::NONE);
+    assert_eq!(project(&event(noted), V05, &mut out), FrameKinds::NONE);
     assert_eq!(out, b"");
 }
 
@@ -195,8 +195,8 @@ fn end_of_turn_cannot_be_suppressed() {
 }
 
 /// A status with a mark of the rendering policy.
-fn status(render: Option<Render>, version: Version) -> String {
-    let mut emitted = event(Body::StatusEmitted(status::Emitted {
+fn status(render: Option<RenderDecision>, version: WireVersion) -> String {
+    let mut emitted = event(Body::StatusEmitted(status::StatusEmitted {
         event_id: "searching_offers".into(),
         message: "Searching for offers...".into(),
     }));
@@ -206,8 +206,8 @@ fn status(render: Option<Render>, version: Version) -> String {
     String::from_utf8(out).expect("text")
 }
 
-fn grouped(message: Option<&str>, event_ids: &[&str]) -> Option<Render> {
-    Some(Render {
+fn grouped(message: Option<&str>, event_ids: &[&str]) -> Option<RenderDecision> {
+    Some(RenderDecision {
         policy: RenderPolicy::Batch,
         group: Some(1),
         message: message.map(str::to_owned),
@@ -227,7 +227,7 @@ fn status_has_id_and_message_in_0_5_only() {
         Some(RenderPolicy::Transform),
     ];
     for policy in stamps.into_iter().chain([Some(RenderPolicy::Batch)]) {
-        let render = policy.map(Render::from);
+        let render = policy.map(RenderDecision::from);
         assert_eq!(
             status(render.clone(), V05),
             block(0, "status", "0.5", ALONE)
@@ -258,19 +258,19 @@ fn last_status_of_a_group_has_the_combined_frame() {
 #[test]
 fn collection_has_a_placeholder_then_items() {
     let ids = ["OFF_1", "OFF_2"].map(|id| ItemKey { id: id.into() });
-    let key = Key { ids: ids.to_vec() };
+    let key = CollectionKey { ids: ids.to_vec() };
     let items: Vec<Value> = vec![json!({"id": "OFF_1", "n": 1.50}), json!({"id": "OFF_2"})];
     let place = "{\"id\":\"data_1\",\"type\":\"offer_list\",\
                  \"key\":{\"ids\":[{\"id\":\"OFF_1\"},{\"id\":\"OFF_2\"}]}";
     for (version, name) in [(V05, "0.5"), (V04, "0.4")] {
-        let loading = Body::DataLoading(Loading {
+        let loading = Body::DataLoading(DataLoading {
             id: "data_1".into(),
             data_type: "offer_list".into(),
             key: key.clone(),
         });
         let wanted = block(0, "data_loading", name, &format!(",\"data\":{place}}}"));
         assert_eq!(projected(loading, version), wanted);
-        let loaded = Body::DataLoaded(Loaded {
+        let loaded = Body::DataLoaded(DataLoaded {
             id: "data_1".into(),
             data_type: "offer_list".into(),
             key: key.clone(),
@@ -289,9 +289,9 @@ fn collection_has_a_placeholder_then_items() {
 #[test]
 fn component_frame_has_its_json_and_tool_call() {
     let card = json!({"title": "Oat milk", "lines": ["a\nb", null]});
-    let rendered = Body::ComponentRendered(component::Rendered {
+    let rendered = Body::ComponentRendered(component::ComponentRendered {
         component: card.clone(),
-        tool_call: component::ToolCall {
+        tool_call: component::RenderingToolCall {
             id: ToolUseId(Ulid(4)),
             name: "render_card".into(),
             tool_type: ToolType::Render,
@@ -310,17 +310,17 @@ fn component_frame_has_its_json_and_tool_call() {
 // S1-029
 #[test]
 fn mcp_server_frames_are_in_both_versions() {
-    let server = || mcp::Server {
+    let server = || mcp::McpServerRef {
         server: "files".into(),
     };
     let progressed = |total| {
-        Body::McpSessionProgressed(mcp::Progressed {
+        Body::McpSessionProgressed(mcp::McpCallProgressed {
             server: "files".into(),
             progress: 0.5,
             total,
         })
     };
-    let listed = Body::McpListToolsCompleted(mcp::Listed {
+    let listed = Body::McpListToolsCompleted(mcp::McpToolsListed {
         server: "files".into(),
         tool_count: 3,
     });
@@ -375,7 +375,7 @@ fn frames_after_a_cursor_keep_their_ids() {
         ("evt_00010000000003", b"", 0),
         ("evt_00010000000003.000001-0", b"", 0),
     ] {
-        let cursor: Cursor = cursor.parse().expect("a cursor");
+        let cursor: FrameCursor = cursor.parse().expect("a cursor");
         let mut out = b"before".to_vec();
         let projected = project_after(&end, V05, &cursor, &mut out);
         assert_eq!(&out[b"before".len()..], rest, "{cursor}");

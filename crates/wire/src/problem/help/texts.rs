@@ -1,7 +1,7 @@
 //! The texts about each code: one match arm per code, so that a new code needs its texts to compile.
 
 use super::ProblemHelp;
-use super::Retry::{self, AfterChange, Later, No};
+use super::RetryAdvice::{self, AfterChange, Later, No};
 use crate::problem::Code;
 
 impl Code {
@@ -253,7 +253,7 @@ const fn help(
     meaning: &'static str,
     when: &'static str,
     what_to_do: &'static str,
-    retry: Retry,
+    retry: RetryAdvice,
 ) -> ProblemHelp {
     ProblemHelp {
         meaning,

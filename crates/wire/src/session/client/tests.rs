@@ -1,20 +1,20 @@
 //! Client frames: which are accepted, which are rejected, which close the connection.
 
 use proptest::prelude::*;
-use turnwire_event::{Epoch, EventType, Filter, Position, Seq, SessionId, TypeSet, Ulid};
+use turnwire_event::{Epoch, EventFilter, EventType, Position, Seq, SessionId, TypeSet, Ulid};
 
 use super::*;
-use crate::session::subscribe::{SINCE_SESSIONS_MAX, Since, SubscribeCode};
+use crate::session::subscribe::{SINCE_SESSIONS_MAX, SinceCursor, SubscribeCode};
 
-fn subscribe(text: &str) -> Subscribe {
-    match ClientFrame::read(text) {
+fn subscribe(text: &str) -> SubscribeFrame {
+    match ClientFrame::parse(text) {
         Ok(ClientFrame::Subscribe(subscribe)) => subscribe,
         other => panic!("{text}: {other:?}"),
     }
 }
 
 fn rejection(text: &str) -> String {
-    match ClientFrame::read(text) {
+    match ClientFrame::parse(text) {
         Err(ClientFrameError::Subscribe(error)) => {
             assert_eq!(error.code, SubscribeCode::InvalidFilter, "{text}");
             error.message
@@ -37,15 +37,18 @@ fn subscribe_with_all_fields_is_parsed() {
     assert_eq!(read.filter.types(), types);
     assert_eq!(read.filter.spec().actors, Some(vec!["orchestrator".into()]));
     assert!(read.filter.spec().include_worker_sessions);
-    assert_eq!(read.since, Some(Since::Id("evt_00010000000007".into())));
+    assert_eq!(
+        read.since,
+        Some(SinceCursor::Id("evt_00010000000007".into()))
+    );
     assert!(read.snapshot);
 }
 
 // S3-014, S3-015
 #[test]
 fn missing_subscribe_fields_have_defaults() {
-    let everything = Subscribe {
-        filter: Filter::full(),
+    let everything = SubscribeFrame {
+        filter: EventFilter::full(),
         since: None,
         snapshot: false,
     };
@@ -59,7 +62,7 @@ fn missing_subscribe_fields_have_defaults() {
         assert_eq!(subscribe(text), everything, "{text}");
     }
     let chat = subscribe(r#"{"type":"subscribe","filter":"preset:chat"}"#);
-    assert_eq!(chat.filter, Filter::chat());
+    assert_eq!(chat.filter, EventFilter::chat());
 }
 
 // S3-012, S3-017
@@ -125,7 +128,7 @@ fn unknown_or_mistyped_field_is_named() {
 fn malformed_cursor_is_reported_as_expired() {
     let session = SessionId(Ulid(1));
     let at = Position::persisted(Epoch(1), Seq(7));
-    let id = Since::from(at);
+    let id = SinceCursor::from(at);
     assert_eq!(id.position(session), Ok(at));
     let garbage = subscribe(r#"{"type":"subscribe","since":"yesterday"}"#);
     let error = garbage
@@ -154,7 +157,7 @@ fn cursor_map_is_parsed_strictly() {
         let ids = pairs
             .iter()
             .map(|(id, at)| ((*id).to_owned(), (*at).to_owned()));
-        Since::BySession(ids.collect()).workers(session)
+        SinceCursor::BySession(ids.collect()).workers(session)
     };
     let (mine, theirs) = (session.to_string(), worker.to_string());
     let at = Position::persisted(Epoch(1), Seq(7));
@@ -164,7 +167,10 @@ fn cursor_map_is_parsed_strictly() {
     ]);
     assert_eq!(good, Ok([(worker, at)].into()));
     assert_eq!(read(&[]), Ok(Default::default()));
-    assert_eq!(Since::from(at).workers(session), Ok(Default::default()));
+    assert_eq!(
+        SinceCursor::from(at).workers(session),
+        Ok(Default::default())
+    );
     let expired = read(&[(&theirs, "yesterday")]);
     assert_eq!(expired, Err(SubscribeError::cursor_expired()));
     let nobody = read(&[("sess_x", "evt_00010000000007")]).expect_err("no session");
@@ -188,7 +194,7 @@ fn cursor_map_is_parsed_strictly() {
 #[test]
 fn cancel_carries_its_reason() {
     assert_eq!(
-        ClientFrame::read(r#"{"type":"cancel","turn_id":"01T","reason":"user_cancel"}"#),
+        ClientFrame::parse(r#"{"type":"cancel","turn_id":"01T","reason":"user_cancel"}"#),
         Ok(ClientFrame::Cancel {
             turn_id: "01T".into(),
             reason: Some("user_cancel".into())
@@ -202,7 +208,7 @@ fn cancel_carries_its_reason() {
             turn_id: "01T".into(),
             reason: None,
         };
-        assert_eq!(ClientFrame::read(text), Ok(frame));
+        assert_eq!(ClientFrame::parse(text), Ok(frame));
     }
 }
 
@@ -211,13 +217,13 @@ fn cancel_carries_its_reason() {
 fn heartbeats_carry_their_nonce() {
     let nonce = String::from("n1");
     assert_eq!(
-        ClientFrame::read(r#"{"type":"ping","nonce":"n1"}"#),
+        ClientFrame::parse(r#"{"type":"ping","nonce":"n1"}"#),
         Ok(ClientFrame::Ping {
             nonce: nonce.clone()
         })
     );
     assert_eq!(
-        ClientFrame::read(r#"{"type":"pong","nonce":"n1"}"#),
+        ClientFrame::parse(r#"{"type":"pong","nonce":"n1"}"#),
         Ok(ClientFrame::Pong { nonce })
     );
 }
@@ -234,11 +240,11 @@ fn unknown_json_differs_from_invalid_json() {
         ("\"subscribe\"", ""),
     ] {
         let unknown = ClientFrame::Unknown { kind: kind.into() };
-        assert_eq!(ClientFrame::read(text), Ok(unknown), "{text}");
+        assert_eq!(ClientFrame::parse(text), Ok(unknown), "{text}");
     }
     for text in ["", "hello", "{\"type\":\"ping\"", "{}{}", "\u{feff}{}"] {
         assert_eq!(
-            ClientFrame::read(text),
+            ClientFrame::parse(text),
             Err(ClientFrameError::NotJson),
             "{text}"
         );
@@ -255,19 +261,19 @@ fn unknown_json_differs_from_invalid_json() {
         (r#"{"type":"pong","nonce":1}"#, "pong", "nonce"),
     ] {
         let malformed = ClientFrameError::Malformed { kind, field };
-        assert_eq!(ClientFrame::read(text), Err(malformed), "{text}");
+        assert_eq!(ClientFrame::parse(text), Err(malformed), "{text}");
     }
 }
 
 proptest! {
     #[test]
     fn parsing_any_text_never_panics(text in ".{0,200}") {
-        let _ = ClientFrame::read(&text);
+        let _ = ClientFrame::parse(&text);
     }
 
     #[test]
     fn parsing_any_subscribe_never_panics(filter in "[\\[\\]{}\",:a-z0-9.]{0,60}", since in ".{0,40}") {
         let text = format!("{{\"type\":\"subscribe\",\"filter\":{filter},\"since\":{since:?}}}");
-        let _ = ClientFrame::read(&text);
+        let _ = ClientFrame::parse(&text);
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{
-    ContentBlock, EpisodeId, Epoch, EventType, Filter, MessageId, MessageStatus, Owner, Role, Seq,
-    SessionId, Sub, TenantId, Timestamp, TurnId, TypeSet, Ulid,
+    ContentBlock, EpisodeId, Epoch, EventFilter, EventType, MessageId, MessageStatus, Owner, Role,
+    Seq, SessionId, Sub, TenantId, Timestamp, TurnId, TypeSet, Ulid,
 };
 
 use super::*;
@@ -46,23 +46,23 @@ fn row() -> SessionRow {
 #[test]
 fn event_frame_contains_the_stored_bytes() {
     let stored = "{\"id\":\"evt_00010000000001\",\"odd\" :  1.0}";
-    let frame = text(|out| event_frame(stored.as_bytes(), out));
+    let frame = text(|out| write_event(stored.as_bytes(), out));
     assert_eq!(frame, format!("{{\"type\":\"event\",\"event\":{stored}}}"));
 }
 
 // S3-018
 #[test]
 fn ack_echoes_cursor_and_expands_filter() {
-    let filter = Filter::of(TypeSet::EMPTY.with(EventType::TextDelta));
-    let since = Since::Id("evt_00010000000007".into());
-    let mut answer = Ack {
+    let filter = EventFilter::of(TypeSet::EMPTY.with(EventType::TextDelta));
+    let since = SinceCursor::Id("evt_00010000000007".into());
+    let mut answer = SubscribeAck {
         resolved_filter: filter.spec(),
         since: Some(&since),
         snapshot: false,
         replay_event_count: 47,
         positions: None,
     };
-    let frame = text(|out| ack(&answer, out));
+    let frame = text(|out| write_ack(&answer, out));
     assert_eq!(
         frame,
         "{\"type\":\"subscribe_ack\",\"resolved_filter\":{\"event_types\":[\"text.delta\"],\
@@ -71,12 +71,12 @@ fn ack_echoes_cursor_and_expands_filter() {
     );
     answer.since = None;
     (answer.snapshot, answer.replay_event_count) = (true, 0);
-    let without_positions = text(|out| ack(&answer, out));
+    let without_positions = text(|out| write_ack(&answer, out));
     assert!(
         without_positions.ends_with("\"since\":null,\"snapshot\":true,\"replay_event_count\":0}")
     );
-    answer.positions = Some(Positions::from([(SessionId(Ulid(1)), AT)]));
-    let workers = text(|out| ack(&answer, out));
+    answer.positions = Some(SessionPositions::from([(SessionId(Ulid(1)), AT)]));
+    let workers = text(|out| write_ack(&answer, out));
     let expected =
         "\"positions\":{\"sess_00000000000000000000000001\":\"evt_00010000000007.000002\"}}";
     assert!(workers.ends_with(expected), "{workers}");
@@ -92,12 +92,12 @@ fn every_subscribe_error_has_its_code() {
         (SubscribeError::invalid_filter("x"), "invalid_filter"),
     ] {
         assert_eq!(error.code.name(), code);
-        let frame = text(|out| subscribe_error(&error, out));
+        let frame = text(|out| write_subscribe_error(&error, out));
         let value: Value = serde_json::from_str(&frame).expect("JSON");
         let expected = json!({"type": "subscribe_error", "code": code, "message": error.message});
         assert_eq!(value, expected);
     }
-    let frame = text(|out| subscribe_error(&SubscribeError::replay_too_large(10_000), out));
+    let frame = text(|out| write_subscribe_error(&SubscribeError::replay_too_large(10_000), out));
     assert_eq!(
         frame,
         "{\"type\":\"subscribe_error\",\"code\":\"replay_too_large\",\"message\":\
@@ -133,7 +133,7 @@ fn summary_has_all_fields_idle_and_in_flight() {
 #[test]
 fn snapshot_has_session_messages_and_position() {
     let message = Message {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: MessageId(Ulid(3)),
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(9)),
@@ -148,7 +148,7 @@ fn snapshot_has_session_messages_and_position() {
     };
     let summary = SessionSummary::new(&row(), Some(TurnId(Ulid(9))));
     let messages = [message];
-    let frame = text(|out| snapshot(&summary, &messages, AT, out));
+    let frame = text(|out| write_snapshot(&summary, &messages, AT, out));
     assert!(frame.starts_with("{\"type\":\"snapshot\",\"session\":{\"id\":"));
     assert!(frame.ends_with(",\"snapshot_at_event_id\":\"evt_00010000000007.000002\"}"));
     let value: Value = serde_json::from_str(&frame).expect("JSON");
@@ -162,13 +162,13 @@ fn snapshot_has_session_messages_and_position() {
 // S3-042
 #[test]
 fn heartbeats_have_a_nonce_and_pings_a_position() {
-    let frame = text(|out| ping("a\"b", AT, None, out));
+    let frame = text(|out| write_ping("a\"b", AT, None, out));
     assert_eq!(
         frame,
         "{\"type\":\"ping\",\"nonce\":\"a\\\"b\",\"position\":\"evt_00010000000007.000002\"}"
     );
     assert_eq!(
-        text(|out| pong("n", out)),
+        text(|out| write_pong("n", out)),
         "{\"type\":\"pong\",\"nonce\":\"n\"}"
     );
 }
@@ -178,16 +178,16 @@ fn heartbeats_have_a_nonce_and_pings_a_position() {
 fn ping_with_workers_has_a_position_per_session() {
     let worker = SessionId(Ulid(9));
     let start = Position::persisted(Epoch::FIRST, Seq(0));
-    let positions = Positions::from([(SessionId(Ulid(1)), AT), (worker, start)]);
-    let frame = text(|out| ping("1", AT, Some(&positions), out));
+    let positions = SessionPositions::from([(SessionId(Ulid(1)), AT), (worker, start)]);
+    let frame = text(|out| write_ping("1", AT, Some(&positions), out));
     let value: Value = serde_json::from_str(&frame).expect("JSON");
     let expected = json!({
         "type": "ping", "nonce": "1", "position": AT,
         "positions": {"sess_00000000000000000000000001": AT, worker.to_string(): start},
     });
     assert_eq!(value, expected);
-    let since: Since = serde_json::from_value(value["positions"].clone()).expect("a cursor");
+    let since: SinceCursor = serde_json::from_value(value["positions"].clone()).expect("a cursor");
     assert_eq!(since.position(SessionId(Ulid(1))), Ok(AT));
     let workers = since.workers(SessionId(Ulid(1))).expect("workers");
-    assert_eq!(workers, Positions::from([(worker, start)]));
+    assert_eq!(workers, SessionPositions::from([(worker, start)]));
 }

@@ -1,8 +1,8 @@
 //! Turns with sub-agents on the chat wire, by scenario.
 
 use serde_json::{Value, json};
-use turnwire_event::{Event, EventType, Filter, FilterSpec};
-use turnwire_wire::pc3::Version;
+use turnwire_event::{Event, EventFilter, EventType, FilterSpec};
+use turnwire_wire::pc3::WireVersion;
 
 use super::{ParsedFrame, all_turns, frames, stream};
 use crate::scenario::dispatch::BOTH;
@@ -12,7 +12,7 @@ fn first_turn(name: &str) -> (Vec<Event>, Vec<ParsedFrame>) {
     let name = format!("{name}, turn 1");
     let scenario_turn = all_turns().into_iter().find(|(n, _)| *n == name);
     let (_, turn) = scenario_turn.expect("a scenario");
-    let frames_05 = frames(&stream(&turn, Version::V05));
+    let frames_05 = frames(&stream(&turn, WireVersion::V05));
     (turn, frames_05)
 }
 
@@ -89,7 +89,7 @@ fn grouped_statuses_are_one_chat_frame_and_several_events() {
     });
     let one = json!({"event_id": "searching_offers", "message": "Searching for offers..."});
     assert_eq!(visible, [&both, &one]);
-    let chat = Filter::chat();
+    let chat = EventFilter::chat();
     let emitted = turn.iter().filter(|event| {
         event.body.kind() == EventType::StatusEmitted && chat.matches(&event.head())
     });
@@ -122,7 +122,7 @@ fn policies_change_frames_and_not_the_log() {
             include_suppressed,
             ..FilterSpec::default()
         };
-        let filter = Filter::resolve(&spec).expect("a filter");
+        let filter = EventFilter::resolve(&spec).expect("a filter");
         turn.iter()
             .filter(|event| filter.matches(&event.head()))
             .count()
@@ -228,7 +228,7 @@ fn fan_out_failures_are_reported_singly_then_together() {
 #[test]
 fn text_for_users_contains_no_code() {
     for (name, turn) in all_turns() {
-        for frame in frames_of_type(&frames(&stream(&turn, Version::V05)), "text") {
+        for frame in frames_of_type(&frames(&stream(&turn, WireVersion::V05)), "text") {
             let text = frame.text("chunk");
             for code in ["_ERROR", "_FAILED", "FAN_OUT", "upstream_", "SUBRAW"] {
                 assert!(!text.contains(code), "{name}: {text}");
@@ -244,7 +244,10 @@ fn cancel_in_a_fan_out_closes_open_tools_only() {
     let cancel_requested = turn
         .iter()
         .position(|e| e.body.kind() == EventType::TurnCancelRequested);
-    let before = stream(&turn[..cancel_requested.expect("a cancel")], Version::V05);
+    let before = stream(
+        &turn[..cancel_requested.expect("a cancel")],
+        WireVersion::V05,
+    );
     let after = &frame_labels(&frames_05)[frames(&before).len()..];
     let expected = [
         "tool_completed search_offers",
@@ -289,7 +292,7 @@ fn sub_agent_events_are_on_the_session_wire_only() {
         actors: Some(vec!["subagent:shop".into()]),
         ..FilterSpec::default()
     };
-    let filter = Filter::resolve(&spec).expect("a filter");
+    let filter = EventFilter::resolve(&spec).expect("a filter");
     let matching = turn.iter().filter(|event| filter.matches(&event.head()));
     let matching: Vec<&str> = matching.map(|event| event.body.kind().name()).collect();
     let expected = [
@@ -309,14 +312,14 @@ fn sub_agent_events_are_on_the_session_wire_only() {
 #[test]
 fn chat_preset_is_for_users_full_preset_for_operators() {
     let (turn, _) = first_turn("axis_3_mixed");
-    let kinds = |filter: Filter| {
+    let kinds = |filter: EventFilter| {
         let seen = turn
             .iter()
             .filter(move |event| filter.matches(&event.head()));
         seen.map(|event| event.body.kind().name())
             .collect::<Vec<_>>()
     };
-    let (chat, full) = (kinds(Filter::chat()), kinds(Filter::full()));
+    let (chat, full) = (kinds(EventFilter::chat()), kinds(EventFilter::full()));
     assert!(chat.contains(&"status.emitted") && chat.contains(&"error.reported"));
     for inner in [
         "dispatch.traced",
@@ -331,7 +334,7 @@ fn chat_preset_is_for_users_full_preset_for_operators() {
         assert!(!chat.contains(&inner), "{inner}");
     }
     let (turn, _) = first_turn("component_and_collections");
-    let chat = Filter::chat();
+    let chat = EventFilter::chat();
     let visible = turn.iter().filter(|event| chat.matches(&event.head()));
     let visible: Vec<&str> = visible.map(|event| event.body.kind().name()).collect();
     for kind in ["data.loading", "data.loaded", "component.rendered"] {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnwire_event::{Body, ContentBlock, Event, Timestamp};
-use turnwire_wire::pc3::Version;
+use turnwire_wire::pc3::WireVersion;
 
 use super::shape::{payloads, places};
 use super::{ParsedFrame, StreamItem, all_turns, frames, items, stream};
@@ -21,7 +21,7 @@ const CONTENT: [&str; 9] = [
 ];
 
 /// Every invariant that the stream of a turn violates.
-pub(super) fn violations(turn: &[Event], bytes: &[u8], version: Version) -> Vec<String> {
+pub(super) fn violations(turn: &[Event], bytes: &[u8], version: WireVersion) -> Vec<String> {
     let mut items = match items(bytes) {
         Ok(items) => items,
         Err(odd) => return vec![odd],
@@ -48,7 +48,7 @@ pub(super) fn violations(turn: &[Event], bytes: &[u8], version: Version) -> Vec<
 }
 
 /// S1-002, S1-003, S1-004, S1-009, invariant 2: ids increase.
-fn envelopes(frames: &[ParsedFrame], version: Version) -> Vec<String> {
+fn envelopes(frames: &[ParsedFrame], version: WireVersion) -> Vec<String> {
     let mut out = Vec::new();
     let mut last = ("", Timestamp::from_millis(i64::MIN));
     let name = frames.first().map_or("", |frame| frame.text("response_id"));
@@ -215,9 +215,9 @@ fn content(turn: &[Event], frames: &[ParsedFrame]) -> Vec<String> {
 }
 
 /// Checks every turn of every scenario, in both versions.
-pub(super) fn check_all_turns(law: impl Fn(&[Event], &[ParsedFrame], Version) -> Vec<String>) {
+pub(super) fn check_all_turns(law: impl Fn(&[Event], &[ParsedFrame], WireVersion) -> Vec<String>) {
     for (name, turn) in all_turns() {
-        for version in Version::ALL {
+        for version in WireVersion::ALL {
             let violations = law(&turn, &frames(&stream(&turn, version)), version);
             assert_eq!(violations, Vec::<String>::new(), "{name}, {version}");
         }
@@ -258,7 +258,7 @@ fn chunks_add_up_to_the_stored_text() {
 #[test]
 fn stream_is_complete_blocks_and_a_final_sentinel() {
     for (name, turn) in all_turns() {
-        for version in Version::ALL {
+        for version in WireVersion::ALL {
             let violations = violations(&turn, &stream(&turn, version), version);
             assert_eq!(violations, Vec::<String>::new(), "{name}, {version}");
         }

@@ -18,12 +18,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use turnwire_event::{Event, TurnId};
-use turnwire_wire::pc3::{self, Marks, Version};
+use turnwire_wire::pc3::{self, FrameKinds, WireVersion};
 
 use crate::scenario::catalog;
 
 /// The blocks of all turns, one turn after the other.
-pub(crate) fn stream(events: &[Event], version: Version) -> Vec<u8> {
+pub(crate) fn stream(events: &[Event], version: WireVersion) -> Vec<u8> {
     let mut out = Vec::new();
     for event in events {
         pc3::project(event, version, &mut out);
@@ -115,11 +115,11 @@ fn frames(bytes: &[u8]) -> Vec<ParsedFrame> {
 #[test]
 fn returned_kinds_equal_the_written_frames() {
     for (name, events) in catalog::all() {
-        for version in Version::ALL {
+        for version in WireVersion::ALL {
             for event in &events {
                 let mut out = Vec::new();
                 let marks = pc3::project(event, version, &mut out);
-                assert_eq!(Marks::from_bits(marks.bits()), marks);
+                assert_eq!(FrameKinds::from_bits(marks.bits()), marks);
                 let written = frames(&out);
                 assert_eq!(marks.len(), written.len(), "{name}");
                 for (mark, frame) in marks.iter().zip(&written) {
@@ -127,7 +127,7 @@ fn returned_kinds_equal_the_written_frames() {
                     let code = frame.data.get("error").and_then(|e| e["code"].as_str());
                     assert_eq!(mark.error_code().or(mark.cancel_code()), code, "{name}");
                     let ends = out.ends_with(pc3::SENTINEL) && Some(frame) == written.last();
-                    assert_eq!(mark.terminal().is_some(), ends, "{name}");
+                    assert_eq!(mark.terminal_type().is_some(), ends, "{name}");
                 }
             }
         }
@@ -137,12 +137,12 @@ fn returned_kinds_equal_the_written_frames() {
 #[test]
 fn every_projected_frame_is_decoded() {
     for (name, events) in catalog::all() {
-        for version in Version::ALL {
+        for version in WireVersion::ALL {
             let (blocks, _) = sse::read(&stream(&events, version));
             for block in blocks {
                 let event = block.event.first().map_or("", String::as_str);
                 let read = pc3::decode(event, &block.data[0]).expect("a frame");
-                let unknown = matches!(read, pc3::Decoded::Unknown(_));
+                let unknown = matches!(read, pc3::DecodedBlock::Unknown(_));
                 assert!(!unknown, "{name}: {read:?}");
             }
         }
@@ -154,8 +154,8 @@ fn every_projected_frame_is_decoded() {
 fn heartbeat_is_a_comment_and_retry_precedes_first_block() {
     let (_, events) = catalog::all().remove(0);
     let mut bytes = Vec::new();
-    pc3::retry(2_480, &mut bytes);
-    bytes.extend_from_slice(&stream(&events, Version::V05));
+    pc3::write_retry(2_480, &mut bytes);
+    bytes.extend_from_slice(&stream(&events, WireVersion::V05));
     bytes.extend_from_slice(pc3::HEARTBEAT);
     let (blocks, left) = sse::read(&bytes);
     assert_eq!(left, "");
@@ -175,7 +175,7 @@ fn every_documented_example_is_in_a_golden_file() {
     let page = std::fs::read_to_string(page).expect("the page");
     let golden: Vec<String> = catalog::all()
         .iter()
-        .flat_map(|(_, events)| Version::ALL.map(|version| stream(events, version)))
+        .flat_map(|(_, events)| WireVersion::ALL.map(|version| stream(events, version)))
         .map(|bytes| String::from_utf8(bytes).expect("text"))
         .collect();
     let mut examples = 0;

@@ -1,6 +1,6 @@
 //! Valid streams with one defect each: the matching invariant detects it.
 
-use turnwire_wire::pc3::Version;
+use turnwire_wire::pc3::WireVersion;
 
 use super::invariants::violations;
 use super::{all_turns, stream};
@@ -145,10 +145,10 @@ fn each_mutated_stream_violates_an_invariant() {
     for (name, harm, expected) in MUTATIONS {
         let scenario_turn = all_turns().into_iter().find(|(n, _)| n.starts_with(name));
         let (_, turn) = scenario_turn.expect("a scenario");
-        let good = String::from_utf8(stream(&turn, Version::V05)).expect("text");
+        let good = String::from_utf8(stream(&turn, WireVersion::V05)).expect("text");
         let bad = harm(&good);
         assert_ne!(good, bad, "{expected:?} is about something that is there");
-        let broken = violations(&turn, bad.as_bytes(), Version::V05);
+        let broken = violations(&turn, bad.as_bytes(), WireVersion::V05);
         assert!(
             broken.iter().any(|line| line.contains(expected)),
             "{expected:?} is not among {broken:?}"

@@ -2,20 +2,20 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use turnwire_event::body::component::{Rendered, ToolCall};
-use turnwire_event::body::status::Emitted;
+use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
+use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
-use turnwire_event::body::tool::Called;
+use turnwire_event::body::tool::ToolCalled;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{
     AgentErrorClass, CancelCode, DispatchOutcome, ErrorCode, Phase, Reason, SlotStatus, StepStatus,
     ToolErrorClass, ToolType, TurnStatus,
 };
-use turnwire_event::fold::End;
+use turnwire_event::fold::CloseCause;
 use turnwire_event::{
-    Actor, Body, Event, MessageId, Render, RenderPolicy, StopReason, ToolUseId, Ulid,
+    Actor, Body, Event, MessageId, RenderDecision, RenderPolicy, StopReason, ToolUseId, Ulid,
 };
-use turnwire_wire::pc3::Version;
+use turnwire_wire::pc3::WireVersion;
 
 use super::{frames, invariants, items, resume, stream, turns};
 use crate::scenario::subagents::RunningSubagent;
@@ -109,12 +109,12 @@ fn show(log: &mut LogBuilder, helper: RunningSubagent, emissions: &Emission, cou
     let place = format!("data_{counter}");
     match emissions {
         Emission::Status(words, policy) => {
-            log.status(helper, ("busy", words), Render::from(*policy));
+            log.status(helper, ("busy", words), RenderDecision::from(*policy));
         }
         Emission::Grouped(all) => {
             for (at, words) in all.iter().enumerate() {
                 let last = at + 1 == all.len();
-                let render = Render {
+                let render = RenderDecision {
                     policy: RenderPolicy::Batch,
                     group: Some(*counter),
                     message: last.then(|| all.join(" and ")),
@@ -262,7 +262,7 @@ fn end(log: &mut LogBuilder, ending: TurnEnding) {
             log.called(tools[0].0, "sleep", "{}");
             let reason = Some("server_restart".into());
             let error = ErrorCode::InternalError.into();
-            log.sweep(&End::Failed { error, reason });
+            log.sweep(&CloseCause::Failed { error, reason });
         }
     }
 }
@@ -300,7 +300,7 @@ proptest! {
     fn random_turns_keep_invariants_and_replay_as_live(events in any_session()) {
         prop_assert_eq!(event_invariants::violations(&events), Vec::<String>::new());
         for turn in turns(&events) {
-            for version in Version::ALL {
+            for version in WireVersion::ALL {
                 let violations = invariants::violations(&turn, &stream(&turn, version), version);
                 prop_assert_eq!(violations, Vec::<String>::new());
                 resume::replay_is_live("random", &turn, version);
@@ -322,16 +322,16 @@ proptest! {
                 signature: None,
                 after_text,
             }),
-            Body::ToolCalled(Called {
+            Body::ToolCalled(ToolCalled {
                 tool_use_id: ToolUseId(Ulid(8)),
                 tool_name: text.clone(),
                 tool_type: ToolType::Mcp,
                 input_summary: text.clone(),
             }),
-            Body::StatusEmitted(Emitted { event_id: "busy".into(), message: text.clone() }),
-            Body::ComponentRendered(Rendered {
+            Body::StatusEmitted(StatusEmitted { event_id: "busy".into(), message: text.clone() }),
+            Body::ComponentRendered(ComponentRendered {
                 component: json!({ "name": text.clone() }),
-                tool_call: ToolCall {
+                tool_call: RenderingToolCall {
                     id: ToolUseId(Ulid(8)),
                     name: "render_card".into(),
                     tool_type: ToolType::Render,
@@ -345,7 +345,7 @@ proptest! {
             log.emit(Actor::ORCHESTRATOR, body);
         }
         for event in &log.events[from..] {
-            let bytes = stream(std::slice::from_ref(event), Version::V05);
+            let bytes = stream(std::slice::from_ref(event), WireVersion::V05);
             let read = items(&bytes).expect("one block");
             let frames = frames(&bytes);
             prop_assert_eq!(read.len(), frames.len());

@@ -1,9 +1,9 @@
 //! Invariants 2 and 3: a stream that is cut anywhere resumes at the cut, live or replayed.
 
 use turnwire_event::fold::MessageFold;
-use turnwire_event::fold::replay::{self, Missed, Stretch};
+use turnwire_event::fold::replay::{self, FinishedReplay, ReplayRange};
 use turnwire_event::{Body, Event, Position};
-use turnwire_wire::pc3::{self, Cursor, Version};
+use turnwire_wire::pc3::{self, FrameCursor, WireVersion};
 
 use super::{ParsedFrame, StreamItem, all_turns, frames, items, stream};
 
@@ -25,9 +25,9 @@ fn cuts(bytes: &[u8]) -> Vec<(String, usize)> {
     cuts
 }
 
-fn after(events: &[Event], version: Version, cursor: &Cursor) -> Vec<u8> {
+fn after(events: &[Event], version: WireVersion, cursor: &FrameCursor) -> Vec<u8> {
     let mut out = Vec::new();
-    let since = cursor.since();
+    let since = cursor.replay_start();
     for event in events.iter().filter(|event| event.id > since) {
         pc3::project_after(event, version, cursor, &mut out);
     }
@@ -38,10 +38,10 @@ fn after(events: &[Event], version: Version, cursor: &Cursor) -> Vec<u8> {
 #[test]
 fn stream_cut_at_any_frame_resumes_without_loss() {
     for (name, turn) in all_turns() {
-        for version in Version::ALL {
+        for version in WireVersion::ALL {
             let complete = stream(&turn, version);
             for (id, end) in cuts(&complete) {
-                let cursor: Cursor = id.parse().expect("ids are cursors");
+                let cursor: FrameCursor = id.parse().expect("ids are cursors");
                 let remaining = after(&turn, version, &cursor);
                 let resumed = [&complete[..end], &remaining].concat();
                 assert!(resumed == complete, "{name}, {version}: cut behind {id}");
@@ -54,10 +54,10 @@ fn stream_cut_at_any_frame_resumes_without_loss() {
 #[test]
 fn event_id_is_a_cursor_behind_all_its_frames() {
     for (name, turn) in all_turns() {
-        let complete = stream(&turn, Version::V05);
+        let complete = stream(&turn, WireVersion::V05);
         for at in 0..turn.len() {
-            let before = stream(&turn[..=at], Version::V05);
-            let remaining = after(&turn, Version::V05, &Cursor::from(turn[at].id));
+            let before = stream(&turn[..=at], WireVersion::V05);
+            let remaining = after(&turn, WireVersion::V05, &FrameCursor::from(turn[at].id));
             assert!(
                 [before, remaining].concat() == complete,
                 "{name}: {}",
@@ -86,7 +86,7 @@ fn messages(turn: &[Event]) -> Vec<MessageFold> {
 /// The events of a replay from the store: the persisted events, and the text with deltas joined.
 pub(super) fn replayed(turn: &[Event], since: Position) -> Vec<Event> {
     let upto = turn.last().expect("a terminal").id;
-    let stretch = Stretch {
+    let stretch = ReplayRange {
         since,
         upto,
         from: since,
@@ -96,7 +96,12 @@ pub(super) fn replayed(turn: &[Event], since: Position) -> Vec<Event> {
     let mut events: Vec<Event> = turn.iter().filter(persisted).cloned().collect();
     for message in messages(turn) {
         let session = turn[0].session_id;
-        events.extend(replay::events(&message, session, stretch, Missed::Deltas));
+        events.extend(replay::events(
+            &message,
+            session,
+            stretch,
+            FinishedReplay::Deltas,
+        ));
     }
     events.sort_by_key(|event| event.id);
     events
@@ -140,17 +145,17 @@ fn comparable(frames: &[ParsedFrame]) -> Vec<ParsedFrame> {
 }
 
 /// Compares the replay after every frame with the live frames after it.
-pub(super) fn replay_is_live(name: &str, turn: &[Event], version: Version) {
+pub(super) fn replay_is_live(name: &str, turn: &[Event], version: WireVersion) {
     let complete = stream(turn, version);
     let live = frames(&complete);
-    let start: Cursor = "evt_00010000000000".parse().expect("the cursor before all");
+    let start: FrameCursor = "evt_00010000000000".parse().expect("the cursor before all");
     let cursors = live.iter().map(|frame| frame.id.parse().expect("a cursor"));
     for cursor in std::iter::once(start).chain(cursors) {
-        let events = replayed(turn, cursor.since());
+        let events = replayed(turn, cursor.replay_start());
         let bytes = after(&events, version, &cursor);
         let remaining = frames(&bytes);
         let lacking = |frame: &&ParsedFrame| {
-            let at: Cursor = frame.id.parse().expect("a cursor");
+            let at: FrameCursor = frame.id.parse().expect("a cursor");
             !cursor.covers(at.position, at.frame.unwrap_or(0))
         };
         // MCP server frames are sent live only.
@@ -173,7 +178,7 @@ pub(super) fn replay_is_live(name: &str, turn: &[Event], version: Version) {
 #[test]
 fn replay_with_joined_deltas_equals_live() {
     for (name, turn) in all_turns() {
-        for version in Version::ALL {
+        for version in WireVersion::ALL {
             replay_is_live(&name, &turn, version);
         }
     }
@@ -186,12 +191,12 @@ fn replay_joins_deltas_and_keeps_frames_apart() {
         .into_iter()
         .find(|(n, _)| n.starts_with("thinking_after"));
     let (_, turn) = scenario_turn.expect("a scenario");
-    let start = Cursor::from(Position::persisted(
+    let start = FrameCursor::from(Position::persisted(
         turn[0].id.epoch,
         turnwire_event::Seq(0),
     ));
-    let events = replayed(&turn, start.since());
-    let bytes = after(&events, Version::V05, &start);
+    let events = replayed(&turn, start.replay_start());
+    let bytes = after(&events, WireVersion::V05, &start);
     let comparable: Vec<String> = frames(&bytes)
         .into_iter()
         .map(|frame| frame.event)

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use turnwire_wire::pc3::Version;
+use turnwire_wire::pc3::WireVersion;
 
 use super::ParsedFrame;
 use super::invariants::check_all_turns;
 
 /// The keys of a frame of this type after the envelope, in order.
-fn keys(event: &str, version: Version) -> Option<&'static [&'static str]> {
+fn keys(event: &str, version: WireVersion) -> Option<&'static [&'static str]> {
     Some(match (event, version) {
         ("response_id" | "completed", _) => &[],
         ("episode", _) => &["episode_id"],
@@ -23,19 +23,19 @@ fn keys(event: &str, version: Version) -> Option<&'static [&'static str]> {
             "reasoning_tokens",
             "cached_tokens",
         ],
-        ("data_loading" | "data_loaded", _) | ("status", Version::V05) => &["data"],
+        ("data_loading" | "data_loaded", _) | ("status", WireVersion::V05) => &["data"],
         ("component", _) => &["chunk", "tool_call"],
         ("mcp_list_tools_start" | "mcp_session_start", _) => &["server"],
         ("mcp_list_tools_completed", _) => &["server", "tool_count"],
         ("mcp_session_progress", _) => &["server", "progress"],
         ("error", _) => &["error", "is_final"],
-        ("cancelled", Version::V05) => &["error"],
+        ("cancelled", WireVersion::V05) => &["error"],
         _ => return None,
     })
 }
 
 /// S1-001, S1-014 to S1-028, S1-093: only the fields of the type, and only known codes.
-pub(super) fn payloads(frames: &[ParsedFrame], version: Version) -> Vec<String> {
+pub(super) fn payloads(frames: &[ParsedFrame], version: WireVersion) -> Vec<String> {
     let mut out = Vec::new();
     for frame in frames {
         let (id, event) = (&frame.id, frame.event.as_str());
@@ -83,16 +83,16 @@ pub(super) fn payloads(frames: &[ParsedFrame], version: Version) -> Vec<String> 
 }
 
 /// The defect of an `error` object (S1-089, S1-090, D-22).
-fn detail(event: &str, error: &Value, version: Version) -> Option<String> {
+fn detail(event: &str, error: &Value, version: WireVersion) -> Option<String> {
     let code = error["code"].as_str().unwrap_or("");
     let cancel = ["IDLE_TIMEOUT", "REQUEST_CANCELLED"].contains(&code);
     let fields: &[&str] = match (code, version) {
-        (_, Version::V04) if cancel => &[],
-        (_, Version::V05) if cancel && event == "cancelled" => &[],
+        (_, WireVersion::V04) if cancel => &[],
+        (_, WireVersion::V05) if cancel && event == "cancelled" => &[],
         ("INTERNAL_ERROR" | "RATE_LIMIT_ERROR", _) if event == "error" => &[],
-        ("SUB_AGENT_FAILED", Version::V05) if event == "error" => &["sub_agent_id"],
-        ("CCS_ENVELOPE_ERROR", Version::V05) if event == "error" => &["enricher_id", "reason"],
-        ("PARTIAL_FAN_OUT", Version::V05) if event == "error" => &["failed"],
+        ("SUB_AGENT_FAILED", WireVersion::V05) if event == "error" => &["sub_agent_id"],
+        ("CCS_ENVELOPE_ERROR", WireVersion::V05) if event == "error" => &["enricher_id", "reason"],
+        ("PARTIAL_FAN_OUT", WireVersion::V05) if event == "error" => &["failed"],
         _ => return Some(format!("{event} has the code {code:?}")),
     };
     let additional: HashSet<_> = error.as_object()?.keys().map(String::as_str).collect();

@@ -1,7 +1,7 @@
 //! Version 0.4 beside 0.5: how an old client reads both (S1-007, S1-137, D-22).
 
 use serde_json::{Map, Value};
-use turnwire_wire::pc3::Version;
+use turnwire_wire::pc3::WireVersion;
 
 use super::{ParsedFrame, all_turns, frames, stream};
 
@@ -134,7 +134,7 @@ fn old_client(frames: &[ParsedFrame]) -> Result<Vec<&ParsedFrame>, String> {
 #[test]
 fn fields_of_0_4_have_the_same_types_in_0_5() {
     for (name, turn) in all_turns() {
-        let new = frames(&stream(&turn, Version::V05));
+        let new = frames(&stream(&turn, WireVersion::V05));
         let seen = old_client(&new).unwrap_or_else(|odd| panic!("{name}: {odd}"));
         // The client closes at the first error, which is not always final in 0.5 (S1-101).
         let read = match seen.last().filter(|frame| frame.event == "error") {
@@ -156,7 +156,7 @@ fn fields_of_0_4_have_the_same_types_in_0_5() {
 #[test]
 fn client_of_0_4_knows_all_types_and_codes_of_0_4() {
     for (name, turn) in all_turns() {
-        let old = frames(&stream(&turn, Version::V04));
+        let old = frames(&stream(&turn, WireVersion::V04));
         let seen = old_client(&old).unwrap_or_else(|odd| panic!("{name}: {odd}"));
         assert_eq!(
             seen.len(),
@@ -203,8 +203,8 @@ fn rolled_back(mut frame: ParsedFrame) -> Option<ParsedFrame> {
 #[test]
 fn versions_differ_only_in_statuses_reports_and_cancels() {
     for (name, turn) in all_turns() {
-        let new = frames(&stream(&turn, Version::V05));
-        let old = frames(&stream(&turn, Version::V04));
+        let new = frames(&stream(&turn, WireVersion::V05));
+        let old = frames(&stream(&turn, WireVersion::V04));
         let rolled: Vec<ParsedFrame> = new.into_iter().filter_map(rolled_back).collect();
         assert_eq!(rolled, old, "{name}");
     }
@@ -213,7 +213,7 @@ fn versions_differ_only_in_statuses_reports_and_cancels() {
 // S1-006
 #[test]
 fn every_frame_has_its_version() {
-    for version in Version::ALL {
+    for version in WireVersion::ALL {
         for (name, turn) in all_turns() {
             for frame in frames(&stream(&turn, version)) {
                 assert_eq!(frame.text("version"), version.as_str(), "{name}");
@@ -234,10 +234,10 @@ fn cancel_is_an_error_in_0_4_only() {
             frames.last().map(|frame| frame.event.clone())
         };
         assert_eq!(
-            last(Version::default()).as_deref(),
+            last(WireVersion::default()).as_deref(),
             Some("cancelled"),
             "{name}"
         );
-        assert_eq!(last(Version::V04).as_deref(), Some("error"), "{name}");
+        assert_eq!(last(WireVersion::V04).as_deref(), Some("error"), "{name}");
     }
 }

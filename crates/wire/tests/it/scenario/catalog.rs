@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use turnwire_event::body::bus::{HandlerWarning, SubscriberRegistered, SubscriberUnregistered};
-use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::body::routing::PolicyReloaded;
 use turnwire_event::code::{ErrorCode, LlmErrorClass, ToolErrorClass, TurnStatus};
-use turnwire_event::fold::End;
+use turnwire_event::fold::CloseCause;
 use turnwire_event::{Actor, Body, Event, StopReason};
 
 use super::{LogBuilder, dispatch, endings, faults};
@@ -277,7 +277,7 @@ fn sweep_after_restart() -> Vec<Event> {
     log.message();
     log.text(0, "Once upon ");
     log.text(0, "a time");
-    log.sweep(&End::Failed {
+    log.sweep(&CloseCause::Failed {
         error: ErrorCode::InternalError.into(),
         reason: Some("server_restart".into()),
     });
@@ -292,7 +292,7 @@ fn feedback_and_bus() -> Vec<Event> {
     say(&mut log, &["Hello."]);
     log.end(TurnStatus::Ok, None);
     let turn_id = log.events.last().expect("the terminal").turn_id;
-    let feedback = Recorded {
+    let feedback = FeedbackRecorded {
         message_id: None,
         turn_id,
         rating: "5".into(),

@@ -1,8 +1,10 @@
 //! The ends of a turn: completed, cancelled, or closed by the sweep after a restart.
 
-use turnwire_event::body::turn::{CancelRequested, Cancelled, Completed, Partial, TurnError};
+use turnwire_event::body::turn::{
+    CancelRequested, PartialMessage, TurnCancelled, TurnCompleted, TurnError,
+};
 use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
-use turnwire_event::fold::{End, closing};
+use turnwire_event::fold::{CloseCause, closing};
 use turnwire_event::{Actor, Body, Epoch, Position, Sub, Timestamp};
 
 use super::LogBuilder;
@@ -16,7 +18,7 @@ impl LogBuilder {
     /// Completes the turn with a status and an error.
     pub(crate) fn end_with(&mut self, status: TurnStatus, error: Option<TurnError>) {
         self.trace();
-        let completed = Completed {
+        let completed = TurnCompleted {
             status,
             usage: self.open.as_ref().expect("a turn").usage,
             error,
@@ -43,7 +45,7 @@ impl LogBuilder {
         self.emit(Actor::USER, Body::TurnCancelRequested(cancel_requested));
         let asked = self.events.last().expect("just emitted").timestamp;
         let reason = reason.to_owned();
-        self.close(End::Cancelled {
+        self.close(CloseCause::Cancelled {
             stops: None,
             reason,
             asked,
@@ -58,11 +60,11 @@ impl LogBuilder {
         };
         self.emit(Actor::SYSTEM, Body::TurnCancelRequested(cancel_requested));
         self.trace();
-        let cancelled = Cancelled {
+        let cancelled = TurnCancelled {
             reason: reason.into(),
             code,
             phase,
-            partial: Partial {
+            partial: PartialMessage {
                 message_id: None,
                 bytes: 0,
             },
@@ -72,7 +74,7 @@ impl LogBuilder {
     }
 
     /// Ends the open turn like the server does.
-    pub(crate) fn close(&mut self, end: End) {
+    pub(crate) fn close(&mut self, end: CloseCause) {
         let open = self.open.as_ref().expect("a turn");
         let uses = open.message.as_ref().map(|m| m.open_tool_uses());
         for (block, id, input) in uses.unwrap_or_default() {
@@ -86,7 +88,7 @@ impl LogBuilder {
 
     /// Ends the turn like the sweep after a crash. Its `message.complete` follows every transient event
     /// that a client can have received.
-    pub(crate) fn sweep(&mut self, end: &End) {
+    pub(crate) fn sweep(&mut self, end: &CloseCause) {
         let now = Timestamp::from_millis(self.ms + 7);
         for closing in closing(self.open.as_ref().expect("a turn"), end, now) {
             if closing.body.kind().is_persisted() {

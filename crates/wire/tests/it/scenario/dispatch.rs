@@ -1,9 +1,9 @@
 //! Scenarios of turns with sub-agents and what these emit: statuses, data, components.
 
 use serde_json::json;
-use turnwire_event::body::mcp::{Listed, Progressed, Server};
+use turnwire_event::body::mcp::{McpCallProgressed, McpServerRef, McpToolsListed};
 use turnwire_event::code::{DispatchOutcome, SlotStatus, StepStatus, ToolType, TurnStatus};
-use turnwire_event::{Actor, Body, Event, Render, RenderPolicy};
+use turnwire_event::{Actor, Body, Event, RenderDecision, RenderPolicy};
 
 use super::LogBuilder;
 use super::catalog::say;
@@ -39,10 +39,10 @@ pub(super) fn reference_turn() -> Vec<Event> {
 }
 
 /// The rendering mark of a batched status; `last` for the last one of a group.
-fn grouped(group: u32, last: Option<(&str, &[&str])>) -> Render {
+fn grouped(group: u32, last: Option<(&str, &[&str])>) -> RenderDecision {
     let (message, event_ids) = last.unzip();
     let ids = event_ids.unwrap_or_default().iter();
-    Render {
+    RenderDecision {
         policy: RenderPolicy::Batch,
         group: Some(group),
         message: message.map(str::to_owned),
@@ -152,14 +152,14 @@ pub(super) fn over_cap() -> Vec<Event> {
 pub(super) fn tool_servers() -> Vec<Event> {
     let mut log = LogBuilder::new();
     log.turn("list my files");
-    let server = || Server {
+    let server = || McpServerRef {
         server: "files".into(),
     };
-    let listed = Listed {
+    let listed = McpToolsListed {
         server: "files".into(),
         tool_count: 3,
     };
-    let progress = |progress, total| Progressed {
+    let progress = |progress, total| McpCallProgressed {
         server: "files".into(),
         progress,
         total,

@@ -3,7 +3,7 @@
 use serde_json::json;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CancelCode, ErrorCode, Phase, Reason, TurnStatus};
-use turnwire_event::fold::End;
+use turnwire_event::fold::CloseCause;
 use turnwire_event::{Event, StopReason};
 
 use super::LogBuilder;
@@ -21,7 +21,7 @@ pub(super) fn sweep_in_tool() -> Vec<Event> {
     log.tool_end(2, two, json!({"ms": 90_000}));
     log.complete(call, StopReason::ToolUse);
     log.called(one, "sleep", "{\"ms\":60000}");
-    log.sweep(&End::Failed {
+    log.sweep(&CloseCause::Failed {
         error: ErrorCode::InternalError.into(),
         reason: Some("server_restart".into()),
     });

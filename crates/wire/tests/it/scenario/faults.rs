@@ -5,7 +5,7 @@ use turnwire_event::code::{
     AgentErrorClass, DispatchOutcome, ErrorCode, LlmErrorClass, Reason, SlotStatus, StepStatus,
     ToolErrorClass, ToolType, TurnStatus,
 };
-use turnwire_event::fold::End;
+use turnwire_event::fold::CloseCause;
 use turnwire_event::{Event, StopReason};
 
 use super::LogBuilder;
@@ -176,7 +176,7 @@ pub(super) fn sweep_in_fan_out() -> Vec<Event> {
     log.calls_model(agents[0]);
     log.uses("render_offer_list", ToolType::Render);
     log.loading(agents[0], "data_1", &["OFF_1"]);
-    log.sweep(&End::Failed {
+    log.sweep(&CloseCause::Failed {
         error: ErrorCode::InternalError.into(),
         reason: Some("server_restart".into()),
     });

@@ -14,19 +14,20 @@ pub(crate) mod invariants;
 
 use serde_json::Value;
 use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
-use turnwire_event::body::route::Decided;
-use turnwire_event::body::session::Created;
+use turnwire_event::body::route::RouteDecided;
+use turnwire_event::body::session::SessionCreated;
 use turnwire_event::body::stream::{
     MessageStart, TextDelta, ThinkingDelta, ToolUseEnd, ToolUseInputDelta, ToolUseStart,
 };
-use turnwire_event::body::tool::{Called, Completed as ToolCompleted, Failed};
-use turnwire_event::body::turn::{Started, Versions};
+use turnwire_event::body::tool::{ToolCalled, ToolCompleted, ToolFailed};
+use turnwire_event::body::turn::{BoundVersions, TurnStarted};
 use turnwire_event::code::{CallPurpose, LlmErrorClass, ToolErrorClass, ToolType, TurnKind};
 use turnwire_event::content::{content_json, sha256_hex};
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Position,
-    RenderPolicy, Role, Seq, SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
+    RenderPolicy, Role, Seq, SessionId, StopReason, Sub, Timestamp, TokenUsage, ToolUseId, TurnId,
+    Ulid,
 };
 
 pub(crate) const MODEL: &str = "scripted:demo";
@@ -56,7 +57,7 @@ impl LogBuilder {
             open: None,
             spoken: false,
         };
-        let created = Created {
+        let created = SessionCreated {
             workspace_path: None,
             episode_id: EpisodeId(Ulid(0xE9)),
         };
@@ -118,7 +119,7 @@ impl LogBuilder {
     /// Starts and routes a turn.
     pub(crate) fn turn(&mut self, text: &str) {
         self.turn_unrouted(text);
-        let route = Decided {
+        let route = RouteDecided {
             model: MODEL.into(),
             routing_policy_version: "builtin-1".into(),
             reason: "default".into(),
@@ -130,7 +131,7 @@ impl LogBuilder {
     /// Starts a turn without routing it.
     pub(crate) fn turn_unrouted(&mut self, text: &str) {
         let turn = TurnId(self.id());
-        let started = Started {
+        let started = TurnStarted {
             answers: Vec::new(),
             resumes: None,
             user_message_id: MessageId(self.id()),
@@ -142,7 +143,7 @@ impl LogBuilder {
             locale: "en".into(),
             wire_version: None,
             history_omitted: 0,
-            versions: Versions::default(),
+            versions: BoundVersions::default(),
         };
         self.open = Some(OpenTurn::new(turn));
         self.spoken = false;
@@ -241,7 +242,7 @@ impl LogBuilder {
 
     /// Completes the model call and its message.
     pub(crate) fn complete(&mut self, call_id: CallId, stop_reason: StopReason) {
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: 20,
             output_tokens: 8,
             total_tokens: 28,
@@ -268,7 +269,7 @@ impl LogBuilder {
         let complete = open
             .message
             .as_ref()
-            .map(|message| message.complete(StopReason::Error, Usage::default()));
+            .map(|message| message.complete(StopReason::Error, TokenUsage::default()));
         let failed = CallFailed {
             call_id,
             message_id: complete.as_ref().map(|c| c.message_id),
@@ -283,7 +284,7 @@ impl LogBuilder {
 
     /// Starts a tool.
     pub(crate) fn called(&mut self, tool_use_id: ToolUseId, name: &str, input: &str) {
-        let called = Called {
+        let called = ToolCalled {
             tool_use_id,
             tool_name: name.into(),
             tool_type: ToolType::Function,
@@ -307,7 +308,7 @@ impl LogBuilder {
 
     /// Fails a tool that was called.
     pub(crate) fn failed(&mut self, tool_use_id: ToolUseId, name: &str, class: ToolErrorClass) {
-        let failed = Failed {
+        let failed = ToolFailed {
             tool_use_id,
             tool_name: name.into(),
             tool_type: ToolType::Function,
@@ -319,7 +320,7 @@ impl LogBuilder {
 
     /// Rejects a tool use whose input is invalid.
     pub(crate) fn refused(&mut self, tool_use_id: ToolUseId, name: &str) {
-        let failed = Failed {
+        let failed = ToolFailed {
             tool_use_id,
             tool_name: name.into(),
             tool_type: ToolType::Function,

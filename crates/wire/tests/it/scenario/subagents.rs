@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 use turnwire_event::body::agent::ErrorEmit;
-use turnwire_event::body::component::{Rendered, ToolCall};
-use turnwire_event::body::data::{ItemKey, Key, Loaded, Loading};
+use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
+use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
 use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
 use turnwire_event::body::plan::{SlotEnd, StepCompleted, StepStarted};
 use turnwire_event::body::status;
-use turnwire_event::body::subagent::{Completed, Context, Failed, Started};
+use turnwire_event::body::subagent::{
+    SubagentCompleted, SubagentContext, SubagentFailed, SubagentStarted,
+};
 use turnwire_event::body::tool;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{
@@ -16,8 +18,8 @@ use turnwire_event::code::{
 };
 use turnwire_event::content::sha256_hex;
 use turnwire_event::{
-    Actor, Body, CallId, EpisodeId, InvocationId, MessageId, Render, RenderPolicy, StopReason,
-    ToolUseId, Ulid, Usage,
+    Actor, Body, CallId, EpisodeId, InvocationId, MessageId, RenderDecision, RenderPolicy,
+    StopReason, TokenUsage, ToolUseId, Ulid,
 };
 
 use super::{LogBuilder, MODEL};
@@ -110,12 +112,12 @@ impl LogBuilder {
             invocation_id: InvocationId(self.id()),
         };
         self.tool_called(tool_use_id, &subagent.tool(), ToolType::SubAgent);
-        let started = Started {
+        let started = SubagentStarted {
             invocation_id: subagent.invocation_id,
             sub_agent_id: id.into(),
             tool_use_id,
             plan_step_id: self.step_id(),
-            context: Context {
+            context: SubagentContext {
                 principal: "user-42".into(),
                 user_id: "user-42".into(),
                 episode_id: EpisodeId(Ulid(0xE9)),
@@ -149,11 +151,11 @@ impl LogBuilder {
             message_id: MessageId(self.id()),
             content_sha256: sha256_hex(b"SUBRAW"),
             stop_reason: StopReason::EndTurn,
-            usage: Usage {
+            usage: TokenUsage {
                 input_tokens: 10,
                 output_tokens: 2,
                 total_tokens: 12,
-                ..Usage::default()
+                ..TokenUsage::default()
             },
         };
         self.emit(subagent.actor(), Body::LlmCallCompleted(completed));
@@ -179,7 +181,7 @@ impl LogBuilder {
 
     /// Starts a tool of any type.
     pub(crate) fn tool_called(&mut self, tool_use_id: ToolUseId, name: &str, kind: ToolType) {
-        let called = tool::Called {
+        let called = tool::ToolCalled {
             tool_use_id,
             tool_name: name.into(),
             tool_type: kind,
@@ -197,7 +199,7 @@ impl LogBuilder {
 
     /// Completes a tool of any type.
     pub(crate) fn tool_done(&mut self, tool_use_id: ToolUseId, name: &str, kind: ToolType) {
-        let completed = tool::Completed {
+        let completed = tool::ToolCompleted {
             tool_use_id,
             tool_name: name.into(),
             tool_type: kind,
@@ -215,7 +217,7 @@ impl LogBuilder {
         (name, kind): (&str, ToolType),
         error_class: ToolErrorClass,
     ) {
-        let failed = tool::Failed {
+        let failed = tool::ToolFailed {
             tool_use_id,
             tool_name: name.into(),
             tool_type: kind,
@@ -230,9 +232,9 @@ impl LogBuilder {
         &mut self,
         subagent: RunningSubagent,
         words: (&str, &str),
-        render: Render,
+        render: RenderDecision,
     ) {
-        let emitted = status::Emitted {
+        let emitted = status::StatusEmitted {
             event_id: words.0.into(),
             message: words.1.into(),
         };
@@ -249,7 +251,7 @@ impl LogBuilder {
 
     /// Emits a placeholder for a collection of offers.
     pub(crate) fn loading(&mut self, subagent: RunningSubagent, place: &str, ids: &[&str]) {
-        let loading = Loading {
+        let loading = DataLoading {
             id: place.into(),
             data_type: "offer_list".into(),
             key: key(ids),
@@ -266,7 +268,7 @@ impl LogBuilder {
     ) {
         let ids: Vec<&str> = items.iter().map(|(id, _)| *id).collect();
         let item = |(id, title): &(&str, &str)| json!({"id": id, "title": title});
-        let loaded = Loaded {
+        let loaded = DataLoaded {
             id: place.into(),
             data_type: "offer_list".into(),
             key: key(&ids),
@@ -277,9 +279,9 @@ impl LogBuilder {
 
     /// Emits a component of a running render tool.
     pub(crate) fn component(&mut self, subagent: RunningSubagent, id: ToolUseId, component: Value) {
-        let rendered = Rendered {
+        let rendered = ComponentRendered {
             component,
-            tool_call: ToolCall {
+            tool_call: RenderingToolCall {
                 id,
                 name: "render_card".into(),
                 tool_type: ToolType::Render,
@@ -290,7 +292,7 @@ impl LogBuilder {
 
     /// Completes a sub-agent with an answer.
     pub(crate) fn answers(&mut self, subagent: RunningSubagent, outcome: DispatchOutcome) {
-        let completed = Completed {
+        let completed = SubagentCompleted {
             invocation_id: subagent.invocation_id,
             sub_agent_id: subagent.id.into(),
             tool_use_id: subagent.tool_use_id,
@@ -304,7 +306,7 @@ impl LogBuilder {
 
     /// Fails a sub-agent.
     pub(crate) fn fails(&mut self, subagent: RunningSubagent, class: AgentErrorClass) {
-        let failed = Failed {
+        let failed = SubagentFailed {
             invocation_id: subagent.invocation_id,
             sub_agent_id: subagent.id.into(),
             tool_use_id: subagent.tool_use_id,
@@ -349,7 +351,7 @@ impl LogBuilder {
     }
 }
 
-fn key(ids: &[&str]) -> Key {
+fn key(ids: &[&str]) -> CollectionKey {
     let ids = ids.iter().map(|id| ItemKey { id: (*id).into() });
-    Key { ids: ids.collect() }
+    CollectionKey { ids: ids.collect() }
 }

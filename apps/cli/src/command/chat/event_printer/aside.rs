@@ -17,7 +17,7 @@ pub(super) const STOPPING: &str = "stopping…";
 
 impl EventPrinter {
     /// A worker is about to begin.
-    pub(super) fn worker_begins(&mut self, work: &delegate::Started) -> io::Result<()> {
+    pub(super) fn worker_begins(&mut self, work: &delegate::DelegateStarted) -> io::Result<()> {
         self.cast.given(work);
         let (worker, task) = (work.worker_session_id, &work.task_summary);
         self.shown_as(
@@ -27,7 +27,7 @@ impl EventPrinter {
     }
 
     /// A worker has ended its turn.
-    pub(super) fn worker_done(&mut self, end: &delegate::Completed) -> io::Result<()> {
+    pub(super) fn worker_done(&mut self, end: &delegate::DelegateCompleted) -> io::Result<()> {
         let how = match end.success {
             true => "is done",
             false => "did not do it",
@@ -36,7 +36,7 @@ impl EventPrinter {
     }
 
     /// A worker did not get there. When the turn itself stops, the receipt says so.
-    pub(super) fn worker_failed(&mut self, end: &delegate::Failed) -> io::Result<()> {
+    pub(super) fn worker_failed(&mut self, end: &delegate::DelegateFailed) -> io::Result<()> {
         if self.stopping {
             return Ok(());
         }
@@ -56,13 +56,13 @@ impl EventPrinter {
     }
 
     /// The turn will wait for a person.
-    pub(super) fn asks(&mut self, question: &approval::Requested) {
+    pub(super) fn asks(&mut self, question: &approval::ApprovalRequested) {
         let what = format!("{} {}", question.tool_name, question.input_summary);
         self.asked.push((question.approval_id, what));
     }
 
     /// A question has its answer. One that was given here needs no telling.
-    pub(super) fn resolved(&mut self, answer: &approval::Resolved) -> io::Result<()> {
+    pub(super) fn resolved(&mut self, answer: &approval::ApprovalResolved) -> io::Result<()> {
         let mut asked = self.asked.iter();
         let what = asked.find(|(id, _)| *id == answer.approval_id);
         let Some((_, what)) = what.filter(|_| self.answered != Some(answer.approval_id)) else {

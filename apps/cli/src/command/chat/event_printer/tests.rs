@@ -11,7 +11,7 @@ use turnwire_event::body::{component, data, status, tool};
 use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{
     Actor, Epoch, MessageStatus, Position, RenderPolicy, Role, Seq, SessionId, StopReason, Sub,
-    Timestamp, ToolUseId, TurnId, Ulid, Usage,
+    Timestamp, TokenUsage, ToolUseId, TurnId, Ulid,
 };
 
 use super::*;
@@ -127,7 +127,7 @@ fn complete() -> Body {
         message_id: ID,
         stop_reason: StopReason::EndTurn,
         final_content: content(),
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     })
 }
 
@@ -185,7 +185,7 @@ fn a_message_that_comes_again_goes_on_where_it_was_left() {
     let (mut teller, paper) = teller(OutputForm::Folded, false);
     teller.event(&event(1, text(1, "on"))).expect("paper");
     let mut message = Message {
-        kept: turnwire_event::Kept::default(),
+        provider_state: turnwire_event::ProviderState::default(),
         id: ID,
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(2)),
@@ -211,14 +211,14 @@ fn a_message_that_comes_again_goes_on_where_it_was_left() {
 #[test]
 fn a_tool_is_one_line_with_its_time() {
     let tool_use_id = ToolUseId(Ulid(5));
-    let called = Body::ToolCalled(tool::Called {
+    let called = Body::ToolCalled(tool::ToolCalled {
         tool_use_id,
         tool_name: "clock\u{1b}[2J".into(),
         tool_type: ToolType::Function,
         input_summary: String::new(),
     });
     let failed = |called| {
-        Body::ToolFailed(tool::Failed {
+        Body::ToolFailed(tool::ToolFailed {
             tool_use_id,
             tool_name: "clock\u{1b}[2J".into(),
             tool_type: ToolType::Function,
@@ -247,7 +247,7 @@ fn json_is_escaped_for_a_terminal_alone() {
 }
 
 fn doing(message: &str) -> Body {
-    Body::StatusEmitted(status::Emitted {
+    Body::StatusEmitted(status::StatusEmitted {
         event_id: "busy".into(),
         message: message.into(),
     })
@@ -255,14 +255,14 @@ fn doing(message: &str) -> Body {
 
 fn tool(called: Option<ToolErrorClass>, tool_type: ToolType) -> Vec<Body> {
     let (tool_use_id, tool_name) = (ToolUseId(Ulid(5)), "search".to_owned());
-    let begun = Body::ToolCalled(tool::Called {
+    let begun = Body::ToolCalled(tool::ToolCalled {
         tool_use_id,
         tool_name: tool_name.clone(),
         tool_type,
         input_summary: String::new(),
     });
     let ended = match called {
-        None => Body::ToolCompleted(tool::Completed {
+        None => Body::ToolCompleted(tool::ToolCompleted {
             tool_use_id,
             tool_name,
             tool_type,
@@ -270,7 +270,7 @@ fn tool(called: Option<ToolErrorClass>, tool_type: ToolType) -> Vec<Body> {
             result_summary: String::new(),
             result_sha256: String::new(),
         }),
-        Some(error_class) => Body::ToolFailed(tool::Failed {
+        Some(error_class) => Body::ToolFailed(tool::ToolFailed {
             tool_use_id,
             tool_name,
             tool_type,
@@ -307,7 +307,7 @@ fn status_is_replaced_on_a_terminal_and_a_line_in_a_pipe() {
 fn batched_statuses_show_the_last_message() {
     let (mut teller, paper) = teller(OutputForm::Folded, false);
     let stamp = |message: Option<&str>, ids: usize| {
-        Some(Render {
+        Some(RenderDecision {
             policy: RenderPolicy::Batch,
             group: Some(1),
             message: message.map(str::to_owned),
@@ -332,18 +332,18 @@ fn batched_statuses_show_the_last_message() {
 fn components_are_lines_and_inner_failures_are_hidden() {
     let mut bodies = tool(Some(ToolErrorClass::EnvelopeError), ToolType::Ccs);
     bodies.push(Body::ErrorReported(TurnError::sub_agent("shop")));
-    bodies.push(Body::DataLoaded(data::Loaded {
+    bodies.push(Body::DataLoaded(data::DataLoaded {
         id: "data_1".into(),
         data_type: "offer_list".into(),
-        key: data::Key { ids: Vec::new() },
+        key: data::CollectionKey { ids: Vec::new() },
         items: vec![
             serde_json::json!({"title": "Oat\u{1b}[2J milk"}),
             serde_json::json!({"name": "Granola"}),
         ],
     }));
-    bodies.push(Body::ComponentRendered(component::Rendered {
+    bodies.push(Body::ComponentRendered(component::ComponentRendered {
         component: serde_json::json!({"title": "Oat\nmilk"}),
-        tool_call: component::ToolCall {
+        tool_call: component::RenderingToolCall {
             id: ToolUseId(Ulid(5)),
             name: "render_card".into(),
             tool_type: ToolType::Render,
@@ -359,9 +359,9 @@ fn components_are_lines_and_inner_failures_are_hidden() {
 fn a_status_does_not_outlive_its_turn() {
     let (mut teller, paper) = teller(OutputForm::Folded, true);
     teller.event(&event(1, doing("Busy…"))).expect("paper");
-    let end = Completed {
+    let end = TurnCompleted {
         status: turnwire_event::code::TurnStatus::Ok,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         error: None,
         reason: None,
         partial: None,

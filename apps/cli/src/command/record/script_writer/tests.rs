@@ -6,10 +6,12 @@ use futures_util::StreamExt as _;
 use proptest::prelude::*;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{
-    Epoch, Kept, Message, MessageId, MessageStatus, Position, Role, Seq, SessionId, Sub, ToolUseId,
-    TurnId, Ulid,
+    Epoch, Message, MessageId, MessageStatus, Position, ProviderState, Role, Seq, SessionId, Sub,
+    ToolUseId, TurnId, Ulid,
 };
-use turnwire_model::{Delta, ModelError, Provider as _, Request, Script, Scripted};
+use turnwire_model::{
+    Delta, ModelError, ModelProvider as _, ModelRequest, ModelScript, ScriptedProvider,
+};
 
 use super::*;
 
@@ -33,7 +35,7 @@ fn message(content: Vec<ContentBlock>) -> StoredMessage {
             usage: None,
             created_at: Timestamp::from_millis(1_000),
             metadata: Map::new(),
-            kept: Kept::default(),
+            provider_state: ProviderState::default(),
         },
         started: START,
         completed: Some((
@@ -49,7 +51,7 @@ fn message(content: Vec<ContentBlock>) -> StoredMessage {
 fn cut(stored: &mut StoredMessage, cuts: &[(u32, CutKind, usize)]) {
     let from = (stored.started, stored.message.created_at);
     for (n, (block, kind, end)) in (1..).zip(cuts) {
-        let cut = Cut {
+        let cut = DeltaCut {
             at: Position {
                 sub: Sub(n),
                 ..START
@@ -75,30 +77,30 @@ fn call<'s>(says: &str, turn: usize, message: Option<&'s StoredMessage>) -> Reco
         message,
         end: CallEnd::Stop(
             StopReason::EndTurn,
-            Usage {
+            TokenUsage {
                 input_tokens: 7,
-                ..Usage::default()
+                ..TokenUsage::default()
             },
         ),
     }
 }
 
 fn played(yaml: &str, says: &str, attempt: u32) -> Vec<Result<Delta, ModelError>> {
-    let script = Script::parse("script.yaml", yaml).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
-    let request = Request {
+    let script = ModelScript::parse("script.yaml", yaml).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+    let request = ModelRequest {
         model: "scripted:x".into(),
         agent: "orchestrator".into(),
         call: 1,
         attempt,
         locale: "en-GB".into(),
         system: None,
-        messages: vec![Arc::new(turnwire_model::Said::new(
+        messages: vec![Arc::new(turnwire_model::ModelMessage::new(
             Role::User,
             vec![ContentBlock::text(says)],
         ))],
         tools: [].into(),
     };
-    let mut stream = Scripted::new(script).stream(request);
+    let mut stream = ScriptedProvider::new(script).stream(request);
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -126,7 +128,7 @@ fn words(deltas: &[Result<Delta, ModelError>]) -> Vec<String> {
         Ok(Delta::ToolEnd { .. }) => Some("]".into()),
         Ok(Delta::Stop { reason, usage }) => Some(format!("{reason:?} {}", usage.input_tokens)),
         Ok(_) => None,
-        Err(error) => Some(format!("{:?} {:?}", error.class, error.again)),
+        Err(error) => Some(format!("{:?} {:?}", error.class, error.retry)),
     });
     text.collect()
 }

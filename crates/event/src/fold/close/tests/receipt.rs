@@ -6,7 +6,7 @@ use crate::id::SessionId;
 #[test]
 fn tool_takes_its_worst_child_outcome() {
     let (open, end) = cancelled();
-    let ward = |id: &str, tool, outcome, ms| Stopped {
+    let ward = |id: &str, tool, outcome, ms| StoppedTask {
         tool_use_id: tool,
         line: ReceiptLine {
             kind: ReceiptKind::Process,
@@ -16,7 +16,7 @@ fn tool_takes_its_worst_child_outcome() {
         },
     };
     let lines = |left_behind| {
-        let End::Cancelled { reason, asked, .. } = end.clone() else {
+        let CloseCause::Cancelled { reason, asked, .. } = end.clone() else {
             panic!("a cancel");
         };
         let wards = vec![
@@ -25,12 +25,12 @@ fn tool_takes_its_worst_child_outcome() {
             ward("3", ASK_REWARDS, StopOutcome::Discarded, 7),
             ward("4", SEARCH, StopOutcome::Finished, 2),
         ];
-        let stops = Some(Stops {
+        let stops = Some(StopSummary {
             let_go_ms: 12,
             left_behind,
-            wards,
+            child_tasks: wards,
         });
-        let end = End::Cancelled {
+        let end = CloseCause::Cancelled {
             reason,
             asked,
             stops,
@@ -89,10 +89,10 @@ fn every_worker_has_one_receipt_line() {
             at: Position::persisted(Epoch(1), Seq(9)),
         });
     }
-    let End::Cancelled { reason, asked, .. } = end else {
+    let CloseCause::Cancelled { reason, asked, .. } = end else {
         panic!("a cancel");
     };
-    let ward = Stopped {
+    let ward = StoppedTask {
         tool_use_id: SEARCH,
         line: ReceiptLine {
             kind: ReceiptKind::Worker,
@@ -101,13 +101,13 @@ fn every_worker_has_one_receipt_line() {
             ms: 90,
         },
     };
-    let end = End::Cancelled {
+    let end = CloseCause::Cancelled {
         reason,
         asked,
-        stops: Some(Stops {
+        stops: Some(StopSummary {
             let_go_ms: 12,
             left_behind: false,
-            wards: vec![ward],
+            child_tasks: vec![ward],
         }),
     };
     let ending = closing(&open, &end, time(1000));

@@ -4,13 +4,13 @@
 use serde_json::json;
 use turnwire_event::ContentBlock;
 use turnwire_model::dialect::gemini::GeminiDialect;
-use turnwire_model::{Dialect as _, Params};
+use turnwire_model::{ModelParams, VendorDialect as _};
 
 use super::{assistant, conversation, encode, params, request, result, thinking, tool_use, user};
 
 #[test]
 fn first_gemini_request() {
-    let encoded = encode(&GeminiDialect, vec![user("Hi")], &Params::default());
+    let encoded = encode(&GeminiDialect, vec![user("Hi")], &ModelParams::default());
     assert_eq!(
         encoded.path,
         "/v1beta/models/big:streamGenerateContent?alt=sse"
@@ -30,7 +30,7 @@ fn first_gemini_request() {
 
 #[test]
 fn gemini_generation_config_has_the_parameters() {
-    let config = |params: &Params| {
+    let config = |params: &ModelParams| {
         let mut body = encode(&GeminiDialect, vec![user("Hi")], params).body;
         body["generationConfig"].take()
     };
@@ -55,7 +55,7 @@ fn model_name_is_percent_encoded_in_the_path() {
     let path = |model: &str| {
         let request = request(vec![user("Hi")]);
         GeminiDialect
-            .encode("there", model, &request, &Params::default())
+            .encode("there", model, &request, &ModelParams::default())
             .path
     };
     let suffix = ":streamGenerateContent?alt=sse";
@@ -132,7 +132,7 @@ fn older_gemini_models_get_no_placeholder_signature() {
     ]);
     let part = |model: &str| {
         let body = GeminiDialect
-            .encode("there", model, &request, &Params::default())
+            .encode("there", model, &request, &ModelParams::default())
             .body;
         body["contents"][1]["parts"][0].clone()
     };

@@ -4,7 +4,7 @@
 use serde_json::json;
 use turnwire_event::ContentBlock;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
-use turnwire_model::{Params, Said};
+use turnwire_model::{ModelMessage, ModelParams};
 
 use super::{assistant, conversation, encode, params, result, thinking, tool_use, use_id, user};
 
@@ -13,7 +13,7 @@ fn first_responses_request() {
     let encoded = encode(
         &OpenAiResponsesDialect,
         vec![user("Hi")],
-        &Params::default(),
+        &ModelParams::default(),
     );
     assert_eq!(encoded.path, "/responses");
     let tool = json!({
@@ -60,7 +60,7 @@ fn responses_request_has_the_parameters() {
 }
 
 /// A message with every kind of provider data.
-fn message_with_provider_data() -> Said {
+fn message_with_provider_data() -> ModelMessage {
     let encrypted = json!({
         "type": "reasoning", "id": "rs_a", "encrypted_content": "gAAA",
         "summary": [{"type": "summary_text", "text": "Hm."}],
@@ -167,7 +167,7 @@ fn stored_responses_items_are_sent_with_their_ids() {
         let message = assistant(content.clone(), "there", &provider_data);
         vec![user("Hi"), message, result(1, json!("20"), false)]
     };
-    let mut params = Params::default();
+    let mut params = ModelParams::default();
     params.extra.insert("store".into(), true.into());
     let stored = encode(&OpenAiResponsesDialect, messages(), &params).body;
     assert_eq!(stored["store"], true);

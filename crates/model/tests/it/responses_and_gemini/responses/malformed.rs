@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
-use turnwire_model::{Again, Delta, Dialect as _, Frame, ModelError};
+use turnwire_model::{Delta, ModelError, RetryHint, SseFrame, VendorDialect as _};
 
 use super::event;
 use crate::responses_and_gemini::support::{
@@ -50,7 +50,7 @@ fn buffered_pieces_are_bounded_and_then_released() {
         let data = text(1, 0, &text_piece);
         let mut steps = 0;
         while out.is_empty() {
-            let frame = Frame {
+            let frame = SseFrame {
                 event: None,
                 data: &data,
             };
@@ -61,7 +61,7 @@ fn buffered_pieces_are_bounded_and_then_released() {
         assert_eq!(out.len(), steps, "nothing is lost");
         // After that everything is emitted at once, also late deltas of the index before.
         let late = text(0, 0, "late");
-        let frame = Frame {
+        let frame = SseFrame {
             event: None,
             data: &late,
         };
@@ -125,29 +125,32 @@ fn failed_answer_has_its_error_class() {
         [fixture(RESPONSES, "failed").as_bytes()],
     );
     assert_eq!(deltas.len(), 1, "the answer had begun");
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Provider)));
+    assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Provider)));
 
     let limited = json!({"status": "failed", "error": {"code": "rate_limit_exceeded"}});
     let frames = [event("response.failed", json!({"response": limited}))];
     let error = steps(&OpenAiResponsesDialect, &frames).1;
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::RateLimited)));
+    assert_eq!(
+        error,
+        Some(ModelError::transient(LlmErrorClass::RateLimited))
+    );
 
     for (frame, expected) in [
         (
             json!({"type": "error", "code": "invalid_prompt", "message": "m"}),
-            Again::Never,
+            RetryHint::Never,
         ),
         (
             json!({"type": "error", "error": {"type": "server_error"}}),
-            Again::Soon,
+            RetryHint::Backoff,
         ),
         (
             json!({"error": {"code": 500, "message": "m", "type": "server_error"}}),
-            Again::Soon,
+            RetryHint::Backoff,
         ),
     ] {
         let error = steps(&OpenAiResponsesDialect, &[frame.to_string()]).1;
-        assert_eq!(error.map(|error| error.again), Some(expected), "{frame}");
+        assert_eq!(error.map(|error| error.retry), Some(expected), "{frame}");
     }
 }
 
@@ -155,12 +158,12 @@ fn failed_answer_has_its_error_class() {
 fn responses_without_final_event_is_a_transport_error() {
     let started = event("response.created", json!({"response": {"id": "r"}}));
     let error = steps(&OpenAiResponsesDialect, &[started]).1;
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
+    assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Transport)));
     let error = steps(&OpenAiResponsesDialect, &[text(0, 0, "Half")]).1;
     assert_eq!(error, Some(LlmErrorClass::Transport.into()));
     // `[DONE]` does not end a Responses stream.
     let error = steps(&OpenAiResponsesDialect, &["[DONE]"]).1;
-    assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
+    assert_eq!(error, Some(ModelError::transient(LlmErrorClass::Transport)));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::WebSocket;
-use crate::listen::{ConnectionPermit, TakenSocket, Takeover};
+use crate::listen::{ConnectionPermit, SocketTakeover, TakenSocket};
 
 fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).into_iter();
@@ -31,7 +31,7 @@ pub(crate) fn accept_key(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The response that switches protocols; `takeover` gets the socket.
-pub(crate) fn response(accept_key: &str, takeover: Takeover) -> Response<Body> {
+pub(crate) fn response(accept_key: &str, takeover: SocketTakeover) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     response.extensions_mut().insert(takeover);

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turnwire_event::{EventType, Filter, Head, Position, SessionId};
-use turnwire_hub::Run;
+use turnwire_event::{EventFilter, EventHead, EventType, Position, SessionId};
+use turnwire_hub::FrameRun;
 use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
 use super::super::super::carrier::cursor::{Fill, PageStep, Selection, SessionCursor};
@@ -38,7 +38,7 @@ pub(super) enum Boundary {
 }
 
 /// The start or end of a worker that `head` is.
-fn boundary(head: &Head) -> Option<Boundary> {
+fn boundary(head: &EventHead) -> Option<Boundary> {
     let worker = || head.actor.name()?.parse().ok();
     match head.kind {
         EventType::DelegateStarted => Some(Boundary::Started(worker()?)),
@@ -58,7 +58,7 @@ struct BoundarySelection<'a> {
 
 impl BoundarySelection<'_> {
     /// Whether delivery stops at `head`, and on which side of it.
-    fn stop_at(&mut self, head: &Head) -> PageStep {
+    fn stop_at(&mut self, head: &EventHead) -> PageStep {
         let step = match boundary(head) {
             Some(Boundary::Started(_)) => PageStep::StopAfter,
             Some(Boundary::Ending(_, end)) if self.passed_end != Some(end) => PageStep::StopBefore,
@@ -77,7 +77,7 @@ impl Selection for BoundarySelection<'_> {
         EventFormat
     }
 
-    fn take(&mut self, run: Run<'_>, put: impl FnMut(Bytes, EventCount)) -> usize {
+    fn take(&mut self, run: FrameRun<'_>, put: impl FnMut(Bytes, EventCount)) -> usize {
         if self.boundary.is_some() {
             return 0;
         }
@@ -98,7 +98,7 @@ impl Selection for BoundarySelection<'_> {
 
     fn write_stored(
         &mut self,
-        head: &Head,
+        head: &EventHead,
         json: &Bytes,
         out: &mut Vec<u8>,
         tally: &mut EventCount,
@@ -149,7 +149,7 @@ impl DelegateGate {
         &self,
         cursor: &mut SessionCursor,
         live: &Arc<LiveSession>,
-        filter: &Filter,
+        filter: &EventFilter,
         pending: &mut EventWrites,
     ) -> Result<(Fill, Option<Boundary>), ReplayError> {
         let mut selection = BoundarySelection {

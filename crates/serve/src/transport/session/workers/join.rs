@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
-use turnwire_event::fold::replay::Missed;
-use turnwire_event::{Filter, Position, SessionId};
+use turnwire_event::fold::replay::FinishedReplay;
+use turnwire_event::{EventFilter, Position, SessionId};
 use turnwire_session::WORKER_DEPTH_MAX;
 use turnwire_session::{Error, LiveSession, ReplayError};
-use turnwire_wire::session::{Positions, SubscribeError};
+use turnwire_wire::session::{SessionPositions, SubscribeError};
 
 use super::super::super::Streams;
 use super::super::super::carrier::cursor::{Selection as _, SessionCursor};
@@ -31,8 +31,8 @@ impl WorkerStreams {
         streams: Arc<Streams>,
         waker: Arc<AtomicWaker>,
         connection: String,
-        (live, filter): (&Arc<LiveSession>, &Filter),
-        (at, since): (Position, Positions),
+        (live, filter): (&Arc<LiveSession>, &EventFilter),
+        (at, since): (Position, SessionPositions),
     ) -> Result<Box<Self>, SubscribeFailure> {
         let (looked_up_at, open) = live.delegates();
         let mut workers = Box::new(Self {
@@ -54,7 +54,7 @@ impl WorkerStreams {
     }
 
     /// Awaits the workers that a client names, if its cursors are within what is stored.
-    async fn await_named(&mut self, since: Positions) -> Result<(), SubscribeFailure> {
+    async fn await_named(&mut self, since: SessionPositions) -> Result<(), SubscribeFailure> {
         let mut missing = Vec::new();
         let mut logs = vec![(self.live.clone(), 0)];
         for (id, at) in since {
@@ -88,7 +88,7 @@ impl WorkerStreams {
                 }
             }
             if !is_delegate {
-                return Err(SubscribeError::no_worker(&id.to_string()).into());
+                return Err(SubscribeError::not_a_worker(&id.to_string()).into());
             }
         }
         Ok(())
@@ -103,9 +103,12 @@ impl WorkerStreams {
         let sessions = &self.streams.sessions;
         let worker = sessions.open(&self.live.owner, id).await?;
         let depth = sessions.depth_below(self.live.id, &worker).await?;
-        let depth = depth.ok_or_else(|| SubscribeError::no_worker(&id.to_string()))?;
+        let depth = depth.ok_or_else(|| SubscribeError::not_a_worker(&id.to_string()))?;
         let max = self.streams.options.replay_max;
-        match worker.catch_up(at, &self.filter, Missed::Ends, max).await {
+        match worker
+            .catch_up(at, &self.filter, FinishedReplay::Ends, max)
+            .await
+        {
             Ok(_) => Ok((worker, depth)),
             Err(error) => {
                 if error == ReplayError::Session(Error::Quarantined) {
@@ -241,12 +244,13 @@ impl WorkerStreams {
         session: Arc<LiveSession>,
     ) -> Result<JoinedWorker, ReplayError> {
         // Registered before the look: news in between wakes the connection.
-        let seat = session.ring.sit(self.waker.clone());
+        let seat = session.ring.register(self.waker.clone());
         let (looked_up_at, open) = session.delegates();
         let selection = FilterSelection(&self.filter);
         let (cursor, from) = match worker.from {
             DeliverFrom::Start => {
-                let replay = Box::pin(session.catch_up_all(&self.filter, Missed::Ends)).await?;
+                let replay =
+                    Box::pin(session.catch_up_all(&self.filter, FinishedReplay::Ends)).await?;
                 let from = replay.since;
                 (SessionCursor::in_replay(START, replay), from)
             }

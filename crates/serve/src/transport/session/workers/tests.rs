@@ -6,7 +6,7 @@ mod ends;
 mod cuts;
 
 use turnwire_event::{Body, Event, EventType, FilterSpec, SessionId};
-use turnwire_wire::session::{Since, SubscribeCode};
+use turnwire_wire::session::{SinceCursor, SubscribeCode};
 
 use super::START;
 use stage::*;
@@ -22,7 +22,7 @@ fn place(events: &[Event], kind: EventType) -> usize {
     found.unwrap_or_else(|| panic!("{} in {events:?}", kind.name()))
 }
 
-fn plain(at: turnwire_event::Position) -> Option<Since> {
+fn plain(at: turnwire_event::Position) -> Option<SinceCursor> {
     Some(at.into())
 }
 

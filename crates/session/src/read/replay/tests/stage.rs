@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
+use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{
     EpisodeId, Epoch, Event, Owner, Position, Seq, SessionId, Sub, TenantId, Timestamp, Ulid,
 };
-use turnwire_hub::Pump;
+use turnwire_hub::WakePump;
 use turnwire_log::chain::ChainHash;
 use turnwire_log::reserve::DiskReserve;
-use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
 use turnwire_log::{
-    EventRecord, EventSink as _, LeaseTerm, LogTail, ReleasedEvent, SessionAppend, Store, Writer,
+    EventRecord, EventSink as _, LeaseTerm, LogTail, LogWriter, ReleasedEvent, SessionAppend, Store,
 };
 
 use crate::clock::{SystemClock, SystemMint};
@@ -25,14 +25,14 @@ use crate::options::Options;
 /// A producer that is never called: these tests start no turn.
 struct NoProducer;
 
-impl Producer for NoProducer {
+impl TurnProducer for NoProducer {
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 0,
             bytes_max: 0,
         }
     }
-    fn bind(&self, _: &TurnInput) -> Bound {
+    fn bind(&self, _: &TurnInput) -> BoundTurn {
         unreachable!("no turn starts in these tests")
     }
 }
@@ -131,7 +131,7 @@ impl ReplayStage {
         let time = Timestamp::from_millis(5_000);
         let mut placed: Vec<_> = rows
             .iter()
-            .map(|(at, change)| turnwire_event::row::Placed {
+            .map(|(at, change)| turnwire_event::row::PlacedChange {
                 at: *at,
                 time,
                 change: change.clone(),
@@ -139,7 +139,7 @@ impl ReplayStage {
             .collect();
         if std::mem::take(&mut self.first) {
             let change = RowChange::SessionPut(Box::new(self.row.clone()));
-            placed.push(turnwire_event::row::Placed {
+            placed.push(turnwire_event::row::PlacedChange {
                 at: at(1, 0),
                 time,
                 change,
@@ -169,10 +169,10 @@ fn released(event: &Event) -> ReleasedEvent {
 pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
     let options = SqliteOptions {
         dir: dir.to_owned(),
-        durability: Durability::Relaxed,
+        durability: CommitDurability::Relaxed,
     };
     let store = Arc::new(SqliteStore::open(&options).expect("a store"));
-    let writer = Writer::start(
+    let writer = LogWriter::start(
         store.clone(),
         DiskReserve::new(dir.join("reserve"), 0),
         Box::new(|_| {}),
@@ -184,7 +184,7 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
         mint: Arc::new(SystemMint),
         store,
         writer,
-        pump: Pump::start(),
+        pump: WakePump::start(),
         runner: TurnRunner::new(Arc::new(NoProducer), tokio::runtime::Handle::current()),
         replay_permits: tokio::sync::Semaphore::new(2),
         routing_policy: parking_lot::Mutex::new(ActiveRoutingPolicy::new("builtin-1")),

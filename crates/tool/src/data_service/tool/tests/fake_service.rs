@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use turnwire_dial::Answer;
+use turnwire_dial::JsonResponse;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{DataService, Enricher, ToolKind};
 
@@ -16,7 +16,7 @@ use crate::tool::Tool as _;
 /// What the service does with one request.
 pub(super) enum Step {
     /// Responds after this time.
-    Say(Duration, Answer),
+    Say(Duration, JsonResponse),
     /// Fails in the dialer.
     Lost(DialError),
     /// Never responds.
@@ -36,7 +36,7 @@ impl Step {
 
     pub(super) fn late(after: Duration, status: u16, body: Value) -> Self {
         let body = body.to_string().into();
-        Self::Say(after, Answer { status, body })
+        Self::Say(after, JsonResponse { status, body })
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Played {
 }
 
 impl ServiceTransport for Arc<Played> {
-    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<Answer, DialError>> {
+    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> {
         let played = Arc::clone(self);
         Box::pin(async move {
             let asked = serde_json::from_slice(&request).expect("JSON");

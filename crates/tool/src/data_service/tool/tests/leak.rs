@@ -3,7 +3,7 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use turnwire_dial::{Dialer, Options};
+use turnwire_dial::{Dialer, DialerOptions};
 
 use super::*;
 use crate::data_service::RestTransport;
@@ -58,7 +58,7 @@ async fn served(status: u16, body: String) -> (PackTool, Arc<EventSink>) {
         let answer = head + &body;
         socket.write_all(answer.as_bytes()).await.expect("written");
     });
-    let dialer = Arc::new(Dialer::new(Options::default()).expect("a dialer"));
+    let dialer = Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer"));
     let connector = fake_service::connector(&url, |name, service| {
         Ok(Arc::new(RestTransport::new(name, service, &dialer)?))
     });

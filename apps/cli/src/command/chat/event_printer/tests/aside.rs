@@ -1,13 +1,13 @@
 //! Workers, stops and questions onto paper.
 
-use turnwire_event::body::turn::{CancelRequested, Partial, ReceiptLine};
+use turnwire_event::body::turn::{CancelRequested, PartialMessage, ReceiptLine};
 use turnwire_event::body::{approval, delegate};
 use turnwire_event::code::{CancelCode, Decision, FailureMode, Phase, ReceiptKind, StopOutcome};
 
 use super::*;
 
 fn work() -> Body {
-    Body::DelegateStarted(delegate::Started {
+    Body::DelegateStarted(delegate::DelegateStarted {
         worker_session_id: SessionId(Ulid(9)),
         tool_use_id: ToolUseId(Ulid(5)),
         task_summary: "tea\u{1b}[2J".into(),
@@ -15,7 +15,7 @@ fn work() -> Body {
 }
 
 fn given_up(failure_mode: FailureMode) -> Body {
-    Body::DelegateFailed(delegate::Failed {
+    Body::DelegateFailed(delegate::DelegateFailed {
         worker_session_id: SessionId(Ulid(9)),
         failure_mode,
     })
@@ -25,7 +25,7 @@ fn given_up(failure_mode: FailureMode) -> Body {
 fn a_worker_is_told_with_its_task_and_how_to_look_into_it() {
     let worker = SessionId(Ulid(9));
     let done = |success| {
-        Body::DelegateCompleted(delegate::Completed {
+        Body::DelegateCompleted(delegate::DelegateCompleted {
             worker_session_id: worker,
             success,
             summary: "said".into(),
@@ -76,11 +76,11 @@ fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
         outcome,
         ms,
     };
-    let end = Cancelled {
+    let end = TurnCancelled {
         reason: "user_cancel".into(),
         code: CancelCode::RequestCancelled,
         phase: Phase::Tool,
-        partial: Partial {
+        partial: PartialMessage {
             message_id: None,
             bytes: 0,
         },
@@ -113,7 +113,7 @@ fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
 #[test]
 fn an_answer_is_told_unless_it_was_given_here() {
     let asks = |id, name: &str| {
-        Body::ApprovalRequested(approval::Requested {
+        Body::ApprovalRequested(approval::ApprovalRequested {
             approval_id: ApprovalId(Ulid(id)),
             tool_use_id: ToolUseId(Ulid(5)),
             tool_name: name.into(),
@@ -123,7 +123,7 @@ fn an_answer_is_told_unless_it_was_given_here() {
     let answer = |id, decision, by: &str, comment: Option<&str>| {
         let mut event = event(
             1,
-            Body::ApprovalResolved(approval::Resolved {
+            Body::ApprovalResolved(approval::ApprovalResolved {
                 approval_id: ApprovalId(Ulid(id)),
                 decision,
                 by: by.into(),

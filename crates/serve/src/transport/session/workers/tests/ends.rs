@@ -132,7 +132,7 @@ async fn s3_087_a_worker_is_told_and_may_be_named_however_deep_it_is() {
 /// The kinds of what a ring holds.
 fn viewer_log(live: &turnwire_session::LiveSession) -> Vec<&'static str> {
     let mut kinds = Vec::new();
-    let project = |_: &turnwire_hub::Entry, _: &mut Vec<u8>| 0;
+    let project = |_: &turnwire_hub::RingEntry, _: &mut Vec<u8>| 0;
     live.ring
         .read(3, live.ring.first(), 10_000, &project, &mut |run| {
             kinds.extend(run.heads().iter().map(|head| head.kind.name()));

@@ -13,17 +13,17 @@ use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{MessageStart, TextDelta};
 use turnwire_event::code::{CallPurpose, FailureMode, OnBusy, OnDisconnect, Origin, TurnStatus};
 use turnwire_event::port::{
-    Bound as Binding, Emission, Gate, HistoryBudget, MessageEnd, Onward, Outcome, Producer,
-    TurnContext, TurnInput,
+    BoundTurn as Binding, Emission, EventGate, GateOutput, HistoryBudget, MessageEnd, TurnContext,
+    TurnInput, TurnOutcome, TurnProducer,
 };
 use turnwire_event::row::RowChange;
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, Event, FilterSpec, MessageId, Mint as _, Owner, Role,
-    SessionId, StopReason, TenantId, ToolUseId, Usage,
+    Actor, Body, CallId, ContentBlock, Event, FilterSpec, IdGenerator as _, MessageId, Owner, Role,
+    SessionId, StopReason, TenantId, TokenUsage, ToolUseId,
 };
 use turnwire_log::reserve::DiskReserve;
-use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
-use turnwire_log::{EventDraft, OutboxRoom, Writer};
+use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
+use turnwire_log::{EventDraft, LogWriter, OutboxRoom};
 use turnwire_session::{
     DisconnectScope, LiveSession, NewSession, Options as SessionOptions, ServiceParts,
     SessionService, SubmitRequest, SubmitTarget as In, SystemClock, SystemMint,
@@ -40,17 +40,17 @@ struct Puppets(Arc<Mutex<HashMap<SessionId, UnboundedSender<Deed>>>>);
 
 struct Through;
 
-impl Gate for Through {
-    fn take(&mut self, emission: Emission, _: std::time::Instant, out: Onward<'_>) {
+impl EventGate for Through {
+    fn take(&mut self, emission: Emission, _: std::time::Instant, out: GateOutput<'_>) {
         out(emission, None);
     }
     fn due(&self) -> Option<std::time::Instant> {
         None
     }
-    fn flush(&mut self, _: Onward<'_>) {}
+    fn flush(&mut self, _: GateOutput<'_>) {}
 }
 
-impl Producer for Puppets {
+impl TurnProducer for Puppets {
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 4,
@@ -62,7 +62,7 @@ impl Producer for Puppets {
         let (send, deeds) = unbounded_channel();
         self.0.lock().insert(input.session_id, send);
         Binding {
-            versions: turnwire_event::body::turn::Versions::default(),
+            versions: turnwire_event::body::turn::BoundVersions::default(),
             history: self.history(),
             gate: Box::new(Through),
             work: Box::new(move |turn| Box::pin(act(turn, deeds))),
@@ -70,11 +70,11 @@ impl Producer for Puppets {
     }
 }
 
-async fn act(turn: TurnContext, mut deeds: UnboundedReceiver<Deed>) -> Outcome {
+async fn act(turn: TurnContext, mut deeds: UnboundedReceiver<Deed>) -> TurnOutcome {
     while let Some(deed) = deeds.recv().await {
         deed(&turn);
     }
-    Outcome {
+    TurnOutcome {
         status: TurnStatus::Ok,
         error: None,
         reason: None,
@@ -120,7 +120,7 @@ impl Stage {
     ) -> Self {
         let store = SqliteOptions {
             dir: dir.to_owned(),
-            durability: Durability::Full,
+            durability: CommitDurability::Full,
         };
         let store = Arc::new(SqliteStore::open(&store).expect("a store"));
         let reserve = DiskReserve::new(dir.join("reserve"), 0);
@@ -131,7 +131,7 @@ impl Stage {
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),
             store: store.clone(),
-            writer: Writer::start(store, reserve, Box::new(|_| {})).expect("a writer"),
+            writer: LogWriter::start(store, reserve, Box::new(|_| {})).expect("a writer"),
             producer: Arc::new(puppets),
         };
         let sessions = SessionService::start(parts).await.expect("the service");
@@ -182,7 +182,8 @@ impl Stage {
             .expect("alive");
         if parent.is_some() {
             row.parent = parent;
-            live.ring.touch(|transcript| transcript.row.parent = parent);
+            live.ring
+                .with_state_mut(|transcript| transcript.row.parent = parent);
             let body = Body::FeedbackRecorded(feedback());
             let mut draft = EventDraft::new(None, Actor::USER, body);
             draft.rows = vec![RowChange::SessionPut(Box::new(row))];
@@ -257,7 +258,7 @@ impl Acting {
     }
 
     pub(super) async fn delegates(&self, worker: SessionId) {
-        let started = delegate::Started {
+        let started = delegate::DelegateStarted {
             worker_session_id: worker,
             tool_use_id: ToolUseId(SystemMint.ulid()),
             task_summary: "work".into(),
@@ -268,13 +269,13 @@ impl Acting {
 
     pub(super) async fn has_done(&self, worker: SessionId, success: bool) {
         let body = if success {
-            Body::DelegateCompleted(delegate::Completed {
+            Body::DelegateCompleted(delegate::DelegateCompleted {
                 worker_session_id: worker,
                 success,
                 summary: String::new(),
             })
         } else {
-            Body::DelegateFailed(delegate::Failed {
+            Body::DelegateFailed(delegate::DelegateFailed {
                 worker_session_id: worker,
                 failure_mode: FailureMode::Error,
             })
@@ -324,12 +325,12 @@ impl Acting {
     pub(super) async fn has_said(&self, half: Half) {
         self.act(move |turn| {
             let end = MessageEnd {
-                kept: turnwire_event::Kept::default(),
+                provider_state: turnwire_event::ProviderState::default(),
                 provider_response_id: None,
                 call_id: half.call_id,
                 message_id: half.message_id,
                 stop_reason: StopReason::EndTurn,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
                 failure: None,
                 tools: Vec::new(),
             };
@@ -370,7 +371,7 @@ pub(super) struct Half {
     message_id: MessageId,
 }
 
-fn feedback() -> turnwire_event::body::feedback::Recorded {
+fn feedback() -> turnwire_event::body::feedback::FeedbackRecorded {
     serde_json::from_value(serde_json::json!({"rating": "up"})).expect("a rating")
 }
 

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::task::AtomicWaker;
-use turnwire_event::fold::replay::Missed;
-use turnwire_event::{Body, Event, Filter, FilterSpec, Position, SessionId};
+use turnwire_event::fold::replay::FinishedReplay;
+use turnwire_event::{Body, Event, EventFilter, FilterSpec, Position, SessionId};
 use turnwire_session::{LiveSession, ReplayError};
-use turnwire_wire::session::{Since, SubscribeError};
+use turnwire_wire::session::{SinceCursor, SubscribeError};
 
 use super::super::super::super::carrier::cursor::{Fill, SessionCursor};
 use super::super::super::super::carrier::pending::{EventCount, PendingWrites};
@@ -23,17 +23,17 @@ impl Stage {
         &self,
         live: &Arc<LiveSession>,
         spec: &FilterSpec,
-        since: Option<Since>,
+        since: Option<SinceCursor>,
     ) -> Result<Viewer, SubscribeError> {
-        let filter = Filter::resolve(spec).expect("a filter");
+        let filter = EventFilter::resolve(spec).expect("a filter");
         let max = self.streams.options.replay_max;
         let cursor = match &since {
             None => live
                 .ring
-                .look(|_, tail, index| SessionCursor::in_ring(tail, index)),
+                .with_state(|_, tail, index| SessionCursor::in_ring(tail, index)),
             Some(since) => {
                 let at = since.position(live.id)?;
-                let catch_up = live.catch_up(at, &filter, Missed::Ends, max).await;
+                let catch_up = live.catch_up(at, &filter, FinishedReplay::Ends, max).await;
                 SessionCursor::in_replay(at, catch_up.expect("a stored position"))
             }
         };
@@ -93,7 +93,7 @@ impl Viewer {
     }
 
     /// How far it has been told, for a ping.
-    pub(super) fn positions(&self) -> Since {
+    pub(super) fn positions(&self) -> SinceCursor {
         let positions = self.subscription.positions(&self.live).expect("workers");
         serde_json::from_value(serde_json::to_value(positions).expect("plain")).expect("a cursor")
     }
@@ -165,7 +165,7 @@ pub(super) fn heed(at: &mut HashMap<SessionId, Position>, events: &[Event]) {
 }
 
 /// The cursors as a client sends them.
-pub(super) fn since(at: &HashMap<SessionId, Position>) -> Since {
+pub(super) fn since(at: &HashMap<SessionId, Position>) -> SinceCursor {
     let ids = at.iter().map(|(id, at)| (id.to_string(), at.to_string()));
-    Since::BySession(ids.collect())
+    SinceCursor::BySession(ids.collect())
 }
