@@ -14,7 +14,9 @@ use crate::id::{MessageId, SessionId, TurnId};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
+    /// The end user's message.
     User,
+    /// A message of the model.
     Assistant,
     /// A tool's result, addressed to the model.
     Tool,
@@ -29,6 +31,7 @@ pub enum Role {
 pub enum MessageStatus {
     /// The message is still streaming.
     InProgress,
+    /// The message ended normally.
     Complete,
     /// Cut off by a cancel.
     Cancelled,

@@ -7,15 +7,7 @@
 mod column;
 mod connection;
 mod migrate;
-mod session;
-mod turn;
-mod queue;
-mod key;
-mod approval;
-mod message;
-mod tool_call;
-mod llm_call;
-mod status;
+mod table;
 mod change;
 mod read;
 mod write;
@@ -110,8 +102,8 @@ impl WriteHalf {
     }
 
     fn expire_keys(&mut self, before: Timestamp, max: usize) -> Result<usize, AppendError> {
-        let removed = key::expire(&self.connection, before, max)?;
-        self.add_wal_bytes(key::wal_bytes(removed))?;
+        let removed = table::key::expire(&self.connection, before, max)?;
+        self.add_wal_bytes(table::key::wal_bytes(removed))?;
         Ok(removed)
     }
 

@@ -10,13 +10,8 @@ pub const FILE: &str = "xtask/src/tidy/debt.rs";
 /// Folders with more files than [`super::folder::FILES_MAX`].
 pub const FOLDERS: &[&str] = &[
     "bench/src",
-    "crates/pack/src",
-    "crates/pack/src/check",
-    "crates/session/src",
     "crates/testkit/src",
     "crates/testkit/src/history",
     "crates/testkit/src/provider",
-    "crates/tool/src",
-    "crates/tool/src/mcp",
     "e2e/src",
 ];

@@ -4,7 +4,7 @@ use rusqlite::{Transaction, params};
 use turnwire_event::ContentBlock;
 use turnwire_event::row::{PlacedChange, RowChange};
 
-use crate::sqlite::{approval, key, llm_call, message, queue, status, tool_call, turn};
+use crate::sqlite::table::{approval, key, llm_call, message, queue, status, tool_call, turn};
 
 /// An estimate of the bytes that a change writes.
 pub(crate) fn byte_estimate(change: &RowChange) -> usize {

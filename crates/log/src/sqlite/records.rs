@@ -14,8 +14,9 @@ use crate::records::{
     ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, SessionRecords,
     StatusCount, TurnRecords,
 };
-use crate::sqlite::{
-    SqliteStore, approval, key, llm_call, message, queue, session, status, tool_call, turn,
+use crate::sqlite::SqliteStore;
+use crate::sqlite::table::{
+    approval, key, llm_call, message, queue, session, status, tool_call, turn,
 };
 
 impl SessionRecords for SqliteStore {

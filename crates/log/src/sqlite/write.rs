@@ -7,8 +7,9 @@ use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::error::AppendError;
 use crate::record::{EventRecord, SessionAppend};
+use crate::sqlite::change;
 use crate::sqlite::connection::classify;
-use crate::sqlite::{change, session};
+use crate::sqlite::table::session;
 
 /// A cache of the sessions that were written to: row number and last event. One process owns the
 /// file, so that an entry is never stale; an entry saves a read and an update for each append.

@@ -82,7 +82,7 @@ async fn cancelled(scene: &Scene, name: &str, question: Question) -> Vec<Block> 
     frames
 }
 
-// law 11, S1-103, S1-123, S1-126, S1-127, S1-129
+// LAW-11, S1-103, S1-123, S1-126, S1-127, S1-129
 #[tokio::test]
 async fn counters_equal_the_frames_clients_received() {
     let scene = Scene::new(Options::script(script())).await;

@@ -225,7 +225,7 @@ async fn after_the_cost_only_the_terminal_is_sent() {
     scene.judge().await;
 }
 
-// law 2
+// LAW-2
 #[tokio::test]
 async fn every_cursor_resumes_exactly_and_header_wins() {
     let scene = scene().await;
@@ -280,7 +280,7 @@ async fn other_version_conflicts_and_unknown_is_refused() {
     assert_eq!(answer.status, 200);
 }
 
-// law 10, G1
+// LAW-10, G1
 #[tokio::test]
 async fn foreign_turn_is_answered_as_missing() {
     let scene = scene().await;

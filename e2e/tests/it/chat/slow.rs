@@ -54,7 +54,7 @@ async fn thaw(stream: &mut Stream) -> Vec<Block> {
     }
 }
 
-// D-75, law 7
+// D-75, LAW-7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frozen_viewer_is_closed_and_neighbour_gets_everything() {
     // Room enough for one that reads, on a busy machine too.

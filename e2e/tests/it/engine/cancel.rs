@@ -323,7 +323,7 @@ async fn crash_in_fan_out_closes_children_first_with_one_trace() {
     stage.judge().await;
 }
 
-// law 8
+// LAW-8
 #[tokio::test]
 async fn cancel_at_any_moment_of_fan_out_keeps_every_law() {
     let stage = Stage::new(working(asks(

@@ -179,7 +179,7 @@ async fn stopped_demo_service_fails_and_turn_still_answers() {
     stage.judge().await;
 }
 
-// law 1
+// LAW-1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_concurrent_users_are_answered() {
     let stage = demo().await;

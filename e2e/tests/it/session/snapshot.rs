@@ -58,7 +58,7 @@ fn inside(history: &History) -> usize {
     open.count()
 }
 
-// S3-030, S3-032, S3-051, law 4
+// S3-030, S3-032, S3-051, LAW-4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn snapshot_plus_later_events_is_the_final_state() {
     let mut dice = Dice::from_env();

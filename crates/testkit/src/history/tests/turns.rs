@@ -171,7 +171,7 @@ fn wrong_model_call_summary_is_reported() {
     });
 }
 
-// law 8
+// LAW-8
 #[test]
 fn work_started_after_cancel_is_reported() {
     unkilled(&["StartedAfterCancel"], |story| {
@@ -191,7 +191,7 @@ fn work_started_after_cancel_is_reported() {
     });
 }
 
-// law 8
+// LAW-8
 #[test]
 fn second_cancel_is_reported() {
     unkilled(&["CancelNotKept"], |story| {
@@ -201,7 +201,7 @@ fn second_cancel_is_reported() {
     });
 }
 
-// law 8
+// LAW-8
 #[test]
 fn other_terminal_after_cancel_is_reported() {
     unkilled(&["CancelNotKept"], |story| {
