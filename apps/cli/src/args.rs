@@ -27,15 +27,15 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "turnwire", version, after_help = EXAMPLES)]
 pub(crate) struct CommandLine {
-    /// What to do.
+    /// The subcommand to run.
     #[command(subcommand)]
     pub(crate) command: CliCommand,
 }
 
-/// What to do.
+/// The subcommand to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
-    /// Run the server.
+    /// Run the Turnwire server.
     Serve(ServeArgs),
     /// Talk with a running server, line by line.
     Chat(ChatArgs),
@@ -65,7 +65,7 @@ pub(crate) enum CliCommand {
     Man(ManArgs),
 }
 
-/// Run the server.
+/// Run the Turnwire server.
 #[derive(Debug, Args)]
 #[command(after_help = PRECEDENCE, after_long_help = SERVE)]
 pub(crate) struct ServeArgs {
@@ -73,7 +73,7 @@ pub(crate) struct ServeArgs {
     pub(crate) settings: SettingArgs,
 }
 
-/// Show every setting.
+/// Show every effective setting.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = ORIGINS, after_long_help = CONFIG)]
 pub(crate) struct ConfigArgs {
@@ -101,7 +101,7 @@ impl ConfigArgs {
     }
 }
 
-/// Show every setting.
+/// Show every effective setting.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigShowArgs {
     #[command(flatten)]
@@ -173,7 +173,7 @@ pub(crate) struct SettingArgs {
 /// A running server, and whom to speak for.
 #[derive(Debug, Args)]
 pub(crate) struct ClientArgs {
-    /// The running server
+    /// URL of the running server
     #[arg(long, value_name = "URL", env = "TURNWIRE_SERVER", default_value = SERVER)]
     pub(crate) server: String,
     /// Whom to speak for
@@ -216,7 +216,7 @@ impl ClientArgs {
 /// Which log, and whose.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// The session
+    /// Id of the session
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionId,
     #[command(flatten)]
@@ -254,9 +254,9 @@ pub(crate) struct TailArgs {
 /// Where a tail begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartPosition {
-    /// After a position.
+    /// Starts after this position.
     After(Position),
-    /// With what comes.
+    /// Starts with the next event.
     Now,
 }
 

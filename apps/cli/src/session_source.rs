@@ -16,9 +16,7 @@ const PAGE: usize = 200;
 
 /// A place that has the log.
 pub(crate) enum SessionSource {
-    /// A running server.
     Server(Client),
-    /// A data folder.
     Folder(Box<SqliteStore>),
 }
 

@@ -31,7 +31,6 @@ impl Default for RetryOptions {
 pub struct AgentOptions {
     /// The name of the model, `provider:model`.
     pub model: String,
-    /// The system prompt.
     pub system: Option<String>,
     /// How much of the session's history the model is sent.
     pub history: HistoryBudget,

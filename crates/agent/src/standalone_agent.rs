@@ -56,7 +56,7 @@ impl StandaloneAgent {
         self.binding.resources.options.history
     }
 
-    /// Assembles one turn.
+    /// Assembles the parts of one turn.
     pub fn assemble(&self, _: &TurnInput) -> TurnAssembly {
         let versions = BoundVersions {
             agent_definition: BUILTIN_VERSION.to_owned(),

@@ -18,7 +18,6 @@ pub struct TurnAssembly {
     pub versions: BoundVersions,
     /// How much of the session's history the turn reads.
     pub history: HistoryBudget,
-    /// Answers the turn.
     pub work: TurnWork,
 }
 

@@ -46,7 +46,6 @@ fn sub_agent_time(timeout: Duration, elapsed: Duration) -> Duration {
     remaining.max(SUB_AGENT_TIME_MIN)
 }
 
-/// Answers one turn.
 pub(crate) async fn run_turn(
     binding: &TurnBinding,
     turn: TurnContext,

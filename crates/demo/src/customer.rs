@@ -40,7 +40,6 @@ pub(crate) fn points(principal: &str, language: DemoLanguage) -> Vec<Value> {
 struct StoredReceipt {
     id: &'static str,
     store: &'static str,
-    /// Days before today.
     ago: u32,
     cents: u32,
     /// The ids of the offers that were bought.
@@ -48,7 +47,6 @@ struct StoredReceipt {
     names: &'static [&'static str],
 }
 
-/// Newest first.
 #[rustfmt::skip]
 const RECEIPTS: &[StoredReceipt] = &[
     StoredReceipt { id: "REC_5", store: "Fresh Corner", ago: 2, cents: 1_284, goods: &["OFF_01", "OFF_06", "OFF_14"], names: &["fresh", "corner", "oat", "milk", "hafer", "milch", "avena", "leche", "bread", "brot", "pan", "tomat"] },

@@ -26,7 +26,6 @@ TurnStatus, "snake_case" {
 
 codes!(/// The kind of a turn.
 TurnKind, "snake_case" {
-    /// A user message.
     Chat,
     /// One part of a mission.
     Mission,
@@ -39,7 +38,6 @@ TurnKind, "snake_case" {
 codes!(/// The initiator of a turn.
 #[derive(Default)]
 Origin, "snake_case" {
-    /// A user, interactively.
     #[default]
     Chat,
     /// A scheduler, on behalf of a user.
@@ -54,7 +52,6 @@ ErrorCode, "SCREAMING_SNAKE_CASE" {
     InternalError,
     /// The model provider's rate limit was exceeded.
     RateLimitError,
-    /// A sub-agent failed.
     SubAgentFailed,
     /// A data service answered with an error.
     CcsEnvelopeError,
@@ -94,9 +91,7 @@ AgentErrorClass, "snake_case" {
 
 codes!(/// The outcome of a sub-agent.
 DispatchOutcome, "snake_case" {
-    /// The sub-agent answered.
     Success,
-    /// The sub-agent failed.
     Failure,
     /// The sub-agent answered although a data service failed.
     StatusError,
@@ -110,7 +105,6 @@ CapBehavior, "snake_case" {
     /// Fewer than the cap.
     #[default]
     Within,
-    /// Exactly the cap.
     At,
     /// More than the cap.
     Over,
@@ -154,11 +148,9 @@ CancelCode, "SCREAMING_SNAKE_CASE" {
 
 codes!(/// What a turn was doing when it was cancelled.
 Phase, "snake_case" {
-    /// Choosing the model.
     Route,
     /// Streaming from the model.
     Llm,
-    /// Running tools.
     Tool,
     /// Between the model's answer and the tools.
     Seam,
@@ -212,7 +204,6 @@ ToolType, "snake_case" {
     SubAgent,
     /// A function inside the server.
     Function,
-    /// An HTTP endpoint.
     Http,
     /// A program that the server starts.
     Process,
@@ -220,7 +211,6 @@ ToolType, "snake_case" {
     Client,
     /// A tool that renders a component.
     Render,
-    /// A worker session.
     Delegate,
 });
 
@@ -244,7 +234,6 @@ Decision, "snake_case" {
 
 codes!(/// The state of an approval request.
 ApprovalState, "snake_case" {
-    /// No decision yet.
     Pending,
     /// A person approved the tool.
     Approved,
@@ -266,21 +255,15 @@ StopOutcome, "snake_case" {
 
 codes!(/// The kind of work that a receipt line describes.
 ReceiptKind, "snake_case" {
-    /// A model call.
     Llm,
-    /// A tool.
     Tool,
-    /// A sub-agent.
     Subagent,
-    /// A worker session.
     Worker,
-    /// A process.
     Process,
 });
 
 codes!(/// What happens to a turn when its last client disconnects.
 OnDisconnect, "snake_case" {
-    /// The turn continues.
     Continue,
     /// The turn is cancelled after its grace period.
     Cancel,
@@ -302,7 +285,6 @@ codes!(/// The purpose of a model call.
 CallPurpose, "snake_case" {
     /// Decide which tools and sub-agents to call.
     Orchestrate,
-    /// Write the answer.
     Compose,
     /// Answer the orchestrator as a sub-agent.
     Subagent,

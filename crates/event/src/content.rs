@@ -10,7 +10,6 @@ use crate::id::ToolUseId;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContentBlock {
-    /// Visible text.
     Text { text: String },
     /// The model's reasoning, if the provider exposes it.
     Thinking {
@@ -88,7 +87,6 @@ pub enum StopReason {
     ToolUse,
     /// The turn was cancelled.
     Cancelled,
-    /// The call failed.
     Error,
 }
 

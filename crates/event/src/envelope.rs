@@ -21,9 +21,7 @@ use crate::position::Position;
     schemars(rename = "Trace")
 )]
 pub struct TraceContext {
-    /// 32 hex digits.
     pub trace_id: String,
-    /// 16 hex digits.
     pub span_id: String,
     /// The caller's span, 16 hex digits.
     pub parent_span_id: Option<String>,
@@ -38,7 +36,6 @@ pub enum RenderPolicy {
     Forward,
     /// Show the event as a sentence in the user's language.
     Transform,
-    /// Hide the event.
     Suppress,
     /// Show the event together with others, as one sentence.
     Batch,
@@ -170,7 +167,7 @@ fn put(out: &mut Vec<u8>, parts: &[&str]) {
     }
 }
 
-/// A parsed event.
+/// An event, parsed from its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub id: Position,

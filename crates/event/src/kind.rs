@@ -108,7 +108,6 @@ pub enum EventLane {
     Streaming,
     /// Live only; belongs to one wire, and clients cannot filter for it.
     Lifecycle,
-    /// Never published.
     Internal,
 }
 
@@ -250,7 +249,7 @@ impl<'de> Deserialize<'de> for EventType {
 pub struct TypeSet(u128);
 
 impl TypeSet {
-    /// The empty set.
+    /// The set without any type.
     pub const EMPTY: Self = Self(0);
 
     /// Adds `kind` to the set.

@@ -20,7 +20,6 @@ pub enum Role {
     Assistant,
     /// A tool's result, addressed to the model.
     Tool,
-    /// The server.
     System,
 }
 

@@ -158,7 +158,6 @@ pub struct WorkerTask {
     pub task: String,
     /// The time limit of the worker.
     pub limit: Duration,
-    /// The caller's span.
     pub trace: Option<Arc<TraceContext>>,
 }
 
@@ -249,9 +248,7 @@ pub struct TurnInput {
     pub resumed: Option<ResumeInput>,
     /// The cost of the session before this turn, in US dollars.
     pub cost_usd: f64,
-    /// The user's language.
     pub locale: String,
-    /// The user's message.
     pub content: Vec<ContentBlock>,
     /// Free-form data from the client.
     pub metadata: Map<String, Value>,

@@ -182,7 +182,6 @@ pub struct QueuedRow {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyScope {
     pub owner: Owner,
-    /// The submit route.
     pub route: String,
     /// The session; `None` if the submit creates it.
     pub session: Option<SessionId>,
@@ -205,7 +204,6 @@ pub struct KeyRow {
 pub enum RowChange {
     /// A session was created.
     SessionPut(Box<SessionRow>),
-    /// A turn started.
     TurnStarted {
         turn_id: TurnId,
         kind: TurnKind,
@@ -245,7 +243,6 @@ pub enum RowChange {
     },
     /// A cancel of a turn was accepted.
     TurnCancelling(TurnId),
-    /// A turn ended.
     TurnEnded {
         turn_id: TurnId,
         terminal: EventType,
@@ -304,9 +301,7 @@ pub enum RowChange {
     ApprovalResolved {
         approval_id: ApprovalId,
         decision: Decision,
-        /// Who decided.
         by: String,
-        /// The person's comment.
         comment: Option<String>,
     },
     /// A tool call was requested or changed its state.
@@ -315,7 +310,6 @@ pub enum RowChange {
         turn_id: TurnId,
         tool_name: String,
         tool_type: ToolType,
-        /// The new state.
         status: ToolState,
     },
 }

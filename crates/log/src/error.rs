@@ -15,9 +15,7 @@ pub enum OpenError {
         "{path} cannot be read as a turnwire database ({cause}); restore it from a backup, or move it away to start empty"
     )]
     Corrupt {
-        /// The database file.
         path: String,
-        /// SQLite's error.
         cause: String,
     },
     /// The file was written by a newer release.
@@ -25,7 +23,6 @@ pub enum OpenError {
         "{path} has schema {schema}, this release supports up to {supported}; start the newer release that wrote it"
     )]
     Newer {
-        /// The database file.
         path: String,
         /// The number of its last migration.
         schema: i64,
@@ -67,7 +64,7 @@ pub enum AppendError {
     Refused(String),
 }
 
-/// A read failed.
+/// Why a read of the log failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// An event does not match its hash, is missing or is unreadable.
@@ -81,7 +78,6 @@ pub enum ReadError {
     /// The range begins before the first retained event.
     #[error("events up to {low} are trimmed")]
     Trimmed {
-        /// The low-water mark.
         low: u64,
     },
     /// The session does not exist or was deleted.

@@ -184,7 +184,6 @@ impl<T> Records for T where
 /// Who reads messages. Each reader is shown the messages of its own scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageView<'a> {
-    /// Shared messages.
     Clients,
     /// Shared messages that a model reads, and the orchestrator's private messages.
     Orchestrator,
@@ -221,15 +220,12 @@ pub struct StatusCount {
 /// The model calls of one tenant and one model that ended on one day.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DailyUsage {
-    /// UTC.
     pub day: UtcDay,
     /// The tenant that owns the calls' sessions.
     pub tenant: TenantId,
-    /// `provider:model`.
     pub model: String,
     /// Calls that completed or failed.
     pub calls: u64,
-    /// Calls that failed.
     pub failed: u64,
     /// The sum over the calls that completed.
     pub usage: TokenUsage,

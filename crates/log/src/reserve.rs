@@ -43,7 +43,7 @@ impl DiskReserve {
         file.sync_all()
     }
 
-    /// Removes the file.
+    /// Removes the reserve file to free its space.
     pub fn release(&self) {
         if let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound

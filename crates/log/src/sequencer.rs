@@ -115,7 +115,6 @@ pub enum OutboxRoom {
 /// The bounds of a session's outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct OutboxBounds {
-    /// Number of events.
     pub events: usize,
     /// Sum of the events' JSON.
     pub bytes: usize,

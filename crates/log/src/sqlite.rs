@@ -29,7 +29,6 @@ use crate::sqlite::write::TailCache;
 /// What a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitDurability {
-    /// A power failure.
     Full,
     /// A crash of the process; a power failure may lose the last commits.
     Relaxed,

@@ -30,7 +30,6 @@ pub use lenient::without_unsupported_patterns;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TooComplex {
-    /// What is wrong.
     pub message: String,
     /// The JSON pointer of the part of the schema that is wrong.
     pub pointer: String,

@@ -105,7 +105,6 @@ impl PackFinding {
         }
     }
 
-    /// Sets [`Self::unregistered`].
     pub(crate) fn mark_unregistered(&mut self) -> &mut Self {
         self.unregistered = true;
         self

@@ -58,23 +58,16 @@ pub struct ServerConfig {
     pub http: http::Http,
     /// Streams of both wires.
     pub stream: stream::Stream,
-    /// The chat wire.
     pub wire: wire::Wire,
-    /// Turns.
     pub turn: turn::Turn,
-    /// Sessions.
     pub session: session::Session,
-    /// The store.
     pub store: store::Store,
-    /// The scripted model.
     pub script: script::Script,
-    /// The pack.
     pub pack: pack::Pack,
     /// Models that somebody else runs.
     pub model: model::Model,
     /// What the server may call.
     pub dial: dial::Dial,
-    /// Tools.
     pub tool: tool::Tool,
     /// The server's own log.
     pub log: log::Log,
@@ -88,7 +81,6 @@ pub struct SettingFlag {
     pub name: &'static str,
     /// What it sets: `listen.address`.
     pub key: &'static str,
-    /// To what.
     pub value: String,
 }
 
@@ -97,7 +89,6 @@ pub struct SettingFlag {
 pub struct SettingSources {
     /// What the command line says.
     pub flags: Vec<SettingFlag>,
-    /// The environment.
     pub env: Vec<(String, String)>,
     /// The file named on the command line; it must exist.
     pub config: Option<PathBuf>,

@@ -48,7 +48,7 @@ impl RequestFault {
         self
     }
 
-    /// Its code.
+    /// The code of the problem.
     pub fn code(&self) -> Code {
         self.code
     }

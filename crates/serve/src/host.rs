@@ -57,9 +57,7 @@ fn list(findings: &[PackFinding]) -> String {
 pub struct HostResources {
     /// What the time is.
     pub clock: Arc<dyn Clock>,
-    /// What names things.
     pub mint: Arc<dyn IdGenerator>,
-    /// What calls others.
     pub dialer: Arc<Dialer>,
     /// Where programs of tools run.
     pub workshop: Arc<ProgramRunner>,

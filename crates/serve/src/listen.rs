@@ -58,15 +58,12 @@ pub enum BindError {
          --listen ADDRESS:PORT"
     )]
     InUse {
-        /// The address.
         address: SocketAddr,
     },
     /// The system says no.
     #[error("cannot listen on {address}: {why}")]
     Refused {
-        /// The address.
         address: SocketAddr,
-        /// What it says.
         why: io::Error,
     },
 }

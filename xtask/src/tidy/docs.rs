@@ -29,10 +29,11 @@ pub fn findings(sources: &[Source]) -> Vec<Finding> {
 
 fn check(source: &Source, findings: &mut Vec<Finding>) {
     let mut comment: Vec<&str> = Vec::new();
-    let mut documented = false;
+    let (mut documented, mut in_attribute) = (false, false);
     let mut offset = 0;
     for (index, raw) in source.text.split('\n').enumerate() {
         let line = raw.trim();
+        in_attribute |= line.starts_with("#[");
         if let Some(text) = line.strip_prefix("///") {
             comment.push(text);
             documented = true;
@@ -49,9 +50,11 @@ fn check(source: &Source, findings: &mut Vec<Finding>) {
                     findings.push(Finding::at(&source.path, index + 1, message));
                 }
                 documented = false;
-            } else if !is_attribute(line) {
-                documented = line.starts_with("#[doc") || line.starts_with("$(#[");
+            } else if !in_attribute && !line.starts_with("//") {
+                documented = line.starts_with("$(#[") || line.starts_with("#[doc");
             }
+            // An attribute may stand on several lines.
+            in_attribute &= !line.ends_with(']');
         }
         offset += raw.len() + 1;
     }
@@ -72,11 +75,6 @@ fn is_public_item(line: &str) -> bool {
     words.next().is_some_and(|word| KINDS.contains(&word))
 }
 
-/// True for lines that may stand between a doc comment and its item.
-fn is_attribute(line: &str) -> bool {
-    line.starts_with("#[") || line.starts_with("//") || line.starts_with(')')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +89,12 @@ mod tests {
     fn public_item_without_doc_comment_is_reported() {
         let text = "//! A.\n\npub fn a() {}\n/// Says what b is for.\n#[must_use]\npub async fn b() {}\npub const C: u8 = 1;\npub const fn d() {}\npub struct E;\nfn f() {}\npub(crate) fn g() {}\npub mod h;\n";
         assert_eq!(lines(text), [3, 7, 8, 9]);
+    }
+
+    #[test]
+    fn attribute_on_several_lines_keeps_the_doc_comment() {
+        let text = "//! A.\n\n/// Says what a is for.\n#[cfg_attr(\n    test,\n    derive(Debug)\n)]\npub struct A;\npub struct B;\n";
+        assert_eq!(lines(text), [9]);
     }
 
     #[test]

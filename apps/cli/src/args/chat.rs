@@ -51,7 +51,7 @@ pub(crate) struct ChatArgs {
 pub(crate) enum SessionChoice {
     /// The newest of the principal.
     Last,
-    /// This one.
+    /// The session with this id.
     Id(SessionId),
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct ReplayArgs {
     /// A file of events, `-` for the standard input, or a session of the data folder
     #[arg(value_name = "FILE|SESSION")]
     pub(crate) source: String,
-    /// The wire
+    /// Wire format to print
     #[arg(long, value_enum)]
     pub(crate) wire: ReplayWire,
     /// The version of pc3 [default: the one a turn was bound to, else 0.5]
@@ -124,12 +124,12 @@ Examples:
   turnwire completions zsh > ~/.zfunc/_turnwire
   turnwire completions fish > ~/.config/fish/completions/turnwire.fish")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to generate completions for
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
 
-/// Print the manual.
+/// Print the manual page.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Check a pack.
+/// Check a pack for mistakes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Every mistake comes with its file, line and column, what is wrong and what to write instead; all of
@@ -15,7 +15,7 @@ Examples:
   turnwire check packs/market             before it is committed
   turnwire check packs/market --json      for an editor or a build")]
 pub(crate) struct CheckArgs {
-    /// The pack's folder
+    /// Folder of the pack
     #[arg(value_name = "PACK")]
     pub(crate) pack: PathBuf,
     /// Write JSON instead of text

@@ -24,7 +24,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_long_help = RECORD)]
 pub(crate) struct RecordArgs {
-    /// The session
+    /// Id of the session
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionId,
     /// The data folder [default: $TURNWIRE_HOME, else ~/.turnwire]

@@ -8,7 +8,6 @@ use clap::CommandFactory as _;
 
 use crate::args::{CommandLine, CompletionsArgs, ManArgs};
 
-/// `turnwire completions`.
 pub(crate) fn completions(args: &CompletionsArgs) {
     let mut script = Vec::new();
     let mut command = CommandLine::command();
@@ -17,7 +16,6 @@ pub(crate) fn completions(args: &CompletionsArgs) {
     let _ = io::stdout().write_all(&script);
 }
 
-/// `turnwire man`.
 pub(crate) fn man(args: &ManArgs) -> Result<()> {
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();

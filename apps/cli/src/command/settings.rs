@@ -54,7 +54,6 @@ pub(crate) fn home(said: Option<PathBuf>) -> Result<PathBuf> {
     }
 }
 
-/// `turnwire config show`.
 pub(crate) fn show(args: &ConfigShowArgs) -> Result<()> {
     let config = load(&args.settings)?;
     let text = if args.json {

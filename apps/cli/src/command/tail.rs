@@ -139,7 +139,6 @@ async fn read(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
 /// How often a quiet tail looks whether anyone still reads.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The standard output.
 struct EventOutput {
     json: bool,
     printer: EventLinePrinter,

@@ -26,7 +26,6 @@ pub(crate) struct LogViolation {
     pub(crate) what: String,
 }
 
-/// Checks one session.
 #[derive(Debug)]
 pub(crate) struct LogVerifier {
     session: SessionId,
@@ -42,12 +41,10 @@ pub(crate) struct LogVerifier {
     violations: Vec<LogViolation>,
 }
 
-/// What was found.
 #[derive(Debug)]
 pub(crate) struct LogVerdict {
     /// The number of the first event that is kept.
     pub(crate) first: u64,
-    /// The last event.
     pub(crate) last: Option<Position>,
     /// Turns that ended, and turns in flight.
     pub(crate) turns: (u64, u64),
@@ -208,7 +205,6 @@ impl LogVerifier {
         self.violations.push(LogViolation { event, what });
     }
 
-    /// What was found.
     pub(crate) fn finish(mut self) -> LogVerdict {
         let open = self.turns.open.len() as u64;
         if open > 1 {

@@ -14,7 +14,6 @@ pub(crate) struct TurnRules {
     pub(crate) trimmed: bool,
     /// Turns that have not ended.
     pub(crate) open: HashMap<TurnId, OpenTurn>,
-    /// How many ended.
     pub(crate) ended: u64,
     /// How many tool calls were closed.
     pub(crate) tools: u64,

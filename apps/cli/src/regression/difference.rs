@@ -15,9 +15,7 @@ pub(crate) struct CaseDifference {
     pub(crate) what: &'static str,
     /// The difference in words.
     pub(crate) words: String,
-    /// What was expected.
     pub(crate) expected: Value,
-    /// What came.
     pub(crate) came: Value,
 }
 

@@ -15,7 +15,6 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RegressionCase {
-    /// Of the format.
     pub(crate) version: u32,
     /// What it is called in reports.
     pub(crate) name: String,
@@ -23,7 +22,6 @@ pub(crate) struct RegressionCase {
     pub(crate) turns: Vec<CaseTurn>,
 }
 
-/// One turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CaseTurn {
@@ -32,7 +30,6 @@ pub(crate) struct CaseTurn {
     /// The language they want.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) locale: Option<String>,
-    /// Where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) location: Option<String>,
     /// Who or what begins the turn, where it is not a person.
@@ -50,14 +47,11 @@ pub(crate) struct CaseTurn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum CaseInput {
-    /// One block.
     One(String),
-    /// Several.
     Many(Vec<String>),
 }
 
 impl CaseInput {
-    /// All of it.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::One(text) => text.clone(),
@@ -100,7 +94,6 @@ pub(crate) struct ExpectedTurn {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedTool {
-    /// Which.
     pub(crate) name: String,
     /// Its input as the log tells it; of a sub-agent's tools that is a size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +109,6 @@ pub(crate) struct ExpectedTool {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedSubAgent {
-    /// Which.
     pub(crate) id: String,
     /// `success`, `status_error`, or why it failed.
     pub(crate) end: String,
@@ -150,7 +142,6 @@ impl RegressionCase {
         Ok(case)
     }
 
-    /// The file's text.
     pub(crate) fn write(&self) -> Result<String> {
         Ok(yaml::to_string(self)?)
     }

@@ -5,7 +5,6 @@ use std::io::IsTerminal as _;
 /// How something is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextTone {
-    /// Of less interest.
     Quiet,
     /// To be seen first.
     Strong,
@@ -18,9 +17,7 @@ pub(crate) enum TextTone {
 /// Whether colour is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColorMode {
-    /// It is.
     Colour,
-    /// It is not.
     Plain,
 }
 

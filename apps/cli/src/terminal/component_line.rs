@@ -15,7 +15,6 @@ const NAMES_MAX: usize = 5;
 /// The longest name: a title has fewer, a paragraph is no name.
 const NAME_CHARS_MAX: usize = 60;
 
-/// A collection.
 pub(crate) fn collection(kind: &str, items: &[Value]) -> String {
     let names: Vec<String> = items.iter().take(NAMES_MAX).filter_map(name).collect();
     let more = items.len() - names.len();

@@ -11,7 +11,6 @@ use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::component_line;
 use crate::terminal::sanitize::{TextSanitizer, line};
 
-/// The longest gist.
 const GIST_CHARS_MAX: usize = 160;
 
 /// Prints events in order.

@@ -15,7 +15,6 @@ const SEQUENCE_CHARS_MAX: usize = 1_024;
 enum EscapeState {
     #[default]
     Text,
-    /// After ESC.
     Escape,
     /// In `ESC [ …`, until its final character.
     Control(usize),

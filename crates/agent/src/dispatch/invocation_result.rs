@@ -57,7 +57,6 @@ pub(crate) enum SlotStatus {
     Complete,
     /// With an answer that lacks data.
     Incomplete,
-    /// Without an answer.
     Failed,
 }
 

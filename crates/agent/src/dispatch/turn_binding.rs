@@ -20,7 +20,6 @@ pub(crate) enum EnvelopeFailurePolicy {
 /// How many sub-agents a turn is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DispatchIntent {
-    /// One sub-agent.
     Single,
     /// Several, at once or one after the other.
     Mixed,

@@ -38,7 +38,6 @@ pub(crate) struct InvocationRecord {
     pub(crate) deferred_faults: Vec<ServiceFault>,
     /// Model calls in flight.
     pub(crate) open_calls: Vec<CallId>,
-    /// Tools in flight.
     pub(crate) open_tools: Vec<OpenTool>,
 }
 

@@ -66,7 +66,6 @@ impl ModelReply {
 enum ReplySink {
     /// They are emitted as they come.
     Streamed { is_started: bool },
-    /// They are collected.
     Buffered(Box<MessageFold>),
 }
 
@@ -82,7 +81,6 @@ struct ModelCall<'a> {
     usage_so_far: TokenUsage,
 }
 
-/// Calls `provider` once.
 pub(crate) async fn call_model(
     context: &AgentContext<'_>,
     provider: &Arc<dyn ModelProvider>,

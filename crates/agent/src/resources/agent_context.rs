@@ -65,7 +65,6 @@ pub(crate) struct AgentContext<'a> {
 }
 
 impl AgentContext<'_> {
-    /// Emits one event.
     pub(crate) async fn emit(&self, actor: Actor, body: Body) -> Result<Position, EmitRefusal> {
         self.deliver(Emission::new(actor, body)).await
     }

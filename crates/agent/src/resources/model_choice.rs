@@ -19,7 +19,6 @@ const ONLY_MODEL: (&str, &str) = ("builtin-1", "only model");
 /// A model that can be called.
 #[derive(Clone)]
 pub(crate) struct ModelCandidate {
-    /// The name, `provider:model`.
     pub(crate) model: String,
     pub(crate) provider: Arc<dyn ModelProvider>,
     pub(crate) retries: RetryOptions,

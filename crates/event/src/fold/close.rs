@@ -26,14 +26,12 @@ use crate::row::RowChange;
 pub enum CloseCause {
     /// A cancel was accepted.
     Cancelled {
-        /// The requester's reason.
         reason: String,
         /// The time of the cancel request.
         asked: Timestamp,
         /// How the work stopped; `None` if the server crashed before it knew.
         stops: Option<StopSummary>,
     },
-    /// The turn failed.
     Failed {
         error: TurnError,
         /// The cause where the code alone is ambiguous.

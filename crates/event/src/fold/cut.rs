@@ -7,9 +7,7 @@ use crate::position::{Epoch, Position, Seq, Sub};
 /// The kind of delta that a cut ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutKind {
-    /// A text delta.
     Text,
-    /// A reasoning delta.
     Thinking {
         /// True if text was sent earlier in the turn.
         after_text: bool,

@@ -11,7 +11,7 @@ use crate::code::{
 };
 use crate::id::ToolUseId;
 
-/// A running sub-agent.
+/// A sub-agent that is running.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenAgent {
     /// The event that started it.
@@ -58,7 +58,6 @@ impl OpenStep {
 pub struct DispatchState {
     /// The running sub-agents, in the order of their start.
     pub agents: Vec<OpenAgent>,
-    /// The open steps.
     pub steps: Vec<OpenStep>,
     traced: DispatchTraced,
     reported: bool,

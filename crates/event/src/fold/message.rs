@@ -16,7 +16,6 @@ use crate::row::{FinishedMessage, StoredMessage};
 /// One block of a streaming message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockFold {
-    /// Visible text.
     Text(String),
     /// Reasoning and its signature.
     Thinking(String, Option<String>),

@@ -30,7 +30,7 @@ pub struct OpenCall {
     pub actor: Actor,
 }
 
-/// A running worker.
+/// A worker that is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenDelegate {
     pub worker_session_id: SessionId,
@@ -58,7 +58,6 @@ pub struct OpenTurn {
     pub waiting: Vec<ToolUseId>,
     /// The approval requests; a turn that does not end as paused withdraws them.
     pub approvals: Vec<ApprovalId>,
-    /// The running workers.
     pub delegates: Vec<OpenDelegate>,
     /// The dispatched sub-agents and steps.
     pub dispatch: DispatchState,

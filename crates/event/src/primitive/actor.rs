@@ -13,17 +13,13 @@ use crate::id::{IdError, SessionId};
 /// The kind of an [`Actor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ActorKind {
-    /// The end user.
     User,
     /// The agent that talks to the user.
     Orchestrator,
     /// An agent that the orchestrator calls.
     Subagent,
-    /// A tool.
     Tool,
-    /// A worker session.
     Worker,
-    /// The server itself.
     System,
     /// The relay in front of an agent on another server.
     Relay,
@@ -66,7 +62,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The end user.
+    /// The end user of the session.
     pub const USER: Self = Self {
         kind: ActorKind::User,
         name: None,
@@ -76,7 +72,7 @@ impl Actor {
         kind: ActorKind::Orchestrator,
         name: None,
     };
-    /// The server itself.
+    /// The server, without an agent.
     pub const SYSTEM: Self = Self {
         kind: ActorKind::System,
         name: None,

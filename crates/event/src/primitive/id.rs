@@ -224,7 +224,6 @@ impl fmt::Display for Principal {
 /// The owner of a session and everything in it. For other owners it does not exist (law 10).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// The tenant.
     pub tenant: TenantId,
     /// The principal inside the tenant.
     pub principal: Principal,

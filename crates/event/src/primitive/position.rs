@@ -37,7 +37,7 @@ impl Epoch {
 }
 
 impl Seq {
-    /// The following number.
+    /// The number that follows this one.
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -48,7 +48,7 @@ impl Sub {
     /// Reserved for the `message.complete` of a message that crash recovery ends, which must come
     /// after every transient event a client can have seen.
     pub const LAST: Self = Self((1 << 30) - 1);
-    /// The following number.
+    /// The number that follows this one.
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }

@@ -21,6 +21,5 @@ pub struct ApprovalRow {
     pub resolved_at: Option<Timestamp>,
     /// Who decided: `user` or `system`.
     pub by: Option<String>,
-    /// The person's comment.
     pub comment: Option<String>,
 }

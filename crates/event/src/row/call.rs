@@ -34,7 +34,6 @@ pub struct LlmCallRow {
 /// The end of a model call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ModelCallEnd {
-    /// The provider answered.
     Completed {
         stop_reason: StopReason,
         usage: TokenUsage,

@@ -79,7 +79,6 @@ impl LogRow {
     }
 }
 
-/// See [`Log::tail`](crate::Log::tail).
 pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<LogTail>, ReadError> {
     let Some(log) = find_log(c, id)? else {
         return Ok(None);
@@ -108,7 +107,6 @@ pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<LogTail>, Rea
     }))
 }
 
-/// See [`Log::hash_at`](crate::Log::hash_at).
 pub(crate) fn hash_at(c: &Connection, id: SessionId, seq: Seq) -> Result<ChainHash, ReadError> {
     open_log(c, id, seq)?.hash_at(c, seq)
 }
@@ -160,7 +158,6 @@ impl EventCondition {
     }
 }
 
-/// See [`Log::read`](crate::Log::read).
 pub(crate) fn read(
     c: &Connection,
     id: SessionId,
@@ -238,7 +235,6 @@ fn position(bytes: &[u8]) -> Option<Position> {
     std::str::from_utf8(id).ok()?.parse().ok()
 }
 
-/// See [`Log::count`](crate::Log::count).
 pub(crate) fn count(
     c: &Connection,
     id: SessionId,

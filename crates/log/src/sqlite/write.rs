@@ -63,7 +63,6 @@ pub(crate) fn checkpoint(connection: &Connection) -> Result<(), AppendError> {
     }
 }
 
-/// See [`Log::append`](crate::Log::append).
 pub(crate) fn append(
     connection: &mut Connection,
     cache: &mut TailCache,
@@ -168,7 +167,6 @@ pub(crate) fn delete(connection: &mut Connection, session: SessionId) -> Result<
     }
 }
 
-/// See [`Log::trim`](crate::Log::trim).
 pub(crate) fn trim(
     connection: &mut Connection,
     before: Timestamp,

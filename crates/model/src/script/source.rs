@@ -105,7 +105,6 @@ pub(crate) struct StepSource {
     pub(crate) said: Option<Located<Vec<String>>>,
     /// Reasoning in fixed pieces, like `said`.
     pub(crate) thought: Option<Located<Vec<String>>>,
-    /// A tool use.
     pub(crate) tool: Option<Located<ToolUseSource>>,
     /// A pause of so many milliseconds.
     pub(crate) pause_ms: Option<Located<u64>>,

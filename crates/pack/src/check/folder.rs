@@ -85,7 +85,6 @@ pub(crate) fn is_too_large(files: &PackFiles, findings: &mut Findings) -> bool {
     is_too_large
 }
 
-/// Reads every file.
 pub(crate) fn read(files: &PackFiles, findings: &mut Findings) -> ParsedPack {
     let mut folder = ParsedPack {
         manifest: required(

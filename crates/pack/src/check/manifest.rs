@@ -54,7 +54,6 @@ impl CheckedManifest {
     }
 }
 
-/// Checks the file.
 pub(crate) fn check(source: Option<&ManifestSource>, findings: &mut Findings) -> CheckedManifest {
     let Some(source) = source else {
         return CheckedManifest {

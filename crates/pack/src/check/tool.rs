@@ -51,7 +51,6 @@ pub(crate) struct ToolContext<'a> {
     pub(crate) vars: Vars<'a>,
 }
 
-/// Checks the file.
 pub(crate) fn check(
     source: Option<&ToolsSource>,
     context: &ToolContext<'_>,

@@ -27,7 +27,6 @@ pub(super) struct Pattern {
     pub(super) weight: u64,
     /// Parts of the pattern that can be active at the same character.
     active: u64,
-    /// Compiled bytes, estimated.
     pub(super) bytes: u64,
 }
 

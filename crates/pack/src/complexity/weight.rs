@@ -48,9 +48,7 @@ pub(super) fn times(part: &SchemaPart) -> u64 {
 /// part is applied.
 #[derive(Clone, Copy, Debug)]
 struct Weight {
-    /// Steps each time.
     each: u64,
-    /// Steps once.
     once: u64,
     /// Parts inside each other, with this one.
     depth: usize,

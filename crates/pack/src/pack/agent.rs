@@ -11,7 +11,6 @@ pub enum AgentKind {
     /// Talks to the user and calls the sub-agents.
     #[default]
     Orchestrator,
-    /// Answers the orchestrator.
     SubAgent,
     /// Works in sessions of its own.
     Worker,
@@ -30,7 +29,6 @@ pub enum OnCancel {
 /// A sub-agent that the orchestrator may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubAgentRef {
-    /// The sub-agent's id.
     pub id: String,
     /// The flag that turns the sub-agent on; `None` if it is on for everybody.
     pub flag: Option<String>,

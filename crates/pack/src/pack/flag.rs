@@ -19,7 +19,6 @@ pub enum FlagRollout {
 /// A flag of the pack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureFlag {
-    /// The name, `ai_assistant_…`.
     pub name: String,
     /// For whom the flag is on.
     pub rollout: FlagRollout,

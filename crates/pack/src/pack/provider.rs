@@ -23,7 +23,7 @@ pub enum DialectName {
 }
 
 impl DialectName {
-    /// Every dialect.
+    /// All dialects that providers can have.
     pub const ALL: [Self; 4] = [
         Self::Anthropic,
         Self::OpenaiChat,
@@ -58,7 +58,6 @@ pub enum ApiKeySource {
 pub struct ParamsDef {
     /// The maximum number of output tokens.
     pub max_tokens: Option<u32>,
-    /// The sampling temperature.
     pub temperature: Option<f64>,
     /// The token budget for reasoning.
     pub thinking_tokens: Option<u32>,
@@ -92,10 +91,9 @@ pub struct RetriesDef {
     pub max_ms: Option<u64>,
 }
 
-/// A model provider.
+/// A model provider of `providers.yaml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderDef {
-    /// The provider's API.
     pub dialect: DialectName,
     /// The base URL with variables filled in, without a slash at the end.
     pub base_url: String,

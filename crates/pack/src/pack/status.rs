@@ -23,7 +23,6 @@ pub enum StatusLifecycle {
 /// A status that agents may emit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredStatus {
-    /// The status id.
     pub id: String,
     /// When agents emit the status.
     pub description: String,

@@ -19,7 +19,6 @@ pub(crate) const ASK_PREFIX: &str = "ask_";
 pub enum RenderShape {
     /// Shows a list of items.
     List,
-    /// Shows one component.
     Single,
 }
 
@@ -34,13 +33,11 @@ pub enum RenderShape {
 pub enum BuiltinFunction {
     /// Returns the current time.
     Clock,
-    /// Returns its input.
     Echo,
     /// Waits for a given time.
     Sleep,
     /// Fails with a given error.
     Fail,
-    /// Emits many events.
     Burst,
     /// Emits a status of the agent.
     EmitStatus,
@@ -53,7 +50,6 @@ pub enum BuiltinFunction {
 pub enum ToolKind {
     /// Calls an enricher of a data service.
     Ccs {
-        /// The enricher's id.
         enricher_id: String,
         /// The requested type of data.
         domain_type: String,
@@ -69,7 +65,6 @@ pub enum ToolKind {
     Direct(BuiltinFunction),
     /// Calls a service over HTTP.
     Http(HttpDef),
-    /// Runs a program.
     Process(ProcessDef),
     /// Calls a tool of an MCP server.
     Mcp {
@@ -94,22 +89,16 @@ pub enum ToolKind {
 )]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ToolMethod {
-    /// Reads a resource.
     Get,
-    /// Submits data.
     Post,
-    /// Replaces a resource.
     Put,
-    /// Changes a resource.
     Patch,
-    /// Removes a resource.
     Delete,
 }
 
 /// The request of an HTTP tool.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpDef {
-    /// The HTTP method.
     pub method: ToolMethod,
     /// The address with variables filled in; `{field}` in path or query stands for a field of the
     /// input.
@@ -166,9 +155,7 @@ pub enum ProcessStdin {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessOutput {
-    /// Plain text.
     Text,
-    /// One JSON value.
     Json,
 }
 
@@ -282,7 +269,7 @@ pub struct ToolDef {
     pub progress_status: Option<String>,
 }
 
-/// A data service.
+/// A data service of `connectors.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataService {
     /// The address with variables filled in and without a slash at the end; empty for a service
@@ -305,7 +292,6 @@ pub struct Enricher {
     pub domain_type: String,
     /// The name of the service in [`crate::Pack::services`].
     pub service: String,
-    /// The requested version.
     pub version: String,
     /// The field of the payload that has the items.
     pub items: String,

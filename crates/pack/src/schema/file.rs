@@ -41,7 +41,6 @@ impl FileSchema {
         errors
     }
 
-    /// The compiled schema.
     #[cfg(test)]
     pub(crate) fn validator(&self) -> &Validator {
         &self.validator

@@ -25,7 +25,7 @@ pub(crate) struct OrchestratorSource {
     /// The agent's version, in quotes: `"1"`.
     #[cfg_attr(feature = "schema", schemars(required))]
     pub(crate) version: Option<Located<String>>,
-    /// `orchestrator`.
+    /// The literal text `orchestrator`.
     #[cfg_attr(feature = "schema", schemars(required, extend("const" = "orchestrator")))]
     #[expect(dead_code, reason = "only its schema is used")]
     pub(crate) kind: Option<Located<String>>,
@@ -72,7 +72,7 @@ impl OrchestratorSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubAgentSource {
-    /// The sub-agent's id.
+    /// The id of the sub-agent.
     #[cfg_attr(feature = "schema", schemars(required, regex(pattern = ID_PATTERN)))]
     pub(crate) id: Option<Located<String>>,
     /// A flag of pack.yaml: only users for whom it is on get the sub-agent.
@@ -106,7 +106,7 @@ pub(crate) struct AgentSource {
     /// The agent's version, in quotes: `"1"`.
     #[cfg_attr(feature = "schema", schemars(required))]
     pub(crate) version: Option<Located<String>>,
-    /// `sub_agent`.
+    /// The literal text `sub_agent`.
     #[cfg_attr(feature = "schema", schemars(required, extend("const" = "sub_agent")))]
     #[expect(dead_code, reason = "only its schema is used")]
     pub(crate) kind: Option<Located<String>>,
@@ -162,7 +162,7 @@ pub(crate) struct WorkerSource {
     /// The agent's version, in quotes: `"1"`.
     #[cfg_attr(feature = "schema", schemars(required))]
     pub(crate) version: Option<Located<String>>,
-    /// `worker`.
+    /// The literal text `worker`.
     #[cfg_attr(feature = "schema", schemars(required, extend("const" = "worker")))]
     #[expect(dead_code, reason = "only its schema is used")]
     pub(crate) kind: Option<Located<String>>,

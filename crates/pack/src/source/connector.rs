@@ -13,7 +13,7 @@ use crate::yaml::Located;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConnectorsSource {
-    /// Services by name.
+    /// The data services, by name.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = id_names())))]
     pub(crate) services: Pairs<Located<ServiceSource>>,
@@ -45,7 +45,6 @@ pub(crate) struct ServiceSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EnricherSource {
-    /// The enricher's id.
     #[cfg_attr(
         feature = "schema",
         schemars(required, regex(pattern = ID_PATTERN))

@@ -18,7 +18,6 @@ use crate::yaml::Located;
 
 /// The form of ids and names (S2-006).
 pub(crate) const ID_PATTERN: &str = "^[a-z][a-z0-9_]{0,47}$";
-/// [`ID_PATTERN`] in words.
 pub(crate) const ID_RULE: &str =
     "a to z, 0 to 9 and _, beginning with a letter, at most 48 characters";
 

@@ -91,6 +91,5 @@ pub(crate) struct RolloutSource {
     /// A share of the principals, 0 to 1: 0.25 is a quarter.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
     pub(crate) share: Option<Located<f64>>,
-    /// These principals.
     pub(crate) principals: Option<Vec<String>>,
 }

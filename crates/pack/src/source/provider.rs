@@ -10,7 +10,7 @@ use super::form::{ID_PATTERN, id_names};
 use crate::pack::provider::DialectName;
 use crate::yaml::Located;
 
-/// Model providers.
+/// The model providers of a pack.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -21,12 +21,12 @@ pub(crate) struct ProvidersSource {
     pub(crate) providers: Pairs<Located<ProviderSource>>,
 }
 
-/// A model provider.
+/// One model provider of a pack.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProviderSource {
-    /// The provider's API.
+    /// The API format of the provider.
     #[cfg_attr(feature = "schema", schemars(required, with = "Option<DialectName>"))]
     pub(crate) dialect: Option<Located<String>>,
     /// The base URL, as the vendor's own client takes it; `${NAME}` and `${NAME:-default}` are
@@ -112,7 +112,7 @@ pub(crate) struct RetriesSource {
     pub(crate) max_ms: Option<Located<u64>>,
 }
 
-/// Prices of models.
+/// The prices of a pack's models.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -24,7 +24,7 @@ pub(crate) struct RoutingSource {
     pub(crate) default: Option<Located<ChoiceSource>>,
 }
 
-/// One rule.
+/// One rule of `routing.yaml`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

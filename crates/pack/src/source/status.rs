@@ -10,7 +10,7 @@ use super::form::ID_PATTERN;
 use crate::pack::status::StatusLifecycle;
 use crate::yaml::Located;
 
-/// One status id.
+/// One status id of the registry.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

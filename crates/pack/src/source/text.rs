@@ -15,7 +15,7 @@ pub(crate) type LocaleSource = Pairs<Located<ShortOrLong<String, LineSource>>>;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LineSource {
-    /// The sentence.
+    /// The sentence that users see.
     #[cfg_attr(feature = "schema", schemars(required))]
     pub(crate) message: Option<Located<String>>,
     /// The same as a part of a sentence, for several statuses shown as one.

@@ -19,7 +19,6 @@ pub(crate) struct ToolsSource {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = id_names())))]
     pub(crate) mcp_servers: Pairs<Located<ServerSource>>,
-    /// The tools.
     #[serde(default)]
     pub(crate) tools: Vec<Located<ToolSource>>,
 }
@@ -61,7 +60,6 @@ pub(crate) enum Connector {
     Direct,
     /// Calls a service over HTTP.
     Http,
-    /// Runs a program.
     Process,
     /// Calls a tool of an MCP server.
     Mcp,

@@ -14,7 +14,6 @@ use crate::text::wording::{closest_name, quoted_list};
 pub struct YamlError {
     /// Where the text or the value is wrong; `None` until a position is known.
     pub position: Option<TextPosition>,
-    /// What is wrong.
     pub message: String,
     /// What to write instead, where the message does not say it.
     pub instead: Option<String>,

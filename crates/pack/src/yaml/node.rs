@@ -17,7 +17,6 @@ use super::position::{Located, TextPosition};
 pub enum YamlNode {
     /// Pairs in the order they are written; keys are unique.
     Map(Vec<(Located<String>, Located<YamlNode>)>),
-    /// A list.
     List(Vec<Located<YamlNode>>),
     /// Text, quoted or plain.
     Text(String),
@@ -90,7 +89,6 @@ impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
     }
 }
 
-/// Reads a key.
 struct KeySeed;
 
 impl<'de> DeserializeSeed<'de> for KeySeed {

@@ -46,7 +46,6 @@ impl From<Location> for TextPosition {
 /// values: under `flatten`, `untagged` or `tag`.
 #[derive(Clone, Debug)]
 pub struct Located<T> {
-    /// The value.
     pub value: T,
     /// Where the value begins; of an alias, where the alias stands.
     pub position: TextPosition,

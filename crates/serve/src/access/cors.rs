@@ -29,7 +29,7 @@ const REMEMBER_S: HeaderValue = HeaderValue::from_static("600");
 pub struct CorsPolicy(Arc<[SiteOrigin]>);
 
 impl CorsPolicy {
-    /// Lets these in.
+    /// Creates a policy that allows `sites`.
     pub fn new(sites: &[SiteOrigin]) -> Self {
         Self(sites.into())
     }

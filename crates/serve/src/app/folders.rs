@@ -15,7 +15,6 @@ use turnwire_tool::runner::ProgramFolders;
 const AFTER: Duration = Duration::from_secs(3);
 /// Folders looked at between two pauses, so that a full disk of them holds nobody up.
 const PIECE: usize = 100;
-/// Such a pause.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes the folder of every session away that is deleted from now on. Programs of it have

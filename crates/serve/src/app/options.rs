@@ -42,7 +42,6 @@ pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, Cass
     })
 }
 
-/// The store's.
 pub(super) fn store(config: &ServerConfig) -> sqlite::SqliteOptions {
     let durability = match config.store.durability {
         DurabilitySetting::Full => sqlite::CommitDurability::Full,
@@ -58,7 +57,6 @@ pub(super) fn store(config: &ServerConfig) -> sqlite::SqliteOptions {
 /// waits less would end before the programs it has started.
 const KILLED_MS: u64 = 2_000;
 
-/// Sessions'.
 pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
     let ms = Duration::from_millis;
     let killed_ms = config.tool.grace_ms + KILLED_MS;
@@ -83,7 +81,6 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
     }
 }
 
-/// Streams'.
 pub(super) fn stream(config: &ServerConfig) -> transport::Options {
     let (stream, ms) = (&config.stream, Duration::from_millis);
     transport::Options {

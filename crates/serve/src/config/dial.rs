@@ -5,7 +5,7 @@ use super::setting::value::list;
 use turnwire_dial::AllowRule;
 
 section! {
-    /// Outbound calls.
+    /// Settings of outbound calls.
     Dial, "dial" {
         /// Host names, addresses and address ranges on private networks that may be called,
         /// separated by commas. Addresses written in a pack are always allowed; a name that

@@ -19,7 +19,7 @@ section! {
     Log, "log" {
         /// Log levels by module, as in `info,turnwire_session=debug`; also `TURNWIRE_LOG`.
         filter: String = "info", words;
-        /// `text` or `json`.
+        /// Format of log lines: `text` or `json`.
         format: LogFormat = "text", choice(FORMAT);
     }
 }

@@ -6,7 +6,7 @@ use super::setting::section::section;
 use super::setting::value::{number, path};
 
 section! {
-    /// The pack.
+    /// Settings of the pack.
     Pack, "pack" {
         /// Folder of the pack; default is the built-in demo pack, or the script alone if
         /// `script.file` is set.

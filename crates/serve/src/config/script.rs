@@ -6,7 +6,7 @@ use super::setting::section::section;
 use super::setting::value::path;
 
 section! {
-    /// The scripted model.
+    /// Settings of the scripted model.
     Script, "script" {
         /// Script of the scripted model; default is the built-in one. With a pack, every model of
         /// the pack plays this script, without network access.

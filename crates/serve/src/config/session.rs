@@ -6,7 +6,7 @@ use super::setting::section::section;
 use super::setting::value::number;
 
 section! {
-    /// Sessions.
+    /// Settings of all sessions.
     Session, "session" {
         /// Maximum number of sessions in memory; idle ones cost a few kB and are unloaded.
         open_max: usize = "20000", number(1..=10_000_000);

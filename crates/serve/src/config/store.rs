@@ -18,7 +18,7 @@ const DURABILITY: &[(&str, DurabilitySetting)] = &[
 ];
 
 section! {
-    /// The store.
+    /// Settings of the store.
     Store, "store" {
         /// `full`: no client sees an event before it is on disk. `relaxed`: faster on slow disks,
         /// but a power loss may lose the last events.

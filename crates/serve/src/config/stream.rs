@@ -37,7 +37,7 @@ section! {
         write_deadline_ms: u64 = "10000", number(10..=600_000);
         /// Events kept in memory per session; older ones are read from the log.
         ring_events: usize = "4096", number(16..=1_048_576);
-        /// Bytes of them.
+        /// Bytes of the events kept in memory per session.
         ring_bytes: usize = "4194304", number(65_536..=1_073_741_824);
         /// Maximum size of one frame from a client; a filter that names every type is 2 kB.
         frame_in_max_bytes: usize = "65536", number(1_024..=16_777_216);

@@ -4,7 +4,7 @@ use super::setting::section::section;
 use super::setting::value::number;
 
 section! {
-    /// Tools.
+    /// Settings of all tools.
     Tool, "tool" {
         /// Grace period of a program between SIGTERM and SIGKILL of everything it started (S3-074):
         /// enough to clean up. The end of a turn waits at least 2 s longer.

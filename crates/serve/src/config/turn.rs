@@ -4,7 +4,7 @@ use super::setting::section::section;
 use super::setting::value::{list, number};
 
 section! {
-    /// Turns.
+    /// Settings of all turns.
     Turn, "turn" {
         /// Time limit of a turn, after which it is cancelled (D-44): longer than any answer a
         /// person waits for.

@@ -8,7 +8,7 @@ use super::setting::value::choice;
 const VERSION: &[(&str, WireVersion)] = &[("0.5", WireVersion::V05), ("0.4", WireVersion::V04)];
 
 section! {
-    /// The chat wire.
+    /// Settings of the chat wire.
     Wire, "wire" {
         /// Version of the chat wire for turns whose request has no `X-Wire-Version` (D-09). Set
         /// `0.4`

@@ -53,7 +53,7 @@ impl QueryParams {
             .ok_or_else(|| wrong("limit", &format!("must be a whole number from 1 to {max}")))
     }
 
-    /// A cursor.
+    /// Takes the cursor called `name`.
     pub fn cursor<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, RequestFault> {
         let text = self.take(name)?;
         text.map(|text| text.parse()).transpose().map_err(|_| {
@@ -62,7 +62,7 @@ impl QueryParams {
         })
     }
 
-    /// A day.
+    /// Takes the day called `name`.
     pub fn day(&mut self, name: &str) -> Result<Option<UtcDay>, RequestFault> {
         let text = self.take(name)?;
         let day = text.map(|text| text.parse()).transpose();

@@ -11,7 +11,6 @@ const HEADER: &str = "traceparent";
 /// What a request is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTrace {
-    /// 32 hex digits.
     pub trace_id: String,
     /// The caller's span, if the caller sent one.
     pub caller: Option<String>,

@@ -5,7 +5,6 @@ use turnwire_event::{ResponseId, SessionId, TurnId};
 /// A status and headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// The status.
     pub status: u16,
     /// Names in lower case, and values.
     pub headers: Vec<(String, String)>,

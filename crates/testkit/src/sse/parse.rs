@@ -27,9 +27,7 @@ const LIMITS: SseLimits = SseLimits::per_event(16 << 20);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}: {text:?}")]
 pub struct Garbled {
-    /// What is wrong.
     pub why: &'static str,
-    /// Where.
     pub text: String,
 }
 
@@ -45,7 +43,6 @@ fn garbled(why: &'static str, text: impl Into<String>) -> Garbled {
 pub struct Block {
     /// As it came, with its blank line.
     pub text: String,
-    /// What it says.
     pub said: Said,
 }
 
@@ -56,7 +53,6 @@ pub enum Said {
     Frame(FrameCursor, String, Map<String, Value>),
     /// Nothing; the line is kept open.
     Pause,
-    /// Nothing follows.
     Done,
 }
 

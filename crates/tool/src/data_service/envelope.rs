@@ -84,7 +84,6 @@ struct EnvelopeBody<'a> {
 /// What an [`EnvelopeVerifier`] may check: the claims, and the body for a signature.
 #[derive(Clone, Copy)]
 pub struct EnvelopeClaim<'a> {
-    /// The claimed enricher.
     pub enricher_id: &'a str,
     /// The claimed type of data.
     pub domain_type: &'a str,

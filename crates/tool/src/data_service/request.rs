@@ -32,10 +32,8 @@ pub struct EnricherRequest<'a> {
 /// The trace fields of a request.
 #[derive(Debug, Default, Serialize)]
 pub struct TraceFields<'a> {
-    /// 32 hex digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
-    /// 16 hex digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span_id: Option<&'a str>,
 }

@@ -23,7 +23,6 @@ pub trait ServiceTransport: Send + Sync {
     fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>>;
 }
 
-/// `POST {url}/v1/enrich`.
 pub(crate) struct RestTransport {
     dialer: Arc<Dialer>,
     url: Url,

@@ -31,7 +31,6 @@ impl<'a> InputFields<'a> {
         }
     }
 
-    /// An optional string.
     pub(crate) fn optional_text(self, key: &str) -> Result<Option<&'a str>, ToolFailure> {
         match self.fields.get(key) {
             None => Ok(None),
@@ -42,13 +41,11 @@ impl<'a> InputFields<'a> {
         }
     }
 
-    /// A required string.
     pub(crate) fn text(self, key: &str) -> Result<&'a str, ToolFailure> {
         self.optional_text(key)?
             .ok_or_else(|| ToolFailure::invalid_input(format!("`{key}` is missing: a string.")))
     }
 
-    /// An optional boolean.
     pub(crate) fn optional_flag(self, key: &str) -> Result<Option<bool>, ToolFailure> {
         match self.fields.get(key) {
             None => Ok(None),
@@ -59,7 +56,6 @@ impl<'a> InputFields<'a> {
         }
     }
 
-    /// An optional list.
     pub(crate) fn optional_list(self, key: &str) -> Result<Option<&'a [Value]>, ToolFailure> {
         match self.fields.get(key) {
             None => Ok(None),

@@ -131,7 +131,6 @@ impl ChatConversation {
         }
     }
 
-    /// Asks one question.
     async fn question(&mut self, question: &ApprovalRecord) -> Result<PromptAnswer, LeaveReason> {
         self.lines.get_or_insert_with(input::lines);
         while let Ok(Some(line)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {

@@ -33,7 +33,6 @@ pub(crate) enum QuestionSource {
     Lines(Receiver<Line>),
 }
 
-/// A conversation.
 pub(crate) struct ChatConversation {
     pub(super) scene: SessionView,
     /// What is typed or piped in, once it is read.

@@ -37,7 +37,6 @@ pub(crate) enum OutputForm {
     Json,
 }
 
-/// Tells events.
 pub(crate) struct EventPrinter {
     /// Where it is told.
     pub(crate) screen: ChatScreen,

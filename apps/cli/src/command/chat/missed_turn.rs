@@ -17,9 +17,7 @@ const MESSAGES_MAX: usize = 200;
 /// A turn that is looked up until the server says how it ended.
 #[derive(Debug)]
 pub(crate) struct MissedTurn {
-    /// The turn.
     pub(crate) turn: TurnId,
-    /// When to look.
     at: Instant,
     /// How long to wait if that fails.
     wait: Duration,
@@ -27,7 +25,6 @@ pub(crate) struct MissedTurn {
 
 /// How a turn ended, and what it had said.
 pub(crate) struct MissedEnding {
-    /// Its last event.
     pub(crate) terminal: TurnTerminal,
     /// Its answers, oldest first.
     pub(crate) answers: Vec<Message>,

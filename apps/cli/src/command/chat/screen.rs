@@ -54,7 +54,6 @@ impl OutputStreams {
     }
 }
 
-/// The screen.
 pub(crate) struct ChatScreen {
     out: Box<dyn Write>,
     err: Box<dyn Write>,

@@ -28,7 +28,6 @@ type Ended = (TurnId, TurnEnding);
 /// Why a conversation ends before its questions do.
 #[derive(Debug)]
 pub(crate) enum LeaveReason {
-    /// By Ctrl-C.
     Interrupted,
     /// Nobody reads the answers.
     HungUp,
@@ -59,15 +58,10 @@ impl From<io::Error> for LeaveReason {
 
 /// A session, as someone sees it who talks there.
 pub(crate) struct SessionView {
-    /// The server.
     pub(crate) client: Client,
-    /// The session.
     pub(crate) session: SessionId,
-    /// What happens there.
     pub(crate) watch: SessionWatch,
-    /// Who tells it.
     pub(crate) teller: EventPrinter,
-    /// Ctrl-C.
     pub(crate) interrupts: Signal,
     /// The turn that runs, whoever asked for it.
     pub(crate) running: Option<TurnId>,

@@ -11,13 +11,10 @@ use super::participants::TurnParticipants;
 /// How a turn ended, or why it never began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnEnding {
-    /// With an answer.
     Answered,
     /// With questions: another turn goes on when a person has answered them.
     Paused,
-    /// Without.
     Failed,
-    /// By a cancel.
     Cancelled,
     /// The server did not take it.
     Refused,

@@ -36,7 +36,6 @@ pub(super) struct RecordedCall<'s> {
     /// How often it had been asked something in what its model was shown, this with it.
     pub(super) turn: usize,
     pub(super) locale: String,
-    /// When it began.
     pub(super) began: Timestamp,
     /// What the model wrote, as far as it is kept.
     pub(super) message: Option<&'s StoredMessage>,

@@ -11,7 +11,6 @@ use turnwire_log::{EventSelection, Log as _, MessageRecords as _, MessageView, R
 /// How many events are read at once.
 const PAGE: usize = 512;
 
-/// A session.
 pub(super) struct StoredSession {
     pub(super) events: Vec<Event>,
     /// How many events retention has taken.

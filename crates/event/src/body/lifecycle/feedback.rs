@@ -12,10 +12,8 @@ use crate::id::{MessageId, TurnId};
     schemars(rename = "Recorded")
 )]
 pub struct FeedbackRecorded {
-    /// The rated message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
-    /// The rated turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
     /// The rating, on the client's own scale.

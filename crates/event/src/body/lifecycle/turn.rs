@@ -23,7 +23,6 @@ pub struct BoundVersions {
     pub cohort: String,
 }
 
-/// A turn started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -33,7 +32,6 @@ pub struct BoundVersions {
 pub struct TurnStarted {
     /// The user message with the input.
     pub user_message_id: MessageId,
-    /// The user's input.
     pub input: Vec<ContentBlock>,
     pub kind: TurnKind,
     /// The scheduler or service that started the turn, where it was not a person.
@@ -49,7 +47,6 @@ pub struct TurnStarted {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<ResolvedApproval>,
     pub episode_id: EpisodeId,
-    /// The user's language.
     pub locale: String,
     /// The version of the chat wire bound at submit; `None` for a turn without a chat stream.
     pub wire_version: Option<String>,
@@ -156,7 +153,6 @@ pub struct TurnCompleted {
 pub struct CancelRequested {
     /// The requester: `user`, or `system` for a timeout or a shutdown.
     pub by: String,
-    /// The requester's reason.
     pub reason: String,
 }
 

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
     schemars(rename = "Decided")
 )]
 pub struct RouteDecided {
-    /// The model, `provider:model`.
     pub model: String,
     /// The version of the routing policy that decided.
     pub routing_policy_version: String,

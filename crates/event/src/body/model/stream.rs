@@ -13,7 +13,6 @@ use crate::message::Role;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageStart {
     pub message_id: MessageId,
-    /// Always `assistant`.
     pub role: Role,
     /// The model that produces the message.
     pub model: String,

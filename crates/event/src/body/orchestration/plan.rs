@@ -24,7 +24,6 @@ pub struct StepStarted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlotEnd {
-    /// The sub-agent.
     pub subagent: String,
     /// The key of the result within the sub-agent.
     pub result_key: String,

@@ -18,7 +18,6 @@ pub struct SubagentContext {
     /// The same person, as data services identify them.
     pub user_id: String,
     pub episode_id: EpisodeId,
-    /// The user's language.
     pub locale: String,
     /// The user's location, if the client sends it.
     pub location: Option<String>,
@@ -43,7 +42,6 @@ pub struct SubagentStarted {
     pub context: SubagentContext,
 }
 
-/// A sub-agent answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",

@@ -42,7 +42,6 @@ const RESERVED: [&str; 15] = [
     "user-agent",
 ];
 
-/// Prefixes of keys.
 const KEYS: [&str; 5] = ["sk-", "bearer ", "basic ", "aiza", "eyj"];
 
 /// The headers of a provider, names in lower case.

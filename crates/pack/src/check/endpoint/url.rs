@@ -12,7 +12,6 @@ const URL_MAX: usize = 2_048;
 
 /// The words for a url in messages.
 pub(crate) struct UrlField {
-    /// The field's name.
     pub(crate) field: &'static str,
     /// An example without a path.
     pub(crate) example: &'static str,

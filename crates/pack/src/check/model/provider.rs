@@ -81,7 +81,6 @@ pub(crate) struct CheckedProviders {
     pub(crate) known_names: KnownNames,
 }
 
-/// Checks the file.
 pub(crate) fn check(
     source: Option<&ProvidersSource>,
     vars: &dyn Fn(&str) -> Option<String>,

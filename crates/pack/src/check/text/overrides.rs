@@ -95,7 +95,6 @@ pub(crate) struct CheckedOverrides {
     pub(crate) keys: Vec<(String, Located<String>)>,
 }
 
-/// Checks the file.
 pub(crate) fn check(
     source: Option<&OverridesSource>,
     context: &OverrideContext<'_>,

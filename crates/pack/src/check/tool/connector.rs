@@ -28,7 +28,6 @@ pub(crate) struct CheckedConnectors {
     pub(crate) incomplete: bool,
 }
 
-/// Checks the file.
 pub(crate) fn check(
     source: Option<&ConnectorsSource>,
     schemas: &SchemaFiles<'_>,

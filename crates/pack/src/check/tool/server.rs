@@ -26,7 +26,6 @@ pub(crate) struct CheckedServers {
     pub(crate) known_names: KnownNames,
 }
 
-/// Checks the servers.
 pub(crate) fn check(
     source: Option<&ToolsSource>,
     vars: Vars<'_>,

@@ -1,6 +1,5 @@
 //! The platform's own texts, for packs that do not bring their own. First person, no codes.
 
-/// Language, key, text.
 pub(super) const TEXTS: [(&str, &str, &str); 12] = [
     ("en", "combined", "{phrases}…"),
     (

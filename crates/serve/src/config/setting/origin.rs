@@ -7,18 +7,18 @@ use std::path::PathBuf;
 /// Where a value comes from; a later one wins over those above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
-    /// Nobody said anything.
+    /// The built-in default value.
     Default,
     /// A place in the config file.
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
         /// The column, from 1.
         column: u64,
     },
-    /// An environment variable.
+    /// The environment variable with this name.
     Env(String),
     /// A flag of the command line.
     Flag(String),
@@ -42,7 +42,7 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("{}: the config file cannot be read: {why}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// What the system says.
         why: std::io::Error,
@@ -62,7 +62,7 @@ pub enum ConfigError {
         at: SettingOrigin,
         /// What it was taken for.
         name: String,
-        /// What there is.
+        /// The settings that exist, as a list.
         known: String,
     },
     /// A value that makes no sense.
@@ -70,9 +70,9 @@ pub enum ConfigError {
     Value {
         /// Where it was said.
         at: SettingOrigin,
-        /// Section and key.
+        /// The setting, as `section.key`.
         key: String,
-        /// The value.
+        /// The value as it was written.
         text: String,
         /// What would make sense.
         expected: String,

@@ -15,9 +15,9 @@ pub(in crate::config) struct SectionTable {
 /// A value in force, for people who ask what is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveSetting {
-    /// The section.
+    /// The name of its section.
     pub section: &'static str,
-    /// The key.
+    /// The key within the section.
     pub key: &'static str,
     /// The value, as it would be written.
     pub value: String,

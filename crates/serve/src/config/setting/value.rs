@@ -60,7 +60,7 @@ pub(in crate::config) fn path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok((!text.is_empty()).then(|| PathBuf::from(text)))
 }
 
-/// Several between commas.
+/// Parses values that are separated by commas.
 pub(in crate::config) fn list<T: FromStr<Err: Display>>(text: &str) -> Result<Vec<T>, String> {
     let each = text
         .split(',')

@@ -92,12 +92,10 @@ pub(crate) trait Selection: Send {
 
 type TallyOf<S> = <<S as Selection>::Format as FrameFormat>::Tally;
 
-/// What [`SessionCursor::fill`] found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     /// The cursor moved; there may be more.
     Progress,
-    /// Nothing new.
     Idle,
     /// The ring dropped events that the client has not been given.
     Overrun,

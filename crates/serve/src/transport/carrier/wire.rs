@@ -35,7 +35,6 @@ pub(crate) struct Backlog {
     pub(crate) has_ended: bool,
 }
 
-/// One connection's wire.
 pub(crate) trait Wire: Send {
     type Framing: Framing;
     type Tally: FrameTally;
@@ -76,7 +75,6 @@ pub(crate) trait Wire: Send {
     /// How long the connection may be silent; none while it sends no heartbeats.
     fn heartbeat_interval(&self) -> Option<Duration>;
 
-    /// Queues a heartbeat.
     fn heartbeat(&mut self, pending: &mut PendingWrites<Self::Tally>) -> Result<(), CloseReason>;
 
     /// When to look at the rules again, besides the next heartbeat.

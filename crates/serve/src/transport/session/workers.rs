@@ -37,9 +37,7 @@ const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 /// The position from which a worker is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeliverFrom {
-    /// Its first event.
     Start,
-    /// The client's cursor.
     Cursor(Position),
     /// Its tail when it was looked up.
     Tail(Position),

@@ -15,7 +15,6 @@ pub(crate) struct ClockTool {
 }
 
 impl ClockTool {
-    /// Reads `clock`.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock }
     }

@@ -6,7 +6,6 @@ use turnwire_event::port::BoxFuture;
 use crate::input::InputFields;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
-/// Returns its `text`.
 pub(crate) struct EchoTool;
 
 impl Tool for EchoTool {

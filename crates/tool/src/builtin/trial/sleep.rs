@@ -8,10 +8,8 @@ use turnwire_event::port::BoxFuture;
 use crate::input::InputFields;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
-/// The longest sleep.
 const MS_MAX: u64 = 60_000;
 
-/// Sleeps for `ms`.
 pub(crate) struct SleepTool;
 
 impl Tool for SleepTool {

@@ -19,7 +19,6 @@ pub struct GuardOrder {
     pub env: BTreeMap<String, String>,
     /// The working directory of the program.
     pub dir: PathBuf,
-    /// The resource limits.
     pub limits: ProgramLimits,
     /// The time between TERM and KILL.
     pub grace_ms: u64,
