@@ -200,7 +200,7 @@ impl ClientArgs {
     /// What a later command must be told to speak with the same server for the same owner; the
     /// environment is not counted on, because it may be another one by then.
     pub(crate) fn flags(&self) -> String {
-        let said = [
+        let values = [
             ("server", self.server.clone(), SERVER),
             ("principal", self.principal.to_string(), PRINCIPAL),
             ("tenant", self.tenant.to_string(), TENANT),
@@ -209,7 +209,7 @@ impl ClientArgs {
             true => String::new(),
             false => format!(" --{name} {value}"),
         };
-        said.map(flag).concat()
+        values.map(flag).concat()
     }
 }
 

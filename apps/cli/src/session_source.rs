@@ -130,14 +130,14 @@ fn folder_page(
         }
     };
     let last = events.last().map_or(after, |event| event.seq);
-    let more = last < tail.seq && damaged.is_none();
+    let has_more = last < tail.seq && damaged.is_none();
     Ok(SourcePage {
         previous,
         events: events
             .into_iter()
             .map(|event| (event.bytes, ChainHash(event.hash)))
             .collect(),
-        next: more.then(|| Position::persisted(tail.epoch, last)),
+        next: has_more.then(|| Position::persisted(tail.epoch, last)),
         damaged,
     })
 }

@@ -10,7 +10,9 @@ use crate::id::ToolUseId;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContentBlock {
-    Text { text: String },
+    Text {
+        text: String,
+    },
     /// The model's reasoning, if the provider exposes it.
     Thinking {
         text: String,

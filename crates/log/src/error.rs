@@ -14,10 +14,7 @@ pub enum OpenError {
     #[error(
         "{path} cannot be read as a turnwire database ({cause}); restore it from a backup, or move it away to start empty"
     )]
-    Corrupt {
-        path: String,
-        cause: String,
-    },
+    Corrupt { path: String, cause: String },
     /// The file was written by a newer release.
     #[error(
         "{path} has schema {schema}, this release supports up to {supported}; start the newer release that wrote it"
@@ -77,9 +74,7 @@ pub enum ReadError {
     },
     /// The range begins before the first retained event.
     #[error("events up to {low} are trimmed")]
-    Trimmed {
-        low: u64,
-    },
+    Trimmed { low: u64 },
     /// The session does not exist or was deleted.
     #[error("there is no such session")]
     SessionNotFound,

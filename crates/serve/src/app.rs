@@ -226,8 +226,8 @@ impl App {
             let (router, config, stop) = (self.router(), self.config.clone(), stop.clone());
             tokio::spawn(async move { listen::serve(listener, router, &config, stop).await })
         };
-        let told = self.host.clone();
-        let told = told.map(|host| tokio::spawn(policies(host, self.sessions.clone())));
+        let host = self.host.clone();
+        let policy_task = host.map(|host| tokio::spawn(policies(host, self.sessions.clone())));
         drain.cancelled().await;
         tracing::info!(
             "draining: no new turns, {} ms for those that run",
@@ -245,8 +245,8 @@ impl App {
         let _ = tokio::time::timeout(GOODBYES, self.streams.tasks.wait()).await;
         let _ = tokio::time::timeout(Duration::from_secs(5), accepting).await;
         let _ = upkeep.await;
-        if let Some(told) = told {
-            told.abort();
+        if let Some(policy_task) = policy_task {
+            policy_task.abort();
         }
         if let Some(host) = &self.host {
             host.close().await;
@@ -320,17 +320,17 @@ fn signals(drain: CancellationToken) -> std::io::Result<impl Future<Output = ()>
     // Taken even where no pack is there to be read again: it must not end the server.
     let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
-        let mut asked = false;
+        let mut has_requested = false;
         loop {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
                 _ = hangup.recv() => continue,
             }
-            if asked {
+            if has_requested {
                 end_process(1);
             }
-            asked = true;
+            has_requested = true;
             drain.cancel();
         }
     })

@@ -109,8 +109,8 @@ impl SettingSources {
     }
 
     fn var(&self, name: &str) -> Option<&str> {
-        let found = self.env.iter().find(|(known, _)| known == name);
-        found
+        let entry = self.env.iter().find(|(known, _)| known == name);
+        entry
             .map(|(_, value)| value.as_str())
             .filter(|value| !value.is_empty())
     }
@@ -207,16 +207,16 @@ fn said_in_file(
 
 fn said_in_env(sources: &SettingSources, values: &mut SectionValues) -> Result<(), ConfigError> {
     for (name, value) in &sources.env {
-        let Some(rest) = name.strip_prefix(ENV_PREFIX) else {
+        let Some(setting) = name.strip_prefix(ENV_PREFIX) else {
             continue;
         };
-        if rest == "LOG" && sources.var("TURNWIRE_LOG_FILTER").is_none() {
+        if setting == "LOG" && sources.var("TURNWIRE_LOG_FILTER").is_none() {
             let at = SettingOrigin::Env(name.clone());
             values.say("log", "filter", value.clone(), at);
         }
         // Other programs of the house have variables of their own; only what names a section
         // here is held to its keys.
-        let Some((section, key)) = rest.split_once('_') else {
+        let Some((section, key)) = setting.split_once('_') else {
             continue;
         };
         let wanted = section.to_ascii_lowercase();
@@ -247,8 +247,8 @@ fn said_by_flags(sources: &SettingSources, values: &mut SectionValues) -> Result
 }
 
 fn find(table: &SectionTable, key: &str, at: &SettingOrigin) -> Result<&'static str, ConfigError> {
-    let found = table.keys.iter().copied().find(|known| *known == key);
-    found.ok_or_else(|| ConfigError::Unknown {
+    let known_key = table.keys.iter().copied().find(|known| *known == key);
+    known_key.ok_or_else(|| ConfigError::Unknown {
         at: at.clone(),
         name: format!("{}.{key}", table.name),
         known: format!("section {} has: {}", table.name, table.keys.join(", ")),

@@ -125,8 +125,8 @@ impl PackHost {
     pub async fn reload(self: &Arc<Self>) -> Result<bool, PackLoadError> {
         self.again(|host, files| {
             let before = host.loaded.load_full();
-            let known = before.keys.iter().map(|(file, _)| file.clone()).collect();
-            let changed = files.digest() != before.digest || keys::stamps(known) != before.keys;
+            let key_files = before.keys.iter().map(|(file, _)| file.clone()).collect();
+            let changed = files.digest() != before.digest || keys::stamps(key_files) != before.keys;
             if !changed {
                 // A change that was refused has been taken back.
                 host.wanted.lock().clear();
@@ -190,8 +190,10 @@ impl PackHost {
     /// The files with keys: those of the pack in force, and those that a refused one wants.
     fn key_files(&self) -> Vec<PathBuf> {
         let loaded = self.loaded.load();
-        let known = loaded.keys.iter().map(|(file, _)| file.clone());
-        known.chain(self.wanted.lock().iter().cloned()).collect()
+        let key_files = loaded.keys.iter().map(|(file, _)| file.clone());
+        key_files
+            .chain(self.wanted.lock().iter().cloned())
+            .collect()
     }
 
     /// The version of the rules of which model serves which turn, now and whenever it changes.
@@ -304,8 +306,11 @@ fn draft(
         Some(script) => (Vec::new(), models::spoken_for(&pack, script)),
         None => {
             let keys = keys::stamps(keys::files(&pack));
-            let said = said(&pack)?;
-            (keys, models::models(&pack, said, variables, &means.bounds)?)
+            let script_text = said(&pack)?;
+            (
+                keys,
+                models::models(&pack, script_text, variables, &means.bounds)?,
+            )
         }
     };
     Ok(CheckedPack {
@@ -347,8 +352,8 @@ fn said(pack: &Pack) -> Result<Option<ScriptedProvider>, PackLoadError> {
     match ModelScript::parse_many(&pack.scripts) {
         Ok(script) => Ok(Some(ScriptedProvider::new(script))),
         Err(error) => {
-            let wrong = PackFinding::error("scripts", 1, 1, error.to_string());
-            Err(PackLoadError::Wrong(vec![wrong]))
+            let finding = PackFinding::error("scripts", 1, 1, error.to_string());
+            Err(PackLoadError::Wrong(vec![finding]))
         }
     }
 }

@@ -57,15 +57,10 @@ pub enum BindError {
         "{address} is in use: is another turnwire running? Stop it, or listen elsewhere with \
          --listen ADDRESS:PORT"
     )]
-    InUse {
-        address: SocketAddr,
-    },
+    InUse { address: SocketAddr },
     /// The system says no.
     #[error("cannot listen on {address}: {why}")]
-    Refused {
-        address: SocketAddr,
-        why: io::Error,
-    },
+    Refused { address: SocketAddr, why: io::Error },
 }
 
 /// The permit of one open connection; dropping it makes room for another.
@@ -182,10 +177,10 @@ async fn connection(
     let lent = LentSocket::new(stream, blocked.clone());
     let mut served = http.serve_connection(lent, service);
     let mut stopping = std::pin::pin!(stop.cancelled());
-    let mut told = false;
+    let mut has_logged = false;
     let ended = std::future::poll_fn(|cx| {
-        if !told && stopping.as_mut().poll(cx).is_ready() {
-            told = true;
+        if !has_logged && stopping.as_mut().poll(cx).is_ready() {
+            has_logged = true;
             Pin::new(&mut served).graceful_shutdown();
         }
         match Pin::new(&mut served).poll(cx) {
@@ -205,14 +200,14 @@ async fn connection(
     let handed = handed.lock().take();
     if let Some((head, takeover)) = handed {
         let parts = served.into_parts();
-        let taken = TakenSocket {
+        let socket = TakenSocket {
             io: parts.io.into_inner(),
             read: parts.read_buf,
             head,
             permit,
         };
         // A task of its own: this one is as large as the library needs it.
-        takeover.hand(taken).map(tokio::spawn);
+        takeover.hand(socket).map(tokio::spawn);
     }
 }
 
@@ -237,8 +232,8 @@ async fn turn_away(mut stream: TcpStream, _leave: OwnedSemaphorePermit) {
     let goodbye = async {
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await?;
-        let mut rest = [0; 1024];
-        while stream.read(&mut rest).await? > 0 {}
+        let mut buffer = [0; 1024];
+        while stream.read(&mut buffer).await? > 0 {}
         Ok::<_, io::Error>(())
     };
     let _ = tokio::time::timeout(TURNED_AWAY, goodbye).await;

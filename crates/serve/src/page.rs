@@ -57,11 +57,11 @@ pub(crate) fn policy(html: &str) -> String {
 /// What stands inside each `<tag>…</tag>`.
 fn inline<'a>(html: &'a str, tag: &str) -> impl Iterator<Item = &'a str> {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-    let mut rest = html;
+    let mut remaining = html;
     std::iter::from_fn(move || {
-        let (_, after) = rest.split_once(&open)?;
+        let (_, after) = remaining.split_once(&open)?;
         let (inside, after) = after.split_once(&close)?;
-        rest = after;
+        remaining = after;
         Some(inside)
     })
 }

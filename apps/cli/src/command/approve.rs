@@ -19,9 +19,10 @@ const INPUT_CHARS_MAX: usize = 200;
 /// Answers, and prints what happened.
 pub(crate) async fn run(args: &ApproveArgs) -> Result<()> {
     let client = connect::client(&args.speaker)?;
-    let asked = client.approvals(args.turn).await;
-    let asked = asked.with_context(|| format!("asking {} what the turn asks", server(args)))?;
-    let chosen = chosen(args, asked.approvals)?;
+    let response = client.approvals(args.turn).await;
+    let approvals =
+        response.with_context(|| format!("asking {} what the turn asks", server(args)))?;
+    let chosen = chosen(args, approvals.approvals)?;
     let decision = match args.reject {
         true => Decision::Reject,
         false => Decision::Approve,

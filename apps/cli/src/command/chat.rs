@@ -62,14 +62,14 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
     };
     let teller = EventPrinter::new(ChatScreen::here(streams), form, args.speaker.flags());
     let mut talk = ChatConversation::new(SessionView::new(client, opened, teller, interrupts));
-    let left = talk.run(questions, streams.stdin).await;
+    let leave_reason = talk.run(questions, streams.stdin).await;
     if args.session.is_none() {
         let _ = talk.say(&format!(
             "to come back: turnwire chat --session {opened}{}",
             args.speaker.flags()
         ));
     }
-    match left {
+    match leave_reason {
         Ok(outcome) => Ok(ExitCode::from(outcome)),
         Err(LeaveReason::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
         Err(LeaveReason::HungUp) => Ok(ExitCode::SUCCESS),
@@ -103,12 +103,12 @@ async fn session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, 
 
 /// An error with what can be done about it.
 fn explain(error: Error, speaker: &ClientArgs) -> anyhow::Error {
-    let what = match &error {
+    let message = match &error {
         Error::Connection(_) | Error::Timeout(_) => format!(
             "nothing answers at {}; start a server with `turnwire serve`, or name one with --server",
             speaker.server
         ),
         _ => format!("asking {}", speaker.server),
     };
-    anyhow::Error::new(error).context(what)
+    anyhow::Error::new(error).context(message)
 }

@@ -23,7 +23,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<()> {
         let _ = io::stdout().write_all(&page);
         return Ok(());
     };
-    let said = || format!("writing the manual into {}", dir.display());
-    std::fs::create_dir_all(dir).with_context(said)?;
-    clap_mangen::generate_to(CommandLine::command(), dir).with_context(said)
+    let context = || format!("writing the manual into {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(context)?;
+    clap_mangen::generate_to(CommandLine::command(), dir).with_context(context)
 }

@@ -57,9 +57,9 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
         std::fs::write(&path, text)
             .with_context(|| format!("{} cannot be written", path.display()))?;
     }
-    let shown = dir.display();
+    let path = dir.display();
     let count = files.iter().count();
-    println!("wrote {count} files into {shown}; run: turnwire serve --pack {shown}");
+    println!("wrote {count} files into {path}; run: turnwire serve --pack {path}");
     Ok(())
 }
 
@@ -105,7 +105,7 @@ fn as_text(pack: &Path, findings: &[PackFinding], paint: ColorMode) -> String {
         }
     }
     let count = |level| findings.iter().filter(|f| f.level == level).count();
-    let told = |number: usize, noun: &str| match number {
+    let counted = |number: usize, noun: &str| match number {
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
     };
@@ -118,8 +118,8 @@ fn as_text(pack: &Path, findings: &[PackFinding], paint: ColorMode) -> String {
     text += &format!(
         "{} {}, {}\n",
         paint.tint(tone, mark),
-        told(errors, "error"),
-        told(warnings, "warning")
+        counted(errors, "error"),
+        counted(warnings, "warning")
     );
     text
 }

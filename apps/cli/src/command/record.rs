@@ -122,8 +122,8 @@ fn turn(stored: &StoredSession, seen: ObservedTurn) -> Option<CaseTurn> {
         }
     };
     let started = &seen.started;
-    let asked = stored.message(started.user_message_id);
-    let location = asked.and_then(|asked| asked.message.metadata.get("location")?.as_str());
+    let user_message = stored.message(started.user_message_id);
+    let location = user_message.and_then(|asked| asked.message.metadata.get("location")?.as_str());
     Some(CaseTurn {
         message: words(started),
         locale: Some(started.locale.clone()).filter(|tag| !tag.is_empty()),

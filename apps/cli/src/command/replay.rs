@@ -29,10 +29,10 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
     }
     let mut projection = Projection::new(args.wire, args.version, args.turn);
     let mut out = BufWriter::new(io::stdout().lock());
-    let told = tell(args, &mut projection, &mut out);
+    let result = tell(args, &mut projection, &mut out);
     // What was told before something could not be read is told all the same.
     let flushed = out.flush();
-    match told.and(flushed.map_err(Into::into)) {
+    match result.and(flushed.map_err(Into::into)) {
         Err(error) if is_hang_up(&error) => Ok(()),
         told => told,
     }

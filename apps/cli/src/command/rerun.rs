@@ -50,13 +50,18 @@ pub(crate) async fn run(args: &RerunArgs) -> Result<ExitCode> {
     };
     let mut results = Vec::new();
     for turn in &case.turns {
-        let found = stage.play(turn).await.with_context(asking)?;
+        let differences = stage.play(turn).await.with_context(asking)?;
         if !args.json {
-            let text = as_text(results.len() + 1, turn, &found, ColorMode::of_stdout());
+            let text = as_text(
+                results.len() + 1,
+                turn,
+                &differences,
+                ColorMode::of_stdout(),
+            );
             // Whoever reads may have seen enough; the exit code still tells.
             let _ = std::io::stdout().write_all(text.as_bytes());
         }
-        results.push(found);
+        results.push(differences);
     }
     let red = results.iter().filter(|found| !found.is_empty()).count();
     let end = match args.json {
@@ -98,8 +103,8 @@ impl RerunSession {
                 ))
             }
         };
-        let came = self.came(&accepted).await?;
-        let mut found = differences(&turn.expect, &came);
+        let observed = self.came(&accepted).await?;
+        let mut differences = differences(&turn.expect, &observed);
         if let Some(words) = late {
             let time = CaseDifference {
                 what: "time",
@@ -107,9 +112,9 @@ impl RerunSession {
                 expected: json!(self.limit.as_secs()),
                 came: Value::Null,
             };
-            found.insert(0, time);
+            differences.insert(0, time);
         }
-        Ok(found)
+        Ok(differences)
     }
 
     /// Waits for the end of the turn; cancels it where it was cancelled before.
@@ -293,15 +298,15 @@ fn as_json(case: &RegressionCase, session: SessionId, results: &[Vec<CaseDiffere
         .zip(&case.turns)
         .enumerate()
         .map(|(at, (found, turn))| {
-            let found: Vec<Value> = found
+            let differences: Vec<Value> = found
                 .iter()
                 .map(|one| {
                     json!({"what": one.what, "words": one.words, "expected": one.expected,
                            "came": one.came})
                 })
                 .collect();
-            json!({"turn": at + 1, "message": turn.message, "ok": found.is_empty(),
-                   "differences": found})
+            json!({"turn": at + 1, "message": turn.message, "ok": differences.is_empty(),
+                   "differences": differences})
         })
         .collect();
     json!({

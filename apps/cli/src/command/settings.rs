@@ -23,7 +23,7 @@ fn sources(settings: &SettingArgs) -> SettingSources {
     let record = settings.record.as_ref();
     let record = record.map(|file| file.display().to_string());
     let json = settings.log_json.then(|| "json".to_owned());
-    let said = [
+    let flags = [
         ("--listen", "listen.address", settings.listen.clone()),
         ("--script", "script.file", script),
         ("--pack", "pack.dir", pack),
@@ -39,7 +39,7 @@ fn sources(settings: &SettingArgs) -> SettingSources {
         value.map(|value| SettingFlag { name, key, value })
     };
     SettingSources {
-        flags: said.into_iter().filter_map(flag).collect(),
+        flags: flags.into_iter().filter_map(flag).collect(),
         config: settings.config.clone(),
         home: settings.home.clone(),
         ..SettingSources::from_env()

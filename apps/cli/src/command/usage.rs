@@ -25,8 +25,8 @@ pub(crate) async fn run(args: &UsageArgs) -> Result<()> {
     let report = match &args.data {
         None => {
             let client = connect::client(&args.speaker)?;
-            let asked = client.operations().usage(args.from, args.to).await;
-            asked.with_context(|| format!("asking {} what was used", args.speaker.server))?
+            let response = client.operations().usage(args.from, args.to).await;
+            response.with_context(|| format!("asking {} what was used", args.speaker.server))?
         }
         Some(dir) => {
             let read = in_folder(dir, (args.from, args.to));
@@ -115,12 +115,12 @@ fn as_text(report: &UsageReport, tenants: bool, paint: ColorMode) -> String {
         .collect();
     let last = table.len() - 1;
     let lines = aligned(&table).into_iter().enumerate();
-    let shown = lines.map(|(at, text)| match at {
+    let painted = lines.map(|(at, text)| match at {
         0 => paint.tint(TextTone::Quiet, &text),
         _ if at == last => paint.tint(TextTone::Strong, &text),
         _ => text,
     });
-    shown.map(|text| format!("{text}\n")).collect()
+    painted.map(|text| format!("{text}\n")).collect()
 }
 
 /// The rows as lines: names to the left, numbers to the right.

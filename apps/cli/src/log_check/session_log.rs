@@ -70,10 +70,10 @@ struct EventHead {
 impl LogVerifier {
     /// A check of `session`, whose log begins after the link `previous`.
     pub(crate) fn new(session: SessionId, previous: ChainHash, messages: Vec<Message>) -> Self {
-        let whole = |message: &Message| message.status != MessageStatus::InProgress;
+        let is_complete = |message: &Message| message.status != MessageStatus::InProgress;
         let messages: HashMap<_, _> = messages
             .into_iter()
-            .filter(whole)
+            .filter(is_complete)
             .map(|message| (message.id, message))
             .collect();
         let results = messages.values().flat_map(results).collect();
@@ -170,8 +170,8 @@ impl LogVerifier {
     fn content(&mut self, id: &str, body: &Body) {
         let (what, promised, found) = match body {
             Body::LlmCallCompleted(call) => {
-                let found = self.message_hash(call.message_id);
-                ("message", call.content_sha256.clone(), found)
+                let stored_hash = self.message_hash(call.message_id);
+                ("message", call.content_sha256.clone(), stored_hash)
             }
             Body::LlmCallFailed(call) => {
                 let (Some(message), Some(promised)) = (call.message_id, &call.content_sha256)
@@ -181,8 +181,8 @@ impl LogVerifier {
                 ("message", promised.clone(), self.message_hash(message))
             }
             Body::ToolCompleted(tool) => {
-                let found = self.results.get(&tool.tool_use_id).cloned();
-                ("result", tool.result_sha256.clone(), found)
+                let stored_hash = self.results.get(&tool.tool_use_id).cloned();
+                ("result", tool.result_sha256.clone(), stored_hash)
             }
             _ => return,
         };

@@ -53,11 +53,13 @@ impl TurnRules {
             };
             return vec![format!("{which} after {terminal} of turn {id}")];
         }
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         let starts = matches!(body, Body::TurnStarted(_));
         match (starts, self.open.contains_key(&id)) {
-            (true, true) => wrong.push(format!("turn {id} starts twice")),
-            (false, false) if !self.trimmed => wrong.push(format!("turn {id} has not started")),
+            (true, true) => violations.push(format!("turn {id} starts twice")),
+            (false, false) if !self.trimmed => {
+                violations.push(format!("turn {id} has not started"))
+            }
             _ => {}
         }
         let cut = !starts && self.trimmed;
@@ -69,16 +71,16 @@ impl TurnRules {
         });
         if open.overlaps(body) {
             open.beside = false;
-            wrong.push(format!("turn {id} started while another was in flight"));
+            violations.push(format!("turn {id} started while another was in flight"));
         }
-        self.tools += open.take(body, &mut wrong);
+        self.tools += open.take(body, &mut violations);
         if body.kind().is_terminal() {
-            open.close(body, &mut wrong);
+            open.close(body, &mut violations);
             self.open.remove(&id);
             self.done.insert(id, body.kind());
             self.ended += 1;
         }
-        wrong
+        violations
     }
 }
 
@@ -168,9 +170,9 @@ impl OpenTurn {
     }
 
     fn close(&self, body: &Body, wrong: &mut Vec<String>) {
-        let mut left: Vec<_> = self.tools.iter().filter(|(_, open)| **open).collect();
-        left.sort();
-        for (id, _) in left {
+        let mut open_tools: Vec<_> = self.tools.iter().filter(|(_, open)| **open).collect();
+        open_tools.sort();
+        for (id, _) in open_tools {
             wrong.push(format!("{id} was called and has not ended"));
         }
         for call in self.call.iter().chain(&self.inner) {

@@ -21,7 +21,7 @@ pub(crate) struct CaseDifference {
 
 /// Everything that is not as expected.
 pub(crate) fn differences(expected: &ExpectedTurn, came: &ExpectedTurn) -> Vec<CaseDifference> {
-    let mut found = Vec::new();
+    let mut differences = Vec::new();
     if let Some(status) = &expected.status {
         let ended = |expect: &ExpectedTurn| {
             let status = expect.status.clone().unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn differences(expected: &ExpectedTurn, came: &ExpectedTurn) -> Vec<C
         if expected.status != came.status || expected.error != came.error {
             let words = format!("expected {}, came {}", ended(expected), ended(came));
             let sides = |side: &ExpectedTurn| json!({"status": side.status, "error": side.error});
-            found.push(CaseDifference {
+            differences.push(CaseDifference {
                 what: if came.status.as_ref() == Some(status) {
                     "error"
                 } else {
@@ -47,7 +47,7 @@ pub(crate) fn differences(expected: &ExpectedTurn, came: &ExpectedTurn) -> Vec<C
     }
     let came_text = came.text.as_deref().unwrap_or_default();
     if let Some(text) = expected.text.as_deref().filter(|text| *text != came_text) {
-        found.push(CaseDifference {
+        differences.push(CaseDifference {
             what: "text",
             words: apart(text, came_text),
             expected: json!(text),
@@ -59,22 +59,27 @@ pub(crate) fn differences(expected: &ExpectedTurn, came: &ExpectedTurn) -> Vec<C
         .tools
         .as_ref()
         .map(|wanted| tools.map(|tool| shaped(tool, wanted)).collect());
-    compare("tools", &expected.tools, &like, &mut found);
+    compare("tools", &expected.tools, &like, &mut differences);
     compare(
         "sub_agents",
         &expected.sub_agents,
         &came.sub_agents,
-        &mut found,
+        &mut differences,
     );
-    compare("statuses", &expected.statuses, &came.statuses, &mut found);
+    compare(
+        "statuses",
+        &expected.statuses,
+        &came.statuses,
+        &mut differences,
+    );
     compare(
         "components",
         &expected.components,
         &came.components,
-        &mut found,
+        &mut differences,
     );
-    compare("errors", &expected.errors, &came.errors, &mut found);
-    found
+    compare("errors", &expected.errors, &came.errors, &mut differences);
+    differences
 }
 
 /// A tool with only as much as every expected use of it says: what a case does not say about a
@@ -100,8 +105,8 @@ fn compare<T: Serialize + PartialEq + Clone>(
     let Some(expected) = expected else {
         return;
     };
-    let came: &[T] = came.as_deref().unwrap_or_default();
-    let mut extra: Vec<T> = came.to_vec();
+    let observed: &[T] = came.as_deref().unwrap_or_default();
+    let mut extra: Vec<T> = observed.to_vec();
     let mut missing: Vec<&T> = Vec::new();
     for one in expected {
         match extra.iter().position(|other| other == one) {
@@ -130,7 +135,7 @@ fn compare<T: Serialize + PartialEq + Clone>(
         what,
         words: words.join("; "),
         expected: json!(expected),
-        came: json!(came),
+        came: json!(observed),
     });
 }
 
@@ -139,8 +144,8 @@ fn told(item: &impl Serialize) -> String {
     match serde_json::to_value(item) {
         Ok(Value::String(word)) => word,
         Ok(Value::Object(fields)) => {
-            let shown = fields.iter().filter(|(key, _)| *key != "input_sha256");
-            let words: Vec<String> = shown
+            let visible = fields.iter().filter(|(key, _)| *key != "input_sha256");
+            let words: Vec<String> = visible
                 .map(|(_, value)| {
                     value
                         .as_str()

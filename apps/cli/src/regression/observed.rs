@@ -21,21 +21,21 @@ pub(crate) struct ObservedTurn {
 
 /// The turns whose beginning is among `events`, in order.
 pub(crate) fn turns(events: &[Event], messages: &[Message]) -> Vec<ObservedTurn> {
-    let begun = events.iter().filter_map(|event| match &event.body {
+    let started_turns = events.iter().filter_map(|event| match &event.body {
         Body::TurnStarted(started) => Some((event.turn_id?, started)),
         _ => None,
     });
-    begun
+    started_turns
         .map(|(id, started)| {
             let own = || events.iter().filter(move |event| event.turn_id == Some(id));
-            let said = messages.iter().filter(|message| message.turn_id == id);
+            let turn_messages = messages.iter().filter(|message| message.turn_id == id);
             ObservedTurn {
                 id,
                 started: started.clone(),
                 came: end(own()).map(|(status, error)| ExpectedTurn {
                     status: Some(status),
                     error,
-                    ..course(&own().collect::<Vec<_>>(), said)
+                    ..course(&own().collect::<Vec<_>>(), turn_messages)
                 }),
             }
         })

@@ -17,15 +17,15 @@ const NAME_CHARS_MAX: usize = 60;
 
 pub(crate) fn collection(kind: &str, items: &[Value]) -> String {
     let names: Vec<String> = items.iter().take(NAMES_MAX).filter_map(name).collect();
-    let more = items.len() - names.len();
-    let told = match (names.is_empty(), more) {
+    let unnamed = items.len() - names.len();
+    let text = match (names.is_empty(), unnamed) {
         (true, 0) => "nothing".to_owned(),
         (true, 1) => "1 item".to_owned(),
         (true, more) => format!("{more} items"),
         (false, 0) => names.join(", "),
         (false, more) => format!("{} and {more} more", names.join(", ")),
     };
-    format!("▪ {}: {told}", line(kind, NAME_CHARS_MAX))
+    format!("▪ {}: {text}", line(kind, NAME_CHARS_MAX))
 }
 
 /// A single component, made by a tool.

@@ -62,11 +62,11 @@ impl EventLinePrinter {
     pub(crate) fn message(&mut self, message: &Message) -> String {
         let role = format!("{:?}", message.role).to_lowercase();
         let role = self.paint.tint(TextTone::Strong, &role);
-        let shown = component_line::shown(&message.content);
-        let shown = shown.iter().map(|card| line(card, GIST_CHARS_MAX));
-        let shown: String = shown.map(|card| format!("  {card}\n")).collect();
+        let components = component_line::shown(&message.content);
+        let lines = components.iter().map(|card| line(card, GIST_CHARS_MAX));
+        let component_text: String = lines.map(|card| format!("  {card}\n")).collect();
         let text = words(&message.content);
-        format!("{}{role}\n{text}{shown}", self.pause())
+        format!("{}{role}\n{text}{component_text}", self.pause())
     }
 
     /// What to write to end words that are on the current line.
@@ -126,10 +126,10 @@ fn gist(body: &Body) -> String {
             text.join(" ")
         }
         Body::TurnCompleted(b) => {
-            let why = b.error.as_ref().map(failure).unwrap_or_default();
+            let failure = b.error.as_ref().map(failure).unwrap_or_default();
             let reason = b.reason.as_deref().unwrap_or_default();
             format!(
-                "{} {why} {reason} {} tokens",
+                "{} {failure} {reason} {} tokens",
                 word(&b.status),
                 b.usage.total_tokens
             )
@@ -163,8 +163,8 @@ fn gist(body: &Body) -> String {
         Body::ApprovalResolved(b) => format!("{} {} by {}", b.approval_id, word(&b.decision), b.by),
         Body::DelegateStarted(b) => format!("{} {}", b.worker_session_id, b.task_summary),
         Body::DelegateCompleted(b) => {
-            let how = if b.success { "ok" } else { "not done" };
-            format!("{} {how}: {}", b.worker_session_id, b.summary)
+            let result = if b.success { "ok" } else { "not done" };
+            format!("{} {result}: {}", b.worker_session_id, b.summary)
         }
         Body::DelegateFailed(b) => format!("{} {}", b.worker_session_id, word(&b.failure_mode)),
         Body::FeedbackRecorded(b) => {
@@ -190,8 +190,8 @@ fn gist(body: &Body) -> String {
             format!("{} {class} {} ms", b.sub_agent_id, b.latency_ms)
         }
         Body::PlanStepStarted(b) => {
-            let asked = b.expected_subagents.join(", ");
-            format!("{asked} (cap {}){}", b.cap, left_out(&b.dropped))
+            let sub_agents = b.expected_subagents.join(", ");
+            format!("{sub_agents} (cap {}){}", b.cap, left_out(&b.dropped))
         }
         Body::PlanStepCompleted(b) => {
             let slots = b.slots.iter();
@@ -210,9 +210,9 @@ fn gist(body: &Body) -> String {
         Body::ComponentRendered(b) => component_line::component(&b.component, &b.tool_call.name),
         Body::ErrorReported(b) => failure(b),
         Body::AgentErrorEmit(b) => {
-            let who = b.sub_agent_id.as_deref().unwrap_or_default();
+            let sub_agent = b.sub_agent_id.as_deref().unwrap_or_default();
             let ends = if b.is_final { "final" } else { "not final" };
-            format!("axis {} {who} {ends}", b.axis)
+            format!("axis {} {sub_agent} {ends}", b.axis)
         }
         Body::McpListToolsStarted(b) => b.server.clone(),
         Body::McpListToolsCompleted(b) => format!("{} {} tools", b.server, b.tool_count),

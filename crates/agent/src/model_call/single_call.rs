@@ -65,7 +65,9 @@ impl ModelReply {
 /// Where the pieces of the message go.
 enum ReplySink {
     /// They are emitted as they come.
-    Streamed { is_started: bool },
+    Streamed {
+        is_started: bool,
+    },
     Buffered(Box<MessageFold>),
 }
 

@@ -121,12 +121,12 @@ impl FromStr for Position {
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         let bad = IdError { what: "event id" };
-        let rest = text
+        let digits = text
             .strip_prefix("evt_")
             .filter(|r| r.is_ascii())
             .ok_or(bad.clone())?;
-        let (seq_part, sub) = match rest.split_once('.') {
-            None => (rest, 0),
+        let (seq_part, sub) = match digits.split_once('.') {
+            None => (digits, 0),
             Some((seq, sub)) if sub.len() == 6 => {
                 (seq, number(sub).filter(|&n| n > 0).ok_or(bad.clone())?)
             }

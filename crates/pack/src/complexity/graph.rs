@@ -85,7 +85,7 @@ impl SchemaGraph {
 /// Every part of a schema by its JSON pointer; data inside it is not a part. Fails if a part inside
 /// has a name that references could count from.
 fn known_parts(schema: &Value) -> Result<HashMap<String, &Value>, TooComplex> {
-    let mut known = HashMap::new();
+    let mut indices = HashMap::new();
     let mut below = vec![(String::new(), schema, Meaning::Part)];
     // In draft 4 a name is an `id`.
     let (mut is_draft_4, mut id) = (false, None);
@@ -112,11 +112,11 @@ fn known_parts(schema: &Value) -> Result<HashMap<String, &Value>, TooComplex> {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        known.insert(at, value);
+        indices.insert(at, value);
     }
     match id {
         Some(at) if is_draft_4 => Err(inner_name("id", &at)),
-        _ => Ok(known),
+        _ => Ok(indices),
     }
 }
 

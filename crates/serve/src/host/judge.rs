@@ -33,12 +33,12 @@ pub fn judge(files: &PackFiles, variables: &ServerVariables) -> PackReport {
         && let Some(used) = pack.uses.iter().find(|used| used.provider() == SCRIPTED)
     {
         let place = (used.file.clone(), used.line, used.column);
-        let what = format!(
+        let message = format!(
             "the model `{}` plays a script, and the pack has none",
             one_line(&used.model)
         );
         let instead = format!("one as `scripts/{}.yaml`", pack.name);
-        report.findings.push(error(place, what, Some(instead)));
+        report.findings.push(error(place, message, Some(instead)));
     }
     settled(report)
 }
@@ -98,11 +98,11 @@ fn unplayable(path: &str, text: &str) -> Option<PackFinding> {
     let foreign = calls.find(|call| dialect_by_name(&call.dialect).is_none())?;
     let written = format!("\"dialect\":{}", serde_json::Value::from(&*foreign.dialect));
     let line = text.lines().position(|line| line.contains(&written));
-    let what = format!("unknown dialect `{}`", one_line(&foreign.dialect));
-    let known = DialectName::ALL.into_iter().map(DialectName::as_str);
-    let instead = format!("one of {}", quoted_list(known));
+    let message = format!("unknown dialect `{}`", one_line(&foreign.dialect));
+    let dialects = DialectName::ALL.into_iter().map(DialectName::as_str);
+    let instead = format!("one of {}", quoted_list(dialects));
     let place = (path.to_owned(), line.map_or(1, |at| at as u64 + 1), 1);
-    Some(error(place, what, Some(instead)))
+    Some(error(place, message, Some(instead)))
 }
 
 fn is_cassette(path: &str) -> bool {
@@ -153,7 +153,7 @@ fn strays(pack: &Pack, names: &[ScriptReference]) -> Vec<PackFinding> {
         if known.contains(&named.name) || is_served(&named.name, &known) {
             continue;
         }
-        let known = || known.iter().map(String::as_str);
+        let candidates = || known.iter().map(String::as_str);
         let written = one_line(&named.name);
         let whose = match (&named.agent, named.kind) {
             (Some(agent), ReferenceKind::Tool | ReferenceKind::Result) => {
@@ -161,16 +161,16 @@ fn strays(pack: &Pack, names: &[ScriptReference]) -> Vec<PackFinding> {
             }
             _ => String::new(),
         };
-        let (what, instead) = match closest_name(&named.name, known()) {
+        let (what, instead) = match closest_name(&named.name, candidates()) {
             Some(meant) => (
                 format!("unknown {noun} `{written}`{whose}, did you mean `{meant}`?"),
                 None,
             ),
             None => (
                 format!("unknown {noun} `{written}`{whose}"),
-                known()
+                candidates()
                     .next()
-                    .map(|_| format!("one of {}", quoted_list(known()))),
+                    .map(|_| format!("one of {}", quoted_list(candidates()))),
             ),
         };
         out.push(PackFinding {
@@ -190,8 +190,8 @@ fn strays(pack: &Pack, names: &[ScriptReference]) -> Vec<PackFinding> {
 fn is_served(name: &str, known: &[String]) -> bool {
     let mut servers = known.iter().filter_map(|name| name.strip_prefix(ALL_OF));
     servers.any(|server| {
-        let rest = name.strip_prefix(server);
-        rest.is_some_and(|rest| rest.starts_with('_'))
+        let tool_name = name.strip_prefix(server);
+        tool_name.is_some_and(|rest| rest.starts_with('_'))
     })
 }
 

@@ -114,8 +114,8 @@ fn dialer<'a>(
     let allow = bounds.allow.iter().cloned().chain(named).collect();
     let dialer = Dialer::new(DialerOptions { allow });
     dialer.map(Arc::new).map_err(|why| {
-        let what = format!("no provider can be asked: {why}");
-        PackLoadError::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, what)])
+        let message = format!("no provider can be asked: {why}");
+        PackLoadError::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, message)])
     })
 }
 
@@ -163,8 +163,8 @@ impl ProviderSetup<'_> {
 }
 
 fn wrong(provider: &str, why: impl std::fmt::Display) -> PackLoadError {
-    let what = format!("`{provider}` cannot be asked: {why}");
-    PackLoadError::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, what)])
+    let message = format!("`{provider}` cannot be asked: {why}");
+    PackLoadError::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, message)])
 }
 
 fn player(

@@ -16,11 +16,11 @@ pub(super) async fn tools(
     servers: &McpServers,
 ) -> Result<Toolbox, PackLoadError> {
     let servers = servers.open(&pack.mcp_servers).await.map_err(|bad| {
-        let told = bad.iter().map(|bad| {
+        let findings = bad.iter().map(|bad| {
             let server = format!("{MCP_PREFIX}{}", bad.server);
             wrong(pack, &server, bad.to_string())
         });
-        PackLoadError::Wrong(told.collect())
+        PackLoadError::Wrong(findings.collect())
     })?;
     let behind = |server: &str, service: &DataService| servers.service(server, service);
     let dialer = means.dialer.clone();
@@ -29,12 +29,12 @@ pub(super) async fn tools(
             .service()
             .and_then(|name| pack.service_positions.get(name));
         let (line, column) = place.copied().unwrap_or((1, 1));
-        let what = bad.to_string();
+        let message = bad.to_string();
         PackLoadError::Wrong(vec![PackFinding::error(
             "connectors.yaml",
             line,
             column,
-            what,
+            message,
         )])
     })?;
     let kit = ToolDependencies {
@@ -59,8 +59,8 @@ fn wrong(pack: &Pack, tool: &str, what: String) -> PackFinding {
 
 /// Every tool of the pack, and every word by which an agent has all tools of a server.
 fn names(pack: &Pack) -> Vec<String> {
-    let known = pack.tools.iter().map(|tool| tool.name.clone());
-    let mut names: Vec<String> = known.collect();
+    let names = pack.tools.iter().map(|tool| tool.name.clone());
+    let mut names: Vec<String> = names.collect();
     let agents = std::iter::once(&pack.orchestrator)
         .chain(&pack.agents)
         .chain(&pack.workers);

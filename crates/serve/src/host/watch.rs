@@ -26,11 +26,11 @@ impl PackHost {
         self: Arc<Self>,
         every: Option<Duration>,
     ) -> std::io::Result<impl Future<Output = ()>> {
-        let mut asked = signal(SignalKind::hangup())?;
+        let mut hangups = signal(SignalKind::hangup())?;
         Ok(async move {
             let mut seen = self.fingerprint().await;
             // What the pack was read from is not known: it may have changed since.
-            let mut told = None;
+            let mut reported = None;
             loop {
                 let tick = async {
                     match every {
@@ -39,16 +39,16 @@ impl PackHost {
                     }
                 };
                 tokio::select! {
-                    _ = asked.recv() => {
+                    _ = hangups.recv() => {
                         seen = self.fingerprint().await;
                         let outcome = self.renew().await;
-                        told = self.told(outcome).then_some(seen);
+                        reported = self.told(outcome).then_some(seen);
                     }
                     () = tick => {
                         let now = self.fingerprint().await;
-                        if now == seen && Some(now) != told {
+                        if now == seen && Some(now) != reported {
                             let outcome = self.reload().await;
-                            told = self.told(outcome).then_some(now);
+                            reported = self.told(outcome).then_some(now);
                         }
                         seen = now;
                     }
@@ -93,13 +93,13 @@ impl PackHost {
         let key_files = self.key_files();
         let look = tokio::task::spawn_blocking(move || {
             let mut hasher = DefaultHasher::new();
-            let mut left = FILES_MAX;
-            look(&dir, DEPTH_MAX, &mut left, &mut hasher);
+            let mut remaining = FILES_MAX;
+            look(&dir, DEPTH_MAX, &mut remaining, &mut hasher);
             // One that is not there counts for nothing: to learn of it is no change.
-            let there = key_files
+            let present = key_files
                 .into_iter()
                 .filter_map(|file| Some((FileFingerprint::at(&file)?, file)));
-            there.for_each(|look| look.hash(&mut hasher));
+            present.for_each(|look| look.hash(&mut hasher));
             hasher.finish()
         });
         look.await.unwrap_or_default()

@@ -74,11 +74,11 @@ pub(super) fn head<B>(answer: &Response<B>, date: HeaderValue) -> Vec<u8> {
         .filter(|(name, _)| !answer.headers().contains_key(name))
         .map(|(name, value)| (name, value));
     // The length of the body that the answer seems to have says nothing about what follows.
-    let said = answer
+    let headers = answer
         .headers()
         .iter()
         .filter(|(name, _)| **name != header::CONTENT_LENGTH);
-    for (name, value) in said.chain(own) {
+    for (name, value) in headers.chain(own) {
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(name.as_str().as_bytes());
         out.extend_from_slice(b": ");

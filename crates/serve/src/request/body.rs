@@ -113,17 +113,17 @@ fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Re
     }
     if !is_object(bytes) {
         // A list would be read as well, by the order of the fields.
-        let whole = serde_json::from_slice::<IgnoredAny>(bytes);
+        let parsed = serde_json::from_slice::<IgnoredAny>(bytes);
         let detail = "The body must be a JSON object.";
-        return Err(whole.map_or_else(
+        return Err(parsed.map_or_else(
             |error| refused(&error),
             |_| RequestFault::new(Code::InvalidRequest, detail),
         ));
     }
     serde_json::from_slice(bytes).map_err(|error| {
         // What is not JSON at all is told first, however wrong its beginning was.
-        let whole = serde_json::from_slice::<IgnoredAny>(bytes);
-        refused(&whole.err().unwrap_or(error))
+        let parsed = serde_json::from_slice::<IgnoredAny>(bytes);
+        refused(&parsed.err().unwrap_or(error))
     })
 }
 

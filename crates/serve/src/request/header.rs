@@ -45,7 +45,7 @@ pub(crate) fn weighed(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(&str
 
 fn wish(text: &str) -> Option<(&str, u16)> {
     let mut parts = text.split(';').map(str::trim);
-    let what = parts.next().filter(|what| !what.is_empty())?;
+    let media_type = parts.next().filter(|what| !what.is_empty())?;
     let mut weight = 1_000;
     for part in parts {
         let (name, value) = part.split_once('=')?;
@@ -53,7 +53,7 @@ fn wish(text: &str) -> Option<(&str, u16)> {
             weight = thousandths(value)?;
         }
     }
-    Some((what, weight))
+    Some((media_type, weight))
 }
 
 /// `0`, `1`, or either with up to three digits after the point, and never above 1.

@@ -32,13 +32,13 @@ impl QueryParams {
 
     /// A parameter, if it is there.
     pub fn take(&mut self, name: &str) -> Result<Option<String>, RequestFault> {
-        let mut found = None;
+        let mut value = None;
         while let Some(at) = self.0.iter().position(|(known, _)| known == name) {
-            if found.replace(self.0.swap_remove(at).1).is_some() {
+            if value.replace(self.0.swap_remove(at).1).is_some() {
                 return Err(wrong(name, "may be said once"));
             }
         }
-        Ok(found)
+        Ok(value)
     }
 
     /// `limit`: how many a page.

@@ -48,9 +48,9 @@ pub(crate) fn invalid(field: &str, what: &str) -> RequestFault {
 
 /// The version of the chat wire that the request asks for.
 pub(crate) fn version(headers: &HeaderMap) -> Result<Option<WireVersion>, RequestFault> {
-    let wrong = || invalid(WIRE_VERSION, "must be 0.5 or 0.4, said once");
-    let said = only(headers, WIRE_VERSION).map_err(|_| wrong())?;
-    said.map(str::parse).transpose().map_err(|_| wrong())
+    let invalid = || invalid(WIRE_VERSION, "must be 0.5 or 0.4, said once");
+    let version = only(headers, WIRE_VERSION).map_err(|_| invalid())?;
+    version.map(str::parse).transpose().map_err(|_| invalid())
 }
 
 /// What a key must be.
@@ -70,21 +70,21 @@ pub(crate) fn key<T: Serialize>(
     route: &'static str,
     body: &T,
 ) -> Result<Option<IdempotencyKey>, RequestFault> {
-    let wrong = || invalid(IDEMPOTENCY_KEY, &format!("{}, said once", key_rule()));
-    let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| wrong())? else {
+    let invalid = || invalid(IDEMPOTENCY_KEY, &format!("{}, said once", key_rule()));
+    let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| invalid())? else {
         return Ok(None);
     };
     if !is_key(key) {
-        return Err(wrong());
+        return Err(invalid());
     }
     // What the body says, not how it is written: white space and order of fields do not count.
-    let mut said = serde_json::to_value(body).map_err(|_| RequestFault::internal())?;
-    said.sort_all_objects();
-    let said = serde_json::to_vec(&said).map_err(|_| RequestFault::internal())?;
+    let mut value = serde_json::to_value(body).map_err(|_| RequestFault::internal())?;
+    value.sort_all_objects();
+    let canonical = serde_json::to_vec(&value).map_err(|_| RequestFault::internal())?;
     Ok(Some(IdempotencyKey {
         route,
         key: key.to_owned(),
-        body_sha256: Sha256::digest(said).into(),
+        body_sha256: Sha256::digest(canonical).into(),
     }))
 }
 
@@ -98,20 +98,20 @@ pub(crate) fn checked(
     let locale = locale::chosen(asked.locale, headers)?;
     let disconnect_grace_ms = asked.disconnect_grace_ms.unwrap_or(0);
     if disconnect_grace_ms > DISCONNECT_GRACE_MS_MAX {
-        let what = format!("must be a whole number from 0 to {DISCONNECT_GRACE_MS_MAX}");
-        return Err(invalid("disconnect_grace_ms", &what));
+        let message = format!("must be a whole number from 0 to {DISCONNECT_GRACE_MS_MAX}");
+        return Err(invalid("disconnect_grace_ms", &message));
     }
     let long = |location: &String| location.chars().count() > LOCATION_CHARS_MAX;
     if asked.location.as_ref().is_some_and(long) {
-        let what = format!("may have {LOCATION_CHARS_MAX} characters");
-        return Err(invalid("location", &what));
+        let message = format!("may have {LOCATION_CHARS_MAX} characters");
+        return Err(invalid("location", &message));
     }
     if let Some(kind) = &asked.dm_type {
         let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let first = kind.starts_with(|c: char| c.is_ascii_lowercase());
         if !first || kind.len() > 32 || !kind.chars().all(named) {
-            let what = "is a word such as `daily_digest`: up to 32 letters a to z, digits and _";
-            return Err(invalid("dm_type", what));
+            let message = "is a word such as `daily_digest`: up to 32 letters a to z, digits and _";
+            return Err(invalid("dm_type", message));
         }
     }
     let content = asked.message.content().map_err(|bad| {

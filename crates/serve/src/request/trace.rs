@@ -53,7 +53,7 @@ fn parse(text: &str) -> Option<(&str, &str)> {
                 .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     };
     let some = |part: &str| part.bytes().any(|b| b != b'0');
-    let whole = version != "00" || parts.next().is_none();
+    let is_complete = version != "00" || parts.next().is_none();
     let valid = digits(version, 2)
         && version != "ff"
         && digits(trace, 32)
@@ -61,7 +61,7 @@ fn parse(text: &str) -> Option<(&str, &str)> {
         && digits(span, 16)
         && some(span)
         && digits(flags, 2)
-        && whole;
+        && is_complete;
     valid.then_some((trace, span))
 }
 

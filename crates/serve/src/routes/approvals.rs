@@ -83,20 +83,20 @@ fn checked(body: ApprovalAnswers) -> Result<Vec<ApprovalDecision>, RequestFault>
         (None, _, None) => return Err(invalid("approval_id", "is missing")),
     };
     if !(1..=ANSWERS_MAX).contains(&answers.len()) {
-        let what = format!("must have 1 to {ANSWERS_MAX} answers");
-        return Err(invalid("answers", &what));
+        let message = format!("must have 1 to {ANSWERS_MAX} answers");
+        return Err(invalid("answers", &message));
     }
-    let mut said = HashMap::new();
+    let mut decisions = HashMap::new();
     let mut words = Vec::with_capacity(answers.len());
     for answer in answers {
         let long = |comment: &String| comment.chars().count() > COMMENT_CHARS_MAX;
         if answer.comment.as_ref().is_some_and(long) {
-            let what = format!("may have {COMMENT_CHARS_MAX} characters");
-            return Err(invalid("comment", &what));
+            let message = format!("may have {COMMENT_CHARS_MAX} characters");
+            return Err(invalid("comment", &message));
         }
         let id: Result<ApprovalId, _> = answer.approval_id.parse();
         let approval_id = id.map_err(|_| Error::ApprovalNotFound)?;
-        let before = said.insert(approval_id, answer.decision);
+        let before = decisions.insert(approval_id, answer.decision);
         if before.is_some_and(|before| before != answer.decision) {
             return Err(invalid("answers", "must not say both to one question"));
         }

@@ -120,8 +120,8 @@ fn reason(said: Option<String>) -> Result<Option<String>, RequestFault> {
     let reason = said.filter(|reason| !reason.is_empty());
     let long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
     if reason.as_ref().is_some_and(long) {
-        let what = format!("may have {REASON_CHARS_MAX} characters");
-        return Err(invalid("reason", &what));
+        let message = format!("may have {REASON_CHARS_MAX} characters");
+        return Err(invalid("reason", &message));
     }
     Ok(reason)
 }

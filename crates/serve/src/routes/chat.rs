@@ -82,7 +82,7 @@ async fn ask(
     let version = submit::version(&headers)?;
     let key = submit::key(&headers, ROUTE, &body)?;
     let session = body.session_id.clone();
-    let asked = ParsedSubmit {
+    let submit = ParsedSubmit {
         message: body.message,
         locale: body.locale,
         location: body.location,
@@ -95,7 +95,7 @@ async fn ask(
         dm_type: None,
     };
     let bound_to = version.unwrap_or_else(|| wire_versions.for_owner(&owner));
-    let turn = submit::checked(asked, &headers, trace.for_turn(), bound_to)?;
+    let turn = submit::checked(submit, &headers, trace.for_turn(), bound_to)?;
     let target = match session {
         None => SubmitTarget::New(NewSession::default()),
         Some(id) => SubmitTarget::Existing(id.parse().map_err(|_| Error::SessionNotFound)?),

@@ -39,13 +39,13 @@ async fn list(
             (count.event_id, emissions)
         })
         .collect();
-    let shown = |entry: StatusEntry| {
+    let entry_body = |entry: StatusEntry| {
         let emissions = counts.remove(&entry.id).unwrap_or_default();
         told(entry, emissions)
     };
     Ok(Json(StatusEvents {
         version: pack.registry.version.clone(),
-        status_events: status_list(&pack).into_iter().map(shown).collect(),
+        status_events: status_list(&pack).into_iter().map(entry_body).collect(),
     }))
 }
 

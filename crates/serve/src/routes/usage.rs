@@ -43,13 +43,13 @@ fn days(mut params: QueryParams, today: UtcDay) -> Result<(UtcDay, UtcDay), Requ
     let to = params.day("to")?.unwrap_or(today);
     params.done()?;
     let from = from.unwrap_or_else(|| to.minus(DAYS_DEFAULT - 1));
-    let wrong =
+    let invalid =
         |detail: String| RequestFault::new(Code::InvalidRequest, detail).with("field", "from");
     match to.since(from) {
-        ..0 => Err(wrong(format!("from ({from}) is after to ({to})."))),
-        span if span >= i64::from(DAYS_MAX) => {
-            Err(wrong(format!("At most {DAYS_MAX} days are told at once.")))
-        }
+        ..0 => Err(invalid(format!("from ({from}) is after to ({to})."))),
+        span if span >= i64::from(DAYS_MAX) => Err(invalid(format!(
+            "At most {DAYS_MAX} days are told at once."
+        ))),
         _ => Ok((from, to)),
     }
 }

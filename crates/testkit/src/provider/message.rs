@@ -15,9 +15,7 @@ pub enum Part {
         signature: Vec<String>,
     },
     /// Reasoning that is only given sealed. Chat Completions cannot carry it.
-    Redacted {
-        data: String,
-    },
+    Redacted { data: String },
     Text {
         /// One delta a piece.
         pieces: Vec<String>,

@@ -77,12 +77,12 @@ impl ChatConversation {
     /// Says what a turn asks, and how to answer from elsewhere.
     pub(super) fn tell_questions(&mut self, turn: TurnId) -> Result<(), LeaveReason> {
         let teller = &self.scene.teller;
-        let asked = teller
+        let requests = teller
             .asked()
             .map(|what| format!("the turn waits for a person to allow: {what}\n"));
-        let how = format!("to answer: turnwire approve {turn}{}", teller.flags());
-        let told = asked.chain([how]).collect::<String>();
-        Ok(self.scene.say(&told)?)
+        let hint = format!("to answer: turnwire approve {turn}{}", teller.flags());
+        let notice = requests.chain([hint]).collect::<String>();
+        Ok(self.scene.say(&notice)?)
     }
 
     /// Asks all that a paused turn has asked; gives the turn that goes on.
@@ -98,15 +98,15 @@ impl ChatConversation {
             let Some(question) = list.approvals.first() else {
                 return Ok(list.next_turn_id);
             };
-            let said = self.question(question).await;
+            let answer = self.question(question).await;
             // The question outlives whoever leaves without a word.
             if matches!(
-                said,
+                answer,
                 Ok(PromptAnswer::Nobody) | Err(LeaveReason::Interrupted)
             ) {
                 self.tell_questions(turn)?;
             }
-            let (decision, comment) = match said? {
+            let (decision, comment) = match answer? {
                 PromptAnswer::Word(decision, comment) => (decision, comment),
                 PromptAnswer::Elsewhere => continue,
                 PromptAnswer::Nobody => return Ok(None),
@@ -124,8 +124,8 @@ impl ChatConversation {
                 }) => return Ok(Some(next)),
                 Ok(_) => {}
                 Err(error) => {
-                    let told = format!("not answered: {error}");
-                    self.scene.teller.screen.note(TextTone::Bad, &told)?;
+                    let notice = format!("not answered: {error}");
+                    self.scene.teller.screen.note(TextTone::Bad, &notice)?;
                 }
             }
         }
@@ -185,8 +185,8 @@ impl ChatConversation {
             {
                 Err(error) if error.is_transient() => {
                     if again == AGAIN {
-                        let told = format!("not answered yet ({error}); trying again");
-                        self.scene.say(&told)?;
+                        let notice = format!("not answered yet ({error}); trying again");
+                        self.scene.say(&notice)?;
                     }
                     self.scene.pause(again).await?;
                 }

@@ -105,8 +105,8 @@ impl ChatConversation {
             };
         };
         if shows_old {
-            let whole = |m: &&_| is_whole(m);
-            let old: Vec<_> = snapshot.messages.iter().filter(whole).collect();
+            let is_complete = |m: &&_| is_whole(m);
+            let old: Vec<_> = snapshot.messages.iter().filter(is_complete).collect();
             for message in &old[old.len().saturating_sub(OLD_MAX)..] {
                 self.scene.teller.screen.old(message)?;
             }
@@ -156,7 +156,7 @@ impl ChatConversation {
         let submit = TurnSubmit::text(words);
         let key = SubmitKey::random();
         let mut again = AGAIN;
-        let mut told = false;
+        let mut has_notified = false;
         self.scene.ended.clear();
         self.scene.asking = Some(words.to_owned());
         loop {
@@ -179,8 +179,8 @@ impl ChatConversation {
                     .screen
                     .note(TextTone::Bad, &format!("not asked: {error}"))?;
                 return Ok(TurnEnding::Refused);
-            } else if !told {
-                told = true;
+            } else if !has_notified {
+                has_notified = true;
                 self.scene
                     .say(&format!("not asked yet ({error}); trying again"))?;
             }

@@ -103,12 +103,12 @@ impl EventPrinter {
             return json!("preset:full");
         }
         let mut spec = EventFilter::chat().spec();
-        let more = [
+        let operator_types = [
             EventType::ApprovalRequested,
             EventType::ApprovalResolved,
             EventType::TurnCancelRequested,
         ];
-        let names = more.map(|kind| kind.name().to_owned());
+        let names = operator_types.map(|kind| kind.name().to_owned());
         spec.event_types.get_or_insert_default().extend(names);
         json!(spec)
     }
@@ -165,18 +165,18 @@ impl EventPrinter {
             }
             Body::ToolCompleted(tool) => {
                 self.cast.over(tool.tool_use_id, event.timestamp);
-                let told = format!("{} ok, {} ms", tool.tool_name, tool.duration_ms);
-                let told = (!is_inner(tool.tool_type)).then_some(told);
-                self.tool_end(TextTone::Quiet, told)
+                let text = format!("{} ok, {} ms", tool.tool_name, tool.duration_ms);
+                let line = (!is_inner(tool.tool_type)).then_some(text);
+                self.tool_end(TextTone::Quiet, line)
             }
             Body::ToolFailed(tool) => {
                 let ms = self.cast.over(tool.tool_use_id, event.timestamp);
                 let since = ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
-                let why = word(&tool.error_class);
-                let told = format!("{} failed ({why}){since}", tool.tool_name);
+                let error_class = word(&tool.error_class);
+                let text = format!("{} failed ({error_class}){since}", tool.tool_name);
                 let stopped = self.stopping && tool.error_class == ToolErrorClass::Cancelled;
-                let told = (!stopped && !is_inner(tool.tool_type)).then_some(told);
-                self.tool_end(TextTone::Bad, told)
+                let line = (!stopped && !is_inner(tool.tool_type)).then_some(text);
+                self.tool_end(TextTone::Bad, line)
             }
             Body::DelegateStarted(work) => self.worker_begins(work),
             Body::DelegateCompleted(end) => self.worker_done(end),
@@ -201,8 +201,8 @@ impl EventPrinter {
     }
 
     fn tool_end(&mut self, tone: TextTone, told: Option<String>) -> io::Result<()> {
-        if let Some(told) = told {
-            self.screen.note(tone, &told)?;
+        if let Some(line) = told {
+            self.screen.note(tone, &line)?;
         }
         self.still_running()
     }
@@ -210,13 +210,13 @@ impl EventPrinter {
     /// What is being done. Of several that are told at once the last has the sentence for all.
     fn doing(&mut self, alone: &str, render: Option<&RenderDecision>) -> io::Result<()> {
         let group = render.filter(|render| render.group.is_some());
-        let told = match group.map(|group| (group.message.as_deref(), group.event_ids.len())) {
+        let text = match group.map(|group| (group.message.as_deref(), group.event_ids.len())) {
             Some((None, 0)) => return Ok(()),
             Some((Some(all), 2..)) => all,
             Some(_) | None => alone,
         };
-        self.doing = Some(told.to_owned());
-        self.screen.passing_or_note(told)
+        self.doing = Some(text.to_owned());
+        self.screen.passing_or_note(text)
     }
 
     /// Something that is shown beside the answer.
@@ -248,9 +248,13 @@ impl EventPrinter {
     fn text(&mut self, id: MessageId, block: u32, text: &str) -> io::Result<()> {
         self.thought_end()?;
         self.doing = None;
-        let said = self.said.entry(id).or_default();
-        said.text_bytes += text.len();
-        if said.block.replace(block).is_some_and(|last| last != block) {
+        let printed = self.said.entry(id).or_default();
+        printed.text_bytes += text.len();
+        if printed
+            .block
+            .replace(block)
+            .is_some_and(|last| last != block)
+        {
             self.screen.line_end()?;
         }
         self.screen.answer(text)
@@ -298,16 +302,19 @@ impl EventPrinter {
 
     /// Tells what has not been told of a message that comes as it stands, not as it grew.
     pub(crate) fn catch_up(&mut self, message: &Message) -> io::Result<()> {
-        let Some(said) = self.said.get_mut(&message.id) else {
+        let Some(printed) = self.said.get_mut(&message.id) else {
             return self.whole(message.id, &message.content);
         };
         let text = message.text();
-        let Some(rest) = text.get(said.text_bytes..).filter(|rest| !rest.is_empty()) else {
+        let Some(unprinted) = text
+            .get(printed.text_bytes..)
+            .filter(|rest| !rest.is_empty())
+        else {
             return Ok(());
         };
-        said.text_bytes = text.len();
+        printed.text_bytes = text.len();
         self.thought_end()?;
-        self.screen.answer(rest)
+        self.screen.answer(unprinted)
     }
 
     /// A turn has ended: what comes next is not of it.
@@ -321,7 +328,7 @@ impl EventPrinter {
 
     /// Tells that a turn in line ended, in the midst of the one that is told.
     pub(crate) fn ended_beside(&mut self, outcome: TurnEnding) -> io::Result<()> {
-        let told = match outcome {
+        let text = match outcome {
             TurnEnding::Cancelled => "a turn that waited was withdrawn",
             TurnEnding::Answered
             | TurnEnding::Paused
@@ -329,7 +336,7 @@ impl EventPrinter {
             | TurnEnding::Refused => "a turn that waited ended",
         };
         match self.is_for_people() {
-            true => self.screen.note(TextTone::Quiet, told),
+            true => self.screen.note(TextTone::Quiet, text),
             false => Ok(()),
         }
     }
@@ -347,8 +354,8 @@ impl EventPrinter {
 
     /// Tells how a cancel went.
     pub(crate) fn cancelled(&mut self, end: &TurnCancelled) -> io::Result<TurnEnding> {
-        let told = turn_ending::receipt(end, &self.cast);
-        self.ending(TextTone::Strong, Some(told))?;
+        let text = turn_ending::receipt(end, &self.cast);
+        self.ending(TextTone::Strong, Some(text))?;
         Ok(TurnEnding::Cancelled)
     }
 

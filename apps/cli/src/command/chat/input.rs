@@ -23,8 +23,8 @@ pub(crate) fn lines() -> mpsc::Receiver<Line> {
                 return;
             };
             let line = line.map_err(|why| format!("line {number} of the input {why}"));
-            let over = line.is_err();
-            if send.blocking_send(line).is_err() || over {
+            let is_last = line.is_err();
+            if send.blocking_send(line).is_err() || is_last {
                 return;
             }
         }

@@ -161,17 +161,17 @@ impl ChatScreen {
     /// Words of ours, a line or a few.
     pub(crate) fn note(&mut self, tone: TextTone, text: &str) -> io::Result<()> {
         self.wipe()?;
-        let mut told = String::new();
+        let mut output = String::new();
         // On one terminal the answer's line must end first; in a pipe it goes on.
         if !self.fresh && self.streams.stdout && self.streams.stderr {
-            told.push('\n');
+            output.push('\n');
             self.fresh = true;
         }
-        for text in text.lines() {
-            let text = self.paint.tint(tone, &self.flat(text));
-            told.push_str(&format!("{text}\n"));
+        for line in text.lines() {
+            let line = self.paint.tint(tone, &self.flat(line));
+            output.push_str(&format!("{line}\n"));
         }
-        self.err.write_all(told.as_bytes())?;
+        self.err.write_all(output.as_bytes())?;
         self.err.flush()
     }
 
@@ -236,13 +236,13 @@ impl ChatScreen {
             clean.truncate(at);
             clean.push('…');
         }
-        let shown = match message.role {
+        let text = match message.role {
             Role::User => self.paint.tint(TextTone::Strong, &format!("> {clean}")),
             Role::Assistant | Role::System => clean,
             Role::Tool => return Ok(()),
         };
         self.wipe()?;
-        writeln!(self.err, "{shown}")?;
+        writeln!(self.err, "{text}")?;
         self.err.flush()
     }
 

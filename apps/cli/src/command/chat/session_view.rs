@@ -132,8 +132,8 @@ impl SessionView {
 
     /// Goes on for a while.
     pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), LeaveReason> {
-        let over = tokio::time::sleep(time);
-        tokio::pin!(over);
+        let deadline = tokio::time::sleep(time);
+        tokio::pin!(deadline);
         loop {
             tokio::select! {
                 _ = &mut over => return Ok(()),
@@ -228,10 +228,10 @@ impl SessionView {
                 if turns.contains(&Some(message.turn_id)) {
                     self.teller.learn(message);
                 }
-                let shown = self.met || message.status == MessageStatus::InProgress;
-                let ours =
+                let is_visible = self.met || message.status == MessageStatus::InProgress;
+                let is_own_answer =
                     message.role == Role::Assistant && turns.contains(&Some(message.turn_id));
-                if shown && ours {
+                if is_visible && is_own_answer {
                     self.teller.catch_up(message)?;
                 }
             }
@@ -328,14 +328,14 @@ impl SessionView {
             && self.ours != received.turn_id
             && start.resumes.is_none()
         {
-            let said: Vec<_> = start
+            let texts: Vec<_> = start
                 .input
                 .iter()
                 .filter_map(ContentBlock::as_text)
                 .collect();
-            let said = said.join(" ");
-            if self.asking.as_ref() != Some(&said) {
-                self.say(&format!("from elsewhere: {said}"))?;
+            let text = texts.join(" ");
+            if self.asking.as_ref() != Some(&text) {
+                self.say(&format!("from elsewhere: {text}"))?;
             }
         }
         match received.kind {

@@ -35,21 +35,21 @@ impl TurnEnding {
 /// What to say of a turn that ended by itself; nothing if all went well.
 pub(crate) fn completed(end: &TurnCompleted) -> (TurnEnding, Option<String>) {
     let codes = codes(end);
-    let told = |what: &str| Some(format!("{what}{codes}"));
+    let with_codes = |what: &str| Some(format!("{what}{codes}"));
     match end.status {
         TurnStatus::Ok => (TurnEnding::Answered, None),
         // What is missing was said in the answer itself, unless a code says more.
         TurnStatus::Degraded => {
-            let why = end.error.as_ref().map(|_| format!(": {}", why(end)));
-            let why = why.unwrap_or_default();
-            let missing = told(&format!("something is missing from this answer{why}"));
+            let cause = end.error.as_ref().map(|_| format!(": {}", why(end)));
+            let cause = cause.unwrap_or_default();
+            let missing = with_codes(&format!("something is missing from this answer{cause}"));
             (TurnEnding::Answered, missing)
         }
         // For whom it waits, and how to answer, is said by whoever can ask.
         TurnStatus::Paused => (TurnEnding::Paused, None),
         TurnStatus::Failed => (
             TurnEnding::Failed,
-            told(&format!("the turn failed: {}", why(end))),
+            with_codes(&format!("the turn failed: {}", why(end))),
         ),
     }
 }
@@ -125,10 +125,10 @@ fn became(line: &ReceiptLine) -> String {
 /// What a receipt comes to. Nothing is left running only if it says so of every line.
 fn sum(receipt: &[ReceiptLine]) -> String {
     let ms = receipt.iter().map(|line| line.ms).max().unwrap_or_default();
-    let left = receipt
+    let discarded = receipt
         .iter()
         .filter(|line| line.outcome == StopOutcome::Discarded);
-    match left.count() {
+    match discarded.count() {
         0 => format!("stopped in {}, nothing left running", time(ms)),
         left => format!("stopped in {}, {left} still in flight", time(ms)),
     }

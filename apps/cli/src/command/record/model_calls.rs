@@ -110,11 +110,11 @@ impl<'s> CallReader<'s> {
                 self.end(end.call_id, Some(end.message_id), stop);
             }
             Body::LlmCallFailed(end) => {
-                let how = match end.error_class {
+                let call_end = match end.error_class {
                     LlmErrorClass::Cancelled => CallEnd::Stalled,
                     class => CallEnd::Failed(class, RetryFlag::No),
                 };
-                self.end(end.call_id, end.message_id, how);
+                self.end(end.call_id, end.message_id, call_end);
             }
             Body::SubagentFailed(end) if end.error_class == AgentErrorClass::Timeout => {
                 self.time_out(turn, &end.sub_agent_id);
@@ -132,8 +132,8 @@ impl<'s> CallReader<'s> {
         // What the one that speaks does stands in several spans.
         let span = event.trace.as_ref().map(|trace| trace.span_id.clone());
         let span = span.filter(|_| agent != SPEAKER);
-        let known = |work: &Work| work.turn == turn && work.agent == agent && work.span == span;
-        let work = match self.works.iter().position(known) {
+        let is_same = |work: &Work| work.turn == turn && work.agent == agent && work.span == span;
+        let work = match self.works.iter().position(is_same) {
             Some(work) => work,
             None => {
                 self.works.push(Work {
@@ -239,15 +239,15 @@ impl<'s> CallReader<'s> {
             }
         }
         // Of a turn that began before the log does, nobody knows what was asked.
-        let known: Vec<bool> = {
-            let mut known = vec![false; self.calls.len()];
+        let is_seen: Vec<bool> = {
+            let mut seen = vec![false; self.calls.len()];
             for work in &self.works {
                 let is = self.turns.contains_key(&work.turn);
-                work.calls.iter().for_each(|at| known[*at] = is);
+                work.calls.iter().for_each(|at| seen[*at] = is);
             }
-            known
+            seen
         };
-        let calls = self.calls.into_iter().zip(known);
+        let calls = self.calls.into_iter().zip(is_seen);
         calls
             .filter_map(|(call, known)| known.then_some(call))
             .collect()
@@ -256,7 +256,7 @@ impl<'s> CallReader<'s> {
     /// Which invocation a sub-agent's work was: its messages say so; without one, the first that
     /// nobody else was.
     fn find_invocations(&mut self) {
-        let begun: Vec<(TurnId, &str, InvocationId)> = self
+        let invocations: Vec<(TurnId, &str, InvocationId)> = self
             .stored
             .events
             .iter()
@@ -271,7 +271,9 @@ impl<'s> CallReader<'s> {
             let messages = work.calls.iter().filter_map(|at| self.calls[*at].message);
             let marks = messages.filter_map(|one| invocation(one).map(str::to_owned));
             let mark = marks.into_iter().next();
-            let named = begun.iter().find(|(_, _, id)| Some(id.to_string()) == mark);
+            let named = invocations
+                .iter()
+                .find(|(_, _, id)| Some(id.to_string()) == mark);
             work.invocation = named.map(|(_, _, id)| *id);
         }
         for at in 0..self.works.len() {
@@ -281,11 +283,11 @@ impl<'s> CallReader<'s> {
             let free =
                 |id: &InvocationId| self.works.iter().all(|work| work.invocation != Some(*id));
             let work = &self.works[at];
-            let mut same = begun
+            let mut same = invocations
                 .iter()
                 .filter(|(turn, agent, _)| *turn == work.turn && *agent == work.agent);
-            let found = same.find(|(_, _, id)| free(id)).map(|(_, _, id)| *id);
-            self.works[at].invocation = found;
+            let invocation = same.find(|(_, _, id)| free(id)).map(|(_, _, id)| *id);
+            self.works[at].invocation = invocation;
         }
     }
 
@@ -293,11 +295,14 @@ impl<'s> CallReader<'s> {
     /// what was before the turn.
     fn question(&self, agent: &str, work: &Work) -> (String, usize) {
         let own = self.stored.own.get(agent).into_iter().flatten();
-        let asked: Vec<&StoredMessage> = own.filter(|one| one.message.role == Role::User).collect();
+        let questions: Vec<&StoredMessage> =
+            own.filter(|one| one.message.role == Role::User).collect();
         let mark = work.invocation.map(|id| id.to_string());
-        let this = asked.iter().find(|one| invocation(one) == mark.as_deref());
+        let this = questions
+            .iter()
+            .find(|one| invocation(one) == mark.as_deref());
         let says = this.map(|one| one.message.text()).unwrap_or_default();
-        let before = asked
+        let before = questions
             .iter()
             .take_while(|one| one.message.turn_id != work.turn);
         (says, before.count() + 1)
@@ -312,8 +317,8 @@ impl<'s> CallReader<'s> {
             .take_while(|one| one.message.turn_id != turn)
             .collect();
         let omitted = usize::try_from(started.history_omitted).unwrap_or(usize::MAX);
-        let shown = before.iter().skip(omitted);
-        shown.filter(|one| one.message.role == Role::User).count() + 1
+        let visible = before.iter().skip(omitted);
+        visible.filter(|one| one.message.role == Role::User).count() + 1
     }
 }
 

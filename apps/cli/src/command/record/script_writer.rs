@@ -38,28 +38,28 @@ pub(super) fn write(calls: &[RecordedCall<'_>], paced: bool) -> (String, Vec<Str
         paced,
         pieces: pieces <= PIECES_MAX,
     };
-    let told: Vec<(String, Vec<Value>)> = calls
+    let recorded: Vec<(String, Vec<Value>)> = calls
         .iter()
         .map(|call| (key(call), steps(call, style)))
         .collect();
     // Which words are answered in more than one way: those are told apart by the turn.
     let mut ways: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (at, (key, steps)) in told.iter().enumerate() {
-        let known = ways.entry(key).or_default();
-        if known.iter().all(|other| told[*other].1 != *steps) {
-            known.push(at);
+    for (at, (key, steps)) in recorded.iter().enumerate() {
+        let answers = ways.entry(key).or_default();
+        if answers.iter().all(|other| recorded[*other].1 != *steps) {
+            answers.push(at);
         }
     }
     let mut strays = Vec::new();
     let mut rules: Vec<Value> = Vec::new();
     let mut written: HashMap<(&str, Option<usize>), usize> = HashMap::new();
-    for (at, (key, steps)) in told.iter().enumerate() {
+    for (at, (key, steps)) in recorded.iter().enumerate() {
         let call = &calls[at];
         let turn = (ways[key.as_str()].len() > 1).then_some(call.turn);
         let other = *written.entry((key, turn)).or_insert(at);
         if other == at {
             rules.push(json!({"when": when(call, turn), "steps": steps}));
-        } else if told[other].1 != *steps {
+        } else if recorded[other].1 != *steps {
             strays.push(format!(
                 "call {} of {} was answered in two ways to the same words of one turn; the script \
                  has the first",
@@ -106,11 +106,11 @@ fn when(call: &RecordedCall<'_>, turn: Option<usize>) -> Value {
 fn is_tag(locale: &str) -> bool {
     let mut parts = locale.split('-');
     let first = parts.next().unwrap_or_default();
-    let fits = |part: &str| (1..=8).contains(&part.len());
+    let is_short = |part: &str| (1..=8).contains(&part.len());
     first.len() >= 2
-        && fits(first)
+        && is_short(first)
         && first.bytes().all(|byte| byte.is_ascii_alphabetic())
-        && parts.all(|part| fits(part) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        && parts.all(|part| is_short(part) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
         && locale.len() <= 35
 }
 

@@ -71,9 +71,9 @@ impl StoredSession {
 
 /// The sub-agents that were asked.
 fn sub_agents(events: &[Event]) -> BTreeSet<String> {
-    let asked = events.iter().filter_map(|event| match &event.body {
+    let sub_agents = events.iter().filter_map(|event| match &event.body {
         Body::SubagentStarted(started) => Some(started.sub_agent_id.clone()),
         _ => None,
     });
-    asked.collect()
+    sub_agents.collect()
 }

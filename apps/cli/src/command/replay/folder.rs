@@ -30,17 +30,17 @@ pub(crate) fn tell(
     let mut at = since;
     let mut damaged = None;
     while at < upto {
-        let left = ReplayRange {
+        let remaining = ReplayRange {
             since,
             upto,
             from: at,
             to: upto,
         };
         let missed = projection.missed();
-        let told = match read_chunk(
+        let chunk = match read_chunk(
             store,
             session,
-            left,
+            remaining,
             (CHUNK, None),
             in_flight.as_ref(),
             missed,
@@ -54,12 +54,12 @@ pub(crate) fn tell(
             told => told?,
         };
         let mut bytes = Vec::new();
-        for (head, stored) in &told.0 {
+        for (head, stored) in &chunk.0 {
             let event = Event::read(stored).with_context(|| head.position.to_string())?;
             projection.take(stored, &event, &mut bytes);
         }
         out.write_all(&bytes)?;
-        at = told.1;
+        at = chunk.1;
     }
     match damaged {
         None => Ok(()),

@@ -103,13 +103,13 @@ impl Projection {
 
     /// What a reader should know beside the bytes.
     pub(crate) fn afterword(&self) -> Option<String> {
-        let what = match self.silent {
+        let subject = match self.silent {
             0 => return None,
             1 => "a message is",
             _ => "messages are",
         };
         Some(format!(
-            "{what} here without words, which pc3 has from deltas alone: replay the session itself"
+            "{subject} here without words, which pc3 has from deltas alone: replay the session itself"
         ))
     }
 }

@@ -23,6 +23,7 @@ pub struct BoundVersions {
     pub cohort: String,
 }
 
+/// A turn started to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",

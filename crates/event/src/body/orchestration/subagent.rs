@@ -42,6 +42,7 @@ pub struct SubagentStarted {
     pub context: SubagentContext,
 }
 
+/// A sub-agent gave its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",

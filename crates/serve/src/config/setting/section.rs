@@ -55,8 +55,8 @@ impl SectionValues {
         help: &'static str,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, ConfigError> {
-        let said = self.said.remove(&(section, key));
-        let (text, origin) = said.unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default));
+        let value = self.said.remove(&(section, key));
+        let (text, origin) = value.unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default));
         let value = read(&text).map_err(|expected| ConfigError::Value {
             at: origin.clone(),
             key: format!("{section}.{key}"),

@@ -30,8 +30,8 @@ pub(in crate::config) fn choice<T: Copy>(
     words: &'static [(&'static str, T)],
 ) -> impl Fn(&str) -> Result<T, String> {
     move |text| {
-        let found = words.iter().find(|(word, _)| *word == text);
-        found.map(|(_, value)| *value).ok_or_else(|| {
+        let entry = words.iter().find(|(word, _)| *word == text);
+        entry.map(|(_, value)| *value).ok_or_else(|| {
             let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             names.join(" or ")
         })

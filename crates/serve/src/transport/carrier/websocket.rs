@@ -130,8 +130,8 @@ impl<S: ByteStream> Framing for WebSocket<S> {
             return;
         };
         if self.socket.send(Message::Close(Some(frame))).await.is_ok() {
-            let rest = async { while let Some(Ok(_)) = self.socket.next().await {} };
-            let _ = tokio::time::timeout(CLOSING, rest).await;
+            let discard = async { while let Some(Ok(_)) = self.socket.next().await {} };
+            let _ = tokio::time::timeout(CLOSING, discard).await;
         }
     }
 }

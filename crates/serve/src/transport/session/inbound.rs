@@ -153,9 +153,9 @@ impl SessionStream {
         let options = &self.streams.options;
         let (mut snapshot, mut replayed) = (None, 0);
         let cursor = if subscribe.snapshot {
-            let taken = live.snapshot(options.snapshot_messages).await?;
-            let taken = snapshot.insert(taken);
-            SessionCursor::in_ring(taken.at, taken.cursor)
+            let loaded = live.snapshot(options.snapshot_messages).await?;
+            let loaded = snapshot.insert(loaded);
+            SessionCursor::in_ring(loaded.at, loaded.cursor)
         } else if let Some(since) = &subscribe.since {
             let (at, max) = (since.position(live.id)?, options.replay_max);
             let replay = live.catch_up(at, &subscribe.filter, FinishedReplay::Ends, max);

@@ -28,11 +28,11 @@ impl EventPrinter {
 
     /// A worker has ended its turn.
     pub(super) fn worker_done(&mut self, end: &delegate::DelegateCompleted) -> io::Result<()> {
-        let how = match end.success {
+        let result = match end.success {
             true => "is done",
             false => "did not do it",
         };
-        self.worker_end(end.worker_session_id, TextTone::Quiet, how)
+        self.worker_end(end.worker_session_id, TextTone::Quiet, result)
     }
 
     /// A worker did not get there. When the turn itself stops, the receipt says so.
@@ -40,42 +40,43 @@ impl EventPrinter {
         if self.stopping {
             return Ok(());
         }
-        let how = format!("did not get to its end ({})", word(&end.failure_mode));
-        self.worker_end(end.worker_session_id, TextTone::Bad, &how)
+        let result = format!("did not get to its end ({})", word(&end.failure_mode));
+        self.worker_end(end.worker_session_id, TextTone::Bad, &result)
     }
 
     /// A worker has ended, with how to look at what it did.
     fn worker_end(&mut self, worker: SessionId, tone: TextTone, how: &str) -> io::Result<()> {
         let task = self.cast.task(worker).map(|task| format!(" on \"{task}\""));
-        let told = format!(
+        let text = format!(
             "worker{} {how}; to look: turnwire tail {worker}{}",
             task.unwrap_or_default(),
             self.flags
         );
-        self.shown_as(tone, &told)
+        self.shown_as(tone, &text)
     }
 
     /// The turn will wait for a person.
     pub(super) fn asks(&mut self, question: &approval::ApprovalRequested) {
-        let what = format!("{} {}", question.tool_name, question.input_summary);
-        self.asked.push((question.approval_id, what));
+        let description = format!("{} {}", question.tool_name, question.input_summary);
+        self.asked.push((question.approval_id, description));
     }
 
     /// A question has its answer. One that was given here needs no telling.
     pub(super) fn resolved(&mut self, answer: &approval::ApprovalResolved) -> io::Result<()> {
-        let mut asked = self.asked.iter();
-        let what = asked.find(|(id, _)| *id == answer.approval_id);
-        let Some((_, what)) = what.filter(|_| self.answered != Some(answer.approval_id)) else {
+        let mut open_requests = self.asked.iter();
+        let description = open_requests.find(|(id, _)| *id == answer.approval_id);
+        let Some((_, what)) = description.filter(|_| self.answered != Some(answer.approval_id))
+        else {
             return Ok(());
         };
-        let how = match (answer.by.as_str(), answer.decision) {
+        let decision = match (answer.by.as_str(), answer.decision) {
             ("system", _) => "taken back",
             (_, Decision::Approve) => "allowed elsewhere",
             (_, Decision::Reject) => "refused elsewhere",
         };
-        let said = answer.comment.iter().map(|said| format!(": {said}"));
-        let told = format!("{how}: {what}{}", said.collect::<String>());
-        self.screen.note(TextTone::Quiet, &told)
+        let comment = answer.comment.iter().map(|said| format!(": {said}"));
+        let text = format!("{decision}: {what}{}", comment.collect::<String>());
+        self.screen.note(TextTone::Quiet, &text)
     }
 
     /// A question is about to be answered here.
@@ -113,10 +114,10 @@ impl EventPrinter {
             true => String::new(),
             false => format!("; waiting for {} to end", names.join(", ")),
         };
-        let told = format!("{STOPPING} {seconds} s{names}");
+        let text = format!("{STOPPING} {seconds} s{names}");
         match seconds {
-            0..=1 => self.screen.passing_or_note(&told),
-            _ => self.screen.passing(&told),
+            0..=1 => self.screen.passing_or_note(&text),
+            _ => self.screen.passing(&text),
         }
     }
 
