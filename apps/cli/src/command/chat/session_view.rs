@@ -136,7 +136,7 @@ impl SessionView {
         tokio::pin!(deadline);
         loop {
             tokio::select! {
-                _ = &mut over => return Ok(()),
+                _ = &mut deadline => return Ok(()),
                 step = self.step() => drop(step?),
             }
         }
