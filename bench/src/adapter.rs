@@ -55,9 +55,7 @@ pub struct Cost {
     pub bytes: f64,
     /// Our reader and decoder.
     pub ours: f64,
-    /// A whole call.
     pub whole: f64,
-    /// The reference.
     pub bare: f64,
 }
 

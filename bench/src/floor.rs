@@ -52,7 +52,6 @@ impl Ring {
     }
 }
 
-/// The server's state.
 #[derive(Debug)]
 struct Floor {
     frames: Block,

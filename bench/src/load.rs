@@ -102,7 +102,6 @@ impl Readiness {
 /// Many connections.
 pub struct Fleet {
     readiness: Readiness,
-    /// The connections.
     pub watchers: Vec<Watcher>,
     buffer: Vec<u8>,
 }
@@ -259,10 +258,8 @@ impl Stopwatch {
 /// Where the server is.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Target {
-    /// Its address.
     #[arg(long)]
     pub server: SocketAddr,
-    /// Its process.
     #[arg(long)]
     pub pid: u32,
 }

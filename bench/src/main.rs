@@ -26,7 +26,6 @@ struct Args {
     /// A tenth of the work, one round: to see that it runs.
     #[arg(long)]
     quick: bool,
-    /// The references alone.
     #[arg(long)]
     reference: bool,
     /// Rounds that medians are taken of.

@@ -23,7 +23,6 @@ pub const CHAT_STREAMS_MAX: &str = "10000";
 /// A server that is ready to serve.
 pub struct Server {
     app: App,
-    /// Where clients connect.
     pub listener: TcpListener,
 }
 

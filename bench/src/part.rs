@@ -43,7 +43,6 @@ pub enum Scope {
 /// How much a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Enough for figures.
     Full,
     /// Enough to see that it runs.
     Quick,
@@ -52,13 +51,11 @@ pub enum Effort {
 /// What every part needs.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// This program.
     pub program: Program,
     /// Rounds that medians are taken of.
     pub rounds: usize,
     /// How much it does.
     pub effort: Effort,
-    /// Whom it measures.
     pub scope: Scope,
     /// A folder on the disk that is measured.
     pub data: PathBuf,
@@ -73,11 +70,8 @@ pub enum Part {
     Fanout,
     /// One producer, many watchers on streams of the turn, and on both.
     Sse,
-    /// Durable append.
     Append,
-    /// Late readers.
     Replay,
-    /// Whole turns.
     Turns,
     /// Turns whose answer is their stream.
     Chat,
@@ -87,9 +81,7 @@ pub enum Part {
     Models,
     /// Turns that are stopped.
     Stop,
-    /// Idle WebSockets.
     Idle,
-    /// Idle streams.
     IdleSse,
 }
 

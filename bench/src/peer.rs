@@ -4,9 +4,7 @@
 /// A table of figures from elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peers {
-    /// The columns.
     pub columns: &'static [&'static str],
-    /// The lines.
     pub rows: &'static [&'static [&'static str]],
 }
 

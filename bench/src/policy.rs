@@ -35,7 +35,6 @@ pub const RATIO_MAX: f64 = 5.0;
 /// Nanoseconds of one pass.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// A bare lookup.
     pub bare: f64,
     /// A `text.delta` that is forwarded.
     pub text: f64,

@@ -27,7 +27,6 @@ pub enum Place {
     FirstCore,
     /// On the load clients' core.
     LastCore,
-    /// On all cores.
     Anywhere,
 }
 
@@ -46,7 +45,6 @@ impl Place {
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Where it serves.
     pub address: SocketAddr,
     /// Where it takes side channels, if it does.
     pub side: Option<SocketAddr>,

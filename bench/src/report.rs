@@ -43,17 +43,12 @@ impl Aim {
 /// One part of the report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// Its name.
     pub title: &'static str,
     /// What was done, in a few sentences.
     pub text: String,
-    /// The columns.
     pub columns: Vec<&'static str>,
-    /// The lines.
     pub rows: Vec<Vec<String>>,
-    /// Its aims.
     pub aims: Vec<Aim>,
-    /// What others reach.
     pub peers: Option<Peers>,
     /// The share of the machine that other programs used meanwhile.
     pub others: f64,

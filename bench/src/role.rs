@@ -24,7 +24,6 @@ const LIFE_MAX: Duration = Duration::from_secs(900);
 /// A part to play.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Role {
-    /// The floor server.
     Floor(floor::Lengths),
     /// Turnwire with a paced producer.
     Paced {
@@ -42,9 +41,7 @@ pub enum Role {
     Fanout(fanout::Args),
     /// A session gets many events.
     Fill(fill::Args),
-    /// Late readers.
     Replay(replay::Args),
-    /// Whole turns.
     Turns(turns::Args),
     /// Turns whose answer is their stream.
     Chat(chat::Args),

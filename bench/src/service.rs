@@ -16,7 +16,6 @@ use turnwire_testkit::ccs::envelope;
 /// Whom the envelopes are for: who asks must be that person.
 pub const PRINCIPAL: &str = "user-42";
 
-/// What it knows.
 const ENRICHERS: [&str; 3] = ["offer_search", "points", "answers"];
 
 /// The longest request that is read; those of a run have a few hundred bytes.

@@ -25,7 +25,6 @@ const CANCELS: u64 = 15;
 /// What a campaign has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
-    /// Kills.
     pub kills: usize,
     /// Clients, of both wires.
     pub clients: usize,

@@ -36,13 +36,10 @@ pub const HIDDEN: [&str; 6] = [
 /// A server that runs a pack, one session in it, and the data service behind it.
 #[derive(Debug)]
 pub struct Stage {
-    /// The data service.
     pub ccs: Ccs,
-    /// The server.
     pub server: Server,
     /// A client of it, who speaks for `user-42`.
     pub rest: Rest,
-    /// The session.
     pub session: SessionId,
 }
 

@@ -12,7 +12,6 @@ use turnwire_testkit::watch::Reader;
 
 use crate::load::{self, Halt};
 
-/// Turns at once.
 const SESSIONS: usize = 50;
 /// Cancels among a hundred turns.
 const CANCELS: u64 = 15;
@@ -20,7 +19,6 @@ const CANCELS: u64 = 15;
 /// What a campaign has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
-    /// Kills.
     pub kills: usize,
     /// Turns that were accepted.
     pub turns: usize,
@@ -28,7 +26,6 @@ pub struct Report {
     pub swept: usize,
     /// Lines that were cut.
     pub cuts: usize,
-    /// Events stored.
     pub events: usize,
     /// The longest time from start to ready.
     pub ready_max: Duration,

@@ -129,7 +129,6 @@ pub fn options(pack: Pack) -> Options {
 /// A stage and the provider of all its words.
 #[derive(Debug)]
 pub struct Play {
-    /// The provider.
     pub fake: FakeProvider,
     /// The rest of the house.
     pub stage: Stage,

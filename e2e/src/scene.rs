@@ -13,11 +13,9 @@ use crate::load;
 /// A server with one session.
 #[derive(Debug)]
 pub struct Scene {
-    /// The server.
     pub server: Server,
     /// A client of it.
     pub rest: Rest,
-    /// The session.
     pub session: SessionId,
 }
 

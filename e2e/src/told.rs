@@ -11,9 +11,7 @@ use crate::chat;
 /// What a turn told on the chat wire.
 #[derive(Debug)]
 pub struct Told {
-    /// Which turn.
     pub turn: TurnId,
-    /// Its frames.
     pub frames: Vec<Block>,
     /// How long it took, seen from outside.
     pub took: Duration,

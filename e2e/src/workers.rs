@@ -12,17 +12,14 @@ use crate::chat::until;
 
 /// The agent that works.
 pub const READER: &str = "reader";
-/// Who speaks.
 const CHIEF: &str = "orchestrator";
 
 /// A server whose speaker gives work away, and a session in it.
 #[derive(Debug)]
 pub struct Crew {
-    /// The server.
     pub server: Server,
     /// A client of it.
     pub rest: Rest,
-    /// The session.
     pub session: SessionId,
 }
 

@@ -32,7 +32,6 @@ pub struct Resolve {
 /// One package in the graph.
 #[derive(Debug, Deserialize)]
 pub struct Node {
-    /// Its id.
     pub id: String,
     /// The features that are on.
     pub features: Vec<String>,
@@ -45,9 +44,7 @@ pub struct Node {
 pub struct Package {
     /// Its id in the graph.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Its licence, as an SPDX expression.
     pub license: Option<String>,

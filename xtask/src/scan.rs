@@ -9,7 +9,6 @@ use std::ops::Range;
 /// A file's code, and which of it is for tests alone.
 #[derive(Debug)]
 pub struct Scan {
-    /// The code, blanked.
     pub code: String,
     tests: Vec<Range<usize>>,
 }

@@ -14,9 +14,7 @@ use crate::scan::Scan;
 pub struct Source {
     /// Its path from the root of the repository, with `/`.
     pub path: String,
-    /// Its text.
     pub text: String,
-    /// Its code.
     pub scan: Scan,
 }
 

@@ -20,7 +20,6 @@ use crate::stat::percentile;
 pub struct Args {
     #[command(flatten)]
     target: Target,
-    /// Turns at once.
     #[arg(long)]
     at_once: usize,
     /// How many follow each other.
@@ -43,7 +42,6 @@ pub struct Args {
 /// What came of it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Turns that count.
     pub turns: u64,
     /// Their frames; the sentinel is none.
     pub frames: u64,

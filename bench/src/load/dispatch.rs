@@ -33,7 +33,6 @@ const BUSY_PAUSE: Duration = Duration::from_millis(2);
 pub struct Args {
     #[command(flatten)]
     target: Target,
-    /// People at once.
     #[arg(long)]
     at_once: usize,
     /// How many turns of each follow each other.
@@ -69,7 +68,6 @@ impl FromStr for Ask {
 /// What came of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Turns that count.
     pub turns: u64,
     /// Those of them that ended as completed.
     pub completed: u64,
@@ -89,7 +87,6 @@ pub struct Outcome {
     pub resident_kb: (u64, u64),
     /// The most it ever was.
     pub peak_kb: u64,
-    /// The sessions.
     pub sessions: Vec<String>,
 }
 
@@ -103,7 +100,6 @@ struct Person {
     session: Option<String>,
 }
 
-/// What turns gave.
 #[derive(Default)]
 struct Totals {
     turn_ms: Vec<f64>,

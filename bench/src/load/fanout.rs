@@ -31,7 +31,6 @@ pub struct Args {
     streams: usize,
     #[arg(long)]
     window: u64,
-    /// Events in all.
     #[arg(long)]
     events: u64,
 }

@@ -16,7 +16,6 @@ const THREADS: u64 = 32;
 pub struct Args {
     #[command(flatten)]
     target: Target,
-    /// How many events.
     #[arg(long)]
     events: u64,
 }

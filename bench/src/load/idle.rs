@@ -38,7 +38,6 @@ pub struct Outcome {
     pub before_kb: u64,
     /// Resident memory with all connections, in KiB.
     pub after_kb: u64,
-    /// How many connections.
     pub clients: u64,
 }
 
@@ -72,7 +71,6 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
     })
 }
 
-/// What idles.
 enum Kind {
     /// WebSockets that subscribe with this frame.
     WebSockets(Vec<u8>),

@@ -39,7 +39,6 @@ pub struct Args {
     /// The target is the provider itself.
     #[arg(long)]
     direct: bool,
-    /// Readers at once.
     #[arg(long)]
     at_once: u32,
     /// Turns of each that are not counted.
@@ -59,11 +58,9 @@ pub struct Args {
 /// What came of it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Turns that count.
     pub turns: u64,
     /// Those of them that ended as completed.
     pub completed: u64,
-    /// Their words.
     pub words: u64,
     /// Turns that were refused at first because the last one held its lock still.
     pub busy: u64,
@@ -106,7 +103,6 @@ struct Reader {
     session: Option<String>,
 }
 
-/// What turns gave.
 #[derive(Default)]
 struct Heard {
     words: Vec<Word>,

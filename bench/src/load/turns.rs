@@ -23,7 +23,6 @@ const PREFIX_BYTES: usize = 96;
 pub struct Args {
     #[command(flatten)]
     target: Target,
-    /// Sessions at once.
     #[arg(long)]
     sessions: usize,
     /// Turns of each session that count.
@@ -43,9 +42,7 @@ pub struct Args {
 /// What came of it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Turns that count.
     pub turns: u64,
-    /// Their events.
     pub events: u64,
     /// How long, and at what cost.
     pub span: Span,

@@ -21,7 +21,6 @@ pub struct Watcher {
     cut: Cut,
     /// Text frames so far, the ack included; or blocks of a stream.
     pub frames: u64,
-    /// Bytes so far.
     pub bytes: u64,
 }
 

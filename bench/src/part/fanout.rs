@@ -19,11 +19,9 @@ struct Case {
 
 /// Who watches one producer, and how many of its events are outstanding.
 pub(super) struct Crowd {
-    /// WebSockets.
     pub(super) sockets: u64,
     /// Streams of the turn.
     pub(super) streams: u64,
-    /// Events outstanding.
     pub(super) window: u64,
     /// Deliveries over all of them, in a full run.
     pub(super) deliveries: u64,

@@ -9,7 +9,6 @@ use crate::peer;
 use crate::process::{Place, Server};
 use crate::report::{Aim, Section};
 
-/// How many connections.
 const CLIENTS: u64 = 5_000;
 
 /// Over how many sessions.

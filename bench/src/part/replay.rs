@@ -28,7 +28,6 @@ fn filled(bench: &Bench, server: &Server) -> io::Result<String> {
 /// What readers ask for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
-    /// Everything.
     Full,
     /// One type, so that the server has to look which events pass.
     OneType,

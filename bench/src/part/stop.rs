@@ -10,7 +10,6 @@ use crate::process::Server;
 use crate::report::{Aim, Section};
 use crate::stat::{percentile, short};
 
-/// Turns at once.
 const AT_ONCE: usize = 10;
 /// How long a turn works before it is stopped: long enough for its program to run.
 const WORKS: Duration = Duration::from_millis(400);

@@ -21,7 +21,6 @@ pub enum Case {
     Silent,
     /// 6.2.1: the first call streams.
     Llm,
-    /// 6.2.2: tools run.
     Tool,
     /// 6.2.3: tools were asked for and none was called.
     Seam,

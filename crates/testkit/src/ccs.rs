@@ -67,11 +67,8 @@ impl Reply {
 pub struct Call {
     /// Which enricher it asks for.
     pub enricher: String,
-    /// Its head.
     pub head: String,
-    /// Its body.
     pub request: Value,
-    /// When it came.
     pub arrived: Instant,
     /// When the whole answer was written.
     pub answered: Option<Instant>,

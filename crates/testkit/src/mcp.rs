@@ -44,7 +44,6 @@ pub fn is_cancelled(path: &Path) -> bool {
 #[derive(Debug)]
 pub struct Http {
     child: Child,
-    /// Where it is.
     pub url: String,
 }
 

@@ -28,7 +28,6 @@ pub enum Kind {
     Escapee,
     /// The same, and then ends by itself with code 0.
     Leaver,
-    /// Writes without end.
     Endless,
     /// Writes without end, also when nobody can read it any more, and ignores TERM.
     EndlessDeaf,

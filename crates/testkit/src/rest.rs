@@ -36,11 +36,8 @@ pub struct Lost {
 /// An answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: u16,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: String,
 }
 
@@ -65,7 +62,6 @@ impl Answer {
 /// An accepted turn.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Accepted {
-    /// Which turn.
     pub turn_id: TurnId,
     /// The tail before it.
     pub position: Position,

@@ -34,7 +34,6 @@ const POLL: Duration = Duration::from_millis(5);
 pub struct Options {
     /// What the model says; without a pack the script for trying if none.
     pub script: Option<Script>,
-    /// What it runs.
     pub pack: Setup,
     /// Its configuration file, but for the address.
     pub settings: Settings,
@@ -54,7 +53,6 @@ pub enum Setup {
     Alone,
     /// The pack that is built in.
     Demo,
-    /// This pack.
     Pack(Pack),
 }
 

@@ -68,11 +68,9 @@ impl Page {
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Its first line.
     pub line: String,
     /// All of its head.
     pub head: String,
-    /// Its body.
     pub body: String,
     /// Whether its connection is closed, by whomever.
     pub closed: bool,

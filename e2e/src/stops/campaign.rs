@@ -20,7 +20,6 @@ const LATEST_MS: u64 = 300;
 /// What a campaign has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
-    /// Stops.
     pub stops: usize,
     /// Of them after the turn had ended by itself.
     pub late: usize,

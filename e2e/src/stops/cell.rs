@@ -22,13 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How a turn is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// By a request.
     Http,
     /// By a request that waits for the end.
     Wait,
     /// By a frame of one who watches.
     Frame,
-    /// By its session.
     Session,
     /// By its session, waiting.
     SessionWait,

@@ -23,13 +23,10 @@ const CCS_MS: u64 = 8_000;
 /// The server and all that it asks.
 #[derive(Debug)]
 pub struct House {
-    /// The model's provider.
     pub fake: FakeProvider,
     /// What HTTP tools ask.
     pub site: Site,
-    /// The data service.
     pub ccs: Ccs,
-    /// The server.
     pub server: Server,
     /// A client of it.
     pub rest: Rest,

@@ -35,9 +35,7 @@ pub enum Kind {
 /// How many work at once, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
-    /// One.
     One,
-    /// Three at once.
     Three,
     /// Two sub-agents with one each.
     Agents,

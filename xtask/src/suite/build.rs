@@ -52,7 +52,6 @@ pub struct TestBinary {
     /// The folder of its crate from the root, and the target if it is not the crate's own unit
     /// tests: `crates/log`, `e2e it`.
     pub label: String,
-    /// The executable.
     pub path: PathBuf,
     /// The folder of its crate, in which cargo would run it.
     pub dir: PathBuf,
@@ -61,7 +60,6 @@ pub struct TestBinary {
 /// Everything the tests run.
 #[derive(Debug, Default)]
 pub struct Built {
-    /// The test binaries.
     pub tests: Vec<TestBinary>,
     /// The server, built with the same features as the tests.
     pub server: Option<PathBuf>,

@@ -17,7 +17,6 @@ const UNKNOWN: Duration = Duration::from_secs(1);
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Its binary.
     pub binary: TestBinary,
     /// Its path inside the binary.
     pub name: String,
@@ -35,7 +34,6 @@ impl Case {
 /// What is run, and what is not.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    /// The tests.
     pub cases: Vec<Case>,
     /// Labels of tests that carry `#[ignore]`: helper processes of other tests.
     pub ignored: Vec<String>,

@@ -18,7 +18,6 @@ pub fn kill_tree(pid: u32) {
     let _ = Command::new("kill").arg("-9").args(ids).status();
 }
 
-/// Every process's children.
 fn children() -> HashMap<u32, Vec<u32>> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -28,7 +28,6 @@ const PROGRESS: Duration = Duration::from_secs(15);
 /// What became of a test.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The test's label.
     pub label: String,
     /// How long it ran.
     pub took: Duration,

@@ -49,7 +49,6 @@ pub(super) struct Told {
 }
 
 impl Clock {
-    /// The provider alone.
     pub(super) fn alone(bench: &Bench, pace: Pace) -> io::Result<Self> {
         let mut command = bench.program.role(&["provider"]);
         for (name, value) in [

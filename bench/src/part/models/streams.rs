@@ -8,7 +8,6 @@ use crate::load::models::Third;
 use crate::part::{Bench, Pair, Scope, row};
 use crate::report::{Aim, Section};
 
-/// Streams at once.
 pub(super) const STREAMS: u64 = 100;
 
 /// From one token of a stream to its next.

@@ -15,7 +15,6 @@ use turnwire_event::{Body, CallId, ContentBlock, Event, MessageId, StopReason, T
 /// Where a turn stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stage {
-    /// Nothing has happened.
     New,
     /// Started, no model chosen.
     Started,
@@ -23,11 +22,9 @@ pub(super) enum Stage {
     Between,
     /// A model was called and has said nothing.
     Calling(CallId),
-    /// A message streams.
     Streaming(CallId, MessageId),
     /// A message has ended; its call must end next.
     Ending(CallId, MessageId, StopReason),
-    /// Over.
     Over,
 }
 
@@ -42,7 +39,6 @@ pub(super) struct Course {
     pub(super) inputs: Vec<ToolUseId>,
     /// Tools that were asked for and not called.
     pub(super) pending: Vec<ToolUseId>,
-    /// Tools that run.
     pub(super) running: Vec<ToolUseId>,
     /// The reason given with the cancel.
     pub(super) asked: Option<String>,

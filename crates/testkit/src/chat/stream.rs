@@ -64,7 +64,6 @@ pub enum End {
     /// After as many bytes as it was told.
     #[error("cut")]
     Cut,
-    /// Before its sentinel.
     #[error("lost: {0}")]
     Lost(String),
     /// With something that is no chat stream.

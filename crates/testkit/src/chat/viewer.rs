@@ -22,9 +22,7 @@ const ENDING_WITHIN: Duration = Duration::from_secs(60);
 pub enum Place {
     /// It has nothing, or only the turn's name.
     Opening,
-    /// Inside a message.
     Inside,
-    /// Between messages.
     Between,
     /// It knows what the turn cost, and not how it ended.
     Ending,

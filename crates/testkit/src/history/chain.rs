@@ -42,7 +42,6 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) {
     }
 }
 
-/// Lower-case hex.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()

@@ -10,7 +10,6 @@ use turnwire_event::{Body, ContentBlock, Message, MessageId, MessageStatus};
 /// From where a client knows a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// From its start.
     Start,
     /// From its start, which came when it was over: its end follows, and nothing in between.
     Ends,

@@ -65,7 +65,6 @@ pub(super) enum Item<'a> {
     Served(Position),
 }
 
-/// A snapshot frame.
 #[derive(Debug, Deserialize)]
 pub(super) struct Snapshot {
     #[serde(rename = "snapshot_at_event_id")]
@@ -84,7 +83,6 @@ struct Head<'a> {
     position: Option<Position>,
 }
 
-/// Parses every log.
 pub(super) fn logs<'a>(
     history: &'a History,
     found: &mut Vec<Violation>,

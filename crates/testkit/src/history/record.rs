@@ -30,11 +30,9 @@ pub struct History {
 pub struct Request {
     /// When the answer came or failed to, since the journal began.
     pub at: Duration,
-    /// The verb.
     pub method: String,
     /// The path, with its query.
     pub path: String,
-    /// What was sent.
     pub body: String,
     /// Status and body; none when the connection broke before the answer, so that nobody knows
     /// whether it was done.
@@ -46,7 +44,6 @@ pub struct Request {
 pub struct Connection {
     /// Whose. Connections of one name are one reader that resumes, in the order they were opened.
     pub client: String,
-    /// To which session.
     pub session: SessionId,
     /// What went over it, in order.
     pub lines: Vec<Line>,
@@ -68,7 +65,6 @@ pub enum Line {
 pub struct Subscribe {
     /// What was asked for.
     pub filter: Filter,
-    /// From where.
     pub since: Option<Position>,
     /// From where in each worker that was named.
     pub workers: BTreeMap<SessionId, Position>,
@@ -81,7 +77,6 @@ pub struct Subscribe {
 pub struct Frame {
     /// When, since the journal began.
     pub at: Duration,
-    /// Its text.
     pub text: String,
 }
 
@@ -135,7 +130,6 @@ pub enum ChatEnd {
 pub struct Fault {
     /// When, since the journal began; taken before the fault was made.
     pub at: Duration,
-    /// What.
     pub kind: FaultKind,
 }
 
@@ -153,13 +147,11 @@ pub enum FaultKind {
 /// A session as the server tells it in the end.
 #[derive(Clone, Debug)]
 pub struct SessionLog {
-    /// Which session.
     pub id: SessionId,
     /// Its events with their hashes, oldest first.
     pub events: Vec<LoggedEvent>,
     /// Its message rows, oldest first.
     pub messages: Vec<Value>,
-    /// Its turn rows.
     pub turns: Vec<Value>,
     /// Its tool call rows.
     pub tool_calls: Vec<Value>,

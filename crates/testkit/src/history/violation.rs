@@ -5,7 +5,6 @@ use turnwire_event::{EventType, MessageId, Position, SessionId, TurnId};
 
 use super::broken::Broken;
 
-/// One broken promise.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(
     missing_docs,

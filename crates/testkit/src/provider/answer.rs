@@ -7,7 +7,6 @@ use super::message::Message;
 use super::responses::ErrorForm;
 use super::trouble::Trouble;
 
-/// What is answered.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// A message in the caller's format.
@@ -46,9 +45,7 @@ pub(crate) enum What {
 /// How lines end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineEnd {
-    /// As most do.
     Lf,
-    /// As Google does.
     CrLf,
     /// As the standard also allows.
     Cr,

@@ -9,14 +9,12 @@ use super::dialect::{Dialect, gemini_model};
 pub(crate) struct Asked {
     /// The model it asks for.
     pub(crate) model: String,
-    /// Its whole body.
     pub(crate) body: Value,
     /// How many calls came before it: makes ids differ.
     pub(crate) nth: usize,
 }
 
 impl Asked {
-    /// Reads a request.
     pub(crate) fn new(dialect: Dialect, path: &str, body: Value, nth: usize) -> Self {
         let model = match dialect {
             Dialect::Gemini => gemini_model(path),

@@ -37,7 +37,6 @@ impl From<io::Error> for Gone {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Wire {
     socket: TcpStream,

@@ -39,9 +39,7 @@ pub struct Call {
     pub connection: usize,
     /// The format it asked for; `None` if there is no such path.
     pub dialect: Option<Dialect>,
-    /// Its method.
     pub method: String,
-    /// Its path.
     pub path: String,
     /// What stands after the question mark.
     pub query: String,
@@ -71,7 +69,6 @@ impl Call {
     }
 }
 
-/// Everything.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) calls: Vec<Call>,
@@ -151,7 +148,6 @@ impl Journal {
         number
     }
 
-    /// Changes a call.
     pub(crate) fn note(&self, number: usize, change: impl FnOnce(&mut Call)) {
         self.state.send_modify(|state| {
             if let Some(call) = state.calls.get_mut(number) {

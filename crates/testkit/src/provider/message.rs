@@ -16,10 +16,8 @@ pub enum Part {
     },
     /// Reasoning that is only given sealed. Chat Completions cannot carry it.
     Redacted {
-        /// The sealed bytes.
         data: String,
     },
-    /// Text.
     Text {
         /// One delta a piece.
         pieces: Vec<String>,
@@ -28,7 +26,6 @@ pub enum Part {
     Call {
         /// Its id. Without one, providers that give ids make one, and Gemini sends none.
         id: Option<String>,
-        /// The tool.
         name: String,
         /// Its input as JSON text, one delta a piece. Gemini sends it whole.
         pieces: Vec<String>,
@@ -107,7 +104,6 @@ fn strings<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Vec<String> 
 /// Why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// It was done.
     Done,
     /// It wants tools called. Gemini and Responses have no word of their own for it.
     Tools,
@@ -115,7 +111,6 @@ pub enum Finish {
     Length,
     /// A stop sequence, this one.
     Sequence(String),
-    /// The provider refuses.
     Refused,
     /// A long turn was paused (Anthropic's `pause_turn`; elsewhere like `Done`).
     Paused,
@@ -172,11 +167,8 @@ pub struct Message {
     pub id: Option<String>,
     /// The model that answers; without one it is the one asked for.
     pub model: Option<String>,
-    /// What it says.
     pub parts: Vec<Part>,
-    /// Why it stopped.
     pub finish: Finish,
-    /// What it cost.
     pub usage: Usage,
     /// The order of the blocks' frames.
     pub order: Order,

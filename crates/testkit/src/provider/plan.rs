@@ -13,12 +13,10 @@ use super::message::{Message, Part};
 use super::trouble::{Refusal, Trouble, google};
 use super::{anthropic, chat, gemini, responses};
 
-/// One act.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Sends these bytes as one chunk.
     Write(Bytes),
-    /// Waits.
     Pause(Duration),
     /// Waits until the test lets it go on.
     Hold,
@@ -31,7 +29,6 @@ pub(crate) enum Step {
 pub(crate) enum End {
     /// As HTTP wants it; the connection stays.
     Proper,
-    /// The connection ends.
     Cut,
     /// The connection is reset.
     Reset,

@@ -22,7 +22,6 @@ pub(crate) struct Line {
     pub(crate) needle: String,
     /// Whether the line stays after it was used.
     pub(crate) stays: bool,
-    /// What is answered.
     pub(crate) answer: Answer,
 }
 

@@ -10,21 +10,13 @@ use super::dialect::Dialect;
 /// A reason not to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// 400.
     BadRequest,
-    /// 401.
     Unauthorized,
-    /// 403.
     Forbidden,
-    /// 404.
     NotFound,
-    /// 413.
     TooLarge,
-    /// 429.
     RateLimited,
-    /// 500.
     Server,
-    /// 503.
     Unavailable,
     /// 529 at Anthropic, 503 elsewhere.
     Overloaded,
@@ -33,11 +25,9 @@ pub enum Trouble {
 /// A provider's words for a trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// The HTTP status.
     pub(crate) status: u16,
     /// `type` at Anthropic and OpenAI, `status` at Google.
     pub(crate) kind: &'static str,
-    /// OpenAI's `code`.
     pub(crate) code: Option<&'static str>,
     /// What a person reads.
     pub(crate) message: &'static str,
@@ -139,7 +129,6 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     /// Headers beside the content's type and length.
     pub(crate) headers: Vec<(String, String)>,
-    /// The body.
     pub(crate) body: String,
 }
 
@@ -190,7 +179,6 @@ impl Refusal {
     }
 }
 
-/// Google's error object.
 pub(crate) fn google(words: Words, message: &str, wait: Option<Duration>) -> Value {
     let mut error = json!({"code": words.status, "message": message, "status": words.kind});
     if let Some(wait) = wait {

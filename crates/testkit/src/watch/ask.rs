@@ -11,7 +11,6 @@ use turnwire_event::{Filter, FilterSpec, Position, SessionId};
 pub struct Ask {
     /// The filter, as it is sent.
     pub filter: Value,
-    /// The cursor.
     pub since: Option<Position>,
     /// The cursors of workers.
     pub workers: BTreeMap<SessionId, Position>,

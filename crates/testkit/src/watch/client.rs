@@ -38,7 +38,6 @@ pub enum End {
     /// The server closed it, with this code and reason.
     #[error("closed by the server: {0} {1}")]
     Closed(u16, String),
-    /// The line broke.
     #[error("cut: {0}")]
     Cut(String),
     /// Nothing came for too long; the connection may be alive.
@@ -60,9 +59,7 @@ impl End {
 /// A frame, read.
 #[derive(Clone, Debug)]
 pub enum Seen {
-    /// An event.
     Event(Box<Event>),
-    /// Anything else.
     Frame(Value),
 }
 

@@ -18,7 +18,6 @@ const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 /// Where a reader was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Between two messages.
     Between,
     /// Inside a message: it has seen its start and not its end.
     Inside,

@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The stream.
 #[derive(Debug)]
 pub(crate) struct Tap {
     inner: TcpStream,

@@ -11,7 +11,6 @@ use turnwire_testkit::provider::{
     Answer, Dialect, ErrorForm, FakeProvider, Finish, LineEnd, Message, Order, Part, Trouble, Usage,
 };
 
-/// Whose client reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
     Python,
@@ -42,7 +41,6 @@ impl Language {
 /// What the client should make of an answer.
 #[derive(Debug)]
 enum Outcome {
-    /// The whole message.
     Whole,
     /// The whole message, with this end.
     Ends(&'static str),

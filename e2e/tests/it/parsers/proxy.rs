@@ -15,7 +15,6 @@ use super::reference::head;
 /// One request for a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Its `Last-Event-ID`.
     pub(crate) last_event_id: Option<String>,
     /// The status it was answered with.
     pub(crate) status: u16,

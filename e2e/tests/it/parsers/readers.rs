@@ -12,27 +12,22 @@ use turnwire_e2e::python::{programs, text};
 
 use super::reference::{Event, parse};
 
-/// Which reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Chromium's `EventSource`.
     Chromium,
     /// The package `eventsource` on Node.js.
     Package,
-    /// `httpx-sse` on Python.
     Httpx,
     /// `curl -N`, its bytes judged by the reference.
     Curl,
 }
 
 impl Kind {
-    /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::Chromium, Self::Package, Self::Httpx, Self::Curl];
 }
 
 /// A reader that is ready.
 pub(crate) struct Reader {
-    /// Which it is.
     pub(crate) kind: Kind,
     program: Option<Program>,
     _profile: TempDir,
@@ -67,7 +62,6 @@ fn modules() {
 }
 
 impl Reader {
-    /// Starts a reader.
     pub(crate) fn start(kind: Kind) -> Self {
         let profile = tempfile::tempdir().expect("a folder");
         let path = profile.path().to_str().expect("a path");

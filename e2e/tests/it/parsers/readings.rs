@@ -15,7 +15,6 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// Starts all readers.
     pub(crate) async fn start() -> Self {
         let starting = || Kind::ALL.map(Reader::start).into_iter().collect();
         let readers = tokio::task::spawn_blocking(starting).await;

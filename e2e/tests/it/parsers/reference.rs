@@ -56,7 +56,6 @@ fn event(block: &str, before: Option<&Event>) -> Event {
 
 /// An answer on a socket of its own.
 pub(crate) struct Answer {
-    /// The status.
     pub(crate) status: u16,
     head: String,
     /// What of the body came with the head.
@@ -103,7 +102,6 @@ impl Answer {
         id.trim().parse().expect("a response id")
     }
 
-    /// The whole body.
     pub(crate) async fn bytes(mut self) -> Vec<u8> {
         let read = self.io.read_to_end(&mut self.body).await;
         read.expect("a stream that ends");

@@ -102,7 +102,6 @@ fn envelope(event: &str, data: &Map<String, Value>, due: &Due) -> Result<(), Str
     kinds.then_some(()).ok_or("a field of another kind".into())
 }
 
-/// `2026-01-02T03:04:05.678Z`.
 fn is_time(text: &str) -> bool {
     let shape = b"0000-00-00T00:00:00.000Z";
     let fits = |(is, shape): (u8, &u8)| match shape {
