@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use turnwire_testkit::ccs::envelope;
+use turnwire_testkit::data_service::envelope;
 
 /// Whom the envelopes are for: who asks must be that person.
 pub const PRINCIPAL: &str = "user-42";

@@ -9,9 +9,9 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use turnwire_event::TurnId;
-use turnwire_testkit::chat::{Block, Carry, Question, Stream};
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::server::Server;
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::chat::{Block, ChatStream, ChatSubmit, CursorPlacement};
+use turnwire_testkit::server::TestServer;
 use turnwire_wire::pc3::Cursor;
 
 /// How long something may take that must come.
@@ -19,22 +19,22 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Submits a turn that is taken.
-pub async fn say(rest: &Rest, name: &str, question: &Question) -> Stream {
-    let stream = Stream::submit(rest, name, question).await;
+pub async fn say(api: &ApiClient, name: &str, question: &ChatSubmit) -> ChatStream {
+    let stream = ChatStream::submit(api, name, question).await;
     stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
 }
 
 /// Submits a turn and reads its stream to the end.
-pub async fn whole(rest: &Rest, name: &str, question: &Question) -> (TurnId, Vec<Block>) {
-    let mut stream = say(rest, name, question).await;
-    let frames = stream.rest().await;
+pub async fn whole(api: &ApiClient, name: &str, question: &ChatSubmit) -> (TurnId, Vec<Block>) {
+    let mut stream = say(api, name, question).await;
+    let frames = stream.read_to_end().await;
     let frames = frames.unwrap_or_else(|end| panic!("{name}: {end}"));
     (stream.turn(), frames)
 }
 
 /// Comes back into a turn's stream.
-pub async fn back(rest: &Rest, name: &str, turn: TurnId, cursor: Option<Cursor>) -> Stream {
-    let stream = Stream::resume(rest, name, turn, cursor, Carry::Header, None).await;
+pub async fn back(api: &ApiClient, name: &str, turn: TurnId, cursor: Option<Cursor>) -> ChatStream {
+    let stream = ChatStream::resume(api, name, turn, cursor, CursorPlacement::Header, None).await;
     stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
 }
 
@@ -147,8 +147,8 @@ pub struct Metrics(Vec<(String, BTreeMap<String, String>, f64)>);
 
 impl Metrics {
     /// Reads them.
-    pub async fn read(rest: &Rest) -> Self {
-        let answer = rest.get("/metrics").await.expect("an answer");
+    pub async fn read(api: &ApiClient) -> Self {
+        let answer = api.get("/metrics").await.expect("an answer");
         let lines = answer.body.lines().filter(|line| !line.starts_with('#'));
         Self(lines.filter_map(number).collect())
     }
@@ -193,15 +193,15 @@ fn number(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
 }
 
 /// Waits until so many chat streams are open.
-pub async fn streams(rest: &Rest, count: usize) {
+pub async fn streams(api: &ApiClient, count: usize) {
     until("that many open streams", || async {
-        Metrics::read(rest).await.sum("sse_streams") as usize == count
+        Metrics::read(api).await.sum("sse_streams") as usize == count
     })
     .await;
 }
 
 /// The server has logged nothing as an error.
-pub fn calm(server: &Server) {
+pub fn calm(server: &TestServer) {
     let said = server.stderr();
     let error = said.lines().find(|line| line.contains("ERROR"));
     assert_eq!(error, None, "the server's log has an error");

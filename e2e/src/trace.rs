@@ -50,10 +50,10 @@ impl Trace {
         let mut syncing: HashMap<&str, usize> = HashMap::new();
         for (number, line) in text.lines().enumerate() {
             // Short process ids are padded.
-            let Some((thread, rest)) = line.split_once(' ') else {
+            let Some((thread, line_tail)) = line.split_once(' ') else {
                 continue;
             };
-            let Some((time, call)) = rest.trim_start().split_once(' ') else {
+            let Some((time, call)) = line_tail.trim_start().split_once(' ') else {
                 continue;
             };
             let call = call.trim_start();
@@ -117,12 +117,15 @@ fn keys(call: &str) -> Vec<Key> {
     const SESSION: &str = r#"\"session_id\":\""#;
     let mut found = Vec::new();
     for (at, _) in call.match_indices(ID) {
-        let rest = &call[at + ID.len()..];
+        let line_tail = &call[at + ID.len()..];
         // Fourteen characters and the quote: a transient event's id is longer.
-        let Some(id) = rest.get(..14).filter(|_| rest.get(14..16) == Some("\\\"")) else {
+        let Some(id) = line_tail
+            .get(..14)
+            .filter(|_| line_tail.get(14..16) == Some("\\\""))
+        else {
             continue;
         };
-        let session = rest.get(..200).unwrap_or(rest);
+        let session = line_tail.get(..200).unwrap_or(line_tail);
         let session = session
             .find(SESSION)
             .and_then(|at| session.get(at + SESSION.len()..at + SESSION.len() + 31));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use turnwire_pack::DialectName;
-use turnwire_testkit::provider::{Answer, Dialect, Message, Part};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, ProviderAnswer};
 
 /// Bytes of a large piece: what a TLS record holds at most, and so what a busy reader finds.
 const LARGE: usize = 16 * 1024;
@@ -38,11 +38,11 @@ impl Cut {
 
 /// An answer of `words` pieces of text and one call of a tool.
 pub(super) fn body(dialect: DialectName, words: usize) -> Bytes {
-    let text = Part::text(PIECES.into_iter().cycle().take(words));
+    let text = MessagePart::text(PIECES.into_iter().cycle().take(words));
     let input =
         serde_json::json!({ "query": "tent", "max_price": 50, "sort": ["price", "rating"] });
-    let call = Part::call("call_1", "search_offers", &input);
-    let answer = Answer::message(Message::new([text, call]));
+    let call = MessagePart::call("call_1", "search_offers", &input);
+    let answer = ProviderAnswer::message(ModelMessage::new([text, call]));
     answer.bytes(fake(dialect)).into()
 }
 

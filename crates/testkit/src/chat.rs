@@ -2,14 +2,14 @@
 //! of its own that accounts for every byte. Each writes all it gets into the journal, and none
 //! waits for ever.
 
-mod question;
+mod submit;
 mod stream;
 mod viewer;
-mod crowd;
+mod open_streams;
 
-pub use crowd::crowd;
-pub use question::{Carry, Question};
-pub use stream::{End, Refused, Stream};
-pub use viewer::{Place, Viewer};
+pub use open_streams::crowd;
+pub use stream::{ChatRefused, ChatStream, ChatStreamEnd};
+pub use submit::{ChatSubmit, CursorPlacement};
+pub use viewer::{ChatViewer, ViewerPosition};
 
 pub use crate::sse::{Block, Garbled, Head, Parser, Said, begins};

@@ -3,35 +3,35 @@
 //! it folds events with code of its own.
 
 mod record;
-mod broken;
+mod chat_violation;
 mod violation;
-mod reading;
-mod carried;
+mod parse;
+mod worker_streams;
 mod chain;
 mod turns;
-mod answers;
+mod accepted;
 mod delivery;
 mod rows;
 mod snapshot;
-mod growth;
+mod streamed_message;
 mod text;
 mod chat;
 mod dump;
 #[cfg(test)]
-mod story;
+mod fixture;
 #[cfg(test)]
-mod kept;
+mod fixture_rows;
 #[cfg(test)]
-mod watchers;
+mod fixture_clients;
 #[cfg(test)]
-mod viewers;
+mod fixture_viewers;
 #[cfg(test)]
 mod tests;
 
-pub use broken::Broken as ChatBroken;
+pub use chat_violation::ChatViolation as ChatBroken;
 pub use record::{
-    Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, LoggedEvent,
-    Request, SessionLog, Subscribe,
+    ChatEnd, ChatRecord, ChatRequest, ConnectionEntry, ConnectionRecord, FaultKind, History,
+    InjectedFault, LoggedEvent, ReceivedFrame, RequestRecord, SessionLog, SubscribeRecord,
 };
 pub use violation::Violation;
 
@@ -42,10 +42,10 @@ impl History {
     /// Every broken promise in it.
     pub fn violations(&self) -> Vec<Violation> {
         let mut found = Vec::new();
-        let logs = reading::logs(self, &mut found);
-        let clients = reading::clients(self, &mut found);
-        let clients = carried::apart(clients, &logs, &mut found);
-        answers::check(self, &logs, &mut found);
+        let logs = parse::logs(self, &mut found);
+        let clients = parse::clients(self, &mut found);
+        let clients = worker_streams::apart(clients, &logs, &mut found);
+        accepted::check(self, &logs, &mut found);
         chat::check(self, &logs, &mut found);
         for log in logs.values() {
             chain::check(log, &mut found);

@@ -8,27 +8,27 @@ use parking_lot::Mutex;
 use turnwire_event::SessionId;
 
 use crate::history::{
-    Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, Request,
-    SessionLog, Subscribe,
+    ChatEnd, ChatRecord, ChatRequest, ConnectionEntry, ConnectionRecord, FaultKind, History,
+    InjectedFault, ReceivedFrame, RequestRecord, SessionLog, SubscribeRecord,
 };
 use crate::sse::Head;
 
 /// A shared record of what was asked, seen and broken.
 #[derive(Clone, Debug)]
-pub struct Journal(Arc<Inner>);
+pub struct Journal(Arc<JournalState>);
 
 #[derive(Debug)]
-struct Inner {
+struct JournalState {
     start: Instant,
     /// Requests and faults; connections are kept apart, so that busy ones do not wait for others.
     history: Mutex<History>,
-    connections: Mutex<Vec<Arc<Mutex<Connection>>>>,
-    chats: Mutex<Vec<Arc<Mutex<Chat>>>>,
+    connections: Mutex<Vec<Arc<Mutex<ConnectionRecord>>>>,
+    chats: Mutex<Vec<Arc<Mutex<ChatRecord>>>>,
 }
 
 impl Default for Journal {
     fn default() -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(JournalState {
             start: Instant::now(),
             history: Mutex::default(),
             connections: Mutex::default(),
@@ -39,16 +39,16 @@ impl Default for Journal {
 
 /// One connection's page in the journal.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct ConnectionRecorder {
     start: Instant,
-    connection: Arc<Mutex<Connection>>,
+    connection: Arc<Mutex<ConnectionRecord>>,
 }
 
 /// One chat stream's page in the journal.
 #[derive(Clone, Debug)]
-pub struct ChatPage {
+pub struct ChatRecorder {
     start: Instant,
-    chat: Arc<Mutex<Chat>>,
+    chat: Arc<Mutex<ChatRecord>>,
 }
 
 impl Journal {
@@ -63,7 +63,7 @@ impl Journal {
 
     /// Writes down a request and its answer.
     pub fn request(&self, method: &str, path: &str, body: &str, answer: Option<(u16, String)>) {
-        let request = Request {
+        let request = RequestRecord {
             at: self.now(),
             method: method.to_owned(),
             path: path.to_owned(),
@@ -76,27 +76,31 @@ impl Journal {
     /// Writes down a fault; call it before making it.
     pub fn fault(&self, kind: FaultKind) {
         let at = self.now();
-        self.0.history.lock().faults.push(Fault { at, kind });
+        self.0
+            .history
+            .lock()
+            .faults
+            .push(InjectedFault { at, kind });
     }
 
     /// Opens a page for a connection.
-    pub fn connection(&self, client: &str, session: SessionId) -> Page {
-        let connection = Arc::new(Mutex::new(Connection {
+    pub fn connection(&self, client: &str, session: SessionId) -> ConnectionRecorder {
+        let connection = Arc::new(Mutex::new(ConnectionRecord {
             client: client.to_owned(),
             session,
             lines: Vec::new(),
             end: None,
         }));
         self.0.connections.lock().push(Arc::clone(&connection));
-        Page {
+        ConnectionRecorder {
             start: self.0.start,
             connection,
         }
     }
 
     /// Opens a page for a chat stream that is asked for.
-    pub fn chat(&self, client: &str, asked: ChatAsk, version: Option<&str>) -> ChatPage {
-        let chat = Arc::new(Mutex::new(Chat {
+    pub fn chat(&self, client: &str, asked: ChatRequest, version: Option<&str>) -> ChatRecorder {
+        let chat = Arc::new(Mutex::new(ChatRecord {
             client: client.to_owned(),
             asked,
             version: version.map(str::to_owned),
@@ -107,7 +111,7 @@ impl Journal {
             end: None,
         }));
         self.0.chats.lock().push(Arc::clone(&chat));
-        ChatPage {
+        ChatRecorder {
             start: self.0.start,
             chat,
         }
@@ -126,22 +130,25 @@ impl Journal {
     }
 }
 
-impl Page {
+impl ConnectionRecorder {
     /// The client asks for events.
-    pub fn subscribed(&self, subscribe: Subscribe) {
+    pub fn subscribed(&self, subscribe: SubscribeRecord) {
         self.connection
             .lock()
             .lines
-            .push(Line::Subscribed(subscribe));
+            .push(ConnectionEntry::Subscribed(subscribe));
     }
 
     /// The server sent a frame.
     pub fn received(&self, text: &str) {
-        let frame = Frame {
+        let frame = ReceivedFrame {
             at: self.start.elapsed(),
             text: text.to_owned(),
         };
-        self.connection.lock().lines.push(Line::Received(frame));
+        self.connection
+            .lock()
+            .lines
+            .push(ConnectionEntry::Received(frame));
     }
 
     /// The connection is over.
@@ -150,7 +157,7 @@ impl Page {
     }
 }
 
-impl ChatPage {
+impl ChatRecorder {
     /// The server answered.
     pub fn answered(&self, head: &Head) {
         self.chat.lock().head = Some(head.clone());
@@ -158,7 +165,7 @@ impl ChatPage {
 
     /// A block came whole.
     pub fn received(&self, text: &str) {
-        let frame = Frame {
+        let frame = ReceivedFrame {
             at: self.start.elapsed(),
             text: text.to_owned(),
         };
@@ -196,7 +203,7 @@ mod tests {
         first.ended("cut".into());
         journal.fault(FaultKind::Kill);
         journal.request("GET", "/", "", None);
-        let chat = journal.chat("c", ChatAsk::Submit(None), Some("0.4"));
+        let chat = journal.chat("c", ChatRequest::Submit(None), Some("0.4"));
         chat.received("3");
         chat.ended(ChatEnd::Cut, b"id");
         chat.ended(ChatEnd::Lost, b"");

@@ -4,21 +4,21 @@
 //!
 //! Only `e2e`, `bench` and the tests of `apps/cli` depend on it.
 
-pub mod dice;
+pub mod rng;
 pub mod script;
 pub mod pack;
-pub mod cases;
+pub mod cancel_case;
 pub mod sse;
 pub mod history;
 pub mod journal;
-pub mod rest;
+pub mod api;
 pub mod server;
 pub mod watch;
 pub mod chat;
-pub mod ccs;
+pub mod data_service;
 pub mod site;
 pub mod provider;
 pub mod environment;
-pub mod nasty;
+pub mod stubborn;
 pub mod mcp;
 pub mod real;

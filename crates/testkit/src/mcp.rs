@@ -42,12 +42,12 @@ pub fn is_cancelled(path: &Path) -> bool {
 
 /// A server over HTTP; it is ended when this is dropped.
 #[derive(Debug)]
-pub struct Http {
+pub struct McpHttpServer {
     child: Child,
     pub url: String,
 }
 
-impl Http {
+impl McpHttpServer {
     /// Starts one in `mode` that writes its journal to `journal`, its port beside it.
     pub fn start(mode: &str, journal: &Path) -> Self {
         let port_file = journal.with_extension("port");
@@ -77,7 +77,7 @@ impl Http {
     }
 }
 
-impl Drop for Http {
+impl Drop for McpHttpServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

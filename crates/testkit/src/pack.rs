@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use crate::script::Script;
+use crate::script::ModelScript;
 
 /// The files of a pack.
 #[derive(Clone, Debug, Default)]
-pub struct Pack {
+pub struct TestPack {
     files: BTreeMap<String, String>,
 }
 
-impl Pack {
+impl TestPack {
     /// An orchestrator with shop, rewards and support (cap 3); their data comes from `ccs`.
     /// Without a script of its own it says nothing.
     pub fn stage(ccs: &str) -> Self {
@@ -134,7 +134,7 @@ impl Pack {
 
     /// With what its model says.
     #[must_use]
-    pub fn script(self, script: &Script) -> Self {
+    pub fn script(self, script: &ModelScript) -> Self {
         self.put("scripts/test.yaml", &script.text())
     }
 

@@ -26,8 +26,8 @@
 mod dialect;
 mod message;
 mod frame;
-mod asked;
-mod trouble;
+mod render_request;
+mod error;
 mod anthropic;
 mod chat;
 mod responses;
@@ -49,22 +49,22 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-pub use answer::{Answer, LineEnd};
+pub use answer::{LineEnding, ProviderAnswer};
 pub use dialect::Dialect;
-pub use journal::{Call, Progress};
-pub use message::{Finish, Message, Order, Part, Usage};
+pub use error::ProviderError;
+pub use journal::{AnswerProgress, ProviderCall};
+pub use message::{BlockOrder, FinishReason, MessagePart, ModelMessage, TokenCounts};
 pub use responses::ErrorForm;
-pub use trouble::Trouble;
 
-use asked::Asked;
-use journal::Journal;
-use plan::Plan;
-use serve::{Line, Shared};
+use journal::CallJournal;
+use plan::AnswerPlan;
+use render_request::RenderRequest;
+use serve::{ProviderShared, ScriptLine};
 
 /// How long a blocked answer must not move to count as blocked for good.
 const STILL: Duration = Duration::from_millis(400);
 
-impl Answer {
+impl ProviderAnswer {
     /// The body that this answer has in a format, asked with everything that adds to it: usage,
     /// sealed reasoning. Pauses and stalls leave no trace in it.
     pub fn bytes(&self, dialect: Dialect) -> Vec<u8> {
@@ -79,8 +79,8 @@ impl Answer {
     /// The body that this answer has in a format for this request.
     pub fn bytes_for(&self, dialect: Dialect, request: Value) -> Vec<u8> {
         let path = "/v1/models/fake-model:streamGenerateContent";
-        let asked = Asked::new(dialect, path, request, 0);
-        Plan::new(self, dialect, &asked).body()
+        let asked = RenderRequest::new(dialect, path, request, 0);
+        AnswerPlan::new(self, dialect, &asked).body()
     }
 }
 
@@ -88,7 +88,7 @@ impl Answer {
 #[derive(Debug)]
 pub struct FakeProvider {
     addr: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ProviderShared>,
     task: AbortHandle,
 }
 
@@ -103,8 +103,8 @@ impl FakeProvider {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
-        let shared = Arc::new(Shared {
-            journal: Journal::new(),
+        let shared = Arc::new(ProviderShared {
+            journal: CallJournal::new(),
             script: Mutex::new(Vec::new()),
             key: Mutex::new(None),
         });
@@ -129,22 +129,22 @@ impl FakeProvider {
     }
 
     /// Answers one call with this, after the lines that were given before.
-    pub fn push(&self, answer: impl Into<Answer>) {
+    pub fn push(&self, answer: impl Into<ProviderAnswer>) {
         self.line("", answer.into(), false);
     }
 
     /// Answers one call whose body contains this text.
-    pub fn push_if(&self, needle: &str, answer: impl Into<Answer>) {
+    pub fn push_if(&self, needle: &str, answer: impl Into<ProviderAnswer>) {
         self.line(needle, answer.into(), false);
     }
 
     /// Answers every call whose body contains this text; every call at all if it is empty.
-    pub fn always(&self, needle: &str, answer: impl Into<Answer>) {
+    pub fn always(&self, needle: &str, answer: impl Into<ProviderAnswer>) {
         self.line(needle, answer.into(), true);
     }
 
-    fn line(&self, needle: &str, answer: Answer, stays: bool) {
-        self.shared.script.lock().push(Line {
+    fn line(&self, needle: &str, answer: ProviderAnswer, stays: bool) {
+        self.shared.script.lock().push(ScriptLine {
             needle: needle.to_owned(),
             stays,
             answer,
@@ -163,7 +163,7 @@ impl FakeProvider {
     }
 
     /// All calls so far.
-    pub fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<ProviderCall> {
         self.shared.journal.read(|state| state.calls.clone())
     }
 
@@ -178,45 +178,50 @@ impl FakeProvider {
     }
 
     /// Waits for this call, counted from zero.
-    pub async fn call(&self, number: usize) -> Call {
+    pub async fn call(&self, number: usize) -> ProviderCall {
         self.call_until(number, "it come", |_| true).await
     }
 
     /// Waits until this call's answer is where the script or the caller stops it, or has ended.
-    pub async fn reached(&self, number: usize, progress: Progress) -> Call {
+    pub async fn reached(&self, number: usize, progress: AnswerProgress) -> ProviderCall {
         let what = format!("it {progress:?}");
         self.call_until(number, &what, |call| call.progress == progress)
             .await
     }
 
     /// Waits until this call's connection is closed.
-    pub async fn closed(&self, number: usize) -> Call {
+    pub async fn closed(&self, number: usize) -> ProviderCall {
         self.call_until(number, "its connection closed", |call| call.closed)
             .await
     }
 
     /// Waits until this call is so.
-    pub async fn call_until(&self, number: usize, what: &str, is: impl Fn(&Call) -> bool) -> Call {
+    pub async fn call_until(
+        &self,
+        number: usize,
+        what: &str,
+        is: impl Fn(&ProviderCall) -> bool,
+    ) -> ProviderCall {
         let what = format!("call {number} until {what}");
-        let found = |state: &journal::State| state.calls.get(number).filter(|c| is(c)).cloned();
+        let found = |state: &journal::CallState| state.calls.get(number).filter(|c| is(c)).cloned();
         self.shared.journal.until(&what, found).await
     }
 
     /// Waits until there are so many open connections.
     pub async fn connections_open(&self, count: usize) {
         let what = format!("{count} open connections");
-        let found = |state: &journal::State| (state.open.len() == count).then_some(());
+        let found = |state: &journal::CallState| (state.open.len() == count).then_some(());
         self.shared.journal.until(&what, found).await;
     }
 
     /// Waits until this call's answer is blocked by a caller that does not read, and stays so:
     /// what is written by then is all that can be on its way.
-    pub async fn still(&self, number: usize) -> Call {
+    pub async fn still(&self, number: usize) -> ProviderCall {
         loop {
-            let before = self.reached(number, Progress::Blocked).await;
+            let before = self.reached(number, AnswerProgress::Blocked).await;
             tokio::time::sleep(STILL).await;
             let after = self.call(number).await;
-            if after.progress == Progress::Blocked && after.written == before.written {
+            if after.progress == AnswerProgress::Blocked && after.written == before.written {
                 return after;
             }
         }

@@ -22,11 +22,11 @@ pub mod tool {
 
 /// A script: the first rule that hears the user speaks.
 #[derive(Clone, Debug, Default)]
-pub struct Script {
+pub struct ModelScript {
     rules: Vec<Value>,
 }
 
-impl Script {
+impl ModelScript {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
@@ -34,7 +34,7 @@ impl Script {
 
     /// One more rule: what it hears (a regex on the user's words), and what it says.
     #[must_use]
-    pub fn on(mut self, user: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn on(mut self, user: &str, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let steps: Vec<Value> = steps
             .into_iter()
             .map(|step| Value::Object(step.0))
@@ -46,7 +46,12 @@ impl Script {
 
     /// One more rule: what an agent says in the n-th of its calls, from 1.
     #[must_use]
-    pub fn call(mut self, agent: &str, n: u32, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn call(
+        mut self,
+        agent: &str,
+        n: u32,
+        steps: impl IntoIterator<Item = ScriptStep>,
+    ) -> Self {
         let steps: Vec<Value> = steps
             .into_iter()
             .map(|step| Value::Object(step.0))
@@ -63,7 +68,7 @@ impl Script {
         agent: &str,
         user: &str,
         n: u32,
-        steps: impl IntoIterator<Item = Step>,
+        steps: impl IntoIterator<Item = ScriptStep>,
     ) -> Self {
         let steps: Vec<Value> = steps
             .into_iter()
@@ -92,9 +97,9 @@ impl Script {
 
 /// One step of an answer.
 #[derive(Clone, Debug)]
-pub struct Step(Map<String, Value>);
+pub struct ScriptStep(Map<String, Value>);
 
-impl Step {
+impl ScriptStep {
     fn of(key: &str, value: impl Into<Value>) -> Self {
         Self(Map::from_iter([(key.to_owned(), value.into())]))
     }
@@ -169,17 +174,20 @@ mod tests {
     fn script_serialises_to_server_format() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("script.yaml");
-        Script::new()
+        ModelScript::new()
             .on(
                 "^hi",
                 [
-                    Step::slow("hello", 2, 5).repeat(3),
-                    Step::stop("end_turn", 0.5),
+                    ScriptStep::slow("hello", 2, 5).repeat(3),
+                    ScriptStep::stop("end_turn", 0.5),
                 ],
             )
             .on(
                 "",
-                [Step::tool(tool::ECHO, json!({"text": "a"})), Step::stall()],
+                [
+                    ScriptStep::tool(tool::ECHO, json!({"text": "a"})),
+                    ScriptStep::stall(),
+                ],
             )
             .write(&path)
             .expect("written");

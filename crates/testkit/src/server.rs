@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::api::ApiClient;
 use crate::history::FaultKind;
 use crate::journal::Journal;
-use crate::pack::Pack;
-use crate::rest::Rest;
-use crate::script::Script;
+use crate::pack::TestPack;
+use crate::script::ModelScript;
 
 pub use binary::path as binary;
 pub use port::free as free_port;
-pub use settings::Settings;
+pub use settings::ServerSettings;
 
 /// How long a server may take to come up.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -31,12 +31,12 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// What a server is started with.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ServerOptions {
     /// What the model says; without a pack the script for trying if none.
-    pub script: Option<Script>,
-    pub pack: Setup,
+    pub script: Option<ModelScript>,
+    pub pack: ServerPack,
     /// Its configuration file, but for the address.
-    pub settings: Settings,
+    pub settings: ServerSettings,
     /// The data folder; a fresh one that goes with the server if none.
     pub home: Option<PathBuf>,
     /// Variables of its environment.
@@ -47,20 +47,20 @@ pub struct Options {
 
 /// What a server runs.
 #[derive(Clone, Debug, Default)]
-pub enum Setup {
+pub enum ServerPack {
     /// One agent with the tools for trying.
     #[default]
     Alone,
     /// The pack that is built in.
     Demo,
-    Pack(Pack),
+    Pack(TestPack),
 }
 
-impl Options {
+impl ServerOptions {
     /// A server that runs `pack`.
-    pub fn pack(pack: Pack) -> Self {
+    pub fn pack(pack: TestPack) -> Self {
         Self {
-            pack: Setup::Pack(pack),
+            pack: ServerPack::Pack(pack),
             ..Self::default()
         }
     }
@@ -68,13 +68,13 @@ impl Options {
     /// A server that runs the pack that is built in.
     pub fn demo() -> Self {
         Self {
-            pack: Setup::Demo,
+            pack: ServerPack::Demo,
             ..Self::default()
         }
     }
 
     /// A server whose model plays `script`.
-    pub fn script(script: Script) -> Self {
+    pub fn script(script: ModelScript) -> Self {
         Self {
             script: Some(script),
             ..Self::default()
@@ -101,8 +101,8 @@ pub struct StartError {
 
 /// A server.
 #[derive(Debug)]
-pub struct Server {
-    options: Options,
+pub struct TestServer {
+    options: ServerOptions,
     /// The configuration, script and output of the server; its data too unless told otherwise.
     folder: TempDir,
     addr: SocketAddr,
@@ -110,16 +110,16 @@ pub struct Server {
     journal: Journal,
 }
 
-impl Server {
+impl TestServer {
     /// Starts a server with a journal of its own, which must come up.
-    pub async fn start(options: Options) -> Self {
+    pub async fn start(options: ServerOptions) -> Self {
         Self::try_start(options, Journal::new())
             .await
             .unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// Starts a server and waits until it is ready.
-    pub async fn try_start(options: Options, journal: Journal) -> Result<Self, StartError> {
+    pub async fn try_start(options: ServerOptions, journal: Journal) -> Result<Self, StartError> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut server = Self {
             options,
@@ -138,7 +138,7 @@ impl Server {
         let child = self.command().and_then(|mut command| command.spawn());
         self.child = Some(child.expect("the server's process starts"));
         let begun = Instant::now();
-        let probe = Rest::new(self.addr, Journal::new());
+        let probe = ApiClient::new(self.addr, Journal::new());
         loop {
             let status = self.child.as_mut().map(Child::try_wait);
             if let Some(Ok(Some(status))) = status {
@@ -186,13 +186,13 @@ impl Server {
                 script.write(&path)?;
                 command.arg("--script").arg(path);
             }
-            (None, Setup::Alone) => {
-                std::fs::write(&path, Script::builtin())?;
+            (None, ServerPack::Alone) => {
+                std::fs::write(&path, ModelScript::builtin())?;
                 command.arg("--script").arg(path);
             }
-            (None, Setup::Demo | Setup::Pack(_)) => {}
+            (None, ServerPack::Demo | ServerPack::Pack(_)) => {}
         }
-        if let Setup::Pack(pack) = &self.options.pack {
+        if let ServerPack::Pack(pack) = &self.options.pack {
             pack.write(&self.pack_dir())?;
             command.arg("--pack").arg(self.pack_dir());
         }
@@ -215,8 +215,8 @@ impl Server {
     }
 
     /// A client of it.
-    pub fn rest(&self) -> Rest {
-        Rest::new(self.addr, self.journal.clone())
+    pub fn api(&self) -> ApiClient {
+        ApiClient::new(self.addr, self.journal.clone())
     }
 
     /// The journal of everything done to it.
@@ -236,9 +236,9 @@ impl Server {
     }
 
     /// Changes its pack, as an editor would; the server sees it when it looks.
-    pub fn repack(&mut self, pack: Pack) {
+    pub fn repack(&mut self, pack: TestPack) {
         pack.write(&self.pack_dir()).expect("a pack is written");
-        self.options.pack = Setup::Pack(pack);
+        self.options.pack = ServerPack::Pack(pack);
     }
 
     /// The folder of its configuration and output.
@@ -315,7 +315,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if self.child.is_some() {
             self.signal(Signal::KILL);

@@ -16,7 +16,7 @@ const REQUEST_BYTES_MAX: usize = 1_048_576;
 
 /// What a page says.
 #[derive(Clone, Debug)]
-pub enum Page {
+pub enum SitePage {
     /// These bytes, and the end.
     Whole(Vec<u8>),
     /// These bytes, then `piece` again and again, with a pause between them.
@@ -32,7 +32,7 @@ pub enum Page {
     Silent,
 }
 
-impl Page {
+impl SitePage {
     /// A page of a kind.
     pub fn new(status: u16, kind: &str, body: &str) -> Self {
         let length = body.len();
@@ -67,7 +67,7 @@ impl Page {
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct SiteRequest {
     pub line: String,
     /// All of its head.
     pub head: String,
@@ -77,27 +77,27 @@ pub struct Asked {
 }
 
 #[derive(Debug, Default)]
-struct Desk {
-    pages: BTreeMap<String, Page>,
-    asked: Vec<Asked>,
+struct SiteState {
+    pages: BTreeMap<String, SitePage>,
+    asked: Vec<SiteRequest>,
     connections: usize,
     open: usize,
 }
 
 /// The site.
 #[derive(Debug)]
-pub struct Site {
+pub struct FakeSite {
     addr: SocketAddr,
-    desk: Arc<Mutex<Desk>>,
+    desk: Arc<Mutex<SiteState>>,
     task: AbortHandle,
 }
 
-impl Site {
+impl FakeSite {
     /// A site without pages: every path is 404.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
-        let desk = Arc::new(Mutex::new(Desk::default()));
+        let desk = Arc::new(Mutex::new(SiteState::default()));
         let shared = Arc::clone(&desk);
         let task = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
@@ -128,12 +128,12 @@ impl Site {
     }
 
     /// What it says from now on at a path (without the query).
-    pub fn page(&self, path: &str, page: Page) {
+    pub fn page(&self, path: &str, page: SitePage) {
         lock(&self.desk).pages.insert(path.to_owned(), page);
     }
 
     /// The requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<SiteRequest> {
         lock(&self.desk).asked.clone()
     }
 
@@ -148,18 +148,18 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for FakeSite {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
+fn lock(desk: &Mutex<SiteState>) -> MutexGuard<'_, SiteState> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One request of one connection.
-async fn serve(mut socket: TcpStream, desk: &Mutex<Desk>) {
+async fn serve(mut socket: TcpStream, desk: &Mutex<SiteState>) {
     let Some((head, body)) = request(&mut socket).await else {
         return;
     };
@@ -168,7 +168,7 @@ async fn serve(mut socket: TcpStream, desk: &Mutex<Desk>) {
     let path = target.split('?').next().unwrap_or_default().to_owned();
     let (page, number) = {
         let mut desk = lock(desk);
-        desk.asked.push(Asked {
+        desk.asked.push(SiteRequest {
             line,
             head,
             body,
@@ -176,13 +176,13 @@ async fn serve(mut socket: TcpStream, desk: &Mutex<Desk>) {
         });
         (desk.pages.get(&path).cloned(), desk.asked.len() - 1)
     };
-    let none = || Page::new(404, "text/plain", "no such page");
+    let none = || SitePage::new(404, "text/plain", "no such page");
     match page.unwrap_or_else(none) {
-        Page::Whole(bytes) => {
+        SitePage::Whole(bytes) => {
             let _ = socket.write_all(&bytes).await;
             let _ = socket.shutdown().await;
         }
-        Page::Endless {
+        SitePage::Endless {
             begin,
             piece,
             pause,
@@ -193,7 +193,7 @@ async fn serve(mut socket: TcpStream, desk: &Mutex<Desk>) {
                 tokio::time::sleep(pause).await;
             }
         }
-        Page::Silent => {}
+        SitePage::Silent => {}
     }
     // Whatever comes now is nothing; that it ends is what is looked for.
     let mut buffer = [0; 1_024];

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use turnwire_testkit::pack::Pack;
+use turnwire_testkit::pack::TestPack;
 
 use crate::load::models::Outcome;
 use crate::machine;
@@ -69,7 +69,7 @@ impl Clock {
         let mut clock = Self::alone(bench, pace)?;
         let url = format!("http://{}", clock.provider.address);
         let pack = bench.data.join("pack");
-        Pack::stage(&url)
+        TestPack::stage(&url)
             .change("pack.yaml", "scripted:stage", "clock:clock")
             .put("providers.yaml", &PROVIDERS.replace("URL", &url))
             .put("prices.yaml", PRICES)

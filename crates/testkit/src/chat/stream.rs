@@ -8,12 +8,12 @@ use tokio::net::{TcpSocket, TcpStream};
 use turnwire_event::{ResponseId, SessionId, TurnId};
 use turnwire_wire::pc3::Cursor;
 
-use super::question::{Carry, Question};
-use crate::history::{ChatAsk, ChatEnd};
-use crate::journal::ChatPage;
-use crate::rest::Rest;
+use super::submit::{ChatSubmit, CursorPlacement};
+use crate::api::ApiClient;
+use crate::history::{ChatEnd, ChatRequest};
+use crate::journal::ChatRecorder;
 use crate::sse::{Block, Garbled, Head, Parser, Said};
-use crate::watch::tap::Tap;
+use crate::watch::limited_stream::ByteLimitedStream;
 
 /// How long to wait for a block. Servers under load, under `strace` or after a kill are slow.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -23,14 +23,14 @@ const HEAD_MAX: usize = 64 << 10;
 /// The stream was not opened: the head of the answer, and its body.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the stream was refused ({}): {body}", self.head.status)]
-pub struct Refused {
+pub struct ChatRefused {
     /// The head; its status is 0 if there was no answer.
     pub head: Head,
     /// The body, or what went wrong.
     pub body: String,
 }
 
-impl Refused {
+impl ChatRefused {
     fn lost(why: impl std::fmt::Display) -> Self {
         Self {
             head: Head::default(),
@@ -57,7 +57,7 @@ impl Refused {
 
 /// How a stream ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum End {
+pub enum ChatStreamEnd {
     /// With its sentinel, and then the end of the connection.
     #[error("whole")]
     Whole,
@@ -76,105 +76,108 @@ pub enum End {
 
 /// One stream of a client.
 #[derive(Debug)]
-pub struct Stream {
-    io: Tap,
+pub struct ChatStream {
+    io: ByteLimitedStream,
     parser: Parser,
-    page: ChatPage,
+    page: ChatRecorder,
     head: Head,
     last: Option<Cursor>,
     /// How long to wait for a block.
     pub patience: Duration,
 }
 
-impl Stream {
+impl ChatStream {
     /// Submits a turn and reads the head of its stream.
-    pub async fn submit(rest: &Rest, name: &str, question: &Question) -> Result<Self, Refused> {
-        let asked = ChatAsk::Submit(question.asked_session());
-        let page = rest.journal().chat(name, asked, question.asked_version());
+    pub async fn submit(
+        api: &ApiClient,
+        name: &str,
+        question: &ChatSubmit,
+    ) -> Result<Self, ChatRefused> {
+        let asked = ChatRequest::Submit(question.asked_session());
+        let page = api.journal().chat(name, asked, question.asked_version());
         let body = question.body();
-        let mut request = format!("POST /chat/stream HTTP/1.1\r\nhost: {}\r\n", rest.addr());
+        let mut request = format!("POST /chat/stream HTTP/1.1\r\nhost: {}\r\n", api.addr());
         let _ = write!(request, "accept: text/event-stream\r\n");
         let _ = write!(request, "content-type: application/json\r\n");
         let _ = write!(request, "content-length: {}\r\n", body.len());
         for (name, value) in question.headers() {
             let _ = write!(request, "{name}: {value}\r\n");
         }
-        let opened = Self::open(rest, request, &body, page, None).await;
+        let opened = Self::open(api, request, &body, page, None).await;
         if let Err(refused) = &opened {
             let status = refused.status();
             let answer = (status > 0).then(|| (status, refused.body.clone()));
-            rest.journal()
-                .request("POST", "/chat/stream", &body, answer);
+            api.journal().request("POST", "/chat/stream", &body, answer);
         }
         opened
     }
 
     /// Comes back into a turn's stream.
     pub async fn resume(
-        rest: &Rest,
+        api: &ApiClient,
         name: &str,
         turn: TurnId,
         cursor: Option<Cursor>,
-        carry: Carry,
+        carry: CursorPlacement,
         version: Option<&str>,
-    ) -> Result<Self, Refused> {
-        Self::resume_small(rest, name, turn, (cursor, carry), version, None).await
+    ) -> Result<Self, ChatRefused> {
+        Self::resume_small(api, name, turn, (cursor, carry), version, None).await
     }
 
     /// The same with a receive buffer of so many bytes, for one that will stop reading.
     pub async fn resume_small(
-        rest: &Rest,
+        api: &ApiClient,
         name: &str,
         turn: TurnId,
-        (cursor, carry): (Option<Cursor>, Carry),
+        (cursor, carry): (Option<Cursor>, CursorPlacement),
         version: Option<&str>,
         buffer: Option<u32>,
-    ) -> Result<Self, Refused> {
-        let page = rest
+    ) -> Result<Self, ChatRefused> {
+        let page = api
             .journal()
-            .chat(name, ChatAsk::Resume(turn, cursor), version);
+            .chat(name, ChatRequest::Resume(turn, cursor), version);
         let mut path = format!("/chat/{}/stream", ResponseId::from(turn));
         let mut header = String::new();
         if let Some(cursor) = cursor {
-            if carry != Carry::Header {
+            if carry != CursorPlacement::Header {
                 let _ = write!(path, "?last_event_id={cursor}");
             }
-            if carry != Carry::Query {
+            if carry != CursorPlacement::Query {
                 let _ = write!(header, "last-event-id: {cursor}\r\n");
             }
         }
-        let mut request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n", rest.addr());
+        let mut request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n", api.addr());
         let _ = write!(request, "accept: text/event-stream\r\n{header}");
         if let Some(version) = version {
             let _ = write!(request, "x-wire-version: {version}\r\n");
         }
-        Self::open(rest, request, "", page, buffer).await
+        Self::open(api, request, "", page, buffer).await
     }
 
     async fn open(
-        rest: &Rest,
+        api: &ApiClient,
         mut request: String,
         body: &str,
-        page: ChatPage,
+        page: ChatRecorder,
         buffer: Option<u32>,
-    ) -> Result<Self, Refused> {
-        for (name, value) in rest.headers() {
+    ) -> Result<Self, ChatRefused> {
+        for (name, value) in api.headers() {
             let value = value.to_str().unwrap_or_default();
             let _ = write!(request, "{name}: {value}\r\n");
         }
         let _ = write!(request, "\r\n{body}");
-        let asked = tokio::time::timeout(DEADLINE, ask(rest, &request, buffer)).await;
-        let asked = asked.unwrap_or_else(|_| Err(Refused::lost("no answer in time")));
-        let (mut io, head, rest) = asked.inspect_err(|_| page.ended(ChatEnd::Lost, b""))?;
+        let asked = tokio::time::timeout(DEADLINE, ask(api, &request, buffer)).await;
+        let asked = asked.unwrap_or_else(|_| Err(ChatRefused::lost("no answer in time")));
+        let (mut io, head, early_body) = asked.inspect_err(|_| page.ended(ChatEnd::Lost, b""))?;
         page.answered(&head);
         if head.status != 200 {
             page.ended(ChatEnd::Lost, b"");
-            let body = tokio::time::timeout(DEADLINE, problem(&mut io, &head, rest)).await;
+            let body = tokio::time::timeout(DEADLINE, problem(&mut io, &head, early_body)).await;
             let body = body.unwrap_or_default();
-            return Err(Refused { head, body });
+            return Err(ChatRefused { head, body });
         }
         let mut parser = Parser::default();
-        parser.push(&rest);
+        parser.push(&early_body);
         Ok(Self {
             io,
             parser,
@@ -216,7 +219,7 @@ impl Stream {
     }
 
     /// The next block, whatever it is.
-    pub async fn block(&mut self) -> Result<Block, End> {
+    pub async fn block(&mut self) -> Result<Block, ChatStreamEnd> {
         let next = self.receive().await;
         match &next {
             Ok(block) => {
@@ -228,37 +231,37 @@ impl Stream {
         next
     }
 
-    fn note(&self, end: &End) {
+    fn note(&self, end: &ChatStreamEnd) {
         let end = match end {
-            End::Whole => ChatEnd::Whole,
-            End::Cut => ChatEnd::Cut,
-            End::Lost(_) => ChatEnd::Lost,
-            End::Garbled(why) => ChatEnd::Garbled(why.to_string()),
+            ChatStreamEnd::Whole => ChatEnd::Whole,
+            ChatStreamEnd::Cut => ChatEnd::Cut,
+            ChatStreamEnd::Lost(_) => ChatEnd::Lost,
+            ChatStreamEnd::Garbled(why) => ChatEnd::Garbled(why.to_string()),
             // It may go on.
-            End::Silent => return,
+            ChatStreamEnd::Silent => return,
         };
         self.page.ended(end, self.parser.tail());
     }
 
-    async fn receive(&mut self) -> Result<Block, End> {
+    async fn receive(&mut self) -> Result<Block, ChatStreamEnd> {
         loop {
             if let Some(block) = self.parser.take()? {
                 return Ok(block);
             }
             let mut bytes = [0; 16 << 10];
             match tokio::time::timeout(self.patience, self.io.read(&mut bytes)).await {
-                Err(_) => return Err(End::Silent),
-                Ok(Ok(0)) if self.io.is_spent() => return Err(End::Cut),
-                Ok(Ok(0)) if self.parser.is_done() => return Err(End::Whole),
-                Ok(Ok(0)) => return Err(End::Lost("the connection ended".into())),
-                Ok(Err(why)) => return Err(End::Lost(why.to_string())),
+                Err(_) => return Err(ChatStreamEnd::Silent),
+                Ok(Ok(0)) if self.io.is_spent() => return Err(ChatStreamEnd::Cut),
+                Ok(Ok(0)) if self.parser.is_done() => return Err(ChatStreamEnd::Whole),
+                Ok(Ok(0)) => return Err(ChatStreamEnd::Lost("the connection ended".into())),
+                Ok(Err(why)) => return Err(ChatStreamEnd::Lost(why.to_string())),
                 Ok(Ok(n)) => self.parser.push(&bytes[..n]),
             }
         }
     }
 
     /// The next frame, whatever comes before it.
-    pub async fn next(&mut self) -> Result<Block, End> {
+    pub async fn next(&mut self) -> Result<Block, ChatStreamEnd> {
         loop {
             let block = self.block().await?;
             if matches!(block.said, Said::Frame(..)) {
@@ -268,7 +271,7 @@ impl Stream {
     }
 
     /// Frames up to and with the first of a type.
-    pub async fn until(&mut self, event: &str) -> Result<Vec<Block>, End> {
+    pub async fn until(&mut self, event: &str) -> Result<Vec<Block>, ChatStreamEnd> {
         let mut frames = Vec::new();
         loop {
             let frame = self.next().await?;
@@ -281,13 +284,13 @@ impl Stream {
     }
 
     /// Frames up to the end of the stream, which must be whole.
-    pub async fn rest(&mut self) -> Result<Vec<Block>, End> {
+    pub async fn read_to_end(&mut self) -> Result<Vec<Block>, ChatStreamEnd> {
         self.stays();
         let mut frames = Vec::new();
         loop {
             match self.next().await {
                 Ok(frame) => frames.push(frame),
-                Err(End::Whole) => return Ok(frames),
+                Err(ChatStreamEnd::Whole) => return Ok(frames),
                 Err(end) => return Err(end),
             }
         }
@@ -303,7 +306,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for ChatStream {
     fn drop(&mut self) {
         // Dropped as it is: what was not taken out is as if it had not come.
         self.page.ended(ChatEnd::Cut, b"");
@@ -311,45 +314,54 @@ impl Drop for Stream {
 }
 
 async fn ask(
-    rest: &Rest,
+    api: &ApiClient,
     request: &str,
     buffer: Option<u32>,
-) -> Result<(Tap, Head, Vec<u8>), Refused> {
+) -> Result<(ByteLimitedStream, Head, Vec<u8>), ChatRefused> {
     let stream = match buffer {
-        None => TcpStream::connect(rest.addr()).await,
+        None => TcpStream::connect(api.addr()).await,
         Some(bytes) => {
-            let socket = TcpSocket::new_v4().map_err(Refused::lost)?;
-            socket.set_recv_buffer_size(bytes).map_err(Refused::lost)?;
-            socket.connect(rest.addr()).await
+            let socket = TcpSocket::new_v4().map_err(ChatRefused::lost)?;
+            socket
+                .set_recv_buffer_size(bytes)
+                .map_err(ChatRefused::lost)?;
+            socket.connect(api.addr()).await
         }
     };
-    let mut stream = stream.map_err(Refused::lost)?;
-    stream.set_nodelay(true).map_err(Refused::lost)?;
+    let mut stream = stream.map_err(ChatRefused::lost)?;
+    stream.set_nodelay(true).map_err(ChatRefused::lost)?;
     stream
         .write_all(request.as_bytes())
         .await
-        .map_err(Refused::lost)?;
+        .map_err(ChatRefused::lost)?;
     let mut bytes = Vec::with_capacity(1_024);
     let end = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
             break end + 4;
         }
         if bytes.len() > HEAD_MAX {
-            return Err(Refused::lost("a head without end"));
+            return Err(ChatRefused::lost("a head without end"));
         }
-        if stream.read_buf(&mut bytes).await.map_err(Refused::lost)? == 0 {
-            return Err(Refused::lost("the connection ended before the head did"));
+        if stream
+            .read_buf(&mut bytes)
+            .await
+            .map_err(ChatRefused::lost)?
+            == 0
+        {
+            return Err(ChatRefused::lost(
+                "the connection ended before the head did",
+            ));
         }
     };
-    let rest = bytes.split_off(end);
+    let early_body = bytes.split_off(end);
     let head = String::from_utf8(bytes).ok();
     let head = head.and_then(|text| Head::read(&text));
-    let head = head.ok_or_else(|| Refused::lost("not a head"))?;
-    Ok((Tap::new(stream), head, rest))
+    let head = head.ok_or_else(|| ChatRefused::lost("not a head"))?;
+    Ok((ByteLimitedStream::new(stream), head, early_body))
 }
 
 /// The body of an answer that is no stream.
-async fn problem(io: &mut Tap, head: &Head, mut bytes: Vec<u8>) -> String {
+async fn problem(io: &mut ByteLimitedStream, head: &Head, mut bytes: Vec<u8>) -> String {
     let length: usize = head.header("content-length").parse().unwrap_or(0);
     while bytes.len() < length.min(HEAD_MAX) {
         match io.read_buf(&mut bytes).await {

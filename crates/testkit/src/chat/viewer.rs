@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use turnwire_event::{SessionId, TurnId};
 use turnwire_wire::pc3::Cursor;
 
-use super::question::{Carry, Question};
-use super::stream::{End, Refused, Stream};
-use crate::dice::Dice;
+use super::stream::{ChatRefused, ChatStream, ChatStreamEnd};
+use super::submit::{ChatSubmit, CursorPlacement};
+use crate::api::ApiClient;
 use crate::history::FaultKind;
-use crate::rest::Rest;
+use crate::rng::SeededRng;
 use crate::sse::Block;
 
 /// How long a viewer may be without its ending.
@@ -19,7 +19,7 @@ const ENDING_WITHIN: Duration = Duration::from_secs(60);
 
 /// Where in its turn a viewer stands, by the last frame it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ViewerPosition {
     /// It has nothing, or only the turn's name.
     Opening,
     Inside,
@@ -32,30 +32,30 @@ pub enum Place {
 
 /// A client that follows one turn over many streams.
 #[derive(Debug)]
-pub struct Viewer {
-    rest: Rest,
+pub struct ChatViewer {
+    api: ApiClient,
     name: String,
     turn: TurnId,
     version: Option<String>,
-    dice: Dice,
+    rng: SeededRng,
     session: Option<SessionId>,
     last: Option<Cursor>,
-    place: Place,
-    stream: Option<Stream>,
+    place: ViewerPosition,
+    stream: Option<ChatStream>,
     terminal: Option<Block>,
     text: String,
 }
 
-impl Viewer {
+impl ChatViewer {
     /// Submits a turn and follows it.
     pub async fn submit(
-        rest: &Rest,
+        api: &ApiClient,
         name: &str,
-        question: &Question,
-        dice: Dice,
-    ) -> Result<Self, Refused> {
-        let stream = Stream::submit(rest, name, question).await?;
-        let mut viewer = Self::of(rest, name, stream.turn(), dice);
+        question: &ChatSubmit,
+        rng: SeededRng,
+    ) -> Result<Self, ChatRefused> {
+        let stream = ChatStream::submit(api, name, question).await?;
+        let mut viewer = Self::of(api, name, stream.turn(), rng);
         viewer.session = Some(stream.session());
         viewer.version = question.asked_version().map(str::to_owned);
         viewer.stream = Some(stream);
@@ -63,16 +63,16 @@ impl Viewer {
     }
 
     /// Follows a turn that is there, from its start on.
-    pub fn of(rest: &Rest, name: &str, turn: TurnId, dice: Dice) -> Self {
+    pub fn of(api: &ApiClient, name: &str, turn: TurnId, rng: SeededRng) -> Self {
         Self {
-            rest: rest.clone(),
+            api: api.clone(),
             name: name.to_owned(),
             turn,
             version: None,
-            dice,
+            rng,
             session: None,
             last: None,
-            place: Place::Opening,
+            place: ViewerPosition::Opening,
             stream: None,
             terminal: None,
             text: String::new(),
@@ -109,7 +109,7 @@ impl Viewer {
     }
 
     /// Where it stands.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> ViewerPosition {
         self.place
     }
 
@@ -125,14 +125,15 @@ impl Viewer {
 
     /// Connects if it is not connected. An error is a server that is down or on its way out;
     /// what must not be is a panic.
-    pub async fn resume(&mut self) -> Result<(), End> {
+    pub async fn resume(&mut self) -> Result<(), ChatStreamEnd> {
         if self.stream.is_some() {
             return Ok(());
         }
-        let version = self.version.clone().filter(|_| self.dice.chance(50));
-        let carry = Carry::any(&mut self.dice);
+        let version = self.version.clone().filter(|_| self.rng.chance(50));
+        let carry = CursorPlacement::any(&mut self.rng);
         let (name, turn, last) = (&self.name, self.turn, self.last);
-        let opened = Stream::resume(&self.rest, name, turn, last, carry, version.as_deref()).await;
+        let opened =
+            ChatStream::resume(&self.api, name, turn, last, carry, version.as_deref()).await;
         match opened {
             Ok(stream) => {
                 assert_eq!(stream.turn(), turn, "{name}: another turn's stream");
@@ -145,24 +146,24 @@ impl Viewer {
                     self.terminal.is_some(),
                     "{name} has {last:?} of {turn}, not its ending, and is told that it is over"
                 );
-                Err(End::Whole)
+                Err(ChatStreamEnd::Whole)
             }
             Err(refused) => {
                 let later = matches!(refused.status(), 0 | 503);
                 assert!(later, "{name} resumes {turn} at {last:?}: {refused}");
-                Err(End::Lost(refused.to_string()))
+                Err(ChatStreamEnd::Lost(refused.to_string()))
             }
         }
     }
 
     /// Reads one block; the viewer is disconnected when the stream has ended.
-    pub async fn step(&mut self) -> Result<Block, End> {
+    pub async fn step(&mut self) -> Result<Block, ChatStreamEnd> {
         self.resume().await?;
         let stream = self.stream.as_mut().expect("just connected");
         let block = stream.block().await;
         match &block {
             Ok(block) => self.take(block),
-            Err(End::Silent) => {}
+            Err(ChatStreamEnd::Silent) => {}
             Err(_) => self.stream = None,
         }
         block
@@ -172,11 +173,11 @@ impl Viewer {
         let Some(id) = block.id() else { return };
         self.last = Some(id);
         self.place = match block.event() {
-            "response_id" => Place::Opening,
-            "text" | "reasoning" | "thinking" => Place::Inside,
-            "usage" => Place::Ending,
-            _ if block.is_terminal() => Place::Over,
-            _ => Place::Between,
+            "response_id" => ViewerPosition::Opening,
+            "text" | "reasoning" | "thinking" => ViewerPosition::Inside,
+            "usage" => ViewerPosition::Ending,
+            _ if block.is_terminal() => ViewerPosition::Over,
+            _ => ViewerPosition::Between,
         };
         if block.event() == "text" {
             self.text += block.field("chunk").as_str().unwrap_or_default();
@@ -188,7 +189,7 @@ impl Viewer {
 
     /// Reads until `bytes` more have come over the line, then is cut; says where. None if the
     /// stream ended otherwise, or nothing more came for a while.
-    pub async fn cut_after(&mut self, bytes: u64, patience: Duration) -> Option<Place> {
+    pub async fn cut_after(&mut self, bytes: u64, patience: Duration) -> Option<ViewerPosition> {
         if self.resume().await.is_err() {
             return None;
         }
@@ -199,22 +200,22 @@ impl Viewer {
         loop {
             match self.step().await {
                 Ok(_) => {}
-                Err(End::Cut) => {
-                    self.rest.journal().fault(FaultKind::Cut);
+                Err(ChatStreamEnd::Cut) => {
+                    self.api.journal().fault(FaultKind::Cut);
                     return Some(self.place);
                 }
-                Err(End::Silent) => {
+                Err(ChatStreamEnd::Silent) => {
                     self.drop_line(0);
                     return None;
                 }
-                Err(End::Garbled(why)) => panic!("{}: {why}", self.name),
-                Err(End::Lost(_) | End::Whole) => return None,
+                Err(ChatStreamEnd::Garbled(why)) => panic!("{}: {why}", self.name),
+                Err(ChatStreamEnd::Lost(_) | ChatStreamEnd::Whole) => return None,
             }
         }
     }
 
     /// Reads until it stands at a place, then is cut in the next block; says whether it was.
-    pub async fn cut_at(&mut self, place: Place, bytes: usize) -> bool {
+    pub async fn cut_at(&mut self, place: ViewerPosition, bytes: usize) -> bool {
         if self.resume().await.is_err() {
             return false;
         }
@@ -225,8 +226,13 @@ impl Viewer {
             }
             match self.step().await {
                 Ok(_) => {}
-                Err(End::Garbled(why)) => panic!("{}: {why}", self.name),
-                Err(End::Lost(_) | End::Whole | End::Cut | End::Silent) => return false,
+                Err(ChatStreamEnd::Garbled(why)) => panic!("{}: {why}", self.name),
+                Err(
+                    ChatStreamEnd::Lost(_)
+                    | ChatStreamEnd::Whole
+                    | ChatStreamEnd::Cut
+                    | ChatStreamEnd::Silent,
+                ) => return false,
             }
         }
     }
@@ -237,7 +243,7 @@ impl Viewer {
             return false;
         };
         stream.cut(bytes);
-        self.rest.journal().fault(FaultKind::Cut);
+        self.api.journal().fault(FaultKind::Cut);
         true
     }
 
@@ -256,11 +262,11 @@ impl Viewer {
                     Err(end) => break end,
                 }
             };
-            if let (Some(terminal), End::Whole) = (&self.terminal, &end) {
+            if let (Some(terminal), ChatStreamEnd::Whole) = (&self.terminal, &end) {
                 return terminal.clone();
             }
             assert!(
-                begun.elapsed() < ENDING_WITHIN && !matches!(end, End::Garbled(_)),
+                begun.elapsed() < ENDING_WITHIN && !matches!(end, ChatStreamEnd::Garbled(_)),
                 "{} has {:?} of {} and never its ending: {end}",
                 self.name,
                 self.last.map(|id| id.to_string()),

@@ -4,11 +4,11 @@
 use sha2::{Digest as _, Sha256};
 use turnwire_event::{Epoch, Position, Seq};
 
-use super::reading::Log;
+use super::parse::ParsedLog;
 use super::violation::Violation;
 
 /// Checks one session's log.
-pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) {
+pub(super) fn check(log: &ParsedLog<'_>, found: &mut Vec<Violation>) {
     let epoch = log.events.first().map_or(Epoch::FIRST, |e| e.id.epoch);
     for (event, number) in log.events.iter().zip(1u64..) {
         let place = Position::persisted(epoch, Seq(number));

@@ -7,34 +7,34 @@
 //!                           └────── compared frame by frame, words by message ──────┘
 //! ```
 
-mod due;
-mod reading;
+mod expected;
+mod streams;
 mod shape;
-mod words;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use turnwire_event::{SessionId, TurnId};
 use turnwire_wire::pc3::{Cursor, Version};
 
-use super::broken::Broken;
-use super::reading::Log;
-use super::record::{Chat, ChatAsk, History};
+use super::chat_violation::ChatViolation;
+use super::parse::ParsedLog;
+use super::record::{ChatRecord, ChatRequest, History};
 use super::violation::Violation;
-use due::Due;
-use reading::Reading;
+use expected::ExpectedTurn;
+use streams::ViewerStream;
 
 /// Checks every chat stream.
 pub(super) fn check(
     history: &History,
-    logs: &BTreeMap<SessionId, Log<'_>>,
+    logs: &BTreeMap<SessionId, ParsedLog<'_>>,
     found: &mut Vec<Violation>,
 ) {
-    let dues = Due::all(history, logs);
+    let dues = ExpectedTurn::all(history, logs);
     for chat in &history.chats {
         answer(chat, logs, &dues, found);
     }
-    for reading in reading::all(history, found) {
+    for reading in streams::all(history, found) {
         // A turn of a session that is not in the history is not judged.
         let Some(due) = dues.get(&reading.turn) else {
             continue;
@@ -42,7 +42,7 @@ pub(super) fn check(
         let mut broken = Vec::new();
         order(&reading, due, &mut broken);
         shape::check(&reading, due, &mut broken);
-        words::check(history, &reading, due, &mut broken);
+        text::check(history, &reading, due, &mut broken);
         found.extend(broken.into_iter().map(|what| Violation::Chat {
             client: reading.client.to_owned(),
             turn: reading.turn,
@@ -53,35 +53,35 @@ pub(super) fn check(
 
 /// Checks the head of one answer.
 fn answer(
-    chat: &Chat,
-    logs: &BTreeMap<SessionId, Log<'_>>,
-    dues: &BTreeMap<TurnId, Due>,
+    chat: &ChatRecord,
+    logs: &BTreeMap<SessionId, ParsedLog<'_>>,
+    dues: &BTreeMap<TurnId, ExpectedTurn>,
     found: &mut Vec<Violation>,
 ) {
     let Some(head) = chat.head.as_ref() else {
         return;
     };
     let asked = match &chat.asked {
-        ChatAsk::Submit(_) => head.turn(),
-        ChatAsk::Resume(turn, _) => Some(*turn),
+        ChatRequest::Submit(_) => head.turn(),
+        ChatRequest::Resume(turn, _) => Some(*turn),
     };
-    let mut tell = |turn: TurnId, what: Broken| {
+    let mut tell = |turn: TurnId, what: ChatViolation| {
         found.push(Violation::Chat {
             client: chat.client.clone(),
             turn,
             what,
         });
     };
-    let over = |due: &Due| match &chat.asked {
-        ChatAsk::Resume(_, Some(cursor)) => due.is_over(*cursor).then(|| cursor.to_string()),
-        ChatAsk::Resume(_, None) | ChatAsk::Submit(_) => None,
+    let over = |due: &ExpectedTurn| match &chat.asked {
+        ChatRequest::Resume(_, Some(cursor)) => due.is_over(*cursor).then(|| cursor.to_string()),
+        ChatRequest::Resume(_, None) | ChatRequest::Submit(_) => None,
     };
     match (head.status, asked.and_then(|turn| dues.get(&turn))) {
         (204, Some(due)) if over(due).is_none() => {
             let cursor = format!("{:?}", chat.asked);
             tell(
                 due.turn,
-                Broken::Over {
+                ChatViolation::Over {
                     cursor,
                     status: 204,
                 },
@@ -91,7 +91,7 @@ fn answer(
             if let Some(cursor) = over(due) {
                 tell(
                     due.turn,
-                    Broken::Over {
+                    ChatViolation::Over {
                         cursor,
                         status: 200,
                     },
@@ -113,7 +113,7 @@ fn answer(
     }
 }
 
-fn headers(chat: &Chat, due: &Due, mut tell: impl FnMut(Broken)) {
+fn headers(chat: &ChatRecord, due: &ExpectedTurn, mut tell: impl FnMut(ChatViolation)) {
     let Some(head) = &chat.head else { return };
     let expected = [
         ("content-type", "text/event-stream".to_owned()),
@@ -127,14 +127,14 @@ fn headers(chat: &Chat, due: &Due, mut tell: impl FnMut(Broken)) {
     for (name, value) in expected {
         if head.header(name) != value {
             let found = head.header(name).to_owned();
-            tell(Broken::Head { name, found });
+            tell(ChatViolation::Head { name, found });
         }
     }
     let bound = due.version;
     if let Some(asked) = &chat.version
         && asked.parse::<Version>() != Ok(bound)
     {
-        tell(Broken::Version {
+        tell(ChatViolation::Version {
             asked: asked.clone(),
             bound: bound.to_string(),
         });
@@ -147,17 +147,17 @@ fn place(id: Cursor) -> (turnwire_event::Position, u8) {
 }
 
 /// I1 and I2: every frame once, in order, none missing, each as the log gives it.
-fn order(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
+fn order(reading: &ViewerStream<'_>, due: &ExpectedTurn, broken: &mut Vec<ChatViolation>) {
     let mut seen = BTreeSet::new();
     let mut before = reading.from;
     for frame in &reading.frames {
         let id = frame.id;
         if !seen.insert(place(id)) {
-            broken.push(Broken::Twice { id: id.to_string() });
+            broken.push(ChatViolation::Twice { id: id.to_string() });
             continue;
         }
         if let Some(before) = before.filter(|before| place(*before) >= place(id)) {
-            broken.push(Broken::NotRising {
+            broken.push(ChatViolation::NotRising {
                 before: before.to_string(),
                 after: id.to_string(),
             });
@@ -173,7 +173,7 @@ fn order(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
     for (id, text) in &due.frames {
         let passed = last.is_some_and(|last| place(*id) < last);
         if passed && !has(*id) && !seen.contains(&place(*id)) {
-            broken.push(Broken::Missed {
+            broken.push(ChatViolation::Missed {
                 id: id.to_string(),
                 text: text.clone(),
             });
@@ -182,16 +182,16 @@ fn order(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
     let ended = reading.frames.iter().any(|frame| frame.block.is_terminal());
     if reading.to_the_end && !ended && reading.from.is_none_or(|from| !due.is_over(from)) {
         let last = before.map(|id| id.to_string()).unwrap_or_default();
-        broken.push(Broken::Unended { last });
+        broken.push(ChatViolation::Unended { last });
     }
 }
 
-fn same(frame: &reading::Seen, due: &Due, broken: &mut Vec<Broken>) {
+fn same(frame: &streams::ViewedFrame, due: &ExpectedTurn, broken: &mut Vec<ChatViolation>) {
     let id = frame.id.to_string();
     let seen = frame.block.frame_text().to_owned();
     match due.frame(frame.id) {
-        None => broken.push(Broken::Lost { id, text: seen }),
-        Some(text) if text != seen => broken.push(Broken::Changed {
+        None => broken.push(ChatViolation::Lost { id, text: seen }),
+        Some(text) if text != seen => broken.push(ChatViolation::Changed {
             id,
             seen,
             due: text.to_owned(),

@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 
 use turnwire_event::{Event, Position};
 
-use super::reading::{Client, Item, Log, Stretch};
+use super::parse::{ParsedClient, ParsedLog, StreamItem, SubscriptionStream};
 use super::violation::Violation;
 
 /// A client's place in the log.
-struct Reader<'a> {
-    log: &'a Log<'a>,
+struct DeliveryCursor<'a> {
+    log: &'a ParsedLog<'a>,
     name: &'a str,
     /// Up to where it has been served without a gap; none while nothing is known.
     upto: Option<Position>,
@@ -23,8 +23,8 @@ struct Reader<'a> {
 }
 
 /// Walks all that one client was sent.
-pub(super) fn check(log: &Log<'_>, client: &Client<'_>, found: &mut Vec<Violation>) {
-    let mut reader = Reader {
+pub(super) fn check(log: &ParsedLog<'_>, client: &ParsedClient<'_>, found: &mut Vec<Violation>) {
+    let mut reader = DeliveryCursor {
         log,
         name: client.name,
         upto: None,
@@ -35,8 +35,8 @@ pub(super) fn check(log: &Log<'_>, client: &Client<'_>, found: &mut Vec<Violatio
         let mut before = reader.upto;
         for item in &stretch.items {
             match item {
-                Item::Served(upto) => reader.serve(stretch, *upto, *upto, found),
-                Item::Event(_, text, event) => {
+                StreamItem::Served(upto) => reader.serve(stretch, *upto, *upto, found),
+                StreamItem::Event(_, text, event) => {
                     reader.event(stretch, event, text, before, found);
                     before = before.max(Some(event.id));
                 }
@@ -45,9 +45,9 @@ pub(super) fn check(log: &Log<'_>, client: &Client<'_>, found: &mut Vec<Violatio
     }
 }
 
-impl Reader<'_> {
+impl DeliveryCursor<'_> {
     /// A new subscribe moves the reader to its cursor or to its snapshot.
-    fn begin(&mut self, stretch: &Stretch<'_>, found: &mut Vec<Violation>) {
+    fn begin(&mut self, stretch: &SubscriptionStream<'_>, found: &mut Vec<Violation>) {
         self.upto = match (&stretch.snapshot, stretch.asked.since) {
             (Some(snapshot), _) => Some(snapshot.at),
             (None, Some(since)) if !stretch.asked.snapshot => Some(since),
@@ -55,8 +55,9 @@ impl Reader<'_> {
         };
         let after = self.upto.filter(|_| stretch.snapshot.is_none());
         let matching = after.map_or(0, |after| {
-            let rest = self.log.events.iter().filter(|e| e.id > after);
-            rest.filter(|e| stretch.asked.filter.matches(&e.head()))
+            let later = self.log.events.iter().filter(|e| e.id > after);
+            later
+                .filter(|e| stretch.asked.filter.matches(&e.head()))
                 .count() as u64
         });
         if stretch.replay_count > matching {
@@ -71,7 +72,7 @@ impl Reader<'_> {
 
     fn event(
         &mut self,
-        stretch: &Stretch<'_>,
+        stretch: &SubscriptionStream<'_>,
         event: &Event,
         text: &str,
         before: Option<Position>,
@@ -129,7 +130,7 @@ impl Reader<'_> {
     /// The reader has been served up to `upto`: everything wanted before it must have come.
     fn serve(
         &mut self,
-        stretch: &Stretch<'_>,
+        stretch: &SubscriptionStream<'_>,
         upto: Position,
         next: Position,
         found: &mut Vec<Violation>,

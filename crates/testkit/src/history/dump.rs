@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use super::record::{ChatAsk, History, Line};
+use super::record::{ChatRequest, ConnectionEntry, History};
 
 /// Writes it to a fresh folder that stays, and says where.
 pub(super) fn write(history: &History) -> String {
@@ -50,13 +50,13 @@ fn files(history: &History, folder: &Path) -> std::io::Result<()> {
         let mut text = format!("connection {number}\n");
         for line in &connection.lines {
             let _ = match line {
-                Line::Subscribed(ask) => writeln!(
+                ConnectionEntry::Subscribed(ask) => writeln!(
                     text,
                     "> since {:?} snapshot {}",
                     ask.since.map(|s| s.to_string()),
                     ask.snapshot
                 ),
-                Line::Received(frame) => writeln!(text, "{:?} {}", frame.at, frame.text),
+                ConnectionEntry::Received(frame) => writeln!(text, "{:?} {}", frame.at, frame.text),
             };
         }
         let _ = writeln!(text, "= {:?}", connection.end);
@@ -64,9 +64,9 @@ fn files(history: &History, folder: &Path) -> std::io::Result<()> {
     }
     for (number, chat) in history.chats.iter().enumerate() {
         let turn = match (&chat.asked, &chat.head) {
-            (ChatAsk::Resume(turn, _), _) => turn.to_string(),
-            (ChatAsk::Submit(_), Some(head)) => head.header("x-response-id").to_owned(),
-            (ChatAsk::Submit(_), None) => String::new(),
+            (ChatRequest::Resume(turn, _), _) => turn.to_string(),
+            (ChatRequest::Submit(_), Some(head)) => head.header("x-response-id").to_owned(),
+            (ChatRequest::Submit(_), None) => String::new(),
         };
         // A turn has two names; here all that is about it stands together.
         let turn = turn.rsplit('_').next().unwrap_or_default();

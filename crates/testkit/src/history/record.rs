@@ -14,20 +14,20 @@ use crate::sse::Head;
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// Every request over HTTP, with its answer.
-    pub requests: Vec<Request>,
+    pub requests: Vec<RequestRecord>,
     /// Every connection, in the order they were opened.
-    pub connections: Vec<Connection>,
+    pub connections: Vec<ConnectionRecord>,
     /// Every chat stream that was asked for, in the order they were.
-    pub chats: Vec<Chat>,
+    pub chats: Vec<ChatRecord>,
     /// Every fault that was made.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InjectedFault>,
     /// Every session, as the server tells it in the end.
     pub sessions: Vec<SessionLog>,
 }
 
 /// One request over HTTP.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct RequestRecord {
     /// When the answer came or failed to, since the journal began.
     pub at: Duration,
     pub method: String,
@@ -41,28 +41,28 @@ pub struct Request {
 
 /// One WebSocket connection of one client.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub struct ConnectionRecord {
     /// Whose. Connections of one name are one reader that resumes, in the order they were opened.
     pub client: String,
     pub session: SessionId,
     /// What went over it, in order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ConnectionEntry>,
     /// How it ended, in words.
     pub end: Option<String>,
 }
 
 /// Something that went over a connection.
 #[derive(Clone, Debug)]
-pub enum Line {
+pub enum ConnectionEntry {
     /// The client asked for events.
-    Subscribed(Subscribe),
+    Subscribed(SubscribeRecord),
     /// The server sent a text frame.
-    Received(Frame),
+    Received(ReceivedFrame),
 }
 
 /// A subscribe request.
 #[derive(Clone, Debug)]
-pub struct Subscribe {
+pub struct SubscribeRecord {
     /// What was asked for.
     pub filter: Filter,
     pub since: Option<Position>,
@@ -74,7 +74,7 @@ pub struct Subscribe {
 
 /// A text frame as it came.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct ReceivedFrame {
     /// When, since the journal began.
     pub at: Duration,
     pub text: String,
@@ -82,17 +82,17 @@ pub struct Frame {
 
 /// One chat stream of one client, or the attempt to open one.
 #[derive(Clone, Debug)]
-pub struct Chat {
+pub struct ChatRecord {
     /// Whose. Streams of one name and one turn are one viewer that resumes.
     pub client: String,
     /// What was asked for.
-    pub asked: ChatAsk,
+    pub asked: ChatRequest,
     /// In which version of the wire, if it was said.
     pub version: Option<String>,
     /// The head of the answer; none when the line broke before it.
     pub head: Option<Head>,
     /// The blocks that came whole, as they came.
-    pub blocks: Vec<Frame>,
+    pub blocks: Vec<ReceivedFrame>,
     /// What came of a block that did not come whole.
     pub tail: Vec<u8>,
     /// Whether the viewer meant to stay until the turn is over.
@@ -103,7 +103,7 @@ pub struct Chat {
 
 /// What a chat stream was asked for with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChatAsk {
+pub enum ChatRequest {
     /// A new turn, in this session or a new one.
     Submit(Option<SessionId>),
     /// A turn, from the cursor on or from its start.
@@ -127,7 +127,7 @@ pub enum ChatEnd {
 
 /// Something done to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct InjectedFault {
     /// When, since the journal began; taken before the fault was made.
     pub at: Duration,
     pub kind: FaultKind,

@@ -11,11 +11,11 @@ use turnwire_event::{
     ActorKind, Body, ContentBlock, Event, Message, MessageId, MessageStatus, Role,
 };
 
-use super::reading::Log;
+use super::parse::ParsedLog;
 use super::violation::Violation;
 
 /// Checks one session's rows.
-pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) {
+pub(super) fn check(log: &ParsedLog<'_>, found: &mut Vec<Violation>) {
     let mut vouched: Vec<MessageId> = Vec::new();
     for event in &log.events {
         vouched.extend(message(log, event, found));
@@ -38,7 +38,7 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) {
 }
 
 fn differs(
-    log: &Log<'_>,
+    log: &ParsedLog<'_>,
     what: String,
     expected: impl ToString,
     found_value: impl ToString,
@@ -52,7 +52,11 @@ fn differs(
     });
 }
 
-fn row<'a>(log: &'a Log<'_>, id: MessageId, found: &mut Vec<Violation>) -> Option<&'a Message> {
+fn row<'a>(
+    log: &'a ParsedLog<'_>,
+    id: MessageId,
+    found: &mut Vec<Violation>,
+) -> Option<&'a Message> {
     let row = log.messages.iter().find(|row| row.id == id);
     if row.is_none() {
         differs(log, format!("message {id}"), "a row", "none", found);
@@ -62,7 +66,7 @@ fn row<'a>(log: &'a Log<'_>, id: MessageId, found: &mut Vec<Violation>) -> Optio
 
 /// Checks the message an event vouches for, and says which one that is. What sub-agents say, and
 /// what they give the orchestrator, is not shown to clients (D-46): they cannot check it.
-fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<MessageId> {
+fn message(log: &ParsedLog<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<MessageId> {
     if event.actor.kind() == ActorKind::Subagent {
         return None;
     }
@@ -139,7 +143,7 @@ fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<M
 
 /// Checks the result a `tool.completed` vouches for. Steps that a tool tells of itself were not
 /// asked for by a model and have no row.
-fn result(log: &Log<'_>, tool: &Completed, found: &mut Vec<Violation>) {
+fn result(log: &ParsedLog<'_>, tool: &Completed, found: &mut Vec<Violation>) {
     let id = tool.tool_use_id;
     let asked = |block: &ContentBlock| matches!(block, ContentBlock::ToolUse { id: asked, .. } if *asked == id);
     if !log.messages.iter().any(|row| row.content.iter().any(asked)) {
@@ -171,7 +175,13 @@ pub(super) fn holds_result(row: &Message, id: turnwire_event::ToolUseId) -> bool
     )
 }
 
-fn compare_hash(log: &Log<'_>, what: String, told: &str, hash: String, found: &mut Vec<Violation>) {
+fn compare_hash(
+    log: &ParsedLog<'_>,
+    what: String,
+    told: &str,
+    hash: String,
+    found: &mut Vec<Violation>,
+) {
     if hash != told {
         found.push(Violation::HashDiffers {
             session: log.id,
@@ -182,7 +192,7 @@ fn compare_hash(log: &Log<'_>, what: String, told: &str, hash: String, found: &m
     }
 }
 
-fn turn(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) {
+fn turn(log: &ParsedLog<'_>, event: &Event, found: &mut Vec<Violation>) {
     let expected = match &event.body {
         Body::TurnCompleted(_) => "completed",
         Body::TurnCancelled(_) => "cancelled",
@@ -202,7 +212,7 @@ fn turn(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) {
     }
 }
 
-fn tools(log: &Log<'_>, found: &mut Vec<Violation>) {
+fn tools(log: &ParsedLog<'_>, found: &mut Vec<Violation>) {
     let mut states: BTreeMap<String, &str> = BTreeMap::new();
     let mut asked = Vec::new();
     for event in &log.events {

@@ -5,7 +5,7 @@ use turnwire_event::{
     ActorKind, Body, ContentBlock, Event, Message, MessageStatus, Position, Role,
 };
 
-use super::reading::{Client, Log, Snapshot};
+use super::parse::{ParsedClient, ParsedLog, ParsedSnapshot};
 use super::record::{FaultKind, History};
 use super::rows::holds_result;
 use super::violation::Violation;
@@ -16,8 +16,8 @@ const MESSAGES_MAX: usize = 50;
 /// Checks every snapshot a client was sent.
 pub(super) fn check(
     history: &History,
-    log: &Log<'_>,
-    client: &Client<'_>,
+    log: &ParsedLog<'_>,
+    client: &ParsedClient<'_>,
     found: &mut Vec<Violation>,
 ) {
     let killed = history.count(FaultKind::Kill) > 0;
@@ -38,7 +38,11 @@ pub(super) fn check(
     }
 }
 
-fn summary(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, String, String)) {
+fn summary(
+    log: &ParsedLog<'_>,
+    snapshot: &ParsedSnapshot,
+    differs: &mut impl FnMut(&str, String, String),
+) {
     let (mut turns, mut cost, mut open) = (0u64, 0f64, None);
     for event in log.events.iter().take_while(|e| e.id <= snapshot.at) {
         match &event.body {
@@ -89,7 +93,7 @@ fn summary(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, St
 
 /// Where the log says a message row was written: its event, and for what streams the start of
 /// its call, since it may be in flight from then on.
-fn written(log: &Log<'_>, row: &Message) -> Option<(Position, Position)> {
+fn written(log: &ParsedLog<'_>, row: &Message) -> Option<(Position, Position)> {
     let mut call_started = None;
     for event in log.events.iter().filter(|e| e.turn_id == Some(row.turn_id)) {
         let own = event.actor.kind() != ActorKind::Subagent;
@@ -122,13 +126,13 @@ fn writes(event: &Event, row: &Message) -> bool {
 }
 
 /// A crash may cost a message that had just begun altogether.
-fn is_lost(log: &Log<'_>, message: &Message) -> bool {
+fn is_lost(log: &ParsedLog<'_>, message: &Message) -> bool {
     message.status == MessageStatus::InProgress && log.messages.iter().all(|m| m.id != message.id)
 }
 
 fn messages(
-    log: &Log<'_>,
-    snapshot: &Snapshot,
+    log: &ParsedLog<'_>,
+    snapshot: &ParsedSnapshot,
     killed: bool,
     differs: &mut impl FnMut(&str, String, String),
 ) {

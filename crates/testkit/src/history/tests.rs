@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 
 use turnwire_event::{Body, Event, EventType, Position, Seq, Sub};
 
-use super::record::{History, Line};
-use super::story::Story;
-use super::watchers::watched;
+use super::fixture::SessionFixture;
+use super::fixture_clients::watched;
+use super::record::{ConnectionEntry, History};
 use crate::chat::Block;
 
 const SEEDS: std::ops::Range<u64> = 0..8;
@@ -32,7 +32,7 @@ fn names(history: &History) -> BTreeSet<String> {
 #[test]
 fn valid_histories_have_no_violation() {
     for seed in 0..80 {
-        let history = watched(&mut Story::new(seed));
+        let history = watched(&mut SessionFixture::new(seed));
         assert_eq!(history.violations(), [], "seed {seed}");
         assert!(history.connections.len() > 6);
         history.assert_clean();
@@ -40,9 +40,9 @@ fn valid_histories_have_no_violation() {
 }
 
 /// Applies a change to the story before anyone looks, and says what must be found.
-fn told(expected: &[&str], doctor: impl Fn(&mut Story)) {
+fn told(expected: &[&str], doctor: impl Fn(&mut SessionFixture)) {
     for seed in SEEDS {
-        let mut story = Story::new(seed);
+        let mut story = SessionFixture::new(seed);
         doctor(&mut story);
         let expected: BTreeSet<String> = expected.iter().map(|&name| name.to_owned()).collect();
         assert_eq!(names(&watched(&mut story)), expected, "seed {seed}");
@@ -52,7 +52,7 @@ fn told(expected: &[&str], doctor: impl Fn(&mut Story)) {
 /// Applies a change to what was seen or stored, and says what must be found.
 fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
     for seed in SEEDS {
-        let mut history = watched(&mut Story::new(seed));
+        let mut history = watched(&mut SessionFixture::new(seed));
         doctor(&mut history);
         let expected: BTreeSet<String> = expected.iter().map(|&name| name.to_owned()).collect();
         assert_eq!(names(&history), expected, "seed {seed}");
@@ -61,7 +61,7 @@ fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
 
 /// Gives the persisted events their numbers again, as a server that never had the removed or
 /// added one would have.
-fn renumber(story: &mut Story) {
+fn renumber(story: &mut SessionFixture) {
     let (mut seq, mut sub) = (Seq(0), Sub(0));
     for event in &mut story.events {
         if event.body.kind().is_persisted() {
@@ -79,7 +79,7 @@ fn renumber(story: &mut Story) {
     }
 }
 
-fn index(story: &Story, wanted: impl Fn(&Event) -> bool) -> usize {
+fn index(story: &SessionFixture, wanted: impl Fn(&Event) -> bool) -> usize {
     story
         .events
         .iter()
@@ -97,12 +97,12 @@ fn live_line(history: &History, text: &str) -> usize {
     let lines = &history.connections[0].lines;
     let at = lines
         .iter()
-        .position(|line| matches!(line, Line::Received(f) if f.text.contains(&wanted)));
+        .position(|line| matches!(line, ConnectionEntry::Received(f) if f.text.contains(&wanted)));
     at.expect("every story has one")
 }
 
-fn edit(line: &mut Line, from: &str, to: &str) {
-    let Line::Received(frame) = line else {
+fn edit(line: &mut ConnectionEntry, from: &str, to: &str) {
+    let ConnectionEntry::Received(frame) = line else {
         panic!("not a frame")
     };
     assert!(frame.text.contains(from), "{}", frame.text);

@@ -10,9 +10,9 @@ use turnwire_event::{
     Body, ContentBlock, Event, Filter, Message, MessageId, Position, Sub, TypeSet,
 };
 
-use super::growth::{Growth, Origin};
-use super::reading::{Client, Item, Log, Stretch};
+use super::parse::{ParsedClient, ParsedLog, StreamItem, SubscriptionStream};
 use super::record::{FaultKind, History};
+use super::streamed_message::{MessageOrigin, StreamedMessage};
 use super::violation::Violation;
 
 /// How much older than the kill text may be that the crash cost: the checkpoint's quarter of a
@@ -23,11 +23,11 @@ pub(super) const CHECKPOINT_SLACK: Duration = Duration::from_secs(3);
 const SWEPT: Sub = Sub(Sub::LAST.0 - turnwire_event::fold::message::BLOCKS_MAX);
 
 /// One client's view of the messages, as it grows.
-struct View<'a> {
+struct MessageView<'a> {
     history: &'a History,
-    log: &'a Log<'a>,
+    log: &'a ParsedLog<'a>,
     name: &'a str,
-    growing: BTreeMap<MessageId, Growth>,
+    growing: BTreeMap<MessageId, StreamedMessage>,
     /// The last id, to tell whether a subscribe goes on where the one before it was cut.
     last: Option<Position>,
     /// The last persisted event that the subscribe at hand replays.
@@ -37,11 +37,11 @@ struct View<'a> {
 /// Puts together what one client was sent and compares it.
 pub(super) fn check(
     history: &History,
-    log: &Log<'_>,
-    client: &Client<'_>,
+    log: &ParsedLog<'_>,
+    client: &ParsedClient<'_>,
     found: &mut Vec<Violation>,
 ) {
-    let mut view = View {
+    let mut view = MessageView {
         history,
         log,
         name: client.name,
@@ -53,8 +53,8 @@ pub(super) fn check(
         view.begin(stretch);
         for item in &stretch.items {
             match item {
-                Item::Served(upto) => view.last = view.last.max(Some(*upto)),
-                Item::Event(at, _, event) => {
+                StreamItem::Served(upto) => view.last = view.last.max(Some(*upto)),
+                StreamItem::Event(at, _, event) => {
                     if streams(&stretch.asked.filter) {
                         view.event(*at, event, found);
                     }
@@ -86,15 +86,15 @@ fn streams(filter: &Filter) -> bool {
     filter.passes_all(parts.into_iter().collect::<TypeSet>())
 }
 
-impl View<'_> {
-    fn begin(&mut self, stretch: &Stretch<'_>) {
+impl MessageView<'_> {
+    fn begin(&mut self, stretch: &SubscriptionStream<'_>) {
         // Cut before the snapshot came: nothing was sent, and the reader stands where it stood.
         if stretch.asked.snapshot && stretch.snapshot.is_none() {
             return;
         }
         let goes_on = stretch.asked.since.is_some() && stretch.asked.since == self.last;
         if let Some(snapshot) = &stretch.snapshot {
-            self.growing = Growth::of_snapshot(&snapshot.messages);
+            self.growing = StreamedMessage::of_snapshot(&snapshot.messages);
             self.last = Some(snapshot.at);
         } else if !goes_on || !streams(&stretch.asked.filter) {
             self.growing.clear();
@@ -113,15 +113,15 @@ impl View<'_> {
 
     /// From where the client knows a message whose start it has just been sent. One that was over
     /// when the client asked comes as its two ends (S3-039).
-    fn origin(&self, message: MessageId) -> Origin {
+    fn origin(&self, message: MessageId) -> MessageOrigin {
         let ended = self.log.events.iter().find(|e| match &e.body {
             Body::LlmCallCompleted(call) => call.message_id == message,
             Body::LlmCallFailed(call) => call.message_id == Some(message),
             _ => false,
         });
         match ended {
-            Some(event) if Some(event.id) <= self.replayed => Origin::Ends,
-            _ => Origin::Start,
+            Some(event) if Some(event.id) <= self.replayed => MessageOrigin::Ends,
+            _ => MessageOrigin::Start,
         }
     }
 
@@ -129,15 +129,16 @@ impl View<'_> {
         match &event.body {
             Body::MessageStart(start) => {
                 let origin = self.origin(start.message_id);
-                self.growing.insert(start.message_id, Growth::new(origin));
+                self.growing
+                    .insert(start.message_id, StreamedMessage::new(origin));
             }
             Body::MessageComplete(end) => {
                 let growth = self.growing.remove(&end.message_id);
-                let growth = growth.unwrap_or_else(|| Growth::new(Origin::Middle));
+                let growth = growth.unwrap_or_else(|| StreamedMessage::new(MessageOrigin::Middle));
                 self.complete(event.id, end, &growth, found);
             }
             body => {
-                let told = Growth::apply(&mut self.growing, at, body);
+                let told = StreamedMessage::apply(&mut self.growing, at, body);
                 // What the sweep ends it ends by what was stored, which may be less.
                 if let Some((id, wrong)) = told.filter(|_| event.id.sub < SWEPT) {
                     found.extend(wrong.map(|(block, seen, whole)| {
@@ -170,7 +171,7 @@ impl View<'_> {
         &self,
         id: Position,
         end: &MessageComplete,
-        growth: &Growth,
+        growth: &StreamedMessage,
         found: &mut Vec<Violation>,
     ) {
         let message = end.message_id;
@@ -184,7 +185,7 @@ impl View<'_> {
             });
         }
         self.row(end, found);
-        if growth.is_empty() && growth.origin == Origin::Ends {
+        if growth.is_empty() && growth.origin == MessageOrigin::Ends {
             return;
         }
         for (block, seen, whole) in growth.compare(&end.final_content, swept) {
@@ -218,8 +219,8 @@ impl View<'_> {
 
     /// A message whose end the client was not there to see: its text is a part of the row's, or
     /// the crash cost the rest.
-    fn unfinished(&self, id: MessageId, growth: &Growth, found: &mut Vec<Violation>) {
-        if matches!(growth.origin, Origin::Middle | Origin::Ends) {
+    fn unfinished(&self, id: MessageId, growth: &StreamedMessage, found: &mut Vec<Violation>) {
+        if matches!(growth.origin, MessageOrigin::Middle | MessageOrigin::Ends) {
             return;
         }
         let content = self.stored(id).map_or(&[][..], |row| &row.content);
@@ -239,7 +240,7 @@ impl View<'_> {
     fn late(
         &self,
         message: MessageId,
-        growth: &Growth,
+        growth: &StreamedMessage,
         content: &[ContentBlock],
         found: &mut Vec<Violation>,
     ) {

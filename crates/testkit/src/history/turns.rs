@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use turnwire_event::code::Phase;
 use turnwire_event::{Body, CallId, Event, Position, SessionId, ToolUseId, TurnId};
 
-use super::reading::{Client, Item, Log};
+use super::parse::{ParsedClient, ParsedLog, StreamItem};
 use super::violation::Violation;
 
 /// What is known of a turn while its log is walked.
 #[derive(Debug, Default)]
-struct Turn {
+struct TurnState {
     calls: Vec<CallId>,
     /// Tools by whether they are still open; a closed one must not end again.
     tools: BTreeMap<ToolUseId, bool>,
@@ -21,9 +21,9 @@ struct Turn {
 
 /// Where each turn was asked to stop and where it ended.
 #[derive(Debug, Default)]
-pub(super) struct Ends(BTreeMap<TurnId, (Option<Position>, Option<Position>)>);
+pub(super) struct TurnEnds(BTreeMap<TurnId, (Option<Position>, Option<Position>)>);
 
-impl Ends {
+impl TurnEnds {
     /// Where the turn was asked to stop.
     pub(super) fn asked(&self, turn: TurnId) -> Option<Position> {
         self.0.get(&turn)?.0
@@ -41,9 +41,9 @@ impl Ends {
 }
 
 /// Walks one session's log.
-pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
+pub(super) fn check(log: &ParsedLog<'_>, found: &mut Vec<Violation>) -> TurnEnds {
     let session = log.id;
-    let mut turns: BTreeMap<TurnId, Turn> = BTreeMap::new();
+    let mut turns: BTreeMap<TurnId, TurnState> = BTreeMap::new();
     let mut running: Option<TurnId> = None;
     for (at, event) in log.events.iter().enumerate() {
         let Some(turn) = event.turn_id else { continue };
@@ -62,7 +62,7 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
             running = running
                 .filter(|_| withdrawn(turn, &log.events[at + 1..]))
                 .or(Some(turn));
-            if turns.insert(turn, Turn::default()).is_some() {
+            if turns.insert(turn, TurnState::default()).is_some() {
                 found.push(Violation::OutsideTurn {
                     session,
                     turn,
@@ -104,7 +104,7 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
             found.push(Violation::TerminalMissing { session, turn });
         }
     }
-    Ends(
+    TurnEnds(
         turns
             .into_iter()
             .map(|(turn, state)| (turn, (state.asked, state.ended)))
@@ -131,7 +131,7 @@ fn withdrawn(turn: TurnId, after: &[Event]) -> bool {
 fn step(
     session: SessionId,
     turn: TurnId,
-    state: &mut Turn,
+    state: &mut TurnState,
     event: &Event,
     found: &mut Vec<Violation>,
 ) {
@@ -197,7 +197,7 @@ fn step(
 }
 
 fn close_call(
-    state: &mut Turn,
+    state: &mut TurnState,
     call: CallId,
     found: &mut Vec<Violation>,
     not_open: impl Fn(String) -> Violation,
@@ -212,7 +212,7 @@ fn close_call(
 fn end(
     session: SessionId,
     turn: TurnId,
-    state: &mut Turn,
+    state: &mut TurnState,
     event: &Event,
     found: &mut Vec<Violation>,
 ) {
@@ -242,14 +242,14 @@ fn end(
 /// Law 8 and I3 for what only clients see: no transient event outside its turn, no message
 /// begun after the cancel.
 pub(super) fn check_transient(
-    log: &Log<'_>,
-    ends: &Ends,
-    client: &Client<'_>,
+    log: &ParsedLog<'_>,
+    ends: &TurnEnds,
+    client: &ParsedClient<'_>,
     found: &mut Vec<Violation>,
 ) {
     let session = log.id;
     for item in client.stretches.iter().flat_map(|s| &s.items) {
-        let Item::Event(_, _, event) = item else {
+        let StreamItem::Event(_, _, event) = item else {
             continue;
         };
         let (id, kind) = (event.id, event.body.kind());

@@ -3,7 +3,7 @@
 
 use turnwire_event::{EventType, MessageId, Position, SessionId, TurnId};
 
-use super::broken::Broken;
+use super::chat_violation::ChatViolation;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(
@@ -255,7 +255,7 @@ pub enum Violation {
     Chat {
         client: String,
         turn: TurnId,
-        what: Broken,
+        what: ChatViolation,
     },
 
     /// The hash of an event does not follow from the one before it.

@@ -3,19 +3,19 @@
 
 use std::time::Duration;
 
-use super::message::Message;
+use super::error::ProviderError;
+use super::message::ModelMessage;
 use super::responses::ErrorForm;
-use super::trouble::Trouble;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum AnswerKind {
     /// A message in the caller's format.
-    Message(Message),
+    Message(ModelMessage),
     /// These bytes as an event stream.
     Raw(Vec<u8>),
     /// A status and the provider's own error body.
     Refusal {
-        trouble: Trouble,
+        trouble: ProviderError,
         wait: Option<Duration>,
     },
     /// A status and a body that no provider would send.
@@ -24,16 +24,16 @@ pub(crate) enum Kind {
 
 /// A frame that is put before the `at`th of the answer, or spoils it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Edit {
+pub(crate) struct FrameEdit {
     pub(crate) at: usize,
-    pub(crate) what: What,
+    pub(crate) what: EditKind,
 }
 
 /// What an edit does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum EditKind {
     /// The stream fails here and ends.
-    Error(Trouble, ErrorForm),
+    Error(ProviderError, ErrorForm),
     /// This frame's JSON lacks its second half.
     Malformed,
     /// An event that no client knows.
@@ -44,14 +44,14 @@ pub(crate) enum What {
 
 /// How lines end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineEnd {
+pub enum LineEnding {
     Lf,
     CrLf,
     /// As the standard also allows.
     Cr,
 }
 
-impl LineEnd {
+impl LineEnding {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -63,7 +63,7 @@ impl LineEnd {
 
 /// Where the connection is cut.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Cut {
+pub(crate) enum CutPoint {
     /// After so many bytes of the body.
     Bytes(usize),
     /// In the middle of this frame.
@@ -74,18 +74,18 @@ pub(crate) enum Cut {
 
 /// All that goes wrong with an answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Faults {
+pub(crate) struct AnswerFaults {
     pub(crate) head_delay: Duration,
     pub(crate) head_stall: bool,
     pub(crate) frame_delay: Duration,
     pub(crate) stall_at: Option<usize>,
-    pub(crate) cut: Option<Cut>,
+    pub(crate) cut: Option<CutPoint>,
     pub(crate) reset: bool,
     pub(crate) endless: bool,
     pub(crate) no_end: bool,
-    pub(crate) edits: Vec<Edit>,
+    pub(crate) edits: Vec<FrameEdit>,
     pub(crate) unknown_fields: bool,
-    pub(crate) line_end: Option<LineEnd>,
+    pub(crate) line_end: Option<LineEnding>,
     pub(crate) bom: bool,
     pub(crate) comments: bool,
     pub(crate) drip: Option<Duration>,
@@ -93,38 +93,38 @@ pub(crate) struct Faults {
 
 /// One answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    pub(crate) kind: Kind,
+pub struct ProviderAnswer {
+    pub(crate) kind: AnswerKind,
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) faults: Faults,
+    pub(crate) faults: AnswerFaults,
 }
 
-impl From<Message> for Answer {
-    fn from(message: Message) -> Self {
+impl From<ModelMessage> for ProviderAnswer {
+    fn from(message: ModelMessage) -> Self {
         Self::message(message)
     }
 }
 
-impl Answer {
+impl ProviderAnswer {
     /// A message in the format of whoever asks.
-    pub fn message(message: Message) -> Self {
-        Self::of(Kind::Message(message))
+    pub fn message(message: ModelMessage) -> Self {
+        Self::of(AnswerKind::Message(message))
     }
 
     /// Text in pieces.
     pub fn text<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
-        Self::message(Message::text(pieces))
+        Self::message(ModelMessage::text(pieces))
     }
 
     /// These bytes as an event stream: a recorded one, for example. Frames are counted by their
     /// empty lines; only faults that need no understanding of the frames apply.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self::of(Kind::Raw(bytes.into()))
+        Self::of(AnswerKind::Raw(bytes.into()))
     }
 
     /// The provider's own refusal.
-    pub fn refuse(trouble: Trouble) -> Self {
-        Self::of(Kind::Refusal {
+    pub fn refuse(trouble: ProviderError) -> Self {
+        Self::of(AnswerKind::Refusal {
             trouble,
             wait: None,
         })
@@ -133,30 +133,30 @@ impl Answer {
     /// A refusal by the limit of requests that says how long to wait: Anthropic in `retry-after`,
     /// OpenAI in `retry-after-ms` and `retry-after`, Google in the body.
     pub fn rate_limited(wait: Duration) -> Self {
-        Self::of(Kind::Refusal {
-            trouble: Trouble::RateLimited,
+        Self::of(AnswerKind::Refusal {
+            trouble: ProviderError::RateLimited,
             wait: Some(wait),
         })
     }
 
     /// A status with a page that no provider would send, as a proxy in between does.
     pub fn page(status: u16, body: &str) -> Self {
-        Self::of(Kind::Page {
+        Self::of(AnswerKind::Page {
             status,
             body: body.to_owned(),
         })
     }
 
-    fn of(kind: Kind) -> Self {
+    fn of(kind: AnswerKind) -> Self {
         Self {
             kind,
             headers: Vec::new(),
-            faults: Faults::default(),
+            faults: AnswerFaults::default(),
         }
     }
 
-    fn edit(mut self, at: usize, what: What) -> Self {
-        self.faults.edits.push(Edit { at, what });
+    fn edit(mut self, at: usize, what: EditKind) -> Self {
+        self.faults.edits.push(FrameEdit { at, what });
         self
     }
 
@@ -199,21 +199,21 @@ impl Answer {
     /// The connection ends after so many bytes of the body, without an end of the HTTP message.
     #[must_use]
     pub fn cut_after(mut self, bytes: usize) -> Self {
-        self.faults.cut = Some(Cut::Bytes(bytes));
+        self.faults.cut = Some(CutPoint::Bytes(bytes));
         self
     }
 
     /// The connection ends in the middle of this frame.
     #[must_use]
     pub fn cut_inside(mut self, frame: usize) -> Self {
-        self.faults.cut = Some(Cut::Frame(frame));
+        self.faults.cut = Some(CutPoint::Frame(frame));
         self
     }
 
     /// The connection ends inside the first character that has more than one byte.
     #[must_use]
     pub fn cut_inside_character(mut self) -> Self {
-        self.faults.cut = Some(Cut::Character);
+        self.faults.cut = Some(CutPoint::Character);
         self
     }
 
@@ -242,32 +242,32 @@ impl Answer {
 
     /// The stream fails before this frame with the provider's own error event, and ends.
     #[must_use]
-    pub fn error_at(self, frame: usize, trouble: Trouble) -> Self {
-        self.edit(frame, What::Error(trouble, ErrorForm::Event))
+    pub fn error_at(self, frame: usize, trouble: ProviderError) -> Self {
+        self.edit(frame, EditKind::Error(trouble, ErrorForm::Event))
     }
 
     /// The stream fails before this frame in one of the forms that Responses has.
     #[must_use]
-    pub fn error_as(self, frame: usize, trouble: Trouble, form: ErrorForm) -> Self {
-        self.edit(frame, What::Error(trouble, form))
+    pub fn error_as(self, frame: usize, trouble: ProviderError, form: ErrorForm) -> Self {
+        self.edit(frame, EditKind::Error(trouble, form))
     }
 
     /// The JSON of this frame lacks its second half.
     #[must_use]
     pub fn malformed_at(self, frame: usize) -> Self {
-        self.edit(frame, What::Malformed)
+        self.edit(frame, EditKind::Malformed)
     }
 
     /// Before this frame comes an event that no client knows.
     #[must_use]
     pub fn unknown_at(self, frame: usize) -> Self {
-        self.edit(frame, What::Unknown)
+        self.edit(frame, EditKind::Unknown)
     }
 
     /// Before this frame comes an event that no client knows, with so many bytes.
     #[must_use]
     pub fn huge_at(self, frame: usize, bytes: usize) -> Self {
-        self.edit(frame, What::Huge(bytes))
+        self.edit(frame, EditKind::Huge(bytes))
     }
 
     /// Every frame has fields that no client knows, at several depths.
@@ -279,7 +279,7 @@ impl Answer {
 
     /// Lines end this way instead of the provider's.
     #[must_use]
-    pub fn line_end(mut self, end: LineEnd) -> Self {
+    pub fn line_end(mut self, end: LineEnding) -> Self {
         self.faults.line_end = Some(end);
         self
     }

@@ -4,14 +4,14 @@
 
 use serde_json::{Value, json};
 
-use super::asked::Asked;
 use super::dialect::Dialect;
-use super::frame::{Block, Frame, arrange};
-use super::message::{Finish, Message, Part, Usage};
-use super::trouble::Trouble;
+use super::error::ProviderError;
+use super::frame::{FrameBlock, SseFrame, arrange};
+use super::message::{FinishReason, MessagePart, ModelMessage, TokenCounts};
+use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
+pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFrame> {
     let mut frames = vec![start(message, asked)];
     let blocks = message.parts.iter().enumerate();
     let blocks = blocks.map(|(index, part)| block(index, part, asked));
@@ -26,7 +26,7 @@ pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
 pub(crate) const END: usize = 2;
 
 /// The frame of an error in the stream.
-pub(crate) fn error(trouble: Trouble) -> Frame {
+pub(crate) fn error(trouble: ProviderError) -> SseFrame {
     let words = trouble.words(Dialect::Anthropic);
     event(json!({
         "type": "error",
@@ -35,20 +35,20 @@ pub(crate) fn error(trouble: Trouble) -> Frame {
 }
 
 /// A frame of a kind that no client knows.
-pub(crate) fn unknown() -> Frame {
+pub(crate) fn unknown() -> SseFrame {
     event(json!({"type": "aurora_update", "aurora": {"strength": 3}}))
 }
 
 /// A frame of this data, padded with spaces as the provider pads.
-fn event(data: Value) -> Frame {
+fn event(data: Value) -> SseFrame {
     let name = data["type"].as_str().unwrap_or_default().to_owned();
     let mut text = data.to_string();
     let spaces = text.len() % 13;
     text.insert_str(text.len() - 1, &" ".repeat(spaces));
-    Frame::named(&name, text)
+    SseFrame::named(&name, text)
 }
 
-fn start(message: &Message, asked: &Asked) -> Frame {
+fn start(message: &ModelMessage, asked: &RenderRequest) -> SseFrame {
     let id = message.id.clone();
     let model = message.model.as_ref().unwrap_or(&asked.model);
     let mut usage = input_usage(message.usage);
@@ -73,7 +73,7 @@ fn start(message: &Message, asked: &Asked) -> Frame {
     }))
 }
 
-fn input_usage(usage: Usage) -> Value {
+fn input_usage(usage: TokenCounts) -> Value {
     json!({
         "input_tokens": usage.input.saturating_sub(usage.cached + usage.cache_write),
         "cache_creation_input_tokens": usage.cache_write,
@@ -81,9 +81,9 @@ fn input_usage(usage: Usage) -> Value {
     })
 }
 
-fn block(index: usize, part: &Part, asked: &Asked) -> Block<Frame> {
+fn block(index: usize, part: &MessagePart, asked: &RenderRequest) -> FrameBlock<SseFrame> {
     let (content, deltas) = match part {
-        Part::Thinking { pieces, signature } => {
+        MessagePart::Thinking { pieces, signature } => {
             let thoughts = pieces
                 .iter()
                 .map(|piece| json!({"type": "thinking_delta", "thinking": piece}));
@@ -93,17 +93,17 @@ fn block(index: usize, part: &Part, asked: &Asked) -> Block<Frame> {
             let content = json!({"type": "thinking", "thinking": "", "signature": ""});
             (content, thoughts.chain(proofs).collect())
         }
-        Part::Redacted { data } => (
+        MessagePart::Redacted { data } => (
             json!({"type": "redacted_thinking", "data": data}),
             Vec::new(),
         ),
-        Part::Text { pieces } => {
+        MessagePart::Text { pieces } => {
             let deltas = pieces
                 .iter()
                 .map(|piece| json!({"type": "text_delta", "text": piece}));
             (json!({"type": "text", "text": ""}), deltas.collect())
         }
-        Part::Call {
+        MessagePart::Call {
             id, name, pieces, ..
         } => {
             let id = id.clone().unwrap_or_else(|| asked.id("toolu_01", index));
@@ -118,7 +118,7 @@ fn block(index: usize, part: &Part, asked: &Asked) -> Block<Frame> {
     let deltas = deltas
         .into_iter()
         .map(|delta| event(json!({"type": "content_block_delta", "index": index, "delta": delta})));
-    Block {
+    FrameBlock {
         start: vec![event(
             json!({"type": "content_block_start", "index": index, "content_block": content}),
         )],
@@ -127,18 +127,18 @@ fn block(index: usize, part: &Part, asked: &Asked) -> Block<Frame> {
     }
 }
 
-fn delta(message: &Message) -> Frame {
+fn delta(message: &ModelMessage) -> SseFrame {
     let (reason, sequence) = match &message.finish {
-        Finish::Done => ("end_turn", None),
-        Finish::Tools => ("tool_use", None),
-        Finish::Length => ("max_tokens", None),
-        Finish::Sequence(sequence) => ("stop_sequence", Some(sequence)),
-        Finish::Refused => ("refusal", None),
-        Finish::Paused => ("pause_turn", None),
-        Finish::Window => ("model_context_window_exceeded", None),
-        Finish::Word(word) => (word.as_str(), None),
+        FinishReason::Done => ("end_turn", None),
+        FinishReason::Tools => ("tool_use", None),
+        FinishReason::Length => ("max_tokens", None),
+        FinishReason::Sequence(sequence) => ("stop_sequence", Some(sequence)),
+        FinishReason::Refused => ("refusal", None),
+        FinishReason::Paused => ("pause_turn", None),
+        FinishReason::Window => ("model_context_window_exceeded", None),
+        FinishReason::Word(word) => (word.as_str(), None),
     };
-    let details = if message.finish == Finish::Refused {
+    let details = if message.finish == FinishReason::Refused {
         json!({"type": "refusal", "category": null, "explanation": null})
     } else {
         Value::Null

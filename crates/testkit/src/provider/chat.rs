@@ -4,40 +4,40 @@
 
 use serde_json::{Value, json};
 
-use super::asked::Asked;
 use super::dialect::Dialect;
-use super::frame::{Block, Frame, arrange};
-use super::message::{Finish, Message, Part, Usage};
-use super::trouble::Trouble;
+use super::error::ProviderError;
+use super::frame::{FrameBlock, SseFrame, arrange};
+use super::message::{FinishReason, MessagePart, ModelMessage, TokenCounts};
+use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
-    let chunks = Chunks { message, asked };
+pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFrame> {
+    let chunks = ChunkBuilder { message, asked };
     let speaks = message
         .parts
         .iter()
-        .any(|part| matches!(part, Part::Text { .. }));
+        .any(|part| matches!(part, MessagePart::Text { .. }));
     let content = if speaks { json!("") } else { Value::Null };
     let mut frames =
         vec![chunks.delta(json!({"role": "assistant", "content": content, "refusal": null}))];
     let mut calls = Vec::new();
     for (index, part) in message.parts.iter().enumerate() {
         match part {
-            Part::Thinking { pieces, .. } => {
+            MessagePart::Thinking { pieces, .. } => {
                 let field = message.chat_reasoning.into_iter();
                 let deltas =
                     field.flat_map(|field| pieces.iter().map(move |piece| json!({field: piece})));
                 frames.extend(deltas.map(|delta| chunks.delta(delta)));
             }
-            Part::Redacted { .. } => {}
-            Part::Text { pieces } => {
+            MessagePart::Redacted { .. } => {}
+            MessagePart::Text { pieces } => {
                 frames.extend(
                     pieces
                         .iter()
                         .map(|piece| chunks.delta(json!({"content": piece}))),
                 );
             }
-            Part::Call {
+            MessagePart::Call {
                 id, name, pieces, ..
             } => {
                 let id = id.clone().unwrap_or_else(|| asked.id("call_", index));
@@ -50,46 +50,48 @@ pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
     if asked.wants_usage() {
         frames.push(chunks.chunk(json!([]), usage(message.usage)));
     }
-    frames.push(Frame::data("[DONE]"));
+    frames.push(SseFrame::data("[DONE]"));
     frames
 }
 
 /// How many of the last frames are the proper end: the finish, perhaps the usage, `[DONE]`.
-pub(crate) fn end(asked: &Asked) -> usize {
+pub(crate) fn end(asked: &RenderRequest) -> usize {
     2 + usize::from(asked.wants_usage())
 }
 
 /// The frame of an error in the stream.
-pub(crate) fn error(trouble: Trouble) -> Frame {
+pub(crate) fn error(trouble: ProviderError) -> SseFrame {
     let words = trouble.words(Dialect::Chat);
     let body = json!({"error": {
         "message": words.message, "type": words.kind, "param": null, "code": words.code,
     }});
-    Frame::data(body.to_string())
+    SseFrame::data(body.to_string())
 }
 
 /// A frame of a kind that no client knows: an object that is no chunk, without choices.
-pub(crate) fn unknown() -> Frame {
-    Frame::data(json!({"object": "chat.completion.aurora", "choices": [], "aurora": 3}).to_string())
+pub(crate) fn unknown() -> SseFrame {
+    SseFrame::data(
+        json!({"object": "chat.completion.aurora", "choices": [], "aurora": 3}).to_string(),
+    )
 }
 
-struct Chunks<'a> {
-    message: &'a Message,
-    asked: &'a Asked,
+struct ChunkBuilder<'a> {
+    message: &'a ModelMessage,
+    asked: &'a RenderRequest,
 }
 
-impl Chunks<'_> {
-    fn delta(&self, delta: Value) -> Frame {
+impl ChunkBuilder<'_> {
+    fn delta(&self, delta: Value) -> SseFrame {
         self.choice(delta, None)
     }
 
-    fn choice(&self, delta: Value, finish: Option<&str>) -> Frame {
+    fn choice(&self, delta: Value, finish: Option<&str>) -> SseFrame {
         let choices =
             json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
         self.chunk(choices, Value::Null)
     }
 
-    fn chunk(&self, choices: Value, usage: Value) -> Frame {
+    fn chunk(&self, choices: Value, usage: Value) -> SseFrame {
         let id = self.message.id.clone();
         let length = choices.to_string().len();
         let mut chunk = json!({
@@ -107,10 +109,10 @@ impl Chunks<'_> {
         if self.asked.wants_obfuscation() {
             chunk["obfuscation"] = json!("oBfUsCaTiOn"[..length % 11]);
         }
-        Frame::data(chunk.to_string())
+        SseFrame::data(chunk.to_string())
     }
 
-    fn call(&self, index: usize, id: &str, name: &str, pieces: &[String]) -> Block<Frame> {
+    fn call(&self, index: usize, id: &str, name: &str, pieces: &[String]) -> FrameBlock<SseFrame> {
         let start = json!({
             "index": index, "id": id, "type": "function",
             "function": {"name": name, "arguments": ""},
@@ -118,7 +120,7 @@ impl Chunks<'_> {
         let part = |call: Value| self.delta(json!({"tool_calls": [call]}));
         let delta =
             |piece: &String| part(json!({"index": index, "function": {"arguments": piece}}));
-        Block {
+        FrameBlock {
             start: vec![part(start)],
             deltas: pieces.iter().map(delta).collect(),
             end: Vec::new(),
@@ -126,17 +128,17 @@ impl Chunks<'_> {
     }
 }
 
-fn finish(finish: &Finish) -> &str {
+fn finish(finish: &FinishReason) -> &str {
     match finish {
-        Finish::Done | Finish::Sequence(_) | Finish::Paused => "stop",
-        Finish::Tools => "tool_calls",
-        Finish::Length | Finish::Window => "length",
-        Finish::Refused => "content_filter",
-        Finish::Word(word) => word,
+        FinishReason::Done | FinishReason::Sequence(_) | FinishReason::Paused => "stop",
+        FinishReason::Tools => "tool_calls",
+        FinishReason::Length | FinishReason::Window => "length",
+        FinishReason::Refused => "content_filter",
+        FinishReason::Word(word) => word,
     }
 }
 
-fn usage(usage: Usage) -> Value {
+fn usage(usage: TokenCounts) -> Value {
     json!({
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,

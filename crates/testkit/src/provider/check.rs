@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::http::Request;
+use super::error::ProviderError;
+use super::http::HttpRequest;
 use super::pairs;
-use super::trouble::Trouble;
 
 /// The versions of Anthropic's interface: the one of every client since 2023, and the one that
 /// newer clients ask for, which no longer takes sampling parameters.
@@ -14,30 +14,33 @@ const ANTHROPIC_VERSIONS: [&str; 2] = ["2023-06-01", "2026-10-21"];
 
 /// Why the provider refuses a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Complaint {
-    pub(crate) trouble: Trouble,
+pub(crate) struct RequestRejection {
+    pub(crate) trouble: ProviderError,
     pub(crate) message: String,
 }
 
 /// What is wrong with a request, if anything.
 pub(crate) fn complaint(
     dialect: Dialect,
-    request: &Request,
+    request: &HttpRequest,
     body: &Value,
     key: Option<&str>,
-) -> Option<Complaint> {
-    let complain = |trouble, message: String| Some(Complaint { trouble, message });
+) -> Option<RequestRejection> {
+    let complain = |trouble, message: String| Some(RequestRejection { trouble, message });
     if request.method != "POST" {
-        return complain(Trouble::NotFound, "only POST is answered".to_owned());
+        return complain(ProviderError::NotFound, "only POST is answered".to_owned());
     }
     let given = given_key(dialect, request);
     if given.is_none_or(str::is_empty) || key.is_some_and(|key| given != Some(key)) {
         let message = "the key is missing or not the right one";
-        return complain(Trouble::Unauthorized, message.to_owned());
+        return complain(ProviderError::Unauthorized, message.to_owned());
     }
     let kind = request.header("content-type").unwrap_or_default();
     if !kind.starts_with("application/json") || !body.is_object() {
-        return complain(Trouble::BadRequest, "the body is no JSON object".to_owned());
+        return complain(
+            ProviderError::BadRequest,
+            "the body is no JSON object".to_owned(),
+        );
     }
     let wrong = match dialect {
         Dialect::Anthropic => anthropic(request, body),
@@ -45,10 +48,10 @@ pub(crate) fn complaint(
         Dialect::Responses => responses(body),
         Dialect::Gemini => gemini(request, body),
     };
-    wrong.and_then(|message| complain(Trouble::BadRequest, message))
+    wrong.and_then(|message| complain(ProviderError::BadRequest, message))
 }
 
-fn given_key(dialect: Dialect, request: &Request) -> Option<&str> {
+fn given_key(dialect: Dialect, request: &HttpRequest) -> Option<&str> {
     let bearer = || request.header("authorization")?.strip_prefix("Bearer ");
     match dialect {
         Dialect::Anthropic => request.header("x-api-key").or_else(bearer),
@@ -60,7 +63,7 @@ fn given_key(dialect: Dialect, request: &Request) -> Option<&str> {
     }
 }
 
-fn anthropic(request: &Request, body: &Value) -> Option<String> {
+fn anthropic(request: &HttpRequest, body: &Value) -> Option<String> {
     let version = request.header("anthropic-version").unwrap_or_default();
     if !ANTHROPIC_VERSIONS.contains(&version) {
         return Some("anthropic-version: header is required".to_owned());
@@ -97,7 +100,7 @@ fn responses(body: &Value) -> Option<String> {
         .or_else(|| pairs::responses(body))
 }
 
-fn gemini(request: &Request, body: &Value) -> Option<String> {
+fn gemini(request: &HttpRequest, body: &Value) -> Option<String> {
     if !request.query.split('&').any(|field| field == "alt=sse") {
         return Some("without alt=sse the answer is no event stream".to_owned());
     }

@@ -7,18 +7,18 @@ use serde::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-use super::message::Order;
+use super::message::BlockOrder;
 
 /// One event of a stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct SseFrame {
     /// The event's name; Chat Completions and Gemini send none.
     pub(crate) event: Option<String>,
     /// Its data, which may have several lines.
     pub(crate) data: String,
 }
 
-impl Frame {
+impl SseFrame {
     /// A frame without a name.
     pub(crate) fn data(data: impl Into<String>) -> Self {
         Self {
@@ -50,18 +50,18 @@ impl Frame {
 
 /// The frames of one block: its start, its deltas and its end.
 #[derive(Debug, Default)]
-pub(crate) struct Block<T> {
+pub(crate) struct FrameBlock<T> {
     pub(crate) start: Vec<T>,
     pub(crate) deltas: Vec<T>,
     pub(crate) end: Vec<T>,
 }
 
 /// The frames of all blocks in the order that is asked for.
-pub(crate) fn arrange<T>(blocks: Vec<Block<T>>, order: Order) -> Vec<T> {
+pub(crate) fn arrange<T>(blocks: Vec<FrameBlock<T>>, order: BlockOrder) -> Vec<T> {
     match order {
-        Order::InTurn => blocks.into_iter().flat_map(whole).collect(),
-        Order::Backwards => blocks.into_iter().rev().flat_map(whole).collect(),
-        Order::Interleaved => {
+        BlockOrder::InTurn => blocks.into_iter().flat_map(whole).collect(),
+        BlockOrder::Backwards => blocks.into_iter().rev().flat_map(whole).collect(),
+        BlockOrder::Interleaved => {
             let mut frames = Vec::new();
             let mut deltas = Vec::new();
             let mut ends = Vec::new();
@@ -83,14 +83,14 @@ pub(crate) fn arrange<T>(blocks: Vec<Block<T>>, order: Order) -> Vec<T> {
     }
 }
 
-fn whole<T>(block: Block<T>) -> impl Iterator<Item = T> {
+fn whole<T>(block: FrameBlock<T>) -> impl Iterator<Item = T> {
     block.start.into_iter().chain(block.deltas).chain(block.end)
 }
 
 /// JSON as Google prints it: a space after each colon, none after a comma.
 pub(crate) fn google_json(value: &Value) -> String {
-    struct Google;
-    impl Formatter for Google {
+    struct GoogleFormatter;
+    impl Formatter for GoogleFormatter {
         fn begin_object_value<W: ?Sized + std::io::Write>(
             &mut self,
             writer: &mut W,
@@ -99,7 +99,7 @@ pub(crate) fn google_json(value: &Value) -> String {
         }
     }
     let mut bytes = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut bytes, Google);
+    let mut serializer = Serializer::with_formatter(&mut bytes, GoogleFormatter);
     value
         .serialize(&mut serializer)
         .expect("a value is written into memory");

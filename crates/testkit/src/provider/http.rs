@@ -11,7 +11,7 @@ const REQUEST_MAX: usize = 64 << 20;
 
 /// A request as it came.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Request {
+pub(crate) struct HttpRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -19,7 +19,7 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-impl Request {
+impl HttpRequest {
     /// A header's value; names are in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(key, _)| key == name);
@@ -29,21 +29,21 @@ impl Request {
 
 /// The caller has left.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct CallerLeft;
 
-impl From<io::Error> for Gone {
+impl From<io::Error> for CallerLeft {
     fn from(_: io::Error) -> Self {
         Self
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct HttpSocket {
     socket: TcpStream,
     buffer: Vec<u8>,
 }
 
-impl Wire {
+impl HttpSocket {
     pub(crate) fn new(socket: TcpStream) -> Self {
         Self {
             socket,
@@ -51,8 +51,8 @@ impl Wire {
         }
     }
 
-    /// The next request; `Gone` when the caller closes instead.
-    pub(crate) async fn read(&mut self) -> Result<Request, Gone> {
+    /// The next request; `CallerLeft` when the caller closes instead.
+    pub(crate) async fn read(&mut self) -> Result<HttpRequest, CallerLeft> {
         let head = loop {
             if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
                 break at;
@@ -61,14 +61,14 @@ impl Wire {
         };
         let text = String::from_utf8_lossy(&self.buffer[..head]).into_owned();
         self.buffer.drain(..head + 4);
-        let mut request = parse(&text).ok_or(Gone)?;
+        let mut request = parse(&text).ok_or(CallerLeft)?;
         if request.header("expect").is_some() {
             let go = b"HTTP/1.1 100 Continue\r\n\r\n";
             self.send(go, |_| {}).await?;
         }
         request.body = match request.header("content-length") {
             Some(length) => {
-                let length: usize = length.parse().map_err(|_| Gone)?;
+                let length: usize = length.parse().map_err(|_| CallerLeft)?;
                 while self.buffer.len() < length {
                     self.more().await?;
                 }
@@ -80,7 +80,7 @@ impl Wire {
         Ok(request)
     }
 
-    async fn chunks(&mut self) -> Result<Vec<u8>, Gone> {
+    async fn chunks(&mut self) -> Result<Vec<u8>, CallerLeft> {
         let mut body = Vec::new();
         loop {
             let line = loop {
@@ -91,7 +91,7 @@ impl Wire {
             };
             let text = String::from_utf8_lossy(&self.buffer[..line]).into_owned();
             let size = text.split(';').next().unwrap_or_default().trim();
-            let size = usize::from_str_radix(size, 16).map_err(|_| Gone)?;
+            let size = usize::from_str_radix(size, 16).map_err(|_| CallerLeft)?;
             while self.buffer.len() < line + 2 + size + 2 {
                 self.more().await?;
             }
@@ -103,20 +103,24 @@ impl Wire {
         }
     }
 
-    async fn more(&mut self) -> Result<(), Gone> {
+    async fn more(&mut self) -> Result<(), CallerLeft> {
         if self.buffer.len() > REQUEST_MAX {
-            return Err(Gone);
+            return Err(CallerLeft);
         }
         self.socket.readable().await?;
         if taken(&self.socket, &mut self.buffer) {
             Ok(())
         } else {
-            Err(Gone)
+            Err(CallerLeft)
         }
     }
 
     /// Writes all of it, and tells `note` when the socket is full and when it takes again.
-    pub(crate) async fn send(&mut self, mut bytes: &[u8], note: impl Fn(bool)) -> Result<(), Gone> {
+    pub(crate) async fn send(
+        &mut self,
+        mut bytes: &[u8],
+        note: impl Fn(bool),
+    ) -> Result<(), CallerLeft> {
         while !bytes.is_empty() {
             match self.socket.try_write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
@@ -124,11 +128,11 @@ impl Wire {
                     note(true);
                     tokio::select! {
                         ready = self.socket.writable() => ready?,
-                        () = left(&self.socket, &mut self.buffer) => return Err(Gone),
+                        () = left(&self.socket, &mut self.buffer) => return Err(CallerLeft),
                     }
                     note(false);
                 }
-                Err(_) => return Err(Gone),
+                Err(_) => return Err(CallerLeft),
             }
         }
         // A caller that takes everything at once must not starve the others.
@@ -137,7 +141,7 @@ impl Wire {
     }
 
     /// Waits, unless the caller leaves first.
-    pub(crate) async fn pause(&mut self, pause: Duration) -> Result<(), Gone> {
+    pub(crate) async fn pause(&mut self, pause: Duration) -> Result<(), CallerLeft> {
         if pause.is_zero() {
             return Ok(());
         }
@@ -145,10 +149,10 @@ impl Wire {
     }
 
     /// Waits for something, unless the caller leaves first.
-    pub(crate) async fn until(&mut self, done: impl Future<Output = ()>) -> Result<(), Gone> {
+    pub(crate) async fn until(&mut self, done: impl Future<Output = ()>) -> Result<(), CallerLeft> {
         tokio::select! {
             () = done => Ok(()),
-            () = left(&self.socket, &mut self.buffer) => Err(Gone),
+            () = left(&self.socket, &mut self.buffer) => Err(CallerLeft),
         }
     }
 
@@ -187,14 +191,14 @@ fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
         .position(|window| window == needle)
 }
 
-fn parse(head: &str) -> Option<Request> {
+fn parse(head: &str) -> Option<HttpRequest> {
     let mut lines = head.split("\r\n");
     let mut first = lines.next()?.split(' ');
     let (method, target) = (first.next()?, first.next()?);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let headers = lines.filter_map(|line| line.split_once(':'));
     let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
-    Some(Request {
+    Some(HttpRequest {
         method: method.to_owned(),
         path: path.to_owned(),
         query: query.to_owned(),

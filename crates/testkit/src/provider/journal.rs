@@ -8,14 +8,14 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::dialect::Dialect;
-use super::http::Request;
+use super::http::HttpRequest;
 
 /// How long a test waits for something to become true before it fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What becomes of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum AnswerProgress {
     /// It is being sent, or pauses as the script wants.
     Sending,
     /// The caller's socket takes no more.
@@ -32,7 +32,7 @@ pub enum Progress {
 
 /// One request and what became of it.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ProviderCall {
     /// Which request, counted from zero.
     pub number: usize,
     /// Which connection it came on, counted from zero.
@@ -56,12 +56,12 @@ pub struct Call {
     /// Bytes of the answer's body that the socket took.
     pub written: u64,
     /// What becomes of the answer.
-    pub progress: Progress,
+    pub progress: AnswerProgress,
     /// Whether its connection is closed, by whomever.
     pub closed: bool,
 }
 
-impl Call {
+impl ProviderCall {
     /// A header's value, by its name in lower case; empty if it is not there.
     pub fn header(&self, name: &str) -> &str {
         let mut found = self.headers.iter().filter(|(key, _)| key == name);
@@ -70,8 +70,8 @@ impl Call {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) calls: Vec<Call>,
+pub(crate) struct CallState {
+    pub(crate) calls: Vec<ProviderCall>,
     pub(crate) connections: usize,
     pub(crate) open: BTreeSet<usize>,
     pub(crate) released: BTreeSet<usize>,
@@ -79,19 +79,19 @@ pub(crate) struct State {
 
 /// The journal: who changes it wakes everybody who waits.
 #[derive(Debug)]
-pub(crate) struct Journal {
-    state: watch::Sender<State>,
+pub(crate) struct CallJournal {
+    state: watch::Sender<CallState>,
 }
 
-impl Journal {
+impl CallJournal {
     pub(crate) fn new() -> Self {
         Self {
-            state: watch::Sender::new(State::default()),
+            state: watch::Sender::new(CallState::default()),
         }
     }
 
     /// Reads something out of it.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&CallState) -> T) -> T {
         read(&self.state.borrow())
     }
 
@@ -114,21 +114,21 @@ impl Journal {
             for call in of.filter(|call| call.connection == connection) {
                 call.closed = true;
                 match call.progress {
-                    Progress::Sending | Progress::Blocked | Progress::Held => {
-                        call.progress = Progress::Left;
+                    AnswerProgress::Sending | AnswerProgress::Blocked | AnswerProgress::Held => {
+                        call.progress = AnswerProgress::Left;
                     }
-                    Progress::Sent | Progress::Left | Progress::Cut => {}
+                    AnswerProgress::Sent | AnswerProgress::Left | AnswerProgress::Cut => {}
                 }
             }
         });
     }
 
     /// A request came: its number.
-    pub(crate) fn arrived(&self, connection: usize, request: &Request) -> usize {
+    pub(crate) fn arrived(&self, connection: usize, request: &HttpRequest) -> usize {
         let mut number = 0;
         self.state.send_modify(|state| {
             number = state.calls.len();
-            state.calls.push(Call {
+            state.calls.push(ProviderCall {
                 number,
                 connection,
                 dialect: Dialect::of(&request.path),
@@ -141,14 +141,14 @@ impl Journal {
                 status: None,
                 refused: None,
                 written: 0,
-                progress: Progress::Sending,
+                progress: AnswerProgress::Sending,
                 closed: false,
             });
         });
         number
     }
 
-    pub(crate) fn note(&self, number: usize, change: impl FnOnce(&mut Call)) {
+    pub(crate) fn note(&self, number: usize, change: impl FnOnce(&mut ProviderCall)) {
         self.state.send_modify(|state| {
             if let Some(call) = state.calls.get_mut(number) {
                 change(call);
@@ -176,7 +176,7 @@ impl Journal {
     pub(crate) async fn until<T>(
         &self,
         what: &str,
-        mut found: impl FnMut(&State) -> Option<T>,
+        mut found: impl FnMut(&CallState) -> Option<T>,
     ) -> T {
         let mut changes = self.state.subscribe();
         let wait = async {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// One part of what the model says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
+pub enum MessagePart {
     /// Reasoning that is shown.
     Thinking {
         /// Its text, one delta a piece.
@@ -15,9 +15,7 @@ pub enum Part {
         signature: Vec<String>,
     },
     /// Reasoning that is only given sealed. Chat Completions cannot carry it.
-    Redacted {
-        data: String,
-    },
+    Redacted { data: String },
     Text {
         /// One delta a piece.
         pieces: Vec<String>,
@@ -34,7 +32,7 @@ pub enum Part {
     },
 }
 
-impl Part {
+impl MessagePart {
     /// Reasoning with its proof in one piece.
     pub fn thinking<P: Into<String>>(
         pieces: impl IntoIterator<Item = P>,
@@ -103,7 +101,7 @@ fn strings<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Vec<String> 
 
 /// Why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finish {
+pub enum FinishReason {
     Done,
     /// It wants tools called. Gemini and Responses have no word of their own for it.
     Tools,
@@ -122,7 +120,7 @@ pub enum Finish {
 
 /// What the answer cost, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct TokenCounts {
     /// All of the request, with what was read from and written to the cache.
     pub input: u64,
     /// Of the input: read from the cache.
@@ -135,7 +133,7 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
-impl Default for Usage {
+impl Default for TokenCounts {
     fn default() -> Self {
         Self {
             input: 12,
@@ -149,7 +147,7 @@ impl Default for Usage {
 
 /// In which order the blocks' frames come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum BlockOrder {
     /// One block after the other.
     #[default]
     InTurn,
@@ -162,40 +160,46 @@ pub enum Order {
 
 /// All that the model says in one answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct ModelMessage {
     /// The answer's id; without one it is made in the provider's form.
     pub id: Option<String>,
     /// The model that answers; without one it is the one asked for.
     pub model: Option<String>,
-    pub parts: Vec<Part>,
-    pub finish: Finish,
-    pub usage: Usage,
+    pub parts: Vec<MessagePart>,
+    pub finish: FinishReason,
+    pub usage: TokenCounts,
     /// The order of the blocks' frames.
-    pub order: Order,
+    pub order: BlockOrder,
     /// The delta field in which Chat Completions shows reasoning. OpenAI shows none; servers that
     /// are compatible with it use `reasoning_content` or `reasoning`.
     pub chat_reasoning: Option<&'static str>,
 }
 
-impl Message {
+impl ModelMessage {
     /// These parts; the finish follows from whether there is a call.
-    pub fn new(parts: impl IntoIterator<Item = Part>) -> Self {
-        let parts: Vec<Part> = parts.into_iter().collect();
-        let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
+    pub fn new(parts: impl IntoIterator<Item = MessagePart>) -> Self {
+        let parts: Vec<MessagePart> = parts.into_iter().collect();
+        let calls = parts
+            .iter()
+            .any(|part| matches!(part, MessagePart::Call { .. }));
         Self {
             id: None,
             model: None,
-            finish: if calls { Finish::Tools } else { Finish::Done },
+            finish: if calls {
+                FinishReason::Tools
+            } else {
+                FinishReason::Done
+            },
             parts,
-            usage: Usage::default(),
-            order: Order::InTurn,
+            usage: TokenCounts::default(),
+            order: BlockOrder::InTurn,
             chat_reasoning: None,
         }
     }
 
     /// Text in pieces.
     pub fn text<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
-        Self::new([Part::text(pieces)])
+        Self::new([MessagePart::text(pieces)])
     }
 
     /// The same with this id.
@@ -214,21 +218,21 @@ impl Message {
 
     /// The same with this end.
     #[must_use]
-    pub fn finish(mut self, finish: Finish) -> Self {
+    pub fn finish(mut self, finish: FinishReason) -> Self {
         self.finish = finish;
         self
     }
 
     /// The same at this cost.
     #[must_use]
-    pub fn usage(mut self, usage: Usage) -> Self {
+    pub fn usage(mut self, usage: TokenCounts) -> Self {
         self.usage = usage;
         self
     }
 
     /// The same in this order.
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
+    pub fn order(mut self, order: BlockOrder) -> Self {
         self.order = order;
         self
     }

@@ -3,27 +3,27 @@
 
 use serde_json::{Map, Value, json};
 
-use super::asked::Asked;
 use super::dialect::Dialect;
-use super::frame::{Block, Frame, arrange};
-use super::message::{Finish, Message, Part, Usage};
-use super::trouble::Trouble;
+use super::error::ProviderError;
+use super::frame::{FrameBlock, SseFrame, arrange};
+use super::message::{FinishReason, MessagePart, ModelMessage, TokenCounts};
+use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
-    let items: Vec<Item> = message
+pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFrame> {
+    let items: Vec<OutputItem> = message
         .parts
         .iter()
         .enumerate()
-        .map(|(index, part)| Item { index, part, asked })
+        .map(|(index, part)| OutputItem { index, part, asked })
         .collect();
     let mut events = vec![
         json!({"type": "response.created", "response": opened(message, asked)}),
         json!({"type": "response.in_progress", "response": opened(message, asked)}),
     ];
-    let blocks = items.iter().map(Item::block).collect();
+    let blocks = items.iter().map(OutputItem::block).collect();
     events.extend(arrange(blocks, message.order));
-    let output = items.iter().map(Item::done).collect();
+    let output = items.iter().map(OutputItem::done).collect();
     events.push(last(message, asked, output));
     number(events, 0)
 }
@@ -46,12 +46,12 @@ pub enum ErrorForm {
 
 /// The frame of an error in the stream, which is the `sequence`th of it.
 pub(crate) fn error(
-    trouble: Trouble,
+    trouble: ProviderError,
     form: ErrorForm,
-    message: &Message,
-    asked: &Asked,
+    message: &ModelMessage,
+    asked: &RenderRequest,
     sequence: usize,
-) -> Frame {
+) -> SseFrame {
     let words = trouble.words(Dialect::Responses);
     let event = match form {
         ErrorForm::Event => {
@@ -71,13 +71,13 @@ pub(crate) fn error(
 }
 
 /// A frame of a kind that no client knows.
-pub(crate) fn unknown(sequence: usize) -> Frame {
+pub(crate) fn unknown(sequence: usize) -> SseFrame {
     let event = json!({"type": "response.aurora.updated", "aurora": {"strength": 3}});
     number(vec![event], sequence).remove(0)
 }
 
 /// Frames with their names and numbers; the number stands after the type, as on the wire.
-fn number(events: Vec<Value>, first: usize) -> Vec<Frame> {
+fn number(events: Vec<Value>, first: usize) -> Vec<SseFrame> {
     let numbered = events.into_iter().enumerate().map(|(at, event)| {
         let Value::Object(fields) = event else {
             unreachable!("an event is an object")
@@ -91,13 +91,13 @@ fn number(events: Vec<Value>, first: usize) -> Vec<Frame> {
                 whole.insert("sequence_number".to_owned(), json!(first + at));
             }
         }
-        Frame::named(&name, Value::Object(whole).to_string())
+        SseFrame::named(&name, Value::Object(whole).to_string())
     });
     numbered.collect()
 }
 
 /// The response before anything was said. It repeats what was asked.
-fn opened(message: &Message, asked: &Asked) -> Value {
+fn opened(message: &ModelMessage, asked: &RenderRequest) -> Value {
     let id = message.id.clone();
     let or = |field: &str, value: Value| match &asked.body[field] {
         Value::Null => value,
@@ -137,12 +137,15 @@ fn opened(message: &Message, asked: &Asked) -> Value {
     })
 }
 
-fn last(message: &Message, asked: &Asked, output: Vec<Value>) -> Value {
+fn last(message: &ModelMessage, asked: &RenderRequest, output: Vec<Value>) -> Value {
     let incomplete = match &message.finish {
-        Finish::Done | Finish::Tools | Finish::Sequence(_) | Finish::Paused => None,
-        Finish::Length | Finish::Window => Some("max_output_tokens"),
-        Finish::Refused => Some("content_filter"),
-        Finish::Word(word) => Some(word.as_str()),
+        FinishReason::Done
+        | FinishReason::Tools
+        | FinishReason::Sequence(_)
+        | FinishReason::Paused => None,
+        FinishReason::Length | FinishReason::Window => Some("max_output_tokens"),
+        FinishReason::Refused => Some("content_filter"),
+        FinishReason::Word(word) => Some(word.as_str()),
     };
     let status = if incomplete.is_none() {
         "completed"
@@ -161,7 +164,7 @@ fn last(message: &Message, asked: &Asked, output: Vec<Value>) -> Value {
     json!({"type": format!("response.{status}"), "response": response})
 }
 
-fn usage(usage: Usage) -> Value {
+fn usage(usage: TokenCounts) -> Value {
     json!({
         "input_tokens": usage.input,
         "input_tokens_details": {
@@ -175,18 +178,18 @@ fn usage(usage: Usage) -> Value {
 }
 
 /// An output item: a part of the message with its place.
-struct Item<'a> {
+struct OutputItem<'a> {
     index: usize,
-    part: &'a Part,
-    asked: &'a Asked,
+    part: &'a MessagePart,
+    asked: &'a RenderRequest,
 }
 
-impl Item<'_> {
+impl OutputItem<'_> {
     fn id(&self) -> String {
         let prefix = match self.part {
-            Part::Thinking { .. } | Part::Redacted { .. } => "rs_",
-            Part::Text { .. } => "msg_",
-            Part::Call { .. } => "fc_",
+            MessagePart::Thinking { .. } | MessagePart::Redacted { .. } => "rs_",
+            MessagePart::Text { .. } => "msg_",
+            MessagePart::Call { .. } => "fc_",
         };
         self.asked.id(prefix, self.index)
     }
@@ -195,19 +198,19 @@ impl Item<'_> {
     fn done(&self) -> Value {
         let id = self.id();
         match self.part {
-            Part::Thinking { pieces, signature } => {
+            MessagePart::Thinking { pieces, signature } => {
                 let summary = match pieces.concat() {
                     text if text.is_empty() => json!([]),
                     text => json!([{"type": "summary_text", "text": text}]),
                 };
                 self.reasoning(&signature.concat(), summary)
             }
-            Part::Redacted { data } => self.reasoning(data, json!([])),
-            Part::Text { pieces } => json!({
+            MessagePart::Redacted { data } => self.reasoning(data, json!([])),
+            MessagePart::Text { pieces } => json!({
                 "id": id, "type": "message", "status": "completed",
                 "content": [output_text(&pieces.concat())], "role": "assistant",
             }),
-            Part::Call { name, pieces, .. } => json!({
+            MessagePart::Call { name, pieces, .. } => json!({
                 "id": id, "type": "function_call", "status": "completed",
                 "arguments": pieces.concat(), "call_id": self.call_id(), "name": name,
             }),
@@ -216,8 +219,10 @@ impl Item<'_> {
 
     fn call_id(&self) -> String {
         let given = match self.part {
-            Part::Call { id, .. } => id.clone(),
-            Part::Thinking { .. } | Part::Redacted { .. } | Part::Text { .. } => None,
+            MessagePart::Call { id, .. } => id.clone(),
+            MessagePart::Thinking { .. }
+            | MessagePart::Redacted { .. }
+            | MessagePart::Text { .. } => None,
         };
         given.unwrap_or_else(|| self.asked.id("call_", self.index))
     }
@@ -233,15 +238,15 @@ impl Item<'_> {
     }
 
     /// All events of the item.
-    fn block(&self) -> Block<Value> {
+    fn block(&self) -> FrameBlock<Value> {
         let mut block = match self.part {
-            Part::Thinking { pieces, .. } if !pieces.is_empty() => self.summary(pieces),
-            Part::Thinking { .. } | Part::Redacted { .. } => Block {
+            MessagePart::Thinking { pieces, .. } if !pieces.is_empty() => self.summary(pieces),
+            MessagePart::Thinking { .. } | MessagePart::Redacted { .. } => FrameBlock {
                 start: vec![self.added(self.reasoning("interim", json!([])))],
-                ..Block::default()
+                ..FrameBlock::default()
             },
-            Part::Text { pieces } => self.text(pieces),
-            Part::Call { name, pieces, .. } => self.call(name, pieces),
+            MessagePart::Text { pieces } => self.text(pieces),
+            MessagePart::Call { name, pieces, .. } => self.call(name, pieces),
         };
         block.end.push(json!({
             "type": "response.output_item.done", "output_index": self.index, "item": self.done(),
@@ -276,10 +281,10 @@ impl Item<'_> {
         self.event(kind, fields)
     }
 
-    fn summary(&self, pieces: &[String]) -> Block<Value> {
+    fn summary(&self, pieces: &[String]) -> FrameBlock<Value> {
         let part = |text: &str| json!({"summary_index": 0, "part": {"type": "summary_text", "text": text}});
         let whole = pieces.concat();
-        Block {
+        FrameBlock {
             start: vec![
                 // The sealed reasoning that comes here is not yet the one to send back.
                 self.added(self.reasoning("interim", json!([]))),
@@ -302,10 +307,10 @@ impl Item<'_> {
         }
     }
 
-    fn text(&self, pieces: &[String]) -> Block<Value> {
+    fn text(&self, pieces: &[String]) -> FrameBlock<Value> {
         let part = |text: &str| json!({"content_index": 0, "part": output_text(text)});
         let whole = pieces.concat();
-        Block {
+        FrameBlock {
             start: vec![
                 self.added(json!({
                     "id": self.id(), "type": "message", "status": "in_progress",
@@ -327,8 +332,8 @@ impl Item<'_> {
         }
     }
 
-    fn call(&self, name: &str, pieces: &[String]) -> Block<Value> {
-        Block {
+    fn call(&self, name: &str, pieces: &[String]) -> FrameBlock<Value> {
+        FrameBlock {
             start: vec![self.added(json!({
                 "id": self.id(), "type": "function_call", "status": "in_progress",
                 "arguments": "", "call_id": self.call_id(), "name": name,

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 /// A configuration file in the making.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct ServerSettings {
     sections: BTreeMap<&'static str, BTreeMap<&'static str, String>>,
 }
 
-impl Settings {
+impl ServerSettings {
     /// Everything as it is by default.
     pub fn new() -> Self {
         Self::default()
@@ -40,11 +40,11 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::Settings;
+    use super::ServerSettings;
 
     #[test]
     fn settings_are_nested_under_sections() {
-        let settings = Settings::new()
+        let settings = ServerSettings::new()
             .set("b", "x", 1)
             .set("a", "y", "z")
             .set("b", "w", true);

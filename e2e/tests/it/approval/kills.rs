@@ -64,9 +64,9 @@ async fn kill_during_answer_is_all_or_nothing() {
         let said = asking.anew(&format!("round {round}")).await;
         let (turn, open) = asking.paused(&said).await;
         let path = format!("/turns/{turn}/approvals");
-        let rest = asking.play.stage.rest.clone();
+        let api = asking.play.stage.api.clone();
         let body = json!({"approval_id": open[0], "decision": "approve"});
-        let answering = tokio::spawn(async move { rest.post(&path, body).await.ok() });
+        let answering = tokio::spawn(async move { api.post(&path, body).await.ok() });
         tokio::time::sleep(std::time::Duration::from_millis(round)).await;
         asking.play.stage.server.restart().await;
         let told = answering.await.expect("a task");

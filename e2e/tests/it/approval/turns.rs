@@ -6,7 +6,7 @@ use turnwire_e2e::approvals::{Asking, call, leg};
 use turnwire_e2e::chat::{back, events, words};
 use turnwire_e2e::engine::{kinds, of};
 use turnwire_e2e::models::{thread, word};
-use turnwire_testkit::provider::{Dialect, Message, Part};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage};
 
 // D-81
 #[tokio::test]
@@ -15,16 +15,20 @@ async fn approval_runs_tool_once_and_history_is_complete() {
         let name = word(dialect);
         let asking = Asking::new(dialect).await;
         let fake = &asking.play.fake;
-        let echo = Part::call("call_echo", "say_back", &json!({"text": "echoed"}));
-        fake.push(Message::new([Part::text(["I will."]), echo, call("milk")]));
+        let echo = MessagePart::call("call_echo", "say_back", &json!({"text": "echoed"}));
+        fake.push(ModelMessage::new([
+            MessagePart::text(["I will."]),
+            echo,
+            call("milk"),
+        ]));
         asking.says("It is written down.");
         let (turn, open) = asking.paused("Write it down.").await;
         assert_eq!((open.len(), asking.notes().len()), (1, 0), "{name}");
         let next = asking.yes(turn, &open[0]).await;
         // A chat client follows the leg by its id.
         let stage = &asking.play.stage;
-        let mut stream = back(&stage.rest, "a follower", next, None).await;
-        let frames = stream.rest().await.expect("the whole leg");
+        let mut stream = back(&stage.api, "a follower", next, None).await;
+        let frames = stream.read_to_end().await.expect("the whole leg");
         assert_eq!(events(&frames).last(), Some(&"completed"), "{name}");
         assert_eq!(words(&frames), "It is written down.", "{name}");
         assert_eq!(asking.notes(), ["\"milk\""], "{name}");
@@ -126,13 +130,13 @@ async fn resumed_turn_that_asks_again_pauses_again() {
 #[tokio::test]
 async fn resumed_turn_can_be_cancelled() {
     let asking = Asking::new(Dialect::Anthropic).await;
-    let doze = Part::call("call_doze", "doze", &json!({}));
-    asking.play.fake.push(Message::new([doze]));
+    let doze = MessagePart::call("call_doze", "doze", &json!({}));
+    asking.play.fake.push(ModelMessage::new([doze]));
     let (turn, open) = asking.paused("Sleep.").await;
     let next = asking.yes(turn, &open[0]).await;
     let stage = &asking.play.stage;
     stage.reached(next, "tool.called").await;
-    stage.rest.cancel(next).await.expect("an answer");
+    stage.api.cancel(next).await.expect("an answer");
     let row = asking.ended(next).await;
     assert_eq!(row["state"], "cancelled", "{row}");
     let receipt = row["receipt"].as_array().expect("a receipt");
@@ -218,7 +222,7 @@ async fn unanswerable_approval_gets_a_problem() {
         );
     }
     let path = format!("/turns/{turn}/approvals");
-    let eve = asking.play.stage.server.rest();
+    let eve = asking.play.stage.server.api();
     let eve = eve.with("x-turnwire-principal", "eve");
     let answer = eve.post(&path, yes.clone()).await.expect("an answer");
     assert_eq!(answer.code(), "turn_not_found");
@@ -240,7 +244,7 @@ async fn unanswerable_approval_gets_a_problem() {
     asking.wants(&["y"]);
     asking.says("Done too.");
     let (turn, _) = asking.paused("Twice.").await;
-    let server = format!("http://{}", asking.play.stage.rest.addr());
+    let server = format!("http://{}", asking.play.stage.api.addr());
     let run = tokio::process::Command::new(turnwire_testkit::server::binary())
         .args(["approve", &turn.to_string(), "--server", &server])
         .args(["--principal", turnwire_e2e::engine::PRINCIPAL])

@@ -29,7 +29,7 @@ async fn run(house: House, cells: Vec<Cell>) -> Vec<(Cell, Cancelled)> {
         ends.push((cell, end));
     }
     house.sockets_closed().await;
-    load::judge(&house.rest, &sessions).await;
+    load::judge(&house.api, &sessions).await;
     ends
 }
 

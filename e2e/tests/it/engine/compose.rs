@@ -2,10 +2,10 @@
 //! (S1-098..100), and a flag that makes a failing data service the end (S1-102).
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed};
+use turnwire_e2e::data_service::{ServiceReply, changed};
 use turnwire_e2e::engine::{CHIEF, Stage, asks, only, working};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const SORRY: &str = "I wasn't able to look that up right now";
 
@@ -13,9 +13,10 @@ const SORRY: &str = "I wasn't able to look that up right now";
 fn fails(stage: &Stage, enricher: &str, reason: &str) {
     let partial = json!([{"source": "FIDORA", "critical": true, "reason": reason}]);
     let fields = json!({"status": "error", "reason": reason, "partial": partial});
-    stage
-        .ccs
-        .set(enricher, Reply::envelope(&changed(enricher, &fields)));
+    stage.ccs.set(
+        enricher,
+        ServiceReply::envelope(&changed(enricher, &fields)),
+    );
 }
 
 fn envelope_error(enricher: &str, reason: &str) -> Value {
@@ -24,12 +25,15 @@ fn envelope_error(enricher: &str, reason: &str) -> Value {
 
 // S1-098, S1-099, S1-100
 #[tokio::test]
-async fn template_answers_when_composing_model_fails()
- {
+async fn template_answers_when_composing_model_fails() {
     let one = |class: &str| {
-        working(Script::new())
-            .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-            .call(CHIEF, 2, [Step::error(class)])
+        working(ModelScript::new())
+            .call(
+                CHIEF,
+                1,
+                [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
+            )
+            .call(CHIEF, 2, [ScriptStep::error(class)])
     };
     for (class, code) in [
         ("provider", "INTERNAL_ERROR"),
@@ -39,7 +43,7 @@ async fn template_answers_when_composing_model_fails()
         let mut said = Vec::new();
         for locale in ["en", "de", "es"] {
             let told = stage
-                .asked(Question::new("offers").field("locale", locale))
+                .asked(ChatSubmit::new("offers").field("locale", locale))
                 .await;
             assert_eq!(
                 told.errors(),
@@ -59,10 +63,10 @@ async fn template_answers_when_composing_model_fails()
 // S1-099
 #[tokio::test]
 async fn refused_first_call_ends_with_code_after_text() {
-    let script = Script::new().call(CHIEF, 1, [Step::error("rate_limited")]);
+    let script = ModelScript::new().call(CHIEF, 1, [ScriptStep::error("rate_limited")]);
     let stage = Stage::new(script).await;
     let told = stage
-        .asked(Question::new("offers").field("locale", "de"))
+        .asked(ChatSubmit::new("offers").field("locale", "de"))
         .await;
     assert_eq!(
         told.errors(),
@@ -80,10 +84,14 @@ async fn refused_first_call_ends_with_code_after_text() {
 // S2-059
 #[tokio::test]
 async fn failed_sub_agent_and_composition_still_answer() {
-    let script = Script::new()
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .call(CHIEF, 2, [Step::error("provider")])
-        .call("shop", 1, [Step::error("provider")]);
+    let script = ModelScript::new()
+        .call(
+            CHIEF,
+            1,
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
+        )
+        .call(CHIEF, 2, [ScriptStep::error("provider")])
+        .call("shop", 1, [ScriptStep::error("provider")]);
     let stage = Stage::new(script).await;
     let told = stage.ask("offers").await;
     let errors = told.errors();

@@ -4,48 +4,55 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::{CHIEF, Stage, of, only};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 /// The person names whom to ask; each sub-agent sends what it was shown to its data service.
-fn script() -> Script {
+fn script() -> ModelScript {
     let ask = |agent: &str| {
-        [Step::tool(
+        [ScriptStep::tool(
             &format!("ask_{agent}"),
             json!({"query": format!("QUERY about {agent}")}),
         )]
     };
     let mixed = [
-        Step::tool("ask_shop", json!({"query": "x"})),
-        Step::tool("ask_support", json!({"query": "x"})),
+        ScriptStep::tool("ask_shop", json!({"query": "x"})),
+        ScriptStep::tool("ask_support", json!({"query": "x"})),
     ];
-    Script::new()
+    ModelScript::new()
         .heard(CHIEF, "^shop", 1, ask("shop"))
         .heard(CHIEF, "^rewards", 1, ask("rewards"))
         .heard(CHIEF, "^mixed", 1, mixed)
-        .heard(CHIEF, "^probe", 1, [Step::text("{{request}}")])
-        .call(CHIEF, 2, [Step::text("Here is the answer.")])
-        .call(CHIEF, 1, [Step::text("Just words.")])
+        .heard(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
+        .call(CHIEF, 2, [ScriptStep::text("Here is the answer.")])
+        .call(CHIEF, 1, [ScriptStep::text("Just words.")])
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "{{request}}"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "{{request}}"}),
+            )],
         )
-        .call("shop", 2, [Step::text("SUBRAW of shop")])
+        .call("shop", 2, [ScriptStep::text("SUBRAW of shop")])
         .call(
             "rewards",
             1,
-            [Step::tool(
+            [ScriptStep::tool(
                 "points_balance",
                 json!({"query": "{{request}}"}),
             )],
         )
-        .call("rewards", 2, [Step::text("SUBRAW of rewards")])
-        .call("support", 1, [Step::tool("support_answer", json!({}))])
-        .call("support", 2, [Step::text("SUBRAW of support")])
+        .call("rewards", 2, [ScriptStep::text("SUBRAW of rewards")])
+        .call(
+            "support",
+            1,
+            [ScriptStep::tool("support_answer", json!({}))],
+        )
+        .call("support", 2, [ScriptStep::text("SUBRAW of support")])
 }
 
-async fn context(stage: &Stage, question: Question) -> Value {
+async fn context(stage: &Stage, question: ChatSubmit) -> Value {
     let told = stage.asked(question).await;
     let events = stage.events(told.turn).await;
     let started = only(&events, "subagent.started");
@@ -72,15 +79,14 @@ fn shown(stage: &Stage, enricher: &str) -> Value {
 
 // SC-17, S2-015, S2-016, S2-017
 #[tokio::test]
-async fn sub_agent_inherits_references_and_prior_turns()
- {
+async fn sub_agent_inherits_references_and_prior_turns() {
     let stage = Stage::new(script()).await;
     let berlin = |words: &str| {
-        Question::new(words)
+        ChatSubmit::new(words)
             .field("locale", "de")
             .field("location", "Berlin")
     };
-    let first = context(&stage, Question::new("shop for oats")).await;
+    let first = context(&stage, ChatSubmit::new("shop for oats")).await;
     assert_eq!(
         (
             &first["prior_context"],
@@ -113,7 +119,7 @@ async fn sub_agent_inherits_references_and_prior_turns()
     for _ in 0..95 {
         stage.ask("words").await;
     }
-    context(&stage, Question::new("shop for oats")).await;
+    context(&stage, ChatSubmit::new("shop for oats")).await;
     let late = context(&stage, berlin("rewards please")).await;
     let (before, after) = (
         switched.to_string().len() as f64,
@@ -155,8 +161,8 @@ async fn sub_agent_remembers_only_its_own_exchanges() {
 #[tokio::test]
 async fn support_notes_are_kept_in_memory_and_on_no_wire() {
     let stage = Stage::new(script()).await;
-    let everything =
-        turnwire_testkit::watch::Ask::live().filter(json!({"include_suppressed": true}));
+    let everything = turnwire_testkit::watch::SubscribeOptions::live()
+        .filter(json!({"include_suppressed": true}));
     let mut watcher = stage.watch("everything", everything).await;
     let told = stage.ask("mixed question").await;
     told.lacks(&["Wait a day.", "support_content", "support.noted"]);
@@ -176,7 +182,7 @@ async fn support_notes_are_kept_in_memory_and_on_no_wire() {
         !text.contains("Wait a day.") && !text.contains("support.noted"),
         "{text}"
     );
-    let metrics = turnwire_e2e::chat::Metrics::read(&stage.rest).await;
+    let metrics = turnwire_e2e::chat::Metrics::read(&stage.api).await;
     let counted = metrics
         .series("stream_rendering_policy_applied_total")
         .find(|(labels, _)| {
@@ -226,16 +232,16 @@ async fn oldest_turns_are_dropped_whole_over_history_budget() {
 // S2-005, R-08
 #[tokio::test]
 async fn orchestrator_records_feedback_without_sub_agents() {
-    let script = Script::new()
+    let script = ModelScript::new()
         .call(
             CHIEF,
             1,
-            [Step::tool(
+            [ScriptStep::tool(
                 "llm_feedback",
                 json!({"rating": "up", "comment": "quick"}),
             )],
         )
-        .call(CHIEF, 2, [Step::text("Thank you.")]);
+        .call(CHIEF, 2, [ScriptStep::text("Thank you.")]);
     let stage = Stage::new(script).await;
     let told = stage.ask("that was good").await;
     assert_eq!(

@@ -5,25 +5,25 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::Ccs;
 use turnwire_e2e::chat::{Metrics, calm, raw, whole};
+use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::{Stage, Told, laws, of, only};
 use turnwire_e2e::load;
 use turnwire_event::SessionId;
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::server::Options;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::server::ServerOptions;
 
 /// People at once in the crowd.
 const CROWD: usize = 200;
 
 async fn demo() -> Stage {
     // The stage's own data service is not used: the demo brings one.
-    Stage::on(Ccs::start().await, Options::demo()).await
+    Stage::on(FakeDataService::start().await, ServerOptions::demo()).await
 }
 
 async fn ask(stage: &Stage, locale: &str, words: &str) -> Told {
     let told = stage
-        .asked(Question::new(words).field("locale", locale))
+        .asked(ChatSubmit::new(words).field("locale", locale))
         .await;
     assert!(told.last().is_terminal(), "{words}");
     assert!(
@@ -140,9 +140,9 @@ async fn slow_service_is_announced_and_answers_later() {
 fn service(stage: &Stage) -> std::net::SocketAddr {
     let said = stage.server.stderr();
     let own = stage.server.addr().to_string();
-    let mut found = said.split("http://").skip(1).filter_map(|rest| {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && !".:".contains(c));
-        rest[..end.unwrap_or(rest.len())]
+    let mut found = said.split("http://").skip(1).filter_map(|tail| {
+        let end = tail.find(|c: char| !c.is_ascii_digit() && !".:".contains(c));
+        tail[..end.unwrap_or(tail.len())]
             .trim_end_matches(['.', ':'])
             .parse()
             .ok()
@@ -192,12 +192,12 @@ async fn two_hundred_concurrent_users_are_answered() {
     ];
     let begun = Instant::now();
     let turns = (0..CROWD).map(|n| {
-        let rest = stage.rest.clone();
+        let api = stage.api.clone();
         tokio::spawn(async move {
-            let session = rest.create().await.expect("a session");
+            let session = api.create().await.expect("a session");
             let words = QUESTIONS[n % QUESTIONS.len()];
-            let question = Question::new(words).session(session);
-            let (_, frames) = whole(&rest, &format!("person {n}"), &question).await;
+            let question = ChatSubmit::new(words).session(session);
+            let (_, frames) = whole(&api, &format!("person {n}"), &question).await;
             assert_eq!(
                 frames.last().expect("a frame").event(),
                 "completed",
@@ -223,9 +223,9 @@ async fn two_hundred_concurrent_users_are_answered() {
         let ends: Vec<&Value> = of(&log, "turn.completed").collect();
         assert_eq!(ends.len(), 1);
     }
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("stream_sse_frame_dropped_total"), 0.0);
     assert_eq!(metrics.sum("turn_started_total") as usize, CROWD);
     calm(&stage.server);
-    load::judge(&stage.rest, &sessions).await;
+    load::judge(&stage.api, &sessions).await;
 }

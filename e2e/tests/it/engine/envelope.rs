@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Ccs, Reply, changed, envelope, offers};
 use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::data_service::{FakeDataService, ServiceReply, changed, envelope, offers};
 use turnwire_e2e::engine::{Stage, Told, asks, only, working};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const SORRY: &str = "I could not look that up.";
 
 /// The service of the stage is given half a second and 64 KiB.
-fn hasty(pack: Pack) -> Pack {
+fn hasty(pack: TestPack) -> TestPack {
     pack.change(
         "connectors.yaml",
         "'}\nenrichers",
@@ -21,7 +21,7 @@ fn hasty(pack: Pack) -> Pack {
     )
 }
 
-fn script() -> Script {
+fn script() -> ModelScript {
     working(asks(&["shop"], SORRY))
 }
 
@@ -52,7 +52,7 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
     let stage = stage().await;
     let error = |reason: Value| {
         let fields = json!({"status": "error", "reason": reason, "MARKER": "MARKER"});
-        Reply::envelope(&changed("offer_search", &fields))
+        ServiceReply::envelope(&changed("offer_search", &fields))
     };
     for reason in [
         "upstream_unavailable",
@@ -72,7 +72,7 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
         stage.ccs.set("offer_search", error(reason));
         unavailable(&stage, name, "upstream_unavailable").await;
     }
-    let refused = |status: &str, body: Value| Reply::http(status, &[], &body.to_string());
+    let refused = |status: &str, body: Value| ServiceReply::http(status, &[], &body.to_string());
     for (name, reply, reason) in [
         (
             "400",
@@ -112,20 +112,25 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
 #[tokio::test]
 async fn invalid_enricher_envelope_is_no_data() {
     let stage = stage().await;
-    let with = |fields: Value| Reply::envelope(&changed("offer_search", &fields));
+    let with = |fields: Value| ServiceReply::envelope(&changed("offer_search", &fields));
     for (name, reply) in [
-        ("text", Reply::http("200 OK", &[], "MARKER is no JSON")),
-        ("list", Reply::http("200 OK", &[], "[]")),
-        ("empty", Reply::http("200 OK", &[], "")),
+        (
+            "text",
+            ServiceReply::http("200 OK", &[], "MARKER is no JSON"),
+        ),
+        ("list", ServiceReply::http("200 OK", &[], "[]")),
+        ("empty", ServiceReply::http("200 OK", &[], "")),
         (
             "cut",
-            Reply::raw(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"MARKER\":".to_vec()),
+            ServiceReply::raw(
+                b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"MARKER\":".to_vec(),
+            ),
         ),
-        ("nothing", Reply::raw(Vec::new())),
-        ("noise", Reply::raw(b"MARKER\r\n\r\n".to_vec())),
+        ("nothing", ServiceReply::raw(Vec::new())),
+        ("noise", ServiceReply::raw(b"MARKER\r\n\r\n".to_vec())),
         (
             "moved",
-            Reply::http("302 Found", &["location: http://127.0.0.1:9/MARKER"], "{}"),
+            ServiceReply::http("302 Found", &["location: http://127.0.0.1:9/MARKER"], "{}"),
         ),
         (
             "another pair",
@@ -165,9 +170,9 @@ async fn invalid_enricher_envelope_is_no_data() {
 #[tokio::test]
 async fn slow_endless_large_and_absent_services_end_in_time() {
     let stage = stage().await;
-    let good = || Reply::envelope(&envelope("offer_search"));
+    let good = || ServiceReply::envelope(&envelope("offer_search"));
     let large = json!({"items": [{"id": "OFF_1", "title": "Oat milk".repeat(20_000)}]});
-    let large = Reply::envelope(&changed("offer_search", &json!({"payload": large})));
+    let large = ServiceReply::envelope(&changed("offer_search", &json!({"payload": large})));
     for (name, reply, reason) in [
         ("silent", good().after(30_000), "upstream_timeout"),
         ("drop by drop", good().slowly(1, 50), "upstream_timeout"),
@@ -194,10 +199,11 @@ async fn slow_endless_large_and_absent_services_end_in_time() {
 #[tokio::test]
 async fn newer_minor_is_accepted_and_major_is_no_data() {
     let stage = stage().await;
-    let version =
-        |version: &str| Reply::envelope(&changed("offer_search", &json!({"version": version})));
+    let version = |version: &str| {
+        ServiceReply::envelope(&changed("offer_search", &json!({"version": version})))
+    };
     let mismatches = || async {
-        Metrics::read(&stage.rest)
+        Metrics::read(&stage.api)
             .await
             .sum("ps6_envelope_version_mismatch_total")
     };
@@ -227,7 +233,7 @@ async fn partial_data_is_shown_and_marked_for_orchestrator() {
     let fields = json!({"status": "partial", "partial": partial});
     stage.ccs.set(
         "offer_search",
-        Reply::envelope(&changed("offer_search", &fields)),
+        ServiceReply::envelope(&changed("offer_search", &fields)),
     );
     let told = stage.ask("offers").await;
     assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
@@ -268,7 +274,7 @@ async fn ok_envelope_is_ok_whatever_other_fields_say() {
     ] {
         stage.ccs.set(
             "offer_search",
-            Reply::envelope(&changed("offer_search", &fields)),
+            ServiceReply::envelope(&changed("offer_search", &fields)),
         );
         let told = stage.ask(name).await;
         assert_eq!(told.labels(), plain.labels(), "{name}");
@@ -282,7 +288,7 @@ async fn ok_envelope_is_ok_whatever_other_fields_say() {
 async fn data_request_is_one_post_with_every_field() {
     let stage = stage().await;
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let question = turnwire_testkit::chat::Question::new("offers").header("traceparent", trace);
+    let question = turnwire_testkit::chat::ChatSubmit::new("offers").header("traceparent", trace);
     stage.asked(question).await;
     let calls = stage.ccs.calls();
     assert_eq!(calls.len(), 1);
@@ -330,32 +336,38 @@ async fn data_request_is_one_post_with_every_field() {
 // S2-045
 #[tokio::test]
 async fn no_retry_within_turn_and_recovered_service_is_used() {
-    let ccs = Ccs::start().await;
+    let ccs = FakeDataService::start().await;
     let error = json!({"status": "error", "reason": "upstream_unavailable"});
     let replies = vec![
-        Reply::envelope(&changed("offer_search", &error)),
-        Reply::envelope(&envelope("offer_search")),
+        ServiceReply::envelope(&changed("offer_search", &error)),
+        ServiceReply::envelope(&envelope("offer_search")),
     ];
     ccs.set_all("offer_search", replies);
     let script = asks(&["shop"], "Done.")
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "first"}))],
+            [ScriptStep::tool("search_offers", json!({"query": "first"}))],
         )
         .call(
             "shop",
             2,
-            [Step::tool("search_offers", json!({"query": "second"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "second"}),
+            )],
         )
         .call(
             "shop",
             3,
-            [Step::tool("render_offer_list", json!({"ids": ["OFF_2"]}))],
+            [ScriptStep::tool(
+                "render_offer_list",
+                json!({"ids": ["OFF_2"]}),
+            )],
         )
-        .call("shop", 4, [Step::text("SUBRAW")]);
-    let pack = Pack::stage(&ccs.url()).script(&script);
-    let stage = Stage::on(ccs, turnwire_testkit::server::Options::pack(pack)).await;
+        .call("shop", 4, [ScriptStep::text("SUBRAW")]);
+    let pack = TestPack::stage(&ccs.url()).script(&script);
+    let stage = Stage::on(ccs, turnwire_testkit::server::ServerOptions::pack(pack)).await;
     let told = stage.ask("offers").await;
     let asked: Vec<Value> = stage.ccs.params("offer_search");
     assert_eq!(

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed};
 use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::data_service::{ServiceReply, changed};
 use turnwire_e2e::engine::{Stage, asks, only};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const SORRY: &str = "I wasn't able to look that up right now";
 
@@ -17,9 +17,10 @@ const SORRY: &str = "I wasn't able to look that up right now";
 fn fails(stage: &Stage, enricher: &str, reason: &str) {
     let partial = json!([{"source": "FIDORA", "critical": true, "reason": reason}]);
     let fields = json!({"status": "error", "reason": reason, "partial": partial});
-    stage
-        .ccs
-        .set(enricher, Reply::envelope(&changed(enricher, &fields)));
+    stage.ccs.set(
+        enricher,
+        ServiceReply::envelope(&changed(enricher, &fields)),
+    );
 }
 
 fn envelope_error(enricher: &str, reason: &str) -> Value {
@@ -31,14 +32,17 @@ fn agent_failed(agent: &str) -> Value {
 }
 
 /// The shop searches, and talks whatever it found.
-fn searching() -> Script {
+fn searching() -> ModelScript {
     asks(&["shop"], SORRY)
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "oat milk"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "oat milk"}),
+            )],
         )
-        .call("shop", 2, [Step::text("SUBRAW")])
+        .call("shop", 2, [ScriptStep::text("SUBRAW")])
 }
 
 // SC-03, S1-095, S2-022, S2-060
@@ -67,7 +71,7 @@ async fn failing_data_service_gives_error_and_answer() {
     assert_eq!(completed["outcome"], "status_error");
     let trace = &only(&events, "dispatch.traced")["payload"];
     assert_eq!(trace["outcomes"][0]["outcome"], "status_error");
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let codes = metrics.by("stream_error_frame_emitted_total", "code");
     assert_eq!(codes.get("CCS_ENVELOPE_ERROR"), Some(&1));
     let pair = metrics
@@ -91,18 +95,18 @@ async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "x"}))],
+            [ScriptStep::tool("search_offers", json!({"query": "x"}))],
         )
         .call(
             "shop",
             2,
-            [Step::tool(
+            [ScriptStep::tool(
                 "points_balance",
                 json!({"told": "{{last_tool_result}}"}),
             )],
         )
-        .call("shop", 3, [Step::text("SUBRAW")]);
-    let stage = Stage::with(script, Pack::shared_points).await;
+        .call("shop", 3, [ScriptStep::text("SUBRAW")]);
+    let stage = Stage::with(script, TestPack::shared_points).await;
     fails(&stage, "offer_search", "upstream_timeout");
     let told = stage.ask("oat milk offers").await;
     assert_eq!((told.count("error"), told.last().event()), (1, "completed"));
@@ -120,27 +124,27 @@ async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
 #[tokio::test]
 async fn single_failed_sub_agent_ends_turn_after_text() {
     let chief = || asks(&["shop"], SORRY);
-    let stalled = |pack: Pack| {
+    let stalled = |pack: TestPack| {
         let file = "verticals/shop/agent.yaml";
         let text = format!("{}timeout_ms: 500\n", pack.text(file));
         pack.put(file, &text)
     };
-    let half = [Step::text("SUBRAW"), Step::error("transport")];
+    let half = [ScriptStep::text("SUBRAW"), ScriptStep::error("transport")];
     for (name, script, class) in [
         (
             "broken",
-            chief().call("shop", 1, [Step::error("provider")]),
+            chief().call("shop", 1, [ScriptStep::error("provider")]),
             "model",
         ),
         ("cut", chief().call("shop", 1, half), "model"),
         (
             "stalled",
-            chief().call("shop", 1, [Step::stall()]),
+            chief().call("shop", 1, [ScriptStep::stall()]),
             "timeout",
         ),
         (
             "busy",
-            chief().call("shop", 1, [Step::tool("nap", json!({"ms": 60_000}))]),
+            chief().call("shop", 1, [ScriptStep::tool("nap", json!({"ms": 60_000}))]),
             "timeout",
         ),
     ] {
@@ -189,11 +193,19 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         &["shop", "rewards", "support"],
         "Support says: {{result.ask_support.text}}. The rest I could not get.",
     )
-    .call("shop", 1, [Step::error("provider")])
-    .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-    .call("rewards", 2, [Step::text("SUBRAW of rewards")])
-    .call("support", 1, [Step::tool("support_answer", json!({}))])
-    .call("support", 2, [Step::text("wait a day")]);
+    .call("shop", 1, [ScriptStep::error("provider")])
+    .call(
+        "rewards",
+        1,
+        [ScriptStep::tool("points_balance", json!({}))],
+    )
+    .call("rewards", 2, [ScriptStep::text("SUBRAW of rewards")])
+    .call(
+        "support",
+        1,
+        [ScriptStep::tool("support_answer", json!({}))],
+    )
+    .call("support", 2, [ScriptStep::text("wait a day")]);
     let stage = Stage::new(script).await;
     fails(&stage, "points", "unauthorized");
     let told = stage.ask("everything").await;
@@ -246,7 +258,7 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         [outcome("shop"), outcome("rewards"), outcome("support")],
         ["failure", "status_error", "success"]
     );
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let counted = metrics.by("dispatch_axis_failure_total", "axis");
     assert_eq!(
         (counted.get("1"), counted.get("2"), counted.get("3")),
@@ -259,8 +271,8 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
 #[tokio::test]
 async fn all_sub_agents_failing_degrades_turn_with_text() {
     let script = asks(&["shop", "rewards"], SORRY)
-        .call("shop", 1, [Step::error("provider")])
-        .call("rewards", 1, [Step::error("timeout")]);
+        .call("shop", 1, [ScriptStep::error("provider")])
+        .call("rewards", 1, [ScriptStep::error("timeout")]);
     let stage = Stage::new(script).await;
     let told = stage.ask("offers and points").await;
     assert_eq!(
@@ -286,7 +298,7 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
         only(&events, "plan.step_completed")["payload"]["status"],
         "failed"
     );
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("dispatch_fanout_success_ratio_sum"), 0.0);
     stage.judge().await;
 }

@@ -4,18 +4,19 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, envelope};
 use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::data_service::{ServiceReply, envelope};
 use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, of, only, working};
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const BOTH: &str = "{{result.ask_shop.text}} and {{result.ask_rewards.text}}";
 
 /// The data service takes so long for an enricher.
 fn takes(stage: &Stage, enricher: &str, ms: u64) {
-    stage
-        .ccs
-        .set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
+    stage.ccs.set(
+        enricher,
+        ServiceReply::envelope(&envelope(enricher)).after(ms),
+    );
 }
 
 /// How far apart the requests came.
@@ -85,7 +86,7 @@ async fn two_one_second_sub_agents_take_one_second() {
         (&trace["intent_count"], &trace["cap_behavior"]),
         (&json!(2), &json!("within"))
     );
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("dispatch_fanout_success_ratio_count"), 1.0);
     assert_eq!(
         metrics
@@ -206,7 +207,7 @@ async fn sub_agents_over_the_cap_get_a_result_without_running() {
     let step = &only(&events, "plan.step_started")["payload"];
     assert_eq!(step["dropped"], json!(["support"]));
     assert_eq!(told.last().event(), "completed");
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("dispatch_cap_exceeded_total"), 1.0);
     stage.judge().await;
 }
@@ -221,14 +222,18 @@ async fn fatal_sub_agent_failure_leaves_siblings_running() {
     .call(
         "shop",
         1,
-        [Step::tool(
+        [ScriptStep::tool(
             "boom",
             json!({"fatal": true, "message": "MARKER"}),
         )],
     )
-    .call("shop", 2, [Step::text("SUBRAW of shop")])
-    .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-    .call("rewards", 2, [Step::text("1240")]);
+    .call("shop", 2, [ScriptStep::text("SUBRAW of shop")])
+    .call(
+        "rewards",
+        1,
+        [ScriptStep::tool("points_balance", json!({}))],
+    )
+    .call("rewards", 2, [ScriptStep::text("1240")]);
     let stage = Stage::with(script, |pack| pack.function("shop", "boom", "fail")).await;
     takes(&stage, "points", 300);
     let told = stage.ask("offers and points").await;
@@ -278,9 +283,13 @@ async fn recoverable_tool_failure_returns_to_its_model() {
         .call(
             "shop",
             1,
-            [Step::tool("boom", json!({"message": "not today"}))],
+            [ScriptStep::tool("boom", json!({"message": "not today"}))],
         )
-        .call("shop", 2, [Step::text("was told: {{last_tool_result}}")]);
+        .call(
+            "shop",
+            2,
+            [ScriptStep::text("was told: {{last_tool_result}}")],
+        );
     let stage = Stage::with(script, |pack| pack.function("shop", "boom", "fail")).await;
     let told = stage.ask("offers").await;
     assert_eq!(told.words(), "was told: not today");
@@ -300,28 +309,33 @@ async fn recoverable_tool_failure_returns_to_its_model() {
 // S2-009, S2-020
 #[tokio::test]
 async fn model_alone_chooses_the_sub_agents() {
-    let script = Script::new()
-        .heard(CHIEF, "^nobody", 1, [Step::text("I know that myself.")])
+    let script = ModelScript::new()
+        .heard(
+            CHIEF,
+            "^nobody",
+            1,
+            [ScriptStep::text("I know that myself.")],
+        )
         .heard(
             CHIEF,
             "^points",
             1,
-            [Step::tool("ask_shop", json!({"query": "x"}))],
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
         .heard(
             CHIEF,
             "^twice",
             1,
-            [Step::tool("ask_shop", json!({"query": "x"}))],
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
         .heard(
             CHIEF,
             "^twice",
             2,
-            [Step::tool("ask_rewards", json!({"query": "x"}))],
+            [ScriptStep::tool("ask_rewards", json!({"query": "x"}))],
         )
-        .call(CHIEF, 2, [Step::text("Done.")])
-        .call(CHIEF, 3, [Step::text("Done.")]);
+        .call(CHIEF, 2, [ScriptStep::text("Done.")])
+        .call(CHIEF, 3, [ScriptStep::text("Done.")]);
     let stage = Stage::new(working(script)).await;
     for (message, agents, steps) in [
         ("nobody", vec![], 0),

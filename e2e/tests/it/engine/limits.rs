@@ -4,24 +4,24 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed};
 use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::data_service::{ServiceReply, changed};
 use turnwire_e2e::engine::{CHIEF, Stage, asks, of, only, working};
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 // S2-023, D-78
 #[tokio::test]
 async fn same_sub_agent_called_twice_runs_twice() {
-    let script = Script::new()
+    let script = ModelScript::new()
         .call(
             CHIEF,
             1,
             [
-                Step::tool("ask_shop", json!({"query": "oats"})),
-                Step::tool("ask_shop", json!({"query": "rye"})),
+                ScriptStep::tool("ask_shop", json!({"query": "oats"})),
+                ScriptStep::tool("ask_shop", json!({"query": "rye"})),
             ],
         )
-        .call(CHIEF, 2, [Step::text("Both.")]);
+        .call(CHIEF, 2, [ScriptStep::text("Both.")]);
     let stage = Stage::new(working(script)).await;
     let told = stage.ask("oats and rye").await;
     assert_eq!(
@@ -57,15 +57,18 @@ async fn same_sub_agent_called_twice_runs_twice() {
 #[tokio::test]
 async fn sub_agent_with_other_input_shape_gets_user_text() {
     for input in [json!({"query": 7}), json!({"question": "rye"})] {
-        let script = Script::new()
-            .call(CHIEF, 1, [Step::tool("ask_shop", input.clone())])
-            .call(CHIEF, 2, [Step::text("Done.")])
+        let script = ModelScript::new()
+            .call(CHIEF, 1, [ScriptStep::tool("ask_shop", input.clone())])
+            .call(CHIEF, 2, [ScriptStep::text("Done.")])
             .call(
                 "shop",
                 1,
-                [Step::tool("search_offers", json!({"query": "{{user}}"}))],
+                [ScriptStep::tool(
+                    "search_offers",
+                    json!({"query": "{{user}}"}),
+                )],
             )
-            .call("shop", 2, [Step::text("SUBRAW")]);
+            .call("shop", 2, [ScriptStep::text("SUBRAW")]);
         let stage = Stage::new(script).await;
         let told = stage.ask("offers").await;
         assert_eq!(told.last().event(), "completed", "{input}");
@@ -84,8 +87,11 @@ async fn sub_agent_with_other_input_shape_gets_user_text() {
 // S2-059
 #[tokio::test]
 async fn sub_agent_without_text_has_not_answered() {
-    let script =
-        asks(&["shop"], "I have nothing for you.").call("shop", 1, [Step::stop("end_turn", 0.0)]);
+    let script = asks(&["shop"], "I have nothing for you.").call(
+        "shop",
+        1,
+        [ScriptStep::stop("end_turn", 0.0)],
+    );
     let stage = Stage::new(script).await;
     let told = stage.ask("offers").await;
     assert_eq!(told.words(), "I have nothing for you.");
@@ -99,7 +105,7 @@ async fn sub_agent_without_text_has_not_answered() {
 async fn endless_sub_agent_is_stopped_and_turn_answers() {
     let script = asks(&["shop"], "That took too long.").on(
         "about shop",
-        [Step::tool("search_offers", json!({"query": "again"}))],
+        [ScriptStep::tool("search_offers", json!({"query": "again"}))],
     );
     let stage = Stage::with(script, |pack| {
         let text = format!("{}limits: {{calls_max: 3}}\n", pack.text("pack.yaml"));
@@ -118,9 +124,9 @@ async fn endless_sub_agent_is_stopped_and_turn_answers() {
 
 #[tokio::test]
 async fn endless_orchestrator_is_stopped() {
-    let script = working(Script::new()).on(
+    let script = working(ModelScript::new()).on(
         "^offers$",
-        [Step::tool("ask_shop", json!({"query": "again"}))],
+        [ScriptStep::tool("ask_shop", json!({"query": "again"}))],
     );
     let stage = Stage::with(script, |pack| {
         let text = format!("{}limits: {{calls_max: 4}}\n", pack.text("pack.yaml"));
@@ -143,14 +149,14 @@ async fn large_data_frame_is_sent_whole_and_counted() {
     let title = "Oat milk, very much of it. ".repeat(6_000);
     let items = json!([{"id": "OFF_1", "title": title}, {"id": "OFF_2", "title": title}]);
     let fields = json!({"payload": {"items": items}});
-    let reply = Reply::envelope(&changed("offer_search", &fields));
+    let reply = ServiceReply::envelope(&changed("offer_search", &fields));
     stage.ccs.set("offer_search", reply);
     let told = stage.ask("offers").await;
     assert_eq!((told.words().as_str(), told.errors()), ("A lot.", vec![]));
     let loaded = told.of("data_loaded").next().expect("the data");
     assert!(loaded.text.len() > 256 << 10);
     assert_eq!(loaded.field("data")["items"], items);
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("stream_frame_oversize_total"), 1.0);
     calm(&stage.server);
     stage.judge().await;

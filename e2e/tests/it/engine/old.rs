@@ -2,21 +2,21 @@
 //! the first error is no failure of the turn (S1-101, S1-137, D-22).
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed, envelope};
 use turnwire_e2e::chat::{calm, say};
+use turnwire_e2e::data_service::{ServiceReply, changed, envelope};
 use turnwire_e2e::engine::{Stage, Told, asks, of, only, working};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::Step;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::ScriptStep;
 
 const SORRY: &str = "That did not work out.";
 
-fn broken(enricher: &str) -> Reply {
+fn broken(enricher: &str) -> ServiceReply {
     let fields = json!({"status": "error", "reason": "upstream_timeout"});
-    Reply::envelope(&changed(enricher, &fields))
+    ServiceReply::envelope(&changed(enricher, &fields))
 }
 
 async fn old(stage: &Stage, message: &str) -> Told {
-    let told = stage.asked(Question::new(message).version("0.4")).await;
+    let told = stage.asked(ChatSubmit::new(message).version("0.4")).await;
     assert!(
         told.frames
             .iter()
@@ -72,9 +72,13 @@ async fn non_terminal_failure_is_omitted_for_v04_client() {
     assert_eq!(told.words(), SORRY);
     drop(stage);
     let script = asks(&["shop", "rewards"], SORRY)
-        .call("shop", 1, [Step::error("provider")])
-        .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-        .call("rewards", 2, [Step::text("SUBRAW")]);
+        .call("shop", 1, [ScriptStep::error("provider")])
+        .call(
+            "rewards",
+            1,
+            [ScriptStep::tool("points_balance", json!({}))],
+        )
+        .call("rewards", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
     let told = old(&stage, "both").await;
     assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
@@ -84,7 +88,8 @@ async fn non_terminal_failure_is_omitted_for_v04_client() {
 // S1-137, D-22
 #[tokio::test]
 async fn terminal_failure_is_internal_error_for_v04_client() {
-    let stage = Stage::new(asks(&["shop"], SORRY).call("shop", 1, [Step::error("provider")])).await;
+    let stage =
+        Stage::new(asks(&["shop"], SORRY).call("shop", 1, [ScriptStep::error("provider")])).await;
     let told = old(&stage, "offers").await;
     assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
     drop(stage);
@@ -105,15 +110,15 @@ async fn cancel_is_error_with_code_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
     stage.ccs.set(
         "offer_search",
-        Reply::envelope(&envelope("offer_search")).after(1_000),
+        ServiceReply::envelope(&envelope("offer_search")).after(1_000),
     );
-    let question = Question::new("offers")
+    let question = ChatSubmit::new("offers")
         .session(stage.session)
         .version("0.4");
-    let mut stream = say(&stage.rest, "old", &question).await;
+    let mut stream = say(&stage.api, "old", &question).await;
     stage.reached(stream.turn(), "status.emitted").await;
-    stage.rest.cancel(stream.turn()).await.expect("an answer");
-    let frames = stream.rest().await.expect("an end");
+    stage.api.cancel(stream.turn()).await.expect("an answer");
+    let frames = stream.read_to_end().await.expect("an end");
     let last = frames.last().expect("a frame");
     assert_eq!(
         (last.event(), last.field("error")),
@@ -127,17 +132,21 @@ async fn cancel_is_error_with_code_for_v04_client() {
 #[tokio::test]
 async fn leaving_at_non_terminal_error_cancels_the_turn() {
     let script = asks(&["shop"], SORRY)
-        .call("shop", 1, [Step::tool("search_offers", json!({}))])
-        .call("shop", 2, [Step::pause(20_000), Step::text("SUBRAW")]);
+        .call("shop", 1, [ScriptStep::tool("search_offers", json!({}))])
+        .call(
+            "shop",
+            2,
+            [ScriptStep::pause(20_000), ScriptStep::text("SUBRAW")],
+        );
     let stage = Stage::new(script).await;
     stage.ccs.set("offer_search", broken("offer_search"));
-    let question = Question::new("offers").session(stage.session).grace_ms(0);
-    let mut stream = say(&stage.rest, "leaves", &question).await;
+    let question = ChatSubmit::new("offers").session(stage.session).grace_ms(0);
+    let mut stream = say(&stage.api, "leaves", &question).await;
     let turn = stream.turn();
     let frames = stream.until("error").await.expect("an error");
     assert_eq!(frames.last().expect("it").field("is_final"), &json!(false));
     drop(stream);
-    let row = stage.rest.ended(turn).await.expect("an end");
+    let row = stage.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "cancelled", "{row}");
     let events = stage.events(turn).await;
     let end = &only(&events, "turn.cancelled")["payload"];

@@ -2,19 +2,19 @@
 //! every list tells it.
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::offers;
 use turnwire_e2e::chat::{Metrics, calm, until};
+use turnwire_e2e::data_service::offers;
 use turnwire_e2e::engine::{CHIEF, HIDDEN, Stage, json_of, kinds, of, only, reference};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::watch::SubscribeOptions;
 
 // SC-01, S1-031, S1-052, S1-063
 #[tokio::test]
 async fn chat_wire_shows_reference_turn_in_order() {
     let stage = Stage::new(reference()).await;
     let told = stage
-        .asked(Question::new("oat milk offers").field("locale", "en"))
+        .asked(ChatSubmit::new("oat milk offers").field("locale", "en"))
         .await;
     let expected = [
         "response_id",
@@ -74,11 +74,11 @@ async fn reference_turn_is_counted_once() {
     stage.ask("oat milk offers").await;
     // The numbers of a dispatch are those of its trace: counted when it is stored.
     until("the dispatch is counted", || async {
-        let metrics = Metrics::read(&stage.rest).await;
+        let metrics = Metrics::read(&stage.api).await;
         metrics.sum("dispatch_intent_count_count") == 1.0
     })
     .await;
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let one = |name: &str, label: &str, key: &str| {
         assert_eq!(metrics.by(name, label).get(key), Some(&1), "{name} {key}");
     };
@@ -143,12 +143,17 @@ fn transient(events: &[Value]) -> Vec<Value> {
 #[tokio::test]
 async fn watchers_and_log_agree_on_reference_turn() {
     let stage = Stage::new(reference()).await;
-    let mut full = stage.watch("full", Ask::live()).await;
+    let mut full = stage.watch("full", SubscribeOptions::live()).await;
     let everything = json!({"include_suppressed": true});
     let mut more = stage
-        .watch("suppressed too", Ask::live().filter(everything))
+        .watch(
+            "suppressed too",
+            SubscribeOptions::live().filter(everything),
+        )
         .await;
-    let mut chat = stage.watch("chat", Ask::live().filter("preset:chat")).await;
+    let mut chat = stage
+        .watch("chat", SubscribeOptions::live().filter("preset:chat"))
+        .await;
     let told = stage.ask("oat milk offers").await;
     let full = json_of(&full.turn(told.turn).await.expect("the turn"));
     let more = json_of(&more.turn(told.turn).await.expect("the turn"));
@@ -225,14 +230,14 @@ async fn messages_show_components_but_no_sub_agent_text() {
         assert!(!text.contains(word), "{word} in {text}");
     }
     let path = format!("/sessions/{}/tool-calls", stage.session);
-    let rows = stage.rest.get(&path).await.expect("an answer").json();
+    let rows = stage.api.get(&path).await.expect("an answer").json();
     let rows = rows["tool_calls"].as_array().expect("rows");
     assert_eq!(rows.len(), 3, "{rows:?}");
     assert!(
         rows.iter().all(|row| row["status"] == "completed"),
         "{rows:?}"
     );
-    let row = stage.rest.turn(told.turn).await.expect("a turn");
+    let row = stage.api.turn(told.turn).await.expect("a turn");
     assert_eq!(
         (&row["state"], &row["terminal"]["payload"]["status"]),
         (&json!("completed"), &json!("ok")),
@@ -243,12 +248,16 @@ async fn messages_show_components_but_no_sub_agent_text() {
 // SC-12, S2-012, S2-013
 #[tokio::test]
 async fn only_orchestrator_speaks_and_each_step_happens_once() {
-    let script = Script::new()
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .call(CHIEF, 2, [Step::slow("COMPOSED", 1, 1)])
-        .call("shop", 1, [Step::slow("SUBRAW secret voice ", 1, 1)]);
+    let script = ModelScript::new()
+        .call(
+            CHIEF,
+            1,
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
+        )
+        .call(CHIEF, 2, [ScriptStep::slow("COMPOSED", 1, 1)])
+        .call("shop", 1, [ScriptStep::slow("SUBRAW secret voice ", 1, 1)]);
     let stage = Stage::new(script).await;
-    let mut full = stage.watch("full", Ask::live()).await;
+    let mut full = stage.watch("full", SubscribeOptions::live()).await;
     let told = stage.ask("anything").await;
     assert_eq!(told.words(), "COMPOSED");
     let seen = json_of(&full.turn(told.turn).await.expect("the turn"));

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::{HIDDEN, Stage, asks, reference, working};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::Step;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::ScriptStep;
 
 // S2-014
 #[tokio::test]
@@ -26,13 +26,16 @@ async fn orchestrator_gets_narration_and_rendered_items() {
 #[tokio::test]
 async fn single_component_is_a_frame_and_a_message() {
     let script = asks(&["shop"], "Here it is.")
-        .call("shop", 1, [Step::tool("search_offers", json!({}))])
+        .call("shop", 1, [ScriptStep::tool("search_offers", json!({}))])
         .call(
             "shop",
             2,
-            [Step::tool("render_offer_card", json!({"id": "OFF_2"}))],
+            [ScriptStep::tool(
+                "render_offer_card",
+                json!({"id": "OFF_2"}),
+            )],
         )
-        .call("shop", 3, [Step::text("SUBRAW")]);
+        .call("shop", 3, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
     let told = stage.ask("granola").await;
     told.order(&[
@@ -81,7 +84,7 @@ async fn status_text_is_localised_and_keeps_its_id() {
         ("fr", "Searching for offers..."),
     ] {
         let told = stage
-            .asked(Question::new("offers").field("locale", locale))
+            .asked(ChatSubmit::new("offers").field("locale", locale))
             .await;
         assert_eq!(
             told.statuses(),
@@ -90,13 +93,13 @@ async fn status_text_is_localised_and_keeps_its_id() {
         );
     }
     drop(stage);
-    let forward = |pack: turnwire_testkit::pack::Pack| {
+    let forward = |pack: turnwire_testkit::pack::TestPack| {
         let file = "verticals/shop/status_events.yaml";
         pack.change(file, "default_policy: transform", "default_policy: forward")
     };
     let stage = Stage::with(reference(), forward).await;
     let told = stage
-        .asked(Question::new("offers").field("locale", "de"))
+        .asked(ChatSubmit::new("offers").field("locale", "de"))
         .await;
     assert_eq!(
         told.statuses()[0].1,

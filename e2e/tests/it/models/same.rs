@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::models::{Play, canonical, shape, word};
-use turnwire_testkit::provider::{Dialect, Message, Part, Usage};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, TokenCounts};
 
 /// What every answer costs here; Gemini does not say what it wrote into its cache.
-const USAGE: Usage = Usage {
+const USAGE: TokenCounts = TokenCounts {
     input: 1_000,
     cached: 200,
     cache_write: 0,
@@ -20,24 +20,24 @@ const USAGE: Usage = Usage {
 /// other, since Chat Completions says where a call ends only at the end of them all.
 async fn conversation(dialect: Dialect) -> Vec<Value> {
     let play = Play::new(dialect).await;
-    let thought = Part::Thinking {
+    let thought = MessagePart::Thinking {
         pieces: vec!["Two ".into(), "at once.".into()],
         signature: Vec::new(),
     };
-    let first = Message::new([
+    let first = ModelMessage::new([
         thought,
-        Part::text(["Let me ", "look."]),
-        Part::call("call_alpha", "say_back", &json!({"text": "eins"})),
-        Part::call("call_beta", "nap", &json!({"ms": 300})),
+        MessagePart::text(["Let me ", "look."]),
+        MessagePart::call("call_alpha", "say_back", &json!({"text": "eins"})),
+        MessagePart::call("call_beta", "nap", &json!({"ms": 300})),
     ]);
     let first = first.chat_reasoning("reasoning_content").usage(USAGE);
     play.fake.push(first);
-    let second = Part::call("call_gamma", "boom", &json!({"message": "drei"}));
-    play.fake.push(Message::new([second]).usage(USAGE));
+    let second = MessagePart::call("call_gamma", "boom", &json!({"message": "drei"}));
+    play.fake.push(ModelMessage::new([second]).usage(USAGE));
     play.fake
-        .push(Message::text(["One ", "went wrong."]).usage(USAGE));
+        .push(ModelMessage::text(["One ", "went wrong."]).usage(USAGE));
     play.fake
-        .push(Message::text(["You are ", "welcome."]).usage(USAGE));
+        .push(ModelMessage::text(["You are ", "welcome."]).usage(USAGE));
     let mut events = Vec::new();
     for message in ["Both, please.", "Thank you."] {
         let (_, seen) = play.ask(message).await;

@@ -1,7 +1,7 @@
 //! All readers at once on one stream, each behind a proxy of its own, and whether they agree.
 
 use turnwire_event::ResponseId;
-use turnwire_testkit::server::Server;
+use turnwire_testkit::server::TestServer;
 
 use super::proxy::{Manner, Proxy};
 use super::readers::{Kind, Reader};
@@ -25,7 +25,7 @@ impl Readings {
     }
 
     /// Gives every reader a proxy of its own to the server.
-    pub(crate) async fn behind(&mut self, server: &Server, manner: &Manner) -> Reading<'_> {
+    pub(crate) async fn behind(&mut self, server: &TestServer, manner: &Manner) -> Reading<'_> {
         let first = self.proxies.len();
         for reader in &self.readers {
             let proxy = Proxy::start(server.addr(), manner.clone()).await;

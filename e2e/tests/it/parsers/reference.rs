@@ -124,8 +124,8 @@ pub(crate) async fn head(io: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-            let rest = bytes.split_off(at + 4);
-            return Some((String::from_utf8(bytes).ok()?, rest));
+            let api = bytes.split_off(at + 4);
+            return Some((String::from_utf8(bytes).ok()?, api));
         }
         if io.read_buf(&mut bytes).await.ok()? == 0 {
             return None;

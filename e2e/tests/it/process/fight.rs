@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use turnwire_event::code::StopOutcome;
-use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_testkit::server::binary;
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::Workshop;
 use turnwire_tool::guard::frame::How;
 
@@ -16,8 +16,8 @@ use crate::workshop::{GRACE, Shop, WITHIN, row};
 // R-17
 #[tokio::test]
 async fn program_cannot_hold_guard_pipe_open() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let mut guarded = shop.nasty(&nasty, Kind::Holder).await;
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
+    let mut guarded = shop.nasty(&nasty, StubbornKind::Holder).await;
     guarded.stop();
     let done = guarded.done().await;
     assert_eq!(nasty.processes(), [0; 0]);
@@ -28,8 +28,8 @@ async fn program_cannot_hold_guard_pipe_open() {
 // R-17
 #[tokio::test]
 async fn interactive_program_attacking_its_guard_is_ended() {
-    for kind in [Kind::Holder, Kind::Stopper] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
+    for kind in [StubbornKind::Holder, StubbornKind::Stopper] {
+        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
         let spec = shop.spec(&nasty.command(kind));
         let piped = shop.workshop.pipe(spec).await.expect("a guard");
         nasty.until_ready(kind.processes()).await;
@@ -44,7 +44,7 @@ async fn interactive_program_attacking_its_guard_is_ended() {
 // R-17
 #[tokio::test]
 async fn server_ends_what_a_guard_cannot() {
-    let (mut shop, nasty) = (Shop::open(), Nasty::new());
+    let (mut shop, nasty) = (Shop::open(), StubbornPrograms::new());
     shop.workshop = shop.workshop.with_room(1);
     let script = "case ${1-} in
         '') (setsid sh \"$0\" out </dev/null >/dev/null 2>&1 &)
@@ -66,7 +66,7 @@ async fn server_ends_what_a_guard_cannot() {
 // R-17
 #[tokio::test]
 async fn program_killing_its_guard_dies_with_its_session() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
     // One child in the group of the program, and one in a group of its own.
     let script = "case ${1-} in
         '') sh \"$0\" near & sh \"$0\" far &
@@ -91,8 +91,8 @@ time.sleep(600)' \"$out-far\";;
 #[tokio::test]
 async fn killed_program_is_not_reported_as_finished() {
     // Long enough for the stop to come in it, on a busy machine too.
-    let (shop, nasty) = (Shop::with_grace(WITHIN / 4), Nasty::new());
-    let guarded = shop.nasty(&nasty, Kind::Leaver).await;
+    let (shop, nasty) = (Shop::with_grace(WITHIN / 4), StubbornPrograms::new());
+    let guarded = shop.nasty(&nasty, StubbornKind::Leaver).await;
     while nasty.processes().len() > 1 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use turnwire_event::code::StopOutcome;
-use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::guard::frame::How;
 use turnwire_tool::guard::order::Limits;
 
@@ -20,8 +20,8 @@ fn signal(pid: u32, signal: Signal) {
 // S3-074
 #[tokio::test]
 async fn program_ignoring_term_is_killed_after_grace() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let guarded = shop.nasty(&nasty, Kind::IgnoresTerm).await;
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
+    let guarded = shop.nasty(&nasty, StubbornKind::IgnoresTerm).await;
     let (ended, since) = (guarded.ended(), Instant::now());
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Killed);
@@ -32,8 +32,8 @@ async fn program_ignoring_term_is_killed_after_grace() {
 // S3-074
 #[tokio::test]
 async fn program_heeding_term_is_not_killed() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
-    let guarded = shop.nasty(&nasty, Kind::Silent).await;
+    let (shop, nasty) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
+    let guarded = shop.nasty(&nasty, StubbornKind::Silent).await;
     let (ended, since) = (guarded.ended(), Instant::now());
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Stopped);
@@ -44,7 +44,7 @@ async fn program_heeding_term_is_not_killed() {
 // S3-074
 #[tokio::test]
 async fn program_gets_one_term_and_may_clean_up() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    let (shop, nasty) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
     // A second TERM would end it before its file is there.
     let script = "trap 'trap \"exit 9\" TERM; sleep 0.3; : > tidied; exit 0' TERM; ready
                   while :; do sleep 0.05; done";
@@ -60,8 +60,8 @@ async fn program_gets_one_term_and_may_clean_up() {
 // R-17
 #[tokio::test]
 async fn no_process_is_left_when_the_end_is_reported() {
-    for kind in Kind::ALL {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
+    for kind in StubbornKind::ALL {
+        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
         let guarded = shop.nasty(&nasty, kind).await;
         let (guard, ended) = (guarded.id(), guarded.ended());
         drop(guarded);
@@ -70,15 +70,15 @@ async fn no_process_is_left_when_the_end_is_reported() {
         assert_eq!(row(guard), None, "{kind:?}: the guard is gone too");
         // What was about to end by itself may have been faster.
         let expected: &[StopOutcome] = match kind {
-            Kind::Silent | Kind::Endless => &[StopOutcome::Stopped],
-            Kind::Leaver => &[StopOutcome::Killed, StopOutcome::Finished],
-            Kind::IgnoresTerm
-            | Kind::Grandchild
-            | Kind::Escapee
-            | Kind::EndlessDeaf
-            | Kind::Headless
-            | Kind::Holder
-            | Kind::Stopper => &[StopOutcome::Killed],
+            StubbornKind::Silent | StubbornKind::Endless => &[StopOutcome::Stopped],
+            StubbornKind::Leaver => &[StopOutcome::Killed, StopOutcome::Finished],
+            StubbornKind::IgnoresTerm
+            | StubbornKind::Grandchild
+            | StubbornKind::Escapee
+            | StubbornKind::EndlessDeaf
+            | StubbornKind::Headless
+            | StubbornKind::Holder
+            | StubbornKind::Stopper => &[StopOutcome::Killed],
         };
         assert!(expected.contains(&outcome), "{kind:?}: {outcome:?}");
     }
@@ -87,8 +87,8 @@ async fn no_process_is_left_when_the_end_is_reported() {
 // R-17
 #[tokio::test]
 async fn background_processes_end_with_their_program() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let mut guarded = shop.nasty(&nasty, Kind::Leaver).await;
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
+    let mut guarded = shop.nasty(&nasty, StubbornKind::Leaver).await;
     let done = guarded.done().await;
     assert_eq!(nasty.processes(), [0; 0]);
     assert_eq!(done.end.how, How::Code(0));
@@ -103,8 +103,8 @@ async fn background_processes_end_with_their_program() {
 // R-17
 #[tokio::test]
 async fn endless_output_is_ended_and_truncated() {
-    for kind in [Kind::Endless, Kind::EndlessDeaf] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
+    for kind in [StubbornKind::Endless, StubbornKind::EndlessDeaf] {
+        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
         let mut guarded = shop.nasty(&nasty, kind).await;
         let done = guarded.done().await;
         assert!(done.over, "{kind:?}");
@@ -130,14 +130,14 @@ async fn program_gets_input_and_its_exit_code_is_reported() {
 
 #[tokio::test]
 async fn program_not_reading_input_blocks_nobody() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
     // More than any pipe holds.
     let input = Some("x".repeat(1_000_000));
     let mut spec = shop.script("exit 0");
     spec.input = input.clone();
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
     assert_eq!(guarded.done().await.end.how, How::Code(0));
-    let mut spec = shop.spec(&nasty.command(Kind::Silent));
+    let mut spec = shop.spec(&nasty.command(StubbornKind::Silent));
     spec.input = input;
     let guarded = shop.workshop.call(spec).await.expect("a guard");
     nasty.until_ready(1).await;
@@ -245,7 +245,7 @@ async fn resource_limits_apply() {
 // R-17
 #[tokio::test]
 async fn process_crowd_is_killed_at_once() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    let (shop, nasty) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
     // No bomb, which would hit what else runs here.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (trap '' TERM; setsid sleep 600) & done
                   ready; wait";
@@ -253,7 +253,7 @@ async fn process_crowd_is_killed_at_once() {
         processes: Some(4),
         ..Limits::default()
     };
-    let mut spec = shop.spec(&turnwire_testkit::nasty::shell(
+    let mut spec = shop.spec(&turnwire_testkit::stubborn::shell(
         &nasty.write("crowd", script),
     ));
     spec.limits = few;
@@ -272,9 +272,9 @@ async fn process_crowd_is_killed_at_once() {
 // R-17
 #[tokio::test]
 async fn guard_told_to_exit_ends_its_program_first() {
-    for kind in [Kind::Silent, Kind::Escapee] {
+    for kind in [StubbornKind::Silent, StubbornKind::Escapee] {
         for sent in [Signal::TERM, Signal::INT, Signal::HUP] {
-            let (shop, nasty) = (Shop::open(), Nasty::new());
+            let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
             let mut guarded = shop.nasty(&nasty, kind).await;
             let session = row(guarded.id()).expect("a guard")[3].clone();
             assert_eq!(session, guarded.id().to_string(), "no terminal reaches it");
@@ -289,8 +289,12 @@ async fn guard_told_to_exit_ends_its_program_first() {
 // R-17
 #[tokio::test]
 async fn program_dies_with_its_guard() {
-    for kind in [Kind::Silent, Kind::IgnoresTerm, Kind::Grandchild] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
+    for kind in [
+        StubbornKind::Silent,
+        StubbornKind::IgnoresTerm,
+        StubbornKind::Grandchild,
+    ] {
+        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
         let mut guarded = shop.nasty(&nasty, kind).await;
         signal(guarded.id(), Signal::KILL);
         let done = guarded.done().await;
@@ -301,8 +305,8 @@ async fn program_dies_with_its_guard() {
 
 #[tokio::test]
 async fn stopped_program_can_be_ended() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
-    let guarded = shop.nasty(&nasty, Kind::Silent).await;
+    let (shop, nasty) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
+    let guarded = shop.nasty(&nasty, StubbornKind::Silent).await;
     for pid in nasty.processes() {
         signal(pid, Signal::STOP);
     }

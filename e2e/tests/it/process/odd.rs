@@ -6,8 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_testkit::server::binary;
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::Workshop;
 use turnwire_tool::guard::frame::{Frame, HEAD_BYTES, How};
 use turnwire_tool::guard::order::{Limits, Mode, Order};
@@ -17,11 +17,11 @@ use crate::workshop::{GRACE, Shop, WITHIN};
 /// What a guard writes to the server, as it is.
 fn frames(mut bytes: &[u8]) -> Vec<Frame> {
     let mut frames = Vec::new();
-    while let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() {
+    while let Some((head, api)) = bytes.split_first_chunk::<HEAD_BYTES>() {
         let (tag, length) = Frame::head(*head).expect("a head");
-        let (body, rest) = rest.split_at(length);
+        let (body, api) = api.split_at(length);
         frames.push(Frame::read(tag, body.to_vec()).expect("a frame"));
-        bytes = rest;
+        bytes = api;
     }
     frames
 }
@@ -76,7 +76,7 @@ fn output_is_complete_when_server_reads_late() {
 // R-17
 #[tokio::test]
 async fn guard_sees_exits_when_parent_ignores_sigchld() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
     let script = "import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])";
@@ -85,7 +85,7 @@ os.execv(sys.argv[1], sys.argv[1:])";
     let deaf = Workshop::new(shop.dir.path().join("work"), guard, GRACE);
     let mut guarded = deaf.call(shop.script("exit 3")).await.expect("a guard");
     assert_eq!(guarded.done().await.end.how, How::Code(3));
-    let spec = shop.spec(&nasty.command(Kind::Leaver));
+    let spec = shop.spec(&nasty.command(StubbornKind::Leaver));
     let done = deaf.call(spec).await.expect("a guard").done().await;
     assert_eq!((done.end.how, done.end.left), (How::Code(0), 1));
     assert_eq!(nasty.processes(), [0; 0]);
@@ -106,7 +106,7 @@ while time.monotonic() < until:
 #[tokio::test]
 async fn chain_of_reforking_processes_is_caught() {
     for asked in [false, true] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
         let mut guarded = shop.written(&nasty, CHAIN).await;
         nasty.until_ready(1).await;
         let since = Instant::now();

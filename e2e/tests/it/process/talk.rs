@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnwire_event::code::StopOutcome;
-use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::guard::frame::How;
 use turnwire_tool::workshop::Piped;
 
@@ -43,12 +43,12 @@ async fn interactive_program_ends_when_its_input_ends() {
 #[tokio::test]
 async fn program_ignoring_input_end_is_ended_within_grace() {
     for kind in [
-        Kind::Silent,
-        Kind::IgnoresTerm,
-        Kind::Escapee,
-        Kind::Grandchild,
+        StubbornKind::Silent,
+        StubbornKind::IgnoresTerm,
+        StubbornKind::Escapee,
+        StubbornKind::Grandchild,
     ] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
         let spec = shop.spec(&nasty.command(kind));
         let piped = shop.workshop.pipe(spec).await.expect("a guard");
         nasty.until_ready(kind.processes()).await;
@@ -57,7 +57,7 @@ async fn program_ignoring_input_end_is_ended_within_grace() {
         let outcome = piped.program.ended().await;
         assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
         let expected = match kind {
-            Kind::Silent => StopOutcome::Stopped,
+            StubbornKind::Silent => StopOutcome::Stopped,
             _ => StopOutcome::Killed,
         };
         assert_eq!(outcome, expected, "{kind:?}");
@@ -68,8 +68,8 @@ async fn program_ignoring_input_end_is_ended_within_grace() {
 // S3-074
 #[tokio::test]
 async fn handle_ends_program_while_streams_are_held() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let spec = shop.spec(&nasty.command(Kind::Grandchild));
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
+    let spec = shop.spec(&nasty.command(StubbornKind::Grandchild));
     let piped = shop.workshop.pipe(spec).await.expect("a guard");
     nasty.until_ready(3).await;
     let ended = piped.program.ended();
@@ -77,16 +77,16 @@ async fn handle_ends_program_while_streams_are_held() {
     drop(piped.program);
     assert_eq!(ended.await, StopOutcome::Killed);
     assert_eq!(nasty.processes(), [0; 0]);
-    let mut rest = Vec::new();
-    output.read_to_end(&mut rest).await.expect("its end");
+    let mut api = Vec::new();
+    output.read_to_end(&mut api).await.expect("its end");
     drop(input);
 }
 
 //
 #[tokio::test]
 async fn program_reading_nothing_ends_when_server_lets_go() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let spec = shop.spec(&nasty.command(Kind::IgnoresTerm));
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
+    let spec = shop.spec(&nasty.command(StubbornKind::IgnoresTerm));
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
     nasty.until_ready(1).await;
     // Until all pipes on the way are full.
@@ -104,17 +104,17 @@ async fn missing_program_is_reported_and_output_ends() {
     let shop = Shop::open();
     let spec = shop.spec(&["no-such-program"]);
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
-    let mut rest = Vec::new();
-    piped.output.read_to_end(&mut rest).await.expect("its end");
-    assert_eq!(rest, [0; 0]);
+    let mut api = Vec::new();
+    piped.output.read_to_end(&mut api).await.expect("its end");
+    assert_eq!(api, [0; 0]);
     assert_eq!(piped.program.done().await.end.how, How::MissingProgram);
 }
 
 #[tokio::test]
 async fn endless_standard_error_blocks_nobody() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
     let script = nasty.write("loud", "ready; yes \"$MARK\" >&2 & cat; kill $!; wait");
-    let spec = shop.spec(&turnwire_testkit::nasty::shell(&script));
+    let spec = shop.spec(&turnwire_testkit::stubborn::shell(&script));
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
     nasty.until_ready(1).await;
     piped.input.write_all(b"hello").await.expect("it listens");

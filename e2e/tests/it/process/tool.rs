@@ -15,7 +15,7 @@ use turnwire_event::{
     ToolUseId, TurnId, Ulid,
 };
 use turnwire_pack::{Files, Output, ProcessDef, ProcessLimits, Stdin, ToolDef, ToolKind, check};
-use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::{
     BadTool, Call, Connector, Kit, NoVerify, Scene, Shelf, Tool, ToolFailure, toolbox,
 };
@@ -240,7 +240,7 @@ async fn json_output_and_exit_codes_are_returned() {
 
 #[tokio::test]
 async fn program_removed_after_start_is_reported_without_path() {
-    let nasty = Nasty::new();
+    let nasty = StubbornPrograms::new();
     let script = nasty.write("short", "exit 0");
     let path = script.to_str().expect("text").to_owned();
     let bench = self::bench(&[&path]);
@@ -258,12 +258,12 @@ async fn program_removed_after_start_is_reported_without_path() {
 #[tokio::test]
 async fn program_over_its_time_is_gone_when_model_learns() {
     for kind in [
-        Kind::Silent,
-        Kind::IgnoresTerm,
-        Kind::Escapee,
-        Kind::Stopper,
+        StubbornKind::Silent,
+        StubbornKind::IgnoresTerm,
+        StubbornKind::Escapee,
+        StubbornKind::Stopper,
     ] {
-        let nasty = Nasty::new();
+        let nasty = StubbornPrograms::new();
         let process = process(&nasty.command(kind));
         let limit = Duration::from_millis(1_500);
         let bench = make(Shop::open(), process, limit).expect("a tool");
@@ -280,8 +280,8 @@ async fn program_over_its_time_is_gone_when_model_learns() {
 //
 #[tokio::test]
 async fn program_with_too_much_output_is_ended_and_reported() {
-    let nasty = Nasty::new();
-    let bench = bench(&nasty.command(Kind::Endless));
+    let nasty = StubbornPrograms::new();
+    let bench = bench(&nasty.command(StubbornKind::Endless));
     let failure = bench.run(json!({})).await.expect_err("too much");
     assert_eq!(nasty.processes(), [0; 0]);
     let told = "The program wrote more than 10000 bytes and was ended.";
@@ -291,8 +291,11 @@ async fn program_with_too_much_output_is_ended_and_reported() {
 //
 #[tokio::test]
 async fn dropping_a_call_ends_its_program_and_reports_it() {
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Leaver) {
-        let nasty = Nasty::new();
+    for kind in StubbornKind::ALL
+        .into_iter()
+        .filter(|kind| *kind != StubbornKind::Leaver)
+    {
+        let nasty = StubbornPrograms::new();
         let mut process = process(&nasty.command(kind));
         process.output_bytes_max = u64::MAX;
         let bench = make(Shop::open(), process, WITHIN).expect("a tool");
@@ -310,8 +313,8 @@ async fn dropping_a_call_ends_its_program_and_reports_it() {
 //
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn call_dropped_at_any_moment_leaves_nothing() {
-    let nasty = Nasty::new();
-    let bench = bench(&nasty.command(Kind::Escapee));
+    let nasty = StubbornPrograms::new();
+    let bench = bench(&nasty.command(StubbornKind::Escapee));
     for at in 0..30 {
         let running = tokio::spawn(bench.run(json!({})));
         tokio::time::sleep(Duration::from_millis(2 * at)).await;

@@ -5,17 +5,17 @@ use std::time::Duration;
 use serde_json::json;
 use turnwire_e2e::scene::Scene;
 use turnwire_testkit::journal::Journal;
-use turnwire_testkit::script::Step;
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::script::ScriptStep;
+use turnwire_testkit::server::{ServerOptions, TestServer};
 
 /// Starts a server on a folder and must be refused; gives what it said.
 async fn refused(home: std::path::PathBuf) -> String {
-    let options = Options {
+    let options = ServerOptions {
         home: Some(home),
-        ..Options::default()
+        ..ServerOptions::default()
     };
     let begun = std::time::Instant::now();
-    let why = Server::try_start(options, Journal::new())
+    let why = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
     assert!(
@@ -30,7 +30,7 @@ async fn refused(home: std::path::PathBuf) -> String {
 
 #[tokio::test]
 async fn second_server_on_same_folder_is_refused() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     let said = refused(scene.server.home()).await;
     assert!(
         said.contains("another") || said.contains("in use") || said.contains("already"),
@@ -57,7 +57,7 @@ fn database(home: &std::path::Path) -> std::path::PathBuf {
 
 #[tokio::test]
 async fn newer_database_is_refused_with_advice() {
-    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
     scene.turn("x").await;
     scene.server.sigterm();
     assert!(scene.server.wait(Duration::from_secs(15)).await.success());
@@ -78,7 +78,7 @@ async fn newer_database_is_refused_with_advice() {
 
 #[tokio::test]
 async fn non_database_file_is_refused_and_untouched() {
-    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
     scene.turn("x").await;
     scene.server.sigterm();
     assert!(scene.server.wait(Duration::from_secs(15)).await.success());
@@ -100,19 +100,19 @@ async fn non_database_file_is_refused_and_untouched() {
 
 #[tokio::test]
 async fn unknown_setting_is_refused_with_its_place() {
-    let options = Options::default().set("stream", "colour", "red");
-    let why = Server::try_start(options, Journal::new())
+    let options = ServerOptions::default().set("stream", "colour", "red");
+    let why = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
     assert!(
         why.stderr.contains("colour") && why.stderr.contains(":"),
         "{why}"
     );
-    let options = Options {
+    let options = ServerOptions {
         env: vec![("TURNWIRE_STREAM_QUEUE_MAX".into(), "none".into())],
-        ..Options::default()
+        ..ServerOptions::default()
     };
-    let why = Server::try_start(options, Journal::new())
+    let why = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
     assert!(why.stderr.contains("TURNWIRE_STREAM_QUEUE_MAX"), "{why}");
@@ -120,11 +120,11 @@ async fn unknown_setting_is_refused_with_its_place() {
 
 #[tokio::test]
 async fn non_loopback_address_is_refused() {
-    let options = Options {
+    let options = ServerOptions {
         env: vec![("TURNWIRE_LISTEN_ADDRESS".into(), "0.0.0.0:18421".into())],
-        ..Options::default()
+        ..ServerOptions::default()
     };
-    let why = Server::try_start(options, Journal::new())
+    let why = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
     assert!(why.stderr.contains("loopback"), "{why}");
@@ -132,12 +132,12 @@ async fn non_loopback_address_is_refused() {
 
 #[tokio::test]
 async fn session_and_cursor_survive_a_kill() {
-    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
     let events = scene.turn("x").await;
     let last = events.last().expect("an end").id;
     scene.server.restart().await;
     let mut client = scene.connect("back").await;
-    let ask = turnwire_testkit::watch::Ask::since(last)
+    let ask = turnwire_testkit::watch::SubscribeOptions::since(last)
         .filter(json!({"event_types": ["turn.started", "turn.completed"]}));
     let ack = client.subscribed(&ask).await.expect("the cursor works");
     assert_eq!(ack["replay_event_count"], 0);

@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use turnwire_e2e::carried;
 use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Ask, Client, Frozen, Seen};
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{StalledClient, SubscribeOptions, WatchClient, WatchFrame};
 
 /// `cargo xtask campaign workers N` makes more of them.
 const CUTS: usize = 100;
 
 const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
-fn with_workers(ask: Ask) -> Ask {
+fn with_workers(ask: SubscribeOptions) -> SubscribeOptions {
     ask.filter(json!({"include_worker_sessions": true}))
 }
 
@@ -24,15 +24,20 @@ fn sessions(events: &[Event]) -> BTreeSet<SessionId> {
     events.iter().map(|event| event.session_id).collect()
 }
 
-async fn watch(server: &Server, name: &str, session: SessionId, ask: Ask) -> Client {
-    let client = Client::connect(&server.rest(), name, session).await;
+async fn watch(
+    server: &TestServer,
+    name: &str,
+    session: SessionId,
+    ask: SubscribeOptions,
+) -> WatchClient {
+    let client = WatchClient::connect(&server.api(), name, session).await;
     let mut client = client.expect("a connection");
     client.subscribed(&ask).await.expect("accepted");
     client
 }
 
 /// All events up to the end of the parent's first turn.
-async fn to_the_end(client: &mut Client, session: SessionId) -> Vec<Event> {
+async fn to_the_end(client: &mut WatchClient, session: SessionId) -> Vec<Event> {
     let ends = |e: &Event| e.session_id == session && e.body.kind().is_terminal();
     client.until(ends).await.expect("the end of the turn")
 }
@@ -40,24 +45,38 @@ async fn to_the_end(client: &mut Client, session: SessionId) -> Vec<Event> {
 // S3-085, S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_events_are_included_on_request() {
-    let server = Server::start(Options::pack(carried::pack())).await;
-    let rest = server.rest();
-    let session = rest.create().await.expect("a session");
-    let mut plain = watch(&server, "plain", session, Ask::since(START)).await;
-    let mut whole = watch(&server, "whole", session, with_workers(Ask::since(START))).await;
-    let turn = rest
-        .submit(session, "calm")
-        .await
-        .expect("accepted")
-        .turn_id;
+    let server = TestServer::start(ServerOptions::pack(carried::pack())).await;
+    let api = server.api();
+    let session = api.create().await.expect("a session");
+    let mut plain = watch(&server, "plain", session, SubscribeOptions::since(START)).await;
+    let mut whole = watch(
+        &server,
+        "whole",
+        session,
+        with_workers(SubscribeOptions::since(START)),
+    )
+    .await;
+    let turn = api.submit(session, "calm").await.expect("accepted").turn_id;
 
     // Others come when a worker is in the midst of its work: live, with a snapshot, on the worker.
     let began = |e: &Event| matches!(e.body, Body::TextDelta(_)) && e.session_id != session;
     let mut events = whole.until(began).await.expect("a worker's word");
     let worker = events.last().expect("an event").session_id;
-    let mut joined = watch(&server, "joined", session, with_workers(Ask::live())).await;
-    let mut shown = watch(&server, "shown", session, with_workers(Ask::snapshot())).await;
-    let mut direct = watch(&server, "direct", worker, Ask::since(START)).await;
+    let mut joined = watch(
+        &server,
+        "joined",
+        session,
+        with_workers(SubscribeOptions::live()),
+    )
+    .await;
+    let mut shown = watch(
+        &server,
+        "shown",
+        session,
+        with_workers(SubscribeOptions::snapshot()),
+    )
+    .await;
+    let mut direct = watch(&server, "direct", worker, SubscribeOptions::since(START)).await;
 
     events.extend(to_the_end(&mut whole, session).await);
     let alone = to_the_end(&mut plain, session).await;
@@ -87,26 +106,32 @@ async fn worker_events_are_included_on_request() {
     assert_eq!(alone, carried, "the same order");
 
     // And all of it again when everything is over.
-    rest.ended(turn).await.expect("ended");
-    let mut late = watch(&server, "late", session, with_workers(Ask::since(START))).await;
+    api.ended(turn).await.expect("ended");
+    let mut late = watch(
+        &server,
+        "late",
+        session,
+        with_workers(SubscribeOptions::since(START)),
+    )
+    .await;
     let told = to_the_end(&mut late, session).await;
     assert_eq!(sessions(&told), sessions(&events));
-    let workers = carried::judge(&rest, &[session]).await;
+    let workers = carried::judge(&api, &[session]).await;
     assert_eq!(workers.len(), 3);
 }
 
 // S3-085
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn included_worker_is_stopped_from_the_same_stream() {
-    let server = Server::start(Options::pack(carried::pack())).await;
-    let rest = server.rest();
-    let session = rest.create().await.expect("a session");
-    let mut client = watch(&server, "client", session, Ask::live()).await;
-    let turn = rest.submit(session, "calm").await.expect("accepted");
+    let server = TestServer::start(ServerOptions::pack(carried::pack())).await;
+    let api = server.api();
+    let session = api.create().await.expect("a session");
+    let mut client = watch(&server, "client", session, SubscribeOptions::live()).await;
+    let turn = api.submit(session, "calm").await.expect("accepted");
     let delegated = |e: &Event| matches!(e.body, Body::DelegateStarted(_));
     client.until(delegated).await.expect("a worker");
     // Asked for while the parent has nothing to say, they come all the same.
-    let ask = with_workers(Ask::live());
+    let ask = with_workers(SubscribeOptions::live());
     client.subscribed(&ask).await.expect("accepted");
     let speaks = |e: &Event| matches!(e.body, Body::TextDelta(_)) && e.session_id != session;
     let heard = client.until(speaks).await.expect("a worker's word");
@@ -120,33 +145,33 @@ async fn included_worker_is_stopped_from_the_same_stream() {
     assert!(matches!(end, Body::TurnCancelled(_)), "{end:?}");
     // Its parent goes on, and a worker's turn has a stream of its own.
     assert_eq!(
-        rest.turn(turn.turn_id).await.expect("a turn")["state"],
+        api.turn(turn.turn_id).await.expect("a turn")["state"],
         "running"
     );
     let stream = format!("/chat/{}/stream", word.turn_id.expect("a turn"));
-    let told = rest.get(&stream).await.expect("an answer");
+    let told = api.get(&stream).await.expect("an answer");
     assert_eq!(told.status, 200, "{}", told.body);
     assert!(told.body.contains("event: cancelled"), "{}", told.body);
-    rest.ended(turn.turn_id).await.expect("ended");
-    carried::judge(&rest, &[session]).await;
+    api.ended(turn.turn_id).await.expect("ended");
+    carried::judge(&api, &[session]).await;
 }
 
 // S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ping_reports_the_position_of_every_session() {
-    let options = Options::pack(carried::pack()).set("stream", "ping_ms", 20);
-    let server = Server::start(options).await;
-    let rest = server.rest();
-    let session = rest.create().await.expect("a session");
-    let ask = Ask::since(START).filter(json!({
+    let options = ServerOptions::pack(carried::pack()).set("stream", "ping_ms", 20);
+    let server = TestServer::start(options).await;
+    let api = server.api();
+    let session = api.create().await.expect("a session");
+    let ask = SubscribeOptions::since(START).filter(json!({
         "event_types": ["turn.completed"], "include_worker_sessions": true
     }));
     let mut client = watch(&server, "quiet", session, ask.clone()).await;
     client.answers = false;
-    rest.submit(session, "both").await.expect("accepted");
+    api.submit(session, "both").await.expect("accepted");
     // Nothing passes the filter for a while, so that pings come; one of them tells of a worker.
     let positions = loop {
-        let Seen::Frame(frame) = client.next().await.expect("a frame") else {
+        let WatchFrame::Frame(frame) = client.next().await.expect("a frame") else {
             continue;
         };
         assert_eq!(frame["type"], "ping", "{frame}");
@@ -169,7 +194,7 @@ async fn ping_reports_the_position_of_every_session() {
         positions.iter().map(|(id, at)| parse(id, at)).collect();
     drop(client);
     let since = at.remove(&session).expect("its own");
-    let again = Ask {
+    let again = SubscribeOptions {
         since: Some(since),
         ..ask
     }
@@ -177,14 +202,14 @@ async fn ping_reports_the_position_of_every_session() {
     let mut client = watch(&server, "again", session, again).await;
     let events = to_the_end(&mut client, session).await;
     assert!(at.keys().all(|worker| sessions(&events).contains(worker)));
-    carried::judge(&rest, &[session]).await;
+    carried::judge(&api, &[session]).await;
 }
 
 /// Waits until the log says that a client was too slow.
-async fn closed(rest: &Rest, session: SessionId) {
+async fn closed(api: &ApiClient, session: SessionId) {
     let begun = Instant::now();
     loop {
-        let events = rest.events(session).await.expect("a log");
+        let events = api.events(session).await.expect("a log");
         if events.iter().any(|e| e.text.contains("client_too_slow")) {
             return;
         }
@@ -199,18 +224,18 @@ async fn closed(rest: &Rest, session: SessionId) {
 // S3-087, S3-093
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_too_slow_for_a_worker_is_closed_and_resumes() {
-    let options = Options::pack(carried::pack())
+    let options = ServerOptions::pack(carried::pack())
         .set("stream", "queue_max", 50)
         .set("stream", "send_buffer_bytes", 4_096);
-    let server = Server::start(options).await;
-    let rest = server.rest();
-    let session = rest.create().await.expect("a session");
-    let ask = with_workers(Ask::since(START));
-    let frozen = Frozen::connect(&rest, "frozen", session, &ask).await;
+    let server = TestServer::start(options).await;
+    let api = server.api();
+    let session = api.create().await.expect("a session");
+    let ask = with_workers(SubscribeOptions::since(START));
+    let frozen = StalledClient::connect(&api, "frozen", session, &ask).await;
     let frozen = frozen.expect("a connection");
     // All that comes in numbers is the worker's.
-    rest.submit(session, "much").await.expect("accepted");
-    closed(&rest, session).await;
+    api.submit(session, "much").await.expect("accepted");
+    closed(&api, session).await;
     let (events, _, end) = frozen.thaw().await;
     assert_eq!(end.code(), "client_too_slow", "{end}");
     let mut at = BTreeMap::new();
@@ -226,17 +251,17 @@ async fn client_too_slow_for_a_worker_is_closed_and_resumes() {
         &server,
         "frozen",
         session,
-        with_workers(Ask::since(since)).workers(at),
+        with_workers(SubscribeOptions::since(since)).workers(at),
     )
     .await;
     to_the_end(&mut back, session).await;
-    carried::judge(&rest, &[session]).await;
+    carried::judge(&api, &[session]).await;
 }
 
 // F5, S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_streams_deliver_worker_events_once() {
-    let (report, workers) = carried::run(CUTS, Dice::from_env()).await;
+    let (report, workers) = carried::run(CUTS, SeededRng::from_env()).await;
     println!("{report:?}, {workers} workers");
     assert!(report.cuts >= CUTS, "{report:?}");
     assert!(report.restarted * 2 >= report.cuts, "{report:?}");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use turnwire_event::{SessionId, Ulid};
-use turnwire_testkit::nasty::{Kind, Nasty, shell};
 use turnwire_testkit::server::binary;
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms, shell};
 use turnwire_tool::Workshop;
 use turnwire_tool::guard::order::Limits;
 use turnwire_tool::workshop::{Guarded, Spec};
@@ -45,7 +45,7 @@ impl Shop {
     }
 
     /// A program that is hard to end, set up and running.
-    pub(crate) async fn nasty(&self, nasty: &Nasty, kind: Kind) -> Guarded {
+    pub(crate) async fn nasty(&self, nasty: &StubbornPrograms, kind: StubbornKind) -> Guarded {
         let spec = self.spec(&nasty.command(kind));
         let guarded = self.workshop.call(spec).await.expect("a guard");
         nasty.until_ready(kind.processes()).await;
@@ -53,7 +53,7 @@ impl Shop {
     }
 
     /// One more script with the mark of `nasty`, running.
-    pub(crate) async fn written(&self, nasty: &Nasty, script: &str) -> Guarded {
+    pub(crate) async fn written(&self, nasty: &StubbornPrograms, script: &str) -> Guarded {
         let spec = self.spec(&shell(&nasty.write("own", script)));
         self.workshop.call(spec).await.expect("a guard")
     }
@@ -82,6 +82,6 @@ pub(crate) fn spec<T: AsRef<str>>(workshop: &Workshop, command: &[T]) -> Spec {
 /// What a process table says about `pid`, after its name: state, parent, group, session.
 pub(crate) fn row(pid: u32) -> Option<Vec<String>> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = line.rsplit_once(')')?;
-    Some(rest.split_whitespace().map(str::to_owned).collect())
+    let (_, api) = line.rsplit_once(')')?;
+    Some(api.split_whitespace().map(str::to_owned).collect())
 }

@@ -5,23 +5,27 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::super::broken::Broken;
-use super::due::Due;
-use super::reading::{Reading, Seen};
+use super::super::chat_violation::ChatViolation;
+use super::expected::ExpectedTurn;
+use super::streams::{ViewedFrame, ViewerStream};
 use crate::sse::Said;
 
 /// The fields that every frame has, in their order.
 const ENVELOPE: [&str; 4] = ["event_type", "version", "timestamp", "response_id"];
 
 /// Checks the frames of one reading.
-pub(super) fn check(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
+pub(super) fn check(
+    reading: &ViewerStream<'_>,
+    due: &ExpectedTurn,
+    broken: &mut Vec<ChatViolation>,
+) {
     let mut before: Option<&str> = None;
     for frame in &reading.frames {
         let Said::Frame(_, event, data) = &frame.block.said else {
             continue;
         };
         if let Err(why) = envelope(event, data, due) {
-            broken.push(Broken::Envelope {
+            broken.push(ChatViolation::Envelope {
                 id: frame.id.to_string(),
                 why,
                 text: frame.block.text.clone(),
@@ -32,7 +36,7 @@ pub(super) fn check(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) 
         if let (Some(before), Some(at)) = (before, at)
             && at < before
         {
-            broken.push(Broken::TimeBack {
+            broken.push(ChatViolation::TimeBack {
                 id: frame.id.to_string(),
                 before: before.to_owned(),
                 after: at.to_owned(),
@@ -45,7 +49,7 @@ pub(super) fn check(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) 
     tools(reading, due, broken);
 }
 
-fn envelope(event: &str, data: &Map<String, Value>, due: &Due) -> Result<(), String> {
+fn envelope(event: &str, data: &Map<String, Value>, due: &ExpectedTurn) -> Result<(), String> {
     let keys: Vec<&str> = data.keys().map(String::as_str).collect();
     if keys.len() < ENVELOPE.len() || keys[..ENVELOPE.len()] != ENVELOPE {
         return Err("the envelope is not the first four fields".into());
@@ -112,7 +116,7 @@ fn is_time(text: &str) -> bool {
 }
 
 /// The turn's name is the first frame of the turn, and no other.
-fn first(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
+fn first(reading: &ViewerStream<'_>, due: &ExpectedTurn, broken: &mut Vec<ChatViolation>) {
     let from_start = match (reading.from, due.frames.first()) {
         (Some(from), Some((first, _))) => {
             !from.covers(first.position, first.frame.unwrap_or_default())
@@ -122,7 +126,7 @@ fn first(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
     for (index, frame) in reading.frames.iter().enumerate() {
         let named = frame.block.event() == "response_id";
         if named != (index == 0 && from_start) {
-            broken.push(Broken::First {
+            broken.push(ChatViolation::First {
                 id: frame.id.to_string(),
                 event: frame.block.event().to_owned(),
             });
@@ -132,14 +136,14 @@ fn first(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
 }
 
 /// One terminal, last of all; what the turn cost right before it, unless it was cancelled.
-fn ending(reading: &Reading<'_>, broken: &mut Vec<Broken>) {
+fn ending(reading: &ViewerStream<'_>, broken: &mut Vec<ChatViolation>) {
     let mut frames = reading.frames.iter().peekable();
     let mut priced = reading.from.is_some();
     let mut ended = false;
     while let Some(frame) = frames.next() {
         let event = frame.block.event();
         if ended {
-            broken.push(Broken::AfterTerminal {
+            broken.push(ChatViolation::AfterTerminal {
                 id: frame.id.to_string(),
                 event: event.to_owned(),
             });
@@ -149,30 +153,30 @@ fn ending(reading: &Reading<'_>, broken: &mut Vec<Broken>) {
             let next = frames.peek();
             if next.is_some_and(|next| !next.block.is_terminal() || is_cancel(next)) {
                 let why = "what follows it is no terminal that has it".into();
-                broken.push(Broken::Usage { why });
+                broken.push(ChatViolation::Usage { why });
             }
         }
         if frame.block.is_terminal() {
             ended = true;
             if !priced && !is_cancel(frame) {
                 let why = format!("{event} without it");
-                broken.push(Broken::Usage { why });
+                broken.push(ChatViolation::Usage { why });
             }
         }
     }
 }
 
-fn is_cancel(frame: &Seen) -> bool {
+fn is_cancel(frame: &ViewedFrame) -> bool {
     let code = frame.block.field("error")["code"].as_str();
     matches!(code, Some("REQUEST_CANCELLED" | "IDLE_TIMEOUT"))
 }
 
 /// A tool that ended had begun, as the same tool; and none is left at the end.
-fn tools(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
+fn tools(reading: &ViewerStream<'_>, due: &ExpectedTurn, broken: &mut Vec<ChatViolation>) {
     let mut open: BTreeMap<String, Value> = BTreeMap::new();
     let mut tell = |tool: &str, why: &'static str| {
         let tool = tool.to_owned();
-        broken.push(Broken::Tool { tool, why });
+        broken.push(ChatViolation::Tool { tool, why });
     };
     // One that came later does not know what had begun.
     let whole = reading.from.is_none();

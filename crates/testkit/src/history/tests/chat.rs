@@ -1,13 +1,13 @@
 //! Doctored chat streams: of each exactly the broken promise is told.
 
-use super::super::record::{Chat, ChatAsk, ChatEnd};
-use super::super::viewers::viewed;
+use super::super::fixture_viewers::viewed;
+use super::super::record::{ChatEnd, ChatRecord, ChatRequest};
 use super::*;
 
 /// Applies a change to what was seen, and says what must be found.
 fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
     for seed in 0..4 {
-        let mut history = viewed(&mut Story::new(seed));
+        let mut history = viewed(&mut SessionFixture::new(seed));
         // The other wire has its own tests.
         history.connections.clear();
         doctor(&mut history);
@@ -19,8 +19,8 @@ fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
 }
 
 /// The stream of one that stayed, of the first turn that has a block with `text`.
-fn live<'a>(history: &'a mut History, text: &str) -> (&'a mut Chat, usize) {
-    let has = |chat: &Chat| chat.blocks.iter().position(|b| b.text.contains(text));
+fn live<'a>(history: &'a mut History, text: &str) -> (&'a mut ChatRecord, usize) {
+    let has = |chat: &ChatRecord| chat.blocks.iter().position(|b| b.text.contains(text));
     let live = history.chats.iter_mut().filter(|c| c.client == "chat live");
     live.filter_map(|chat| has(chat).map(|at| (chat, at)))
         .next()
@@ -44,7 +44,7 @@ fn edited(expected: &[&str], name: &str, from: &str, to: &str) {
 #[test]
 fn valid_chat_histories_have_no_violation() {
     for seed in 0..40 {
-        let history = viewed(&mut Story::new(seed));
+        let history = viewed(&mut SessionFixture::new(seed));
         assert_eq!(history.violations(), [], "seed {seed}");
         assert!(history.chats.len() > 15);
         assert!(history.chats.iter().any(|chat| !chat.tail.is_empty()));
@@ -113,7 +113,7 @@ fn frame_repeated_after_resume_is_reported() {
             .as_ref()
             .and_then(|head| head.turn())
             .expect("a turn");
-        again.asked = ChatAsk::Resume(turn, last.id());
+        again.asked = ChatRequest::Resume(turn, last.id());
         again.blocks.drain(..at);
         again.blocks[0].text.insert_str(0, "retry: 1\n");
         history.chats.push(again);
@@ -295,7 +295,7 @@ fn premature_end_of_replay_answer_is_reported() {
             .iter_mut()
             .find(|c| c.head.as_ref().is_some_and(|h| h.status == 204));
         let told = told.expect("one was told");
-        let ChatAsk::Resume(_, cursor) = &mut told.asked else {
+        let ChatRequest::Resume(_, cursor) = &mut told.asked else {
             panic!("a resume")
         };
         *cursor = Some(Position::persisted(turnwire_event::Epoch::FIRST, Seq(1)).into());

@@ -56,7 +56,7 @@ fn lost_event_is_reported() {
         history.requests.retain(|r| !r.path.ends_with("/feedback"));
         for connection in &mut history.connections {
             for line in &mut connection.lines {
-                if let Line::Received(frame) = line
+                if let ConnectionEntry::Received(frame) = line
                     && frame.text.contains("subscribe_ack")
                 {
                     frame.text = r#"{"type":"subscribe_ack","replay_event_count":0}"#.into();

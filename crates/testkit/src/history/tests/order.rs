@@ -53,7 +53,7 @@ fn event_repeated_after_resume_is_reported() {
     found(&["Twice"], |history| {
         let mut again = history.connections[0].clone();
         let last = again.lines.last().expect("the last event").clone();
-        let Line::Received(frame) = &last else {
+        let ConnectionEntry::Received(frame) = &last else {
             panic!("not a frame")
         };
         let id: serde_json::Value = serde_json::from_str(&frame.text).expect("a frame");
@@ -62,7 +62,7 @@ fn event_repeated_after_resume_is_reported() {
             .expect("an id")
             .parse()
             .expect("an id");
-        let Line::Subscribed(subscribe) = &mut again.lines[0] else {
+        let ConnectionEntry::Subscribed(subscribe) = &mut again.lines[0] else {
             panic!("not a subscribe")
         };
         subscribe.since = Some(since);
@@ -87,7 +87,7 @@ fn non_increasing_event_ids_are_reported() {
 fn event_outside_filter_is_reported() {
     found(&["Unwanted"], |history| {
         for line in &mut history.connections[0].lines {
-            if let Line::Subscribed(subscribe) = line {
+            if let ConnectionEntry::Subscribed(subscribe) = line {
                 subscribe.filter = turnwire_event::Filter::of(
                     turnwire_event::TypeSet::filterable()
                         .iter()
@@ -108,7 +108,7 @@ fn overstated_replay_count_is_reported() {
             .iter_mut()
             .find(|c| c.client == "late")
             .expect("a late client");
-        let Line::Received(frame) = &mut late.lines[1] else {
+        let ConnectionEntry::Received(frame) = &mut late.lines[1] else {
             panic!("not a frame")
         };
         frame.text = r#"{"type":"subscribe_ack","replay_event_count":100000}"#.into();

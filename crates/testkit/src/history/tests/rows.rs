@@ -46,7 +46,7 @@ fn tool_call_row_still_running_is_reported() {
 #[test]
 fn unreadable_frame_is_reported() {
     found(&["Unreadable"], |history| {
-        let frame = Line::Received(super::super::Frame {
+        let frame = ConnectionEntry::Received(super::super::ReceivedFrame {
             at: std::time::Duration::ZERO,
             text: "{\"type\":\"event\",\"event\":{\"id\":".into(),
         });

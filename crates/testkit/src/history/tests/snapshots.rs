@@ -4,11 +4,11 @@ use super::*;
 
 fn snapshots(expected: &[&str], doctor: impl Fn(&mut serde_json::Value) -> bool) {
     for seed in SEEDS {
-        let mut history = watched(&mut Story::new(seed));
+        let mut history = watched(&mut SessionFixture::new(seed));
         let mut doctored = false;
         for connection in &mut history.connections {
             for line in &mut connection.lines {
-                if let Line::Received(frame) = line
+                if let ConnectionEntry::Received(frame) = line
                     && frame.text.starts_with("{\"type\":\"snapshot\"")
                 {
                     let mut value = serde_json::from_str(&frame.text).expect("a snapshot");

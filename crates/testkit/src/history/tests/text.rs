@@ -42,10 +42,9 @@ fn text_lost_without_crash_is_reported() {
             history.faults.clear();
             // One client cannot see the end of the message, so that it is judged by the row.
             let live = &mut history.connections[0];
-            let end = live
-                .lines
-                .iter()
-                .position(|l| matches!(l, Line::Received(f) if f.text.contains(".ZZZZZZ")));
+            let end = live.lines.iter().position(
+                |l| matches!(l, ConnectionEntry::Received(f) if f.text.contains(".ZZZZZZ")),
+            );
             live.lines
                 .remove(end.expect("the killed message has an end"));
         },
@@ -68,7 +67,7 @@ fn row_differing_from_events_is_reported() {
     found(&["MessageDiffers"], |history| {
         for connection in &mut history.connections {
             for line in &mut connection.lines {
-                if let Line::Received(frame) = line
+                if let ConnectionEntry::Received(frame) = line
                     && frame.text.contains("\"type\":\"message.complete\"")
                 {
                     frame.text = frame

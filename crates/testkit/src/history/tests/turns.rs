@@ -5,7 +5,7 @@ use turnwire_event::code::Phase;
 use turnwire_event::{MessageId, TurnId, Ulid};
 
 /// A story without the killed turn, so that events can be renumbered freely.
-fn unkilled(expected: &[&str], doctor: impl Fn(&mut Story)) {
+fn unkilled(expected: &[&str], doctor: impl Fn(&mut SessionFixture)) {
     told(expected, |story| {
         let killed = story.kills[0];
         let turn = story.events[killed].turn_id;
@@ -42,7 +42,7 @@ fn overlapping_turn_start_is_reported() {
 }
 
 /// Puts a turn that never ran beside one that calls a tool: its start, its cancel, its end.
-fn beside(story: &mut Story, phase: Phase) {
+fn beside(story: &mut SessionFixture, phase: Phase) {
     let at = index(story, kind(EventType::ToolCalled));
     let beside = Some(TurnId(Ulid(9_000)));
     let mut start = story.events[index(story, kind(EventType::TurnStarted))].clone();

@@ -7,16 +7,18 @@ use turnwire_event::{
     Actor, Body, Epoch, Event, Filter, FilterSpec, Position, Seq, SessionId, ToolUseId, Ulid,
 };
 
-use super::super::record::{Connection, History, Line, SessionLog, Subscribe};
-use super::super::story::Story;
-use super::super::watchers::{event_frame, frame, logged, replayed, watched};
+use super::super::fixture::SessionFixture;
+use super::super::fixture_clients::{event_frame, frame, logged, replayed, watched};
+use super::super::record::{
+    ConnectionEntry, ConnectionRecord, History, SessionLog, SubscribeRecord,
+};
 use super::names;
 
 const PARENT: SessionId = SessionId(Ulid(0xfa));
 
 /// A worker's story as one client of its parent saw it, cut once in the midst of it.
 fn carried(seed: u64) -> History {
-    let mut worker = Story::new(seed);
+    let mut worker = SessionFixture::new(seed);
     let history = watched(&mut worker);
     let (first, second) = worker.events.split_at(worker.events.len() / 2);
     seen_as(&worker, history, first, second)
@@ -24,7 +26,7 @@ fn carried(seed: u64) -> History {
 
 /// A worker that was over when the client came, told in one go that is cut behind `cut` events.
 fn late(seed: u64, cut: usize) -> Option<History> {
-    let mut worker = Story::new(seed);
+    let mut worker = SessionFixture::new(seed);
     let history = watched(&mut worker);
     let all = worker.events.len();
     let start = Position::persisted(Epoch::FIRST, Seq(0));
@@ -34,7 +36,12 @@ fn late(seed: u64, cut: usize) -> Option<History> {
     Some(seen_as(&worker, history, first, &second))
 }
 
-fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Event]) -> History {
+fn seen_as(
+    worker: &SessionFixture,
+    mut history: History,
+    first: &[Event],
+    second: &[Event],
+) -> History {
     let id = worker.session;
     let about = |seq, body| Event {
         id: Position::persisted(Epoch::FIRST, Seq(seq)),
@@ -56,7 +63,7 @@ fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Even
     };
     let started = about(1, Body::DelegateStarted(started));
     let completed = about(2, Body::DelegateCompleted(completed));
-    let mut parent = Story::new(0);
+    let mut parent = SessionFixture::new(0);
     parent.session = PARENT;
     parent.events = vec![started.clone(), completed.clone()];
     history.sessions.push(SessionLog {
@@ -71,24 +78,27 @@ fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Even
         ..FilterSpec::default()
     };
     let start = Position::persisted(Epoch::FIRST, Seq(0));
-    let connection = |since, at: Option<Position>, events: Vec<Line>| {
-        let subscribe = Subscribe {
+    let connection = |since, at: Option<Position>, events: Vec<ConnectionEntry>| {
+        let subscribe = SubscribeRecord {
             filter: Filter::resolve(&spec).expect("a filter"),
             since: Some(since),
             workers: at.map(|at| (id, at)).into_iter().collect(),
             snapshot: false,
         };
         let ack = json!({"type": "subscribe_ack", "replay_event_count": 0});
-        let mut lines = vec![Line::Subscribed(subscribe), frame(0, ack.to_string())];
+        let mut lines = vec![
+            ConnectionEntry::Subscribed(subscribe),
+            frame(0, ack.to_string()),
+        ];
         lines.extend(events);
-        Connection {
+        ConnectionRecord {
             client: "carrier".into(),
             session: PARENT,
             lines,
             end: None,
         }
     };
-    let frames = |events: &[Event]| -> Vec<Line> {
+    let frames = |events: &[Event]| -> Vec<ConnectionEntry> {
         let numbered = events.iter().enumerate();
         numbered.map(|(n, event)| event_frame(n, event)).collect()
     };
@@ -150,7 +160,7 @@ fn incomplete_worker_at_its_end_is_reported() {
     found(&["Missed"], |history| {
         let lines = &mut history.connections[1].lines;
         let terminal = lines.iter().rposition(
-            |line| matches!(line, Line::Received(f) if f.text.contains("\"turn.started\"")),
+            |line| matches!(line, ConnectionEntry::Received(f) if f.text.contains("\"turn.started\"")),
         );
         lines.remove(terminal.expect("a turn"));
     });

@@ -1,14 +1,14 @@
 //! What a real provider refuses, the fake refuses: an adapter's mistakes must not pass.
 
 use serde_json::json;
-use turnwire_testkit::provider::{Answer, Dialect, FakeProvider};
+use turnwire_testkit::provider::{Dialect, FakeProvider, ProviderAnswer};
 
 use super::caller::{headers, path, post, request, send};
 
 #[tokio::test]
 async fn request_refused_by_provider_is_refused() {
     let provider = FakeProvider::start().await;
-    provider.always("", Answer::text(["never"]));
+    provider.always("", ProviderAnswer::text(["never"]));
     provider.require_key("k");
     let mut number = 0;
     for dialect in Dialect::ALL {
@@ -51,7 +51,7 @@ async fn request_refused_by_provider_is_refused() {
 #[tokio::test]
 async fn tool_calls_and_results_must_match() {
     let provider = FakeProvider::start().await;
-    provider.always("", Answer::text(["fine"]));
+    provider.always("", ProviderAnswer::text(["fine"]));
     let conversation = |dialect, call: bool, result: bool| {
         let mut body = request(dialect);
         let (field, asked, answered) = match dialect {

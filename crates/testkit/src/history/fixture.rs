@@ -1,0 +1,336 @@
+//! A good history, made up: a few turns of every kind as a faultless server would log them, the
+//! rows it would keep, and clients that watch, are cut, resume and take snapshots. Tests doctor
+//! it before or after the clients have looked, and the checker must tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use turnwire_event::body::{feedback, llm, route, session, stream, tool, turn};
+use turnwire_event::code::{CallPurpose, ErrorCode, ToolType, TurnKind, TurnStatus};
+use turnwire_event::content::{content_json, sha256_hex};
+use turnwire_event::fold::{End, OpenTurn, closing};
+use turnwire_event::{
+    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, Role, Seq,
+    SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
+};
+
+use crate::rng::SeededRng;
+
+/// What happened, in order, and what only the server knows.
+pub(super) struct SessionFixture {
+    pub(super) rng: SeededRng,
+    pub(super) session: SessionId,
+    /// Both lanes in one order. The time of an event is its index, in milliseconds.
+    pub(super) events: Vec<Event>,
+    /// Deltas that a crash cost: sent to those who watched, unknown afterwards.
+    pub(super) lost: BTreeSet<Position>,
+    /// Results of tools, which no event carries.
+    pub(super) results: BTreeMap<ToolUseId, Vec<ContentBlock>>,
+    /// How many snapshots are taken.
+    pub(super) looks: u32,
+    /// How many events had been sent when the process was killed.
+    pub(super) kills: Vec<usize>,
+    open: Option<OpenTurn>,
+    last: Position,
+    ids: u128,
+}
+
+impl SessionFixture {
+    /// One turn of every kind, in random order, with feedback here and there.
+    pub(super) fn new(seed: u64) -> Self {
+        let mut story = Self {
+            rng: SeededRng::new(seed),
+            session: SessionId(Ulid(1)),
+            events: Vec::new(),
+            lost: BTreeSet::new(),
+            results: BTreeMap::new(),
+            looks: 4,
+            kills: Vec::new(),
+            open: None,
+            last: Position::persisted(Epoch::FIRST, Seq(0)),
+            ids: 1,
+        };
+        let episode_id = EpisodeId(story.id());
+        story.say(Body::SessionCreated(session::Created {
+            workspace_path: None,
+            episode_id,
+        }));
+        let mut kinds = [0, 1, 2, 3, 4];
+        for at in (1..kinds.len()).rev() {
+            kinds.swap(at, story.rng.index(at + 1));
+        }
+        for kind in kinds {
+            story.turn(kind);
+            let rating = "good".to_owned();
+            story.say(Body::FeedbackRecorded(feedback::Recorded {
+                message_id: None,
+                turn_id: None,
+                rating,
+                comment: None,
+            }));
+        }
+        story
+    }
+
+    fn id(&mut self) -> Ulid {
+        self.ids += 1;
+        Ulid(self.ids)
+    }
+
+    /// Puts an event at the next place of its lane.
+    fn say(&mut self, body: Body) {
+        self.last = if body.kind().is_persisted() {
+            Position::persisted(self.last.epoch, self.last.seq.next())
+        } else {
+            Position {
+                sub: self.last.sub.next(),
+                ..self.last
+            }
+        };
+        self.put(self.last, body);
+    }
+
+    fn put(&mut self, id: Position, body: Body) {
+        let timestamp = Timestamp::from_millis(self.events.len() as i64);
+        if let Some(open) = &mut self.open {
+            open.apply(id, timestamp, &Actor::ORCHESTRATOR, &body);
+        }
+        self.events.push(Event {
+            id,
+            session_id: self.session,
+            turn_id: self.open.as_ref().map(|open| open.id),
+            actor: Actor::ORCHESTRATOR,
+            timestamp,
+            trace: None,
+            render: None,
+            body,
+        });
+    }
+
+    /// 0 plain, 1 with a tool, 2 cancelled in the model's stream, 3 cancelled in a tool, 4 killed.
+    fn turn(&mut self, kind: u32) {
+        self.open = Some(OpenTurn::new(TurnId(self.id())));
+        let started = turn::Started {
+            answers: Vec::new(),
+            resumes: None,
+            user_message_id: MessageId(self.id()),
+            input: vec![ContentBlock::text(format!("kind {kind}"))],
+            kind: TurnKind::Chat,
+            origin: None,
+            dm_type: None,
+            episode_id: EpisodeId(Ulid(2)),
+            locale: "en".into(),
+            wire_version: None,
+            history_omitted: 0,
+            versions: turn::Versions::default(),
+        };
+        self.say(Body::TurnStarted(started));
+        self.say(Body::RouteDecided(route::Decided {
+            model: "scripted:demo".into(),
+            routing_policy_version: "1".into(),
+            reason: "default".into(),
+            candidates: Vec::new(),
+        }));
+        match kind {
+            0 => self.call(StopReason::EndTurn),
+            1 => {
+                let tool = self.call_for_tool();
+                self.tool_done(tool);
+                self.call(StopReason::EndTurn);
+            }
+            2 => {
+                self.stream();
+                self.cancel();
+            }
+            3 => {
+                self.call_for_tool();
+                self.cancel();
+            }
+            _ => {
+                self.stream();
+                self.kill();
+            }
+        }
+        if kind < 2 {
+            let usage = self
+                .open
+                .as_ref()
+                .map_or_else(Usage::default, |open| open.usage);
+            self.say(Body::TurnCompleted(turn::Completed {
+                status: TurnStatus::Ok,
+                usage,
+                error: None,
+                reason: None,
+                partial: None,
+            }));
+        }
+        self.open = None;
+    }
+
+    /// A call whose message streams but does not end.
+    fn stream(&mut self) -> (CallId, MessageId) {
+        let (call_id, message_id) = (CallId(self.id()), MessageId(self.id()));
+        self.say(Body::LlmCallStarted(llm::CallStarted {
+            call_id,
+            model: "scripted:demo".into(),
+            purpose: CallPurpose::Orchestrate,
+            attempt: 1,
+            first: true,
+        }));
+        let model = "scripted:demo".to_owned();
+        self.say(Body::MessageStart(stream::MessageStart {
+            message_id,
+            role: Role::Assistant,
+            model,
+        }));
+        for _ in 0..self.rng.between(4, 12) {
+            let text = format!("word{} ", self.rng.between(0, 1_000));
+            self.say(Body::TextDelta(stream::TextDelta {
+                message_id,
+                content_block_index: 0,
+                text,
+            }));
+        }
+        (call_id, message_id)
+    }
+
+    fn finish(&mut self, (call_id, message_id): (CallId, MessageId), stop_reason: StopReason) {
+        let usage = Usage {
+            output_tokens: 7,
+            total_tokens: 7,
+            cost_usd: 0.25,
+            ..Usage::default()
+        };
+        let fold = self
+            .open
+            .as_ref()
+            .and_then(|open| open.message.as_ref())
+            .expect("a message is open");
+        let end = fold.complete(stop_reason, usage);
+        let content_sha256 = content_json(&end.final_content).1;
+        self.say(Body::MessageComplete(end));
+        self.say(Body::LlmCallCompleted(llm::CallCompleted {
+            call_id,
+            message_id,
+            content_sha256,
+            stop_reason,
+            usage,
+        }));
+    }
+
+    fn call(&mut self, stop_reason: StopReason) {
+        let ids = self.stream();
+        self.finish(ids, stop_reason);
+    }
+
+    fn call_for_tool(&mut self) -> ToolUseId {
+        let ids = self.stream();
+        let (message_id, tool_use_id) = (ids.1, ToolUseId(self.id()));
+        let content_block_index = 1;
+        let tool_name = "echo".to_owned();
+        self.say(Body::ToolUseStart(stream::ToolUseStart {
+            message_id,
+            content_block_index,
+            tool_use_id,
+            tool_name: tool_name.clone(),
+        }));
+        for partial_json in ["{\"a\"", ":1}"] {
+            let partial_json = partial_json.to_owned();
+            self.say(Body::ToolUseInputDelta(stream::ToolUseInputDelta {
+                message_id,
+                content_block_index,
+                tool_use_id,
+                partial_json,
+            }));
+        }
+        let final_input = json!({"a": 1});
+        self.say(Body::ToolUseEnd(stream::ToolUseEnd {
+            message_id,
+            content_block_index,
+            tool_use_id,
+            final_input,
+        }));
+        self.finish(ids, StopReason::ToolUse);
+        self.say(Body::ToolCalled(tool::Called {
+            tool_use_id,
+            tool_name,
+            tool_type: ToolType::Function,
+            input_summary: String::new(),
+        }));
+        tool_use_id
+    }
+
+    fn tool_done(&mut self, tool_use_id: ToolUseId) {
+        let result = json!({"a": 1});
+        let content = vec![ContentBlock::ToolResult {
+            tool_use_id,
+            content: result.clone(),
+            is_error: false,
+        }];
+        let result_sha256 = sha256_hex(result.to_string().as_bytes());
+        self.results.insert(tool_use_id, content);
+        self.say(Body::ToolCompleted(tool::Completed {
+            tool_use_id,
+            tool_name: "echo".into(),
+            tool_type: ToolType::Function,
+            duration_ms: 1,
+            result_summary: String::new(),
+            result_sha256,
+        }));
+    }
+
+    fn close(&mut self, end: &End) {
+        let open = self.open.clone().expect("a turn is open");
+        let now = Timestamp::from_millis(self.events.len() as i64);
+        for part in closing(&open, end, now) {
+            let swept =
+                matches!(end, End::Failed { .. }) && matches!(part.body, Body::MessageComplete(_));
+            if swept {
+                self.put(
+                    Position {
+                        sub: Sub::LAST,
+                        ..self.last
+                    },
+                    part.body,
+                );
+            } else {
+                self.say(part.body);
+            }
+        }
+    }
+
+    fn cancel(&mut self) {
+        let reason = "user_cancel".to_owned();
+        self.say(Body::TurnCancelRequested(turn::CancelRequested {
+            by: "user".into(),
+            reason: reason.clone(),
+        }));
+        let asked = Timestamp::from_millis(self.events.len() as i64);
+        self.close(&End::Cancelled {
+            stops: None,
+            reason,
+            asked,
+        });
+    }
+
+    /// The process dies with the last two deltas not in the store; the sweep ends the turn.
+    fn kill(&mut self) {
+        self.kills.push(self.events.len());
+        let gone: Vec<Position> = self.events.iter().rev().take(2).map(|e| e.id).collect();
+        self.lost.extend(&gone);
+        if let Some(fold) = self.open.as_mut().and_then(|open| open.message.as_mut()) {
+            fold.cuts.retain(|cut| !gone.contains(&cut.at));
+            let kept = fold.cuts.last().map_or(0, |cut| cut.end as usize);
+            for block in &mut fold.blocks {
+                if let turnwire_event::fold::message::BlockFold::Text(text) = block {
+                    text.truncate(kept);
+                }
+            }
+        }
+        let error = turn::TurnError::from(ErrorCode::InternalError);
+        self.close(&End::Failed {
+            error,
+            reason: Some("server_restart".into()),
+        });
+    }
+}

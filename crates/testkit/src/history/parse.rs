@@ -1,0 +1,230 @@
+//! A history made ready to be judged: frames and rows parsed, connections of one client put
+//! together, each split where a subscribe was acknowledged. What cannot be read is a violation.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use turnwire_event::{Event, Message, Position, SessionId};
+
+use super::record::{
+    ConnectionEntry, ConnectionRecord, History, ReceivedFrame, SessionLog, SubscribeRecord,
+};
+use super::violation::Violation;
+
+/// A session's log and rows, parsed.
+#[derive(Debug)]
+pub(super) struct ParsedLog<'a> {
+    pub(super) id: SessionId,
+    pub(super) raw: &'a SessionLog,
+    pub(super) events: Vec<Event>,
+    pub(super) messages: Vec<Message>,
+}
+
+impl ParsedLog<'_> {
+    /// The stored event at a position, and its bytes.
+    pub(super) fn at(&self, id: Position) -> Option<(&Event, &str)> {
+        let index = self.events.partition_point(|event| event.id < id);
+        let event = self.events.get(index)?;
+        (event.id == id).then(|| (event, self.raw.events[index].text.as_str()))
+    }
+
+    /// The stored events after `from`, up to and with `upto`.
+    pub(super) fn between(&self, from: Position, upto: Position) -> impl Iterator<Item = &Event> {
+        let start = self.events.partition_point(|event| event.id <= from);
+        self.events[start..]
+            .iter()
+            .take_while(move |e| e.id <= upto)
+    }
+}
+
+/// One reader of one session over all its connections.
+#[derive(Debug)]
+pub(super) struct ParsedClient<'a> {
+    pub(super) name: &'a str,
+    pub(super) session: SessionId,
+    pub(super) stretches: Vec<SubscriptionStream<'a>>,
+}
+
+/// What came after one acknowledged subscribe.
+#[derive(Debug)]
+pub(super) struct SubscriptionStream<'a> {
+    pub(super) connection: usize,
+    pub(super) asked: SubscribeRecord,
+    pub(super) replay_count: u64,
+    pub(super) snapshot: Option<ParsedSnapshot>,
+    pub(super) items: Vec<StreamItem<'a>>,
+}
+
+/// One thing the server sent.
+#[derive(Debug)]
+pub(super) enum StreamItem<'a> {
+    /// An event, when it came, and its bytes.
+    Event(Duration, &'a str, Box<Event>),
+    /// A position up to which the connection has been served (`ping.position`).
+    Served(Position),
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ParsedSnapshot {
+    #[serde(rename = "snapshot_at_event_id")]
+    pub(super) at: Position,
+    pub(super) session: Value,
+    pub(super) messages: Vec<Message>,
+}
+
+#[derive(Deserialize)]
+struct FrameHead<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    event: Option<&'a RawValue>,
+    replay_event_count: Option<u64>,
+    position: Option<Position>,
+}
+
+pub(super) fn logs<'a>(
+    history: &'a History,
+    found: &mut Vec<Violation>,
+) -> BTreeMap<SessionId, ParsedLog<'a>> {
+    let mut logs = BTreeMap::new();
+    for raw in &history.sessions {
+        let mut events = Vec::with_capacity(raw.events.len());
+        for logged in &raw.events {
+            match Event::read(logged.text.as_bytes()) {
+                Ok(event) => events.push(event),
+                Err(why) => found.push(unreadable("stored event", &why, &logged.text)),
+            }
+        }
+        let mut messages = Vec::with_capacity(raw.messages.len());
+        for row in &raw.messages {
+            match Message::deserialize(row) {
+                Ok(message) => messages.push(message),
+                Err(why) => found.push(unreadable("message row", &why, &row.to_string())),
+            }
+        }
+        logs.insert(
+            raw.id,
+            ParsedLog {
+                id: raw.id,
+                raw,
+                events,
+                messages,
+            },
+        );
+    }
+    logs
+}
+
+/// Puts the connections of each client together.
+pub(super) fn clients<'a>(
+    history: &'a History,
+    found: &mut Vec<Violation>,
+) -> Vec<ParsedClient<'a>> {
+    let mut clients: BTreeMap<(&str, SessionId), ParsedClient<'a>> = BTreeMap::new();
+    for (number, connection) in history.connections.iter().enumerate() {
+        let client = clients
+            .entry((&connection.client, connection.session))
+            .or_insert_with(|| ParsedClient {
+                name: &connection.client,
+                session: connection.session,
+                stretches: Vec::new(),
+            });
+        read_connection(number, connection, client, found);
+    }
+    clients.into_values().collect()
+}
+
+fn read_connection<'a>(
+    number: usize,
+    connection: &'a ConnectionRecord,
+    client: &mut ParsedClient<'a>,
+    found: &mut Vec<Violation>,
+) {
+    let mut asked: VecDeque<&'a SubscribeRecord> = VecDeque::new();
+    let mut open: Option<SubscriptionStream<'a>> = None;
+    for line in &connection.lines {
+        let frame = match line {
+            ConnectionEntry::Subscribed(subscribe) => {
+                asked.push_back(subscribe);
+                continue;
+            }
+            ConnectionEntry::Received(frame) => frame,
+        };
+        let head: FrameHead<'a> = match serde_json::from_str(&frame.text) {
+            Ok(head) => head,
+            Err(why) => {
+                found.push(unreadable("frame", &why, &frame.text));
+                continue;
+            }
+        };
+        match head.kind {
+            "subscribe_ack" => {
+                client.stretches.extend(open.take());
+                open = asked.pop_front().map(|asked| SubscriptionStream {
+                    connection: number,
+                    asked: asked.clone(),
+                    replay_count: head.replay_event_count.unwrap_or(u64::MAX),
+                    snapshot: None,
+                    items: Vec::new(),
+                });
+            }
+            "subscribe_error" => {
+                asked.pop_front();
+            }
+            _ => read_frame(frame, &head, open.as_mut(), found),
+        }
+    }
+    client.stretches.extend(open);
+}
+
+fn read_frame<'a>(
+    frame: &'a ReceivedFrame,
+    head: &FrameHead<'a>,
+    open: Option<&mut SubscriptionStream<'a>>,
+    found: &mut Vec<Violation>,
+) {
+    let Some(stretch) = open else {
+        // Before the first acknowledgement only answers and heartbeats may come.
+        if matches!(head.kind, "event" | "snapshot") {
+            found.push(unreadable(
+                "frame",
+                &"nothing was subscribed to",
+                &frame.text,
+            ));
+        }
+        return;
+    };
+    match (head.kind, head.event) {
+        ("event", Some(raw)) => match Event::read(raw.get().as_bytes()) {
+            Ok(event) => {
+                stretch
+                    .items
+                    .push(StreamItem::Event(frame.at, raw.get(), Box::new(event)))
+            }
+            Err(why) => found.push(unreadable("event", &why, &frame.text)),
+        },
+        ("snapshot", _) => match serde_json::from_str(&frame.text) {
+            Ok(snapshot) if stretch.items.is_empty() => stretch.snapshot = Some(snapshot),
+            Ok(_) => found.push(unreadable("frame", &"a snapshot after events", &frame.text)),
+            Err(why) => found.push(unreadable("snapshot", &why, &frame.text)),
+        },
+        ("ping", _) => stretch.items.extend(head.position.map(StreamItem::Served)),
+        ("pong", _) => {}
+        _ => found.push(unreadable(
+            "frame",
+            &"a type that is not known",
+            &frame.text,
+        )),
+    }
+}
+
+fn unreadable(what: &str, why: &dyn std::fmt::Display, text: &str) -> Violation {
+    Violation::Unreadable {
+        what: what.to_owned(),
+        why: why.to_string(),
+        text: text.chars().take(400).collect(),
+    }
+}
