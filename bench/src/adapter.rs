@@ -83,8 +83,8 @@ impl Answer {
         let mut out = VecDeque::new();
         for piece in &self.pieces {
             let piece = piece.clone();
-            let mut rest = &piece[..];
-            while let Some(frame) = sse.pull(&mut rest).map_err(io::Error::other)? {
+            let mut input = &piece[..];
+            while let Some(frame) = sse.pull(&mut input).map_err(io::Error::other)? {
                 decoder.step(frame, &mut out).map_err(io::Error::other)?;
                 out.drain(..).for_each(&mut said);
             }
@@ -189,11 +189,11 @@ mod tests {
                     })
                     .expect("an answer");
                 let call = answer.call();
-                let heard = call.hear(|delta| {
+                let cost = call.hear(|delta| {
                     deltas.1 += 1;
                     whole += &words(delta);
                 });
-                heard.await.expect("an answer");
+                cost.await.expect("an answer");
                 answer.parse(|text| bare += &text).expect("frames");
                 assert!(ours.starts_with("Two tents are"), "{dialect:?}: {ours}");
                 assert_eq!((&whole, &bare), (&ours, &ours), "{dialect:?}, {cut:?}");

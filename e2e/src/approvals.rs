@@ -97,10 +97,10 @@ impl Asking {
     pub async fn anew(&mut self, note: &str) -> String {
         let stage = &mut self.play.stage;
         stage.session = stage.api.create().await.expect("a session");
-        let said = format!("Write for {note}.");
+        let message = format!("Write for {note}.");
         let fake = &self.play.fake;
         fake.push_if(
-            &said,
+            &message,
             ModelMessage::new([MessagePart::call(
                 "call_1",
                 "note",
@@ -108,7 +108,7 @@ impl Asking {
             )]),
         );
         fake.always(&format!("of {note}"), ModelMessage::text(["Done."]));
-        said
+        message
     }
 
     /// Waits for a turn's end.
@@ -122,8 +122,8 @@ impl Asking {
         let path = format!("/turns/{turn}/approvals");
         let list = self.play.stage.api.get(&path).await.expect("an answer");
         let list = list.json();
-        let asked = list["approvals"].as_array().expect("a list").iter();
-        let open = asked.filter(|question| question["state"] == "pending");
+        let approvals = list["approvals"].as_array().expect("a list").iter();
+        let open = approvals.filter(|question| question["state"] == "pending");
         let id = |question: &Value| question["approval_id"].as_str().map(str::to_owned);
         open.filter_map(id).collect()
     }
@@ -166,8 +166,8 @@ pub fn call(note: &str) -> MessagePart {
 /// The turn that goes on, of an answer that opened it.
 pub fn leg(answer: &ApiResponse) -> TurnId {
     assert_eq!(answer.status, 202, "{}", answer.body);
-    let told = answer.json();
-    assert_eq!(told["remaining"], 0, "{told}");
-    let next = told["next_turn_id"].as_str().expect("a turn");
+    let body = answer.json();
+    assert_eq!(body["remaining"], 0, "{body}");
+    let next = body["next_turn_id"].as_str().expect("a turn");
     next.parse().expect("a turn's id")
 }

@@ -86,7 +86,7 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
     }
     for _ in 0..kills {
         tokio::time::sleep(rng.millis(100, 900)).await;
-        server.kill9().await;
+        server.kill().await;
         server.run().await.unwrap_or_else(|why| panic!("{why}"));
     }
     halt.halt();
@@ -198,7 +198,7 @@ impl Driver {
         let name = "viewer 0";
         if self.rng.chance(60) {
             let question = ChatSubmit::new(says).session(self.session).version(version);
-            let question = question.goes_on();
+            let question = question.continue_on_disconnect();
             let viewer = ChatViewer::submit(&self.api, name, &question, rng).await;
             self.report.streamed += usize::from(viewer.is_ok());
             return viewer.ok();

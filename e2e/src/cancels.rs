@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 use turnwire_event::{EventType, SessionId};
 use turnwire_testkit::api::ApiClient;
-use turnwire_testkit::cancel_case::{CancelCase, cancel_case, plain_turn};
+use turnwire_testkit::cancel_case::{CancelCase, check_uncancelled_turn, classify_cancel};
 use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
 use turnwire_testkit::server::{ServerOptions, TestServer};
@@ -58,10 +58,17 @@ pub async fn run(cancels: usize, mut rng: SeededRng) -> Report {
     let server = TestServer::start(ServerOptions::script(script())).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let left = Arc::new(AtomicUsize::new(cancels));
+    let remaining = Arc::new(AtomicUsize::new(cancels));
     let tasks: Vec<_> = sessions
         .iter()
-        .map(|&session| tokio::spawn(cancel(api.clone(), session, rng.fork(), Arc::clone(&left))))
+        .map(|&session| {
+            tokio::spawn(cancel(
+                api.clone(),
+                session,
+                rng.fork(),
+                Arc::clone(&remaining),
+            ))
+        })
         .collect();
     let mut report = Report::new();
     for task in tasks {
@@ -108,11 +115,12 @@ async fn cancel(
         let last = events.last().expect("a terminal").body.kind();
         if last == EventType::TurnCompleted {
             // The cancel came too late, and the turn is whole.
-            plain_turn(&events).unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
+            check_uncancelled_turn(&events)
+                .unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
             continue;
         }
-        let case =
-            cancel_case(&events).unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
+        let case = classify_cancel(&events)
+            .unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
         *report.entry(case).or_default() += 1;
         let _ = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
     }

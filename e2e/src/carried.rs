@@ -108,8 +108,8 @@ pub async fn workers(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> 
             if let Body::DelegateStarted(start) = event.body {
                 let id = start.worker_session_id;
                 // One that was told and never made: the server was killed in between.
-                let there = api.get(&format!("/sessions/{id}")).await;
-                if there.expect("an answer").status == 200 {
+                let response = api.get(&format!("/sessions/{id}")).await;
+                if response.expect("an answer").status == 200 {
                     left.push(id);
                     found.push(id);
                 }

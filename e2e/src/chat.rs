@@ -94,8 +94,8 @@ impl Raw {
     /// A header's text; empty if it is not there.
     pub fn header(&self, name: &str) -> &str {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map_or("", |(_, value)| value)
+        let header = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        header.map_or("", |(_, value)| value)
     }
 }
 
@@ -110,7 +110,7 @@ pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> R
         request += &format!("content-length: {}\r\n", body.len());
     }
     request += "\r\n";
-    let asked = async {
+    let exchange = async {
         let mut socket = TcpStream::connect(addr).await.ok()?;
         let bytes = [request.as_bytes(), body].concat();
         // The answer may come before all of it is taken: it counts even so.
@@ -128,15 +128,15 @@ pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> R
             body: body.to_owned(),
         })
     };
-    let answer = tokio::time::timeout(DEADLINE, asked).await;
+    let answer = tokio::time::timeout(DEADLINE, exchange).await;
     answer.expect("an answer or a close").unwrap_or_default()
 }
 
 /// Waits until something is true.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while !is_so().await {
-        assert!(begun.elapsed() < DEADLINE, "it never happened: {what}");
+        assert!(started.elapsed() < DEADLINE, "it never happened: {what}");
         tokio::time::sleep(POLL).await;
     }
 }
@@ -202,8 +202,8 @@ pub async fn streams(api: &ApiClient, count: usize) {
 
 /// The server has logged nothing as an error.
 pub fn calm(server: &TestServer) {
-    let said = server.stderr();
-    let error = said.lines().find(|line| line.contains("ERROR"));
+    let stderr = server.stderr();
+    let error = stderr.lines().find(|line| line.contains("ERROR"));
     assert_eq!(error, None, "the server's log has an error");
 }
 

@@ -141,9 +141,9 @@ impl Person {
 
     /// Reads and is cut: most of the time inside a message, else at the seams or anywhere.
     async fn cut(&mut self) -> ViewerPosition {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
-            assert!(begun.elapsed() < PATIENCE, "nothing to be cut in");
+            assert!(started.elapsed() < PATIENCE, "nothing to be cut in");
             // The seams are where a turn begins and where it ends: those of a new one, and of a
             // short one, are near.
             let fresh = self.viewer.is_none();
@@ -182,8 +182,8 @@ impl Person {
             if let Some(place) = cut {
                 return place;
             }
-            let over = |viewer: &ChatViewer| viewer.terminal().is_some();
-            if self.viewer.as_ref().is_some_and(over) {
+            let has_terminal = |viewer: &ChatViewer| viewer.terminal().is_some();
+            if self.viewer.as_ref().is_some_and(has_terminal) {
                 self.end().await;
             }
         }
@@ -202,7 +202,7 @@ impl Person {
             let viewer = if self.rng.chance(75) {
                 let question = ChatSubmit::new(says).session(self.session).version(version);
                 let question = match self.rng.chance(50) {
-                    true => question.goes_on(),
+                    true => question.continue_on_disconnect(),
                     false => question.grace_ms(GRACE_MS),
                 };
                 let rng = self.rng.fork();

@@ -101,7 +101,7 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
 /// Kills the server, or every other time drains it, and starts it again.
 pub(crate) async fn restart(server: &mut TestServer, round: usize) {
     if round.is_multiple_of(2) {
-        server.kill9().await;
+        server.kill().await;
     } else {
         server.sigterm();
         let status = server.wait(Duration::from_secs(20)).await;
@@ -130,15 +130,15 @@ pub(crate) async fn read(
 
 /// Reads and is cut: most of the time inside a message, else anywhere.
 async fn cut(reader: &mut ResumingReader, rng: &mut SeededRng) -> CutPlace {
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     loop {
         assert!(
-            begun.elapsed() < 6 * PATIENCE,
+            started.elapsed() < 6 * PATIENCE,
             "nothing to be cut in at {}",
             reader.last()
         );
         let bytes = if rng.chance(70) {
-            while reader.place() != CutPlace::Inside && begun.elapsed() < PATIENCE {
+            while reader.cut_place() != CutPlace::Inside && started.elapsed() < PATIENCE {
                 let _ = reader.step().await;
             }
             rng.between(1, 900)

@@ -52,7 +52,7 @@ impl Stage {
     /// The same with changes to the pack.
     pub async fn with(script: ModelScript, change: impl FnOnce(TestPack) -> TestPack) -> Self {
         let ccs = FakeDataService::start().await;
-        let pack = change(TestPack::stage(&ccs.url()).script(&script));
+        let pack = change(TestPack::market(&ccs.url()).script(&script));
         Self::on(ccs, ServerOptions::pack(pack)).await
     }
 
@@ -82,12 +82,12 @@ impl Stage {
     /// The same in another session.
     pub async fn asked_in(&self, session: SessionId, question: ChatSubmit) -> Told {
         let question = question.session(session);
-        let begun = Instant::now();
+        let started = Instant::now();
         let (turn, frames) = chat::whole(&self.api, "a person", &question).await;
         Told {
             turn,
             frames,
-            took: begun.elapsed(),
+            took: started.elapsed(),
         }
     }
 
@@ -159,11 +159,11 @@ pub fn of<'a>(events: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Va
 
 /// The only event of a type.
 pub fn only<'a>(events: &'a [Value], kind: &'a str) -> &'a Value {
-    let mut found = of(events, kind);
-    let one = found
+    let mut matches = of(events, kind);
+    let one = matches
         .next()
         .unwrap_or_else(|| panic!("no {kind}: {:?}", kinds(events)));
-    assert_eq!(found.next(), None, "more than one {kind}");
+    assert_eq!(matches.next(), None, "more than one {kind}");
     one
 }
 
@@ -330,8 +330,8 @@ fn nested(turn: &[&Value]) {
             if open.iter().any(|one| twin(&one)) {
                 continue;
             }
-            let left = open.iter().find(|(_, actor)| *actor == own);
-            assert_eq!(left, None, "{own} ended with work open: {event}");
+            let unclosed = open.iter().find(|(_, actor)| *actor == own);
+            assert_eq!(unclosed, None, "{own} ended with work open: {event}");
         }
         // A step is over when every tool that asked, and all that they asked for, is.
         if kind == "plan.step_completed" {

@@ -57,10 +57,10 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
     };
     for _ in 0..kills {
         tokio::time::sleep(rng.millis(100, 900)).await;
-        server.kill9().await;
-        let begun = Instant::now();
+        server.kill().await;
+        let started = Instant::now();
         server.run().await.unwrap_or_else(|why| panic!("{why}"));
-        report.ready_max = report.ready_max.max(begun.elapsed());
+        report.ready_max = report.ready_max.max(started.elapsed());
     }
     halt.halt();
     for driver in drivers {
@@ -81,7 +81,7 @@ async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> Res
     while !halt.is_halted() {
         if rng.chance(10) {
             // Comes back as one who has lost everything.
-            reader.drop_line();
+            reader.drop_connection();
             let _ = reader.resume(true).await;
         }
         let bytes = rng.between(1, 30_000);

@@ -105,7 +105,7 @@ pub async fn drive(
 
 /// Waits until a turn has ended, also over a server that comes and goes; says where it ended.
 pub async fn ended(api: &ApiClient, turn: TurnId) -> Option<Position> {
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     loop {
         let row = api.turn(turn).await;
         if let Ok(row) = &row
@@ -116,7 +116,7 @@ pub async fn ended(api: &ApiClient, turn: TurnId) -> Option<Position> {
                 .and_then(|id| id.parse().ok());
         }
         assert!(
-            begun.elapsed() < Duration::from_secs(90),
+            started.elapsed() < Duration::from_secs(90),
             "turn {turn} does not end: {row:?}"
         );
         tokio::time::sleep(Duration::from_millis(25)).await;

@@ -83,7 +83,7 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let mut rng = SeededRng::from_env();
-    let begun = Instant::now();
+    let started = Instant::now();
     let (mut done, mut counted, mut violations) = (0, 0, 0);
     // Two rounds where there are two trials, so that both scenarios of a kind have their turn.
     let part = kind.round().min(count.div_ceil(2));
@@ -106,7 +106,7 @@ async fn main() -> ExitCode {
         done += trials;
     }
     println!("{}", verdict(name, counted, violations));
-    println!("in {:.0} s", begun.elapsed().as_secs_f64());
+    println!("in {:.0} s", started.elapsed().as_secs_f64());
     ExitCode::from(u8::from(violations > 0))
 }
 

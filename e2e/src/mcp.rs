@@ -18,8 +18,8 @@ pub fn script(says: &[Say<'_>]) -> ModelScript {
     says.iter().fold(script, |script, (word, tool, input)| {
         let word = format!("^{word}$");
         script
-            .heard(CHIEF, &word, 1, [ScriptStep::tool(tool, input.clone())])
-            .heard(CHIEF, &word, 2, [ScriptStep::text("{{request}}")])
+            .on_call(CHIEF, &word, 1, [ScriptStep::tool(tool, input.clone())])
+            .on_call(CHIEF, &word, 2, [ScriptStep::text("{{request}}")])
     })
 }
 
@@ -52,9 +52,9 @@ pub fn service(url: &str) -> Value {
 /// result, as it stands in the request.
 pub async fn said(stage: &Stage, word: &str) -> (SessionId, Told, String) {
     let session = stage.api.create().await.expect("a session");
-    let told = stage.asked_in(session, ChatSubmit::new(word)).await;
-    let shown = told.words();
-    (session, told, shown)
+    let reply = stage.asked_in(session, ChatSubmit::new(word)).await;
+    let reply_text = reply.words();
+    (session, reply, reply_text)
 }
 
 /// The processes whose command line has `word` in it.

@@ -91,7 +91,7 @@ pub fn pack(ccs: &str, entries: &[Entry]) -> TestPack {
             "  - {{name: {name}, connector: direct, function: {function}, description: For trying.}}\n"
         )
     });
-    TestPack::stage(ccs)
+    TestPack::market(ccs)
         .change("pack.yaml", "scripted:stage", &format!("{first}:{MODEL}"))
         .put("providers.yaml", &providers(entries))
         .put("prices.yaml", PRICES)
@@ -246,11 +246,11 @@ fn even(value: &Value, ids: &mut BTreeMap<String, usize>) -> Value {
         }
         Value::Array(list) => list.iter().map(|value| even(value, ids)).collect(),
         Value::Object(fields) => {
-            let kept = fields
+            let stable_fields = fields
                 .iter()
                 .filter(|(name, _)| !VARYING.contains(&name.as_str()));
-            let kept = kept.map(|(name, value)| (name.clone(), even(value, ids)));
-            Value::Object(kept.collect::<Map<String, Value>>())
+            let stable_fields = stable_fields.map(|(name, value)| (name.clone(), even(value, ids)));
+            Value::Object(stable_fields.collect::<Map<String, Value>>())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }

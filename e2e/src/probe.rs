@@ -9,14 +9,14 @@ use crate::engine::{CHIEF, Stage, working};
 /// Answers `probe` with everything the model was shown; anything else goes to the shop.
 pub fn script() -> ModelScript {
     let script = ModelScript::new()
-        .heard(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
-        .heard(
+        .on_call(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
+        .on_call(
             CHIEF,
             "^garden",
             1,
             [ScriptStep::tool("ask_garden", json!({"query": "roses"}))],
         )
-        .heard(
+        .on_call(
             CHIEF,
             "^support",
             1,
@@ -47,6 +47,6 @@ pub fn tools(request: &Value) -> Vec<&str> {
 /// What a model is shown now, in a session of its own: what it quotes grows with the history.
 pub async fn probe(stage: &Stage) -> Value {
     let session = stage.api.create().await.expect("a session");
-    let told = stage.asked_in(session, ChatSubmit::new("probe")).await;
-    asked(&told.words())
+    let reply = stage.asked_in(session, ChatSubmit::new("probe")).await;
+    asked(&reply.words())
 }

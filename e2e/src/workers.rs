@@ -157,20 +157,20 @@ pub fn of<'a>(events: &'a [Value], kind: &str) -> Option<&'a Value> {
 
 /// What of a turn is told of tools, workers and model calls, and its end.
 pub fn course(events: &[Value]) -> Vec<&str> {
-    let told = ["tool.", "delegate.", "turn.", "llm.", "route."];
+    let prefixes = ["tool.", "delegate.", "turn.", "llm.", "route."];
     let kinds = events.iter().filter_map(|event| event["type"].as_str());
     kinds
-        .filter(|kind| told.iter().any(|prefix| kind.starts_with(prefix)))
+        .filter(|kind| prefixes.iter().any(|prefix| kind.starts_with(prefix)))
         .filter(|kind| !kind.starts_with("tool.use"))
         .collect()
 }
 
 /// The same of events that came over a socket.
 pub fn told(events: &[Event]) -> Vec<&'static str> {
-    let told = ["tool.", "delegate.", "turn.", "llm.", "route."];
+    let prefixes = ["tool.", "delegate.", "turn.", "llm.", "route."];
     let kinds = events.iter().map(|event| event.body.kind().name());
     kinds
-        .filter(|kind| told.iter().any(|prefix| kind.starts_with(prefix)))
+        .filter(|kind| prefixes.iter().any(|prefix| kind.starts_with(prefix)))
         .filter(|kind| !kind.starts_with("tool.use"))
         .collect()
 }

@@ -38,7 +38,7 @@ pub struct Call {
 impl Call {
     /// The call that is answered with these pieces.
     pub(super) fn new(dialect: DialectName, pieces: Vec<Bytes>) -> Self {
-        let said = Said::new(Role::User, vec![ContentBlock::text("Any tents?")]);
+        let message = Said::new(Role::User, vec![ContentBlock::text("Any tents?")]);
         Self {
             remote: Remote::new(
                 "bench",
@@ -55,7 +55,7 @@ impl Call {
                 attempt: 1,
                 locale: "en".to_owned(),
                 system: None,
-                messages: vec![Arc::new(said)],
+                messages: vec![Arc::new(message)],
                 tools: [].into(),
             },
         }

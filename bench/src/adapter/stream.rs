@@ -58,14 +58,14 @@ fn fake(dialect: DialectName) -> Dialect {
 
 /// The pieces of a body.
 pub(super) fn pieces(body: &Bytes, cut: Cut) -> Vec<Bytes> {
-    let mut rest = body.clone();
+    let mut remaining = body.clone();
     let mut pieces = Vec::new();
-    while !rest.is_empty() {
+    while !remaining.is_empty() {
         let len = match cut {
-            Cut::Frames => frame_len(&rest),
-            Cut::Large => LARGE.min(rest.len()),
+            Cut::Frames => frame_len(&remaining),
+            Cut::Large => LARGE.min(remaining.len()),
         };
-        pieces.push(rest.split_to(len));
+        pieces.push(remaining.split_to(len));
     }
     pieces
 }
@@ -73,11 +73,11 @@ pub(super) fn pieces(body: &Bytes, cut: Cut) -> Vec<Bytes> {
 /// Up to behind the first empty line; everything if there is none.
 fn frame_len(bytes: &[u8]) -> usize {
     let ends = [&b"\n\n"[..], b"\r\n\r\n"];
-    let found = ends.into_iter().filter_map(|end| {
+    let frame_ends = ends.into_iter().filter_map(|end| {
         let at = bytes.windows(end.len()).position(|here| here == end)?;
         Some(at + end.len())
     });
-    found.min().unwrap_or(bytes.len())
+    frame_ends.min().unwrap_or(bytes.len())
 }
 
 #[cfg(test)]

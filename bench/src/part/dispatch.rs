@@ -75,7 +75,7 @@ impl Stage {
         let service = Server::start_at(Place::LastCore, service)?;
         let pack = bench.data.join("pack");
         let url = format!("http://{}", service.address);
-        TestPack::stage(&url).script(&script()).write(&pack)?;
+        TestPack::market(&url).script(&script()).write(&pack)?;
         let dir = bench.fresh_dir("dispatch")?;
         let mut command = bench.turnwire(&dir, &[("TURNWIRE_STORE_DURABILITY", durability)]);
         command.arg("--pack").arg(pack);
@@ -95,9 +95,9 @@ fn script() -> ModelScript {
     let say = |deltas| [ScriptStep::slow(WORDS, WORDS.len(), SLOW_MS).repeat(deltas)];
     let both = [pause(), ask("ask_shop"), ask("ask_rewards")];
     ModelScript::new()
-        .heard("orchestrator", "^two", 1, both)
-        .heard("orchestrator", "^one", 1, [pause(), ask("ask_shop")])
-        .heard("orchestrator", "long$", 2, say(LONG))
+        .on_call("orchestrator", "^two", 1, both)
+        .on_call("orchestrator", "^one", 1, [pause(), ask("ask_shop")])
+        .on_call("orchestrator", "long$", 2, say(LONG))
         .call("orchestrator", 2, say(SHORT))
         .call("shop", 1, look("search_offers"))
         .call("shop", 2, say(SHORT))

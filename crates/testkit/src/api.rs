@@ -1,6 +1,6 @@
-//! A small HTTP client for one server on the loopback: one connection a request, a deadline on
-//! each, every answer written into the journal. An answer that never came is an error, and the
-//! journal says that nobody knows whether the request was done.
+//! A small HTTP client for one server on the loopback: one connection per request, a deadline on
+//! each, every response recorded in the [`Journal`]. A missing response is an error, and the
+//! journal then leaves open whether the server applied the request.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use turnwire_event::{Position, SessionId, TurnId};
 use crate::history::{LoggedEvent, SessionLog};
 use crate::journal::Journal;
 
-/// How long a request may take; a server that is being killed and started again needs a while.
+/// Deadline of a request; long enough for a server that is killed and restarted meanwhile.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// The largest page the server gives.
+/// The server's maximum page size.
 const PAGE_MAX: usize = 200;
 
-/// No answer came.
+/// The error of a request without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("{method} {path}: no answer: {why}")]
 pub struct NoResponse {
@@ -33,7 +33,7 @@ pub struct NoResponse {
     why: String,
 }
 
-/// An answer.
+/// The response to a request.
 #[derive(Clone, Debug)]
 pub struct ApiResponse {
     pub status: u16,
@@ -42,32 +42,32 @@ pub struct ApiResponse {
 }
 
 impl ApiResponse {
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
     }
 
-    /// A header's text; empty if it is not there.
+    /// A header's value; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).map(HeaderValue::to_str);
         value.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// The code of a problem; empty if it is none.
+    /// The code of a problem; empty if the body is not a problem.
     pub fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 }
 
-/// An accepted turn.
+/// The response to an accepted submit.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct AcceptedSubmit {
     pub turn_id: TurnId,
-    /// The tail before it.
+    /// The session's last position before the turn.
     pub position: Position,
 }
 
-/// A client of one server.
+/// An HTTP client of one server.
 #[derive(Clone, Debug)]
 pub struct ApiClient {
     addr: SocketAddr,
@@ -76,7 +76,7 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
-    /// A client that writes into `journal`.
+    /// A client that records into `journal`.
     pub fn new(addr: SocketAddr, journal: Journal) -> Self {
         Self {
             addr,
@@ -85,22 +85,22 @@ impl ApiClient {
         }
     }
 
-    /// The server's address.
+    /// The address of the server.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The journal it writes into.
+    /// The journal that the client records into.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// The headers that go with every request.
+    /// The headers of every request.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The same client with one more header on every request.
+    /// Adds a header to every request.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         let value = HeaderValue::from_str(value).expect("a header's text");
@@ -108,7 +108,7 @@ impl ApiClient {
         self
     }
 
-    /// Sends a request and waits for its answer. A body is sent as JSON unless a header says
+    /// Sends a request and waits for the response. A body is sent as JSON unless a header says
     /// otherwise.
     pub async fn send(
         &self,
@@ -122,7 +122,7 @@ impl ApiClient {
             Ok(Err(why)) => Err(why.to_string()),
             Err(_) => Err(format!("nothing within {DEADLINE:?}")),
         };
-        // What is only read promises nothing; its bodies would fill the memory of a campaign.
+        // Reads promise nothing, and their bodies would fill the memory of a long campaign.
         let noted = answer.as_ref().ok().map(|a| match method {
             Method::GET => (a.status, String::new()),
             _ => (a.status, a.body.clone()),
@@ -171,17 +171,17 @@ impl ApiClient {
         })
     }
 
-    /// Reads something.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Result<ApiResponse, NoResponse> {
         self.send(Method::GET, path, None).await
     }
 
-    /// Posts JSON.
+    /// Sends a POST request with a JSON body.
     pub async fn post(&self, path: &str, body: Value) -> Result<ApiResponse, NoResponse> {
         self.send(Method::POST, path, Some(&body.to_string())).await
     }
 
-    /// Makes a session.
+    /// Creates a session; panics if the server refuses.
     pub async fn create(&self) -> Result<SessionId, NoResponse> {
         let answer = self.post("/sessions", json!({})).await?;
         assert_eq!(answer.status, 201, "{}", answer.body);
@@ -189,7 +189,7 @@ impl ApiClient {
         Ok(id.and_then(Result::ok).expect("a session id"))
     }
 
-    /// Submits a turn, whatever the answer.
+    /// Submits a turn and returns the response, accepted or not.
     pub async fn try_submit(
         &self,
         session: SessionId,
@@ -210,18 +210,18 @@ impl ApiClient {
         Ok(serde_json::from_str(&answer.body).expect("an accepted turn"))
     }
 
-    /// Asks a turn to stop.
+    /// Requests the cancellation of a turn.
     pub async fn cancel(&self, turn: TurnId) -> Result<ApiResponse, NoResponse> {
         self.send(Method::POST, &format!("/turns/{turn}/cancel"), None)
             .await
     }
 
-    /// Reads a turn.
+    /// Reads a turn as JSON.
     pub async fn turn(&self, turn: TurnId) -> Result<Value, NoResponse> {
         Ok(self.get(&format!("/turns/{turn}")).await?.json())
     }
 
-    /// Waits until a turn has ended, and gives it.
+    /// Waits until a turn has ended, and returns it as JSON.
     pub async fn ended(&self, turn: TurnId) -> Result<Value, NoResponse> {
         let mut waited = Duration::ZERO;
         loop {
@@ -236,14 +236,14 @@ impl ApiClient {
         }
     }
 
-    /// Asks for an attach token.
+    /// Reads a session with a new attach token.
     pub async fn attach(&self, session: SessionId) -> Result<Value, NoResponse> {
         let answer = self.get(&format!("/sessions/{session}")).await?;
         assert_eq!(answer.status, 200, "{}", answer.body);
         Ok(answer.json())
     }
 
-    /// All pages of a list that is read by `before`, in the order the pages come.
+    /// All pages of a list that is paged by `before`, in the order of reading.
     pub async fn pages(&self, path: &str, plural: &str) -> Result<Vec<Vec<Value>>, NoResponse> {
         let mut pages = Vec::new();
         let mut before = String::new();
@@ -292,7 +292,7 @@ impl ApiClient {
         }
     }
 
-    /// All that the server says of a session.
+    /// The log and all rows of a session.
     pub async fn log(&self, session: SessionId) -> Result<SessionLog, NoResponse> {
         let base = format!("/sessions/{session}");
         let messages = self.pages(&format!("{base}/messages"), "messages").await?;
@@ -310,7 +310,7 @@ impl ApiClient {
         })
     }
 
-    /// All that the server says of several sessions.
+    /// The logs and rows of several sessions.
     pub async fn logs(&self, sessions: &[SessionId]) -> Result<Vec<SessionLog>, NoResponse> {
         let mut logs = Vec::with_capacity(sessions.len());
         for &session in sessions {

@@ -1,5 +1,5 @@
-//! A data service by hand: answers `POST /v1/enrich` with whatever bytes a test wants, at the pace
-//! it wants, and remembers every request and whether its caller stayed for the answer.
+//! A fake data service: answers `POST /v1/enrich` with the bytes that a test sets, at the pace that
+//! it sets, and records every request and whether its caller stayed for the reply.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-/// The largest request that is read.
+/// Maximum size of a request in bytes.
 const REQUEST_MAX: usize = 1 << 20;
 
-/// What the service answers.
+/// A scripted reply of [`FakeDataService`].
 #[derive(Clone, Debug)]
 pub struct ServiceReply {
     bytes: Vec<u8>,
@@ -23,12 +23,12 @@ pub struct ServiceReply {
 }
 
 impl ServiceReply {
-    /// An envelope.
+    /// A `200 OK` reply with this JSON body.
     pub fn envelope(body: &Value) -> Self {
         Self::http("200 OK", &[], &body.to_string())
     }
 
-    /// An answer with a status line, more headers and a body.
+    /// A reply with a status line, additional headers and a body.
     pub fn http(status: &str, headers: &[&str], body: &str) -> Self {
         let mut head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
         head += &format!("content-length: {}\r\nconnection: close\r\n", body.len());
@@ -38,7 +38,7 @@ impl ServiceReply {
         Self::raw(format!("{head}\r\n{body}").into_bytes())
     }
 
-    /// Bytes as they are, then the end of the connection.
+    /// These bytes, then the end of the connection.
     pub fn raw(bytes: Vec<u8>) -> Self {
         Self {
             bytes,
@@ -47,32 +47,32 @@ impl ServiceReply {
         }
     }
 
-    /// The same after a while.
+    /// Delays the reply.
     #[must_use]
     pub fn after(mut self, ms: u64) -> Self {
         self.delay = Duration::from_millis(ms);
         self
     }
 
-    /// The same in pieces of `bytes` with `ms` between them.
+    /// Sends the reply in pieces of `bytes`, with `ms` between them.
     #[must_use]
-    pub fn slowly(mut self, bytes: usize, ms: u64) -> Self {
+    pub fn in_pieces(mut self, bytes: usize, ms: u64) -> Self {
         self.pace = Some((bytes, Duration::from_millis(ms)));
         self
     }
 }
 
-/// A request that came.
+/// A recorded request and what happened to its reply.
 #[derive(Clone, Debug)]
 pub struct ServiceCall {
-    /// Which enricher it asks for.
+    /// The `enricher_id` of the request.
     pub enricher: String,
     pub head: String,
     pub request: Value,
     pub arrived: Instant,
-    /// When the whole answer was written.
+    /// When the whole reply was written; `None` before that.
     pub answered: Option<Instant>,
-    /// Whether the caller left before that.
+    /// True if the caller left before that.
     pub cut: bool,
 }
 
@@ -82,21 +82,21 @@ struct ServiceState {
     calls: Vec<ServiceCall>,
 }
 
-/// The service.
+/// A data service on the loopback; dropping it closes its port.
 #[derive(Debug)]
 pub struct FakeDataService {
     addr: SocketAddr,
-    desk: Arc<Mutex<ServiceState>>,
+    state: Arc<Mutex<ServiceState>>,
     task: AbortHandle,
 }
 
 impl FakeDataService {
-    /// A service that knows two offers, the points and an answer of support.
+    /// Starts a service with replies for `offer_search`, `points` and `answers`.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
-        let desk = Arc::new(Mutex::new(ServiceState::default()));
-        let shared = Arc::clone(&desk);
+        let state = Arc::new(Mutex::new(ServiceState::default()));
+        let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 tokio::spawn(serve(socket, Arc::clone(&shared)));
@@ -104,7 +104,7 @@ impl FakeDataService {
         });
         let ccs = Self {
             addr,
-            desk,
+            state,
             task: task.abort_handle(),
         };
         for enricher in ["offer_search", "points", "answers"] {
@@ -113,32 +113,32 @@ impl FakeDataService {
         ccs
     }
 
-    /// Where it is.
+    /// The base URL without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    /// What it answers for an enricher from now on.
+    /// Sets the reply for an enricher.
     pub fn set(&self, enricher: &str, reply: ServiceReply) {
         self.set_all(enricher, vec![reply]);
     }
 
-    /// What it answers for an enricher, one after the other; the last again and again.
+    /// Sets the replies for an enricher, one per request; the last one repeats.
     pub fn set_all(&self, enricher: &str, mut replies: Vec<ServiceReply>) {
         replies.reverse();
-        lock(&self.desk)
+        lock(&self.state)
             .replies
             .insert(enricher.to_owned(), replies);
     }
 
     /// The requests so far.
     pub fn calls(&self) -> Vec<ServiceCall> {
-        lock(&self.desk).calls.clone()
+        lock(&self.state).calls.clone()
     }
 
-    /// The requests so far, which are then forgotten.
+    /// The requests so far; clears the record.
     pub fn take(&self) -> Vec<ServiceCall> {
-        std::mem::take(&mut lock(&self.desk).calls)
+        std::mem::take(&mut lock(&self.state).calls)
     }
 
     /// The parameters of all requests for an enricher.
@@ -148,7 +148,7 @@ impl FakeDataService {
         own.map(|mut call| call.request["params"].take()).collect()
     }
 
-    /// Nobody is there any more.
+    /// Closes the port.
     pub fn stop(&self) {
         self.task.abort();
     }
@@ -175,8 +175,8 @@ pub fn envelope(enricher: &str) -> Value {
     })
 }
 
-/// An envelope with some fields changed.
-pub fn changed(enricher: &str, fields: &Value) -> Value {
+/// [`envelope`] with some fields replaced.
+pub fn envelope_with(enricher: &str, fields: &Value) -> Value {
     let mut envelope = envelope(enricher);
     for (name, value) in fields.as_object().into_iter().flatten() {
         envelope[name] = value.clone();
@@ -184,29 +184,29 @@ pub fn changed(enricher: &str, fields: &Value) -> Value {
     envelope
 }
 
-/// What `offer_search` finds.
+/// The payload of `offer_search`.
 pub fn offers() -> Value {
     json!({"items": [{"id": "OFF_1", "title": "Oat milk"}, {"id": "OFF_2", "title": "Granola"}]})
 }
 
-fn lock(desk: &Mutex<ServiceState>) -> MutexGuard<'_, ServiceState> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<ServiceState>) -> MutexGuard<'_, ServiceState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn serve(mut socket: TcpStream, desk: Arc<Mutex<ServiceState>>) {
+async fn serve(mut socket: TcpStream, state: Arc<Mutex<ServiceState>>) {
     let Some((head, body)) = read(&mut socket).await else {
         return;
     };
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let enricher = request["enricher_id"].as_str().unwrap_or_default();
     let (at, reply) = {
-        let mut desk = lock(&desk);
-        let reply = match desk.replies.get_mut(enricher) {
+        let mut state = lock(&state);
+        let reply = match state.replies.get_mut(enricher) {
             Some(replies) if replies.len() > 1 => replies.pop(),
             Some(replies) => replies.last().cloned(),
             None => None,
         };
-        desk.calls.push(ServiceCall {
+        state.calls.push(ServiceCall {
             enricher: enricher.to_owned(),
             head,
             request: request.clone(),
@@ -214,21 +214,21 @@ async fn serve(mut socket: TcpStream, desk: Arc<Mutex<ServiceState>>) {
             answered: None,
             cut: false,
         });
-        (desk.calls.len() - 1, reply)
+        (state.calls.len() - 1, reply)
     };
     let reply = reply.unwrap_or_else(|| ServiceReply::http("404 Not Found", &[], "{}"));
-    let written = tell(&mut socket, &reply).await;
-    let mut desk = lock(&desk);
-    // Those that were taken are not told any more.
-    if let Some(call) = desk.calls.get_mut(at) {
+    let written = write_reply(&mut socket, &reply).await;
+    let mut state = lock(&state);
+    // [`FakeDataService::take`] may have removed the call meanwhile.
+    if let Some(call) = state.calls.get_mut(at) {
         call.answered = written.then(Instant::now);
         call.cut = !written;
     }
 }
 
-/// Writes an answer at its pace; false if the caller left before all of it was written.
-async fn tell(socket: &mut TcpStream, reply: &ServiceReply) -> bool {
-    if waits(socket, reply.delay).await {
+/// Writes a reply at its pace; false if the caller left before all of it was written.
+async fn write_reply(socket: &mut TcpStream, reply: &ServiceReply) -> bool {
+    if caller_left_during(socket, reply.delay).await {
         return false;
     }
     let (size, pause) = reply.pace.unwrap_or((usize::MAX, Duration::ZERO));
@@ -237,7 +237,7 @@ async fn tell(socket: &mut TcpStream, reply: &ServiceReply) -> bool {
         .chunks(size.min(reply.bytes.len()).max(1))
         .enumerate()
     {
-        if at > 0 && waits(socket, pause).await {
+        if at > 0 && caller_left_during(socket, pause).await {
             return false;
         }
         if socket.write_all(piece).await.is_err() {
@@ -247,8 +247,8 @@ async fn tell(socket: &mut TcpStream, reply: &ServiceReply) -> bool {
     socket.shutdown().await.is_ok()
 }
 
-/// Waits; true if the caller left meanwhile.
-async fn waits(socket: &mut TcpStream, time: Duration) -> bool {
+/// Waits for `time`; true if the caller left meanwhile.
+async fn caller_left_during(socket: &mut TcpStream, time: Duration) -> bool {
     if time.is_zero() {
         return false;
     }

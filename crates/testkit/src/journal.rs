@@ -1,5 +1,5 @@
-//! The journal: every client and every server of a test writes into one, and in the end it is
-//! the part of a `History` that the clients know. Cheap to clone, shared by all tasks.
+//! The journal of a test: every client and server of the test kit writes to it, and in the end it
+//! becomes a [`History`]. Cheap to clone, shared by all tasks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use crate::history::{
 };
 use crate::sse::Head;
 
-/// A shared record of what was asked, seen and broken.
+/// A shared record of requests, received frames and injected faults.
 #[derive(Clone, Debug)]
 pub struct Journal(Arc<JournalState>);
 
 #[derive(Debug)]
 struct JournalState {
     start: Instant,
-    /// Requests and faults; connections are kept apart, so that busy ones do not wait for others.
+    /// Requests and faults; connections have locks of their own, so that busy ones do not wait.
     history: Mutex<History>,
     connections: Mutex<Vec<Arc<Mutex<ConnectionRecord>>>>,
     chats: Mutex<Vec<Arc<Mutex<ChatRecord>>>>,
@@ -37,14 +37,14 @@ impl Default for Journal {
     }
 }
 
-/// One connection's page in the journal.
+/// Records one connection in the [`Journal`].
 #[derive(Clone, Debug)]
 pub struct ConnectionRecorder {
     start: Instant,
     connection: Arc<Mutex<ConnectionRecord>>,
 }
 
-/// One chat stream's page in the journal.
+/// Records one chat stream in the [`Journal`].
 #[derive(Clone, Debug)]
 pub struct ChatRecorder {
     start: Instant,
@@ -52,7 +52,7 @@ pub struct ChatRecorder {
 }
 
 impl Journal {
-    /// An empty one, whose time begins now.
+    /// An empty journal; times count from now.
     pub fn new() -> Self {
         Self::default()
     }
@@ -61,7 +61,7 @@ impl Journal {
         self.0.start.elapsed()
     }
 
-    /// Writes down a request and its answer.
+    /// Records a request and its response; `None` if the connection broke before the response.
     pub fn request(&self, method: &str, path: &str, body: &str, answer: Option<(u16, String)>) {
         let request = RequestRecord {
             at: self.now(),
@@ -73,7 +73,7 @@ impl Journal {
         self.0.history.lock().requests.push(request);
     }
 
-    /// Writes down a fault; call it before making it.
+    /// Records a fault; call it before the fault is injected.
     pub fn fault(&self, kind: FaultKind) {
         let at = self.now();
         self.0
@@ -83,7 +83,7 @@ impl Journal {
             .push(InjectedFault { at, kind });
     }
 
-    /// Opens a page for a connection.
+    /// Starts the record of a connection.
     pub fn connection(&self, client: &str, session: SessionId) -> ConnectionRecorder {
         let connection = Arc::new(Mutex::new(ConnectionRecord {
             client: client.to_owned(),
@@ -98,16 +98,16 @@ impl Journal {
         }
     }
 
-    /// Opens a page for a chat stream that is asked for.
-    pub fn chat(&self, client: &str, asked: ChatRequest, version: Option<&str>) -> ChatRecorder {
+    /// Starts the record of a chat stream.
+    pub fn chat(&self, client: &str, request: ChatRequest, version: Option<&str>) -> ChatRecorder {
         let chat = Arc::new(Mutex::new(ChatRecord {
             client: client.to_owned(),
-            asked,
+            request,
             version: version.map(str::to_owned),
             head: None,
             blocks: Vec::new(),
             tail: Vec::new(),
-            to_the_end: false,
+            stays_to_end: false,
             end: None,
         }));
         self.0.chats.lock().push(Arc::clone(&chat));
@@ -117,8 +117,8 @@ impl Journal {
         }
     }
 
-    /// Everything written so far, with what the server says in the end; the journal is empty
-    /// afterwards, so that a long campaign can be judged in rounds.
+    /// Everything recorded so far together with the server's sessions. The journal is empty
+    /// afterwards, so that a long campaign can be checked in rounds.
     pub fn take(&self, sessions: Vec<SessionLog>) -> History {
         let mut history = std::mem::take(&mut *self.0.history.lock());
         let pages = std::mem::take(&mut *self.0.connections.lock());
@@ -131,7 +131,7 @@ impl Journal {
 }
 
 impl ConnectionRecorder {
-    /// The client asks for events.
+    /// Records a subscribe request of the client.
     pub fn subscribed(&self, subscribe: SubscribeRecord) {
         self.connection
             .lock()
@@ -139,7 +139,7 @@ impl ConnectionRecorder {
             .push(ConnectionEntry::Subscribed(subscribe));
     }
 
-    /// The server sent a frame.
+    /// Records a received text frame.
     pub fn received(&self, text: &str) {
         let frame = ReceivedFrame {
             at: self.start.elapsed(),
@@ -151,19 +151,19 @@ impl ConnectionRecorder {
             .push(ConnectionEntry::Received(frame));
     }
 
-    /// The connection is over.
+    /// Records how the connection ended.
     pub fn ended(&self, how: String) {
         self.connection.lock().end = Some(how);
     }
 }
 
 impl ChatRecorder {
-    /// The server answered.
+    /// Records the head of the response.
     pub fn answered(&self, head: &Head) {
         self.chat.lock().head = Some(head.clone());
     }
 
-    /// A block came whole.
+    /// Records a complete block.
     pub fn received(&self, text: &str) {
         let frame = ReceivedFrame {
             at: self.start.elapsed(),
@@ -172,12 +172,12 @@ impl ChatRecorder {
         self.chat.lock().blocks.push(frame);
     }
 
-    /// The viewer will stay until the turn is over.
+    /// Records that the viewer stays until the turn ends.
     pub fn stays(&self) {
-        self.chat.lock().to_the_end = true;
+        self.chat.lock().stays_to_end = true;
     }
 
-    /// The stream is over, with this left of a block. The first end is the one that counts.
+    /// Records the end and the incomplete block before it. Only the first call has an effect.
     pub fn ended(&self, end: ChatEnd, tail: &[u8]) {
         let mut chat = self.chat.lock();
         if chat.end.is_none() {

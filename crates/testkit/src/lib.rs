@@ -1,8 +1,8 @@
-//! What tests of the whole system are made of: seeded chance, scripts for the model, a journal,
-//! a checker that reads it, and clients, servers, data services and model providers
-//! that misbehave on purpose.
+//! Building blocks of system tests: seeded random numbers, model scripts, a journal of everything
+//! clients see, a history checker that reads it, and clients, servers, data services and model
+//! providers that fail on demand.
 //!
-//! Only `e2e`, `bench` and the tests of `apps/cli` depend on it.
+//! Only `e2e`, `bench` and the tests of `apps/cli` depend on this crate.
 
 pub mod rng;
 pub mod script;

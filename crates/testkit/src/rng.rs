@@ -1,10 +1,10 @@
-//! Chance with a seed: every random choice of a test comes from one `SeededRng`, so that a failure
-//! can be played again. The seed is taken from `TURNWIRE_SEED` or drawn fresh, and printed;
-//! the test runner shows the line when the test fails.
+//! Random numbers with a seed: every random choice of a test comes from one [`SeededRng`], so that a
+//! failure can be repeated. The seed is `TURNWIRE_SEED` or random, and printed; the test runner
+//! shows the line when the test fails.
 
 use std::time::Duration;
 
-/// A stream of random numbers (SplitMix64: tiny, even, and the same on every machine).
+/// A random number generator (SplitMix64: small, uniform, and the same on every machine).
 #[derive(Clone, Debug)]
 pub struct SeededRng {
     seed: u64,
@@ -12,28 +12,28 @@ pub struct SeededRng {
 }
 
 impl SeededRng {
-    /// A stream from a known seed.
+    /// A generator with a given seed.
     pub fn new(seed: u64) -> Self {
         Self { seed, state: seed }
     }
 
-    /// A stream from `TURNWIRE_SEED`, else from a fresh seed; says which.
+    /// A generator seeded from `TURNWIRE_SEED`, else randomly; prints the seed.
     pub fn from_env() -> Self {
-        let given = std::env::var("TURNWIRE_SEED").ok();
-        let seed = given
+        let from_env = std::env::var("TURNWIRE_SEED").ok();
+        let seed = from_env
             .and_then(|text| text.parse().ok())
             .unwrap_or_else(|| getrandom::u64().expect("the system gives random bytes") >> 16);
         println!("TURNWIRE_SEED={seed}");
         Self::new(seed)
     }
 
-    /// The seed it began with.
+    /// The seed that [`Self::new`] was given.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
     /// The next 64 bits.
-    pub fn roll(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,7 +43,7 @@ impl SeededRng {
 
     /// A number in `low..high`; `low` when the range is empty.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.roll() % high.saturating_sub(low).max(1)
+        low + self.next_u64() % high.saturating_sub(low).max(1)
     }
 
     /// An index below `len`.
@@ -51,19 +51,19 @@ impl SeededRng {
         self.between(0, len as u64) as usize
     }
 
-    /// True in so many of a hundred throws.
+    /// True with a probability of `percent` in a hundred.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.between(0, 100) < percent
     }
 
-    /// A time between two numbers of milliseconds.
+    /// A random duration between `low` and `high` milliseconds.
     pub fn millis(&mut self, low: u64, high: u64) -> Duration {
         Duration::from_micros(self.between(low * 1_000, high * 1_000))
     }
 
-    /// A stream of its own for a task, settled by this one.
+    /// A generator for another task, seeded from this one.
     pub fn fork(&mut self) -> Self {
-        Self::new(self.roll())
+        Self::new(self.next_u64())
     }
 }
 
@@ -73,12 +73,12 @@ mod tests {
 
     #[test]
     fn same_seed_gives_same_numbers() {
-        let throws = |seed| {
+        let numbers = |seed| {
             let mut rng = SeededRng::new(seed);
-            (0..8).map(|_| rng.roll()).collect::<Vec<_>>()
+            (0..8).map(|_| rng.next_u64()).collect::<Vec<_>>()
         };
-        assert_eq!(throws(7), throws(7));
-        assert_ne!(throws(7), throws(8));
+        assert_eq!(numbers(7), numbers(7));
+        assert_ne!(numbers(7), numbers(8));
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Programs that are hard to end, as shell scripts, and a look into the process table for what is
-//! left of them.
+//! Programs that resist termination, as shell scripts, and a search of the process table for their
+//! processes.
 //!
-//! Every process that such a program starts carries a mark that no other has, in its environment
-//! and mostly on its command line too, so that nothing hides by leaving its group, its session or
-//! its parent. None lives longer than ten minutes, whatever a test forgets.
+//! Every process of such a program has a unique mark in its environment and mostly on its command
+//! line too, so that it is found after it left its process group, its session or
+//! its parent. No process lives longer than ten minutes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,35 +14,35 @@ use tempfile::TempDir;
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// What makes a program hard to end.
+/// How a program resists termination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StubbornKind {
-    /// Sleeps and says nothing; ends when it is asked to.
+    /// Sleeps without output; ends on TERM.
     Silent,
-    /// Ignores TERM, and so does all it starts.
+    /// Ignores TERM, as do its children.
     IgnoresTerm,
-    /// Has a child and a grandchild that ignore TERM; itself ends when it is asked to.
+    /// Has a child and a grandchild that ignore TERM; the program itself ends on TERM.
     Grandchild,
-    /// Has a descendant in a session of its own, without a parent and with nothing open, that
+    /// Has a descendant in a session of its own, without a parent and without open files, that
     /// ignores TERM.
     Escapee,
     /// The same, and then ends by itself with code 0.
     Leaver,
     Endless,
-    /// Writes without end, also when nobody can read it any more, and ignores TERM.
+    /// Writes endlessly, even to a closed pipe, and ignores TERM.
     EndlessDeaf,
-    /// Has a descendant in a session of its own whose first thread has ended while another one
-    /// goes on, so that the process table calls it dead; it ignores TERM.
+    /// Has a descendant in a session of its own whose first thread has ended while another
+    /// runs, so that the process table shows it as dead; it ignores TERM.
     Headless,
-    /// Takes hold of all that leads to and from its guard, as far as it is let, writes which pipes
-    /// could be opened by name, and ignores TERM.
+    /// Opens the guard's file descriptors as far as permitted, prints which pipes it could open by
+    /// name, and ignores TERM.
     Holder,
-    /// Stops its guard, once, and ignores TERM.
+    /// Sends STOP to its guard once, and ignores TERM.
     Stopper,
 }
 
 impl StubbornKind {
-    /// All of them.
+    /// All kinds, for tests over each.
     pub const ALL: [Self; 10] = [
         Self::Silent,
         Self::IgnoresTerm,
@@ -56,7 +56,7 @@ impl StubbornKind {
         Self::Stopper,
     ];
 
-    /// Its file name.
+    /// The start of the program's file name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Silent => "silent",
@@ -72,7 +72,7 @@ impl StubbornKind {
         }
     }
 
-    /// How many processes it has when it is ready, but for those that come and go.
+    /// The number of lasting processes when the program is ready.
     pub fn processes(self) -> usize {
         match self {
             Self::Silent | Self::IgnoresTerm | Self::Endless | Self::EndlessDeaf => 1,
@@ -154,7 +154,7 @@ time.sleep(600)
     }
 }
 
-/// A folder with programs that are hard to end, all with one mark.
+/// A folder with one program of every [`StubbornKind`], all with one mark.
 #[derive(Debug)]
 pub struct StubbornPrograms {
     dir: TempDir,
@@ -162,20 +162,20 @@ pub struct StubbornPrograms {
 }
 
 impl StubbornPrograms {
-    /// Writes all programs; they go with what is returned, their processes do not.
+    /// Writes all programs. Dropping the value removes the files and kills their processes.
     pub fn new() -> Self {
         let mut chance = [0; 8];
         getrandom::fill(&mut chance).expect("random bytes");
         let mark = format!("nasty-{:016x}", u64::from_le_bytes(chance));
         let dir = tempfile::tempdir().expect("a folder for programs");
-        let nasty = Self { dir, mark };
+        let programs = Self { dir, mark };
         for kind in StubbornKind::ALL {
-            nasty.write(kind.name(), kind.script());
+            programs.write(kind.name(), kind.script());
         }
-        nasty
+        programs
     }
 
-    /// The mark that all processes carry.
+    /// The mark of all processes.
     pub fn mark(&self) -> &str {
         &self.mark
     }
@@ -185,13 +185,13 @@ impl StubbornPrograms {
         self.file(kind.name())
     }
 
-    /// The command that runs a program. Through `sh`: a file that was just written cannot always
-    /// be run itself, a process that was forked meanwhile may still hold it open.
+    /// The command that runs a program, through `sh`: executing a file that was just written fails
+    /// while a process forked meanwhile still has it open for writing.
     pub fn command(&self, kind: StubbornKind) -> [String; 2] {
         shell(&self.program(kind))
     }
 
-    /// One more program with the same mark: a shell script, in which `ready` tells that it is
+    /// Writes another program with the same mark: a shell script that calls `ready` when it is
     /// set up.
     pub fn write(&self, name: &str, script: &str) -> PathBuf {
         let path = self.file(name);
@@ -207,7 +207,7 @@ impl StubbornPrograms {
         path
     }
 
-    /// How many processes said that they are set up.
+    /// The number of processes that called `ready`.
     pub fn ready(&self) -> usize {
         let signs = fs::read_dir(self.dir.path().join("ready")).expect("a folder of signs");
         let pid = |name: &str| name.parse::<u32>().is_ok();
@@ -215,7 +215,7 @@ impl StubbornPrograms {
         names.filter(|name| name.to_str().is_some_and(pid)).count()
     }
 
-    /// Waits until `count` processes are set up.
+    /// Waits until `count` processes are ready.
     ///
     /// # Panics
     /// If they are not within half a minute.
@@ -231,23 +231,23 @@ impl StubbornPrograms {
         }
     }
 
-    /// The processes that are there.
+    /// The ids of all running processes with the mark.
     pub fn processes(&self) -> Vec<u32> {
         processes(&self.mark)
     }
 
-    /// Waits until none is left and says how long that took.
+    /// Waits until no process is left, and returns how long that took.
     ///
     /// # Panics
     /// If some are left after `within`.
     pub async fn until_gone(&self, within: Duration) -> Duration {
         let since = Instant::now();
         loop {
-            let left = self.processes();
-            if left.is_empty() {
+            let remaining = self.processes();
+            if remaining.is_empty() {
                 return since.elapsed();
             }
-            assert!(since.elapsed() < within, "left: {}", told(&left));
+            assert!(since.elapsed() < within, "left: {}", describe(&remaining));
             tokio::time::sleep(POLL).await;
         }
     }
@@ -264,7 +264,7 @@ impl Default for StubbornPrograms {
 }
 
 impl Drop for StubbornPrograms {
-    /// What a test that fails leaves behind is ended here, by its id.
+    /// Kills the processes that a failed test left, by their ids.
     fn drop(&mut self) {
         for pid in self.processes() {
             let pid = i32::try_from(pid)
@@ -277,32 +277,33 @@ impl Drop for StubbornPrograms {
     }
 }
 
-/// The command that runs a script.
+/// The command that runs a script with `sh`.
 pub fn shell(script: &Path) -> [String; 2] {
     let script = script.to_str().expect("a path in plain letters");
     ["/bin/sh".to_owned(), script.to_owned()]
 }
 
-/// The processes with `mark` on their command line or in their environment, but for this one.
-/// What is dead and waits to be reaped has neither, and a thread that has ended has none either:
-/// so all threads are looked at.
+/// The processes with `mark` on their command line or in their environment, except this one.
+/// A zombie has neither, and an ended thread has neither, so all threads of a process are
+/// searched.
 pub fn processes(mark: &str) -> Vec<u32> {
     let own = std::process::id();
     let table = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = table.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter(|pid| *pid != own && has(*pid, mark)).collect()
+    ids.filter(|pid| *pid != own && has_mark_in_threads(*pid, mark))
+        .collect()
 }
 
-fn has(pid: u32, mark: &str) -> bool {
+fn has_mark_in_threads(pid: u32, mark: &str) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let threads = threads.into_iter().flatten().flatten();
-    let told = |bytes: &[u8]| {
+    let has_mark = |bytes: &[u8]| {
         bytes
             .windows(mark.len())
             .any(|part| part == mark.as_bytes())
     };
     let marked = |thread: &Path| {
-        let of = |file: &&str| fs::read(thread.join(file)).is_ok_and(|bytes| told(&bytes));
+        let of = |file: &&str| fs::read(thread.join(file)).is_ok_and(|bytes| has_mark(&bytes));
         ["cmdline", "environ"].iter().any(of)
     };
     threads
@@ -310,7 +311,7 @@ fn has(pid: u32, mark: &str) -> bool {
         .any(|path| marked(&path))
 }
 
-fn told(pids: &[u32]) -> String {
+fn describe(pids: &[u32]) -> String {
     let line = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         format!(

@@ -1,5 +1,5 @@
-//! Watchers of a session over its WebSocket: one that behaves, one whose line is cut, one that
-//! stops reading. Each writes all it gets into the journal, and none waits for ever.
+//! WebSocket clients of a session: a normal one, one whose connection is cut, and one that stops
+//! reading. Each records everything it receives in the journal and has a deadline.
 
 pub(crate) mod limited_stream;
 mod options;

@@ -27,14 +27,14 @@ pub struct Report {
 
 /// Makes so many stops on one server, and judges.
 pub async fn run(stops: usize, mut rng: SeededRng) -> Report {
-    let nasty = StubbornPrograms::new();
+    let programs = StubbornPrograms::new();
     let house = Arc::new(House::open(Duration::from_millis(200)).await);
-    let needles = Arc::new(furnish(&house, &nasty));
+    let needles = Arc::new(furnish(&house, &programs));
     let sessions = load::sessions(&house.api, SESSIONS).await;
-    let left = Arc::new(AtomicUsize::new(stops));
+    let remaining = Arc::new(AtomicUsize::new(stops));
     let tasks = sessions.iter().map(|&session| {
         let (house, needles) = (house.clone(), needles.clone());
-        tokio::spawn(stop(house, session, needles, rng.fork(), left.clone()))
+        tokio::spawn(stop(house, session, needles, rng.fork(), remaining.clone()))
     });
     let tasks: Vec<_> = tasks.collect();
     let mut late = 0;
@@ -42,7 +42,7 @@ pub async fn run(stops: usize, mut rng: SeededRng) -> Report {
         late += task.await.expect("a stopper");
     }
     // Every turn has its end: nothing of any of them may be there now.
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     house.sockets_closed().await;
     load::judge(&house.api, &sessions).await;
     assert!(
@@ -52,7 +52,7 @@ pub async fn run(stops: usize, mut rng: SeededRng) -> Report {
     Report { stops, late }
 }
 
-fn furnish(house: &House, nasty: &StubbornPrograms) -> Vec<String> {
+fn furnish(house: &House, programs: &StubbornPrograms) -> Vec<String> {
     let words = ProviderAnswer::text(["One ", "two ", "three ", "four ", "five ", "six."]);
     let words = words.frames_every(Duration::from_millis(25));
     house.fake.always("load-words-", words);
@@ -62,7 +62,7 @@ fn furnish(house: &House, nasty: &StubbornPrograms) -> Vec<String> {
             let needle = format!("load-{kind:?}-{fan:?}-");
             house
                 .fake
-                .always(&needle, ModelMessage::new(kind.parts(fan, nasty)));
+                .always(&needle, ModelMessage::new(kind.parts(fan, programs)));
             needles.push(needle);
         }
     }

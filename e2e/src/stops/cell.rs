@@ -107,9 +107,9 @@ impl Cell {
     /// Runs it in a session of its own, and judges what came of it. Gives the session, and its end.
     pub async fn run(self, house: &House) -> (SessionId, Cancelled) {
         let name = format!("{self:?}");
-        let nasty = StubbornPrograms::new();
+        let programs = StubbornPrograms::new();
         let needle = format!("cell-{}-", self.number);
-        let parts = self.kind.parts(self.fan, &nasty);
+        let parts = self.kind.parts(self.fan, &programs);
         let answer: ProviderAnswer = ModelMessage::new(parts).into();
         house.fake.always(&needle, answer);
         let api = &house.api;
@@ -117,17 +117,17 @@ impl Cell {
         let mut client = watch(api, &name, session).await;
         let turn = api.submit(session, &needle).await.expect("taken").turn_id;
         let mut seen = self.at_work(&mut client, turn).await;
-        nasty
+        programs
             .until_ready(self.kind.processes() * self.fan.leaves())
             .await;
-        let told = self.way.stop(api, &mut client, (session, turn)).await;
+        let response = self.way.stop(api, &mut client, (session, turn)).await;
         seen.extend(client.turn(turn).await.expect("the turn's end"));
         // At the very moment at which the end is told.
-        assert_eq!(nasty.processes(), [0; 0], "{name}");
+        assert_eq!(programs.processes(), [0; 0], "{name}");
         seen.retain(|event| event.turn_id == Some(turn));
         let end = stopped(&name, &seen);
         self.expected().judge(&name, &end);
-        for turn in told {
+        for turn in response {
             assert_eq!(turn["receipt"], json!(end.receipt), "{name}");
             assert_eq!(turn["terminal"]["type"], "turn.cancelled", "{name}");
         }

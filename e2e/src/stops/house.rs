@@ -136,7 +136,7 @@ fn script() -> ModelScript {
         ("rewards", "points_balance"),
         ("support", "support_answer"),
     ];
-    let script = ModelScript::new().heard(
+    let script = ModelScript::new().on_call(
         "digger",
         "^/",
         1,
@@ -155,7 +155,7 @@ fn script() -> ModelScript {
             ),
         ];
         cases.into_iter().fold(script, |script, (user, step)| {
-            script.heard(id, user, 1, [step])
+            script.on_call(id, user, 1, [step])
         })
     })
 }

@@ -156,13 +156,13 @@ async fn every_sse_client_reads_the_same_from_store() {
     let mut readings = Readings::start().await;
     let posted = ask(&server, "go").await;
     let response = posted.response();
-    let told = posted.events().await;
+    let events = posted.events().await;
     // Nothing of it is in memory any more.
     server.restart().await;
     let wanted = Answer::get(server.addr(), response).await.events().await;
-    assert_eq!(names(&wanted), names(&told));
+    assert_eq!(names(&wanted), names(&events));
     for (name, field) in [("text", "chunk"), ("thinking", "content")] {
-        let same = said(&wanted, name, field).concat() == said(&told, name, field).concat();
+        let same = said(&wanted, name, field).concat() == said(&events, name, field).concat();
         assert!(same, "{name} is whole");
     }
     let manner = Manner {
@@ -252,11 +252,11 @@ fn odd_texts() -> Vec<String> {
 /// All that frames of one kind say.
 fn said(events: &[Event], name: &str, field: &str) -> Vec<String> {
     let frames = events.iter().filter(|event| event.1 == name);
-    let said = frames.filter_map(|(_, _, data)| {
+    let texts = frames.filter_map(|(_, _, data)| {
         let value: Value = serde_json::from_str(data).expect("JSON");
         value[field].as_str().map(str::to_owned)
     });
-    said.collect()
+    texts.collect()
 }
 
 // W-2
@@ -330,7 +330,7 @@ async fn lone_surrogate_is_refused_before_the_stream() {
         let answer = Answer::post(server.addr(), &format!("{{\"message\":\"{half}\"}}")).await;
         assert_eq!(answer.status, 400, "{half}");
     }
-    let whole = Answer::post(server.addr(), "{\"message\":\"\\ud83d\\ude00\"}").await;
-    let events = whole.events().await;
+    let valid = Answer::post(server.addr(), "{\"message\":\"\\ud83d\\ude00\"}").await;
+    let events = valid.events().await;
     assert_eq!(said(&events, "text", "chunk").concat(), "\u{1f600}");
 }

@@ -12,7 +12,7 @@ use turnwire_event::{
     Role, Seq, SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
 };
 
-use super::{CancelCase, cancel_case, plain_turn};
+use super::{CancelCase, check_uncancelled_turn, classify_cancel};
 
 /// A turn that is told step by step.
 struct TurnBuilder {
@@ -276,8 +276,8 @@ fn all() -> Vec<(CancelCase, Vec<Event>)> {
 #[test]
 fn cancel_case_is_classified() {
     for (case, events) in all() {
-        assert_eq!(cancel_case(&events), Ok(case));
-        assert!(plain_turn(&events).is_err());
+        assert_eq!(classify_cancel(&events), Ok(case));
+        assert!(check_uncancelled_turn(&events).is_err());
     }
 }
 
@@ -295,9 +295,9 @@ fn open_tool_use_ends_before_its_message() {
         ids: turn.ids,
     };
     turn.end_use(message, 1, tool);
-    assert_eq!(cancel_case(&turn.closed()), Ok(CancelCase::Llm));
+    assert_eq!(classify_cancel(&turn.closed()), Ok(CancelCase::Llm));
     without.ids += 1;
-    assert!(cancel_case(&without.closed()).is_err());
+    assert!(classify_cancel(&without.closed()).is_err());
 }
 
 // S3-077
@@ -313,11 +313,15 @@ fn dropped_or_duplicated_event_is_rejected() {
             }
             let mut less = events.clone();
             less.remove(at);
-            assert_ne!(cancel_case(&less), Ok(case), "{case:?} without number {at}");
-            let mut more = events.clone();
-            more.insert(at, events[at].clone());
             assert_ne!(
-                cancel_case(&more),
+                classify_cancel(&less),
+                Ok(case),
+                "{case:?} without number {at}"
+            );
+            let mut longer = events.clone();
+            longer.insert(at, events[at].clone());
+            assert_ne!(
+                classify_cancel(&longer),
                 Ok(case),
                 "{case:?} with number {at} twice"
             );
@@ -345,7 +349,7 @@ fn swapped_neighbour_events_are_rejected() {
             other.swap(at - 1, at);
             if !free {
                 assert_ne!(
-                    cancel_case(&other),
+                    classify_cancel(&other),
                     Ok(case),
                     "{case:?} with {kinds:?} swapped"
                 );
@@ -366,7 +370,10 @@ fn plain_turn_is_complete_and_in_order() {
     let call = turn.call();
     let message = turn.message();
     turn.end_message(call, message, StopReason::EndTurn);
-    assert!(plain_turn(&turn.events).is_err(), "it has no end");
+    assert!(
+        check_uncancelled_turn(&turn.events).is_err(),
+        "it has no end"
+    );
     turn.say(Body::DispatchTraced(dispatch::Traced::default()));
     turn.say(Body::TurnCompleted(turn::Completed {
         status: TurnStatus::Ok,
@@ -375,12 +382,15 @@ fn plain_turn_is_complete_and_in_order() {
         reason: None,
         partial: None,
     }));
-    assert_eq!(plain_turn(&turn.events), Ok(()));
+    assert_eq!(check_uncancelled_turn(&turn.events), Ok(()));
     for at in 0..turn.events.len() {
         let mut less = turn.events.clone();
-        let gone = less.remove(at).body.kind();
-        if gone != EventType::TextDelta {
-            assert!(plain_turn(&less).is_err(), "without {gone}");
+        let removed_kind = less.remove(at).body.kind();
+        if removed_kind != EventType::TextDelta {
+            assert!(
+                check_uncancelled_turn(&less).is_err(),
+                "without {removed_kind}"
+            );
         }
     }
 }

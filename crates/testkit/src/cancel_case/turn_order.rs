@@ -1,26 +1,26 @@
-//! The course of one turn (S3-052): a state machine that takes the turn's events in order, both
-//! lanes, and refuses the first one that cannot come next.
+//! The event order of one turn (S3-052): a state machine that takes the turn's events of both lanes
+//! in order, and rejects the first one that is out of order.
 //!
 //! ```text
 //! turn.started ─ route.decided ─┬─ llm.call_started ─ message.start ─ deltas ─ message.complete ─ llm.call_* ─┐
 //!                               ├──────────────────────── tools, each called and ended ◄──────────────────────┤
 //!                               └─ dispatch.traced ─ terminal ◄───────────────────────────────────────────────┘
 //! ```
-//! After a call that failed without a word another model may be chosen, and the call comes again.
+//! After a call that failed without output another model may be chosen, and the call is repeated.
 
 use turnwire_event::body::turn::Cancelled;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{Body, CallId, ContentBlock, Event, MessageId, StopReason, ToolUseId};
 
-/// Where a turn stands.
+/// The state of the turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TurnStage {
     New,
     /// Started, no model chosen.
     Started,
-    /// Between two things; tools may be asked for or running.
+    /// Between two model calls; tools may be pending or running.
     Between,
-    /// A model was called and has said nothing.
+    /// A model call without output so far.
     Calling(CallId),
     Streaming(CallId, MessageId),
     /// A message has ended; its call must end next.
@@ -28,25 +28,25 @@ pub(super) enum TurnStage {
     Over,
 }
 
-/// A turn as far as its events have been taken.
+/// The turn after the events applied so far.
 #[derive(Debug)]
 pub(super) struct TurnOrder {
     pub(super) stage: TurnStage,
-    /// Calls, however often each was tried.
+    /// Model calls, without retries.
     pub(super) calls: u32,
     pub(super) routed: bool,
-    /// Tool uses of the streaming message whose input is not whole.
+    /// Tool uses of the streaming message whose input is incomplete.
     pub(super) inputs: Vec<ToolUseId>,
-    /// Tools that were asked for and not called.
+    /// Tools that the model requested and that were not called yet.
     pub(super) pending: Vec<ToolUseId>,
     pub(super) running: Vec<ToolUseId>,
-    /// The reason given with the cancel.
-    pub(super) asked: Option<String>,
+    /// The reason of the cancel request, once it came.
+    pub(super) cancel_reason: Option<String>,
     pub(super) cancelled: Option<Cancelled>,
-    wants_more: bool,
-    /// Whether the last thing was a call that failed without a word.
-    unheard: bool,
-    /// Whether the turn's dispatch was told: its end comes next (S2-064).
+    may_call_model: bool,
+    /// True after a model call that failed without output.
+    failed_silently: bool,
+    /// True after `dispatch.traced`: the terminal comes next (S2-064).
     traced: bool,
 }
 
@@ -59,53 +59,54 @@ impl TurnOrder {
             inputs: Vec::new(),
             pending: Vec::new(),
             running: Vec::new(),
-            asked: None,
+            cancel_reason: None,
             cancelled: None,
-            wants_more: true,
-            unheard: false,
+            may_call_model: true,
+            failed_silently: false,
             traced: false,
         }
     }
 
-    /// Takes the next event.
-    pub(super) fn take(&mut self, event: &Event) -> Result<(), String> {
+    /// Applies the next event, or says why it is out of order.
+    pub(super) fn apply(&mut self, event: &Event) -> Result<(), String> {
         let kind = event.body.kind();
         let at = format!("{kind} at {}", event.id);
-        if self.asked.is_some() && kind.is_start() {
+        if self.cancel_reason.is_some() && kind.is_start() {
             return Err(format!("{at} starts after the cancel"));
         }
         if self.traced && !kind.is_terminal() {
             return Err(format!("{at} comes after dispatch.traced"));
         }
         let before = self.stage.clone();
-        self.step(&event.body)
+        self.apply_body(&event.body)
             .map_err(|why| format!("{at} cannot come in {before:?}: {why}"))
     }
 
-    fn step(&mut self, body: &Body) -> Result<(), &'static str> {
+    fn apply_body(&mut self, body: &Body) -> Result<(), &'static str> {
         match body {
-            Body::TurnStarted(_) => self.go(self.stage == TurnStage::New, TurnStage::Started),
+            Body::TurnStarted(_) => self.advance(self.stage == TurnStage::New, TurnStage::Started),
             Body::RouteDecided(_) => {
                 let first = self.stage == TurnStage::Started && !self.routed;
-                let another = self.stage == TurnStage::Between && self.unheard;
+                let another = self.stage == TurnStage::Between && self.failed_silently;
                 self.routed = true;
-                self.unheard = false;
-                self.go(first || another, TurnStage::Between)
+                self.failed_silently = false;
+                self.advance(first || another, TurnStage::Between)
             }
             Body::TurnCancelRequested(cancel) => {
                 let open = !matches!(
                     self.stage,
                     TurnStage::New | TurnStage::Over | TurnStage::Ending(..)
                 );
-                let fits = open && self.asked.is_none();
-                self.asked = Some(cancel.reason.clone());
-                self.go(fits, self.stage.clone())
+                let is_allowed = open && self.cancel_reason.is_none();
+                self.cancel_reason = Some(cancel.reason.clone());
+                self.advance(is_allowed, self.stage.clone())
             }
             Body::LlmCallStarted(call) => {
-                let free = self.pending.is_empty() && self.running.is_empty() && self.wants_more;
+                let free =
+                    self.pending.is_empty() && self.running.is_empty() && self.may_call_model;
                 self.calls += u32::from(call.attempt == 1);
-                self.unheard = false;
-                self.go(
+                self.failed_silently = false;
+                self.advance(
                     self.stage == TurnStage::Between && free,
                     TurnStage::Calling(call.call_id),
                 )
@@ -113,20 +114,21 @@ impl TurnOrder {
             Body::LlmCallCompleted(_) | Body::LlmCallFailed(_) => self.end_call(body),
             Body::ToolCalled(_) | Body::ToolCompleted(_) | Body::ToolFailed(_) => self.tool(body),
             Body::DispatchTraced(_) => {
-                let early = self.stage == TurnStage::Started && self.asked.is_some();
+                let early = self.stage == TurnStage::Started && self.cancel_reason.is_some();
                 self.traced = true;
-                self.go(self.at_rest() || early, self.stage.clone())
+                self.advance(self.is_idle() || early, self.stage.clone())
             }
             Body::TurnCompleted(_) => {
-                let fits = self.at_rest() && self.asked.is_none() && self.traced;
-                self.go(fits, TurnStage::Over)
+                let is_allowed = self.is_idle() && self.cancel_reason.is_none() && self.traced;
+                self.advance(is_allowed, TurnStage::Over)
             }
             Body::TurnCancelled(cancelled) => {
-                // A cancel that comes first of all finds no model chosen.
+                // A very early cancel comes before a model is chosen.
                 let early = self.stage == TurnStage::Started;
-                let fits = (self.at_rest() || early) && self.asked.is_some() && self.traced;
+                let is_allowed =
+                    (self.is_idle() || early) && self.cancel_reason.is_some() && self.traced;
                 self.cancelled = Some(cancelled.clone());
-                self.go(fits, TurnStage::Over)
+                self.advance(is_allowed, TurnStage::Over)
             }
             Body::MessageStart(_)
             | Body::TextDelta(_)
@@ -134,21 +136,25 @@ impl TurnOrder {
             | Body::ToolUseStart(_)
             | Body::ToolUseInputDelta(_)
             | Body::ToolUseEnd(_)
-            | Body::MessageComplete(_) => self.stream(body),
+            | Body::MessageComplete(_) => self.apply_stream(body),
             _ => Err("it is no part of a turn"),
         }
     }
 
-    fn go(&mut self, fits: bool, to: TurnStage) -> Result<(), &'static str> {
+    fn advance(&mut self, is_allowed: bool, to: TurnStage) -> Result<(), &'static str> {
         self.stage = to;
-        if fits { Ok(()) } else { Err("out of order") }
+        if is_allowed {
+            Ok(())
+        } else {
+            Err("out of order")
+        }
     }
 
-    fn at_rest(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.stage == TurnStage::Between && self.pending.is_empty() && self.running.is_empty()
     }
 
-    fn stream(&mut self, body: &Body) -> Result<(), &'static str> {
+    fn apply_stream(&mut self, body: &Body) -> Result<(), &'static str> {
         if let (TurnStage::Calling(call), Body::MessageStart(start)) = (&self.stage, body) {
             self.inputs.clear();
             self.stage = TurnStage::Streaming(*call, start.message_id);
@@ -171,7 +177,7 @@ impl TurnOrder {
                 d.message_id
             }
             Body::ToolUseEnd(d) => {
-                take(&mut self.inputs, d.tool_use_id)?;
+                remove_open(&mut self.inputs, d.tool_use_id)?;
                 d.message_id
             }
             Body::MessageComplete(end) => {
@@ -181,7 +187,7 @@ impl TurnOrder {
                 let cut = matches!(end.stop_reason, StopReason::Cancelled | StopReason::Error);
                 if !cut {
                     self.pending = end.final_content.iter().filter_map(tool_use).collect();
-                    self.wants_more = !self.pending.is_empty();
+                    self.may_call_model = !self.pending.is_empty();
                 }
                 self.stage = TurnStage::Ending(call, end.message_id, end.stop_reason);
                 end.message_id
@@ -197,7 +203,7 @@ impl TurnOrder {
 
     fn end_call(&mut self, body: &Body) -> Result<(), &'static str> {
         let stage = std::mem::replace(&mut self.stage, TurnStage::Between);
-        let fits = match (stage, body) {
+        let is_allowed = match (stage, body) {
             (TurnStage::Ending(call, message, stop), Body::LlmCallCompleted(end)) => {
                 let cut = matches!(stop, StopReason::Cancelled | StopReason::Error);
                 (call, message, stop) == (end.call_id, end.message_id, end.stop_reason) && !cut
@@ -207,12 +213,12 @@ impl TurnOrder {
                 call == end.call_id && Some(message) == end.message_id && cut
             }
             (TurnStage::Calling(call), Body::LlmCallFailed(end)) => {
-                self.unheard = true;
+                self.failed_silently = true;
                 call == end.call_id && end.message_id.is_none()
             }
             _ => false,
         };
-        if fits {
+        if is_allowed {
             Ok(())
         } else {
             Err("it is not the end of the open call")
@@ -225,26 +231,29 @@ impl TurnOrder {
         }
         match body {
             Body::ToolCalled(tool) => {
-                // A tool that runs may tell of steps of its own.
+                // A running tool may report nested steps.
                 let nested = !self.running.is_empty() && !self.running.contains(&tool.tool_use_id);
-                let asked = take(&mut self.pending, tool.tool_use_id);
+                let was_pending = remove_open(&mut self.pending, tool.tool_use_id);
                 self.running.push(tool.tool_use_id);
-                if nested { Ok(()) } else { asked }
+                if nested { Ok(()) } else { was_pending }
             }
-            Body::ToolCompleted(tool) => take(&mut self.running, tool.tool_use_id),
-            Body::ToolFailed(tool) if tool.called => take(&mut self.running, tool.tool_use_id),
-            // One of more than a message may ask for is answered and never called.
+            Body::ToolCompleted(tool) => remove_open(&mut self.running, tool.tool_use_id),
+            Body::ToolFailed(tool) if tool.called => {
+                remove_open(&mut self.running, tool.tool_use_id)
+            }
+            // A tool use above the limit per message fails without a call.
             Body::ToolFailed(tool)
-                if self.asked.is_some() || tool.error_class == ToolErrorClass::InvalidInput =>
+                if self.cancel_reason.is_some()
+                    || tool.error_class == ToolErrorClass::InvalidInput =>
             {
-                take(&mut self.pending, tool.tool_use_id)
+                remove_open(&mut self.pending, tool.tool_use_id)
             }
             _ => Err("a tool that was not called fails only after a cancel or as one too many"),
         }
     }
 }
 
-fn take(open: &mut Vec<ToolUseId>, id: ToolUseId) -> Result<(), &'static str> {
+fn remove_open(open: &mut Vec<ToolUseId>, id: ToolUseId) -> Result<(), &'static str> {
     let at = open.iter().position(|&tool| tool == id);
     at.map(|at| _ = open.remove(at))
         .ok_or("the tool use is not open")

@@ -1,4 +1,4 @@
-//! Many streams at once, to meet the limits.
+//! Opens many chat streams at once, to reach the connection limits.
 
 use turnwire_event::TurnId;
 
@@ -6,8 +6,8 @@ use super::stream::{ChatRefused, ChatStream};
 use super::submit::CursorPlacement;
 use crate::api::ApiClient;
 
-/// Asks for so many streams of a turn side by side, and gives every answer.
-pub async fn crowd(
+/// Opens `count` streams of a turn concurrently, and returns every result.
+pub async fn open_streams(
     api: &ApiClient,
     name: &str,
     turn: TurnId,

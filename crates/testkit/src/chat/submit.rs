@@ -1,11 +1,11 @@
-//! What a viewer asks with: the fields of a submit, and how a resume carries its cursor.
+//! The body and headers of a chat submit, and how a resume sends its cursor.
 
 use serde_json::{Map, Value, json};
 use turnwire_event::SessionId;
 
 use crate::rng::SeededRng;
 
-/// A turn to be submitted by `POST /chat/stream`.
+/// The request `POST /chat/stream` that submits a turn.
 #[derive(Clone, Debug)]
 pub struct ChatSubmit {
     fields: Map<String, Value>,
@@ -15,7 +15,7 @@ pub struct ChatSubmit {
 }
 
 impl ChatSubmit {
-    /// Says something in a new session, everything else left to the server.
+    /// Submits a message in a new session, with defaults for all other fields.
     pub fn new(message: &str) -> Self {
         Self {
             fields: Map::from_iter([("message".to_owned(), json!(message))]),
@@ -25,41 +25,41 @@ impl ChatSubmit {
         }
     }
 
-    /// Says it in a session.
+    /// Submits in an existing session.
     #[must_use]
     pub fn session(mut self, session: SessionId) -> Self {
         self.session = Some(session);
         self.field("session_id", session.to_string())
     }
 
-    /// With one field more.
+    /// Adds a field to the body.
     #[must_use]
     pub fn field(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
         self
     }
 
-    /// In a version of the wire.
+    /// Requests a version of the chat wire.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.version = Some(version.to_owned());
         self.header("x-wire-version", version)
     }
 
-    /// With one header more.
+    /// Adds a header to the request.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    /// The turn goes on when nobody watches.
+    /// Lets the turn continue without viewers.
     #[must_use]
-    pub fn goes_on(self) -> Self {
+    pub fn continue_on_disconnect(self) -> Self {
         self.field("on_disconnect", "continue")
     }
 
-    /// The turn is cancelled when nobody has watched for so long.
+    /// Cancels the turn after `ms` milliseconds without a viewer.
     #[must_use]
     pub fn grace_ms(self, ms: u64) -> Self {
         self.field("on_disconnect", "cancel")
@@ -74,28 +74,28 @@ impl ChatSubmit {
         &self.headers
     }
 
-    pub(crate) fn asked_session(&self) -> Option<SessionId> {
+    pub(crate) fn requested_session(&self) -> Option<SessionId> {
         self.session
     }
 
-    pub(crate) fn asked_version(&self) -> Option<&str> {
+    pub(crate) fn requested_version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 }
 
-/// How a resume says what it has.
+/// How a resume sends its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CursorPlacement {
-    /// By the `Last-Event-ID` header, as an `EventSource` does.
+    /// In the `Last-Event-ID` header, as an `EventSource` does.
     Header,
-    /// By the `last_event_id` query, as one does that was built anew.
+    /// In the `last_event_id` query, as a newly created client does.
     Query,
-    /// By both; the header is the newer one and counts.
+    /// In both; the header takes precedence.
     Both,
 }
 
 impl CursorPlacement {
-    /// Any of them.
+    /// One of the three at random.
     pub fn any(rng: &mut SeededRng) -> Self {
         [Self::Header, Self::Query, Self::Both][rng.index(3)]
     }

@@ -1,5 +1,5 @@
-//! What the server promised over HTTP against the log (I1): an accepted turn is there, an
-//! accepted cancel was asked for or came too late, accepted feedback was written down.
+//! Checks accepted HTTP requests against the log (I1): an accepted turn is logged, an accepted
+//! cancel is logged or came after the end, and accepted feedback is logged.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use super::violation::Violation;
 /// The types of every turn's events, by turn.
 type TurnEventTypes = BTreeMap<TurnId, Vec<EventType>>;
 
-/// Checks every answered request that promised something.
+/// Checks every successful submit, cancel and feedback request.
 pub(super) fn check(
     history: &History,
     logs: &BTreeMap<SessionId, ParsedLog<'_>>,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) {
     let mut turns = TurnEventTypes::new();
     for event in logs.values().flat_map(|log| &log.events) {
@@ -35,16 +35,16 @@ pub(super) fn check(
         }
         let answer: Value = serde_json::from_str(body).unwrap_or(Value::Null);
         match segments(request)[..] {
-            ["sessions", session, "turns"] if find(session, logs).is_some() => {
-                turn(session, &answer, &turns, found);
+            ["sessions", session, "turns"] if find_log(session, logs).is_some() => {
+                check_turn(session, &answer, &turns, violations);
             }
-            ["turns", id, "cancel"] => cancel(id, &answer, &turns, found),
+            ["turns", id, "cancel"] => check_cancel(id, &answer, &turns, violations),
             ["sessions", session, "feedback"] => *feedback.entry(session).or_default() += 1,
             _ => {}
         }
     }
     for (session, accepted) in feedback {
-        let Some(log) = find(session, logs) else {
+        let Some(log) = find_log(session, logs) else {
             continue;
         };
         let recorded = log.events.iter().map(|e| e.body.kind());
@@ -52,7 +52,7 @@ pub(super) fn check(
             .filter(|&k| k == EventType::FeedbackRecorded)
             .count();
         if logged < accepted {
-            found.push(Violation::FeedbackLost {
+            violations.push(Violation::FeedbackLost {
                 session: session.to_owned(),
                 accepted,
                 logged,
@@ -66,41 +66,51 @@ fn segments(request: &RequestRecord) -> Vec<&str> {
     path.split('/').filter(|part| !part.is_empty()).collect()
 }
 
-/// A session that is not in the history was deleted on purpose and is not judged.
-fn find<'a, 'b>(
+/// `None` for a session that is not in the history: the test deleted it, so it is not checked.
+fn find_log<'a, 'b>(
     session: &str,
     logs: &'a BTreeMap<SessionId, ParsedLog<'b>>,
 ) -> Option<&'a ParsedLog<'b>> {
     logs.get(&session.parse().ok()?)
 }
 
-fn turn(session: &str, answer: &Value, turns: &TurnEventTypes, found: &mut Vec<Violation>) {
+fn check_turn(
+    session: &str,
+    answer: &Value,
+    turns: &TurnEventTypes,
+    violations: &mut Vec<Violation>,
+) {
     let turn = answer["turn_id"].as_str().unwrap_or_default();
     let kinds = turn.parse().ok().and_then(|turn: TurnId| turns.get(&turn));
     if !kinds.is_some_and(|kinds| kinds.contains(&EventType::TurnStarted)) {
-        found.push(Violation::TurnLost {
+        violations.push(Violation::TurnLost {
             session: session.to_owned(),
             turn: turn.to_owned(),
         });
     }
 }
 
-fn cancel(turn: &str, answer: &Value, turns: &TurnEventTypes, found: &mut Vec<Violation>) {
+fn check_cancel(
+    turn: &str,
+    answer: &Value,
+    turns: &TurnEventTypes,
+    violations: &mut Vec<Violation>,
+) {
     // A cancel may name the turn by its response id.
     let turn = turn.strip_prefix("resp_").unwrap_or(turn);
     let state = answer["state"].as_str().unwrap_or_default();
-    // A turn of a session that is not in the history is not judged.
+    // Turns of sessions that are not in the history are not checked.
     let Some(kinds) = turn.parse().ok().and_then(|id: TurnId| turns.get(&id)) else {
         return;
     };
-    let kept = match state {
+    let is_logged = match state {
         "cancelling" => kinds.contains(&EventType::TurnCancelRequested),
         "cancelled" => kinds.contains(&EventType::TurnCancelled),
         "completed" => kinds.contains(&EventType::TurnCompleted),
         _ => false,
     };
-    if !kept {
-        found.push(Violation::CancelLost {
+    if !is_logged {
+        violations.push(Violation::CancelLost {
             turn: turn.to_owned(),
             state: state.to_owned(),
         });

@@ -1,6 +1,6 @@
-//! A good history, made up: a few turns of every kind as a faultless server would log them, the
-//! rows it would keep, and clients that watch, are cut, resume and take snapshots. Tests doctor
-//! it before or after the clients have looked, and the checker must tell.
+//! A generated session: a few turns of every kind as a correct server logs them, with the events
+//! of both lanes and the deltas that a crash lost. Tests edit the events before or after clients
+//! are generated from them, and the history checker must report exactly that edit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +16,19 @@ use turnwire_event::{
 
 use crate::rng::SeededRng;
 
-/// What happened, in order, and what only the server knows.
+/// The events of one generated session, in order, and the facts that only the server knows.
 pub(super) struct SessionFixture {
     pub(super) rng: SeededRng,
     pub(super) session: SessionId,
     /// Both lanes in one order. The time of an event is its index, in milliseconds.
     pub(super) events: Vec<Event>,
-    /// Deltas that a crash cost: sent to those who watched, unknown afterwards.
+    /// Deltas that a crash lost: sent to connected clients, not stored.
     pub(super) lost: BTreeSet<Position>,
-    /// Results of tools, which no event carries.
+    /// Tool results, which no event contains.
     pub(super) results: BTreeMap<ToolUseId, Vec<ContentBlock>>,
-    /// How many snapshots are taken.
-    pub(super) looks: u32,
-    /// How many events had been sent when the process was killed.
+    /// How many clients request a snapshot.
+    pub(super) snapshot_count: u32,
+    /// For each kill, the number of events sent before it.
     pub(super) kills: Vec<usize>,
     open: Option<OpenTurn>,
     last: Position,
@@ -36,40 +36,40 @@ pub(super) struct SessionFixture {
 }
 
 impl SessionFixture {
-    /// One turn of every kind, in random order, with feedback here and there.
+    /// One turn of every kind, in random order, with feedback after each.
     pub(super) fn new(seed: u64) -> Self {
-        let mut story = Self {
+        let mut fixture = Self {
             rng: SeededRng::new(seed),
             session: SessionId(Ulid(1)),
             events: Vec::new(),
             lost: BTreeSet::new(),
             results: BTreeMap::new(),
-            looks: 4,
+            snapshot_count: 4,
             kills: Vec::new(),
             open: None,
             last: Position::persisted(Epoch::FIRST, Seq(0)),
             ids: 1,
         };
-        let episode_id = EpisodeId(story.id());
-        story.say(Body::SessionCreated(session::Created {
+        let episode_id = EpisodeId(fixture.id());
+        fixture.emit(Body::SessionCreated(session::Created {
             workspace_path: None,
             episode_id,
         }));
         let mut kinds = [0, 1, 2, 3, 4];
         for at in (1..kinds.len()).rev() {
-            kinds.swap(at, story.rng.index(at + 1));
+            kinds.swap(at, fixture.rng.index(at + 1));
         }
         for kind in kinds {
-            story.turn(kind);
+            fixture.turn(kind);
             let rating = "good".to_owned();
-            story.say(Body::FeedbackRecorded(feedback::Recorded {
+            fixture.emit(Body::FeedbackRecorded(feedback::Recorded {
                 message_id: None,
                 turn_id: None,
                 rating,
                 comment: None,
             }));
         }
-        story
+        fixture
     }
 
     fn id(&mut self) -> Ulid {
@@ -77,8 +77,8 @@ impl SessionFixture {
         Ulid(self.ids)
     }
 
-    /// Puts an event at the next place of its lane.
-    fn say(&mut self, body: Body) {
+    /// Appends an event at the next position of its lane.
+    fn emit(&mut self, body: Body) {
         self.last = if body.kind().is_persisted() {
             Position::persisted(self.last.epoch, self.last.seq.next())
         } else {
@@ -87,10 +87,10 @@ impl SessionFixture {
                 ..self.last
             }
         };
-        self.put(self.last, body);
+        self.push_event(self.last, body);
     }
 
-    fn put(&mut self, id: Position, body: Body) {
+    fn push_event(&mut self, id: Position, body: Body) {
         let timestamp = Timestamp::from_millis(self.events.len() as i64);
         if let Some(open) = &mut self.open {
             open.apply(id, timestamp, &Actor::ORCHESTRATOR, &body);
@@ -124,8 +124,8 @@ impl SessionFixture {
             history_omitted: 0,
             versions: turn::Versions::default(),
         };
-        self.say(Body::TurnStarted(started));
-        self.say(Body::RouteDecided(route::Decided {
+        self.emit(Body::TurnStarted(started));
+        self.emit(Body::RouteDecided(route::Decided {
             model: "scripted:demo".into(),
             routing_policy_version: "1".into(),
             reason: "default".into(),
@@ -135,7 +135,7 @@ impl SessionFixture {
             0 => self.call(StopReason::EndTurn),
             1 => {
                 let tool = self.call_for_tool();
-                self.tool_done(tool);
+                self.complete_tool(tool);
                 self.call(StopReason::EndTurn);
             }
             2 => {
@@ -156,7 +156,7 @@ impl SessionFixture {
                 .open
                 .as_ref()
                 .map_or_else(Usage::default, |open| open.usage);
-            self.say(Body::TurnCompleted(turn::Completed {
+            self.emit(Body::TurnCompleted(turn::Completed {
                 status: TurnStatus::Ok,
                 usage,
                 error: None,
@@ -167,10 +167,10 @@ impl SessionFixture {
         self.open = None;
     }
 
-    /// A call whose message streams but does not end.
+    /// A model call whose message streams but does not end.
     fn stream(&mut self) -> (CallId, MessageId) {
         let (call_id, message_id) = (CallId(self.id()), MessageId(self.id()));
-        self.say(Body::LlmCallStarted(llm::CallStarted {
+        self.emit(Body::LlmCallStarted(llm::CallStarted {
             call_id,
             model: "scripted:demo".into(),
             purpose: CallPurpose::Orchestrate,
@@ -178,14 +178,14 @@ impl SessionFixture {
             first: true,
         }));
         let model = "scripted:demo".to_owned();
-        self.say(Body::MessageStart(stream::MessageStart {
+        self.emit(Body::MessageStart(stream::MessageStart {
             message_id,
             role: Role::Assistant,
             model,
         }));
         for _ in 0..self.rng.between(4, 12) {
             let text = format!("word{} ", self.rng.between(0, 1_000));
-            self.say(Body::TextDelta(stream::TextDelta {
+            self.emit(Body::TextDelta(stream::TextDelta {
                 message_id,
                 content_block_index: 0,
                 text,
@@ -208,8 +208,8 @@ impl SessionFixture {
             .expect("a message is open");
         let end = fold.complete(stop_reason, usage);
         let content_sha256 = content_json(&end.final_content).1;
-        self.say(Body::MessageComplete(end));
-        self.say(Body::LlmCallCompleted(llm::CallCompleted {
+        self.emit(Body::MessageComplete(end));
+        self.emit(Body::LlmCallCompleted(llm::CallCompleted {
             call_id,
             message_id,
             content_sha256,
@@ -228,7 +228,7 @@ impl SessionFixture {
         let (message_id, tool_use_id) = (ids.1, ToolUseId(self.id()));
         let content_block_index = 1;
         let tool_name = "echo".to_owned();
-        self.say(Body::ToolUseStart(stream::ToolUseStart {
+        self.emit(Body::ToolUseStart(stream::ToolUseStart {
             message_id,
             content_block_index,
             tool_use_id,
@@ -236,7 +236,7 @@ impl SessionFixture {
         }));
         for partial_json in ["{\"a\"", ":1}"] {
             let partial_json = partial_json.to_owned();
-            self.say(Body::ToolUseInputDelta(stream::ToolUseInputDelta {
+            self.emit(Body::ToolUseInputDelta(stream::ToolUseInputDelta {
                 message_id,
                 content_block_index,
                 tool_use_id,
@@ -244,14 +244,14 @@ impl SessionFixture {
             }));
         }
         let final_input = json!({"a": 1});
-        self.say(Body::ToolUseEnd(stream::ToolUseEnd {
+        self.emit(Body::ToolUseEnd(stream::ToolUseEnd {
             message_id,
             content_block_index,
             tool_use_id,
             final_input,
         }));
         self.finish(ids, StopReason::ToolUse);
-        self.say(Body::ToolCalled(tool::Called {
+        self.emit(Body::ToolCalled(tool::Called {
             tool_use_id,
             tool_name,
             tool_type: ToolType::Function,
@@ -260,7 +260,7 @@ impl SessionFixture {
         tool_use_id
     }
 
-    fn tool_done(&mut self, tool_use_id: ToolUseId) {
+    fn complete_tool(&mut self, tool_use_id: ToolUseId) {
         let result = json!({"a": 1});
         let content = vec![ContentBlock::ToolResult {
             tool_use_id,
@@ -269,7 +269,7 @@ impl SessionFixture {
         }];
         let result_sha256 = sha256_hex(result.to_string().as_bytes());
         self.results.insert(tool_use_id, content);
-        self.say(Body::ToolCompleted(tool::Completed {
+        self.emit(Body::ToolCompleted(tool::Completed {
             tool_use_id,
             tool_name: "echo".into(),
             tool_type: ToolType::Function,
@@ -286,7 +286,7 @@ impl SessionFixture {
             let swept =
                 matches!(end, End::Failed { .. }) && matches!(part.body, Body::MessageComplete(_));
             if swept {
-                self.put(
+                self.push_event(
                     Position {
                         sub: Sub::LAST,
                         ..self.last
@@ -294,36 +294,36 @@ impl SessionFixture {
                     part.body,
                 );
             } else {
-                self.say(part.body);
+                self.emit(part.body);
             }
         }
     }
 
     fn cancel(&mut self) {
         let reason = "user_cancel".to_owned();
-        self.say(Body::TurnCancelRequested(turn::CancelRequested {
+        self.emit(Body::TurnCancelRequested(turn::CancelRequested {
             by: "user".into(),
             reason: reason.clone(),
         }));
-        let asked = Timestamp::from_millis(self.events.len() as i64);
+        let requested_at = Timestamp::from_millis(self.events.len() as i64);
         self.close(&End::Cancelled {
             stops: None,
             reason,
-            asked,
+            asked: requested_at,
         });
     }
 
-    /// The process dies with the last two deltas not in the store; the sweep ends the turn.
+    /// Kills the process before the last two deltas are stored; crash recovery ends the turn.
     fn kill(&mut self) {
         self.kills.push(self.events.len());
-        let gone: Vec<Position> = self.events.iter().rev().take(2).map(|e| e.id).collect();
-        self.lost.extend(&gone);
+        let lost: Vec<Position> = self.events.iter().rev().take(2).map(|e| e.id).collect();
+        self.lost.extend(&lost);
         if let Some(fold) = self.open.as_mut().and_then(|open| open.message.as_mut()) {
-            fold.cuts.retain(|cut| !gone.contains(&cut.at));
-            let kept = fold.cuts.last().map_or(0, |cut| cut.end as usize);
+            fold.cuts.retain(|cut| !lost.contains(&cut.at));
+            let stored_len = fold.cuts.last().map_or(0, |cut| cut.end as usize);
             for block in &mut fold.blocks {
                 if let turnwire_event::fold::message::BlockFold::Text(text) = block {
-                    text.truncate(kept);
+                    text.truncate(stored_len);
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Clients of a made-up story: what a faultless server sends to one that watches throughout,
-//! one that is cut and resumes, one that takes a snapshot, one that comes late.
+//! WebSocket clients of a [`SessionFixture`]: what a correct server sends to a client that stays
+//! connected, one that is cut and resumes, one that requests a snapshot, and one that connects late.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use super::record::{
 
 const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
-/// Writes the log down and lets every kind of client look at the story.
-pub(super) fn watched(story: &mut SessionFixture) -> History {
-    let (turns, tool_calls) = other_rows(story);
-    let messages = message_rows(story, story.events.len());
+/// The history of a fixture: its log, and one connection of every kind of client.
+pub(super) fn with_clients(fixture: &mut SessionFixture) -> History {
+    let (turns, tool_calls) = other_rows(fixture);
+    let messages = message_rows(fixture, fixture.events.len());
     let log = SessionLog {
-        id: story.session,
-        events: logged(story),
+        id: fixture.session,
+        events: logged(fixture),
         messages: messages
             .iter()
             .map(|m| serde_json::to_value(m).expect("plain data"))
@@ -33,40 +33,40 @@ pub(super) fn watched(story: &mut SessionFixture) -> History {
         tool_calls,
     };
     let mut history = History {
-        requests: requests(story),
+        requests: requests(fixture),
         sessions: vec![log],
         ..History::default()
     };
-    let kills = story.kills.iter().map(|&at| (at, FaultKind::Kill));
+    let kills = fixture.kills.iter().map(|&at| (at, FaultKind::Kill));
     history.faults = kills
         .map(|(at, kind)| InjectedFault { at: time(at), kind })
         .collect();
-    let all = story.events.len();
+    let all = fixture.events.len();
     history
         .connections
-        .push(connection(story, "live", START, 0, all));
+        .push(connection(fixture, "live", START, 0, all));
     history
         .connections
-        .push(connection(story, "late", START, all, all));
+        .push(connection(fixture, "late", START, all, all));
     let (mut from, mut cursor) = (0, START);
     while from < all {
-        let cut = from + story.rng.index(all - from) + 1;
-        let resumed = (cut + story.rng.index(6)).min(all);
+        let cut = from + fixture.rng.index(all - from) + 1;
+        let resumed = (cut + fixture.rng.index(6)).min(all);
         history
             .connections
-            .push(connection(story, "cut", cursor, from, cut));
-        cursor = story.events[cut - 1].id;
+            .push(connection(fixture, "cut", cursor, from, cut));
+        cursor = fixture.events[cut - 1].id;
         from = resumed;
         if from == all {
             history
                 .connections
-                .push(connection(story, "cut", cursor, all, all));
+                .push(connection(fixture, "cut", cursor, all, all));
         }
     }
-    for number in 0..story.looks {
-        let at = story.rng.index(all - 1) + 1;
+    for number in 0..fixture.snapshot_count {
+        let at = fixture.rng.index(all - 1) + 1;
         let name = format!("snapshot {number} at {at}");
-        history.connections.push(snapshot(story, &name, at));
+        history.connections.push(snapshot(fixture, &name, at));
     }
     history
 }
@@ -75,10 +75,13 @@ pub(super) fn time(index: usize) -> Duration {
     Duration::from_millis(index as u64)
 }
 
-pub(super) fn logged(story: &SessionFixture) -> Vec<LoggedEvent> {
+pub(super) fn logged(fixture: &SessionFixture) -> Vec<LoggedEvent> {
     use sha2::{Digest as _, Sha256};
-    let mut hash = Sha256::digest(story.session.to_string().as_bytes());
-    let persisted = story.events.iter().filter(|e| e.body.kind().is_persisted());
+    let mut hash = Sha256::digest(fixture.session.to_string().as_bytes());
+    let persisted = fixture
+        .events
+        .iter()
+        .filter(|e| e.body.kind().is_persisted());
     persisted
         .map(|event| {
             let bytes = event.to_bytes();
@@ -91,7 +94,7 @@ pub(super) fn logged(story: &SessionFixture) -> Vec<LoggedEvent> {
         .collect()
 }
 
-fn requests(story: &SessionFixture) -> Vec<RequestRecord> {
+fn requests(fixture: &SessionFixture) -> Vec<RequestRecord> {
     let request = |path: String, answer: Value| RequestRecord {
         at: Duration::ZERO,
         method: "POST".into(),
@@ -99,7 +102,7 @@ fn requests(story: &SessionFixture) -> Vec<RequestRecord> {
         body: String::new(),
         answer: Some((202, answer.to_string())),
     };
-    let session = story.session;
+    let session = fixture.session;
     let of = |event: &Event| match &event.body {
         Body::TurnStarted(_) => Some(request(
             format!("/sessions/{session}/turns"),
@@ -114,30 +117,30 @@ fn requests(story: &SessionFixture) -> Vec<RequestRecord> {
         }
         _ => None,
     };
-    story.events.iter().filter_map(of).collect()
+    fixture.events.iter().filter_map(of).collect()
 }
 
-/// A connection that asks at index `from` with a cursor, and is cut after index `upto`.
+/// A connection that subscribes at index `from` with a cursor, and is cut after index `up_to`.
 fn connection(
-    story: &SessionFixture,
+    fixture: &SessionFixture,
     client: &str,
     since: Position,
     from: usize,
-    upto: usize,
+    up_to: usize,
 ) -> ConnectionRecord {
-    let replayed = replayed(story, since, from, Missed::Ends);
+    let replayed = replayed(fixture, since, from, Missed::Ends);
     let count = replayed
         .iter()
         .filter(|e| e.body.kind().is_persisted())
         .count();
     let ack = json!({"type": "subscribe_ack", "replay_event_count": count});
-    let live = (from.min(upto)..upto).map(|at| event_frame(at, &story.events[at]));
+    let live = (from.min(up_to)..up_to).map(|at| event_frame(at, &fixture.events[at]));
     let lines = std::iter::once(frame(from, ack.to_string()))
         .chain(replayed.iter().map(|event| event_frame(from, event)))
         .chain(live);
     ConnectionRecord {
         client: client.to_owned(),
-        session: story.session,
+        session: fixture.session,
         lines: std::iter::once(subscribed(Some(since), false))
             .chain(lines)
             .collect(),
@@ -158,17 +161,17 @@ pub(super) fn frame(at: usize, text: String) -> ConnectionEntry {
     ConnectionEntry::Received(ReceivedFrame { at: time(at), text })
 }
 
-/// An event as it comes over a connection.
+/// An event as a frame of the session wire.
 pub(super) fn event_frame(at: usize, event: &Event) -> ConnectionEntry {
     let text = String::from_utf8(event.to_bytes()).expect("JSON is UTF-8");
     frame(at, format!("{{\"type\":\"event\",\"event\":{text}}}"))
 }
 
-/// The messages that had begun when `upto` events had happened, as the server then knows them.
-fn folds(story: &SessionFixture, upto: usize) -> Vec<MessageFold> {
+/// The messages that have started after `up_to` events, as the server has them in memory.
+fn folds(fixture: &SessionFixture, up_to: usize) -> Vec<MessageFold> {
     let mut folds: Vec<MessageFold> = Vec::new();
-    let killed = story.kills.iter().any(|&at| upto > at);
-    for event in &story.events[..upto] {
+    let killed = fixture.kills.iter().any(|&at| up_to > at);
+    for event in &fixture.events[..up_to] {
         if let (Body::MessageStart(start), Some(turn)) = (&event.body, event.turn_id) {
             folds.push(MessageFold::new(
                 start.message_id,
@@ -177,7 +180,7 @@ fn folds(story: &SessionFixture, upto: usize) -> Vec<MessageFold> {
                 event.id,
                 event.timestamp,
             ));
-        } else if !(killed && story.lost.contains(&event.id)) {
+        } else if !(killed && fixture.lost.contains(&event.id)) {
             for fold in &mut folds {
                 fold.apply(event.id, event.timestamp, &event.body);
             }
@@ -186,44 +189,46 @@ fn folds(story: &SessionFixture, upto: usize) -> Vec<MessageFold> {
     folds
 }
 
-/// What a resume at `since` gets when `upto` events have happened.
+/// The events that a resume at `since` replays after `up_to` events.
 pub(super) fn replayed(
-    story: &SessionFixture,
+    fixture: &SessionFixture,
     since: Position,
-    upto: usize,
+    up_to: usize,
     missed: Missed,
 ) -> Vec<Event> {
-    let tail = story.events[..upto].last().map_or(START, |e| e.id);
-    let persisted = story.events[..upto]
+    let tail = fixture.events[..up_to].last().map_or(START, |e| e.id);
+    let persisted = fixture.events[..up_to]
         .iter()
         .filter(|e| e.body.kind().is_persisted() && e.id > since);
     let mut events: Vec<Event> = persisted.cloned().collect();
-    for fold in folds(story, upto) {
+    for fold in folds(fixture, up_to) {
         let stretch = replay::Stretch {
             since,
             upto: tail,
             from: since,
             to: tail,
         };
-        events.extend(replay::events(&fold, story.session, stretch, missed));
+        events.extend(replay::events(&fold, fixture.session, stretch, missed));
     }
     events.sort_by_key(|e| e.id);
     events
 }
 
-/// A connection that takes a snapshot when `at` events have happened, and stays to the end.
-fn snapshot(story: &SessionFixture, client: &str, at: usize) -> ConnectionRecord {
-    let happened = &story.events[..at];
-    let rows = message_rows(story, at);
+/// A connection that requests a snapshot after `at` events, and stays to the end.
+fn snapshot(fixture: &SessionFixture, client: &str, at: usize) -> ConnectionRecord {
+    let happened = &fixture.events[..at];
+    let rows = message_rows(fixture, at);
     let mut messages: Vec<Value> = rows
         .iter()
         .map(|m| serde_json::to_value(m).expect("plain data"))
         .collect();
-    let open = folds(story, at)
+    let open = folds(fixture, at)
         .into_iter()
         .filter(|fold| fold.completed.is_none());
     messages.extend(
-        open.map(|fold| serde_json::to_value(fold.in_progress(story.session)).expect("plain data")),
+        open.map(|fold| {
+            serde_json::to_value(fold.in_progress(fixture.session)).expect("plain data")
+        }),
     );
     let turn = happened.iter().fold(None, |open, e| match e.body.kind() {
         kind if kind.is_terminal() => open.filter(|_| open != e.turn_id),
@@ -257,14 +262,14 @@ fn snapshot(story: &SessionFixture, client: &str, at: usize) -> ConnectionRecord
         frame(at, snapshot.to_string()),
     ];
     lines.extend(
-        story.events[at..]
+        fixture.events[at..]
             .iter()
             .enumerate()
             .map(|(n, event)| event_frame(at + n, event)),
     );
     ConnectionRecord {
         client: client.to_owned(),
-        session: story.session,
+        session: fixture.session,
         lines,
         end: None,
     }

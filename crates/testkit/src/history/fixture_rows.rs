@@ -1,4 +1,5 @@
-//! The rows that a faultless server keeps of a made-up story.
+//! The message, turn and tool call rows that a correct server stores for a
+//! [`SessionFixture`].
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,14 @@ use turnwire_event::{Body, ContentBlock, Message, MessageId, Role, StopReason, T
 
 use super::fixture::SessionFixture;
 
-/// The message rows that a server keeps of the first `upto` events.
-pub(super) fn message_rows(story: &SessionFixture, upto: usize) -> Vec<Message> {
+/// The message rows that a server stores for the first `up_to` events.
+pub(super) fn message_rows(fixture: &SessionFixture, up_to: usize) -> Vec<Message> {
     let mut rows: Vec<Message> = Vec::new();
-    for event in &story.events[..upto] {
+    for event in &fixture.events[..up_to] {
         let message = |id, role, content: &[ContentBlock]| Message {
             kept: turnwire_event::Kept::default(),
             id,
-            session_id: story.session,
+            session_id: fixture.session,
             turn_id: event.turn_id.unwrap_or(TurnId(Ulid(0))),
             role,
             status: turnwire_event::MessageStatus::Complete,
@@ -42,7 +43,7 @@ pub(super) fn message_rows(story: &SessionFixture, upto: usize) -> Vec<Message> 
             }
             Body::ToolCompleted(tool) => {
                 let id = MessageId(Ulid(tool.tool_use_id.0.0 + 1_000_000));
-                rows.push(message(id, Role::Tool, &story.results[&tool.tool_use_id]));
+                rows.push(message(id, Role::Tool, &fixture.results[&tool.tool_use_id]));
             }
             _ => {}
         }
@@ -50,10 +51,10 @@ pub(super) fn message_rows(story: &SessionFixture, upto: usize) -> Vec<Message> 
     rows
 }
 
-/// The turn and tool call rows of these events.
-pub(super) fn other_rows(story: &SessionFixture) -> (Vec<Value>, Vec<Value>) {
+/// The turn rows and the tool call rows of the whole fixture.
+pub(super) fn other_rows(fixture: &SessionFixture) -> (Vec<Value>, Vec<Value>) {
     let (mut turns, mut tools) = (BTreeMap::new(), BTreeMap::new());
-    for event in &story.events {
+    for event in &fixture.events {
         let mut turn = |state: &'static str| turns.insert(event.turn_id, state);
         match &event.body {
             Body::TurnStarted(_) => _ = turn("running"),

@@ -1,5 +1,5 @@
-//! A history made ready to be judged: frames and rows parsed, connections of one client put
-//! together, each split where a subscribe was acknowledged. What cannot be read is a violation.
+//! Parses a [`History`]: frames and rows become events and messages, the connections of one client
+//! are joined and split at each acknowledged subscribe. A parse error is a violation.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -31,12 +31,12 @@ impl ParsedLog<'_> {
         (event.id == id).then(|| (event, self.raw.events[index].text.as_str()))
     }
 
-    /// The stored events after `from`, up to and with `upto`.
-    pub(super) fn between(&self, from: Position, upto: Position) -> impl Iterator<Item = &Event> {
+    /// The stored events after `from`, up to and with `up_to`.
+    pub(super) fn between(&self, from: Position, up_to: Position) -> impl Iterator<Item = &Event> {
         let start = self.events.partition_point(|event| event.id <= from);
         self.events[start..]
             .iter()
-            .take_while(move |e| e.id <= upto)
+            .take_while(move |e| e.id <= up_to)
     }
 }
 
@@ -45,23 +45,23 @@ impl ParsedLog<'_> {
 pub(super) struct ParsedClient<'a> {
     pub(super) name: &'a str,
     pub(super) session: SessionId,
-    pub(super) stretches: Vec<SubscriptionStream<'a>>,
+    pub(super) streams: Vec<SubscriptionStream<'a>>,
 }
 
-/// What came after one acknowledged subscribe.
+/// Everything received after one acknowledged subscribe request.
 #[derive(Debug)]
 pub(super) struct SubscriptionStream<'a> {
     pub(super) connection: usize,
-    pub(super) asked: SubscribeRecord,
+    pub(super) request: SubscribeRecord,
     pub(super) replay_count: u64,
     pub(super) snapshot: Option<ParsedSnapshot>,
     pub(super) items: Vec<StreamItem<'a>>,
 }
 
-/// One thing the server sent.
+/// One entry of a [`SubscriptionStream`].
 #[derive(Debug)]
 pub(super) enum StreamItem<'a> {
-    /// An event, when it came, and its bytes.
+    /// Time of receipt, bytes and the parsed event.
     Event(Duration, &'a str, Box<Event>),
     /// A position up to which the connection has been served (`ping.position`).
     Served(Position),
@@ -87,7 +87,7 @@ struct FrameHead<'a> {
 
 pub(super) fn logs<'a>(
     history: &'a History,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) -> BTreeMap<SessionId, ParsedLog<'a>> {
     let mut logs = BTreeMap::new();
     for raw in &history.sessions {
@@ -95,14 +95,16 @@ pub(super) fn logs<'a>(
         for logged in &raw.events {
             match Event::read(logged.text.as_bytes()) {
                 Ok(event) => events.push(event),
-                Err(why) => found.push(unreadable("stored event", &why, &logged.text)),
+                Err(reason) => violations.push(unreadable("stored event", &reason, &logged.text)),
             }
         }
         let mut messages = Vec::with_capacity(raw.messages.len());
         for row in &raw.messages {
             match Message::deserialize(row) {
                 Ok(message) => messages.push(message),
-                Err(why) => found.push(unreadable("message row", &why, &row.to_string())),
+                Err(reason) => {
+                    violations.push(unreadable("message row", &reason, &row.to_string()))
+                }
             }
         }
         logs.insert(
@@ -118,10 +120,10 @@ pub(super) fn logs<'a>(
     logs
 }
 
-/// Puts the connections of each client together.
+/// Joins the connections of each client.
 pub(super) fn clients<'a>(
     history: &'a History,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) -> Vec<ParsedClient<'a>> {
     let mut clients: BTreeMap<(&str, SessionId), ParsedClient<'a>> = BTreeMap::new();
     for (number, connection) in history.connections.iter().enumerate() {
@@ -130,9 +132,9 @@ pub(super) fn clients<'a>(
             .or_insert_with(|| ParsedClient {
                 name: &connection.client,
                 session: connection.session,
-                stretches: Vec::new(),
+                streams: Vec::new(),
             });
-        read_connection(number, connection, client, found);
+        read_connection(number, connection, client, violations);
     }
     clients.into_values().collect()
 }
@@ -141,57 +143,57 @@ fn read_connection<'a>(
     number: usize,
     connection: &'a ConnectionRecord,
     client: &mut ParsedClient<'a>,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) {
-    let mut asked: VecDeque<&'a SubscribeRecord> = VecDeque::new();
+    let mut pending: VecDeque<&'a SubscribeRecord> = VecDeque::new();
     let mut open: Option<SubscriptionStream<'a>> = None;
     for line in &connection.lines {
         let frame = match line {
             ConnectionEntry::Subscribed(subscribe) => {
-                asked.push_back(subscribe);
+                pending.push_back(subscribe);
                 continue;
             }
             ConnectionEntry::Received(frame) => frame,
         };
         let head: FrameHead<'a> = match serde_json::from_str(&frame.text) {
             Ok(head) => head,
-            Err(why) => {
-                found.push(unreadable("frame", &why, &frame.text));
+            Err(reason) => {
+                violations.push(unreadable("frame", &reason, &frame.text));
                 continue;
             }
         };
         match head.kind {
             "subscribe_ack" => {
-                client.stretches.extend(open.take());
-                open = asked.pop_front().map(|asked| SubscriptionStream {
+                client.streams.extend(open.take());
+                open = pending.pop_front().map(|request| SubscriptionStream {
                     connection: number,
-                    asked: asked.clone(),
+                    request: request.clone(),
                     replay_count: head.replay_event_count.unwrap_or(u64::MAX),
                     snapshot: None,
                     items: Vec::new(),
                 });
             }
             "subscribe_error" => {
-                asked.pop_front();
+                pending.pop_front();
             }
-            _ => read_frame(frame, &head, open.as_mut(), found),
+            _ => read_frame(frame, &head, open.as_mut(), violations),
         }
     }
-    client.stretches.extend(open);
+    client.streams.extend(open);
 }
 
 fn read_frame<'a>(
     frame: &'a ReceivedFrame,
     head: &FrameHead<'a>,
     open: Option<&mut SubscriptionStream<'a>>,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) {
-    let Some(stretch) = open else {
-        // Before the first acknowledgement only answers and heartbeats may come.
+    let Some(stream) = open else {
+        // Before the first acknowledgement only replies and heartbeats are valid.
         if matches!(head.kind, "event" | "snapshot") {
-            found.push(unreadable(
+            violations.push(unreadable(
                 "frame",
-                &"nothing was subscribed to",
+                &"no subscribe was acknowledged",
                 &frame.text,
             ));
         }
@@ -199,32 +201,26 @@ fn read_frame<'a>(
     };
     match (head.kind, head.event) {
         ("event", Some(raw)) => match Event::read(raw.get().as_bytes()) {
-            Ok(event) => {
-                stretch
-                    .items
-                    .push(StreamItem::Event(frame.at, raw.get(), Box::new(event)))
-            }
-            Err(why) => found.push(unreadable("event", &why, &frame.text)),
+            Ok(event) => stream
+                .items
+                .push(StreamItem::Event(frame.at, raw.get(), Box::new(event))),
+            Err(reason) => violations.push(unreadable("event", &reason, &frame.text)),
         },
         ("snapshot", _) => match serde_json::from_str(&frame.text) {
-            Ok(snapshot) if stretch.items.is_empty() => stretch.snapshot = Some(snapshot),
-            Ok(_) => found.push(unreadable("frame", &"a snapshot after events", &frame.text)),
-            Err(why) => found.push(unreadable("snapshot", &why, &frame.text)),
+            Ok(snapshot) if stream.items.is_empty() => stream.snapshot = Some(snapshot),
+            Ok(_) => violations.push(unreadable("frame", &"a snapshot after events", &frame.text)),
+            Err(reason) => violations.push(unreadable("snapshot", &reason, &frame.text)),
         },
-        ("ping", _) => stretch.items.extend(head.position.map(StreamItem::Served)),
+        ("ping", _) => stream.items.extend(head.position.map(StreamItem::Served)),
         ("pong", _) => {}
-        _ => found.push(unreadable(
-            "frame",
-            &"a type that is not known",
-            &frame.text,
-        )),
+        _ => violations.push(unreadable("frame", &"unknown frame type", &frame.text)),
     }
 }
 
-fn unreadable(what: &str, why: &dyn std::fmt::Display, text: &str) -> Violation {
+fn unreadable(subject: &str, reason: &dyn std::fmt::Display, text: &str) -> Violation {
     Violation::Unreadable {
-        what: what.to_owned(),
-        why: why.to_string(),
+        subject: subject.to_owned(),
+        reason: reason.to_string(),
         text: text.chars().take(400).collect(),
     }
 }

@@ -1,5 +1,5 @@
-//! A message as one client has seen it grow: the text of each block, where each piece ended and
-//! when it came. Written apart from the server's own fold, so that the two can disagree.
+//! A message as one client received it: the text of each block, and the end and time of each delta.
+//! Independent of the server's own fold, so that a bug in one does not hide in the other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use turnwire_event::{Body, ContentBlock, Message, MessageId, MessageStatus};
 
-/// From where a client knows a message.
+/// Which part of a message a client received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageOrigin {
     Start,
-    /// From its start, which came when it was over: its end follows, and nothing in between.
+    /// Start and end only: the message had ended before the subscribe.
     Ends,
-    /// From a snapshot in its middle.
+    /// A part in a snapshot, then deltas.
     Snapshot,
-    /// From somewhere in its middle: what came is its end.
+    /// Deltas from the middle on.
     Middle,
 }
 
@@ -23,10 +23,10 @@ pub(super) enum MessageOrigin {
 #[derive(Debug, Default)]
 struct StreamedBlock {
     text: String,
-    /// Where each piece ended, and when it came.
+    /// For each delta, the byte offset of its end and its time of receipt.
     pieces: Vec<(usize, Duration)>,
-    /// For a tool: whether all of its raw input was seen.
-    whole_input: bool,
+    /// For a tool use: true if its start was received, so that `text` is all of its input.
+    saw_input_start: bool,
     input: Option<Value>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct StreamedMessage {
     blocks: BTreeMap<u32, StreamedBlock>,
 }
 
-/// A block that is not what it should be: which, as seen, as it is.
+/// A block whose text differs: index, received text, stored text.
 pub(super) type BlockMismatch = (u32, String, String);
 
 impl StreamedMessage {
@@ -48,7 +48,7 @@ impl StreamedMessage {
         }
     }
 
-    /// The messages in flight of a snapshot.
+    /// The messages in progress of a snapshot.
     pub(super) fn of_snapshot(messages: &[Message]) -> BTreeMap<MessageId, Self> {
         let open = messages
             .iter()
@@ -57,7 +57,7 @@ impl StreamedMessage {
             let mut growth = Self::new(MessageOrigin::Snapshot);
             for (block, index) in message.content.iter().zip(0u32..) {
                 let block = StreamedBlock {
-                    text: words(block).unwrap_or_default().to_owned(),
+                    text: block_text(block).unwrap_or_default().to_owned(),
                     ..StreamedBlock::default()
                 };
                 growth.blocks.insert(index, block);
@@ -67,15 +67,15 @@ impl StreamedMessage {
         .collect()
     }
 
-    /// The client was cut and goes on from its cursor. Of a message that came as its two ends,
-    /// and whose cut fell between them, only what stands after the cursor will come.
+    /// Call after a cut and resume. If only the start of an ended message had arrived, only events
+    /// after the cursor follow.
     pub(super) fn resumed(&mut self) {
         if self.origin == MessageOrigin::Ends {
             self.origin = MessageOrigin::Middle;
         }
     }
 
-    /// Takes in an event of a message; says which message, and what is wrong with it.
+    /// Applies a delta; returns its message and, for a wrong tool input, the mismatch.
     pub(super) fn apply(
         growing: &mut BTreeMap<MessageId, Self>,
         at: Duration,
@@ -98,115 +98,118 @@ impl StreamedMessage {
         block.text.push_str(text);
         block.pieces.push((block.text.len(), at));
         match body {
-            Body::ToolUseStart(_) => block.whole_input = true,
+            Body::ToolUseStart(_) => block.saw_input_start = true,
             Body::ToolUseEnd(end) => {
                 block.input = Some(end.final_input.clone());
-                let wrong = block.whole_input
+                let differs = block.saw_input_start
                     && !block.text.is_empty()
-                    && parsed(&block.text) != end.final_input;
-                let wrong = wrong.then(|| (index, block.text.clone(), end.final_input.to_string()));
-                return Some((id, wrong));
+                    && object_or_empty(&block.text) != end.final_input;
+                let mismatch =
+                    differs.then(|| (index, block.text.clone(), end.final_input.to_string()));
+                return Some((id, mismatch));
             }
             _ => {}
         }
         Some((id, None))
     }
 
-    /// Whether nothing of it was sent.
+    /// True if no block was received.
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// All its words, for a report.
+    /// The text of all blocks, for reports.
     pub(super) fn text(&self) -> String {
         self.blocks.values().map(|b| b.text.as_str()).collect()
     }
 
-    /// The blocks that are not what `content` says. With `cut`, the content may be shorter.
+    /// The blocks that differ from `content`. With `cut`, the content may be shorter.
     pub(super) fn compare(&self, content: &[ContentBlock], cut: bool) -> Vec<BlockMismatch> {
         let first = self.blocks.keys().next().copied();
-        let mut wrong = Vec::new();
+        let mut mismatches = Vec::new();
         for (block, index) in content.iter().zip(0u32..) {
             let seen = self.blocks.get(&index);
             let text = seen.map_or("", |b| b.text.as_str());
-            let (fits, whole) = match (words(block), block) {
-                (Some(whole), _) => (
-                    self.fits(text, whole, Some(index) == first, cut),
-                    whole.to_owned(),
+            let (text_matches, stored) = match (block_text(block), block) {
+                (Some(stored), _) => (
+                    self.text_matches(text, stored, Some(index) == first, cut),
+                    stored.to_owned(),
                 ),
                 (None, ContentBlock::ToolUse { input, .. }) => {
-                    let told = seen.and_then(|b| b.input.as_ref());
-                    let same = cut || told.is_none_or(|told| told == input);
+                    let sent_input = seen.and_then(|b| b.input.as_ref());
+                    let same = cut || sent_input.is_none_or(|sent_input| sent_input == input);
                     (same, input.to_string())
                 }
                 (None, _) => (true, String::new()),
             };
             let unseen =
                 self.origin == MessageOrigin::Middle && first.is_none_or(|first| index < first);
-            if !(fits || unseen) {
-                wrong.push((index, text.to_owned(), whole));
+            if !(text_matches || unseen) {
+                mismatches.push((index, text.to_owned(), stored));
             }
         }
         let beyond = self
             .blocks
             .range(u32::try_from(content.len()).unwrap_or(u32::MAX)..);
-        wrong.extend(
+        mismatches.extend(
             beyond
                 .filter(|_| !cut)
                 .map(|(&index, block)| (index, block.text.clone(), "no such block".to_owned())),
         );
-        wrong
+        mismatches
     }
 
-    fn fits(&self, seen: &str, whole: &str, first: bool, cut: bool) -> bool {
+    fn text_matches(&self, seen: &str, stored: &str, first: bool, cut: bool) -> bool {
         match (self.origin, cut) {
-            // Where a piece without its beginning was followed by a crash, nothing can be told.
+            // The start is unknown and a crash cut the end: any text is possible.
             (MessageOrigin::Middle, true) => true,
-            (MessageOrigin::Middle, false) if first => whole.ends_with(seen),
-            (_, true) => seen.starts_with(whole),
-            (_, false) => seen == whole,
+            (MessageOrigin::Middle, false) if first => stored.ends_with(seen),
+            (_, true) => seen.starts_with(stored),
+            (_, false) => seen == stored,
         }
     }
 
-    /// Whether all that was sent is the beginning of `content`.
+    /// True if the received text is a prefix of `content`.
     pub(super) fn is_part_of(&self, content: &[ContentBlock]) -> bool {
         self.blocks
             .iter()
             .all(|(&index, block)| match content.get(index as usize) {
-                Some(whole) => words(whole).is_none_or(|whole| whole.starts_with(&block.text)),
+                Some(stored) => {
+                    block_text(stored).is_none_or(|stored| stored.starts_with(&block.text))
+                }
                 None => block.text.is_empty(),
             })
     }
 
-    /// When those pieces came that `content` no longer has.
-    pub(super) fn lost<'a>(
+    /// The times of receipt of deltas that `content` does not contain.
+    pub(super) fn lost_piece_times<'a>(
         &'a self,
         content: &'a [ContentBlock],
     ) -> impl Iterator<Item = Duration> + 'a {
         self.blocks.iter().flat_map(move |(&index, block)| {
-            let kept = match content.get(index as usize) {
+            let stored_len = match content.get(index as usize) {
                 None => 0,
-                Some(whole) => words(whole).map_or(usize::MAX, str::len),
+                Some(stored) => block_text(stored).map_or(usize::MAX, str::len),
             };
             block
                 .pieces
                 .iter()
-                .filter(move |(end, _)| *end > kept)
+                .filter(move |(end, _)| *end > stored_len)
                 .map(|(_, at)| *at)
         })
     }
 }
 
-/// The growing text of a block of words or reasoning.
-fn words(block: &ContentBlock) -> Option<&str> {
+/// The text of a text or thinking block.
+fn block_text(block: &ContentBlock) -> Option<&str> {
     match block {
         ContentBlock::Text { text } | ContentBlock::Thinking { text, .. } => Some(text),
         _ => None,
     }
 }
 
-/// What of a raw input is an object, else an empty one (S3-072).
-fn parsed(raw: &str) -> Value {
+/// The raw input if it is a JSON object, else an empty object (S3-072).
+fn object_or_empty(raw: &str) -> Value {
     match serde_json::from_str(raw) {
         Ok(value @ Value::Object(_)) => value,
         _ => Value::Object(Map::new()),

@@ -1,7 +1,7 @@
-//! Workers on their parent's connection, put apart: what came of each is judged as if it had come
-//! on a connection of its own. What only shows together is judged here: a worker's events stand
-//! between the two events of its parent that say that it began and that it ended, and by its end
-//! it was told whole.
+//! Splits the worker sessions out of their parent's connection, so that each is checked as if it had
+//! a connection of its own. Checked here: a worker's events come between `delegate.started` and
+//! `delegate.completed` or `delegate.failed` of its parent, and all of them have come by
+//! its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,70 +14,74 @@ use super::violation::Violation;
 /// The cursor before a worker's first event.
 const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
-/// Splits every client that asked for workers into one for each session.
-pub(super) fn apart<'a>(
+/// Splits every client that subscribed to workers into one [`ParsedClient`] per session.
+pub(super) fn split_workers<'a>(
     clients: Vec<ParsedClient<'a>>,
     logs: &BTreeMap<SessionId, ParsedLog<'a>>,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) -> Vec<ParsedClient<'a>> {
     let mut all = Vec::new();
     for client in clients {
         let (name, session) = (client.name, client.session);
-        let mut by: BTreeMap<SessionId, Vec<SubscriptionStream<'a>>> = BTreeMap::new();
-        for stretch in client.stretches {
-            for (id, part) in parts(name, session, stretch, logs, found) {
-                by.entry(id).or_default().push(part);
+        let mut by_session: BTreeMap<SessionId, Vec<SubscriptionStream<'a>>> = BTreeMap::new();
+        for stream in client.streams {
+            for (id, part) in split_stream(name, session, stream, logs, violations) {
+                by_session.entry(id).or_default().push(part);
             }
         }
-        all.extend(by.into_iter().map(|(session, stretches)| ParsedClient {
-            name,
-            session,
-            stretches,
-        }));
+        all.extend(
+            by_session
+                .into_iter()
+                .map(|(session, streams)| ParsedClient {
+                    name,
+                    session,
+                    streams,
+                }),
+        );
     }
     all
 }
 
-fn parts<'a>(
+fn split_stream<'a>(
     name: &str,
     session: SessionId,
-    mut whole: SubscriptionStream<'a>,
+    mut stream: SubscriptionStream<'a>,
     logs: &BTreeMap<SessionId, ParsedLog<'a>>,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) -> BTreeMap<SessionId, SubscriptionStream<'a>> {
-    let items = std::mem::take(&mut whole.items);
-    let (asked, connection) = (whole.asked.clone(), whole.connection);
-    if !asked.filter.include_worker_sessions {
-        whole.items = items;
-        return BTreeMap::from([(session, whole)]);
+    let items = std::mem::take(&mut stream.items);
+    let (request, connection) = (stream.request.clone(), stream.connection);
+    if !request.filter.include_worker_sessions {
+        stream.items = items;
+        return BTreeMap::from([(session, stream)]);
     }
     let worker = |since| SubscriptionStream {
         connection,
-        asked: SubscribeRecord {
+        request: SubscribeRecord {
             since,
             snapshot: false,
-            ..asked.clone()
+            ..request.clone()
         },
         replay_count: 0,
         snapshot: None,
         items: Vec::new(),
     };
-    let named = asked
+    let named = request
         .workers
         .iter()
         .map(|(id, at)| (*id, worker(Some(*at))));
-    let mut parts: BTreeMap<_, _> = named.collect();
-    parts.insert(session, whole);
+    let mut split_stream: BTreeMap<_, _> = named.collect();
+    split_stream.insert(session, stream);
     let mut ended = BTreeSet::new();
     for item in items {
         let StreamItem::Event(_, _, event) = &item else {
-            parts
+            split_stream
                 .entry(session)
                 .and_modify(|part| part.items.push(item));
             continue;
         };
-        let mut outside = |worker, id, place| {
-            found.push(Violation::WorkerOutside {
+        let mut report_outside = |worker, id, place| {
+            violations.push(Violation::WorkerOutside {
                 client: name.to_owned(),
                 connection,
                 worker,
@@ -86,63 +90,65 @@ fn parts<'a>(
             });
         };
         if ended.contains(&event.session_id) {
-            outside(event.session_id, event.id, "after its end");
+            report_outside(event.session_id, event.id, "after its end");
         }
-        match ends(event) {
-            Some((id, DelegateEdge::Began)) => {
-                let part = parts.entry(id).or_insert_with(|| worker(Some(START)));
+        match delegate_edge(event) {
+            Some((id, DelegateEdge::Started)) => {
+                let part = split_stream
+                    .entry(id)
+                    .or_insert_with(|| worker(Some(START)));
                 if let Some(StreamItem::Event(_, _, early)) = part.items.first() {
-                    outside(id, early.id, "before its start");
+                    report_outside(id, early.id, "before its start");
                 }
             }
             Some((id, DelegateEdge::Ended)) => {
                 ended.insert(id);
-                let end = logs.get(&id).and_then(terminal);
-                if let (Some(part), Some(end)) = (parts.get_mut(&id), end) {
+                let end = logs.get(&id).and_then(first_terminal);
+                if let (Some(part), Some(end)) = (split_stream.get_mut(&id), end) {
                     part.items.push(StreamItem::Served(end));
                 }
             }
             None => {}
         }
-        // One that was neither named nor begun here was joined where it stood.
-        let part = parts
+        // No cursor and no start event: the client joined a running worker.
+        let part = split_stream
             .entry(event.session_id)
             .or_insert_with(|| worker(None));
         part.items.push(item);
     }
-    for (id, part) in &mut parts {
-        if *id != session && part.asked.since.is_some() {
-            part.replay_count = replayed(part, logs.get(id));
+    for (id, part) in &mut split_stream {
+        if *id != session && part.request.since.is_some() {
+            part.replay_count = replayed_count(part, logs.get(id));
         }
     }
-    parts
+    split_stream
 }
 
 enum DelegateEdge {
-    Began,
+    Started,
     Ended,
 }
 
-fn ends(event: &Event) -> Option<(SessionId, DelegateEdge)> {
+fn delegate_edge(event: &Event) -> Option<(SessionId, DelegateEdge)> {
     match &event.body {
-        Body::DelegateStarted(start) => Some((start.worker_session_id, DelegateEdge::Began)),
+        Body::DelegateStarted(start) => Some((start.worker_session_id, DelegateEdge::Started)),
         Body::DelegateCompleted(end) => Some((end.worker_session_id, DelegateEdge::Ended)),
         Body::DelegateFailed(end) => Some((end.worker_session_id, DelegateEdge::Ended)),
         _ => None,
     }
 }
 
-/// Where a worker's turn ended.
-fn terminal(log: &ParsedLog<'_>) -> Option<Position> {
-    let mut ends = log.events.iter().filter(|e| e.body.kind().is_terminal());
-    ends.next().map(|event| event.id)
+/// The position of a worker's terminal.
+fn first_terminal(log: &ParsedLog<'_>) -> Option<Position> {
+    let mut delegate_edge = log.events.iter().filter(|e| e.body.kind().is_terminal());
+    delegate_edge.next().map(|event| event.id)
 }
 
-/// How many persisted events of a worker were replayed, as far as it shows: up to the last message
-/// that came without its words. The acknowledgement does not say it of workers.
-fn replayed(part: &SubscriptionStream<'_>, log: Option<&ParsedLog<'_>>) -> u64 {
+/// The number of replayed events of a worker, as far as visible: up to the last message whose
+/// deltas are missing. The acknowledgement has no count for workers.
+fn replayed_count(part: &SubscriptionStream<'_>, log: Option<&ParsedLog<'_>>) -> u64 {
     let (mut persisted, mut count) = (0, 0);
-    // The message that has begun and had no word yet, and how much was stored before it.
+    // The started message without a delta yet, and the number of persisted events before it.
     let mut silent = None;
     for item in &part.items {
         let StreamItem::Event(_, _, event) = item else {
@@ -151,28 +157,32 @@ fn replayed(part: &SubscriptionStream<'_>, log: Option<&ParsedLog<'_>>) -> u64 {
         persisted += u64::from(event.body.kind().is_persisted());
         match &event.body {
             Body::MessageStart(start) => silent = Some((start.message_id, persisted)),
-            // The end of its call comes with it, unless the line was cut in between.
+            // The end of its call follows, unless the connection was cut in between.
             Body::MessageComplete(_) if silent.take().is_some() => count = persisted + 1,
             body if !body.kind().is_persisted() => silent = None,
             _ => {}
         }
     }
     match silent {
-        // Cut behind something stored that stands between its two ends: the end of its call was to
-        // come too.
-        Some((message, before)) if persisted > before => {
-            log.map_or(count, |log| upto_the_end(part, log, message).max(count))
-        }
+        // Cut after a persisted event between the message's start and end: the end of its call was
+        // due too.
+        Some((message, before)) if persisted > before => log.map_or(count, |log| {
+            count_to_call_end(part, log, message).max(count)
+        }),
         _ => count,
     }
 }
 
-/// How many events a worker's log has from the cursor to the end of a message's call.
-fn upto_the_end(part: &SubscriptionStream<'_>, log: &ParsedLog<'_>, message: MessageId) -> u64 {
+/// The number of matching events in a worker's log from the cursor to the end of a message's call.
+fn count_to_call_end(
+    part: &SubscriptionStream<'_>,
+    log: &ParsedLog<'_>,
+    message: MessageId,
+) -> u64 {
     let after = log
         .events
         .iter()
-        .filter(|e| Some(e.id) > part.asked.since && part.asked.filter.matches(&e.head()));
+        .filter(|e| Some(e.id) > part.request.since && part.request.filter.matches(&e.head()));
     let place = after.zip(1u64..).find(|(event, _)| match &event.body {
         Body::LlmCallCompleted(call) => call.message_id == message,
         Body::LlmCallFailed(call) => call.message_id == Some(message),

@@ -11,10 +11,10 @@ use super::message::{FinishReason, MessagePart, ModelMessage, TokenCounts};
 use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFrame> {
-    let mut frames = vec![start(message, asked)];
+pub(crate) fn frames(message: &ModelMessage, request: &RenderRequest) -> Vec<SseFrame> {
+    let mut frames = vec![start(message, request)];
     let blocks = message.parts.iter().enumerate();
-    let blocks = blocks.map(|(index, part)| block(index, part, asked));
+    let blocks = blocks.map(|(index, part)| block(index, part, request));
     frames.extend(arrange(blocks.collect(), message.order));
     frames.insert(frames.len().min(2), event(json!({"type": "ping"})));
     frames.push(delta(message));
@@ -27,7 +27,7 @@ pub(crate) const END: usize = 2;
 
 /// The frame of an error in the stream.
 pub(crate) fn error(trouble: ProviderError) -> SseFrame {
-    let words = trouble.words(Dialect::Anthropic);
+    let words = trouble.text(Dialect::Anthropic);
     event(json!({
         "type": "error",
         "error": {"type": words.kind, "message": words.message},
@@ -48,9 +48,9 @@ fn event(data: Value) -> SseFrame {
     SseFrame::named(&name, text)
 }
 
-fn start(message: &ModelMessage, asked: &RenderRequest) -> SseFrame {
+fn start(message: &ModelMessage, request: &RenderRequest) -> SseFrame {
     let id = message.id.clone();
-    let model = message.model.as_ref().unwrap_or(&asked.model);
+    let model = message.model.as_ref().unwrap_or(&request.model);
     let mut usage = input_usage(message.usage);
     let write = message.usage.cache_write;
     usage["cache_creation"] =
@@ -61,7 +61,7 @@ fn start(message: &ModelMessage, asked: &RenderRequest) -> SseFrame {
         "type": "message_start",
         "message": {
             "model": model,
-            "id": id.unwrap_or_else(|| asked.id("msg_01", 0)),
+            "id": id.unwrap_or_else(|| request.id("msg_01", 0)),
             "type": "message",
             "role": "assistant",
             "content": [],
@@ -81,7 +81,7 @@ fn input_usage(usage: TokenCounts) -> Value {
     })
 }
 
-fn block(index: usize, part: &MessagePart, asked: &RenderRequest) -> FrameBlock<SseFrame> {
+fn block(index: usize, part: &MessagePart, request: &RenderRequest) -> FrameBlock<SseFrame> {
     let (content, deltas) = match part {
         MessagePart::Thinking { pieces, signature } => {
             let thoughts = pieces
@@ -106,7 +106,7 @@ fn block(index: usize, part: &MessagePart, asked: &RenderRequest) -> FrameBlock<
         MessagePart::Call {
             id, name, pieces, ..
         } => {
-            let id = id.clone().unwrap_or_else(|| asked.id("toolu_01", index));
+            let id = id.clone().unwrap_or_else(|| request.id("toolu_01", index));
             let content = json!({"type": "tool_use", "id": id, "name": name, "input": {}, "caller": {"type": "direct"}});
             // The provider always opens a call's input with an empty fragment.
             let pieces = std::iter::once("").chain(pieces.iter().map(String::as_str));

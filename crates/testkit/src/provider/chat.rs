@@ -11,8 +11,8 @@ use super::message::{FinishReason, MessagePart, ModelMessage, TokenCounts};
 use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFrame> {
-    let chunks = ChunkBuilder { message, asked };
+pub(crate) fn frames(message: &ModelMessage, request: &RenderRequest) -> Vec<SseFrame> {
+    let chunks = ChunkBuilder { message, request };
     let speaks = message
         .parts
         .iter()
@@ -40,14 +40,14 @@ pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFr
             MessagePart::Call {
                 id, name, pieces, ..
             } => {
-                let id = id.clone().unwrap_or_else(|| asked.id("call_", index));
+                let id = id.clone().unwrap_or_else(|| request.id("call_", index));
                 calls.push(chunks.call(calls.len(), &id, name, pieces));
             }
         }
     }
     frames.extend(arrange(calls, message.order));
     frames.push(chunks.choice(json!({}), Some(finish(&message.finish))));
-    if asked.wants_usage() {
+    if request.wants_usage() {
         frames.push(chunks.chunk(json!([]), usage(message.usage)));
     }
     frames.push(SseFrame::data("[DONE]"));
@@ -55,13 +55,13 @@ pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFr
 }
 
 /// How many of the last frames are the proper end: the finish, perhaps the usage, `[DONE]`.
-pub(crate) fn end(asked: &RenderRequest) -> usize {
-    2 + usize::from(asked.wants_usage())
+pub(crate) fn end(request: &RenderRequest) -> usize {
+    2 + usize::from(request.wants_usage())
 }
 
 /// The frame of an error in the stream.
 pub(crate) fn error(trouble: ProviderError) -> SseFrame {
-    let words = trouble.words(Dialect::Chat);
+    let words = trouble.text(Dialect::Chat);
     let body = json!({"error": {
         "message": words.message, "type": words.kind, "param": null, "code": words.code,
     }});
@@ -77,7 +77,7 @@ pub(crate) fn unknown() -> SseFrame {
 
 struct ChunkBuilder<'a> {
     message: &'a ModelMessage,
-    asked: &'a RenderRequest,
+    request: &'a RenderRequest,
 }
 
 impl ChunkBuilder<'_> {
@@ -95,18 +95,18 @@ impl ChunkBuilder<'_> {
         let id = self.message.id.clone();
         let length = choices.to_string().len();
         let mut chunk = json!({
-            "id": id.unwrap_or_else(|| self.asked.id("chatcmpl-", 0)),
+            "id": id.unwrap_or_else(|| self.request.id("chatcmpl-", 0)),
             "object": "chat.completion.chunk",
             "created": 1_794_700_000,
-            "model": self.message.model.as_ref().unwrap_or(&self.asked.model),
+            "model": self.message.model.as_ref().unwrap_or(&self.request.model),
             "service_tier": "default",
             "system_fingerprint": "fp_0f4ke0f4ke",
             "choices": choices,
         });
-        if self.asked.wants_usage() {
+        if self.request.wants_usage() {
             chunk["usage"] = usage;
         }
-        if self.asked.wants_obfuscation() {
+        if self.request.wants_obfuscation() {
             chunk["obfuscation"] = json!("oBfUsCaTiOn"[..length % 11]);
         }
         SseFrame::data(chunk.to_string())

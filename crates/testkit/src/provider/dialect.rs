@@ -1,4 +1,4 @@
-//! The four wire formats that a fake provider speaks, and how a request's path says which.
+//! The four wire formats of the fake provider, selected by the request path.
 
 /// A provider's wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! What a provider says when it will not or cannot answer: the status, the words each provider
-//! has for it, and the body it sends, before the stream or inside it.
+//! Error responses of the providers: the status, each provider's error type and message, and the
+//! body, before the stream or inside it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 
-/// A reason not to answer.
+/// Why a provider answers with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderError {
     BadRequest,
@@ -22,20 +22,20 @@ pub enum ProviderError {
     Overloaded,
 }
 
-/// A provider's words for a trouble.
+/// A provider's representation of a [`ProviderError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorText {
     pub(crate) status: u16,
     /// `type` at Anthropic and OpenAI, `status` at Google.
     pub(crate) kind: &'static str,
     pub(crate) code: Option<&'static str>,
-    /// What a person reads.
+    /// The human-readable message.
     pub(crate) message: &'static str,
 }
 
 impl ProviderError {
-    /// The words of a provider.
-    pub(crate) fn words(self, dialect: Dialect) -> ErrorText {
+    /// The representation in a provider's format.
+    pub(crate) fn text(self, dialect: Dialect) -> ErrorText {
         let (kind, code) = match dialect {
             Dialect::Anthropic => (self.anthropic(), None),
             Dialect::Chat | Dialect::Responses => self.openai(),
@@ -122,10 +122,10 @@ impl ProviderError {
     }
 }
 
-/// An answer with a status other than 200.
+/// A response with a status other than 200.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorResponse {
-    /// The status line's number.
+    /// The HTTP status code.
     pub(crate) status: u16,
     /// Headers beside the content's type and length.
     pub(crate) headers: Vec<(String, String)>,
@@ -133,15 +133,15 @@ pub(crate) struct ErrorResponse {
 }
 
 impl ErrorResponse {
-    /// What a provider answers in this trouble; `message` stands in for its own words.
+    /// A provider's response to this error; `message` replaces the default message.
     pub(crate) fn new(
         trouble: ProviderError,
         dialect: Dialect,
         message: Option<&str>,
         wait: Option<Duration>,
     ) -> Self {
-        let words = trouble.words(dialect);
-        let message = message.unwrap_or(words.message);
+        let error_text = trouble.text(dialect);
+        let message = message.unwrap_or(error_text.message);
         let mut headers = Vec::new();
         let mut header = |name: &str, value: String| headers.push((name.to_owned(), value));
         let seconds = wait.map(|wait| wait.as_millis().div_ceil(1000));
@@ -153,7 +153,7 @@ impl ErrorResponse {
                 }
                 let body = json!({
                     "type": "error",
-                    "error": {"type": words.kind, "message": message},
+                    "error": {"type": error_text.kind, "message": message},
                     "request_id": "req_011f4ke",
                 });
                 body.to_string()
@@ -165,22 +165,23 @@ impl ErrorResponse {
                     header("retry-after", seconds.to_string());
                 }
                 pretty(&json!({"error": {
-                    "message": message, "type": words.kind, "param": null, "code": words.code,
+                    "message": message, "type": error_text.kind, "param": null, "code": error_text.code,
                 }}))
             }
-            // Google says in the body how long to wait, not in a header.
-            Dialect::Gemini => pretty(&google(words, message, wait)),
+            // Google sends the time to wait in the body, not in a header.
+            Dialect::Gemini => pretty(&google(error_text, message, wait)),
         };
         Self {
-            status: words.status,
+            status: error_text.status,
             headers,
             body,
         }
     }
 }
 
-pub(crate) fn google(words: ErrorText, message: &str, wait: Option<Duration>) -> Value {
-    let mut error = json!({"code": words.status, "message": message, "status": words.kind});
+pub(crate) fn google(error_text: ErrorText, message: &str, wait: Option<Duration>) -> Value {
+    let mut error =
+        json!({"code": error_text.status, "message": message, "status": error_text.kind});
     if let Some(wait) = wait {
         error["details"] = json!([{
             "@type": "type.googleapis.com/google.rpc.RetryInfo",

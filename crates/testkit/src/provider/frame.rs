@@ -1,5 +1,5 @@
-//! Frames of an event stream before they are bytes, and blocks of frames in the order a script
-//! wants them.
+//! Frames of an event stream before encoding, and the order of the frames of several blocks.
+//! The order is scripted by [`BlockOrder`].
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,17 @@ use serde_json::ser::{Formatter, Serializer};
 
 use super::message::BlockOrder;
 
-/// One event of a stream.
+/// One server-sent event before encoding.
 #[derive(Clone, Debug)]
 pub(crate) struct SseFrame {
-    /// The event's name; Chat Completions and Gemini send none.
+    /// The event name; `None` in Chat Completions and Gemini.
     pub(crate) event: Option<String>,
-    /// Its data, which may have several lines.
+    /// The data; may have several lines.
     pub(crate) data: String,
 }
 
 impl SseFrame {
-    /// A frame without a name.
+    /// A frame without an event name.
     pub(crate) fn data(data: impl Into<String>) -> Self {
         Self {
             event: None,
@@ -27,7 +27,7 @@ impl SseFrame {
         }
     }
 
-    /// A frame with its name.
+    /// A frame with an event name.
     pub(crate) fn named(event: &str, data: impl Into<String>) -> Self {
         Self {
             event: Some(event.to_owned()),
@@ -35,7 +35,7 @@ impl SseFrame {
         }
     }
 
-    /// The frame as bytes with this end of line.
+    /// The encoded frame with this line ending.
     pub(crate) fn encode(&self, end: &str) -> String {
         let mut text = String::with_capacity(self.data.len() + 48);
         if let Some(event) = &self.event {
@@ -56,7 +56,7 @@ pub(crate) struct FrameBlock<T> {
     pub(crate) end: Vec<T>,
 }
 
-/// The frames of all blocks in the order that is asked for.
+/// The frames of all blocks in the given order.
 pub(crate) fn arrange<T>(blocks: Vec<FrameBlock<T>>, order: BlockOrder) -> Vec<T> {
     match order {
         BlockOrder::InTurn => blocks.into_iter().flat_map(whole).collect(),

@@ -8,7 +8,7 @@ use super::message::{BlockOrder, FinishReason, MessagePart, ModelMessage, TokenC
 use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFrame> {
+pub(crate) fn frames(message: &ModelMessage, request: &RenderRequest) -> Vec<SseFrame> {
     let mut broken = false;
     let mut contents: Vec<Vec<Value>> = Vec::new();
     let mut calls: Vec<Value> = Vec::new();
@@ -44,7 +44,7 @@ pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFr
     let last = contents.len() - 1;
     let chunks = contents.into_iter().enumerate();
     chunks
-        .map(|(at, parts)| chunk(message, asked, parts, (at == last).then_some(finish)))
+        .map(|(at, parts)| chunk(message, request, parts, (at == last).then_some(finish)))
         .collect()
 }
 
@@ -111,7 +111,7 @@ fn call(part: &MessagePart) -> Option<Value> {
 
 fn chunk(
     message: &ModelMessage,
-    asked: &RenderRequest,
+    request: &RenderRequest,
     parts: Vec<Value>,
     finish: Option<&str>,
 ) -> SseFrame {
@@ -124,8 +124,8 @@ fn chunk(
     SseFrame::data(google_json(&json!({
         "candidates": [candidate],
         "usageMetadata": usage(message.usage, finish.is_some()),
-        "modelVersion": message.model.as_ref().unwrap_or(&asked.model),
-        "responseId": id.unwrap_or_else(|| asked.id("f4keResponse", 0)),
+        "modelVersion": message.model.as_ref().unwrap_or(&request.model),
+        "responseId": id.unwrap_or_else(|| request.id("f4keResponse", 0)),
     })))
 }
 
@@ -143,12 +143,12 @@ fn finish(finish: &FinishReason) -> &str {
 
 /// The usage so far; only the last chunk has the answer's own count.
 fn usage(usage: TokenCounts, whole: bool) -> Value {
-    let shown = usage.output.saturating_sub(usage.reasoning);
+    let visible = usage.output.saturating_sub(usage.reasoning);
     let mut counts = json!({"promptTokenCount": usage.input});
     if whole {
-        counts["candidatesTokenCount"] = json!(shown);
+        counts["candidatesTokenCount"] = json!(visible);
     }
-    let total = usage.input + usage.reasoning + if whole { shown } else { 0 };
+    let total = usage.input + usage.reasoning + if whole { visible } else { 0 };
     counts["totalTokenCount"] = json!(total);
     if usage.cached > 0 {
         counts["cachedContentTokenCount"] = json!(usage.cached);

@@ -1,4 +1,4 @@
-//! From an answer to what is done on the socket: frames, edited, as bytes, cut and paced.
+//! Turns an answer into socket operations: frames are rendered, edited, encoded, cut and paced.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use super::{anthropic, chat, gemini, responses};
 
 #[derive(Clone, Debug)]
 pub(crate) enum SocketStep {
-    /// Sends these bytes as one chunk.
+    /// Send these bytes as one chunk.
     Write(Bytes),
     Pause(Duration),
-    /// Waits until the test lets it go on.
+    /// Wait until the test releases the answer.
     Hold,
-    /// Sends these bytes again and again until the caller leaves.
+    /// Send these bytes repeatedly until the caller leaves.
     Repeat(Bytes),
 }
 
 /// How the answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerEnd {
-    /// As HTTP wants it; the connection stays.
+    /// A proper end of the HTTP message; the connection stays open.
     Proper,
     Cut,
     /// The connection is reset.
     Reset,
 }
 
-/// All that is done for one answer.
+/// The socket operations of one answer.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerPlan {
     pub(crate) status: u16,
@@ -45,8 +45,8 @@ pub(crate) struct AnswerPlan {
 }
 
 impl AnswerPlan {
-    /// What is done for an answer in a format.
-    pub(crate) fn new(answer: &ProviderAnswer, dialect: Dialect, asked: &RenderRequest) -> Self {
+    /// The operations of an answer in a format.
+    pub(crate) fn new(answer: &ProviderAnswer, dialect: Dialect, request: &RenderRequest) -> Self {
         let faults = &answer.faults;
         let mut before = vec![SocketStep::Pause(faults.head_delay)];
         if faults.head_stall {
@@ -65,14 +65,14 @@ impl AnswerPlan {
             }
             AnswerKind::Raw(bytes) => {
                 let mut writes = split(bytes);
-                let end = spoil(&mut writes, faults);
+                let end = apply_cut(&mut writes, faults);
                 let delta = writes.len() / 2;
                 let steps = pace(writes, faults, delta);
                 (200, stream_headers(dialect), steps, end)
             }
             AnswerKind::Message(message) => {
-                let mut writes = writes(message, faults, dialect, asked);
-                let end = spoil(&mut writes, faults);
+                let mut writes = writes(message, faults, dialect, request);
+                let end = apply_cut(&mut writes, faults);
                 let delta = first_text(message, &writes);
                 let steps = pace(writes, faults, delta);
                 (200, stream_headers(dialect), steps, end)
@@ -88,7 +88,7 @@ impl AnswerPlan {
         }
     }
 
-    /// What is done to refuse.
+    /// The operations of an error response.
     pub(crate) fn refusal(
         refusal: ErrorResponse,
         answer: &ProviderAnswer,
@@ -107,7 +107,7 @@ impl AnswerPlan {
         }
     }
 
-    /// All bytes of the body that would be sent if nobody stalled it.
+    /// All bytes of the body, without stalls.
     pub(crate) fn body(&self) -> Vec<u8> {
         let writes = self.steps.iter().filter_map(|step| match step {
             SocketStep::Write(bytes) => Some(bytes.as_ref()),
@@ -148,21 +148,23 @@ fn writes(
     message: &ModelMessage,
     faults: &AnswerFaults,
     dialect: Dialect,
-    asked: &RenderRequest,
+    request: &RenderRequest,
 ) -> Vec<Vec<u8>> {
     let mut frames = match dialect {
-        Dialect::Anthropic => anthropic::frames(message, asked),
-        Dialect::Chat => chat::frames(message, asked),
-        Dialect::Responses => responses::frames(message, asked),
-        Dialect::Gemini => gemini::frames(message, asked),
+        Dialect::Anthropic => anthropic::frames(message, request),
+        Dialect::Chat => chat::frames(message, request),
+        Dialect::Responses => responses::frames(message, request),
+        Dialect::Gemini => gemini::frames(message, request),
     };
     if faults.unknown_fields {
-        frames.iter_mut().for_each(|frame| strange(frame, dialect));
+        frames
+            .iter_mut()
+            .for_each(|frame| add_unknown_fields(frame, dialect));
     }
     if faults.no_end {
         let end = match dialect {
             Dialect::Anthropic => anthropic::END,
-            Dialect::Chat => chat::end(asked),
+            Dialect::Chat => chat::end(request),
             Dialect::Responses => responses::END,
             Dialect::Gemini => {
                 gemini::without_end(&mut frames);
@@ -172,7 +174,7 @@ fn writes(
         frames.truncate(frames.len() - end);
     }
     for edit in &faults.edits {
-        apply(*edit, &mut frames, message, dialect, asked);
+        apply(*edit, &mut frames, message, dialect, request);
     }
     let end = faults.line_end.map_or(dialect.line_end(), |end| end.text());
     frames
@@ -195,7 +197,7 @@ fn apply(
     frames: &mut Vec<SseFrame>,
     message: &ModelMessage,
     dialect: Dialect,
-    asked: &RenderRequest,
+    request: &RenderRequest,
 ) {
     let at = edit.at.min(frames.len());
     let unknown = || match dialect {
@@ -204,13 +206,13 @@ fn apply(
         Dialect::Responses => responses::unknown(at),
         Dialect::Gemini => gemini::unknown(),
     };
-    match edit.what {
+    match edit.kind {
         EditKind::Error(trouble, form) => {
             frames.truncate(at);
             frames.push(match dialect {
                 Dialect::Anthropic => anthropic::error(trouble),
                 Dialect::Chat => chat::error(trouble),
-                Dialect::Responses => responses::error(trouble, form, message, asked, at),
+                Dialect::Responses => responses::error(trouble, form, message, request, at),
                 Dialect::Gemini => gemini::error(&google_error(trouble)),
             });
         }
@@ -232,12 +234,12 @@ fn apply(
 }
 
 fn google_error(trouble: ProviderError) -> Value {
-    let words = trouble.words(Dialect::Gemini);
-    google(words, words.message, None)
+    let error_text = trouble.text(Dialect::Gemini);
+    google(error_text, error_text.message, None)
 }
 
-/// Puts fields that no client knows into the objects of a frame, but not into what the model said.
-fn strange(frame: &mut SseFrame, dialect: Dialect) {
+/// Adds unknown fields to the objects of a frame, but not to the model's output.
+fn add_unknown_fields(frame: &mut SseFrame, dialect: Dialect) {
     const INTO: [&str; 9] = [
         "/delta",
         "/message",
@@ -264,7 +266,7 @@ fn strange(frame: &mut SseFrame, dialect: Dialect) {
     };
 }
 
-/// Recorded bytes at their empty lines.
+/// Splits recorded bytes at their blank lines.
 fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let mut from = 0;
@@ -281,8 +283,8 @@ fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Puts the mark in front and cuts the bytes where they are to be cut.
-fn spoil(writes: &mut Vec<Vec<u8>>, faults: &AnswerFaults) -> AnswerEnd {
+/// Adds the byte order mark and applies the cut.
+fn apply_cut(writes: &mut Vec<Vec<u8>>, faults: &AnswerFaults) -> AnswerEnd {
     if faults.bom {
         writes.insert(0, b"\xEF\xBB\xBF".to_vec());
     }
@@ -302,10 +304,10 @@ fn spoil(writes: &mut Vec<Vec<u8>>, faults: &AnswerFaults) -> AnswerEnd {
             first.map(|(at, _)| at).expect("a character of many bytes") + 1
         }
     };
-    let mut left = keep;
+    let mut budget = keep;
     for write in writes.iter_mut() {
-        write.truncate(left);
-        left -= write.len();
+        write.truncate(budget);
+        budget -= write.len();
     }
     writes.retain(|write| !write.is_empty());
     if faults.reset {
@@ -315,7 +317,7 @@ fn spoil(writes: &mut Vec<Vec<u8>>, faults: &AnswerFaults) -> AnswerEnd {
     }
 }
 
-/// The frame with the first piece of text; the middle one if the message has no text.
+/// The index of the frame with the first text delta; the middle one if there is no text.
 fn first_text(message: &ModelMessage, writes: &[Vec<u8>]) -> usize {
     let piece = message.parts.iter().find_map(|part| match part {
         MessagePart::Text { pieces } => pieces.first(),
@@ -331,7 +333,7 @@ fn first_text(message: &ModelMessage, writes: &[Vec<u8>]) -> usize {
     writes.iter().position(has).unwrap_or(writes.len() / 2)
 }
 
-/// The bytes at their pace; an endless answer repeats the frame `delta`.
+/// Adds pauses and stalls; an endless answer repeats the frame `delta`.
 fn pace(writes: Vec<Vec<u8>>, faults: &AnswerFaults, delta: usize) -> Vec<SocketStep> {
     let mut steps = Vec::new();
     for (at, write) in writes.into_iter().enumerate() {

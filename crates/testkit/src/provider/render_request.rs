@@ -1,16 +1,16 @@
-//! What of a request changes the form of its answer.
+//! The parts of a request that change how its answer is rendered.
 
 use serde_json::Value;
 
 use super::dialect::{Dialect, gemini_model};
 
-/// A request, as far as the renderers look at it.
+/// A request as the renderers of the four formats see it.
 #[derive(Clone, Debug)]
 pub(crate) struct RenderRequest {
-    /// The model it asks for.
+    /// The requested model, from the body or the path.
     pub(crate) model: String,
     pub(crate) body: Value,
-    /// How many calls came before it: makes ids differ.
+    /// The number of earlier calls; makes generated ids unique.
     pub(crate) nth: usize,
 }
 
@@ -27,17 +27,17 @@ impl RenderRequest {
         }
     }
 
-    /// Whether Chat Completions was asked for a chunk with the usage.
+    /// True if a Chat Completions request asks for a usage chunk.
     pub(crate) fn wants_usage(&self) -> bool {
         self.body["stream_options"]["include_usage"] == true
     }
 
-    /// Whether OpenAI was told to leave its filler out.
+    /// True unless an OpenAI request turns obfuscation off.
     pub(crate) fn wants_obfuscation(&self) -> bool {
         self.body["stream_options"]["include_obfuscation"] != false
     }
 
-    /// Whether Responses was asked for the sealed reasoning.
+    /// True if a Responses request asks for encrypted reasoning.
     pub(crate) fn wants_encrypted(&self) -> bool {
         let include = self.body["include"].as_array();
         include.is_some_and(|list| {
@@ -46,7 +46,7 @@ impl RenderRequest {
         })
     }
 
-    /// A made-up id in a provider's form.
+    /// A generated id in a provider's form.
     pub(crate) fn id(&self, prefix: &str, salt: usize) -> String {
         format!("{prefix}{:04}f4ke{:04}", self.nth, salt)
     }

@@ -10,21 +10,25 @@ use super::message::{FinishReason, MessagePart, ModelMessage, TokenCounts};
 use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &ModelMessage, asked: &RenderRequest) -> Vec<SseFrame> {
+pub(crate) fn frames(message: &ModelMessage, request: &RenderRequest) -> Vec<SseFrame> {
     let items: Vec<OutputItem> = message
         .parts
         .iter()
         .enumerate()
-        .map(|(index, part)| OutputItem { index, part, asked })
+        .map(|(index, part)| OutputItem {
+            index,
+            part,
+            request,
+        })
         .collect();
     let mut events = vec![
-        json!({"type": "response.created", "response": opened(message, asked)}),
-        json!({"type": "response.in_progress", "response": opened(message, asked)}),
+        json!({"type": "response.created", "response": opened(message, request)}),
+        json!({"type": "response.in_progress", "response": opened(message, request)}),
     ];
     let blocks = items.iter().map(OutputItem::block).collect();
     events.extend(arrange(blocks, message.order));
     let output = items.iter().map(OutputItem::done).collect();
-    events.push(last(message, asked, output));
+    events.push(last(message, request, output));
     number(events, 0)
 }
 
@@ -49,10 +53,10 @@ pub(crate) fn error(
     trouble: ProviderError,
     form: ErrorForm,
     message: &ModelMessage,
-    asked: &RenderRequest,
+    request: &RenderRequest,
     sequence: usize,
 ) -> SseFrame {
-    let words = trouble.words(Dialect::Responses);
+    let words = trouble.text(Dialect::Responses);
     let event = match form {
         ErrorForm::Event => {
             json!({"type": "error", "code": words.code, "message": words.message, "param": null})
@@ -61,7 +65,7 @@ pub(crate) fn error(
             "type": words.kind, "code": words.code, "message": words.message, "param": null,
         }}),
         ErrorForm::Failed => {
-            let mut response = opened(message, asked);
+            let mut response = opened(message, request);
             response["status"] = json!("failed");
             response["error"] = json!({"code": words.code, "message": words.message});
             json!({"type": "response.failed", "response": response})
@@ -83,28 +87,28 @@ fn number(events: Vec<Value>, first: usize) -> Vec<SseFrame> {
             unreachable!("an event is an object")
         };
         let name = fields["type"].as_str().unwrap_or_default().to_owned();
-        let mut whole = Map::new();
+        let mut all = Map::new();
         for (key, value) in fields {
             let is_type = key == "type";
-            whole.insert(key, value);
+            all.insert(key, value);
             if is_type {
-                whole.insert("sequence_number".to_owned(), json!(first + at));
+                all.insert("sequence_number".to_owned(), json!(first + at));
             }
         }
-        SseFrame::named(&name, Value::Object(whole).to_string())
+        SseFrame::named(&name, Value::Object(all).to_string())
     });
     numbered.collect()
 }
 
 /// The response before anything was said. It repeats what was asked.
-fn opened(message: &ModelMessage, asked: &RenderRequest) -> Value {
+fn opened(message: &ModelMessage, request: &RenderRequest) -> Value {
     let id = message.id.clone();
-    let or = |field: &str, value: Value| match &asked.body[field] {
+    let or = |field: &str, value: Value| match &request.body[field] {
         Value::Null => value,
         given => given.clone(),
     };
     json!({
-        "id": id.unwrap_or_else(|| asked.id("resp_", 0)),
+        "id": id.unwrap_or_else(|| request.id("resp_", 0)),
         "object": "response",
         "created_at": 1_794_700_000,
         "status": "in_progress",
@@ -112,10 +116,10 @@ fn opened(message: &ModelMessage, asked: &RenderRequest) -> Value {
         "completed_at": null,
         "error": null,
         "incomplete_details": null,
-        "instructions": asked.body["instructions"],
-        "max_output_tokens": asked.body["max_output_tokens"],
+        "instructions": request.body["instructions"],
+        "max_output_tokens": request.body["max_output_tokens"],
         "max_tool_calls": null,
-        "model": message.model.as_ref().unwrap_or(&asked.model),
+        "model": message.model.as_ref().unwrap_or(&request.model),
         "output": [],
         "parallel_tool_calls": or("parallel_tool_calls", json!(true)),
         "previous_response_id": null,
@@ -137,7 +141,7 @@ fn opened(message: &ModelMessage, asked: &RenderRequest) -> Value {
     })
 }
 
-fn last(message: &ModelMessage, asked: &RenderRequest, output: Vec<Value>) -> Value {
+fn last(message: &ModelMessage, request: &RenderRequest, output: Vec<Value>) -> Value {
     let incomplete = match &message.finish {
         FinishReason::Done
         | FinishReason::Tools
@@ -152,7 +156,7 @@ fn last(message: &ModelMessage, asked: &RenderRequest, output: Vec<Value>) -> Va
     } else {
         "incomplete"
     };
-    let mut response = opened(message, asked);
+    let mut response = opened(message, request);
     response["status"] = json!(status);
     response["service_tier"] = json!("default");
     response["output"] = json!(output);
@@ -181,7 +185,7 @@ fn usage(usage: TokenCounts) -> Value {
 struct OutputItem<'a> {
     index: usize,
     part: &'a MessagePart,
-    asked: &'a RenderRequest,
+    request: &'a RenderRequest,
 }
 
 impl OutputItem<'_> {
@@ -191,7 +195,7 @@ impl OutputItem<'_> {
             MessagePart::Text { .. } => "msg_",
             MessagePart::Call { .. } => "fc_",
         };
-        self.asked.id(prefix, self.index)
+        self.request.id(prefix, self.index)
     }
 
     /// The item when it is done.
@@ -218,19 +222,19 @@ impl OutputItem<'_> {
     }
 
     fn call_id(&self) -> String {
-        let given = match self.part {
+        let scripted_id = match self.part {
             MessagePart::Call { id, .. } => id.clone(),
             MessagePart::Thinking { .. }
             | MessagePart::Redacted { .. }
             | MessagePart::Text { .. } => None,
         };
-        given.unwrap_or_else(|| self.asked.id("call_", self.index))
+        scripted_id.unwrap_or_else(|| self.request.id("call_", self.index))
     }
 
     /// A reasoning item; the sealed reasoning is only in it if it was asked for.
     fn reasoning(&self, sealed: &str, summary: Value) -> Value {
         let mut item = json!({"id": self.id(), "type": "reasoning"});
-        if self.asked.wants_encrypted() && !sealed.is_empty() {
+        if self.request.wants_encrypted() && !sealed.is_empty() {
             item["encrypted_content"] = json!(sealed);
         }
         item["summary"] = summary;
@@ -275,7 +279,7 @@ impl OutputItem<'_> {
         if kind == "output_text.delta" {
             fields["logprobs"] = json!([]);
         }
-        if self.asked.wants_obfuscation() {
+        if self.request.wants_obfuscation() {
             fields["obfuscation"] = json!("oBfUsCaTiOnOfLeNgTh"[..16 - piece.len() % 16]);
         }
         self.event(kind, fields)
@@ -283,7 +287,7 @@ impl OutputItem<'_> {
 
     fn summary(&self, pieces: &[String]) -> FrameBlock<Value> {
         let part = |text: &str| json!({"summary_index": 0, "part": {"type": "summary_text", "text": text}});
-        let whole = pieces.concat();
+        let all = pieces.concat();
         FrameBlock {
             start: vec![
                 // The sealed reasoning that comes here is not yet the one to send back.
@@ -300,16 +304,16 @@ impl OutputItem<'_> {
             end: vec![
                 self.event(
                     "reasoning_summary_text.done",
-                    json!({"summary_index": 0, "text": whole}),
+                    json!({"summary_index": 0, "text": all}),
                 ),
-                self.event("reasoning_summary_part.done", part(&whole)),
+                self.event("reasoning_summary_part.done", part(&all)),
             ],
         }
     }
 
     fn text(&self, pieces: &[String]) -> FrameBlock<Value> {
         let part = |text: &str| json!({"content_index": 0, "part": output_text(text)});
-        let whole = pieces.concat();
+        let all = pieces.concat();
         FrameBlock {
             start: vec![
                 self.added(json!({
@@ -325,9 +329,9 @@ impl OutputItem<'_> {
             end: vec![
                 self.event(
                     "output_text.done",
-                    json!({"content_index": 0, "text": whole, "logprobs": []}),
+                    json!({"content_index": 0, "text": all, "logprobs": []}),
                 ),
-                self.event("content_part.done", part(&whole)),
+                self.event("content_part.done", part(&all)),
             ],
         }
     }

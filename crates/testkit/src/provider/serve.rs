@@ -1,4 +1,4 @@
-//! What runs behind a fake provider: connections, the script, and the answers on their way.
+//! The connections of a fake provider: reads requests, selects script lines, sends the answers.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use super::render_request::RenderRequest;
 /// One line of the script.
 #[derive(Debug)]
 pub(crate) struct ScriptLine {
-    /// What the request's body must contain.
+    /// Text that the request body must contain; empty matches all.
     pub(crate) needle: String,
-    /// Whether the line stays after it was used.
-    pub(crate) stays: bool,
+    /// True if the line answers any number of calls.
+    pub(crate) repeats: bool,
     pub(crate) answer: ProviderAnswer,
 }
 
-/// What the provider and its connections share.
+/// State shared by [`FakeProvider`](super::FakeProvider) and its connections.
 #[derive(Debug)]
 pub(crate) struct ProviderShared {
     pub(crate) journal: CallJournal,
@@ -33,7 +33,7 @@ pub(crate) struct ProviderShared {
     pub(crate) key: Mutex<Option<String>>,
 }
 
-/// Takes connections for ever; dropping it closes them all.
+/// Accepts connections; dropping the future closes them all.
 pub(crate) async fn accept(listener: TcpListener, shared: Arc<ProviderShared>) {
     let mut connections = JoinSet::new();
     loop {
@@ -47,7 +47,7 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<ProviderShared>) {
     }
 }
 
-/// Tells the journal that a connection is over, however it ended.
+/// Records the end of a connection when dropped.
 struct OpenGuard {
     shared: Arc<ProviderShared>,
     number: usize,
@@ -63,7 +63,7 @@ async fn connection(socket: TcpStream, shared: Arc<ProviderShared>) {
     let number = shared.journal.opened();
     let guard = OpenGuard { shared, number };
     let shared = &guard.shared;
-    // A frame is a packet: nothing waits for more to send.
+    // Send each frame at once.
     if socket.set_nodelay(true).is_err() {
         return;
     }
@@ -72,7 +72,7 @@ async fn connection(socket: TcpStream, shared: Arc<ProviderShared>) {
         let call = shared.journal.arrived(number, &request);
         let plan = plan(shared, call, &request);
         let end = perform(&mut wire, shared, call, &plan).await;
-        let ended = |progress| shared.journal.note(call, |call| call.progress = progress);
+        let ended = |progress| shared.journal.update(call, |call| call.progress = progress);
         match end {
             Ok(AnswerEnd::Proper) => ended(AnswerProgress::Sent),
             Ok(AnswerEnd::Cut) => {
@@ -89,13 +89,13 @@ async fn connection(socket: TcpStream, shared: Arc<ProviderShared>) {
     }
 }
 
-/// What is done for a request: its line of the script, unless the provider itself refuses it.
+/// The plan for a request: its line of the script, unless validation rejects it.
 fn plan(shared: &ProviderShared, call: usize, request: &HttpRequest) -> AnswerPlan {
     let refuse = |dialect, trouble, message: String| {
         let refusal = ErrorResponse::new(trouble, dialect, Some(&message), None);
         shared
             .journal
-            .note(call, |call| call.refused = Some(message));
+            .update(call, |call| call.refused = Some(message));
         AnswerPlan::refusal(refusal, &ProviderAnswer::refuse(trouble), Vec::new())
     };
     let Some(dialect) = Dialect::of(&request.path) else {
@@ -104,8 +104,8 @@ fn plan(shared: &ProviderShared, call: usize, request: &HttpRequest) -> AnswerPl
     };
     let body = serde_json::from_slice(&request.body).unwrap_or_default();
     let key = shared.key.lock().clone();
-    if let Some(complaint) = check::complaint(dialect, request, &body, key.as_deref()) {
-        return refuse(dialect, complaint.trouble, complaint.message);
+    if let Some(rejection) = check::rejection(dialect, request, &body, key.as_deref()) {
+        return refuse(dialect, rejection.trouble, rejection.message);
     }
     let text = String::from_utf8_lossy(&request.body);
     let mut script = shared.script.lock();
@@ -113,13 +113,13 @@ fn plan(shared: &ProviderShared, call: usize, request: &HttpRequest) -> AnswerPl
         let message = "the script has no answer for this request".to_owned();
         return refuse(dialect, ProviderError::Server, message);
     };
-    let answer = if script[at].stays {
+    let answer = if script[at].repeats {
         script[at].answer.clone()
     } else {
         script.remove(at).answer
     };
-    let asked = RenderRequest::new(dialect, &request.path, body, call);
-    AnswerPlan::new(&answer, dialect, &asked)
+    let request = RenderRequest::new(dialect, &request.path, body, call);
+    AnswerPlan::new(&answer, dialect, &request)
 }
 
 async fn perform(
@@ -144,7 +144,7 @@ async fn perform(
     }
     shared
         .journal
-        .note(call, |call| call.status = Some(plan.status));
+        .update(call, |call| call.status = Some(plan.status));
     wire.send((head + "\r\n").as_bytes(), |_| {}).await?;
     let framing = if sized {
         BodyFraming::Plain
@@ -178,9 +178,9 @@ async fn act(
     match step {
         SocketStep::Pause(pause) => wire.pause(*pause).await,
         SocketStep::Hold => {
-            journal.note(call, |call| call.progress = AnswerProgress::Held);
+            journal.update(call, |call| call.progress = AnswerProgress::Held);
             wire.until(journal.released(call)).await?;
-            journal.note(call, |call| call.progress = AnswerProgress::Sending);
+            journal.update(call, |call| call.progress = AnswerProgress::Sending);
             Ok(())
         }
         SocketStep::Write(bytes) => write(wire, shared, call, bytes, framing).await,
@@ -204,7 +204,7 @@ async fn write(
         } else {
             AnswerProgress::Sending
         };
-        journal.note(call, |call| call.progress = progress);
+        journal.update(call, |call| call.progress = progress);
     };
     match framing {
         BodyFraming::Plain => wire.send(bytes, note).await?,
@@ -215,7 +215,7 @@ async fn write(
             wire.send(&chunk, note).await?;
         }
     }
-    journal.note(call, |call| call.written += bytes.len() as u64);
+    journal.update(call, |call| call.written += bytes.len() as u64);
     Ok(())
 }
 

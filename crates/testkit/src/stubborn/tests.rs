@@ -1,4 +1,4 @@
-//! Each program is as hard to end as it says, and none is left.
+//! Each program resists termination as described, and no process is left.
 
 use std::process::{Command, Stdio};
 
@@ -7,17 +7,17 @@ use super::*;
 #[tokio::test]
 async fn hostile_programs_resist_as_described() {
     for kind in StubbornKind::ALL {
-        let nasty = StubbornPrograms::new();
-        assert_eq!(nasty.processes(), [0; 0]);
-        let [shell, script] = nasty.command(kind);
+        let programs = StubbornPrograms::new();
+        assert_eq!(programs.processes(), [0; 0]);
+        let [shell, script] = programs.command(kind);
         let mut child = Command::new(shell)
             .arg(script)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .expect("it runs");
-        nasty.until_ready(kind.processes()).await;
-        assert!(nasty.processes().len() >= kind.processes(), "{kind:?}");
+        programs.until_ready(kind.processes()).await;
+        assert!(programs.processes().len() >= kind.processes(), "{kind:?}");
         let pid = i32::try_from(child.id()).expect("an id");
         let pid = rustix::process::Pid::from_raw(pid).expect("an id");
         let deaf = [
@@ -47,9 +47,9 @@ async fn hostile_programs_resist_as_described() {
                 | StubbornKind::Holder
                 | StubbornKind::Stopper
         );
-        assert_eq!(!nasty.processes().is_empty(), stays, "{kind:?}");
-        let mark = nasty.mark().to_owned();
-        drop(nasty);
+        assert_eq!(!programs.processes().is_empty(), stays, "{kind:?}");
+        let mark = programs.mark().to_owned();
+        drop(programs);
         let until = Instant::now() + Duration::from_secs(20);
         while !processes(&mark).is_empty() {
             assert!(Instant::now() < until, "{kind:?}");

@@ -1,4 +1,4 @@
-//! One connection: opens with an attach token, subscribes, reads frames, answers pings.
+//! One WebSocket connection: opens with an attach token, subscribes, reads frames, answers pings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,34 +19,34 @@ use crate::api::ApiClient;
 use crate::history::SubscribeRecord;
 use crate::journal::ConnectionRecorder;
 
-/// How long to wait for a frame. Servers under load, under `strace` or after a kill are slow.
+/// Deadline for a frame. Servers under load, under `strace` or after a kill are slow.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The connection was not opened: the status of the answer, and its body.
+/// The server refused the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was refused ({status}): {body}")]
 pub struct ConnectRefused {
-    /// The status; 0 if there was no answer.
+    /// The HTTP status; 0 if there was no response.
     pub status: u16,
-    /// The answer's body, or what went wrong.
+    /// The response body, or the error.
     pub body: String,
 }
 
-/// How a connection ended.
+/// How a WebSocket connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchEnd {
-    /// The server closed it, with this code and reason.
+    /// The server closed the connection with a code and a reason.
     #[error("closed by the server: {0} {1}")]
     Closed(u16, String),
     #[error("cut: {0}")]
     Cut(String),
-    /// Nothing came for too long; the connection may be alive.
+    /// Nothing arrived within the deadline; the connection may be alive.
     #[error("nothing came within the deadline")]
-    Silent,
+    TimedOut,
 }
 
 impl WatchEnd {
-    /// The code in the reason of a close; empty for other ends.
+    /// The `code` in the close reason; empty for other ends.
     pub fn code(&self) -> String {
         let Self::Closed(_, reason) = self else {
             return String::new();
@@ -56,7 +56,7 @@ impl WatchEnd {
     }
 }
 
-/// A frame, read.
+/// A received frame, parsed.
 #[derive(Clone, Debug)]
 pub enum WatchFrame {
     Event(Box<Event>),
@@ -71,31 +71,31 @@ struct EventFrame<'a> {
     event: Option<&'a RawValue>,
 }
 
-/// One connection of a client.
+/// A WebSocket client of one session, over one connection.
 #[derive(Debug)]
 pub struct WatchClient {
     socket: WebSocketStream<ByteLimitedStream>,
     session: SessionId,
-    page: ConnectionRecorder,
+    recorder: ConnectionRecorder,
     last: Option<Position>,
-    /// Whether pings are answered.
+    /// True answers pings.
     pub answers: bool,
-    /// How long to wait for a frame.
-    pub patience: Duration,
+    /// Deadline for the next frame.
+    pub deadline: Duration,
 }
 
 impl WatchClient {
-    /// Asks for a token and connects.
+    /// Requests an attach token and connects.
     pub async fn connect(
         api: &ApiClient,
         name: &str,
         session: SessionId,
     ) -> Result<Self, ConnectRefused> {
-        Self::connect_small(api, name, session, None).await
+        Self::connect_with_buffer(api, name, session, None).await
     }
 
-    /// The same with a receive buffer of so many bytes.
-    pub(super) async fn connect_small(
+    /// Connects with a receive buffer of `buffer` bytes.
+    pub(super) async fn connect_with_buffer(
         api: &ApiClient,
         name: &str,
         session: SessionId,
@@ -122,7 +122,7 @@ impl WatchClient {
         Self::open(api, name, session, &url, buffer).await
     }
 
-    /// Connects to an address as it was given, token included.
+    /// Connects to a `ws_url` of the server, token included.
     pub async fn open(
         api: &ApiClient,
         name: &str,
@@ -156,19 +156,19 @@ impl WatchClient {
         Ok(Self {
             socket,
             session,
-            page: api.journal().connection(name, session),
+            recorder: api.journal().connection(name, session),
             last: None,
             answers: true,
-            patience: DEADLINE,
+            deadline: DEADLINE,
         })
     }
 
-    /// The id of the last event it got, or the cursor it asked from.
+    /// The id of the last received event, or the cursor of the subscribe.
     pub fn last(&self) -> Option<Position> {
         self.last
     }
 
-    /// Ends the stream after so many more bytes.
+    /// Ends the connection after `bytes` more bytes.
     pub fn end_after(&mut self, bytes: u64) {
         self.socket.get_mut().end_after(bytes);
     }
@@ -176,7 +176,7 @@ impl WatchClient {
     /// Sends a subscribe frame.
     pub async fn subscribe(&mut self, ask: &SubscribeOptions) -> Result<(), WatchEnd> {
         if let Some(filter) = ask.resolved() {
-            self.page.subscribed(SubscribeRecord {
+            self.recorder.subscribed(SubscribeRecord {
                 filter,
                 since: ask.since,
                 workers: ask.workers.clone(),
@@ -187,7 +187,7 @@ impl WatchClient {
         self.send(&ask.frame_for(self.session)).await
     }
 
-    /// Subscribes and waits for the acknowledgement, which must come.
+    /// Subscribes and waits for the acknowledgement; panics on a subscribe error.
     pub async fn subscribed(&mut self, ask: &SubscribeOptions) -> Result<Value, WatchEnd> {
         self.subscribe(ask).await?;
         loop {
@@ -199,12 +199,12 @@ impl WatchClient {
         }
     }
 
-    /// Sends a frame.
+    /// Sends a JSON text frame.
     pub async fn send(&mut self, frame: &Value) -> Result<(), WatchEnd> {
         self.send_message(Message::text(frame.to_string())).await
     }
 
-    /// Sends whatever it is given.
+    /// Sends any WebSocket message.
     pub async fn send_message(&mut self, message: Message) -> Result<(), WatchEnd> {
         self.socket
             .send(message)
@@ -212,12 +212,12 @@ impl WatchClient {
             .map_err(|why| WatchEnd::Cut(why.to_string()))
     }
 
-    /// The next frame, pings aside if they are answered.
+    /// The next frame; skips the pings that it answers.
     pub async fn next(&mut self) -> Result<WatchFrame, WatchEnd> {
         loop {
             let seen = self.receive().await;
             if let Err(end) = &seen {
-                self.page.ended(end.to_string());
+                self.recorder.ended(end.to_string());
             }
             match seen? {
                 WatchFrame::Frame(frame) if self.answers && frame["type"] == "ping" => {
@@ -230,15 +230,15 @@ impl WatchClient {
     }
 
     async fn receive(&mut self) -> Result<WatchFrame, WatchEnd> {
-        let message = match tokio::time::timeout(self.patience, self.socket.next()).await {
-            Err(_) => return Err(WatchEnd::Silent),
+        let message = match tokio::time::timeout(self.deadline, self.socket.next()).await {
+            Err(_) => return Err(WatchEnd::TimedOut),
             Ok(None) => return Err(WatchEnd::Cut("the stream is over".into())),
             Ok(Some(Err(why))) => return Err(WatchEnd::Cut(why.to_string())),
             Ok(Some(Ok(message))) => message,
         };
         match message {
             Message::Text(text) => {
-                self.page.received(&text);
+                self.recorder.received(&text);
                 Ok(self.read(&text))
             }
             Message::Close(frame) => {
@@ -265,17 +265,17 @@ impl WatchClient {
             }
             None => {
                 let frame: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-                let told = [&frame["snapshot_at_event_id"], &frame["position"]];
-                let told = told
+                let position = [&frame["snapshot_at_event_id"], &frame["position"]];
+                let position = position
                     .into_iter()
                     .find_map(|id| id.as_str()?.parse::<Position>().ok());
-                self.last = self.last.max(told);
+                self.last = self.last.max(position);
                 WatchFrame::Frame(frame)
             }
         }
     }
 
-    /// The next event, whatever comes before it.
+    /// The next event; skips other frames.
     pub async fn event(&mut self) -> Result<Event, WatchEnd> {
         loop {
             if let WatchFrame::Event(event) = self.next().await? {
@@ -284,7 +284,7 @@ impl WatchClient {
         }
     }
 
-    /// Events up to and with the first that `wanted` says yes to.
+    /// Events up to and including the first for which `wanted` is true.
     pub async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Result<Vec<Event>, WatchEnd> {
         let mut events = Vec::new();
         loop {
@@ -305,7 +305,7 @@ impl WatchClient {
         Ok(events)
     }
 
-    /// Reads until the connection ends, and says how.
+    /// Reads until the connection ends, and returns how.
     pub async fn end(&mut self) -> WatchEnd {
         loop {
             if let Err(end) = self.next().await {
@@ -314,9 +314,9 @@ impl WatchClient {
         }
     }
 
-    /// Whether the stream ended because it was told to.
+    /// True if [`Self::end_after`] ended the connection.
     pub(super) fn was_cut(&self) -> bool {
-        self.socket.get_ref().is_spent()
+        self.socket.get_ref().is_at_limit()
     }
 }
 

@@ -1,5 +1,5 @@
-//! A TCP stream that ends when so many bytes have been read: in the middle of a frame, of a
-//! header, of a character, wherever the count falls.
+//! A TCP stream that ends after a number of read bytes: in the middle of a frame, of a header or of
+//! a character.
 
 use std::io;
 use std::pin::Pin;
@@ -11,22 +11,22 @@ use tokio::net::TcpStream;
 #[derive(Debug)]
 pub(crate) struct ByteLimitedStream {
     inner: TcpStream,
-    left: Option<u64>,
+    limit: Option<u64>,
 }
 
 impl ByteLimitedStream {
     pub(crate) fn new(inner: TcpStream) -> Self {
-        Self { inner, left: None }
+        Self { inner, limit: None }
     }
 
-    /// Ends the stream after `bytes` more.
+    /// Ends the stream after `bytes` more bytes.
     pub(crate) fn end_after(&mut self, bytes: u64) {
-        self.left = Some(bytes);
+        self.limit = Some(bytes);
     }
 
-    /// Whether it has given all it may.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.left == Some(0)
+    /// True if the byte limit is reached.
+    pub(crate) fn is_at_limit(&self) -> bool {
+        self.limit == Some(0)
     }
 }
 
@@ -36,7 +36,7 @@ impl AsyncRead for ByteLimitedStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Some(left) = self.left else {
+        let Some(left) = self.limit else {
             return Pin::new(&mut self.inner).poll_read(cx, buf);
         };
         if left == 0 {
@@ -49,7 +49,7 @@ impl AsyncRead for ByteLimitedStream {
         let done = Pin::new(&mut self.inner).poll_read(cx, &mut part);
         let read = part.filled().len();
         buf.advance(read);
-        self.left = Some(left - read as u64);
+        self.limit = Some(left - read as u64);
         done
     }
 }
@@ -94,7 +94,7 @@ mod tests {
         let mut remaining = Vec::new();
         stream.read_to_end(&mut remaining).await.expect("an end");
         assert_eq!((&first, remaining.as_slice()), (b"01", b"23456".as_slice()));
-        assert!(stream.is_spent());
+        assert!(stream.is_at_limit());
         drop(writer.await);
     }
 }

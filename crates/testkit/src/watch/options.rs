@@ -1,4 +1,4 @@
-//! What a client of a session's stream asks for.
+//! The options of a subscribe request on the session wire.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use turnwire_event::{Filter, FilterSpec, Position, SessionId};
 
-/// What a client asks for.
+/// The fields of a subscribe request.
 #[derive(Clone, Debug)]
 pub struct SubscribeOptions {
-    /// The filter, as it is sent.
+    /// The filter as JSON, as sent.
     pub filter: Value,
     pub since: Option<Position>,
-    /// The cursors of workers.
+    /// The cursor of each worker session.
     pub workers: BTreeMap<SessionId, Position>,
-    /// Whether a snapshot is wanted.
+    /// True requests a snapshot.
     pub snapshot: bool,
 }
 
 impl SubscribeOptions {
-    /// Everything from now on.
+    /// All events from now on.
     pub fn live() -> Self {
         Self {
             filter: "preset:full".into(),
@@ -29,7 +29,7 @@ impl SubscribeOptions {
         }
     }
 
-    /// Everything after a position.
+    /// All events after a position.
     pub fn since(position: Position) -> Self {
         Self {
             since: Some(position),
@@ -37,7 +37,7 @@ impl SubscribeOptions {
         }
     }
 
-    /// The state, and everything after it.
+    /// A snapshot and all events after it.
     pub fn snapshot() -> Self {
         Self {
             snapshot: true,
@@ -45,26 +45,26 @@ impl SubscribeOptions {
         }
     }
 
-    /// The same through a filter.
+    /// Replaces the filter of the request.
     #[must_use]
     pub fn filter(mut self, filter: impl Into<Value>) -> Self {
         self.filter = filter.into();
         self
     }
 
-    /// The same with the cursors of workers.
+    /// Sets the cursors of worker sessions.
     #[must_use]
     pub fn workers(mut self, workers: BTreeMap<SessionId, Position>) -> Self {
         self.workers = workers;
         self
     }
 
-    /// The frame.
+    /// The subscribe frame as JSON.
     pub fn frame(&self) -> Value {
-        self.framed(json!(self.since))
+        self.frame_with(json!(self.since))
     }
 
-    /// The frame for a session: with cursors of workers, the cursor is a map.
+    /// The subscribe frame for a session; with cursors of workers, `since` is a map.
     pub(super) fn frame_for(&self, session: SessionId) -> Value {
         let since = match self.since {
             Some(at) if !self.workers.is_empty() => {
@@ -74,14 +74,14 @@ impl SubscribeOptions {
             }
             since => json!(since),
         };
-        self.framed(since)
+        self.frame_with(since)
     }
 
-    fn framed(&self, since: Value) -> Value {
+    fn frame_with(&self, since: Value) -> Value {
         json!({"type": "subscribe", "filter": self.filter, "since": since, "snapshot": self.snapshot})
     }
 
-    /// The filter as the server should understand it; none if it should not.
+    /// The filter as the server should resolve it; `None` if it should refuse it.
     pub(super) fn resolved(&self) -> Option<Filter> {
         match &self.filter {
             Value::Null => Some(Filter::full()),

@@ -1,5 +1,5 @@
-//! A reader whose line is cut again and again: after a number of bytes, wherever that falls. It
-//! comes back with the id of the last event it got whole, as the contract says.
+//! A client whose connection is cut repeatedly after a number of bytes, anywhere in a frame. It
+//! resumes with the id of the last complete event.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::history::FaultKind;
 /// The cursor before a session's first event.
 const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
-/// Where a reader was cut.
+/// Where a [`ResumingReader`] was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutPlace {
     Between,
-    /// Inside a message: it has seen its start and not its end.
+    /// Inside a message: after its start and before its end.
     Inside,
 }
 
-/// A client that goes on over many connections.
+/// A client that reads one session over many connections.
 #[derive(Debug)]
 pub struct ResumingReader {
     api: ApiClient,
@@ -31,14 +31,14 @@ pub struct ResumingReader {
     session: SessionId,
     filter: Value,
     last: Position,
-    /// Where its workers stand, from their starts to their ends, if it wants them.
+    /// The last position of each running worker; `None` without workers.
     workers: Option<BTreeMap<SessionId, Position>>,
     open: Option<MessageId>,
     client: Option<WatchClient>,
 }
 
 impl ResumingReader {
-    /// A reader that begins with the session's first event.
+    /// A reader from the session's first event on.
     pub fn new(api: &ApiClient, name: &str, session: SessionId) -> Self {
         Self {
             api: api.clone(),
@@ -52,14 +52,14 @@ impl ResumingReader {
         }
     }
 
-    /// The same through a filter.
+    /// Replaces the filter of the subscribe requests.
     #[must_use]
     pub fn filter(mut self, filter: impl Into<Value>) -> Self {
         self.filter = filter.into();
         self
     }
 
-    /// The same with the session's workers.
+    /// Includes the events of the session's workers.
     #[must_use]
     pub fn with_workers(mut self) -> Self {
         self.filter = json!({"include_worker_sessions": true});
@@ -67,18 +67,18 @@ impl ResumingReader {
         self
     }
 
-    /// The session it reads.
+    /// The session of this reader.
     pub fn session(&self) -> SessionId {
         self.session
     }
 
-    /// The last id it got.
+    /// The id of the last received event.
     pub fn last(&self) -> Position {
         self.last
     }
 
-    /// Whether it is inside a message.
-    pub fn place(&self) -> CutPlace {
+    /// Whether the last event is inside a message.
+    pub fn cut_place(&self) -> CutPlace {
         if self.open.is_some() {
             CutPlace::Inside
         } else {
@@ -86,7 +86,7 @@ impl ResumingReader {
         }
     }
 
-    /// Connects if it is not connected: with its cursor, or anew with a snapshot.
+    /// Connects if disconnected: with the cursor, or with a new snapshot.
     pub async fn resume(&mut self, snapshot: bool) -> Result<(), WatchEnd> {
         if self.client.is_some() {
             return Ok(());
@@ -105,13 +105,13 @@ impl ResumingReader {
         Ok(())
     }
 
-    /// Reads one frame; the reader is disconnected when the line is gone.
+    /// Reads one frame; disconnects when the connection ends.
     pub async fn step(&mut self) -> Result<WatchFrame, WatchEnd> {
         self.resume(false).await?;
         let client = self.client.as_mut().expect("just connected");
         match client.next().await {
             Ok(seen) => {
-                self.take(&seen);
+                self.apply_frame(&seen);
                 Ok(seen)
             }
             Err(end) => {
@@ -121,9 +121,9 @@ impl ResumingReader {
         }
     }
 
-    fn take(&mut self, seen: &WatchFrame) {
+    fn apply_frame(&mut self, seen: &WatchFrame) {
         match seen {
-            WatchFrame::Event(event) => self.event(event),
+            WatchFrame::Event(apply_event) => self.apply_event(apply_event),
             WatchFrame::Frame(frame) => {
                 assert_ne!(
                     frame["type"], "subscribe_error",
@@ -143,15 +143,15 @@ impl ResumingReader {
         }
     }
 
-    fn event(&mut self, event: &Event) {
-        if event.session_id == self.session {
-            self.last = event.id;
+    fn apply_event(&mut self, apply_event: &Event) {
+        if apply_event.session_id == self.session {
+            self.last = apply_event.id;
         }
         if let Some(workers) = &mut self.workers {
-            if event.session_id != self.session {
-                workers.insert(event.session_id, event.id);
+            if apply_event.session_id != self.session {
+                workers.insert(apply_event.session_id, apply_event.id);
             }
-            match &event.body {
+            match &apply_event.body {
                 Body::DelegateStarted(start) => {
                     workers.entry(start.worker_session_id).or_insert(START);
                 }
@@ -160,7 +160,7 @@ impl ResumingReader {
                 _ => {}
             }
         }
-        match &event.body {
+        match &apply_event.body {
             Body::MessageStart(start) => self.open = Some(start.message_id),
             Body::MessageComplete(_) | Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
                 self.open = None;
@@ -169,42 +169,42 @@ impl ResumingReader {
         }
     }
 
-    /// Reads until `bytes` more have come over the line, then is cut; says where. None if the
-    /// line ended otherwise, or nothing more came for a while.
-    pub async fn cut_after(&mut self, bytes: u64, patience: Duration) -> Option<CutPlace> {
+    /// Reads `bytes` more bytes, then cuts the connection and returns where. `None` if the
+    /// connection ended before, or nothing arrived within the deadline.
+    pub async fn cut_after(&mut self, bytes: u64, deadline: Duration) -> Option<CutPlace> {
         if self.resume(false).await.is_err() {
             return None;
         }
         if let Some(client) = &mut self.client {
             client.end_after(bytes);
-            client.patience = patience;
+            client.deadline = deadline;
         }
-        let spent = loop {
+        let was_cut = loop {
             let client = self.client.as_mut()?;
             match client.next().await {
-                Ok(seen) => self.take(&seen),
+                Ok(seen) => self.apply_frame(&seen),
                 Err(_) => break client.was_cut(),
             }
         };
-        self.drop_line();
-        spent.then(|| self.place())
+        self.drop_connection();
+        was_cut.then(|| self.cut_place())
     }
 
-    /// Drops the line as it is.
-    pub fn drop_line(&mut self) {
+    /// Closes the connection without a close frame.
+    pub fn drop_connection(&mut self) {
         if self.client.take().is_some() {
             self.api.journal().fault(FaultKind::Cut);
         }
     }
 
-    /// Reads until it has been served up to a position, over as many connections as it takes.
-    pub async fn finish(&mut self, upto: Position) {
-        let begun = std::time::Instant::now();
-        while self.last < upto {
+    /// Reads up to a position, over as many connections as needed.
+    pub async fn finish(&mut self, up_to: Position) {
+        let started = std::time::Instant::now();
+        while self.last < up_to {
             if let Err(end) = self.step().await {
                 assert!(
-                    begun.elapsed() < Duration::from_secs(60),
-                    "{} stands at {} and is not served up to {upto}: {end}",
+                    started.elapsed() < Duration::from_secs(60),
+                    "{} is at {} and does not reach {up_to}: {end}",
                     self.name,
                     self.last
                 );

@@ -1,5 +1,5 @@
-//! A reader that stops reading: it subscribes, takes the acknowledgement, and then leaves
-//! everything in the socket's buffers, which it has made as small as the system lets it.
+//! A client that stops reading: it subscribes, reads the acknowledgement, and then leaves everything
+//! in the socket's buffers, which are as small as the system permits.
 
 use turnwire_event::{Event, Position, SessionId};
 
@@ -7,22 +7,22 @@ use super::client::{ConnectRefused, WatchClient, WatchEnd, WatchFrame};
 use super::options::SubscribeOptions;
 use crate::api::ApiClient;
 
-/// The receive buffer it asks for; the system makes it a little larger.
+/// The requested receive buffer in bytes; the system uses a slightly larger one.
 const BUFFER: u32 = 2_048;
 
-/// A frozen client.
+/// A client that reads nothing after the acknowledgement.
 #[derive(Debug)]
 pub struct StalledClient(WatchClient);
 
 impl StalledClient {
-    /// Connects, subscribes, and reads no more than the acknowledgement.
+    /// Connects, subscribes, and reads only the acknowledgement.
     pub async fn connect(
         api: &ApiClient,
         name: &str,
         session: SessionId,
         ask: &SubscribeOptions,
     ) -> Result<Self, ConnectRefused> {
-        let mut client = WatchClient::connect_small(api, name, session, Some(BUFFER)).await?;
+        let mut client = WatchClient::connect_with_buffer(api, name, session, Some(BUFFER)).await?;
         client.subscribed(ask).await.map_err(|end| ConnectRefused {
             status: 0,
             body: end.to_string(),
@@ -30,8 +30,8 @@ impl StalledClient {
         Ok(Self(client))
     }
 
-    /// Reads all that is still there: the events, the last id, and how the connection ended.
-    pub async fn thaw(mut self) -> (Vec<Event>, Option<Position>, WatchEnd) {
+    /// Reads the buffered frames: the events, the last id, and how the connection ended.
+    pub async fn resume_reading(mut self) -> (Vec<Event>, Option<Position>, WatchEnd) {
         let mut events = Vec::new();
         loop {
             match self.0.next().await {

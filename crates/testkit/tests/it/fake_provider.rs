@@ -39,16 +39,16 @@ async fn response_bytes_equal_scripted_answer() {
         ];
         for answer in ways {
             provider.push(answer.clone());
-            let mut asked = request(dialect);
-            asked["model"] = json!("fake-model");
-            let got = send(&provider, dialect, &asked).await;
+            let mut body = request(dialect);
+            body["model"] = json!("fake-model");
+            let got = send(&provider, dialect, &body).await;
             assert_eq!((got.status, got.whole), (200, true));
             // Made-up ids count the calls; every other byte is equal.
             let call = provider.calls().len() - 1;
             let text = got.text().replace(&format!("{call:04}f4ke"), "0000f4ke");
             let text = text.replace("\"gemini-fake\"", "\"fake-model\"");
-            let said = String::from_utf8(answer.bytes_for(dialect, asked)).expect("UTF-8");
-            assert_eq!(text, said, "{dialect:?}");
+            let expected = String::from_utf8(answer.bytes_for(dialect, body)).expect("UTF-8");
+            assert_eq!(text, expected, "{dialect:?}");
         }
     }
 }
@@ -90,7 +90,7 @@ async fn script_steps_match_by_order_and_request() {
     };
     assert!(ask("hello").await.text().contains("first"));
     assert!(ask("any tents?").await.text().contains("about tents"));
-    assert_eq!(provider.lines_left(), 1);
+    assert_eq!(provider.unused_lines(), 1);
     assert_eq!(ask("hello").await.status, 503);
     assert_eq!(ask("hello").await.status, 500);
     let refused = provider.call(3).await.refused.expect("why");
@@ -110,11 +110,11 @@ async fn stalled_answer_resumes_and_tolerates_caller_leaving() {
         assert!(got.whole && got.text().contains("two"), "{}", got.text());
 
         let caller = by_hand(&provider, dialect).await;
-        let held = provider.reached(2 * index + 1, AnswerProgress::Held).await;
-        assert!(!held.closed && held.written > 0);
+        let stalled = provider.reached(2 * index + 1, AnswerProgress::Held).await;
+        assert!(!stalled.closed && stalled.written > 0);
         drop(caller);
-        let left = provider.closed(2 * index + 1).await;
-        assert_eq!(left.progress, AnswerProgress::Left);
+        let closed = provider.closed(2 * index + 1).await;
+        assert_eq!(closed.progress, AnswerProgress::Left);
     }
 }
 
@@ -123,8 +123,8 @@ async fn silent_answer_sends_no_head() {
     let provider = FakeProvider::start().await;
     provider.push(ProviderAnswer::text(["late"]).silent());
     let mut caller = by_hand(&provider, Dialect::Gemini).await;
-    let held = provider.reached(0, AnswerProgress::Held).await;
-    assert_eq!(held.status, None);
+    let stalled = provider.reached(0, AnswerProgress::Held).await;
+    assert_eq!(stalled.status, None);
     assert_eq!(caller.try_read(&mut [0; 1]).ok(), None);
     provider.release(0);
     let mut start = [0; 15];
@@ -136,10 +136,13 @@ async fn silent_answer_sends_no_head() {
 async fn stream_is_cut_where_scripted() {
     let provider = FakeProvider::start().await;
     for dialect in Dialect::ALL {
-        let mut asked = request(dialect);
-        asked["model"] = json!("fake-model");
-        let whole = ProviderAnswer::text(["Grüße"]).bytes_for(dialect, asked.clone());
-        let umlaut = whole.iter().position(|byte| *byte >= 0xC0).expect("an ü");
+        let mut body = request(dialect);
+        body["model"] = json!("fake-model");
+        let complete = ProviderAnswer::text(["Grüße"]).bytes_for(dialect, body.clone());
+        let umlaut = complete
+            .iter()
+            .position(|byte| *byte >= 0xC0)
+            .expect("an ü");
         let cuts = [
             (ProviderAnswer::text(["Grüße"]).cut_after(100), 100),
             (
@@ -150,13 +153,13 @@ async fn stream_is_cut_where_scripted() {
         ];
         for (answer, length) in cuts {
             provider.push(answer);
-            let got = send(&provider, dialect, &asked).await;
+            let got = send(&provider, dialect, &body).await;
             assert_eq!((got.bytes.len(), got.whole), (length, false), "{dialect:?}");
             let call = provider.calls().len() - 1;
             assert_eq!(provider.closed(call).await.progress, AnswerProgress::Cut);
         }
         provider.push(ProviderAnswer::text(["Grüße"]).cut_inside(1).with_reset());
-        assert!(!send(&provider, dialect, &asked).await.whole);
+        assert!(!send(&provider, dialect, &body).await.whole);
     }
 }
 

@@ -223,13 +223,13 @@ async fn reads(dialect: Dialect, name: &str, language: Language) {
     command.args([name, &provider.base_url(), &cases.len().to_string()]);
     let done = tokio::task::spawn_blocking(move || command.output());
     let done = done.await.expect("a thread").expect("the client starts");
-    let said = environment::text(&done);
+    let output = environment::text(&done);
     let lines = String::from_utf8_lossy(&done.stdout);
     let lines: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))
         .collect();
-    assert_eq!(lines.len(), cases.len(), "{said}");
+    assert_eq!(lines.len(), cases.len(), "{output}");
     for (at, ((answer, outcome), line)) in cases.iter().zip(lines).enumerate() {
         match outcome {
             Whole => assert_eq!(
@@ -239,16 +239,16 @@ async fn reads(dialect: Dialect, name: &str, language: Language) {
             ),
             Ends(stop) => assert_eq!(line, understood(dialect, stop), "{at} {answer:?}"),
             Fails(class, status) => {
-                let told = (&line["error"], &line["status"]);
+                let position = (&line["error"], &line["status"]);
                 assert_eq!(
-                    told,
+                    position,
                     (&json!(class), &json!(status)),
                     "{at} {line} {answer:?}"
                 );
             }
         }
     }
-    waits_are_told(dialect, language, &provider, &said);
+    waits_are_told(dialect, language, &provider, &output);
     for call in provider.calls() {
         assert_eq!(call.refused, None, "{call:?}");
     }
@@ -274,7 +274,7 @@ fn waits_are_told(dialect: Dialect, language: Language, provider: &FakeProvider,
             "{said}"
         );
     }
-    assert_eq!(provider.lines_left(), 0);
+    assert_eq!(provider.unused_lines(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,13 +47,13 @@ async fn approval_runs_tool_once_and_history_is_complete() {
         assert_eq!((again, asking.notes().len()), (next, 1), "{name}");
         let calls = fake.calls();
         assert_eq!(calls.len(), 2, "{name}");
-        let shown = json!(thread(dialect, &calls[1].body)).to_string();
+        let thread_text = json!(thread(dialect, &calls[1].body)).to_string();
         assert_eq!(
-            shown.matches("Write it down.").count(),
+            thread_text.matches("Write it down.").count(),
             1,
-            "{name}: {shown}"
+            "{name}: {thread_text}"
         );
-        assert!(shown.contains("echoed"), "{name}: {shown}");
+        assert!(thread_text.contains("echoed"), "{name}: {thread_text}");
         asking.judge().await;
     }
 }
@@ -70,8 +70,12 @@ async fn rejection_or_new_message_never_runs_tool() {
         let next = leg(&asking.post(turn, body).await.expect("an answer"));
         asking.ended(next).await;
         let calls = asking.play.fake.calls();
-        let told = "the person said no, and: No paper.";
-        assert!(calls[1].text.contains(told), "{name}: {}", calls[1].text);
+        let rejection_text = "the person said no, and: No paper.";
+        assert!(
+            calls[1].text.contains(rejection_text),
+            "{name}: {}",
+            calls[1].text
+        );
         let events = asking.play.stage.events(next).await;
         let failed = of(&events, "tool.failed").next().expect("it failed");
         assert_eq!(failed["payload"]["error_class"], "cancelled", "{name}");
@@ -83,12 +87,12 @@ async fn rejection_or_new_message_never_runs_tool() {
         let part = asking.answer(turn, &open[0], "approve").await;
         let part = part.expect("an answer");
         assert_eq!((part.status, &part.json()["remaining"]), (200, &json!(1)));
-        let (told, _) = asking.play.ask("Something else.").await;
-        assert_eq!(told.words(), "Never mind then.", "{name}");
+        let (rejection_text, _) = asking.play.ask("Something else.").await;
+        assert_eq!(rejection_text.words(), "Never mind then.", "{name}");
         let calls = asking.play.fake.calls();
         let last = &calls.last().expect("a call").text;
-        for told in ["no one allowed it", "went on with something else"] {
-            assert!(last.contains(told), "{name}: {last}");
+        for rejection_text in ["no one allowed it", "went on with something else"] {
+            assert!(last.contains(rejection_text), "{name}: {last}");
         }
         let late = asking.answer(turn, &open[1], "reject").await;
         let late = late.expect("an answer");
@@ -250,13 +254,13 @@ async fn unanswerable_approval_gets_a_problem() {
         .args(["--principal", turnwire_e2e::engine::PRINCIPAL])
         .output();
     let run = run.await.expect("it runs");
-    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{run:?}");
     assert!(
-        said.starts_with("approved appr_") && said.contains("goes on"),
-        "{said}"
+        stdout.starts_with("approved appr_") && stdout.contains("goes on"),
+        "{stdout}"
     );
-    let next = said.split_whitespace().rev().nth(2).expect("a turn");
+    let next = stdout.split_whitespace().rev().nth(2).expect("a turn");
     asking.ended(next.parse().expect("an id")).await;
     assert_eq!(asking.notes(), ["\"x\"", "\"y\""]);
     asking.judge().await;

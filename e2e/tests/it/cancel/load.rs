@@ -31,7 +31,7 @@ async fn killed_server_leaves_no_process_and_no_open_turn() {
         Kind::Stopper,
         Kind::Delegate,
     ];
-    let nasty = StubbornPrograms::new();
+    let programs = StubbornPrograms::new();
     let mut house = House::open(Duration::from_secs(5)).await;
     let (mut sessions, mut turns, mut processes) = (Vec::new(), Vec::new(), 0);
     for n in 0..20 {
@@ -39,16 +39,16 @@ async fn killed_server_leaves_no_process_and_no_open_turn() {
         let needle = format!("killed-{n}-");
         house
             .fake
-            .always(&needle, ModelMessage::new(kind.parts(Fan::One, &nasty)));
+            .always(&needle, ModelMessage::new(kind.parts(Fan::One, &programs)));
         let session = house.api.create().await.expect("a session");
         let turn = house.api.submit(session, &needle).await.expect("taken");
         sessions.push(session);
         turns.push(turn.turn_id);
         processes += kind.processes();
     }
-    nasty.until_ready(processes).await;
-    house.server.kill9().await;
-    let took = nasty.until_gone(Duration::from_secs(30)).await;
+    programs.until_ready(processes).await;
+    house.server.kill().await;
+    let took = programs.until_gone(Duration::from_secs(30)).await;
     println!("nothing is left {took:?} after the server was killed");
     // Five of grace; a machine that is busy may take longer, but not twice as long.
     assert!(took < Duration::from_secs(10), "{took:?}");
@@ -62,6 +62,6 @@ async fn killed_server_leaves_no_process_and_no_open_turn() {
             (&json!("failed"), &json!("server_restart"))
         );
     }
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     load::judge(&house.api, &sessions).await;
 }

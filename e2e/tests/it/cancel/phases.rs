@@ -7,7 +7,7 @@ use turnwire_e2e::load;
 use turnwire_e2e::stops::{House, Way, after, stopped, watch};
 use turnwire_event::code::Phase;
 use turnwire_event::{EventType, SessionId, TurnId};
-use turnwire_testkit::cancel_case::{CancelCase, cancel_case};
+use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
 use turnwire_testkit::provider::{MessagePart, ModelMessage, ProviderAnswer};
 use turnwire_testkit::watch::WatchClient;
 
@@ -106,7 +106,7 @@ async fn model_call_is_stopped_in_every_phase_and_socket_closes() {
         seen.retain(|event| event.turn_id == Some(turn));
         let end = stopped(cell.name, &seen);
         assert_eq!(end.phase, cell.phase, "{}", cell.name);
-        assert_eq!(cancel_case(&seen), Ok(cell.case), "{}", cell.name);
+        assert_eq!(classify_cancel(&seen), Ok(cell.case), "{}", cell.name);
         after(api, cell.name, session, turn).await;
         house.sockets_closed().await;
     }
@@ -135,7 +135,7 @@ async fn stop_at_end_of_message_matches_a_known_case() {
         seen.extend(client.turn(turn).await.expect("the end"));
         seen.retain(|event| event.turn_id == Some(turn));
         stopped(&format!("{way:?}"), &seen);
-        let case = cancel_case(&seen);
+        let case = classify_cancel(&seen);
         assert!(case.is_ok(), "{way:?}: {case:?}");
         println!("{way:?}: {case:?}");
     }
@@ -192,9 +192,12 @@ async fn queued_and_not_yet_submitted_turns_are_cancelled() {
     assert_eq!((again.status, &again.json()["turn"]), (200, turn));
     // Not come yet, and the session is busy; then not come yet, and it is free.
     for (key, phase) in [("key-2", "queued"), ("key-3", "route")] {
-        let kept = api.post(&path, json!({"idempotency_key": key}));
-        let kept = kept.await.expect("an answer");
-        assert_eq!((kept.status, kept.json()), (202, json!({"turn_id": null})));
+        let response = api.post(&path, json!({"idempotency_key": key}));
+        let response = response.await.expect("an answer");
+        assert_eq!(
+            (response.status, response.json()),
+            (202, json!({"turn_id": null}))
+        );
         let body = json!({"message": "comes late", "on_busy": "enqueue"});
         let late = submit_with(&house, session, key, body).await;
         let row = api.ended(late).await.expect("an end");
@@ -207,16 +210,16 @@ async fn queued_and_not_yet_submitted_turns_are_cancelled() {
             assert_eq!(now.json()["turn_id"], json!(busy), "what runs now");
         }
     }
-    let asked = house.fake.calls();
-    assert_eq!(asked.len(), 1, "the model of the others was never asked");
+    let calls = house.fake.calls();
+    assert_eq!(calls.len(), 1, "the model of the others was never asked");
     let stranger = house.server.api().with("x-turnwire-principal", "eve");
     let foreign = stranger.post(&cancel, json!({})).await.expect("an answer");
     assert_eq!(
         (foreign.status, foreign.code().as_str()),
         (404, "session_not_found")
     );
-    let wrong = api.post(&cancel, json!({"idempotency_key": "a b"}));
-    assert_eq!(wrong.await.expect("an answer").status, 422);
+    let invalid = api.post(&cancel, json!({"idempotency_key": "a b"}));
+    assert_eq!(invalid.await.expect("an answer").status, 422);
     house.sockets_closed().await;
     load::judge(api, &[session]).await;
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use turnwire_e2e::scene::{Scene, shape};
 use turnwire_event::code::{LlmErrorClass, Phase, ToolErrorClass};
 use turnwire_event::{Body, Event, EventType, StopReason, TurnId};
-use turnwire_testkit::cancel_case::{CancelCase, cancel_case};
+use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
 use turnwire_testkit::history::History;
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
 use turnwire_testkit::server::ServerOptions;
@@ -43,10 +43,10 @@ async fn rest_of(client: &mut WatchClient, turn: TurnId, mut seen: Vec<Event>) -
 
 /// The types after the cancel was asked for.
 fn tail(events: &[Event]) -> Vec<&'static str> {
-    let asked = events
+    let cancel_index = events
         .iter()
         .position(|e| e.body.kind() == EventType::TurnCancelRequested);
-    let after_cancel = &events[asked.expect("it was asked for") + 1..];
+    let after_cancel = &events[cancel_index.expect("it was asked for") + 1..];
     let names = shape(after_cancel);
     // How much still comes between the request and the stop is no promise.
     names
@@ -113,7 +113,7 @@ async fn cancel_while_model_streams_a_tool_use() {
             "turn.cancelled"
         ]
     );
-    assert_eq!(cancel_case(&events), Ok(CancelCase::Llm));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Llm));
     for event in &events {
         cut_short(&event.body);
     }
@@ -148,7 +148,7 @@ async fn cancel_while_tools_run() {
     let scene = Scene::saying(steps).await;
     let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::ToolCompleted, 1).await;
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let answer = scene.api.cancel(turn).await.expect("an answer");
     assert_eq!(
         (answer.status, answer.json()["turn_id"].clone()),
@@ -156,15 +156,15 @@ async fn cancel_while_tools_run() {
     );
     let events = rest_of(&mut client, turn, seen).await;
     assert!(
-        begun.elapsed() < Duration::from_secs(2),
+        started.elapsed() < Duration::from_secs(2),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     assert_eq!(
         tail(&events),
         ["tool.failed", "dispatch.traced", "turn.cancelled"]
     );
-    assert_eq!(cancel_case(&events), Ok(CancelCase::Tool));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Tool));
     let failed = events.iter().filter_map(|e| match &e.body {
         Body::ToolFailed(tool) => Some((tool.error_class, tool.called)),
         _ => None,
@@ -217,7 +217,7 @@ async fn cancel_in_later_call_equals_cancel_in_first() {
             "turn.cancelled"
         ]
     );
-    assert_eq!(cancel_case(&events), Ok(CancelCase::LaterLlm));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::LaterLlm));
     let history = scene.judge().await;
     assert_eq!(statuses(&history, "assistant"), ["complete", "cancelled"]);
 }
@@ -234,7 +234,7 @@ async fn cancel_of_call_without_output() {
         tail(&events),
         ["llm.call_failed", "dispatch.traced", "turn.cancelled"]
     );
-    assert_eq!(cancel_case(&events), Ok(CancelCase::Silent));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Silent));
     scene.judge().await;
 }
 
@@ -249,7 +249,7 @@ async fn redundant_cancel_changes_nothing_but_warns() {
     tokio::time::sleep(Duration::from_millis(10)).await;
     client.send(&frame).await.expect("sent");
     let events = rest_of(&mut client, turn, seen).await;
-    assert_eq!(cancel_case(&events), Ok(CancelCase::Llm));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Llm));
     let Some(Body::TurnCancelled(end)) = events.last().map(|e| &e.body) else {
         panic!("no end")
     };
@@ -314,8 +314,8 @@ async fn every_client_sees_the_same_cancel() {
         .await
         .expect("sent");
     let mine = rest_of(&mut client, turn, seen).await;
-    let theirs = other.turn(turn).await.expect("an end");
-    assert_eq!(mine, theirs);
+    let other_events = other.turn(turn).await.expect("an end");
+    assert_eq!(mine, other_events);
     let Some(Body::TurnCancelled(end)) = mine.last().map(|e| &e.body) else {
         panic!("no end")
     };
@@ -329,7 +329,7 @@ async fn server_cancels_turn_over_its_time_limit() {
     let script = ModelScript::new().on("", [ScriptStep::text("Wait "), ScriptStep::stall()]);
     let scene = Scene::new(ServerOptions::script(script).set("turn", "timeout_ms", 400)).await;
     let events = scene.turn("go").await;
-    assert_eq!(cancel_case(&events), Ok(CancelCase::Llm));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Llm));
     for event in &events {
         match &event.body {
             Body::TurnCancelRequested(asked) => {

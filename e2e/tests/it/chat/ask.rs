@@ -56,8 +56,8 @@ async fn session_is_created_when_unnamed_and_reused_when_named() {
     assert_ne!(other.session(), session);
     let three = other.read_to_end().await.expect("a stream");
     assert!(usage(&three) < usage(&two));
-    let said = messages(&api, session).await;
-    let roles: Vec<&str> = said.iter().filter_map(|m| m["role"].as_str()).collect();
+    let messages = messages(&api, session).await;
+    let roles: Vec<&str> = messages.iter().filter_map(|m| m["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
     load::judge(&api, &[session, other.session()]).await;
 }
@@ -112,9 +112,9 @@ async fn attached_data_is_stored_with_the_message() {
         .field("location", "Graz")
         .field("metadata", json!({"page": 3, "tags": ["a"]}));
     whole(&scene.api, "along", &question).await;
-    let said = messages(&scene.api, scene.session).await;
+    let messages = messages(&scene.api, scene.session).await;
     let expected = json!({"page": 3, "tags": ["a"], "location": "Graz"});
-    assert_eq!(said[0]["metadata"], expected, "{}", said[0]);
+    assert_eq!(messages[0]["metadata"], expected, "{}", messages[0]);
     scene.judge().await;
 }
 
@@ -156,14 +156,14 @@ async fn version_from_header_or_setting_stays_with_the_turn() {
         // Neither what the server says now nor what is asked for changes it.
         let frames = back(&api, bound, turn, None).await.read_to_end().await;
         assert_eq!(version(&frames.expect("a replay")), BTreeSet::from([bound]));
-        let wrong = if bound == "0.5" { "0.4" } else { "0.5" };
+        let other_version = if bound == "0.5" { "0.4" } else { "0.5" };
         let refused = ChatStream::resume(
             &api,
             "wrong",
             turn,
             None,
             CursorPlacement::Header,
-            Some(wrong),
+            Some(other_version),
         )
         .await;
         let refused = refused.expect_err("refused");
@@ -214,8 +214,8 @@ async fn each_connection_gets_its_own_retry_time() {
     for number in 0..20 {
         let mut stream = back(&scene.api, &format!("back {number}"), turn, None).await;
         waits.push(retry(&stream.block().await.expect("a block")));
-        let more = stream.block().await.expect("a block");
-        assert!(!more.text.contains("retry:"), "{}", more.text);
+        let next_block = stream.block().await.expect("a block");
+        assert!(!next_block.text.contains("retry:"), "{}", next_block.text);
     }
     assert!(
         waits.iter().all(|ms| (700..1_400).contains(ms)),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{Metrics, Raw, back, raw, say, streams, until};
 use turnwire_e2e::scene::Scene;
-use turnwire_testkit::chat::{ChatStream, ChatSubmit, CursorPlacement, crowd};
+use turnwire_testkit::chat::{ChatStream, ChatSubmit, CursorPlacement, open_streams};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::{ServerOptions, TestServer};
 
@@ -111,9 +111,14 @@ async fn invalid_chat_body_gets_a_problem_and_creates_nothing() {
     let json = "content-type: application/json";
     for (body, status, code) in bodies {
         let answer = posted(server.addr(), &[json], body).await;
-        let said = String::from_utf8_lossy(&body[..body.len().min(80)]);
+        let body_start = String::from_utf8_lossy(&body[..body.len().min(80)]);
         let got = (answer.status, answer.code());
-        assert_eq!(got, (status, code.to_owned()), "{said}: {}", answer.body);
+        assert_eq!(
+            got,
+            (status, code.to_owned()),
+            "{body_start}: {}",
+            answer.body
+        );
         assert_eq!(answer.header("content-type"), "application/problem+json");
     }
     let answer = posted(server.addr(), &[json], deep.as_bytes()).await;
@@ -204,7 +209,7 @@ async fn streams_up_to_the_limit_are_served() {
     let mut open = Vec::new();
     let mut refused = 0;
     for batch in 0..10 {
-        for answer in crowd(&scene.api, &format!("crowd {batch}"), turn, 100).await {
+        for answer in open_streams(&scene.api, &format!("crowd {batch}"), turn, 100).await {
             match answer {
                 Ok(stream) => open.push(stream),
                 Err(why) => {
@@ -229,12 +234,12 @@ async fn streams_up_to_the_limit_are_served() {
     assert_eq!(list["sessions"].as_array().map(Vec::len), Some(1));
     // Places are counted by principal, and given back.
     let other = scene.api.clone().with("x-turnwire-principal", "other");
-    let mut theirs = say(&other, "other", &question).await;
-    theirs.read_to_end().await.expect("a whole stream");
+    let mut other_stream = say(&other, "other", &question).await;
+    other_stream.read_to_end().await.expect("a whole stream");
     drop(open);
     streams(&scene.api, 0).await;
     until("all places are free again", || async {
-        let again = crowd(&scene.api, "again", turn, 50).await;
+        let again = open_streams(&scene.api, "again", turn, 50).await;
         again.iter().all(Result::is_ok)
     })
     .await;
@@ -251,11 +256,11 @@ async fn connections_over_the_limit_get_retry_later() {
         ChatStream::resume(&scene.api, &name, turn, None, CursorPlacement::Header, None).await
     };
     let mut open = Vec::new();
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     // The places of requests that were just answered are free in a moment.
     while open.len() < 20 {
         open.extend(resume(format!("one of many {}", open.len())).await);
-        assert!(begun.elapsed().as_secs() < 30, "{} are open", open.len());
+        assert!(started.elapsed().as_secs() < 30, "{} are open", open.len());
     }
     for number in 0..5 {
         let refused = resume(format!("too many {number}"))

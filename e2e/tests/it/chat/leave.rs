@@ -177,7 +177,12 @@ async fn absence_beyond_grace_cancels_the_turn() {
 #[tokio::test]
 async fn continuing_turn_ignores_disconnect() {
     let scene = scene().await;
-    let stream = speaking(&scene, "viewer", ChatSubmit::new("slow").goes_on()).await;
+    let stream = speaking(
+        &scene,
+        "viewer",
+        ChatSubmit::new("slow").continue_on_disconnect(),
+    )
+    .await;
     let (turn, last) = (stream.turn(), stream.last());
     drop(stream);
     streams(&scene.api, 0).await;
@@ -244,13 +249,13 @@ async fn queued_turn_is_cancelled_when_its_stream_leaves() {
         (&end["phase"], &end["reason"]),
         (&json!("queued"), &json!("client_disconnected"))
     );
-    let whole = [
+    let expected = [
         "turn.started",
         "turn.cancel_requested",
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(logged_shape(&logged(&scene, turn).await), whole);
+    assert_eq!(logged_shape(&logged(&scene, turn).await), expected);
     let frames = back(&scene.api, "later", turn, None)
         .await
         .read_to_end()
@@ -308,7 +313,7 @@ async fn unfinished_turn_at_drain_ends_its_streams() {
     let waiting = ChatSubmit::new("next")
         .session(scene.session)
         .field("on_busy", "enqueue");
-    let mut waiting = say(&scene.api, "waiting", &waiting.goes_on()).await;
+    let mut waiting = say(&scene.api, "waiting", &waiting.continue_on_disconnect()).await;
     scene.server.sigterm();
     let frames = stream
         .read_to_end()
@@ -354,8 +359,8 @@ async fn stream_of_deleted_session_ends() {
         assert!(socket.read_buf(&mut got).await.expect("more") > 0);
     }
     let path = format!("/sessions/{}", scene.session);
-    let gone = scene.api.send(Method::DELETE, &path, None).await;
-    assert_eq!(gone.expect("an answer").status, 204);
+    let deleted = scene.api.send(Method::DELETE, &path, None).await;
+    assert_eq!(deleted.expect("an answer").status, 204);
     socket.read_to_end(&mut got).await.expect("the end");
     let text = String::from_utf8(got).expect("text");
     let last = text
@@ -364,10 +369,10 @@ async fn stream_of_deleted_session_ends() {
         .expect("a frame before the sentinel");
     assert!(text.ends_with("\n\ndata: [DONE]\n\n"), "{text}");
     assert!(last.starts_with("event: error\ndata: {"), "{last}");
-    let said: Value = serde_json::from_str(&last["event: error\ndata: ".len()..]).expect("JSON");
-    assert_eq!(said["error"], json!({"code": "INTERNAL_ERROR"}));
+    let frame: Value = serde_json::from_str(&last["event: error\ndata: ".len()..]).expect("JSON");
+    assert_eq!(frame["error"], json!({"code": "INTERNAL_ERROR"}));
     assert_eq!(
-        (&said["is_final"], &said["version"]),
+        (&frame["is_final"], &frame["version"]),
         (&json!(true), &json!("0.5"))
     );
 }

@@ -149,22 +149,22 @@ async fn cancelled_turn_is_counted_once_by_code() {
     assert_eq!(count().await, after(1));
     // In the old shape too, by leaving, and while it waits.
     cancelled(&scene, "two", ChatSubmit::new("stall").version("0.4")).await;
-    let mut left = say(
+    let mut abandoned = say(
         &scene.api,
         "three",
         &ChatSubmit::new("stall").session(scene.session),
     )
     .await;
-    left.until("text").await.expect("words");
+    abandoned.until("text").await.expect("words");
     let question = ChatSubmit::new("next")
         .session(scene.session)
         .field("on_busy", "enqueue");
     let waiting = say(&scene.api, "four", &question).await;
-    let turns = [left.turn(), waiting.turn()];
+    let turns = [abandoned.turn(), waiting.turn()];
     drop(waiting);
     scene.api.ended(turns[1]).await.expect("an end");
     assert_eq!(count().await, after(3));
-    drop(left);
+    drop(abandoned);
     scene.api.ended(turns[0]).await.expect("an end");
     assert_eq!(count().await, after(4));
     // One that ends by itself, or fails, is none.

@@ -19,7 +19,9 @@ fn script() -> ModelScript {
 /// A scene in which a turn runs until it is cancelled; its stream.
 async fn busy() -> (Scene, ChatStream) {
     let scene = Scene::new(ServerOptions::script(script())).await;
-    let question = ChatSubmit::new("stall").session(scene.session).goes_on();
+    let question = ChatSubmit::new("stall")
+        .session(scene.session)
+        .continue_on_disconnect();
     let mut stream = say(&scene.api, "running", &question).await;
     stream.until("text").await.expect("words");
     (scene, stream)
@@ -47,7 +49,9 @@ fn id(value: &Value) -> TurnId {
 
 fn waiting(scene: &Scene, message: &str) -> ChatSubmit {
     let question = ChatSubmit::new(message).session(scene.session);
-    question.field("on_busy", "enqueue").goes_on()
+    question
+        .field("on_busy", "enqueue")
+        .continue_on_disconnect()
 }
 
 /// The turns of a log in the order they started, and that each ended before the next began.
@@ -224,16 +228,16 @@ async fn cancelled_queued_turn_has_one_complete_history() {
         .iter()
         .filter(|e| e.turn_id == Some(stream.turn()))
         .collect();
-    let whole: Vec<Event> = story.iter().map(|event| (*event).clone()).collect();
+    let all_events: Vec<Event> = story.iter().map(|event| (*event).clone()).collect();
     let expected = [
         EventType::TurnStarted,
         EventType::TurnCancelRequested,
         EventType::DispatchTraced,
         EventType::TurnCancelled,
     ];
-    assert_eq!(kinds(&whole), expected);
+    assert_eq!(kinds(&all_events), expected);
     // Neighbours in the log: nothing of the turn that runs came between.
-    let places: Vec<u64> = whole.iter().map(|event| event.id.seq.0).collect();
+    let places: Vec<u64> = all_events.iter().map(|event| event.id.seq.0).collect();
     assert_eq!(places, [0, 1, 2, 3].map(|n| places[0] + n));
     let end = terminal(&scene, stream.turn()).await;
     assert_eq!(
@@ -256,9 +260,9 @@ async fn kill_ends_running_turn_and_runs_queue_in_order() {
     }
     let mut stream = say(&scene.api, "three", &waiting(&scene, "three")).await;
     order.push(stream.turn());
-    let gone = enqueue(&scene, "four").await;
-    scene.api.cancel(gone).await.expect("an answer");
-    scene.api.ended(gone).await.expect("an end");
+    let withdrawn = enqueue(&scene, "four").await;
+    scene.api.cancel(withdrawn).await.expect("an answer");
+    scene.api.ended(withdrawn).await.expect("an end");
     scene.server.restart().await;
     running.next().await.expect_err("the line is cut");
     stream.next().await.expect_err("the line is cut");
@@ -282,7 +286,7 @@ async fn kill_ends_running_turn_and_runs_queue_in_order() {
     );
     let mut log = scene.log().await;
     // Its story stands inside that of the turn that ran.
-    log.retain(|event| event.turn_id != Some(gone));
+    log.retain(|event| event.turn_id != Some(withdrawn));
     assert_eq!(started(&log), order);
     until("the line is empty", || async {
         Metrics::read(&scene.api).await.sum("turn_queued") == 0.0

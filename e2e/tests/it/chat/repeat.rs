@@ -114,7 +114,7 @@ async fn same_key_with_other_body_is_refused() {
     for (name, question) in [
         ("message", keyed("go on", "k").session(scene.session)),
         ("field", base().field("locale", "de")),
-        ("leaving", base().goes_on()),
+        ("leaving", base().continue_on_disconnect()),
     ] {
         let refused = ChatStream::submit(&scene.api, name, &question)
             .await
@@ -223,14 +223,14 @@ impl Killer {
         strace.args(["-o", "/dev/null", "-p", &server.pid().to_string()]);
         let started = strace.stderr(Stdio::piped()).spawn();
         let mut strace = started.expect("strace is needed");
-        let mut said = BufReader::new(strace.stderr.take().expect("a pipe"));
+        let mut strace_output = BufReader::new(strace.stderr.take().expect("a pipe"));
         let mut line = String::new();
-        let told = said.read_line(&mut line);
-        assert!(told.is_ok() && line.contains("attached"), "{line:?}");
+        let read = strace_output.read_line(&mut line);
+        assert!(read.is_ok() && line.contains("attached"), "{line:?}");
         server.journal().fault(FaultKind::Kill);
         Self {
             strace,
-            _said: said,
+            _said: strace_output,
         }
     }
 

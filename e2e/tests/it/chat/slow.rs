@@ -33,7 +33,7 @@ fn options(queue_max: usize) -> ServerOptions {
 /// A viewer that will not read.
 async fn frozen(api: &ApiClient, turn: TurnId) -> ChatStream {
     let ask = (None, CursorPlacement::Header);
-    let stream = ChatStream::resume_small(api, "frozen", turn, ask, None, Some(BUFFER)).await;
+    let stream = ChatStream::resume_with_buffer(api, "frozen", turn, ask, None, Some(BUFFER)).await;
     stream.expect("a stream")
 }
 
@@ -46,7 +46,7 @@ async fn cut(api: &ApiClient) {
 }
 
 /// Reads what a viewer that was cut still gets.
-async fn thaw(stream: &mut ChatStream) -> Vec<Block> {
+async fn resume_reading(stream: &mut ChatStream) -> Vec<Block> {
     let mut frames = Vec::new();
     loop {
         match stream.next().await {
@@ -68,7 +68,7 @@ async fn frozen_viewer_is_closed_and_neighbour_gets_everything() {
     let mut frozen = frozen(&scene.api, turn).await;
     let reading = tokio::spawn(async move { fast.read_to_end().await });
     cut(&scene.api).await;
-    let early = thaw(&mut frozen).await;
+    let early = resume_reading(&mut frozen).await;
     assert!(!early.is_empty() && !early.iter().any(Block::is_terminal));
     // It counts as leaving, and the other is still there: the turn goes on to its end.
     let frames = reading.await.expect("a task").expect("a whole stream");
@@ -96,7 +96,7 @@ async fn closing_a_slow_viewer_counts_as_disconnect() {
     let reason = &row["terminal"]["payload"]["reason"];
     assert_eq!(reason, "client_disconnected", "{row}");
     assert!(Metrics::read(&scene.api).await.sum(DROPPED) > 0.0);
-    thaw(&mut alone).await;
+    resume_reading(&mut alone).await;
     calm(&scene.server);
     scene.judge().await;
 }
@@ -105,7 +105,9 @@ async fn closing_a_slow_viewer_counts_as_disconnect() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn continuing_turn_ignores_a_closed_slow_viewer() {
     let scene = Scene::new(options(50)).await;
-    let question = ChatSubmit::new("go").session(scene.session).goes_on();
+    let question = ChatSubmit::new("go")
+        .session(scene.session)
+        .continue_on_disconnect();
     let first = say(&scene.api, "first", &question).await;
     let turn = first.turn();
     let mut alone = frozen(&scene.api, turn).await;
@@ -113,7 +115,7 @@ async fn continuing_turn_ignores_a_closed_slow_viewer() {
     cut(&scene.api).await;
     let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed", "{row}");
-    let early = thaw(&mut alone).await;
+    let early = resume_reading(&mut alone).await;
     let mut again = back(&scene.api, "frozen", turn, alone.last()).await;
     let late = again.read_to_end().await.expect("the rest");
     let all = words(&early) + &words(&late);

@@ -152,8 +152,8 @@ impl OldClient {
             "reasoning" => join(&mut self.thoughts, "after", &text("chunk")?),
             "tool_call" | "tool_completed" => {
                 let tool = frame.field("tool_call");
-                let known = ["id", "name", "type"].map(|name| tool[name].is_string());
-                if known != [true; 3] {
+                let are_strings = ["id", "name", "type"].map(|name| tool[name].is_string());
+                if are_strings != [true; 3] {
                     return Err("a tool without a name".into());
                 }
                 let name = tool["name"].as_str().unwrap_or_default().to_owned();

@@ -121,10 +121,10 @@ fn last(frames: &[Block]) -> &Block {
 #[tokio::test]
 async fn every_turn_is_complete_and_in_order() {
     let scene = scene().await;
-    let asked = [
+    let messages = [
         "plain", "think", "tools", "failing", "limited", "broken", "late",
     ];
-    for message in asked {
+    for message in messages {
         let question = ChatSubmit::new(message).session(scene.session);
         let (turn, live) = whole(&scene.api, message, &question).await;
         envelope(&live, &ResponseId::from(turn).to_string(), "0.5");
@@ -135,9 +135,9 @@ async fn every_turn_is_complete_and_in_order() {
         assert_eq!(ids.len(), live.len());
         assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
         assert_eq!(events(&live)[..3], ["response_id", "episode", "thinking"]);
-        let once = |name: &str| events(&live).iter().filter(|e| **e == name).count();
+        let count = |name: &str| events(&live).iter().filter(|e| **e == name).count();
         assert_eq!(
-            (once("response_id"), once("episode"), once("usage")),
+            (count("response_id"), count("episode"), count("usage")),
             (1, 1, 1)
         );
         assert_eq!(events(&live)[live.len() - 2], "usage");
@@ -253,9 +253,9 @@ async fn tool_frames_are_paired_including_failures() {
             "tool_completed",
             "usage",
         ];
-        let mut left = events(&frames).into_iter();
+        let mut remaining = events(&frames).into_iter();
         assert!(
-            order.iter().all(|name| left.any(|seen| seen == *name)),
+            order.iter().all(|name| remaining.any(|seen| seen == *name)),
             "{message}"
         );
     }

@@ -32,9 +32,9 @@ async fn statuses_are_batched_while_the_flag_is_on() {
         takes(&stage, enricher, 400);
     }
     let mut full = stage.watch("full", SubscribeOptions::live()).await;
-    let told = stage.ask("offers and points").await;
-    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
-    let status: Vec<&Value> = told.of("status").map(|f| f.field("data")).collect();
+    let reply = stage.ask("offers and points").await;
+    let seen = json_of(&full.turn(reply.turn).await.expect("the turn"));
+    let status: Vec<&Value> = reply.of("status").map(|f| f.field("data")).collect();
     assert_eq!(status.len(), 1, "{status:?}");
     let mut ids: Vec<&str> = status[0]["event_ids"]
         .as_array()
@@ -66,19 +66,19 @@ async fn statuses_are_batched_while_the_flag_is_on() {
     );
     stage.judge().await;
     // The flag goes, the server comes back, and so does the default.
-    let plain = TestPack::stage(&stage.ccs.url()).script(&script);
+    let plain = TestPack::market(&stage.ccs.url()).script(&script);
     stage.server.repack(plain);
     stage.server.restart().await;
     let mut full = stage.watch("full again", SubscribeOptions::live()).await;
-    let told = stage.ask("offers and points").await;
-    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
+    let reply = stage.ask("offers and points").await;
+    let seen = json_of(&full.turn(reply.turn).await.expect("the turn"));
     let emitted: Vec<&Value> = of(&seen, "status.emitted")
         .map(|e| &e["payload"]["event_id"])
         .collect();
     assert_eq!(emitted.len(), 2);
-    let told: Vec<String> = told.statuses().into_iter().map(|(id, _)| id).collect();
+    let status_ids: Vec<String> = reply.statuses().into_iter().map(|(id, _)| id).collect();
     assert_eq!(
-        told,
+        status_ids,
         emitted
             .iter()
             .filter_map(|id| id.as_str())
@@ -95,8 +95,8 @@ async fn batched_status_is_in_the_users_language() {
         takes(&stage, enricher, 300);
     }
     let question = turnwire_testkit::chat::ChatSubmit::new("beides").field("locale", "de");
-    let told = stage.asked(question).await;
-    let statuses = told.statuses();
+    let reply = stage.asked(question).await;
+    let statuses = reply.statuses();
     assert_eq!(statuses.len(), 1, "{statuses:?}");
     let message = &statuses[0].1;
     assert!(

@@ -80,9 +80,9 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
         .map(|e| &e["payload"]["invocation_id"])
         .collect();
     for line in of_kind("subagent") {
-        let known =
+        let is_started =
             started.contains(&&line["id"]) || agents.iter().any(|agent| line["id"] == *agent);
-        assert!(known, "{line}");
+        assert!(is_started, "{line}");
     }
     let ccs = |id: &Value| {
         of(&events, "tool.called")
@@ -131,10 +131,10 @@ async fn cancel_request_ends_turn_but_not_data_service_call() {
     let stage = slow(asks(&["shop"], "never said")).await;
     let mut stream = begun(&stage, 1).await;
     let mut watcher = stage.watch("watcher", SubscribeOptions::live()).await;
-    let asked = Instant::now();
+    let cancelled_at = Instant::now();
     cancel(&stage, stream.turn()).await;
     let frames = stream.read_to_end().await.expect("an end");
-    let took = asked.elapsed();
+    let took = cancelled_at.elapsed();
     assert!(
         took < Duration::from_millis(1_000),
         "it does not wait for the call: {took:?}"
@@ -181,13 +181,13 @@ async fn disconnect_cancels_within_a_second_call_ends_itself() {
     let stage = slow(asks(&["shop"], "never said")).await;
     let stream = begun(&stage, 1).await;
     let turn = stream.turn();
-    let left = Instant::now();
+    let disconnected_at = Instant::now();
     drop(stream);
     stage.api.ended(turn).await.expect("an end");
     assert!(
-        left.elapsed() < Duration::from_secs(1),
+        disconnected_at.elapsed() < Duration::from_secs(1),
         "{:?}",
-        left.elapsed()
+        disconnected_at.elapsed()
     );
     closed(&stage, turn, &["shop"]).await;
     finished(&stage, 1).await;
@@ -270,7 +270,7 @@ async fn crash_in_fan_out_closes_children_first_with_one_trace() {
         stage.ccs.calls().len() == 3
     })
     .await;
-    stage.server.kill9().await;
+    stage.server.kill().await;
     drop(stream);
     stage.server.run().await.expect("it comes back");
     let row = stage.api.ended(turn).await.expect("an end");
@@ -294,11 +294,11 @@ async fn crash_in_fan_out_closes_children_first_with_one_trace() {
     assert_eq!((agents.len(), tools.len()), (3, 6));
     for &agent in &agents {
         let use_id = &events[agent]["payload"]["tool_use_id"];
-        let asked = tools
+        let tool_index = tools
             .iter()
             .find(|&&t| &events[t]["payload"]["tool_use_id"] == use_id);
         assert!(
-            *asked.expect("its ask_ tool") > agent,
+            *tool_index.expect("its ask_ tool") > agent,
             "the parent's tool ends after its child"
         );
     }

@@ -20,10 +20,10 @@ fn script() -> ModelScript {
         ScriptStep::tool("ask_support", json!({"query": "x"})),
     ];
     ModelScript::new()
-        .heard(CHIEF, "^shop", 1, ask("shop"))
-        .heard(CHIEF, "^rewards", 1, ask("rewards"))
-        .heard(CHIEF, "^mixed", 1, mixed)
-        .heard(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
+        .on_call(CHIEF, "^shop", 1, ask("shop"))
+        .on_call(CHIEF, "^rewards", 1, ask("rewards"))
+        .on_call(CHIEF, "^mixed", 1, mixed)
+        .on_call(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
         .call(CHIEF, 2, [ScriptStep::text("Here is the answer.")])
         .call(CHIEF, 1, [ScriptStep::text("Just words.")])
         .call(
@@ -53,15 +53,15 @@ fn script() -> ModelScript {
 }
 
 async fn context(stage: &Stage, question: ChatSubmit) -> Value {
-    let told = stage.asked(question).await;
-    let events = stage.events(told.turn).await;
+    let reply = stage.asked(question).await;
+    let events = stage.events(reply.turn).await;
     let started = only(&events, "subagent.started");
     let context = started["payload"]["context"].clone();
     assert_eq!(
         (&context["principal"], &context["user_id"]),
         (&json!("user-42"), &json!("user-42"))
     );
-    let episode = told
+    let episode = reply
         .of("episode")
         .next()
         .expect("an episode")
@@ -164,8 +164,8 @@ async fn support_notes_are_kept_in_memory_and_on_no_wire() {
     let everything = turnwire_testkit::watch::SubscribeOptions::live()
         .filter(json!({"include_suppressed": true}));
     let mut watcher = stage.watch("everything", everything).await;
-    let told = stage.ask("mixed question").await;
-    told.lacks(&["Wait a day.", "support_content", "support.noted"]);
+    let reply = stage.ask("mixed question").await;
+    reply.lacks(&["Wait a day.", "support_content", "support.noted"]);
     let first = shown(&stage, "offer_search");
     assert!(!first.to_string().contains("Wait a day."));
     let next = stage.ask("shop again").await;
@@ -174,7 +174,7 @@ async fn support_notes_are_kept_in_memory_and_on_no_wire() {
         second.to_string().contains("Wait a day."),
         "the next turn's sub-agent knows it: {second}"
     );
-    let mut seen = watcher.turn(told.turn).await.expect("the turn");
+    let mut seen = watcher.turn(reply.turn).await.expect("the turn");
     seen.extend(watcher.turn(next.turn).await.expect("the turn"));
     let log = stage.log(stage.session).await;
     let text = format!("{seen:?} {} {}", json!(log), json!(stage.messages().await));
@@ -205,8 +205,8 @@ async fn oldest_turns_are_dropped_whole_over_history_budget() {
     for _ in 0..5 {
         stage.ask("shop for oats").await;
     }
-    let told = stage.ask("probe").await;
-    let request: Value = serde_json::from_str(&told.words()).expect("the request");
+    let reply = stage.ask("probe").await;
+    let request: Value = serde_json::from_str(&reply.words()).expect("the request");
     let messages = request["messages"].as_array().expect("messages");
     assert!(messages.len() <= 8 + 1, "{}", messages.len());
     assert_eq!(
@@ -220,7 +220,7 @@ async fn oldest_turns_are_dropped_whole_over_history_budget() {
         count("\"tool_result\""),
         "no call without its result: {text}"
     );
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     let omitted = only(&events, "turn.started")["payload"]["history_omitted"].as_u64();
     assert!(omitted.is_some_and(|n| n > 0), "{omitted:?}");
     let log = stage.log(stage.session).await;
@@ -243,12 +243,12 @@ async fn orchestrator_records_feedback_without_sub_agents() {
         )
         .call(CHIEF, 2, [ScriptStep::text("Thank you.")]);
     let stage = Stage::new(script).await;
-    let told = stage.ask("that was good").await;
+    let reply = stage.ask("that was good").await;
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         ("Thank you.", "completed")
     );
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     // Feedback is about a turn and no part of it.
     let log = stage.log(stage.session).await;
     let payload = &only(&log, "feedback.recorded")["payload"];
@@ -256,7 +256,7 @@ async fn orchestrator_records_feedback_without_sub_agents() {
         (&payload["rating"], &payload["comment"]),
         (&json!("up"), &json!("quick"))
     );
-    assert_eq!(payload["turn_id"], json!(told.turn));
+    assert_eq!(payload["turn_id"], json!(reply.turn));
     assert_eq!(of(&events, "subagent.started").count(), 0);
     assert_eq!(of(&events, "plan.step_started").count(), 0);
     assert_eq!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{Metrics, calm};
-use turnwire_e2e::data_service::{FakeDataService, ServiceReply, changed, envelope, offers};
+use turnwire_e2e::data_service::{FakeDataService, ServiceReply, envelope, envelope_with, offers};
 use turnwire_e2e::engine::{Stage, Told, asks, only, working};
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -31,19 +31,19 @@ async fn stage() -> Stage {
 
 /// One question that finds the service broken: an error with its reason, words, an end.
 async fn unavailable(stage: &Stage, name: &str, reason: &str) -> Told {
-    let told = stage.ask(name).await;
+    let reply = stage.ask(name).await;
     let error =
         json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": reason});
-    assert_eq!(told.errors(), [(error, json!(false))], "{name}");
+    assert_eq!(reply.errors(), [(error, json!(false))], "{name}");
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         (SORRY, "completed"),
         "{name}"
     );
-    assert_eq!(told.count("data_loaded"), 0, "{name}");
-    told.lacks(&["OFF_1", "Oat milk", "MARKER"]);
-    told.pairs();
-    told
+    assert_eq!(reply.count("data_loaded"), 0, "{name}");
+    reply.lacks(&["OFF_1", "Oat milk", "MARKER"]);
+    reply.pairs();
+    reply
 }
 
 // S1-091, S2-049, D-29
@@ -52,7 +52,7 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
     let stage = stage().await;
     let error = |reason: Value| {
         let fields = json!({"status": "error", "reason": reason, "MARKER": "MARKER"});
-        ServiceReply::envelope(&changed("offer_search", &fields))
+        ServiceReply::envelope(&envelope_with("offer_search", &fields))
     };
     for reason in [
         "upstream_unavailable",
@@ -112,7 +112,7 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
 #[tokio::test]
 async fn invalid_enricher_envelope_is_no_data() {
     let stage = stage().await;
-    let with = |fields: Value| ServiceReply::envelope(&changed("offer_search", &fields));
+    let with = |fields: Value| ServiceReply::envelope(&envelope_with("offer_search", &fields));
     for (name, reply) in [
         (
             "text",
@@ -150,17 +150,17 @@ async fn invalid_enricher_envelope_is_no_data() {
         ("version", with(json!({"version": "MARKER"}))),
     ] {
         stage.ccs.set("offer_search", reply);
-        let told = stage.ask(name).await;
-        let errors = told.errors();
+        let reply = stage.ask(name).await;
+        let errors = reply.errors();
         assert_eq!(errors.len(), 1, "{name}: {errors:?}");
         assert_eq!(errors[0].0["code"], "CCS_ENVELOPE_ERROR", "{name}");
         assert_eq!(
-            (told.words().as_str(), told.last().event()),
+            (reply.words().as_str(), reply.last().event()),
             (SORRY, "completed"),
             "{name}"
         );
-        assert_eq!(told.count("data_loaded"), 0, "{name}");
-        told.lacks(&["OFF_1", "Oat milk", "MARKER"]);
+        assert_eq!(reply.count("data_loaded"), 0, "{name}");
+        reply.lacks(&["OFF_1", "Oat milk", "MARKER"]);
     }
     calm(&stage.server);
     stage.judge().await;
@@ -172,26 +172,26 @@ async fn slow_endless_large_and_absent_services_end_in_time() {
     let stage = stage().await;
     let good = || ServiceReply::envelope(&envelope("offer_search"));
     let large = json!({"items": [{"id": "OFF_1", "title": "Oat milk".repeat(20_000)}]});
-    let large = ServiceReply::envelope(&changed("offer_search", &json!({"payload": large})));
+    let large = ServiceReply::envelope(&envelope_with("offer_search", &json!({"payload": large})));
     for (name, reply, reason) in [
         ("silent", good().after(30_000), "upstream_timeout"),
-        ("drop by drop", good().slowly(1, 50), "upstream_timeout"),
+        ("drop by drop", good().in_pieces(1, 50), "upstream_timeout"),
         ("large", large, "upstream_unavailable"),
     ] {
         stage.ccs.set("offer_search", reply);
-        let told = unavailable(&stage, name, reason).await;
+        let reply = unavailable(&stage, name, reason).await;
         assert!(
-            told.took < Duration::from_secs(3),
+            reply.took < Duration::from_secs(3),
             "{name}: {:?}",
-            told.took
+            reply.took
         );
     }
     stage.ccs.stop();
     // The listener is gone when the task has ended.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let told = unavailable(&stage, "nobody there", "upstream_unavailable").await;
-    assert!(told.took < Duration::from_secs(3), "{:?}", told.took);
-    told.lacks(&["127.0.0.1", "refused"]);
+    let reply = unavailable(&stage, "nobody there", "upstream_unavailable").await;
+    assert!(reply.took < Duration::from_secs(3), "{:?}", reply.took);
+    reply.lacks(&["127.0.0.1", "refused"]);
     stage.judge().await;
 }
 
@@ -200,7 +200,7 @@ async fn slow_endless_large_and_absent_services_end_in_time() {
 async fn newer_minor_is_accepted_and_major_is_no_data() {
     let stage = stage().await;
     let version = |version: &str| {
-        ServiceReply::envelope(&changed("offer_search", &json!({"version": version})))
+        ServiceReply::envelope(&envelope_with("offer_search", &json!({"version": version})))
     };
     let mismatches = || async {
         Metrics::read(&stage.api)
@@ -210,15 +210,15 @@ async fn newer_minor_is_accepted_and_major_is_no_data() {
     let same = stage.ask("as declared").await;
     for minor in ["1.9.0", "1.0.0", "1.2.7"] {
         stage.ccs.set("offer_search", version(minor));
-        let told = stage.ask(minor).await;
-        assert_eq!(told.labels(), same.labels(), "{minor}");
-        assert_eq!(told.errors(), []);
+        let reply = stage.ask(minor).await;
+        assert_eq!(reply.labels(), same.labels(), "{minor}");
+        assert_eq!(reply.errors(), []);
     }
     assert_eq!(mismatches().await, 0.0);
     for major in ["2.0.0", "0.9.0"] {
         stage.ccs.set("offer_search", version(major));
-        let told = unavailable(&stage, major, "upstream_unavailable").await;
-        told.lacks(&["\"2.0.0\"", "\"0.9.0\"", "mismatch"]);
+        let reply = unavailable(&stage, major, "upstream_unavailable").await;
+        reply.lacks(&["\"2.0.0\"", "\"0.9.0\"", "mismatch"]);
     }
     assert_eq!(mismatches().await, 2.0);
     stage.judge().await;
@@ -233,17 +233,20 @@ async fn partial_data_is_shown_and_marked_for_orchestrator() {
     let fields = json!({"status": "partial", "partial": partial});
     stage.ccs.set(
         "offer_search",
-        ServiceReply::envelope(&changed("offer_search", &fields)),
+        ServiceReply::envelope(&envelope_with("offer_search", &fields)),
     );
-    let told = stage.ask("offers").await;
-    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
-    let loaded = told.of("data_loaded").next().expect("the data there is");
+    let reply = stage.ask("offers").await;
+    assert_eq!(
+        (reply.errors(), reply.last().event()),
+        (vec![], "completed")
+    );
+    let loaded = reply.of("data_loaded").next().expect("the data there is");
     assert_eq!(loaded.field("data")["items"], offers()["items"]);
     let result: Value =
-        serde_json::from_str(told.words().trim_start_matches("Some of it: ")).expect("the result");
+        serde_json::from_str(reply.words().trim_start_matches("Some of it: ")).expect("the result");
     assert_eq!(result["caveat"], true);
-    told.lacks(&["FIDORA", "critical", "\"partial\"", "upstream_timeout"]);
-    let events = stage.events(told.turn).await;
+    reply.lacks(&["FIDORA", "critical", "\"partial\"", "upstream_timeout"]);
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "subagent.completed")["payload"]["outcome"],
         "success"
@@ -274,11 +277,11 @@ async fn ok_envelope_is_ok_whatever_other_fields_say() {
     ] {
         stage.ccs.set(
             "offer_search",
-            ServiceReply::envelope(&changed("offer_search", &fields)),
+            ServiceReply::envelope(&envelope_with("offer_search", &fields)),
         );
-        let told = stage.ask(name).await;
-        assert_eq!(told.labels(), plain.labels(), "{name}");
-        told.lacks(&["FIDORA", "LEAK"]);
+        let reply = stage.ask(name).await;
+        assert_eq!(reply.labels(), plain.labels(), "{name}");
+        reply.lacks(&["FIDORA", "LEAK"]);
     }
     stage.judge().await;
 }
@@ -339,7 +342,7 @@ async fn no_retry_within_turn_and_recovered_service_is_used() {
     let ccs = FakeDataService::start().await;
     let error = json!({"status": "error", "reason": "upstream_unavailable"});
     let replies = vec![
-        ServiceReply::envelope(&changed("offer_search", &error)),
+        ServiceReply::envelope(&envelope_with("offer_search", &error)),
         ServiceReply::envelope(&envelope("offer_search")),
     ];
     ccs.set_all("offer_search", replies);
@@ -366,16 +369,16 @@ async fn no_retry_within_turn_and_recovered_service_is_used() {
             )],
         )
         .call("shop", 4, [ScriptStep::text("SUBRAW")]);
-    let pack = TestPack::stage(&ccs.url()).script(&script);
+    let pack = TestPack::market(&ccs.url()).script(&script);
     let stage = Stage::on(ccs, turnwire_testkit::server::ServerOptions::pack(pack)).await;
-    let told = stage.ask("offers").await;
-    let asked: Vec<Value> = stage.ccs.params("offer_search");
+    let reply = stage.ask("offers").await;
+    let params: Vec<Value> = stage.ccs.params("offer_search");
     assert_eq!(
-        asked,
+        params,
         [json!({"query": "first"}), json!({"query": "second"})]
     );
-    assert_eq!(told.count("error"), 1);
-    let loaded = told.of("data_loaded").next().expect("data").field("data");
+    assert_eq!(reply.count("error"), 1);
+    let loaded = reply.of("data_loaded").next().expect("data").field("data");
     assert_eq!(loaded["items"], json!([offers()["items"][1]]));
     stage.judge().await;
 }

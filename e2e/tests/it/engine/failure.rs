@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{Metrics, calm};
-use turnwire_e2e::data_service::{ServiceReply, changed};
+use turnwire_e2e::data_service::{ServiceReply, envelope_with};
 use turnwire_e2e::engine::{Stage, asks, only};
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -19,7 +19,7 @@ fn fails(stage: &Stage, enricher: &str, reason: &str) {
     let fields = json!({"status": "error", "reason": reason, "partial": partial});
     stage.ccs.set(
         enricher,
-        ServiceReply::envelope(&changed(enricher, &fields)),
+        ServiceReply::envelope(&envelope_with(enricher, &fields)),
     );
 }
 
@@ -50,18 +50,18 @@ fn searching() -> ModelScript {
 async fn failing_data_service_gives_error_and_answer() {
     let stage = Stage::new(searching()).await;
     fails(&stage, "offer_search", "upstream_timeout");
-    let told = stage.ask("oat milk offers").await;
+    let reply = stage.ask("oat milk offers").await;
     let expected = envelope_error("offer_search", "upstream_timeout");
-    assert_eq!(told.errors(), [(expected, json!(false))]);
+    assert_eq!(reply.errors(), [(expected, json!(false))]);
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         (SORRY, "completed")
     );
-    told.lacks(&["FIDORA", "OFF_1", "SUBRAW", "critical"]);
-    told.speaks();
+    reply.lacks(&["FIDORA", "OFF_1", "SUBRAW", "critical"]);
+    reply.speaks();
     assert_eq!(stage.ccs.calls().len(), 1, "no second try");
-    assert_eq!(stage.axes(told.turn).await, [(2, false)]);
-    let events = stage.events(told.turn).await;
+    assert_eq!(stage.axes(reply.turn).await, [(2, false)]);
+    let events = stage.events(reply.turn).await;
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(
         (&failed["tool_name"], &failed["error_class"]),
@@ -106,12 +106,15 @@ async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
             )],
         )
         .call("shop", 3, [ScriptStep::text("SUBRAW")]);
-    let stage = Stage::with(script, TestPack::shared_points).await;
+    let stage = Stage::with(script, TestPack::with_shared_points).await;
     fails(&stage, "offer_search", "upstream_timeout");
-    let told = stage.ask("oat milk offers").await;
-    assert_eq!((told.count("error"), told.last().event()), (1, "completed"));
-    let asked: Vec<String> = stage.ccs.calls().into_iter().map(|c| c.enricher).collect();
-    assert_eq!(asked, ["offer_search", "points"]);
+    let reply = stage.ask("oat milk offers").await;
+    assert_eq!(
+        (reply.count("error"), reply.last().event()),
+        (1, "completed")
+    );
+    let enrichers: Vec<String> = stage.ccs.calls().into_iter().map(|c| c.enricher).collect();
+    assert_eq!(enrichers, ["offer_search", "points"]);
     let params = stage.ccs.params("points")[0].to_string();
     assert!(params.contains("data unavailable"), "{params}");
     for word in ["OFF_1", "FIDORA", "upstream"] {
@@ -152,23 +155,23 @@ async fn single_failed_sub_agent_ends_turn_after_text() {
             stalled(pack.function("shop", "nap", "sleep"))
         })
         .await;
-        let told = stage.ask("oat milk offers").await;
+        let reply = stage.ask("oat milk offers").await;
         assert_eq!(
-            told.errors(),
+            reply.errors(),
             [(agent_failed("shop"), json!(true))],
             "{name}"
         );
-        told.order(&[
+        reply.order(&[
             "tool_call ask_shop",
             "tool_completed ask_shop",
             "text",
             "error",
         ]);
-        assert_eq!(told.words(), SORRY, "{name}");
-        told.lacks(&["SUBRAW"]);
-        told.speaks();
-        assert_eq!(stage.axes(told.turn).await, [(1, true)], "{name}");
-        let events = stage.events(told.turn).await;
+        assert_eq!(reply.words(), SORRY, "{name}");
+        reply.lacks(&["SUBRAW"]);
+        reply.speaks();
+        assert_eq!(stage.axes(reply.turn).await, [(1, true)], "{name}");
+        let events = stage.events(reply.turn).await;
         let failed = &only(&events, "subagent.failed")["payload"];
         assert_eq!(failed["error_class"], class, "{name}");
         let end = &only(&events, "turn.completed")["payload"];
@@ -178,9 +181,9 @@ async fn single_failed_sub_agent_ends_turn_after_text() {
             "{name}"
         );
         assert!(
-            told.took < Duration::from_secs(5),
+            reply.took < Duration::from_secs(5),
             "{name}: {:?}",
-            told.took
+            reply.took
         );
         stage.judge().await;
     }
@@ -208,12 +211,12 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
     .call("support", 2, [ScriptStep::text("wait a day")]);
     let stage = Stage::new(script).await;
     fails(&stage, "points", "unauthorized");
-    let told = stage.ask("everything").await;
+    let reply = stage.ask("everything").await;
     assert_eq!(
-        told.words(),
+        reply.words(),
         "Support says: wait a day. The rest I could not get."
     );
-    let errors = told.errors();
+    let errors = reply.errors();
     assert_eq!(errors.len(), 3, "{errors:?}");
     assert!(errors.iter().all(|(_, last)| last == &json!(false)));
     let (all, each) = errors.split_last().expect("errors");
@@ -233,26 +236,26 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         ]
     );
     assert_eq!(
-        (told.count("completed"), told.last().event()),
+        (reply.count("completed"), reply.last().event()),
         (1, "completed")
     );
-    told.speaks();
-    let mut counted = stage.axes(told.turn).await;
+    reply.speaks();
+    let mut counted = stage.axes(reply.turn).await;
     counted.sort_unstable();
     assert_eq!(counted, [(1, false), (2, false), (3, false)]);
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "turn.completed")["payload"]["status"],
         "degraded"
     );
     let trace = &only(&events, "dispatch.traced")["payload"];
     let outcome = |id: &str| {
-        let found = trace["outcomes"]
+        let outcome = trace["outcomes"]
             .as_array()
             .into_iter()
             .flatten()
             .find(|o| o["sub_agent_id"] == id);
-        found.map(|o| o["outcome"].clone()).unwrap_or_default()
+        outcome.map(|o| o["outcome"].clone()).unwrap_or_default()
     };
     assert_eq!(
         [outcome("shop"), outcome("rewards"), outcome("support")],
@@ -274,12 +277,12 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
         .call("shop", 1, [ScriptStep::error("provider")])
         .call("rewards", 1, [ScriptStep::error("timeout")]);
     let stage = Stage::new(script).await;
-    let told = stage.ask("offers and points").await;
+    let reply = stage.ask("offers and points").await;
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         (SORRY, "completed")
     );
-    let codes: Vec<Value> = told
+    let codes: Vec<Value> = reply
         .errors()
         .into_iter()
         .map(|(error, _)| error["code"].clone())
@@ -288,8 +291,8 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
         codes,
         ["SUB_AGENT_FAILED", "SUB_AGENT_FAILED", "PARTIAL_FAN_OUT"]
     );
-    told.speaks();
-    let events = stage.events(told.turn).await;
+    reply.speaks();
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "turn.completed")["payload"]["status"],
         "degraded"

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{back, raw};
-use turnwire_e2e::data_service::{FakeDataService, ServiceReply, changed};
+use turnwire_e2e::data_service::{FakeDataService, ServiceReply, envelope_with};
 use turnwire_e2e::engine::{CHIEF, Stage};
 use turnwire_event::ResponseId;
 use turnwire_testkit::chat::ChatSubmit;
@@ -33,7 +33,7 @@ struct Markers {
 impl Markers {
     fn new() -> Self {
         let mut rng = SeededRng::from_env();
-        let run = format!("mk{:016x}{:016x}", rng.roll(), rng.roll());
+        let run = format!("mk{:016x}{:016x}", rng.next_u64(), rng.next_u64());
         Self { run, count: 0 }
     }
 
@@ -45,11 +45,10 @@ impl Markers {
 
     /// Every value of a JSON text that is no name the contract fixes, as a marker.
     fn envelope(&mut self, fields: Value) -> Value {
-        let shown = json!({"id": "OFF_1", "title": "SHOWN", "extra": {"deep": ["SHOWN"]}});
+        let shown_item = json!({"id": "OFF_1", "title": "SHOWN", "extra": {"deep": ["SHOWN"]}});
         let hidden = json!({"id": self.put("id"), "title": self.put("title")});
-        let payload =
-            json!({"items": [shown, hidden], "total": self.put("payload"), (self.put("key")): 1});
-        let mut envelope = changed("offer_search", &fields);
+        let payload = json!({"items": [shown_item, hidden], "total": self.put("payload"), (self.put("key")): 1});
+        let mut envelope = envelope_with("offer_search", &fields);
         let fixed = envelope.clone();
         let fill = |name: &str, value: Value| {
             if fields[name].is_null() {
@@ -182,7 +181,7 @@ fn script(marks: &mut Markers) -> ModelScript {
             )],
         ),
     ] {
-        script = script.heard("shop", heard, 1, end);
+        script = script.on_call("shop", heard, 1, end);
     }
     let first = [
         ScriptStep::thinking(&marks.put("thought"), "c2VhbA=="),
@@ -233,7 +232,7 @@ fn pack(marks: &mut Markers, ccs: &FakeDataService, script: &ModelScript) -> Tes
         }
         out
     };
-    let pack = TestPack::stage(&url)
+    let pack = TestPack::market(&url)
         .script(script)
         .function("shop", "boom", "fail");
     let tools = describe(marks, pack.text("tools.yaml"), 1);
@@ -298,22 +297,22 @@ async fn asked(stage: &Stage, replies: &[(&'static str, ServiceReply)]) -> (Stri
             if let Some(reply) = reply {
                 stage.ccs.set("offer_search", reply.clone());
             }
-            let told = stage.asked(ChatSubmit::new(name).version(version)).await;
-            assert!(told.last().is_terminal(), "{name}");
-            let words = told.words();
+            let reply = stage.asked(ChatSubmit::new(name).version(version)).await;
+            assert!(reply.last().is_terminal(), "{name}");
+            let words = reply.words();
             assert!(words.starts_with("COMPOSED"), "{name}: {words}");
-            shown += told.raw().matches("SHOWN").count();
+            shown += reply.raw().matches("SHOWN").count();
             let late = format!("{name} {version} late");
-            let mut late = back(&stage.api, &late, told.turn, None).await;
+            let mut late = back(&stage.api, &late, reply.turn, None).await;
             late.read_to_end().await.expect("a replay");
-            live.turn(told.turn).await.expect("the turn");
-            chat.turn(told.turn).await.expect("the turn");
-            let who = ["x-turnwire-principal: user-42"];
+            live.turn(reply.turn).await.expect("the turn");
+            chat.turn(reply.turn).await.expect("the turn");
+            let headers = ["x-turnwire-principal: user-42"];
             for path in [
-                format!("GET /turns/{}", told.turn),
-                format!("GET /chat/{}/stream", ResponseId::from(told.turn)),
+                format!("GET /turns/{}", reply.turn),
+                format!("GET /chat/{}/stream", ResponseId::from(reply.turn)),
             ] {
-                let answer = raw(stage.server.addr(), &path, &who, b"").await;
+                let answer = raw(stage.server.addr(), &path, &headers, b"").await;
                 assert_eq!(answer.status, 200, "{path}");
                 seen += &(answer.head + &answer.body);
             }
@@ -321,7 +320,7 @@ async fn asked(stage: &Stage, replies: &[(&'static str, ServiceReply)]) -> (Stri
     }
     let everything = SubscribeOptions::snapshot().filter(json!({"include_suppressed": true}));
     let mut late = stage.watch("late", everything).await;
-    late.patience = Duration::from_millis(200);
+    late.deadline = Duration::from_millis(200);
     late.end().await;
     (seen, shown)
 }
@@ -366,10 +365,10 @@ async fn marker_secrets_appear_on_no_wire() {
     let stage = Stage::on(ccs, ServerOptions::pack(pack)).await;
     let (mut capture, shown) = asked(&stage, &cases(&mut marks)).await;
     assert!(shown >= 4, "what is rendered is shown: {shown}");
-    let asked = json!(stage.ccs.params("offer_search")).to_string();
+    let requested = json!(stage.ccs.params("offer_search")).to_string();
     assert!(
-        asked.contains(&marks.run),
-        "the markers are in use: {asked}"
+        requested.contains(&marks.run),
+        "the markers are in use: {requested}"
     );
     capture += &listed(&stage).await;
     captured(&stage.judge().await, &mut capture);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{Metrics, calm};
-use turnwire_e2e::data_service::{ServiceReply, changed};
+use turnwire_e2e::data_service::{ServiceReply, envelope_with};
 use turnwire_e2e::engine::{CHIEF, Stage, asks, of, only, working};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
@@ -23,22 +23,22 @@ async fn same_sub_agent_called_twice_runs_twice() {
         )
         .call(CHIEF, 2, [ScriptStep::text("Both.")]);
     let stage = Stage::new(working(script)).await;
-    let told = stage.ask("oats and rye").await;
+    let reply = stage.ask("oats and rye").await;
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         ("Both.", "completed")
     );
     assert_eq!(
-        (told.count("data_loading"), told.count("data_loaded")),
+        (reply.count("data_loading"), reply.count("data_loaded")),
         (2, 2)
     );
-    let ids: Vec<&Value> = told
+    let ids: Vec<&Value> = reply
         .of("data_loaded")
         .map(|frame| &frame.field("data")["id"])
         .collect();
     assert_ne!(ids[0], ids[1], "s1_082: two places");
-    told.pairs();
-    let events = stage.events(told.turn).await;
+    reply.pairs();
+    let events = stage.events(reply.turn).await;
     let invocations: Vec<&Value> = of(&events, "subagent.started")
         .map(|e| &e["payload"]["invocation_id"])
         .collect();
@@ -70,16 +70,16 @@ async fn sub_agent_with_other_input_shape_gets_user_text() {
             )
             .call("shop", 2, [ScriptStep::text("SUBRAW")]);
         let stage = Stage::new(script).await;
-        let told = stage.ask("offers").await;
-        assert_eq!(told.last().event(), "completed", "{input}");
-        let heard = stage.ccs.params("offer_search")[0]["query"].clone();
-        let heard = heard.as_str().expect("a text");
+        let reply = stage.ask("offers").await;
+        assert_eq!(reply.last().event(), "completed", "{input}");
+        let query = stage.ccs.params("offer_search")[0]["query"].clone();
+        let query = query.as_str().expect("a text");
         let (_, value) = input
             .as_object()
             .and_then(|i| i.iter().next())
             .expect("one");
         let value = value.to_string();
-        assert!(heard.contains(value.trim_matches('"')), "{input}: {heard}");
+        assert!(query.contains(value.trim_matches('"')), "{input}: {query}");
         stage.judge().await;
     }
 }
@@ -93,11 +93,11 @@ async fn sub_agent_without_text_has_not_answered() {
         [ScriptStep::stop("end_turn", 0.0)],
     );
     let stage = Stage::new(script).await;
-    let told = stage.ask("offers").await;
-    assert_eq!(told.words(), "I have nothing for you.");
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.words(), "I have nothing for you.");
     let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
-    assert_eq!(told.errors(), [(failed, json!(true))]);
-    told.speaks();
+    assert_eq!(reply.errors(), [(failed, json!(true))]);
+    reply.speaks();
     stage.judge().await;
 }
 
@@ -112,13 +112,13 @@ async fn endless_sub_agent_is_stopped_and_turn_answers() {
         pack.put("pack.yaml", &text)
     })
     .await;
-    let told = stage.ask("offers").await;
-    assert!(told.last().is_terminal());
-    assert_eq!(told.words(), "That took too long.");
-    assert!(told.took < Duration::from_secs(10), "{:?}", told.took);
+    let reply = stage.ask("offers").await;
+    assert!(reply.last().is_terminal());
+    assert_eq!(reply.words(), "That took too long.");
+    assert!(reply.took < Duration::from_secs(10), "{:?}", reply.took);
     let calls = stage.ccs.calls().len();
     assert!((2..=3).contains(&calls), "{calls} calls");
-    told.speaks();
+    reply.speaks();
     stage.judge().await;
 }
 
@@ -133,12 +133,12 @@ async fn endless_orchestrator_is_stopped() {
         pack.put("pack.yaml", &text)
     })
     .await;
-    let told = stage.ask("offers").await;
-    assert!(told.last().is_terminal(), "{:?}", told.labels());
-    let events = stage.events(told.turn).await;
-    let asked = of(&events, "plan.step_started").count();
-    assert!(asked <= 8, "{asked} rounds");
-    told.pairs();
+    let reply = stage.ask("offers").await;
+    assert!(reply.last().is_terminal(), "{:?}", reply.labels());
+    let events = stage.events(reply.turn).await;
+    let step_count = of(&events, "plan.step_started").count();
+    assert!(step_count <= 8, "{step_count} rounds");
+    reply.pairs();
     stage.judge().await;
 }
 
@@ -149,11 +149,11 @@ async fn large_data_frame_is_sent_whole_and_counted() {
     let title = "Oat milk, very much of it. ".repeat(6_000);
     let items = json!([{"id": "OFF_1", "title": title}, {"id": "OFF_2", "title": title}]);
     let fields = json!({"payload": {"items": items}});
-    let reply = ServiceReply::envelope(&changed("offer_search", &fields));
+    let reply = ServiceReply::envelope(&envelope_with("offer_search", &fields));
     stage.ccs.set("offer_search", reply);
-    let told = stage.ask("offers").await;
-    assert_eq!((told.words().as_str(), told.errors()), ("A lot.", vec![]));
-    let loaded = told.of("data_loaded").next().expect("the data");
+    let reply = stage.ask("offers").await;
+    assert_eq!((reply.words().as_str(), reply.errors()), ("A lot.", vec![]));
+    let loaded = reply.of("data_loaded").next().expect("the data");
     assert!(loaded.text.len() > 256 << 10);
     assert_eq!(loaded.field("data")["items"], items);
     let metrics = Metrics::read(&stage.api).await;

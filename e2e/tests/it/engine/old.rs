@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{calm, say};
-use turnwire_e2e::data_service::{ServiceReply, changed, envelope};
+use turnwire_e2e::data_service::{ServiceReply, envelope, envelope_with};
 use turnwire_e2e::engine::{Stage, Told, asks, of, only, working};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::script::ScriptStep;
@@ -12,30 +12,31 @@ const SORRY: &str = "That did not work out.";
 
 fn broken(enricher: &str) -> ServiceReply {
     let fields = json!({"status": "error", "reason": "upstream_timeout"});
-    ServiceReply::envelope(&changed(enricher, &fields))
+    ServiceReply::envelope(&envelope_with(enricher, &fields))
 }
 
 async fn old(stage: &Stage, message: &str) -> Told {
-    let told = stage.asked(ChatSubmit::new(message).version("0.4")).await;
+    let reply = stage.asked(ChatSubmit::new(message).version("0.4")).await;
     assert!(
-        told.frames
+        reply
+            .frames
             .iter()
             .all(|frame| frame.field("version") == "0.4")
     );
     assert_eq!(
-        told.count("status") + told.count("cancelled"),
+        reply.count("status") + reply.count("cancelled"),
         0,
         "{:?}",
-        told.labels()
+        reply.labels()
     );
-    told.lacks(&[
+    reply.lacks(&[
         "SUB_AGENT_FAILED",
         "CCS_ENVELOPE_ERROR",
         "PARTIAL_FAN_OUT",
         "\"is_final\":false",
     ]);
-    told.pairs();
-    told
+    reply.pairs();
+    reply
 }
 
 /// All that an old client is told of a failure.
@@ -47,8 +48,8 @@ fn internal() -> Vec<(Value, Value)> {
 #[tokio::test]
 async fn reference_turn_has_no_status_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
-    let told = old(&stage, "offers").await;
-    told.order(&[
+    let reply = old(&stage, "offers").await;
+    reply.order(&[
         "response_id",
         "thinking",
         "tool_call ask_shop",
@@ -56,8 +57,8 @@ async fn reference_turn_has_no_status_for_v04_client() {
         "text",
         "completed",
     ]);
-    assert_eq!(told.errors(), []);
-    let events = stage.events(told.turn).await;
+    assert_eq!(reply.errors(), []);
+    let events = stage.events(reply.turn).await;
     assert_eq!(of(&events, "status.emitted").count(), 1, "the log has it");
     stage.judge().await;
 }
@@ -67,9 +68,12 @@ async fn reference_turn_has_no_status_for_v04_client() {
 async fn non_terminal_failure_is_omitted_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], SORRY))).await;
     stage.ccs.set("offer_search", broken("offer_search"));
-    let told = old(&stage, "offers").await;
-    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
-    assert_eq!(told.words(), SORRY);
+    let reply = old(&stage, "offers").await;
+    assert_eq!(
+        (reply.errors(), reply.last().event()),
+        (vec![], "completed")
+    );
+    assert_eq!(reply.words(), SORRY);
     drop(stage);
     let script = asks(&["shop", "rewards"], SORRY)
         .call("shop", 1, [ScriptStep::error("provider")])
@@ -80,8 +84,11 @@ async fn non_terminal_failure_is_omitted_for_v04_client() {
         )
         .call("rewards", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
-    let told = old(&stage, "both").await;
-    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
+    let reply = old(&stage, "both").await;
+    assert_eq!(
+        (reply.errors(), reply.last().event()),
+        (vec![], "completed")
+    );
     stage.judge().await;
 }
 
@@ -90,8 +97,11 @@ async fn non_terminal_failure_is_omitted_for_v04_client() {
 async fn terminal_failure_is_internal_error_for_v04_client() {
     let stage =
         Stage::new(asks(&["shop"], SORRY).call("shop", 1, [ScriptStep::error("provider")])).await;
-    let told = old(&stage, "offers").await;
-    assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
+    let reply = old(&stage, "offers").await;
+    assert_eq!(
+        (reply.errors(), reply.words().as_str()),
+        (internal(), SORRY)
+    );
     drop(stage);
     let script = working(asks(&["shop"], SORRY));
     let stage = Stage::with(script, |pack| {
@@ -99,8 +109,11 @@ async fn terminal_failure_is_internal_error_for_v04_client() {
     })
     .await;
     stage.ccs.set("offer_search", broken("offer_search"));
-    let told = old(&stage, "offers").await;
-    assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
+    let reply = old(&stage, "offers").await;
+    assert_eq!(
+        (reply.errors(), reply.words().as_str()),
+        (internal(), SORRY)
+    );
     stage.judge().await;
 }
 

@@ -55,7 +55,7 @@ async fn refused(name: &str, pack: TestPack, words: &[&str]) {
 #[tokio::test]
 async fn invalid_pack_prevents_start_and_names_the_mistake() {
     let ccs = FakeDataService::start().await;
-    let stage = || TestPack::stage(&ccs.url()).script(&script());
+    let stage = || TestPack::market(&ccs.url()).script(&script());
     let shop = "verticals/shop/agent.yaml";
     let emits = |id: &str| {
         stage().change(
@@ -119,10 +119,10 @@ async fn invalid_pack_prevents_start_and_names_the_mistake() {
 async fn removed_status_prevents_the_next_start() {
     let mut stage = Stage::new(script()).await;
     stage.ask("offers").await;
-    let gone = TestPack::stage(&stage.ccs.url()).script(&script());
-    let gone = gone.put("verticals/shop/status_events.yaml", "[]\n");
-    stage.server.kill9().await;
-    stage.server.repack(gone);
+    let pack = TestPack::market(&stage.ccs.url()).script(&script());
+    let pack = pack.put("verticals/shop/status_events.yaml", "[]\n");
+    stage.server.kill().await;
+    stage.server.repack(pack);
     let start = stage.server.run().await;
     let start = start.expect_err("it must not start");
     assert!(
@@ -218,13 +218,13 @@ async fn flagged_sub_agent_exists_only_for_its_cohort() {
     .await;
     assert!(!tools(&probe(&stage).await).contains(&"ask_support"));
     // A model that names it all the same is told so; nothing runs.
-    let told = stage.ask("support").await;
-    assert_eq!(told.last().event(), "completed");
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("support").await;
+    assert_eq!(reply.last().event(), "completed");
+    let events = stage.events(reply.turn).await;
     assert_eq!(of(&events, "subagent.started").count(), 0);
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(failed["error_class"], "invalid_input");
-    told.pairs();
+    reply.pairs();
     let other = stage.api.clone().with("x-turnwire-principal", "user-7");
     let session = other.create().await.expect("a session");
     let (_, frames) =
@@ -241,9 +241,9 @@ async fn flagged_sub_agent_exists_only_for_its_cohort() {
             .collect(),
     );
     let path = format!("/sessions/{session}/events");
-    let theirs = other.get(&path).await.expect("an answer").json()["events"].clone();
-    let theirs = cohort(theirs.as_array().expect("events").clone());
-    assert_ne!(mine, theirs, "d_20");
+    let other_events = other.get(&path).await.expect("an answer").json()["events"].clone();
+    let other_events = cohort(other_events.as_array().expect("events").clone());
+    assert_ne!(mine, other_events, "d_20");
 }
 
 #[tokio::test]
@@ -260,9 +260,9 @@ async fn new_pack_passes_check_and_answers() {
     let ccs = FakeDataService::start().await;
     let pack = TestPack::read(&dir).expect("a pack");
     let stage = Stage::on(ccs, ServerOptions::pack(pack)).await;
-    let told = stage.ask("hello").await;
-    assert_eq!(told.last().event(), "completed", "{:?}", told.labels());
-    assert!(!told.words().is_empty());
-    assert!(told.took < Duration::from_secs(5));
+    let reply = stage.ask("hello").await;
+    assert_eq!(reply.last().event(), "completed", "{:?}", reply.labels());
+    assert!(!reply.words().is_empty());
+    assert!(reply.took < Duration::from_secs(5));
     stage.judge().await;
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::Metrics;
-use turnwire_e2e::data_service::{ServiceReply, changed};
+use turnwire_e2e::data_service::{ServiceReply, envelope_with};
 use turnwire_e2e::engine::{Stage, asks, only, working};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::pack::TestPack;
@@ -13,7 +13,10 @@ const SORRY: &str = "I could not get that for you.";
 const MISMATCH: &str = "ps6_envelope_principal_mismatch_total";
 
 fn for_another() -> ServiceReply {
-    ServiceReply::envelope(&changed("offer_search", &json!({"principal": "user-99"})))
+    ServiceReply::envelope(&envelope_with(
+        "offer_search",
+        &json!({"principal": "user-99"}),
+    ))
 }
 
 /// One mismatch is counted and logged as a matter of security, and not even the log has the data.
@@ -59,29 +62,29 @@ async fn data_of_another_principal_is_dropped_and_alarmed() {
             )],
         )
         .call("shop", 3, [ScriptStep::text("it was: {{request}}")]);
-    let stage = Stage::with(script, TestPack::shared_points).await;
+    let stage = Stage::with(script, TestPack::with_shared_points).await;
     stage.ccs.set("offer_search", for_another());
-    let told = stage.ask("oat milk offers").await;
+    let reply = stage.ask("oat milk offers").await;
     let error = json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": "unauthorized"});
-    assert_eq!(told.errors(), [(error, json!(false))]);
-    assert_eq!(told.last().event(), "completed");
-    assert!(!told.words().is_empty());
-    told.lacks(&["OFF_1", "Oat milk", "user-99", "mismatch"]);
+    assert_eq!(reply.errors(), [(error, json!(false))]);
+    assert_eq!(reply.last().event(), "completed");
+    assert!(!reply.words().is_empty());
+    reply.lacks(&["OFF_1", "Oat milk", "user-99", "mismatch"]);
     let calls = stage.ccs.calls();
     let count = calls
         .iter()
         .filter(|call| call.enricher == "offer_search")
         .count();
     assert_eq!(count, 1, "no second try");
-    let shown = stage.ccs.params("points")[0].to_string();
-    assert!(shown.contains("data unavailable"), "{shown}");
+    let params = stage.ccs.params("points")[0].to_string();
+    assert!(params.contains("data unavailable"), "{params}");
     for marker in ["OFF_1", "Granola", "user-99"] {
         assert!(
-            !shown.contains(marker),
-            "the model was shown {marker}: {shown}"
+            !params.contains(marker),
+            "the model was shown {marker}: {params}"
         );
     }
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     let text = json!(events).to_string() + &json!(stage.messages().await).to_string();
     for marker in ["OFF_1", "Granola", "user-99"] {
         assert!(!text.contains(marker), "{marker} is stored: {text}");
@@ -105,23 +108,25 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
         json!(["user-42"]),
     ];
     for (before, principal) in principals.iter().enumerate() {
-        let reply =
-            ServiceReply::envelope(&changed("offer_search", &json!({"principal": principal})));
+        let reply = ServiceReply::envelope(&envelope_with(
+            "offer_search",
+            &json!({"principal": principal}),
+        ));
         stage.ccs.set("offer_search", reply);
-        let told = stage.ask("offers").await;
+        let reply = stage.ask("offers").await;
         assert_eq!(
-            told.errors()[0].0["code"],
+            reply.errors()[0].0["code"],
             "CCS_ENVELOPE_ERROR",
             "{principal}"
         );
         assert_eq!(
-            (told.words().as_str(), told.count("data_loaded")),
+            (reply.words().as_str(), reply.count("data_loaded")),
             (SORRY, 0),
             "{principal}"
         );
-        told.lacks(&["OFF_1"]);
+        reply.lacks(&["OFF_1"]);
         assert!(
-            told.errors()[0].0["reason"] != "upstream_timeout",
+            reply.errors()[0].0["reason"] != "upstream_timeout",
             "{before}"
         );
     }
@@ -129,10 +134,10 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
     let fields = json!({"principal": "user-99", "status": "error", "reason": "upstream_partial"});
     stage.ccs.set(
         "offer_search",
-        ServiceReply::envelope(&changed("offer_search", &fields)),
+        ServiceReply::envelope(&envelope_with("offer_search", &fields)),
     );
-    let told = stage.ask("offers").await;
-    assert_eq!(told.errors()[0].0["reason"], "unauthorized");
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.errors()[0].0["reason"], "unauthorized");
     stage.judge().await;
 }
 

@@ -12,7 +12,7 @@ use turnwire_testkit::pack::TestPack;
 
 /// A pack without support, and with other words for shop.
 fn smaller(stage: &Stage) -> TestPack {
-    TestPack::stage(&stage.ccs.url())
+    TestPack::market(&stage.ccs.url())
         .script(&script())
         .change(
             "orchestrator.yaml",
@@ -90,14 +90,14 @@ async fn hangup_reloads_at_once_and_broken_pack_is_rejected() {
     stage.server.repack(broken);
     stage.server.signal(Signal::HUP);
     until("the mistake is told", || async {
-        let said = stage.server.stderr();
-        let new = said.get(seen..).unwrap_or_default();
+        let stderr = stage.server.stderr();
+        let new = stderr.get(seen..).unwrap_or_default();
         new.contains("verticals/shop/agent.yaml") && new.contains("on_cancle")
     })
     .await;
     let after = probe(&stage).await;
     assert_eq!(tools(&after), tools(&before), "it goes on with what it had");
-    let mended = TestPack::stage(&stage.ccs.url()).script(&script());
+    let mended = TestPack::market(&stage.ccs.url()).script(&script());
     stage.server.repack(mended);
     stage.server.signal(Signal::HUP);
     until("the mended pack is taken", || async {
@@ -123,7 +123,7 @@ on_cancel: discard
 #[tokio::test]
 async fn new_vertical_needs_files_and_no_restart() {
     let mut stage = Stage::new(script()).await;
-    let pack = TestPack::stage(&stage.ccs.url())
+    let pack = TestPack::market(&stage.ccs.url())
         .script(&script())
         .put("verticals/garden/agent.yaml", &GARDEN.replace("tools: []", "tools: [now]"))
         .change("tools.yaml", "tools:\n", "tools:\n  - {name: now, connector: direct, function: clock, description: Tells the time.}\n")
@@ -134,8 +134,8 @@ async fn new_vertical_needs_files_and_no_restart() {
         tools(&probe(&stage).await).contains(&"ask_garden")
     })
     .await;
-    let told = stage.ask("garden").await;
-    told.order(&[
+    let reply = stage.ask("garden").await;
+    reply.order(&[
         "tool_call ask_garden",
         "tool_call now",
         "tool_completed now",
@@ -143,7 +143,7 @@ async fn new_vertical_needs_files_and_no_restart() {
         "text",
         "completed",
     ]);
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "dispatch.traced")["payload"]["sub_agents_invoked"],
         json!(["garden"])

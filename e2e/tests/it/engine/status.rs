@@ -33,26 +33,26 @@ async fn override_changes_or_hides_text_with_its_flag() {
         overridden(pack, "render_key: status.asking_support")
     })
     .await;
-    let told = stage.ask("offers").await;
+    let reply = stage.ask("offers").await;
     assert_eq!(
-        told.statuses(),
+        reply.statuses(),
         [(
             "searching_offers".to_owned(),
             "Asking support...".to_owned()
         )]
     );
-    let pack = |stage: &Stage| TestPack::stage(&stage.ccs.url()).script(&script());
+    let pack = |stage: &Stage| TestPack::market(&stage.ccs.url()).script(&script());
     let hidden = overridden(pack(&stage), "policy: suppress");
     stage.server.repack(hidden);
     stage.server.restart().await;
     let all = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
     let mut all = stage.watch("all", all).await;
-    let mut shown = stage.watch("shown", SubscribeOptions::live()).await;
-    let told = stage.ask("offers").await;
-    assert_eq!(told.count("status"), 0);
-    let seen = json_of(&shown.turn(told.turn).await.expect("the turn"));
+    let mut watcher = stage.watch("shown", SubscribeOptions::live()).await;
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.count("status"), 0);
+    let seen = json_of(&watcher.turn(reply.turn).await.expect("the turn"));
     assert_eq!(of(&seen, "status.emitted").count(), 0);
-    let seen = json_of(&all.turn(told.turn).await.expect("the turn"));
+    let seen = json_of(&all.turn(reply.turn).await.expect("the turn"));
     let status = only(&seen, "status.emitted");
     assert_eq!(
         (&status["payload"]["event_id"], &status["render"]["policy"]),
@@ -69,8 +69,8 @@ async fn override_changes_or_hides_text_with_its_flag() {
     stage.server.repack(plain);
     stage.server.signal(rustix::process::Signal::HUP);
     until("the default is back", || async {
-        let told = stage.ask("offers").await;
-        told.statuses() == [("searching_offers".to_owned(), PLAIN.to_owned())]
+        let reply = stage.ask("offers").await;
+        reply.statuses() == [("searching_offers".to_owned(), PLAIN.to_owned())]
     })
     .await;
     stage.judge().await;
@@ -85,15 +85,15 @@ async fn event_type_hidden_from_cohort_stays_in_log() {
             .put("overrides.yaml", &format!("{FLAG}: {{{types}}}\n"))
     };
     let stage = Stage::with(script(), hide).await;
-    let told = stage.ask("offers").await;
+    let reply = stage.ask("offers").await;
     assert_eq!(
-        (told.count("tool_call"), told.count("tool_completed")),
+        (reply.count("tool_call"), reply.count("tool_completed")),
         (0, 0),
         "{:?}",
-        told.labels()
+        reply.labels()
     );
-    told.order(&["status", "data_loaded", "text", "completed"]);
-    let events = stage.events(told.turn).await;
+    reply.order(&["status", "data_loaded", "text", "completed"]);
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         (
             of(&events, "tool.called").count(),
@@ -122,15 +122,15 @@ async fn unregistered_status_is_dropped_counted_and_logged() {
         )
         .call("shop", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
-    let told = stage.ask("offers").await;
-    assert_eq!(told.last().event(), "completed");
-    let ids: Vec<String> = told.statuses().into_iter().map(|(id, _)| id).collect();
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.last().event(), "completed");
+    let ids: Vec<String> = reply.statuses().into_iter().map(|(id, _)| id).collect();
     assert_eq!(
         ids,
         ["searching_offers"],
         "another agent's id is no better than none (s1_070)"
     );
-    told.lacks(&["searching_x", "Searching offers…", "asking_support"]);
+    reply.lacks(&["searching_x", "Searching offers…", "asking_support"]);
     let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("status_event_unregistered_id"), 3.0);
     let log = stage.server.stderr();
@@ -169,13 +169,13 @@ async fn silent_sub_agent_gets_default_status_in_two_seconds() {
         .call("shop", 1, [ScriptStep::tool("nap", json!({"ms": 2_400}))])
         .call("shop", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::with(script, |pack| pack.function("shop", "nap", "sleep")).await;
-    let told = stage.ask("offers").await;
+    let reply = stage.ask("offers").await;
     assert_eq!(
-        told.statuses(),
+        reply.statuses(),
         [("searching_offers".to_owned(), PLAIN.to_owned())]
     );
-    told.order(&["tool_call nap", "status", "tool_completed nap", "text"]);
-    let events = stage.events(told.turn).await;
+    reply.order(&["tool_call nap", "status", "tool_completed nap", "text"]);
+    let events = stage.events(reply.turn).await;
     let waited = between(
         only(&events, "subagent.started"),
         only(&events, "status.emitted"),
@@ -193,9 +193,9 @@ async fn sub_agent_with_status_in_time_gets_no_default() {
         "offer_search",
         ServiceReply::envelope(&envelope("offer_search")).after(1_300),
     );
-    let told = stage.ask("offers").await;
-    assert_eq!(told.count("status"), 1, "{:?}", told.statuses());
-    assert!(told.took > Duration::from_millis(1_300));
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.count("status"), 1, "{:?}", reply.statuses());
+    assert!(reply.took > Duration::from_millis(1_300));
 }
 
 // S1-064, S1-065, S1-073

@@ -106,8 +106,8 @@ async fn everything_server_works_over_pipes() {
     let (_, _, shown) = said(&stage, "probe").await;
     let request = probe::asked(&shown);
     let tools = probe::tools(&request);
-    let theirs = tools.iter().filter(|name| name.starts_with("everything_"));
-    assert!(theirs.count() >= 10, "{tools:?}");
+    let server_tools = tools.iter().filter(|name| name.starts_with("everything_"));
+    assert!(server_tools.count() >= 10, "{tools:?}");
     tried(&stage).await;
 }
 

@@ -140,11 +140,11 @@ async fn cancel_reaches_mcp_server_over_pipes_and_http() {
             desk.count("tools/call") == 1
         })
         .await;
-        let begun = Instant::now();
+        let started = Instant::now();
         stage.api.cancel(turn).await.expect("an answer");
         let ended = stage.api.ended(turn).await.expect("an end");
         assert_eq!(ended["terminal"]["type"], "turn.cancelled", "{ended}");
-        println!("cancelled after {:?}", begun.elapsed());
+        println!("cancelled after {:?}", started.elapsed());
         until("the server is told", || async {
             is_cancelled(&desk.journal())
         })
@@ -158,7 +158,7 @@ async fn cancel_reaches_mcp_server_over_pipes_and_http() {
 async fn refused(server: &Value) -> String {
     let ccs = FakeDataService::start().await;
     let pack = pack(
-        TestPack::stage(&ccs.url()).script(&script(&says())),
+        TestPack::market(&ccs.url()).script(&script(&says())),
         "small",
         server,
     );
@@ -186,14 +186,14 @@ async fn unusable_mcp_server_is_named_at_start() {
         (desk.program("cursor"), "has no end"),
         (nowhere, "nobody answers at its `url`"),
     ] {
-        let told = refused(&server).await;
-        assert!(told.contains("tools.yaml"), "{told}");
+        let error = refused(&server).await;
+        assert!(error.contains("tools.yaml"), "{error}");
         assert!(
-            told.contains("the MCP server `small` cannot be used"),
-            "{told}"
+            error.contains("the MCP server `small` cannot be used"),
+            "{error}"
         );
-        assert!(told.contains(expected), "{expected}: {told}");
-        assert!(!told.contains("panicked"), "{told}");
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert!(!error.contains("panicked"), "{error}");
     }
     until("nothing of them is left", || async { !desk.runs() }).await;
 }
@@ -205,7 +205,7 @@ async fn reload_keeps_mcp_server_and_rejects_bad_pack() {
     let server = desk.program("good");
     let mut stage = stage("small", &server, &says()).await;
     let changed = |stage: &Stage, server: &Value, words: &str| {
-        let base = TestPack::stage(&stage.ccs.url()).script(&script(&says()));
+        let base = TestPack::market(&stage.ccs.url()).script(&script(&says()));
         pack(base, "small", server).put("prompts/persona.md", words)
     };
     let good = changed(&stage, &server, "You are NEW.\n");
@@ -259,19 +259,22 @@ async fn no_mcp_process_outlives_the_server() {
         .await;
         assert!(desk.runs());
         if hard {
-            stage.server.kill9().await;
+            stage.server.kill().await;
         } else {
             stage.server.sigterm();
             stage.server.wait(Duration::from_secs(60)).await;
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         until("nothing is left", || async { !desk.runs() }).await;
-        println!("nothing is left after {:?}, hard: {hard}", begun.elapsed());
+        println!(
+            "nothing is left after {:?}, hard: {hard}",
+            started.elapsed()
+        );
         // Six are told; a machine that is busy may take longer.
         assert!(
-            begun.elapsed() < Duration::from_secs(12),
+            started.elapsed() < Duration::from_secs(12),
             "{:?}",
-            begun.elapsed()
+            started.elapsed()
         );
     }
 }

@@ -148,19 +148,19 @@ async fn excess_tool_calls_are_answered_without_running() {
         });
         play.fake.push(ModelMessage::new(calls));
         play.fake.push(ModelMessage::text(["Enough."]));
-        let told = play.stage.ask("Everything at once!").await;
-        assert_eq!(told.words(), "Enough.", "{name}");
-        told.pairs();
-        assert_eq!(told.count("tool_call"), 5, "{name}");
-        let events = play.stage.events(told.turn).await;
+        let reply = play.stage.ask("Everything at once!").await;
+        assert_eq!(reply.words(), "Enough.", "{name}");
+        reply.pairs();
+        assert_eq!(reply.count("tool_call"), 5, "{name}");
+        let events = play.stage.events(reply.turn).await;
         assert_eq!(of(&events, "tool.called").count(), 5, "{name}");
         assert_eq!(of(&events, "tool.completed").count(), 5, "{name}");
         let failed = payloads(&events, "tool.failed");
         assert_eq!(failed.len(), 995, "{name}");
         assert!(failed.iter().all(|tool| tool["called"] == false), "{name}");
         play.understood();
-        let said = json!(thread(dialect, &play.fake.call(1).await.body)).to_string();
-        assert_eq!(said.matches("not executed").count(), 995, "{name}");
+        let thread_text = json!(thread(dialect, &play.fake.call(1).await.body)).to_string();
+        assert_eq!(thread_text.matches("not executed").count(), 995, "{name}");
         play.stage.judge().await;
     }
 }

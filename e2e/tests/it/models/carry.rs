@@ -51,9 +51,9 @@ fn carried(dialect: Dialect, thread: &[Value]) {
     let name = word(dialect);
     let all = json!(thread);
     let find = |kind: &str| -> Vec<Value> {
-        let mut found = Vec::new();
-        of_type(&all, kind, &mut found);
-        found
+        let mut carried = Vec::new();
+        of_type(&all, kind, &mut carried);
+        carried
     };
     match dialect {
         Dialect::Anthropic => {
@@ -70,11 +70,11 @@ fn carried(dialect: Dialect, thread: &[Value]) {
             assert_eq!(failed["tool_use_id"], "call_beta");
         }
         Dialect::Chat => {
-            let asked = thread
+            let call_message = thread
                 .iter()
                 .find(|m| m["tool_calls"].is_array())
                 .expect("calls");
-            let calls = asked["tool_calls"].as_array().expect("a list");
+            let calls = call_message["tool_calls"].as_array().expect("a list");
             let ids: Vec<&Value> = calls.iter().map(|call| &call["id"]).collect();
             assert_eq!(ids, ["call_alpha", "call_beta"]);
             let input = calls[0]["function"]["arguments"].as_str().expect("a text");
@@ -178,7 +178,7 @@ async fn provider_state_returns_in_turn_next_turn_and_crash() {
             assert!(before.len() < after.len(), "{name}");
             assert_eq!(&after[..before.len()], &before[..], "{name}");
         }
-        let said = json!(threads[3]).to_string();
+        let thread_text = json!(threads[3]).to_string();
         for words in [
             "Both, please.",
             "One went wrong.",
@@ -186,7 +186,7 @@ async fn provider_state_returns_in_turn_next_turn_and_crash() {
             "Welcome.",
             "Are you there?",
         ] {
-            assert_eq!(said.matches(words).count(), 1, "{name}: {words}");
+            assert_eq!(thread_text.matches(words).count(), 1, "{name}: {words}");
         }
         play.stage.judge().await;
     }
@@ -248,9 +248,9 @@ async fn sealed_provider_state_reaches_only_the_provider() {
         play.fake.push(ModelMessage::text(["Done."]));
         let everything = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
         let mut watcher = play.stage.watch("all", everything).await;
-        let told = play.stage.ask("Both, please.").await;
-        let seen = watcher.turn(told.turn).await.expect("the turn");
-        let mut out = told.raw();
+        let reply = play.stage.ask("Both, please.").await;
+        let seen = watcher.turn(reply.turn).await.expect("the turn");
+        let mut out = reply.raw();
         out += &json!(turnwire_e2e::engine::json_of(&seen)).to_string();
         out += &json!(play.stage.messages().await).to_string();
         out += &json!(play.stage.log(play.stage.session).await).to_string();
@@ -269,7 +269,7 @@ async fn sealed_provider_state_reaches_only_the_provider() {
             );
         }
         // Of what only the provider can read an empty place is left, and it says nothing.
-        assert_eq!(told.words(), "Let me look.Done.");
+        assert_eq!(reply.words(), "Let me look.Done.");
         play.stage.judge().await;
     }
 }
@@ -301,8 +301,8 @@ async fn other_provider_gets_history_without_foreign_state() {
         stage.ask("Both, please.").await;
         other.push(ModelMessage::text(["Gern geschehen."]));
         let german = turnwire_testkit::chat::ChatSubmit::new("Danke.").field("locale", "de");
-        let told = stage.asked(german).await;
-        assert_eq!(told.words(), "Gern geschehen.", "{case}");
+        let reply = stage.asked(german).await;
+        assert_eq!(reply.words(), "Gern geschehen.", "{case}");
         let call = other.call(0).await;
         assert_eq!(call.refused, None, "{case}: {}", call.text);
         for seal in [SEAL, SEALED, CALL_SEAL] {

@@ -58,20 +58,20 @@ async fn provider() -> FakeProvider {
 
 /// The words of a turn, and how its model calls ended.
 async fn converse(stage: &Stage) -> (String, Vec<Value>) {
-    let told = stage.ask(ASKED).await;
-    assert_eq!(told.last().event(), "completed", "{:?}", told.labels());
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask(ASKED).await;
+    assert_eq!(reply.last().event(), "completed", "{:?}", reply.labels());
+    let events = stage.events(reply.turn).await;
     let mut ends: Vec<Value> = of(&events, "llm.call_completed")
         .map(|event| json!([event["actor"], event["payload"]["usage"]["output_tokens"]]))
         .collect();
     ends.extend(of(&events, "llm.call_failed").map(|e| e["payload"]["error_class"].clone()));
-    (told.words(), ends)
+    (reply.words(), ends)
 }
 
 async fn recorded(dialect: Dialect, file: &Path) -> (String, Vec<Value>) {
     let provider = provider().await;
     let ccs = FakeDataService::start().await;
-    let pack = TestPack::stage(&ccs.url())
+    let pack = TestPack::market(&ccs.url())
         .change("pack.yaml", "scripted:stage", "vendor:small")
         .put("providers.yaml", &providers(dialect, &provider.base_url()))
         .put("prices.yaml", PRICES);
@@ -81,16 +81,16 @@ async fn recorded(dialect: Dialect, file: &Path) -> (String, Vec<Value>) {
     };
     let options = options.set("model", "record", file.display());
     let mut stage = Stage::on(ccs, options).await;
-    let came = converse(&stage).await;
+    let replayed = converse(&stage).await;
     stage.judge().await;
     stage.server.sigterm();
     stage.server.wait(Duration::from_secs(30)).await;
-    came
+    replayed
 }
 
 async fn played(cassette: &str) -> (String, Vec<Value>) {
     let ccs = FakeDataService::start().await;
-    let pack = TestPack::stage(&ccs.url())
+    let pack = TestPack::market(&ccs.url())
         .change("pack.yaml", "scripted:stage", "cassette:tents")
         .put("cassettes/tents.jsonl", cassette)
         .put("prices.yaml", PRICES);
@@ -129,17 +129,17 @@ async fn cassette_replays_every_format_without_provider() {
 fn turnwire(words: &[&str]) -> String {
     let ran = std::process::Command::new(binary()).args(words).output();
     let ran = ran.expect("the binary runs");
-    let told = String::from_utf8_lossy(&ran.stdout).into_owned();
-    let more = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{words:?}: {told}{more}");
-    told
+    let stdout = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{words:?}: {stdout}{stderr}");
+    stdout
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_session_replays_from_script() {
     let provider = provider().await;
     let ccs = FakeDataService::start().await;
-    let pack = TestPack::stage(&ccs.url())
+    let pack = TestPack::market(&ccs.url())
         .change("pack.yaml", "scripted:stage", "vendor:small")
         .put(
             "providers.yaml",
@@ -163,6 +163,6 @@ async fn recorded_session_replays_from_script() {
     let again = ServerOptions::pack(pack).set("script", "file", format!("{out}/script.yaml"));
     let again = Stage::on(stage.ccs, again).await;
     let url = format!("http://{}", again.server.addr());
-    let told = turnwire(&["rerun", &format!("{out}/case.yaml"), "--server", &url]);
-    assert!(told.contains("1 of 1 turns as expected"), "{told}");
+    let stdout = turnwire(&["rerun", &format!("{out}/case.yaml"), "--server", &url]);
+    assert!(stdout.contains("1 of 1 turns as expected"), "{stdout}");
 }

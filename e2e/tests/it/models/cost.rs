@@ -14,8 +14,8 @@ const USAGE: TokenCounts = TokenCounts {
 };
 
 fn close(found: &Value, wanted: f64) {
-    let found = found.as_f64().unwrap_or(f64::NAN);
-    assert!((found - wanted).abs() < 1e-9, "{found}, not {wanted}");
+    let actual = found.as_f64().unwrap_or(f64::NAN);
+    assert!((actual - wanted).abs() < 1e-9, "{actual}, not {wanted}");
 }
 
 /// An answer that asks for a tool.

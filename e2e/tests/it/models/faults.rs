@@ -291,7 +291,7 @@ async fn permanent_failure_is_not_retried() {
             let (told, events) = play.ask("Speak!").await;
             assert_eq!(tries(&events), tried(&[(1, "provider")]), "{case}");
             failure(&case, &told, &events, "INTERNAL_ERROR");
-            assert_eq!(play.fake.lines_left(), 0, "{case}");
+            assert_eq!(play.fake.unused_lines(), 0, "{case}");
         }
         // A page that is no stream, although the status says that all is well.
         play.fake

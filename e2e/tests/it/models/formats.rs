@@ -31,8 +31,8 @@ const PLAIN: [&str; 9] = [
 ];
 
 fn close(found: &Value, wanted: f64) {
-    let found = found.as_f64().unwrap_or(f64::NAN);
-    assert!((found - wanted).abs() < 1e-9, "{found}, not {wanted}");
+    let actual = found.as_f64().unwrap_or(f64::NAN);
+    assert!((actual - wanted).abs() < 1e-9, "{actual}, not {wanted}");
 }
 
 /// The deltas of a type, by their block: the texts, joined.
@@ -340,12 +340,12 @@ async fn out_of_order_blocks_are_reordered() {
         let places = fields(&events, "tool.use_start", "content_block_index");
         assert_eq!(places, [1, 2], "{name}");
         let kinds = ["message.start", "text.delta", "tool.use_start"];
-        let begun = shape(&events);
-        let begun: Vec<&str> = begun
+        let kinds_seen = shape(&events);
+        let kinds_seen: Vec<&str> = kinds_seen
             .into_iter()
             .filter(|kind| kinds.contains(kind))
             .collect();
-        assert_eq!(begun[..3], kinds, "{name}: no hole is told");
+        assert_eq!(kinds_seen[..3], kinds, "{name}: no hole is told");
         assert_eq!(told.words(), "First.Done.", "{name}");
         play.stage.judge().await;
     }

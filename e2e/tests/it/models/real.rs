@@ -63,9 +63,9 @@ fn verified(stage: &Stage) {
     let mut command = Command::new(binary());
     command.args(["verify", &session, "--principal", "user-42", "--data"]);
     let done = command.arg(home).output().expect("the command runs");
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    let why = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(done.status.success(), "{said}{why}");
+    let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{stdout}{stderr}");
 }
 
 // S3-052, S3-060
@@ -82,8 +82,8 @@ async fn real_conversation_streams_in_three_formats() {
             "Tell me more about it.",
         ] {
             let mut watcher = stage.watch("watcher", SubscribeOptions::live()).await;
-            let told = stage.ask(question).await;
-            let events = json_of(&watcher.turn(told.turn).await.expect("the turn"));
+            let reply = stage.ask(question).await;
+            let events = json_of(&watcher.turn(reply.turn).await.expect("the turn"));
             let names = shape(&events);
             assert_eq!(
                 names,
@@ -114,7 +114,7 @@ async fn real_conversation_streams_in_three_formats() {
                 ["end_turn", "max_tokens"].contains(&reason),
                 "{name}: {reason}"
             );
-            assert_eq!(told.words(), text, "c_09: {name}");
+            assert_eq!(reply.words(), text, "c_09: {name}");
             let usage = &end["usage"];
             for part in ["input_tokens", "output_tokens"] {
                 assert!(
@@ -199,7 +199,7 @@ async fn cut_stream_resumes_real_conversation_completely() {
     let mut rng = SeededRng::from_env();
     for dialect in FORMATS {
         let stage = stage(&model, dialect, 60).await;
-        let mut whole = stage.watch("whole", SubscribeOptions::live()).await;
+        let mut watcher = stage.watch("whole", SubscribeOptions::live()).await;
         let mut reader = ResumingReader::new(&stage.api, "cut", stage.session);
         let accepted = stage
             .api
@@ -207,12 +207,12 @@ async fn cut_stream_resumes_real_conversation_completely() {
             .await;
         let turn = accepted.expect("an answer").turn_id;
         let mut cuts = 0;
-        let patience = Duration::from_millis(500);
+        let deadline = Duration::from_millis(500);
         while stage.api.turn(turn).await.expect("an answer")["state"] == "running" {
             let bytes = 1 + rng.index(4_000) as u64;
-            cuts += usize::from(reader.cut_after(bytes, patience).await.is_some());
+            cuts += usize::from(reader.cut_after(bytes, deadline).await.is_some());
         }
-        let uncut = whole.turn(turn).await.expect("the turn");
+        let uncut = watcher.turn(turn).await.expect("the turn");
         let last = quiet(&stage.api, stage.session).await.expect("an end");
         reader.finish(last).await;
         drop(reader);

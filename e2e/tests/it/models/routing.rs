@@ -97,8 +97,8 @@ async fn routing_rules_choose_the_model() {
     let (first, second, stage) = (&house.first, &house.second, &house.stage);
     // Nothing special: the default.
     first.push(ModelMessage::text(["Hello."]));
-    let told = stage.ask("Hi!").await;
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("Hi!").await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     let decided = payloads(&events, "route.decided")[0];
     assert_eq!(decided["routing_policy_version"], "policy-1");
@@ -113,16 +113,16 @@ async fn routing_rules_choose_the_model() {
         ("fr-CA", "second:german", "rule germans"),
         ("den", "first:usual", "default"),
     ] {
-        let asked = if model.starts_with("first") {
+        let provider = if model.starts_with("first") {
             first
         } else {
             second
         };
-        asked.push(ModelMessage::text(["So."]));
-        let told = stage
+        provider.push(ModelMessage::text(["So."]));
+        let reply = stage
             .asked(ChatSubmit::new("Hi!").field("locale", locale))
             .await;
-        let events = stage.events(told.turn).await;
+        let events = stage.events(reply.turn).await;
         assert_eq!(routes(&events), [route(model, reason)], "{locale}");
     }
     // A sub-agent has its own rule; the session's model stays that of the one that speaks.
@@ -137,9 +137,9 @@ async fn routing_rules_choose_the_model() {
         reasoning: 0,
     };
     first.push(ModelMessage::text(["Two of them."]).usage(dear));
-    let told = stage.ask("Offers?").await;
-    assert_eq!(told.words(), "Two of them.");
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("Offers?").await;
+    assert_eq!(reply.words(), "Two of them.");
+    let events = stage.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     assert_eq!(
         fields(&events, "llm.call_started", "model"),
@@ -147,8 +147,8 @@ async fn routing_rules_choose_the_model() {
     );
     // The session has cost two cents by now.
     first.push(ModelMessage::text(["Cheap."]));
-    let told = stage.ask("And now?").await;
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("And now?").await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:cheap", "rule dear")]);
     let row = stage.api.attach(stage.session).await.expect("an answer");
     assert_eq!(row["active_model"], "first:cheap");
@@ -169,13 +169,13 @@ async fn routing_rules_choose_the_model() {
         [route("first:night", "rule nights")]
     );
     // And so has a tenant, whatever else holds.
-    let theirs = stage.api.clone().with("x-tenant-id", TENANT);
-    let session = theirs.create().await.expect("a session");
+    let tenant_api = stage.api.clone().with("x-tenant-id", TENANT);
+    let session = tenant_api.create().await.expect("a session");
     first.push(ModelMessage::text(["Yours."]));
     let question = ChatSubmit::new("Hi!")
         .session(session)
         .field("locale", "de");
-    turnwire_e2e::chat::whole(&theirs, "a tenant", &question).await;
+    turnwire_e2e::chat::whole(&tenant_api, "a tenant", &question).await;
     let wanted = [
         "usual", "usual", "usual", "usual", "cheap", "night", "tenant",
     ];
@@ -200,9 +200,9 @@ async fn fallback_is_used_only_before_first_token() {
         let call = MessagePart::call("call_1", "say_back", &json!({"text": "eins"}));
         second.push(ModelMessage::new([MessagePart::text(["Instead. "]), call]));
         second.push(ModelMessage::text(["Done."]));
-        let told = stage.ask("Hi!").await;
-        assert_eq!(told.words(), "Instead. Done.", "{trouble:?}");
-        let events = stage.events(told.turn).await;
+        let reply = stage.ask("Hi!").await;
+        assert_eq!(reply.words(), "Instead. Done.", "{trouble:?}");
+        let events = stage.events(reply.turn).await;
         let reason = format!("fallback after {class}");
         let wanted = [
             route("first:usual", "default"),
@@ -227,11 +227,11 @@ async fn fallback_is_used_only_before_first_token() {
     // The next turn begins with the first again; after a word there is no other.
     let before = second.calls().len();
     first.push(ProviderAnswer::text(["One ", "two ", "three."]).cut_inside(2));
-    let told = stage.ask("Hi!").await;
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("Hi!").await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     assert_eq!(
-        (told.last().event(), second.calls().len()),
+        (reply.last().event(), second.calls().len()),
         ("error", before)
     );
     // Nobody is left: the last one's failure is the turn's.
@@ -239,9 +239,9 @@ async fn fallback_is_used_only_before_first_token() {
         first.push(ProviderAnswer::refuse(ProviderError::Server));
         second.push(ProviderAnswer::refuse(ProviderError::RateLimited));
     }
-    let told = stage.ask("Hi!").await;
-    assert_eq!(told.errors()[0].0, json!({"code": "RATE_LIMIT_ERROR"}));
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("Hi!").await;
+    assert_eq!(reply.errors()[0].0, json!({"code": "RATE_LIMIT_ERROR"}));
+    let events = stage.events(reply.turn).await;
     assert_eq!(fields(&events, "llm.call_failed", "error_class").len(), 6);
     stage.judge().await;
 }
@@ -288,9 +288,9 @@ async fn new_routing_rules_are_announced_running_turn_keeps_own() {
         .until(|event| event.body.kind() == kind)
         .await
         .expect("news");
-    let told = json_of(&seen).pop().expect("it");
+    let event = json_of(&seen).pop().expect("it");
     assert_eq!(
-        (&told["payload"], &told["turn_id"]),
+        (&event["payload"], &event["turn_id"]),
         (
             &json!({"routing_policy_version": "policy-2", "previous_version": "policy-1"}),
             &Value::Null
@@ -309,11 +309,11 @@ async fn new_routing_rules_are_announced_running_turn_keeps_own() {
     assert_eq!(House::asked(&house.first), ["usual", "usual"]);
     // The next turn goes by the new rules.
     house.second.push(ModelMessage::text(["New."]));
-    let told = house.stage.ask("And now?").await;
-    let events = house.stage.events(told.turn).await;
+    let reply = house.stage.ask("And now?").await;
+    let events = house.stage.events(reply.turn).await;
     let decided = payloads(&events, "route.decided")[0];
     assert_eq!(decided["routing_policy_version"], "policy-2");
-    assert_eq!(told.words(), "New.");
+    assert_eq!(reply.words(), "New.");
     // Nobody was in the other session, and nothing was written there.
     let log = house.stage.log(idle).await;
     assert!(
@@ -340,14 +340,14 @@ async fn broken_routing_rules_are_reported_and_ignored() {
         let seen = house.stage.server.stderr().len();
         house.rewrite(broken);
         until("the mistake is told", || async {
-            let said = house.stage.server.stderr();
-            let new = said.get(seen..).unwrap_or_default();
+            let stderr = house.stage.server.stderr();
+            let new = stderr.get(seen..).unwrap_or_default();
             new.contains("routing.yaml") && new.contains(word) && new.contains("not applied")
         })
         .await;
         house.first.push(ModelMessage::text(["As before."]));
-        let told = house.stage.ask("Hi!").await;
-        let events = house.stage.events(told.turn).await;
+        let reply = house.stage.ask("Hi!").await;
+        let events = house.stage.events(reply.turn).await;
         assert_eq!(routes(&events), [route("first:usual", "default")], "{word}");
     }
     assert_eq!(snapshot(&house.stage).await, "policy-1");
@@ -366,8 +366,8 @@ async fn broken_routing_rules_are_reported_and_ignored() {
     let version = snapshot(&house.stage).await;
     assert_ne!(version, "policy-1");
     house.second.push(ModelMessage::text(["New."]));
-    let told = house.stage.ask("Hi!").await;
-    let events = house.stage.events(told.turn).await;
+    let reply = house.stage.ask("Hi!").await;
+    let events = house.stage.events(reply.turn).await;
     assert_eq!(
         payloads(&events, "route.decided")[0]["routing_policy_version"],
         version

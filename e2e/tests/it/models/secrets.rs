@@ -20,7 +20,7 @@ use turnwire_testkit::watch::SubscribeOptions;
 
 /// A word that no run has had before.
 fn marker(rng: &mut SeededRng) -> String {
-    format!("mk{:016x}{:016x}", rng.roll(), rng.roll())
+    format!("mk{:016x}{:016x}", rng.next_u64(), rng.next_u64())
 }
 
 /// Everything that came over any wire, as one text.
@@ -60,7 +60,7 @@ async fn listed(play: &Play, token: &str) -> String {
         "/openapi.json",
         "/readyz",
     ];
-    let none = [
+    let missing_paths = [
         "/nowhere",
         "/sessions/sess_0",
         "/usage?from=yesterday",
@@ -69,7 +69,7 @@ async fn listed(play: &Play, token: &str) -> String {
     let mut seen = String::new();
     let paths = own
         .into_iter()
-        .chain(all.into_iter().chain(none).map(str::to_owned));
+        .chain(all.into_iter().chain(missing_paths).map(str::to_owned));
     for path in paths {
         let answer = play.stage.api.get(&path).await.expect("an answer");
         seen += &format!("{path} {:?} {}\n", answer.headers, answer.body);
@@ -106,13 +106,13 @@ fn answers(mark: &str) -> Vec<(&'static str, Vec<ProviderAnswer>)> {
         let body = json!({"error": {"type": "x", "message": mark, "code": mark, "status": mark}});
         ProviderAnswer::page(status, &body.to_string()).header("x-secret", mark)
     };
-    let said = || ModelMessage::text(["One ", "two."]);
+    let answer = || ModelMessage::text(["One ", "two."]);
     let call = MessagePart::call(mark, "say_back", &json!({"text": "eins"}));
     vec![
-        ("well", vec![said().into()]),
+        ("well", vec![answer().into()]),
         (
             "tools",
-            vec![ModelMessage::new([call]).into(), said().into()],
+            vec![ModelMessage::new([call]).into(), answer().into()],
         ),
         ("bad request", vec![page(400)]),
         ("key", vec![page(401)]),
@@ -131,13 +131,13 @@ fn answers(mark: &str) -> Vec<(&'static str, Vec<ProviderAnswer>)> {
             "garbage",
             vec![
                 ProviderAnswer::raw(format!("event: {mark}\ndata: {mark}\n\n").into_bytes()),
-                said().into(),
+                answer().into(),
             ],
         ),
         (
             "cut",
             vec![
-                ProviderAnswer::from(said())
+                ProviderAnswer::from(answer())
                     .header("x-secret", mark)
                     .cut_inside(4),
             ],
@@ -145,9 +145,9 @@ fn answers(mark: &str) -> Vec<(&'static str, Vec<ProviderAnswer>)> {
         (
             "late",
             vec![
-                ProviderAnswer::from(said()).silent(),
-                ProviderAnswer::from(said()).silent(),
-                said().into(),
+                ProviderAnswer::from(answer()).silent(),
+                ProviderAnswer::from(answer()).silent(),
+                answer().into(),
             ],
         ),
         (
@@ -264,32 +264,35 @@ async fn missing_or_invalid_key_is_named_at_start_but_hidden() {
             .extend(env.map(|key: &str| (KEY_NAME.to_owned(), key.to_owned())));
         let journal = Journal::new();
         let failed = TestServer::try_start(options, journal).await;
-        let why = failed.expect_err("it does not start");
-        assert!(why.status.is_some_and(|status| !status.success()), "{why}");
-        assert!(why.stderr.contains(wanted), "{why}");
-        assert!(why.stderr.contains("providers.yaml:"), "where: {why}");
-        assert!(!why.stderr.contains(bad), "{why}");
+        let error = failed.expect_err("it does not start");
+        assert!(
+            error.status.is_some_and(|status| !status.success()),
+            "{error}"
+        );
+        assert!(error.stderr.contains(wanted), "{error}");
+        assert!(error.stderr.contains("providers.yaml:"), "where: {error}");
+        assert!(!error.stderr.contains(bad), "{error}");
     }
     assert_eq!(fake.connections(), 0, "nobody was asked");
 }
 
 #[tokio::test]
 async fn unreachable_provider_is_a_typed_failure() {
-    let gone = FakeProvider::start().await;
-    let address = gone.addr().to_string();
-    let url = gone.base_url();
-    drop(gone);
+    let stopped_provider = FakeProvider::start().await;
+    let address = stopped_provider.addr().to_string();
+    let url = stopped_provider.base_url();
+    drop(stopped_provider);
     let ccs = FakeDataService::start().await;
     let entry = Entry::new("vendor", Dialect::Chat, &url);
     let entry = entry.with("timeouts", "{connect_ms: 500}");
     let pack = pack(&ccs.url(), &[entry]);
     let options = options(pack);
     let stage = Stage::on(ccs, options).await;
-    let told = stage.ask("Hello?").await;
-    assert_eq!(told.last().event(), "error");
-    told.speaks();
-    told.lacks(&[&address]);
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("Hello?").await;
+    assert_eq!(reply.last().event(), "error");
+    reply.speaks();
+    reply.lacks(&[&address]);
+    let events = stage.events(reply.turn).await;
     let classes = fields(&events, "llm.call_failed", "error_class");
     assert_eq!(classes, ["transport", "transport", "transport"]);
     assert!(!stage.server.stderr().contains(&address));

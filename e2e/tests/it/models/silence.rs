@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnwire_e2e::engine::{json_of, of};
 use turnwire_e2e::models::{Play, payloads, shape, word};
 use turnwire_event::{Event, EventType};
-use turnwire_testkit::cancel_case::{CancelCase, cancel_case};
+use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
 use turnwire_testkit::provider::{
     AnswerProgress, Dialect, MessagePart, ModelMessage, ProviderAnswer,
 };
@@ -157,8 +157,8 @@ async fn turn_deadline_ends_a_patient_provider_call() {
 /// A line of `/proc/PID/status`, in MiB.
 fn mib(pid: u32, line: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process");
-    let found = status.lines().find_map(|text| text.strip_prefix(line));
-    let kib = found.and_then(|text| text.split_whitespace().next());
+    let value = status.lines().find_map(|text| text.strip_prefix(line));
+    let kib = value.and_then(|text| text.split_whitespace().next());
     kib.and_then(|n| n.parse::<u64>().ok()).expect("a number") / 1024
 }
 
@@ -216,8 +216,8 @@ async fn ten_megabyte_answer_is_bounded_and_ends_once() {
 
 /// Waits for an event of a kind; gives what was seen up to it.
 async fn reach(client: &mut WatchClient, kind: EventType) -> Vec<Event> {
-    let found = client.until(|event| event.body.kind() == kind).await;
-    found.expect("it comes")
+    let events = client.until(|event| event.body.kind() == kind).await;
+    events.expect("it comes")
 }
 
 // SC-22, S3-072
@@ -251,14 +251,14 @@ async fn cancel_mid_token_closes_provider_socket() {
         seen.extend(client.turn(turn).await.expect("an end"));
         seen.retain(|event| event.turn_id == Some(turn));
         play.fake.closed(0).await;
-        assert_eq!(cancel_case(&seen), Ok(CancelCase::Llm), "{name}");
+        assert_eq!(classify_cancel(&seen), Ok(CancelCase::Llm), "{name}");
         let events = json_of(&seen);
-        let asked = shape(&events);
-        let at = asked
+        let kinds = shape(&events);
+        let at = kinds
             .iter()
             .position(|kind| *kind == "turn.cancel_requested");
         assert_eq!(
-            asked[at.expect("it was asked for") + 1..],
+            kinds[at.expect("it was asked for") + 1..],
             [
                 "tool.use_end",
                 "message.complete",
@@ -350,7 +350,7 @@ async fn killed_server_ends_mid_token_turn_after_restart() {
     let accepted = play.stage.api.submit(play.stage.session, "go").await;
     let turn = accepted.expect("an answer").turn_id;
     play.fake.reached(0, AnswerProgress::Held).await;
-    play.stage.server.kill9().await;
+    play.stage.server.kill().await;
     play.fake.closed(0).await;
     play.stage.server.run().await.expect("it comes back");
     let row = play.stage.api.ended(turn).await.expect("an end");

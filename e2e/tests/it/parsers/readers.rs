@@ -132,9 +132,9 @@ impl Drop for Program {
     fn drop(&mut self) {
         // It ends when nobody can ask any more, and its browser with it.
         drop(self.ask.take());
-        let begun = Instant::now();
+        let started = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
-            if begun.elapsed() > Duration::from_secs(10) {
+            if started.elapsed() > Duration::from_secs(10) {
                 let _ = self.child.kill();
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -153,9 +153,9 @@ fn curl(url: &str) -> Vec<Event> {
             .args(["-H", &header, url])
             .output()
             .unwrap_or_else(|why| panic!("curl is needed: {why}"));
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "curl: {said}");
-        match &*said {
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "curl: {stderr}");
+        match &*stderr {
             "200" => parse(&done.stdout, &mut events),
             "204" => return events,
             other => panic!("curl: {other}"),

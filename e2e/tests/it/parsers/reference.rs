@@ -13,9 +13,9 @@ pub(crate) type Event = (String, String, String);
 /// Appends the events of whole blocks to `events`. What follows the last blank line is a block
 /// that was cut, which says nothing.
 pub(crate) fn parse(body: &[u8], events: &mut Vec<Event>) {
-    let whole = body.windows(2).rposition(|pair| pair == b"\n\n");
-    let whole = whole.map_or(0, |at| at + 2);
-    let text = std::str::from_utf8(&body[..whole]).expect("the stream is UTF-8");
+    let complete_len = body.windows(2).rposition(|pair| pair == b"\n\n");
+    let complete_len = complete_len.map_or(0, |at| at + 2);
+    let text = std::str::from_utf8(&body[..complete_len]).expect("the stream is UTF-8");
     assert!(
         !text.contains(['\r', '\0']),
         "a control that no line may have"

@@ -20,36 +20,36 @@ fn signal(pid: u32, signal: Signal) {
 // S3-074
 #[tokio::test]
 async fn program_ignoring_term_is_killed_after_grace() {
-    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-    let guarded = shop.nasty(&nasty, StubbornKind::IgnoresTerm).await;
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let guarded = shop.programs(&programs, StubbornKind::IgnoresTerm).await;
     let (ended, since) = (guarded.ended(), Instant::now());
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Killed);
     assert!(since.elapsed() >= GRACE, "{:?}", since.elapsed());
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 // S3-074
 #[tokio::test]
 async fn program_heeding_term_is_not_killed() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
-    let guarded = shop.nasty(&nasty, StubbornKind::Silent).await;
+    let (shop, programs) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
+    let guarded = shop.programs(&programs, StubbornKind::Silent).await;
     let (ended, since) = (guarded.ended(), Instant::now());
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Stopped);
     assert!(since.elapsed() < WITHIN, "it did not wait for the grace");
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 // S3-074
 #[tokio::test]
 async fn program_gets_one_term_and_may_clean_up() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
+    let (shop, programs) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
     // A second TERM would end it before its file is there.
     let script = "trap 'trap \"exit 9\" TERM; sleep 0.3; : > tidied; exit 0' TERM; ready
                   while :; do sleep 0.05; done";
-    let mut guarded = shop.written(&nasty, script).await;
-    nasty.until_ready(1).await;
+    let mut guarded = shop.written(&programs, script).await;
+    programs.until_ready(1).await;
     guarded.stop();
     let done = guarded.done().await;
     assert_eq!((done.end.how, done.end.killed), (How::Code(0), false));
@@ -61,12 +61,12 @@ async fn program_gets_one_term_and_may_clean_up() {
 #[tokio::test]
 async fn no_process_is_left_when_the_end_is_reported() {
     for kind in StubbornKind::ALL {
-        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-        let guarded = shop.nasty(&nasty, kind).await;
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let guarded = shop.programs(&programs, kind).await;
         let (guard, ended) = (guarded.id(), guarded.ended());
         drop(guarded);
         let outcome = ended.await;
-        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(programs.processes(), [0; 0], "{kind:?}");
         assert_eq!(row(guard), None, "{kind:?}: the guard is gone too");
         // What was about to end by itself may have been faster.
         let expected: &[StopOutcome] = match kind {
@@ -87,10 +87,10 @@ async fn no_process_is_left_when_the_end_is_reported() {
 // R-17
 #[tokio::test]
 async fn background_processes_end_with_their_program() {
-    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-    let mut guarded = shop.nasty(&nasty, StubbornKind::Leaver).await;
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let mut guarded = shop.programs(&programs, StubbornKind::Leaver).await;
     let done = guarded.done().await;
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     assert_eq!(done.end.how, How::Code(0));
     assert_eq!(
         (done.end.asked, done.end.killed, done.end.left),
@@ -104,12 +104,12 @@ async fn background_processes_end_with_their_program() {
 #[tokio::test]
 async fn endless_output_is_ended_and_truncated() {
     for kind in [StubbornKind::Endless, StubbornKind::EndlessDeaf] {
-        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-        let mut guarded = shop.nasty(&nasty, kind).await;
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let mut guarded = shop.programs(&programs, kind).await;
         let done = guarded.done().await;
         assert!(done.over, "{kind:?}");
         assert_eq!(done.output.len(), 100_000);
-        assert_eq!(nasty.processes(), [0; 0]);
+        assert_eq!(programs.processes(), [0; 0]);
     }
 }
 
@@ -130,21 +130,21 @@ async fn program_gets_input_and_its_exit_code_is_reported() {
 
 #[tokio::test]
 async fn program_not_reading_input_blocks_nobody() {
-    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
     // More than any pipe holds.
     let input = Some("x".repeat(1_000_000));
     let mut spec = shop.script("exit 0");
     spec.input = input.clone();
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
     assert_eq!(guarded.done().await.end.how, How::Code(0));
-    let mut spec = shop.spec(&nasty.command(StubbornKind::Silent));
+    let mut spec = shop.spec(&programs.command(StubbornKind::Silent));
     spec.input = input;
     let guarded = shop.workshop.call(spec).await.expect("a guard");
-    nasty.until_ready(1).await;
+    programs.until_ready(1).await;
     let ended = guarded.ended();
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Stopped);
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 #[tokio::test]
@@ -170,9 +170,9 @@ async fn unstartable_program_is_reported_at_once() {
         (shop.script("exit 127"), How::Code(127)),
     ];
     for (spec, expected) in cases {
-        let told = format!("{spec:?}");
+        let debug_text = format!("{spec:?}");
         let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-        assert_eq!(guarded.done().await.end.how, expected, "{told}");
+        assert_eq!(guarded.done().await.end.how, expected, "{debug_text}");
     }
 }
 
@@ -214,29 +214,32 @@ async fn resource_limits_apply() {
         let output = String::from_utf8(done.output).expect("text");
         (done.end.how, output.trim().to_owned())
     };
-    let none = Limits::default();
-    assert_eq!(run("ulimit -c", none).await, (How::Code(0), "0".to_owned()));
+    let defaults = Limits::default();
+    assert_eq!(
+        run("ulimit -c", defaults).await,
+        (How::Code(0), "0".to_owned())
+    );
     let files = Limits {
         files: Some(50),
-        ..none
+        ..defaults
     };
-    let told = (How::Code(0), "50".to_owned());
-    assert_eq!(run("ulimit -n", files).await, told);
+    let expected = (How::Code(0), "50".to_owned());
+    assert_eq!(run("ulimit -n", files).await, expected);
     let memory = Limits {
         memory_bytes: Some(64 * 1_024 * 1_024),
-        ..none
+        ..defaults
     };
     let (how, output) = run("x=x; while :; do x=$x$x; done; echo alive", memory).await;
     assert!(how != How::Code(0) && output.is_empty(), "{how:?} {output}");
     let file = Limits {
         file_bytes: Some(4_096),
-        ..none
+        ..defaults
     };
     let script = "head -c 100000 /dev/zero > large; wc -c < large";
     assert_eq!(run(script, file).await, (How::Code(0), "4096".to_owned()));
     let cpu = Limits {
         cpu_s: Some(1),
-        ..none
+        ..defaults
     };
     let (how, _) = run("while :; do :; done", cpu).await;
     assert!(matches!(how, How::Signal(_)), "{how:?}");
@@ -245,7 +248,7 @@ async fn resource_limits_apply() {
 // R-17
 #[tokio::test]
 async fn process_crowd_is_killed_at_once() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
+    let (shop, programs) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
     // No bomb, which would hit what else runs here.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (trap '' TERM; setsid sleep 600) & done
                   ready; wait";
@@ -254,13 +257,13 @@ async fn process_crowd_is_killed_at_once() {
         ..Limits::default()
     };
     let mut spec = shop.spec(&turnwire_testkit::stubborn::shell(
-        &nasty.write("crowd", script),
+        &programs.write("crowd", script),
     ));
     spec.limits = few;
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
     let done = guarded.done().await;
     assert!(done.end.crowd && done.end.killed, "{:?}", done.end);
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     // Within the bound nothing happens to it.
     let mut spec = shop.script("sleep 0.6 & sleep 0.6; wait; echo done");
     spec.limits = few;
@@ -274,14 +277,14 @@ async fn process_crowd_is_killed_at_once() {
 async fn guard_told_to_exit_ends_its_program_first() {
     for kind in [StubbornKind::Silent, StubbornKind::Escapee] {
         for sent in [Signal::TERM, Signal::INT, Signal::HUP] {
-            let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-            let mut guarded = shop.nasty(&nasty, kind).await;
+            let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+            let mut guarded = shop.programs(&programs, kind).await;
             let session = row(guarded.id()).expect("a guard")[3].clone();
             assert_eq!(session, guarded.id().to_string(), "no terminal reaches it");
             signal(guarded.id(), sent);
             let done = guarded.done().await;
             assert!(done.end.asked, "{kind:?} {sent:?}");
-            assert_eq!(nasty.processes(), [0; 0], "{kind:?} {sent:?}");
+            assert_eq!(programs.processes(), [0; 0], "{kind:?} {sent:?}");
         }
     }
 }
@@ -294,20 +297,20 @@ async fn program_dies_with_its_guard() {
         StubbornKind::IgnoresTerm,
         StubbornKind::Grandchild,
     ] {
-        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-        let mut guarded = shop.nasty(&nasty, kind).await;
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let mut guarded = shop.programs(&programs, kind).await;
         signal(guarded.id(), Signal::KILL);
         let done = guarded.done().await;
         assert!(done.end.killed, "{kind:?}");
-        nasty.until_gone(WITHIN).await;
+        programs.until_gone(WITHIN).await;
     }
 }
 
 #[tokio::test]
 async fn stopped_program_can_be_ended() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
-    let guarded = shop.nasty(&nasty, StubbornKind::Silent).await;
-    for pid in nasty.processes() {
+    let (shop, programs) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
+    let guarded = shop.programs(&programs, StubbornKind::Silent).await;
+    for pid in programs.processes() {
         signal(pid, Signal::STOP);
     }
     tokio::time::sleep(Duration::from_millis(50)).await;

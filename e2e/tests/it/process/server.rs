@@ -58,10 +58,10 @@ impl Drop for Server {
 }
 
 /// The process with programs of these kinds, when all are set up.
-async fn server(nasty: &StubbornPrograms, dir: &Path, kinds: &[StubbornKind]) -> Server {
+async fn server(programs: &StubbornPrograms, dir: &Path, kinds: &[StubbornKind]) -> Server {
     let scripts: Vec<String> = kinds
         .iter()
-        .map(|kind| nasty.command(*kind)[1].clone())
+        .map(|kind| programs.command(*kind)[1].clone())
         .collect();
     std::fs::write(dir.join(SCRIPTS), scripts.join("\n")).expect("a file");
     let mut child = Command::new(std::env::current_exe().expect("this file"))
@@ -80,14 +80,14 @@ async fn server(nasty: &StubbornPrograms, dir: &Path, kinds: &[StubbornKind]) ->
     assert!(lines.any(|line| line.contains("running")), "it runs them");
     let count: usize = kinds.iter().map(|kind| kind.processes()).sum();
     let server = Server(child);
-    nasty.until_ready(2 * count).await;
+    programs.until_ready(2 * count).await;
     server
 }
 
 //
 #[tokio::test]
 async fn no_process_left_after_killed_server_and_grace() {
-    let (nasty, dir) = (
+    let (programs, dir) = (
         StubbornPrograms::new(),
         tempfile::tempdir().expect("a folder"),
     );
@@ -102,9 +102,9 @@ async fn no_process_left_after_killed_server_and_grace() {
         StubbornKind::Holder,
         StubbornKind::Stopper,
     ];
-    let mut server = server(&nasty, dir.path(), &kinds).await;
+    let mut server = server(&programs, dir.path(), &kinds).await;
     server.kill();
-    let took = nasty.until_gone(WITHIN).await;
+    let took = programs.until_gone(WITHIN).await;
     println!("nothing is left after {took:?}");
     // Counted from the moment at which the server is dead and reaped.
     assert!(took <= PROMISE + SLACK, "{took:?}");
@@ -113,14 +113,14 @@ async fn no_process_left_after_killed_server_and_grace() {
 //
 #[tokio::test]
 async fn programs_heeding_term_end_at_once_after_server_kill() {
-    let (nasty, dir) = (
+    let (programs, dir) = (
         StubbornPrograms::new(),
         tempfile::tempdir().expect("a folder"),
     );
-    let mut server = server(&nasty, dir.path(), &[StubbornKind::Silent]).await;
+    let mut server = server(&programs, dir.path(), &[StubbornKind::Silent]).await;
     server.kill();
     // One of the two is talked with, and has a moment to go by itself.
-    let took = nasty.until_gone(WITHIN).await;
+    let took = programs.until_gone(WITHIN).await;
     println!("nothing is left after {took:?}");
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
@@ -128,7 +128,7 @@ async fn programs_heeding_term_end_at_once_after_server_kill() {
 //
 #[tokio::test]
 async fn program_dies_with_its_guard_without_a_server() {
-    let (nasty, dir) = (
+    let (programs, dir) = (
         StubbornPrograms::new(),
         tempfile::tempdir().expect("a folder"),
     );
@@ -138,14 +138,14 @@ async fn program_dies_with_its_guard_without_a_server() {
         StubbornKind::IgnoresTerm,
         StubbornKind::EndlessDeaf,
     ];
-    let mut server = server(&nasty, dir.path(), &kinds).await;
+    let mut server = server(&programs, dir.path(), &kinds).await;
     signal(server.0.id(), Signal::STOP);
     let guards = children(server.0.id());
     assert_eq!(guards.len(), 2 * kinds.len());
     for guard in guards {
         signal(guard, Signal::KILL);
     }
-    nasty.until_gone(WITHIN).await;
+    programs.until_gone(WITHIN).await;
     server.kill();
 }
 

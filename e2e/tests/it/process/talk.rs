@@ -48,14 +48,14 @@ async fn program_ignoring_input_end_is_ended_within_grace() {
         StubbornKind::Escapee,
         StubbornKind::Grandchild,
     ] {
-        let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-        let spec = shop.spec(&nasty.command(kind));
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let spec = shop.spec(&programs.command(kind));
         let piped = shop.workshop.pipe(spec).await.expect("a guard");
-        nasty.until_ready(kind.processes()).await;
+        programs.until_ready(kind.processes()).await;
         let since = Instant::now();
         drop(piped.input);
         let outcome = piped.program.ended().await;
-        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(programs.processes(), [0; 0], "{kind:?}");
         let expected = match kind {
             StubbornKind::Silent => StopOutcome::Stopped,
             _ => StopOutcome::Killed,
@@ -68,15 +68,15 @@ async fn program_ignoring_input_end_is_ended_within_grace() {
 // S3-074
 #[tokio::test]
 async fn handle_ends_program_while_streams_are_held() {
-    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-    let spec = shop.spec(&nasty.command(StubbornKind::Grandchild));
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let spec = shop.spec(&programs.command(StubbornKind::Grandchild));
     let piped = shop.workshop.pipe(spec).await.expect("a guard");
-    nasty.until_ready(3).await;
+    programs.until_ready(3).await;
     let ended = piped.program.ended();
     let (input, mut output) = (piped.input, piped.output);
     drop(piped.program);
     assert_eq!(ended.await, StopOutcome::Killed);
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     let mut api = Vec::new();
     output.read_to_end(&mut api).await.expect("its end");
     drop(input);
@@ -85,10 +85,10 @@ async fn handle_ends_program_while_streams_are_held() {
 //
 #[tokio::test]
 async fn program_reading_nothing_ends_when_server_lets_go() {
-    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-    let spec = shop.spec(&nasty.command(StubbornKind::IgnoresTerm));
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let spec = shop.spec(&programs.command(StubbornKind::IgnoresTerm));
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
-    nasty.until_ready(1).await;
+    programs.until_ready(1).await;
     // Until all pipes on the way are full.
     let much = vec![b'x'; 1_000_000];
     let full = tokio::time::timeout(Duration::from_secs(1), piped.input.write_all(&much)).await;
@@ -96,7 +96,7 @@ async fn program_reading_nothing_ends_when_server_lets_go() {
     let ended = piped.program.ended();
     drop(piped.input);
     assert_eq!(ended.await, StopOutcome::Killed);
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 #[tokio::test]
@@ -112,11 +112,11 @@ async fn missing_program_is_reported_and_output_ends() {
 
 #[tokio::test]
 async fn endless_standard_error_blocks_nobody() {
-    let (shop, nasty) = (Shop::open(), StubbornPrograms::new());
-    let script = nasty.write("loud", "ready; yes \"$MARK\" >&2 & cat; kill $!; wait");
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let script = programs.write("loud", "ready; yes \"$MARK\" >&2 & cat; kill $!; wait");
     let spec = shop.spec(&turnwire_testkit::stubborn::shell(&script));
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
-    nasty.until_ready(1).await;
+    programs.until_ready(1).await;
     piped.input.write_all(b"hello").await.expect("it listens");
     let mut answer = [0; 5];
     piped
@@ -126,5 +126,5 @@ async fn endless_standard_error_blocks_nobody() {
         .expect("it answers");
     drop(piped.input);
     piped.program.done().await;
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }

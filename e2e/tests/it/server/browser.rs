@@ -39,9 +39,9 @@ async fn drive(server: &TestServer, program: &'static str) -> String {
     let url = format!("http://{}", server.addr());
     let profile_path = profile.path().to_str().expect("a path").to_owned();
     let driven = tokio::task::spawn_blocking(move || run("node", &[program, &url, &profile_path]));
-    let said = driven.await.expect("the browser's report");
-    println!("{said}");
-    said
+    let report = driven.await.expect("the browser's report");
+    println!("{report}");
+    report
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,20 +58,20 @@ async fn page_streams_stops_and_reloads_without_loss() {
             ],
         );
     let server = TestServer::start(ServerOptions::script(script)).await;
-    let said = drive(&server, "page.mjs").await;
-    assert!(said.contains("\"messages\":10"), "{said}");
+    let report = drive(&server, "page.mjs").await;
+    assert!(report.contains("\"messages\":10"), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_shows_receipts_approvals_and_workers() {
-    let nasty = StubbornPrograms::new();
-    let command = format!("command: {:?}", nasty.command(StubbornKind::IgnoresTerm));
+    let programs = StubbornPrograms::new();
+    let command = format!("command: {:?}", programs.command(StubbornKind::IgnoresTerm));
     let workshop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/workshop");
     let pack = TestPack::read(&workshop).expect("the workshop");
     let pack = pack.change("tools.yaml", "command: [sleep, \"{seconds}\"]", &command);
     let options = ServerOptions::pack(pack).set("tool", "grace_ms", 3000);
     let server = TestServer::start(options).await;
-    let said = drive(&server, "workshop.mjs").await;
-    assert!(said.contains("\"receipt\":2"), "{said}");
-    assert_eq!(nasty.processes(), [0; 0]);
+    let report = drive(&server, "workshop.mjs").await;
+    assert!(report.contains("\"receipt\":2"), "{report}");
+    assert_eq!(programs.processes(), [0; 0]);
 }

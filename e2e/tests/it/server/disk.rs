@@ -148,7 +148,7 @@ fn script() -> ModelScript {
 
 /// Submits turns until one is answered with `status`.
 async fn until_answered(scene: &Scene, status: u16) -> ApiResponse {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let answer = scene.api.try_submit(scene.session, "hi").await;
         let answer = answer.expect("an answer");
@@ -156,7 +156,7 @@ async fn until_answered(scene: &Scene, status: u16) -> ApiResponse {
             return answer;
         }
         assert!([202, 409, 507].contains(&answer.status), "{}", answer.body);
-        let waited = begun.elapsed();
+        let waited = started.elapsed();
         assert!(
             waited < Duration::from_secs(15),
             "no {status} in {waited:?}: {}",

@@ -77,13 +77,13 @@ async fn unfinished_turn_is_ended_when_drain_window_closes() {
         .until(|e| e.body.kind() == EventType::TextDelta)
         .await
         .expect("words");
-    let begun = Instant::now();
+    let started = Instant::now();
     scene.server.sigterm();
     assert!(scene.server.wait(Duration::from_secs(10)).await.success());
     assert!(
-        begun.elapsed() < Duration::from_secs(4),
+        started.elapsed() < Duration::from_secs(4),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     scene.server.run().await.expect("it comes up again");
     let log = scene.log().await;
@@ -106,13 +106,13 @@ async fn second_signal_exits_at_once() {
     scene.submit("stall").await;
     scene.server.sigterm();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     scene.server.signal(Signal::TERM);
     scene.server.wait(Duration::from_secs(5)).await;
     assert!(
-        begun.elapsed() < Duration::from_secs(3),
+        started.elapsed() < Duration::from_secs(3),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     scene.server.run().await.expect("it comes up again");
     scene.judge().await;

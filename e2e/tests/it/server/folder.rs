@@ -14,27 +14,32 @@ async fn refused(home: std::path::PathBuf) -> String {
         home: Some(home),
         ..ServerOptions::default()
     };
-    let begun = std::time::Instant::now();
-    let why = TestServer::try_start(options, Journal::new())
+    let started = std::time::Instant::now();
+    let error = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
     assert!(
-        begun.elapsed() < Duration::from_secs(10),
+        started.elapsed() < Duration::from_secs(10),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
-    assert!(why.status.is_some_and(|status| !status.success()), "{why}");
-    assert!(!why.stderr.contains("panicked"), "{why}");
-    why.stderr
+    assert!(
+        error.status.is_some_and(|status| !status.success()),
+        "{error}"
+    );
+    assert!(!error.stderr.contains("panicked"), "{error}");
+    error.stderr
 }
 
 #[tokio::test]
 async fn second_server_on_same_folder_is_refused() {
     let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let said = refused(scene.server.home()).await;
+    let error_text = refused(scene.server.home()).await;
     assert!(
-        said.contains("another") || said.contains("in use") || said.contains("already"),
-        "{said}"
+        error_text.contains("another")
+            || error_text.contains("in use")
+            || error_text.contains("already"),
+        "{error_text}"
     );
     scene.turn("still there?").await;
     scene.judge().await;
@@ -46,13 +51,13 @@ fn database(home: &std::path::Path) -> std::path::PathBuf {
         .expect("a folder")
         .flatten()
         .map(|entry| entry.path());
-    let mut found = files.filter(|path| {
+    let mut databases = files.filter(|path| {
         let mut head = [0u8; 15];
         let read = std::fs::File::open(path)
             .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
         read.is_ok() && &head == b"SQLite format 3"
     });
-    found.next().expect("a database")
+    databases.next().expect("a database")
 }
 
 #[tokio::test]
@@ -68,8 +73,8 @@ async fn newer_database_is_refused_with_advice() {
     assert_ne!(old, [0; 4], "the store has a version from the first day");
     bytes[60..64].copy_from_slice(&9_999u32.to_be_bytes());
     std::fs::write(&path, &bytes).expect("writable");
-    let said = refused(scene.server.home()).await;
-    assert!(said.contains("newer"), "{said}");
+    let error_text = refused(scene.server.home()).await;
+    assert!(error_text.contains("newer"), "{error_text}");
     bytes[60..64].copy_from_slice(&old);
     std::fs::write(&path, &bytes).expect("writable");
     scene.server.run().await.expect("it is as it was");
@@ -83,17 +88,20 @@ async fn non_database_file_is_refused_and_untouched() {
     scene.server.sigterm();
     assert!(scene.server.wait(Duration::from_secs(15)).await.success());
     let path = database(&scene.server.home());
-    let whole = std::fs::read(&path).expect("readable");
+    let original = std::fs::read(&path).expect("readable");
     let garbage = b"this is no database, and nobody should write over it".repeat(100);
     std::fs::write(&path, &garbage).expect("writable");
-    let said = refused(scene.server.home()).await;
+    let error_text = refused(scene.server.home()).await;
     let name = path
         .file_name()
         .and_then(|name| name.to_str())
         .expect("a name");
-    assert!(said.contains(name), "it says which file: {said}");
+    assert!(
+        error_text.contains(name),
+        "it says which file: {error_text}"
+    );
     assert_eq!(std::fs::read(&path).expect("readable"), garbage);
-    std::fs::write(&path, &whole).expect("writable");
+    std::fs::write(&path, &original).expect("writable");
     scene.server.run().await.expect("it is as it was");
     scene.judge().await;
 }
@@ -101,21 +109,24 @@ async fn non_database_file_is_refused_and_untouched() {
 #[tokio::test]
 async fn unknown_setting_is_refused_with_its_place() {
     let options = ServerOptions::default().set("stream", "colour", "red");
-    let why = TestServer::try_start(options, Journal::new())
+    let error = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
     assert!(
-        why.stderr.contains("colour") && why.stderr.contains(":"),
-        "{why}"
+        error.stderr.contains("colour") && error.stderr.contains(":"),
+        "{error}"
     );
     let options = ServerOptions {
         env: vec![("TURNWIRE_STREAM_QUEUE_MAX".into(), "none".into())],
         ..ServerOptions::default()
     };
-    let why = TestServer::try_start(options, Journal::new())
+    let error = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
-    assert!(why.stderr.contains("TURNWIRE_STREAM_QUEUE_MAX"), "{why}");
+    assert!(
+        error.stderr.contains("TURNWIRE_STREAM_QUEUE_MAX"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -124,10 +135,10 @@ async fn non_loopback_address_is_refused() {
         env: vec![("TURNWIRE_LISTEN_ADDRESS".into(), "0.0.0.0:18421".into())],
         ..ServerOptions::default()
     };
-    let why = TestServer::try_start(options, Journal::new())
+    let error = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
-    assert!(why.stderr.contains("loopback"), "{why}");
+    assert!(error.stderr.contains("loopback"), "{error}");
 }
 
 #[tokio::test]

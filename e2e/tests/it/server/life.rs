@@ -123,14 +123,14 @@ async fn ping_position_is_a_lasting_cursor() {
 async fn client_that_never_subscribes_is_closed() {
     let scene = Scene::new(fast()).await;
     let mut client = scene.connect("mute").await;
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let end = client.end().await;
     assert!(matches!(end, WatchEnd::Closed(1008, _)), "{end}");
     assert_eq!(end.code(), "subscribe_timeout");
     assert!(
-        begun.elapsed() > Duration::from_millis(200),
+        started.elapsed() > Duration::from_millis(200),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
 }
 

@@ -54,8 +54,8 @@ async fn messages_page_without_gap_or_repetition() {
     else {
         panic!("an event")
     };
-    let shown = snapshot["messages"].as_array().expect("a list");
-    assert_eq!(shown.iter().collect::<Vec<_>>(), all[80..]);
+    let messages = snapshot["messages"].as_array().expect("a list");
+    assert_eq!(messages.iter().collect::<Vec<_>>(), all[80..]);
     scene.judge().await;
 }
 
@@ -69,8 +69,8 @@ async fn events_page_with_chained_hashes() {
     .await;
     scene.turn("go").await;
     let base = format!("/sessions/{}/events", scene.session);
-    let whole = scene.api.events(scene.session).await.expect("an answer");
-    assert!(whole.len() > 80);
+    let all_events = scene.api.events(scene.session).await.expect("an answer");
+    assert!(all_events.len() > 80);
     let (mut texts, mut hashes, mut query) = (Vec::new(), Vec::<Value>::new(), String::new());
     loop {
         let path = format!("{base}?limit=7&hashes=true{query}");
@@ -88,14 +88,17 @@ async fn events_page_with_chained_hashes() {
         }
     }
     assert_eq!(hashes.len(), texts.len());
-    let told: Vec<&str> = hashes
+    let hashes_read: Vec<&str> = hashes
         .iter()
-        .take(whole.len())
+        .take(all_events.len())
         .filter_map(Value::as_str)
         .collect();
     assert_eq!(
-        told,
-        whole.iter().map(|e| e.hash.as_str()).collect::<Vec<_>>()
+        hashes_read,
+        all_events
+            .iter()
+            .map(|e| e.hash.as_str())
+            .collect::<Vec<_>>()
     );
     let plain = scene.api.get(&base).await.expect("an answer").json();
     assert!(plain.get("hashes").is_none());

@@ -90,12 +90,12 @@ async fn conforms(server: &TestServer, run: Run<'_>) {
             .expect("schemathesis starts")
     });
     let ran = ran.await.expect("it ran");
-    let said = text(&ran);
-    assert!(ran.status.success(), "{said}");
+    let output = text(&ran);
+    assert!(ran.status.success(), "{output}");
     let all = operations().len();
     assert!(
-        said.contains(&format!("Selected: {all}/{all}\n  Tested: {all}\n")),
-        "{said}"
+        output.contains(&format!("Selected: {all}/{all}\n  Tested: {all}\n")),
+        "{output}"
     );
 }
 
@@ -106,8 +106,8 @@ async fn answered(server: &TestServer, method: &str, route: &str, status: &str) 
         "http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} "
     );
     let lines = metrics.lines();
-    let found = lines.filter_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
-    found.sum()
+    let counts = lines.filter_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
+    counts.sum()
 }
 
 async fn no_server_error(server: &TestServer) {

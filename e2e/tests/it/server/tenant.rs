@@ -34,8 +34,8 @@ async fn foreign_and_missing_are_answered_alike() {
     let requests = |session: &str, turn: &str| {
         let text = json!({"message": "hi"}).to_string();
         let rating = json!({"turn_id": turn, "rating": "up"}).to_string();
-        let asked = "appr_00000000000000000000000001";
-        let answer = json!({"approval_id": asked, "decision": "approve"}).to_string();
+        let approval_id = "appr_00000000000000000000000001";
+        let answer = json!({"approval_id": approval_id, "decision": "approve"}).to_string();
         vec![
             (Method::GET, format!("/sessions/{session}"), None),
             (Method::GET, format!("/sessions/{session}/events"), None),

@@ -88,14 +88,14 @@ async fn http_tool_calls_pack_address_and_returns_body() {
     ] {
         assert!(second.contains(part), "{part} in {second}");
     }
-    let mut asked = site.asked();
-    asked.sort_by(|a, b| a.line.cmp(&b.line));
+    let mut requests = site.requests();
+    requests.sort_by(|a, b| a.line.cmp(&b.line));
     assert_eq!(
-        asked[0].line,
+        requests[0].line,
         "GET /v1/St.%20P%C3%B6lten%2F../now?units=metric&days=2 HTTP/1.1"
     );
-    assert_eq!(asked[1].line, "POST /v1/reports HTTP/1.1");
-    assert_eq!(asked[1].body, r#"{"sky":"blue","tags":[1]}"#);
+    assert_eq!(requests[1].line, "POST /v1/reports HTTP/1.1");
+    assert_eq!(requests[1].body, r#"{"sky":"blue","tags":[1]}"#);
     play.understood();
     play.stage.judge().await;
 }
@@ -217,7 +217,7 @@ async fn cancel_closes_http_tool_socket_at_once() {
         let accepted = play.stage.api.submit(play.stage.session, "go").await;
         let turn = accepted.expect("an answer").turn_id;
         until("the site is asked", || async {
-            site.asked().len() == n + 1
+            site.requests().len() == n + 1
         })
         .await;
         play.stage.api.cancel(turn).await.expect("an answer");
@@ -226,7 +226,7 @@ async fn cancel_closes_http_tool_socket_at_once() {
             site.open_connections() == 0
         })
         .await;
-        assert!(site.asked()[n].closed, "{city}");
+        assert!(site.requests()[n].closed, "{city}");
         let events = play.stage.events(turn).await;
         let failed = &only(&events, "tool.failed")["payload"];
         assert_eq!(failed["error_class"], "cancelled", "{city}");
@@ -292,8 +292,8 @@ async fn client_token_stays_and_site_key_goes_to_its_site_only() {
         let frames = format!("{frames:?}");
         assert!(!frames.contains(KEY) && !frames.contains(token), "{frames}");
     }
-    assert_eq!(site.asked().len(), 4);
-    for asked in site.asked() {
+    assert_eq!(site.requests().len(), 4);
+    for asked in site.requests() {
         assert!(
             asked.head.contains(&format!("authorization: Bearer {KEY}")),
             "{}",
@@ -303,8 +303,8 @@ async fn client_token_stays_and_site_key_goes_to_its_site_only() {
             assert!(!asked.head.contains(secret), "g8: {}", asked.head);
         }
     }
-    assert_eq!(other.asked().len(), 1);
-    let away = &other.asked()[0].head;
+    assert_eq!(other.requests().len(), 1);
+    let away = &other.requests()[0].head;
     assert!(
         !away.contains(KEY) && !away.contains("authorization"),
         "{away}"
@@ -344,18 +344,18 @@ async fn invalid_http_tool_is_named_at_start() {
     ] {
         let tools = TOOLS.replace(from, to).replace("SITE", &site.url());
         let tools = format!("tools:\n{tools}");
-        let pack = TestPack::stage("http://127.0.0.1:9")
+        let pack = TestPack::market("http://127.0.0.1:9")
             .script(&working(asks(&["shop"], "Hello.")))
             .change("tools.yaml", "tools:\n", &tools)
             .change("orchestrator.yaml", "tools: [", "tools: [weather, report, ");
         let mut options = ServerOptions::pack(pack);
         options.env.push((KEY_NAME.to_owned(), KEY.to_owned()));
         let journal = Journal::new();
-        let why = TestServer::try_start(options, journal).await.expect_err(to);
-        assert!(why.stderr.contains(wanted), "{to}: {why}");
-        assert_eq!(why.stderr.matches("error:").count(), 1, "{to}: {why}");
+        let error = TestServer::try_start(options, journal).await.expect_err(to);
+        assert!(error.stderr.contains(wanted), "{to}: {error}");
+        assert_eq!(error.stderr.matches("error:").count(), 1, "{to}: {error}");
 
-        assert!(!why.stderr.contains(KEY), "{why}");
+        assert!(!error.stderr.contains(KEY), "{error}");
     }
     assert_eq!(site.connections(), 0);
 }

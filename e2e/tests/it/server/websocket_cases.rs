@@ -119,7 +119,7 @@ impl House {
     }
 
     /// The server serves others as if nothing had been.
-    async fn goes_on(&self) {
+    async fn continue_on_disconnect(&self) {
         let api = self.server.api();
         let client = WatchClient::connect(&api, "after", self.session).await;
         let mut client = client.expect("a connection");
@@ -127,8 +127,8 @@ impl House {
             .subscribed(&SubscribeOptions::live())
             .await
             .expect("subscribed");
-        let said = self.server.stderr();
-        assert!(!said.contains("panicked"), "{said}");
+        let stderr = self.server.stderr();
+        assert!(!stderr.contains("panicked"), "{stderr}");
     }
 }
 
@@ -225,7 +225,7 @@ async fn message_is_read_in_any_fragmentation() {
         let ping = with_length(FIN | PING, length, b"ab");
         assert_eq!(house.answer(&ping).await, Seen::Pong(b"ab".to_vec()));
     }
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn control_frames_must_be_short_and_unfragmented() {
         let part = frame(opcode, b"");
         house.fails("in fragments", 1002, &part).await;
     }
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -271,7 +271,7 @@ async fn forbidden_frames_close_the_connection() {
     house
         .fails("binary", 1003, &frame(FIN | BINARY, b"\0"))
         .await;
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -293,7 +293,7 @@ async fn invalid_utf8_closes_the_connection() {
     // Without waiting for the rest of the message.
     let seen = house.answer(&frame(TEXT, b"\"\xed\xa0\x80")).await;
     assert_eq!(seen, Seen::Closed(Some(1007)));
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -331,7 +331,7 @@ async fn close_is_answered_and_invalid_close_ends_connection() {
     raw.send(&after).await;
     assert_eq!(raw.next().await, Seen::Closed(Some(1000)));
     assert_eq!(raw.next().await, Seen::Dropped);
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -354,7 +354,7 @@ async fn close_is_answered_mid_stream() {
         }
     }
     api.cancel(turn.turn_id).await.expect("an answer");
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -374,5 +374,5 @@ async fn oversize_length_closes_before_its_bytes() {
     }
     let seen = house.answer(&many).await;
     assert_eq!(seen, Seen::Closed(Some(1009)));
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }

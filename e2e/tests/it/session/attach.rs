@@ -84,14 +84,14 @@ async fn attach_snapshot_then_live() {
     ];
     assert_eq!(shape(&events), expected);
     assert!(events.iter().all(|event| event.id > at));
-    let said: String = events
+    let texts: String = events
         .iter()
         .filter_map(|event| match &event.body {
             Body::TextDelta(delta) => Some(delta.text.as_str()),
             _ => None,
         })
         .collect();
-    assert_eq!(said, "Hello from the script.");
+    assert_eq!(texts, "Hello from the script.");
     scene.judge().await;
 }
 
@@ -210,8 +210,8 @@ async fn each_connection_has_its_own_filter_and_cursor() {
         .submit(scene.session, "one")
         .await
         .expect("an answer");
-    let whole = chat.turn(first.turn_id).await.expect("the turn");
-    assert!(whole.len() > 8);
+    let events = chat.turn(first.turn_id).await.expect("the turn");
+    assert!(events.len() > 8);
     let end = ends.turn(first.turn_id).await.expect("the turn");
     assert_eq!(shape(&end), ["turn.completed"]);
     scene.judge().await;

@@ -54,21 +54,21 @@ async fn deleted_session_closes_its_connections() {
         (Method::DELETE, base.to_owned(), "session_not_found"),
         (Method::GET, format!("/turns/{turn}"), "turn_not_found"),
     ] {
-        let gone = scene.api.send(method.clone(), &path, None).await;
-        let gone = gone.expect("an answer");
+        let response = scene.api.send(method.clone(), &path, None).await;
+        let deleted = response.expect("an answer");
         assert_eq!(
-            (gone.status, gone.code().as_str()),
+            (deleted.status, deleted.code().as_str()),
             (404, code),
             "{method} {path}"
         );
     }
-    let gone = scene
+    let response = scene
         .api
         .try_submit(scene.session, "hi")
         .await
         .expect("an answer");
     assert_eq!(
-        (gone.status, gone.code().as_str()),
+        (response.status, response.code().as_str()),
         (404, "session_not_found")
     );
     // The others are as they were.

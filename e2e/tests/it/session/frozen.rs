@@ -37,9 +37,9 @@ async fn frozen_client_is_closed_and_resumes_without_gap() {
     let mut live = scene.watch("live", SubscribeOptions::live()).await;
     let turn = scene.submit("go").await;
     let watching = tokio::spawn(async move {
-        let begun = Instant::now();
+        let started = Instant::now();
         let events = live.turn(turn).await.expect("the whole turn");
-        (events, begun.elapsed())
+        (events, started.elapsed())
     });
     let warning = scene.logged(too_slow).await;
     let Body::BusHandlerWarning(warning) = &warning.body else {
@@ -47,7 +47,7 @@ async fn frozen_client_is_closed_and_resumes_without_gap() {
     };
     assert!(!warning.subscription_name.is_empty(), "{warning:?}");
 
-    let (events, last, end) = frozen.thaw().await;
+    let (events, last, end) = frozen.resume_reading().await;
     assert!(matches!(end, WatchEnd::Closed(1008, _)), "{end}");
     assert_eq!(
         end,
@@ -103,14 +103,14 @@ async fn socket_accepting_no_bytes_is_closed() {
             .find(|line| line.starts_with("ws_connections "));
         line.and_then(|line| line.split_whitespace().last()?.parse::<f64>().ok())
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let metrics = scene.api.get("/metrics").await.expect("an answer").body;
         if open(&metrics) == Some(0.0) {
             break;
         }
         assert!(
-            begun.elapsed() < Duration::from_secs(10),
+            started.elapsed() < Duration::from_secs(10),
             "the connection is still held: {:?}",
             open(&metrics)
         );

@@ -135,13 +135,17 @@ async fn invalid_paths_methods_and_types_are_refused() {
     let session = format!("/sessions/{}", scene.session);
     let get = scene.api.get("/nowhere").await.expect("an answer");
     problem(&get, 404, "not_found");
-    let put = scene
+    let response = scene
         .api
         .send(Method::PUT, "/sessions", None)
         .await
         .expect("an answer");
-    problem(&put, 405, "method_not_allowed");
-    assert!(put.header("allow").contains("POST"), "{:?}", put.headers);
+    problem(&response, 405, "method_not_allowed");
+    assert!(
+        response.header("allow").contains("POST"),
+        "{:?}",
+        response.headers
+    );
     let delete = scene
         .api
         .send(Method::DELETE, &format!("{session}/events"), None)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnwire_e2e::scene::{Scene, kinds, shape};
 use turnwire_event::code::{LlmErrorClass, ToolErrorClass, TurnStatus};
 use turnwire_event::{Body, Event, EventType, StopReason};
-use turnwire_testkit::cancel_case::plain_turn;
+use turnwire_testkit::cancel_case::check_uncancelled_turn;
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
 use turnwire_testkit::server::ServerOptions;
 use turnwire_testkit::watch::SubscribeOptions;
@@ -45,7 +45,7 @@ async fn tool_turn_events_are_in_order() {
         "turn.completed",
     ];
     assert_eq!(shape(&events), expected);
-    assert_eq!(plain_turn(&events), Ok(()));
+    assert_eq!(check_uncancelled_turn(&events), Ok(()));
     scene.judge().await;
 }
 
@@ -109,12 +109,12 @@ async fn tools_requested_together_run_concurrently() {
         ScriptStep::text("done"),
     ];
     let scene = Scene::saying(steps).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let events = scene.turn("go").await;
     assert!(
-        begun.elapsed() < Duration::from_millis(1_100),
+        started.elapsed() < Duration::from_millis(1_100),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     let tools: Vec<EventType> = kinds(&events)
         .into_iter()
@@ -122,7 +122,7 @@ async fn tools_requested_together_run_concurrently() {
         .collect();
     let (called, done) = (EventType::ToolCalled, EventType::ToolCompleted);
     assert_eq!(tools, [called, called, called, done, done, done]);
-    assert_eq!(plain_turn(&events), Ok(()));
+    assert_eq!(check_uncancelled_turn(&events), Ok(()));
     scene.judge().await;
 }
 
@@ -212,7 +212,7 @@ async fn failing_tool_fails_alone() {
     ];
     let scene = Scene::saying(steps).await;
     let events = scene.turn("go").await;
-    assert_eq!(plain_turn(&events), Ok(()));
+    assert_eq!(check_uncancelled_turn(&events), Ok(()));
     let failed: Vec<(&str, ToolErrorClass)> = events
         .iter()
         .filter_map(|e| match &e.body {

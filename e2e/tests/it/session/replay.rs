@@ -58,9 +58,11 @@ async fn replay_limit(max: usize, steps: u64, options: ServerOptions) {
     let ids = tool_events(&scene).await;
     assert!(ids.len() > max + 1, "{} events", ids.len());
     let filter = json!({"event_types": ["tool.called", "tool.completed"]});
-    let over = ids[ids.len() - max - 2];
+    let too_old = ids[ids.len() - max - 2];
     let mut client = scene.connect("limit").await;
-    let frame = SubscribeOptions::since(over).filter(filter.clone()).frame();
+    let frame = SubscribeOptions::since(too_old)
+        .filter(filter.clone())
+        .frame();
     let answer = refused(&mut client, &frame).await;
     assert_eq!(answer["code"], "replay_too_large", "{answer}");
     let just = ids[ids.len() - max - 1];

@@ -156,18 +156,18 @@ async fn only_events_of_selected_actors_arrive() {
         )
         .await;
     let turn = scene.submit("go").await;
-    let said = mouth
+    let sent = mouth
         .until(|e| e.body.kind() == EventType::TurnCompleted)
         .await;
-    let said = match said {
+    let sent = match sent {
         Ok(events) => events,
         Err(end) => panic!("{end}"),
     };
     assert!(
-        said.iter().all(|e| e.actor.to_string() == "orchestrator"),
-        "{said:?}"
+        sent.iter().all(|e| e.actor.to_string() == "orchestrator"),
+        "{sent:?}"
     );
-    assert!(said.iter().any(|e| e.body.kind() == EventType::TextDelta));
+    assert!(sent.iter().any(|e| e.body.kind() == EventType::TextDelta));
     scene.api.ended(turn).await.expect("an end");
     let mut seen = Vec::new();
     for _ in 0..4 {

@@ -22,14 +22,14 @@ async fn one_turn_runs_at_a_time() {
     assert_eq!(busy.json()["turn_id"], running.to_string());
     // Another session is not concerned.
     let other = scene.api.create().await.expect("a session");
-    let there = scene
+    let other_turn = scene
         .api
         .submit(other, "three")
         .await
         .expect("an answer")
         .turn_id;
     scene.api.ended(running).await.expect("an end");
-    scene.api.ended(there).await.expect("an end");
+    scene.api.ended(other_turn).await.expect("an end");
     let after = scene.submit("four").await;
     scene.api.ended(after).await.expect("an end");
     scene.judge().await;

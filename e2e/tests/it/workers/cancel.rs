@@ -23,7 +23,7 @@ fn nesting() -> ModelScript {
     let deeper = ScriptStep::tool("deeper", json!({"task": "Go on."}));
     let research = ScriptStep::tool("research", json!({"task": "Read."}));
     ModelScript::new()
-        .heard("orchestrator", "^start$", 1, [deeper])
+        .on_call("orchestrator", "^start$", 1, [deeper])
         .call("orchestrator", 1, [research])
         .call(
             "reader",
@@ -82,9 +82,9 @@ async fn cancelling_the_parent_ends_the_worker_first() {
     let (log, own) = (crew.log(crew.session).await, crew.log(worker).await);
     laws(&log);
     laws(&own);
-    let asked = &of(&own, "turn.cancel_requested").expect("a request")["payload"];
+    let request = &of(&own, "turn.cancel_requested").expect("a request")["payload"];
     assert_eq!(
-        (&asked["by"], &asked["reason"]),
+        (&request["by"], &request["reason"]),
         (&json!("system"), &json!("parent_cancelled"))
     );
     let failed = of(&log, "delegate.failed").expect("a failure");
@@ -183,7 +183,7 @@ async fn terminated_server_ends_worker_and_parent() {
 #[tokio::test]
 async fn watchers_see_one_order_through_cuts_and_restart() {
     let words = ScriptStep::slow("All about tea and more. ", 3, 5).repeat(8);
-    let script = read_by(delegates("Read.", "Tea is old."), [words]).heard(
+    let script = read_by(delegates("Read.", "Tea is old."), [words]).on_call(
         "orchestrator",
         "^start$",
         1,
@@ -203,7 +203,7 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
         }
     }
     for reader in &mut readers {
-        reader.drop_line();
+        reader.drop_connection();
     }
     crew.server.restart().await;
     let again = crew

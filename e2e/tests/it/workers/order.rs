@@ -113,7 +113,8 @@ async fn delegation_events_are_in_order_and_limited() {
 // S3-088
 #[tokio::test]
 async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
-    let later = ModelScript::new().heard(READER, "go on", 1, [ScriptStep::text("The other half.")]);
+    let later =
+        ModelScript::new().on_call(READER, "go on", 1, [ScriptStep::text("The other half.")]);
     let task = ScriptStep::tool("research", json!({"task": "Read."}));
     let script = later
         .call("orchestrator", 1, [task])
@@ -196,14 +197,14 @@ async fn workers_nest_up_to_the_depth_limit() {
     );
     for pair in line.windows(2) {
         let (parent, own) = (crew.log(pair[0]).await, crew.log(pair[1]).await);
-        let told = of(&parent, "delegate.completed").expect("an end");
+        let completed = of(&parent, "delegate.completed").expect("an end");
         let end = own.last().expect("an end");
-        assert!(end["timestamp"].as_str() <= told["timestamp"].as_str());
+        assert!(end["timestamp"].as_str() <= completed["timestamp"].as_str());
     }
     // All of them go with the first.
     let path = format!("/sessions/{}", crew.session);
-    let gone = crew.api.send(hyper::Method::DELETE, &path, None).await;
-    assert_eq!(gone.expect("an answer").status, 204);
+    let deleted = crew.api.send(hyper::Method::DELETE, &path, None).await;
+    assert_eq!(deleted.expect("an answer").status, 204);
     for id in line {
         let answer = crew.api.get(&format!("/sessions/{id}")).await;
         assert_eq!(answer.expect("an answer").status, 404);

@@ -37,7 +37,7 @@ async fn watch(
 }
 
 /// All events up to the end of the parent's first turn.
-async fn to_the_end(client: &mut WatchClient, session: SessionId) -> Vec<Event> {
+async fn stays_to_end(client: &mut WatchClient, session: SessionId) -> Vec<Event> {
     let ends = |e: &Event| e.session_id == session && e.body.kind().is_terminal();
     client.until(ends).await.expect("the end of the turn")
 }
@@ -49,7 +49,7 @@ async fn worker_events_are_included_on_request() {
     let api = server.api();
     let session = api.create().await.expect("a session");
     let mut plain = watch(&server, "plain", session, SubscribeOptions::since(START)).await;
-    let mut whole = watch(
+    let mut watcher = watch(
         &server,
         "whole",
         session,
@@ -60,7 +60,7 @@ async fn worker_events_are_included_on_request() {
 
     // Others come when a worker is in the midst of its work: live, with a snapshot, on the worker.
     let began = |e: &Event| matches!(e.body, Body::TextDelta(_)) && e.session_id != session;
-    let mut events = whole.until(began).await.expect("a worker's word");
+    let mut events = watcher.until(began).await.expect("a worker's word");
     let worker = events.last().expect("an event").session_id;
     let mut joined = watch(
         &server,
@@ -69,7 +69,7 @@ async fn worker_events_are_included_on_request() {
         with_workers(SubscribeOptions::live()),
     )
     .await;
-    let mut shown = watch(
+    let mut snapshot_client = watch(
         &server,
         "shown",
         session,
@@ -78,8 +78,8 @@ async fn worker_events_are_included_on_request() {
     .await;
     let mut direct = watch(&server, "direct", worker, SubscribeOptions::since(START)).await;
 
-    events.extend(to_the_end(&mut whole, session).await);
-    let alone = to_the_end(&mut plain, session).await;
+    events.extend(stays_to_end(&mut watcher, session).await);
+    let alone = stays_to_end(&mut plain, session).await;
     assert_eq!(sessions(&alone), BTreeSet::from([session]), "S3-085");
     let of_parent = |events: &[Event]| -> Vec<Position> {
         let mine = events.iter().filter(|event| event.session_id == session);
@@ -87,20 +87,20 @@ async fn worker_events_are_included_on_request() {
     };
     assert_eq!(of_parent(&alone), of_parent(&events));
     assert_eq!(sessions(&events).len(), 4, "two workers, and one below");
-    for client in [&mut joined, &mut shown] {
-        let events = to_the_end(client, session).await;
+    for client in [&mut joined, &mut snapshot_client] {
+        let events = stays_to_end(client, session).await;
         assert!(sessions(&events).contains(&worker), "joined in the midst");
     }
     let alone = direct
         .until(|e| e.body.kind().is_terminal())
         .await
         .expect("its end");
-    let theirs = |events: &[Event]| -> Vec<Position> {
+    let worker_positions = |events: &[Event]| -> Vec<Position> {
         let of = events.iter().filter(|e| e.session_id == worker);
         let of = of.filter(|e| e.body.kind().is_persisted());
         of.map(|event| event.id).collect()
     };
-    let (alone, mut carried) = (theirs(&alone), theirs(&events));
+    let (alone, mut carried) = (worker_positions(&alone), worker_positions(&events));
     // Those who watch a worker itself are noted in its log when they come and go.
     carried.retain(|id| alone.contains(id));
     assert_eq!(alone, carried, "the same order");
@@ -114,8 +114,8 @@ async fn worker_events_are_included_on_request() {
         with_workers(SubscribeOptions::since(START)),
     )
     .await;
-    let told = to_the_end(&mut late, session).await;
-    assert_eq!(sessions(&told), sessions(&events));
+    let late_events = stays_to_end(&mut late, session).await;
+    assert_eq!(sessions(&late_events), sessions(&events));
     let workers = carried::judge(&api, &[session]).await;
     assert_eq!(workers.len(), 3);
 }
@@ -134,14 +134,14 @@ async fn included_worker_is_stopped_from_the_same_stream() {
     let ask = with_workers(SubscribeOptions::live());
     client.subscribed(&ask).await.expect("accepted");
     let speaks = |e: &Event| matches!(e.body, Body::TextDelta(_)) && e.session_id != session;
-    let heard = client.until(speaks).await.expect("a worker's word");
-    let word = heard.last().expect("a word");
+    let events = client.until(speaks).await.expect("a worker's word");
+    let word = events.last().expect("a word");
     let cancel = json!({"type": "cancel", "turn_id": word.turn_id});
     client.send(&cancel).await.expect("sent");
     let worker = word.session_id;
     let ends = |e: &Event| e.session_id == worker && e.body.kind().is_terminal();
-    let heard = client.until(ends).await.expect("its end");
-    let end = &heard.last().expect("an end").body;
+    let events = client.until(ends).await.expect("its end");
+    let end = &events.last().expect("an end").body;
     assert!(matches!(end, Body::TurnCancelled(_)), "{end:?}");
     // Its parent goes on, and a worker's turn has a stream of its own.
     assert_eq!(
@@ -149,9 +149,13 @@ async fn included_worker_is_stopped_from_the_same_stream() {
         "running"
     );
     let stream = format!("/chat/{}/stream", word.turn_id.expect("a turn"));
-    let told = api.get(&stream).await.expect("an answer");
-    assert_eq!(told.status, 200, "{}", told.body);
-    assert!(told.body.contains("event: cancelled"), "{}", told.body);
+    let response = api.get(&stream).await.expect("an answer");
+    assert_eq!(response.status, 200, "{}", response.body);
+    assert!(
+        response.body.contains("event: cancelled"),
+        "{}",
+        response.body
+    );
     api.ended(turn.turn_id).await.expect("ended");
     carried::judge(&api, &[session]).await;
 }
@@ -200,21 +204,21 @@ async fn ping_reports_the_position_of_every_session() {
     }
     .workers(at.clone());
     let mut client = watch(&server, "again", session, again).await;
-    let events = to_the_end(&mut client, session).await;
+    let events = stays_to_end(&mut client, session).await;
     assert!(at.keys().all(|worker| sessions(&events).contains(worker)));
     carried::judge(&api, &[session]).await;
 }
 
 /// Waits until the log says that a client was too slow.
 async fn closed(api: &ApiClient, session: SessionId) {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let events = api.events(session).await.expect("a log");
         if events.iter().any(|e| e.text.contains("client_too_slow")) {
             return;
         }
         assert!(
-            begun.elapsed() < Duration::from_secs(60),
+            started.elapsed() < Duration::from_secs(60),
             "nobody is too slow"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -236,7 +240,7 @@ async fn client_too_slow_for_a_worker_is_closed_and_resumes() {
     // All that comes in numbers is the worker's.
     api.submit(session, "much").await.expect("accepted");
     closed(&api, session).await;
-    let (events, _, end) = frozen.thaw().await;
+    let (events, _, end) = frozen.resume_reading().await;
     assert_eq!(end.code(), "client_too_slow", "{end}");
     let mut at = BTreeMap::new();
     for event in &events {
@@ -254,7 +258,7 @@ async fn client_too_slow_for_a_worker_is_closed_and_resumes() {
         with_workers(SubscribeOptions::since(since)).workers(at),
     )
     .await;
-    to_the_end(&mut back, session).await;
+    stays_to_end(&mut back, session).await;
     carried::judge(&api, &[session]).await;
 }
 

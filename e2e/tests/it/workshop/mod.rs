@@ -45,16 +45,20 @@ impl Shop {
     }
 
     /// A program that is hard to end, set up and running.
-    pub(crate) async fn nasty(&self, nasty: &StubbornPrograms, kind: StubbornKind) -> Guarded {
-        let spec = self.spec(&nasty.command(kind));
+    pub(crate) async fn programs(
+        &self,
+        programs: &StubbornPrograms,
+        kind: StubbornKind,
+    ) -> Guarded {
+        let spec = self.spec(&programs.command(kind));
         let guarded = self.workshop.call(spec).await.expect("a guard");
-        nasty.until_ready(kind.processes()).await;
+        programs.until_ready(kind.processes()).await;
         guarded
     }
 
-    /// One more script with the mark of `nasty`, running.
-    pub(crate) async fn written(&self, nasty: &StubbornPrograms, script: &str) -> Guarded {
-        let spec = self.spec(&shell(&nasty.write("own", script)));
+    /// One more script with the mark of `programs`, running.
+    pub(crate) async fn written(&self, programs: &StubbornPrograms, script: &str) -> Guarded {
+        let spec = self.spec(&shell(&programs.write("own", script)));
         self.workshop.call(spec).await.expect("a guard")
     }
 }

@@ -8,12 +8,12 @@ use super::*;
 fn retried_model_call_counts_as_one_call() {
     let mut waiting = TurnBuilder::routed();
     waiting.unheard(1);
-    assert_eq!(cancel_case(&waiting.cancelled()), Ok(CancelCase::Idle));
+    assert_eq!(classify_cancel(&waiting.cancelled()), Ok(CancelCase::Idle));
     let mut second = TurnBuilder::routed();
     second.unheard(1);
     second.attempt(2);
     second.message();
-    assert_eq!(cancel_case(&second.cancelled()), Ok(CancelCase::Llm));
+    assert_eq!(classify_cancel(&second.cancelled()), Ok(CancelCase::Llm));
 }
 
 #[test]
@@ -23,14 +23,14 @@ fn fallback_model_is_used_only_before_first_output() {
     turn.route();
     turn.attempt(2);
     turn.message();
-    assert_eq!(cancel_case(&turn.cancelled()), Ok(CancelCase::Llm));
+    assert_eq!(classify_cancel(&turn.cancelled()), Ok(CancelCase::Llm));
     let mut twice = TurnBuilder::routed();
     twice.route();
-    assert!(cancel_case(&twice.cancelled()).is_err());
+    assert!(classify_cancel(&twice.cancelled()).is_err());
     let mut answered = TurnBuilder::routed();
     answered.asks();
     answered.route();
-    assert!(cancel_case(&answered.cancelled()).is_err());
+    assert!(classify_cancel(&answered.cancelled()).is_err());
 }
 
 #[test]
@@ -45,5 +45,5 @@ fn tool_beyond_limit_is_answered_without_a_call() {
         called: false,
     }));
     turn.called(a);
-    assert_eq!(cancel_case(&turn.cancelled()), Ok(CancelCase::Tool));
+    assert_eq!(classify_cancel(&turn.cancelled()), Ok(CancelCase::Tool));
 }

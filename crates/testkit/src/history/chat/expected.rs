@@ -1,5 +1,5 @@
-//! What a turn's viewers are due: the frames of its persisted events as `pc3::project` gives them,
-//! and of each model call the words that are stored.
+//! What a viewer of a turn must receive: the frames of its persisted events by `pc3::project`, and
+//! the stored text of each model call.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use turnwire_wire::pc3::{self, Cursor, Version};
 use super::super::parse::ParsedLog;
 use super::super::record::{FaultKind, History};
 
-/// What kind of words.
+/// The frame type that carries a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
     Thinking,
@@ -20,18 +20,18 @@ pub(super) enum TextKind {
     Text,
 }
 
-/// A model call: between which places its words lie, and which they are.
+/// A model call: its first and last position, and its stored text.
 #[derive(Debug)]
 pub(super) struct ExpectedCall {
     id: CallId,
     pub(super) started: Position,
     pub(super) ended: Option<Position>,
     pub(super) message: Option<MessageId>,
-    /// Neighbours of one kind are one.
-    pub(super) words: Vec<(TextKind, String)>,
+    /// The text as runs; adjacent texts of one kind are joined.
+    pub(super) runs: Vec<(TextKind, String)>,
 }
 
-/// All that one turn gives.
+/// Everything that a viewer of one turn must receive.
 #[derive(Debug)]
 pub(super) struct ExpectedTurn {
     pub(super) turn: TurnId,
@@ -41,11 +41,11 @@ pub(super) struct ExpectedTurn {
     /// The frames of persisted events, in order.
     pub(super) frames: Vec<(Cursor, String)>,
     pub(super) calls: Vec<ExpectedCall>,
-    /// Whether a crash ended it, so that stored words may be fewer than were sent.
+    /// True if crash recovery ended the turn: the stored text may be shorter than the sent text.
     pub(super) swept: bool,
     terminal: Option<Cursor>,
-    /// Whether words were sent, so that what is thought from here on is reasoning.
-    spoken: bool,
+    /// True after the first text: later thinking is sent as `reasoning`.
+    has_text: bool,
 }
 
 impl ExpectedTurn {
@@ -54,19 +54,21 @@ impl ExpectedTurn {
         history: &History,
         logs: &BTreeMap<SessionId, ParsedLog<'_>>,
     ) -> BTreeMap<TurnId, Self> {
-        let killed = history.count(FaultKind::Kill) > 0;
-        let mut dues = BTreeMap::new();
+        let was_killed = history.count(FaultKind::Kill) > 0;
+        let mut expected_turns = BTreeMap::new();
         if history.chats.is_empty() {
-            return dues;
+            return expected_turns;
         }
         for log in logs.values() {
             for event in &log.events {
                 let Some(turn) = event.turn_id else { continue };
-                let due = dues.entry(turn).or_insert_with(|| Self::new(turn, log.id));
-                due.event(log, event, killed);
+                let expected = expected_turns
+                    .entry(turn)
+                    .or_insert_with(|| Self::new(turn, log.id));
+                expected.event(log, event, was_killed);
             }
         }
-        dues
+        expected_turns
     }
 
     fn new(turn: TurnId, session: SessionId) -> Self {
@@ -79,12 +81,12 @@ impl ExpectedTurn {
             calls: Vec::new(),
             swept: false,
             terminal: None,
-            spoken: false,
+            has_text: false,
         }
     }
 
-    fn event(&mut self, log: &ParsedLog<'_>, event: &Event, killed: bool) {
-        // What sub-agents say is theirs: no words of it are due (S2-013).
+    fn event(&mut self, log: &ParsedLog<'_>, event: &Event, was_killed: bool) {
+        // Text of sub-agents is not sent (S2-013).
         let own = event.actor.kind() != ActorKind::Subagent;
         match &event.body {
             Body::TurnStarted(started) => {
@@ -96,7 +98,7 @@ impl ExpectedTurn {
                 started: event.id,
                 ended: None,
                 message: None,
-                words: Vec::new(),
+                runs: Vec::new(),
             }),
             Body::LlmCallCompleted(call) if own => {
                 self.call_ended(log, event.id, call.call_id, Some(call.message_id));
@@ -105,10 +107,10 @@ impl ExpectedTurn {
                 self.call_ended(log, event.id, call.call_id, call.message_id);
             }
             Body::TurnCompleted(end) => {
-                self.swept = killed && end.reason.as_deref() == Some("server_restart");
+                self.swept = was_killed && end.reason.as_deref() == Some("server_restart");
             }
-            // Its end does not say whether the process lived to write it.
-            Body::TurnCancelled(_) => self.swept = killed,
+            // `turn.cancelled` does not show whether crash recovery wrote it.
+            Body::TurnCancelled(_) => self.swept = was_killed,
             _ => {}
         }
         let mut bytes = Vec::new();
@@ -136,42 +138,42 @@ impl ExpectedTurn {
         message: Option<MessageId>,
     ) {
         let row = log.messages.iter().find(|row| Some(row.id) == message);
-        let mut words: Vec<(TextKind, String)> = Vec::new();
+        let mut runs: Vec<(TextKind, String)> = Vec::new();
         for block in row.map_or(&[][..], |row| &row.content) {
             let (kind, text) = match block {
                 ContentBlock::Text { text } => (TextKind::Text, text),
-                ContentBlock::Thinking { text, .. } if self.spoken => (TextKind::Reasoning, text),
+                ContentBlock::Thinking { text, .. } if self.has_text => (TextKind::Reasoning, text),
                 ContentBlock::Thinking { text, .. } => (TextKind::Thinking, text),
                 _ => continue,
             };
-            self.spoken |= kind == TextKind::Text && !text.is_empty();
-            join(&mut words, kind, text);
+            self.has_text |= kind == TextKind::Text && !text.is_empty();
+            append_run(&mut runs, kind, text);
         }
         if let Some(open) = self.calls.iter_mut().find(|open| open.id == call) {
-            (open.ended, open.message, open.words) = (Some(at), message, words);
+            (open.ended, open.message, open.runs) = (Some(at), message, runs);
         }
     }
 
     /// A frame of a persisted event.
     pub(super) fn frame(&self, id: Cursor) -> Option<&str> {
-        let found = self.frames.iter().find(|(known, _)| *known == id);
-        found.map(|(_, text)| text.as_str())
+        let frame = self.frames.iter().find(|(known, _)| *known == id);
+        frame.map(|(_, text)| text.as_str())
     }
 
-    /// Whether one who has this has the terminal.
+    /// True if a viewer with this cursor has the terminal.
     pub(super) fn is_over(&self, cursor: Cursor) -> bool {
         let last = |last: Cursor| cursor.covers(last.position, last.frame.unwrap_or(0));
         self.terminal.is_some_and(last)
     }
 }
 
-/// Adds words to the run before them, or begins another.
-pub(super) fn join(words: &mut Vec<(TextKind, String)>, kind: TextKind, text: &str) {
+/// Appends text to the last run, or starts a new run if the kind differs.
+pub(super) fn append_run(runs: &mut Vec<(TextKind, String)>, kind: TextKind, text: &str) {
     if text.is_empty() {
         return;
     }
-    match words.last_mut() {
+    match runs.last_mut() {
         Some((last, run)) if *last == kind => run.push_str(text),
-        _ => words.push((kind, text.to_owned())),
+        _ => runs.push((kind, text.to_owned())),
     }
 }

@@ -1,6 +1,6 @@
-//! The words that came against the words that are stored (I5, law 5): of each model call the sum
-//! of its chunks is its message. More only after a crash, and then by no more than the checkpoints
-//! allow.
+//! Checks received text against stored text (I5, law 5): the joined chunks of each model call are
+//! its message. The received text may be longer only after a crash, by no more than the checkpoint
+//! interval.
 
 use std::time::Duration;
 
@@ -11,51 +11,51 @@ use turnwire_wire::pc3;
 use super::super::chat_violation::ChatViolation;
 use super::super::record::History;
 use super::super::text::CHECKPOINT_SLACK;
-use super::expected::{ExpectedCall, ExpectedTurn, TextKind, join};
+use super::expected::{ExpectedCall, ExpectedTurn, TextKind, append_run};
 use super::streams::{ViewedFrame, ViewerStream};
 
-/// Words in runs of one kind.
+/// Text as runs of one kind each.
 type TextRuns = [(TextKind, String)];
 
-/// Checks the words of one reading.
+/// Checks the text of one viewer.
 pub(super) fn check(
     history: &History,
-    reading: &ViewerStream<'_>,
-    due: &ExpectedTurn,
+    viewer: &ViewerStream<'_>,
+    expected: &ExpectedTurn,
     broken: &mut Vec<ChatViolation>,
 ) {
-    let frames = reading.frames.iter();
+    let frames = viewer.frames.iter();
     let chunks: Vec<(&ViewedFrame, TextKind, &str)> = frames
         .filter(|frame| !frame.id.position.is_persisted())
-        // What tool servers do is told in passing, and is no word of anybody.
+        // Frames about MCP servers are transient and contain no text.
         .filter(|frame| !frame.block.event().starts_with("mcp_"))
         .filter_map(|frame| {
-            let told = chunk(frame);
-            if told.is_none() || !is_projection(frame, due) {
+            let text_chunk = chunk(frame);
+            if text_chunk.is_none() || !is_projection(frame, expected) {
                 broken.push(ChatViolation::Changed {
                     id: frame.id.to_string(),
                     seen: frame.block.frame_text().to_owned(),
-                    due: "a frame of words".into(),
+                    expected: "a frame of words".into(),
                 });
             }
-            told.map(|(kind, text)| (frame, kind, text))
+            text_chunk.map(|(kind, text)| (frame, kind, text))
         })
         .collect();
     for (frame, ..) in &chunks {
         let at = frame.id.position;
-        if !due.calls.iter().any(|call| lies_in(call, at)) {
+        if !expected.calls.iter().any(|call| lies_in(call, at)) {
             broken.push(ChatViolation::Stray {
                 id: frame.id.to_string(),
                 text: frame.block.text.clone(),
             });
         }
     }
-    for call in &due.calls {
+    for call in &expected.calls {
         let of_call = chunks.iter().copied();
         let of_call: Vec<_> = of_call
             .filter(|(frame, ..)| lies_in(call, frame.id.position))
             .collect();
-        compare(history, reading, due.swept, call, &of_call, broken);
+        compare(history, viewer, expected.swept, call, &of_call, broken);
     }
 }
 
@@ -63,7 +63,7 @@ fn lies_in(call: &ExpectedCall, at: Position) -> bool {
     call.started < at && call.ended.is_none_or(|ended| at < ended)
 }
 
-/// The words of a frame.
+/// The kind and text of a text frame.
 fn chunk(frame: &ViewedFrame) -> Option<(TextKind, &str)> {
     let (kind, field) = match frame.block.event() {
         "text" => (TextKind::Text, "chunk"),
@@ -75,8 +75,8 @@ fn chunk(frame: &ViewedFrame) -> Option<(TextKind, &str)> {
     Some((kind, text))
 }
 
-/// Whether a frame of words is what the projection makes of a delta with these words.
-fn is_projection(frame: &ViewedFrame, due: &ExpectedTurn) -> bool {
+/// True if the frame's bytes are the projection of a delta with its text.
+fn is_projection(frame: &ViewedFrame, expected: &ExpectedTurn) -> bool {
     let Some((kind, text)) = chunk(frame) else {
         return false;
     };
@@ -101,8 +101,8 @@ fn is_projection(frame: &ViewedFrame, due: &ExpectedTurn) -> bool {
     };
     let event = Event {
         id: frame.id.position,
-        session_id: due.session,
-        turn_id: Some(due.turn),
+        session_id: expected.session,
+        turn_id: Some(expected.turn),
         actor: Actor::ORCHESTRATOR,
         timestamp,
         trace: None,
@@ -110,13 +110,13 @@ fn is_projection(frame: &ViewedFrame, due: &ExpectedTurn) -> bool {
         body,
     };
     let mut bytes = Vec::new();
-    pc3::project(&event, due.version, &mut bytes);
+    pc3::project(&event, expected.version, &mut bytes);
     frame.block.frame_text().as_bytes() == bytes
 }
 
 fn compare(
     history: &History,
-    reading: &ViewerStream<'_>,
+    viewer: &ViewerStream<'_>,
     swept: bool,
     call: &ExpectedCall,
     chunks: &[(&ViewedFrame, TextKind, &str)],
@@ -124,71 +124,71 @@ fn compare(
 ) {
     let mut seen = Vec::new();
     for (_, kind, text) in chunks {
-        join(&mut seen, *kind, text);
+        append_run(&mut seen, *kind, text);
     }
-    let from = reading.from.map(|from| from.position);
+    let from = viewer.from.map(|from| from.position);
     let passed = |frame: &ViewedFrame| call.ended.is_some_and(|ended| frame.id.position > ended);
-    let whole = reading.frames.last().is_some_and(passed);
-    let fits = if from.is_some_and(|from| call.ended.is_some_and(|ended| from > ended)) {
+    let is_complete = viewer.frames.last().is_some_and(passed);
+    let matches = if from.is_some_and(|from| call.ended.is_some_and(|ended| from > ended)) {
         true
     } else if from.is_some_and(|from| from > call.started) {
-        // From somewhere in the middle: what came is the end, if the end came.
-        !whole || swept || ends(&call.words, &seen)
-    } else if whole && swept {
-        begins(&seen, &call.words)
-    } else if whole {
-        seen == call.words
+        // From the middle of the call: the received text is a suffix, if the call's end arrived.
+        !is_complete || swept || ends_with_runs(&call.runs, &seen)
+    } else if is_complete && swept {
+        starts_with_runs(&seen, &call.runs)
+    } else if is_complete {
+        seen == call.runs
     } else {
-        begins(&call.words, &seen) || swept && begins(&seen, &call.words)
+        starts_with_runs(&call.runs, &seen) || swept && starts_with_runs(&seen, &call.runs)
     };
-    if !fits {
+    if !matches {
         broken.push(ChatViolation::Text {
             message: call.message,
             seen: format!("{seen:?}"),
-            whole: format!("{:?}", call.words),
+            stored: format!("{:?}", call.runs),
         });
     }
-    if fits && swept && from.is_none_or(|from| from < call.started) {
-        late(history, call, chunks, broken);
+    if matches && swept && from.is_none_or(|from| from < call.started) {
+        check_checkpoint(history, call, chunks, broken);
     }
 }
 
-/// Whether `longer` begins with `shorter`.
-fn begins(longer: &TextRuns, shorter: &TextRuns) -> bool {
+/// True if `longer` starts with `shorter`.
+fn starts_with_runs(longer: &TextRuns, shorter: &TextRuns) -> bool {
     let Some(((kind, text), before)) = shorter.split_last() else {
         return true;
     };
     longer.starts_with(before)
         && longer
             .get(before.len())
-            .is_some_and(|(known, whole)| known == kind && whole.starts_with(text))
+            .is_some_and(|(known, stored)| known == kind && stored.starts_with(text))
 }
 
-/// Whether `longer` ends with `shorter`.
-fn ends(longer: &TextRuns, shorter: &TextRuns) -> bool {
+/// True if `longer` ends with `shorter`, across runs.
+fn ends_with_runs(longer: &TextRuns, shorter: &TextRuns) -> bool {
     let Some(((kind, text), after)) = shorter.split_first() else {
         return true;
     };
     let Some(at) = longer.len().checked_sub(shorter.len()) else {
         return false;
     };
-    let (known, whole) = &longer[at];
-    known == kind && whole.ends_with(text) && longer[at + 1..] == *after
+    let (known, stored) = &longer[at];
+    known == kind && stored.ends_with(text) && longer[at + 1..] == *after
 }
 
-/// Words that a crash cost must have been sent shortly before the kill.
-fn late(
+/// Lost text must have been sent shortly before a kill.
+fn check_checkpoint(
     history: &History,
     call: &ExpectedCall,
     chunks: &[(&ViewedFrame, TextKind, &str)],
     broken: &mut Vec<ChatViolation>,
 ) {
-    let bytes = |words: &TextRuns| words.iter().map(|(_, text)| text.len()).sum::<usize>();
-    let kept = bytes(&call.words);
-    let mut came = 0;
+    let bytes = |runs: &TextRuns| runs.iter().map(|(_, text)| text.len()).sum::<usize>();
+    let stored_bytes = bytes(&call.runs);
+    let mut sent_bytes = 0;
     let ages = chunks.iter().filter_map(|(frame, _, text)| {
-        came += text.len();
-        (came > kept).then(|| history.kill_near(frame.at))
+        sent_bytes += text.len();
+        (sent_bytes > stored_bytes).then(|| history.nearest_kill(frame.at))
     });
     if let Some(age) = ages.max().filter(|age| *age > CHECKPOINT_SLACK) {
         broken.push(ChatViolation::CheckpointLate {

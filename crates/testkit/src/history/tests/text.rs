@@ -5,7 +5,7 @@ use super::*;
 // I5
 #[test]
 fn lost_delta_is_reported() {
-    found(&["TextDiffers"], |history| {
+    history_violates(&["TextDiffers"], |history| {
         let at = live_line(history, "text.delta");
         history.connections[0].lines.remove(at);
     });
@@ -14,7 +14,7 @@ fn lost_delta_is_reported() {
 // I5
 #[test]
 fn changed_delta_is_reported() {
-    found(&["TextDiffers"], |history| {
+    history_violates(&["TextDiffers"], |history| {
         let at = live_line(history, "text.delta");
         edit(
             &mut history.connections[0].lines[at],
@@ -27,7 +27,7 @@ fn changed_delta_is_reported() {
 // I5
 #[test]
 fn tool_input_fragments_mismatch_is_reported() {
-    found(&["TextDiffers"], |history| {
+    history_violates(&["TextDiffers"], |history| {
         let at = live_line(history, "tool.use_input_delta");
         history.connections[0].lines.remove(at);
     });
@@ -36,7 +36,7 @@ fn tool_input_fragments_mismatch_is_reported() {
 // I5
 #[test]
 fn text_lost_without_crash_is_reported() {
-    found(
+    history_violates(
         &["SweptWithoutCrash", "CheckpointLate", "TextDiffers"],
         |history| {
             history.faults.clear();
@@ -54,7 +54,7 @@ fn text_lost_without_crash_is_reported() {
 // I5
 #[test]
 fn text_lost_long_before_crash_is_reported() {
-    found(&["CheckpointLate"], |history| {
+    history_violates(&["CheckpointLate"], |history| {
         for fault in &mut history.faults {
             fault.at += std::time::Duration::from_secs(60);
         }
@@ -64,7 +64,7 @@ fn text_lost_long_before_crash_is_reported() {
 // I5
 #[test]
 fn row_differing_from_events_is_reported() {
-    found(&["MessageDiffers"], |history| {
+    history_violates(&["MessageDiffers"], |history| {
         for connection in &mut history.connections {
             for line in &mut connection.lines {
                 if let ConnectionEntry::Received(frame) = line
@@ -82,7 +82,7 @@ fn row_differing_from_events_is_reported() {
 // I5
 #[test]
 fn row_not_matching_its_hash_is_reported() {
-    found(&["HashDiffers"], |history| {
+    history_violates(&["HashDiffers"], |history| {
         history.connections.clear();
         for row in &mut history.sessions[0].messages {
             if row["role"] == "assistant" {
@@ -95,7 +95,7 @@ fn row_not_matching_its_hash_is_reported() {
 // I5
 #[test]
 fn tool_result_not_matching_its_hash_is_reported() {
-    found(&["HashDiffers"], |history| {
+    history_violates(&["HashDiffers"], |history| {
         history.connections.clear();
         for row in &mut history.sessions[0].messages {
             if row["role"] == "tool" {

@@ -8,7 +8,7 @@ use turnwire_event::{
 };
 
 use super::super::fixture::SessionFixture;
-use super::super::fixture_clients::{event_frame, frame, logged, replayed, watched};
+use super::super::fixture_clients::{event_frame, frame, logged, replayed, with_clients};
 use super::super::record::{
     ConnectionEntry, ConnectionRecord, History, SessionLog, SubscribeRecord,
 };
@@ -19,7 +19,7 @@ const PARENT: SessionId = SessionId(Ulid(0xfa));
 /// A worker's story as one client of its parent saw it, cut once in the midst of it.
 fn carried(seed: u64) -> History {
     let mut worker = SessionFixture::new(seed);
-    let history = watched(&mut worker);
+    let history = with_clients(&mut worker);
     let (first, second) = worker.events.split_at(worker.events.len() / 2);
     seen_as(&worker, history, first, second)
 }
@@ -27,11 +27,13 @@ fn carried(seed: u64) -> History {
 /// A worker that was over when the client came, told in one go that is cut behind `cut` events.
 fn late(seed: u64, cut: usize) -> Option<History> {
     let mut worker = SessionFixture::new(seed);
-    let history = watched(&mut worker);
+    let history = with_clients(&mut worker);
     let all = worker.events.len();
     let start = Position::persisted(Epoch::FIRST, Seq(0));
-    let told = replayed(&worker, start, all, Missed::Ends);
-    let first = told.get(..cut).filter(|first| first.len() < told.len())?;
+    let events = replayed(&worker, start, all, Missed::Ends);
+    let first = events
+        .get(..cut)
+        .filter(|first| first.len() < events.len())?;
     let second = replayed(&worker, first.last()?.id, all, Missed::Ends);
     Some(seen_as(&worker, history, first, &second))
 }
@@ -114,10 +116,10 @@ fn seen_as(
     history
 }
 
-fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
+fn history_violates(expected: &[&str], edit_fixture: impl Fn(&mut History)) {
     for seed in 0..8 {
         let mut history = carried(seed);
-        doctor(&mut history);
+        edit_fixture(&mut history);
         let expected = expected.iter().map(|&name| name.to_owned()).collect();
         assert_eq!(names(&history), expected, "seed {seed}");
     }
@@ -141,14 +143,14 @@ fn worker_replayed_later_is_valid_at_every_cut() {
 
 #[test]
 fn worker_event_before_its_start_is_reported() {
-    found(&["WorkerOutside"], |history| {
+    history_violates(&["WorkerOutside"], |history| {
         history.connections[0].lines.swap(2, 3);
     });
 }
 
 #[test]
 fn worker_event_after_its_end_is_reported() {
-    found(&["WorkerOutside"], |history| {
+    history_violates(&["WorkerOutside"], |history| {
         let lines = &mut history.connections[1].lines;
         let end = lines.pop().expect("the end");
         lines.insert(lines.len() - 2, end);
@@ -157,7 +159,7 @@ fn worker_event_after_its_end_is_reported() {
 
 #[test]
 fn incomplete_worker_at_its_end_is_reported() {
-    found(&["Missed"], |history| {
+    history_violates(&["Missed"], |history| {
         let lines = &mut history.connections[1].lines;
         let terminal = lines.iter().rposition(
             |line| matches!(line, ConnectionEntry::Received(f) if f.text.contains("\"turn.started\"")),
@@ -168,7 +170,7 @@ fn incomplete_worker_at_its_end_is_reported() {
 
 #[test]
 fn event_repeated_after_cut_is_reported() {
-    found(&["Twice"], |history| {
+    history_violates(&["Twice"], |history| {
         let again = history.connections[0].lines[3].clone();
         history.connections[1].lines.insert(2, again);
     });

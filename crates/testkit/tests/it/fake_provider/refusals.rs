@@ -13,9 +13,9 @@ async fn request_refused_by_provider_is_refused() {
     let mut number = 0;
     for dialect in Dialect::ALL {
         for dropped in headers(dialect).iter().skip(1) {
-            let mut left = headers(dialect);
-            left.retain(|header| header != dropped);
-            let got = post(&provider, path(dialect), &left, &request(dialect)).await;
+            let mut headers_left = headers(dialect);
+            headers_left.retain(|header| header != dropped);
+            let got = post(&provider, path(dialect), &headers_left, &request(dialect)).await;
             assert!(
                 [400, 401].contains(&got.status),
                 "{dropped:?}: {}",
@@ -25,10 +25,10 @@ async fn request_refused_by_provider_is_refused() {
             number += 1;
         }
         for field in request(dialect).as_object().expect("an object").keys() {
-            let mut left = request(dialect);
-            left.as_object_mut().expect("an object").remove(field);
+            let mut body_left = request(dialect);
+            body_left.as_object_mut().expect("an object").remove(field);
             assert_eq!(
-                send(&provider, dialect, &left).await.status,
+                send(&provider, dialect, &body_left).await.status,
                 400,
                 "{dialect:?} {field}"
             );
