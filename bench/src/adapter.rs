@@ -84,8 +84,8 @@ impl Answer {
         let mut out = VecDeque::new();
         for piece in &self.pieces {
             let piece = piece.clone();
-            let mut rest = &piece[..];
-            while let Some(event) = sse.next_event(&mut rest).map_err(io::Error::other)? {
+            let mut input = &piece[..];
+            while let Some(event) = sse.next_event(&mut input).map_err(io::Error::other)? {
                 decoder
                     .step(event.into(), &mut out)
                     .map_err(io::Error::other)?;
@@ -192,11 +192,11 @@ mod tests {
                     })
                     .expect("an answer");
                 let call = answer.call();
-                let heard = call.hear(|delta| {
+                let cost = call.hear(|delta| {
                     deltas.1 += 1;
                     whole += &words(delta);
                 });
-                heard.await.expect("an answer");
+                cost.await.expect("an answer");
                 answer.parse(|text| bare += &text).expect("frames");
                 assert!(ours.starts_with("Two tents are"), "{dialect:?}: {ours}");
                 assert_eq!((&whole, &bare), (&ours, &ours), "{dialect:?}, {cut:?}");

@@ -72,14 +72,14 @@ pub async fn drive(
             tokio::spawn(async move {
                 let mut acks_ms = Vec::new();
                 loop {
-                    let begun = Instant::now();
+                    let started = Instant::now();
                     appender.append(session).await?;
                     let now = Instant::now();
                     if now > count_until {
                         return io::Result::Ok(acks_ms);
                     }
                     if now > count_from {
-                        acks_ms.push((now - begun).as_secs_f64() * 1e3);
+                        acks_ms.push((now - started).as_secs_f64() * 1e3);
                     }
                 }
             })

@@ -89,7 +89,7 @@ impl Counter {
 
     /// Collects a header; once it is whole, `have` is 0 again and `body` is what follows.
     fn take_header<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let mut taken = 0;
+        let mut consumed = 0;
         loop {
             let need = match self.have {
                 0 | 1 => 2,
@@ -98,18 +98,19 @@ impl Counter {
             if self.have >= 2 && self.have >= need {
                 break;
             }
-            let more = (need - self.have).min(bytes.len() - taken);
-            if more == 0 {
+            let missing = (need - self.have).min(bytes.len() - consumed);
+            if missing == 0 {
                 return &[];
             }
-            self.header[self.have..self.have + more].copy_from_slice(&bytes[taken..taken + more]);
-            self.have += more;
-            taken += more;
+            self.header[self.have..self.have + missing]
+                .copy_from_slice(&bytes[consumed..consumed + missing]);
+            self.have += missing;
+            consumed += missing;
         }
         self.opcode = self.header[0] & 0x0f;
         self.body = body_len(&self.header);
         self.have = 0;
-        &bytes[taken..]
+        &bytes[consumed..]
     }
 
     fn take_body<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
@@ -118,8 +119,8 @@ impl Counter {
             .min(usize::try_from(self.body).unwrap_or(usize::MAX));
         let keep = if self.opcode == CLOSE { 125 } else { self.keep };
         if self.prefix.len() < keep {
-            let more = now.min(keep - self.prefix.len());
-            self.prefix.extend_from_slice(&bytes[..more]);
+            let copied = now.min(keep - self.prefix.len());
+            self.prefix.extend_from_slice(&bytes[..copied]);
         }
         self.body -= now as u64;
         &bytes[now..]
@@ -167,11 +168,11 @@ mod tests {
             .collect();
         for step in [1, 2, 3, 5, 131, 4096, stream.len()] {
             let mut counter = Counter::new(8);
-            let found: Vec<_> = stream
+            let frames: Vec<_> = stream
                 .chunks(step)
                 .flat_map(|chunk| seen(&mut counter, chunk))
                 .collect();
-            assert_eq!(found, wanted, "cut every {step} bytes");
+            assert_eq!(frames, wanted, "cut every {step} bytes");
             assert!(counter.at_boundary());
         }
     }

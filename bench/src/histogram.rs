@@ -28,8 +28,8 @@ impl Histogram {
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let count_before = |bound: f64| {
-            let found = before.buckets.iter().find(|(known, _)| *known == bound);
-            found.map_or(0, |(_, count)| *count)
+            let earlier = before.buckets.iter().find(|(known, _)| *known == bound);
+            earlier.map_or(0, |(_, count)| *count)
         };
         let buckets = self.buckets.iter();
         Self {

@@ -168,11 +168,11 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
 /// ended. Counted behind the command's name, which may hold blanks and brackets.
 fn ticks<const COUNT: usize>(stat: &str) -> Option<u64> {
     let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let found: Vec<u64> = fields
+    let numbers: Vec<u64> = fields
         .take(COUNT)
         .map_while(|field| field.parse().ok())
         .collect();
-    (found.len() == COUNT).then(|| found.iter().sum())
+    (numbers.len() == COUNT).then(|| numbers.iter().sum())
 }
 
 #[cfg(test)]

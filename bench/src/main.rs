@@ -104,9 +104,9 @@ impl Args {
 
     /// Where the table goes, if anywhere: a whole run is what the project shows.
     fn out(&self) -> Option<PathBuf> {
-        let whole = self.parts.is_empty() && !self.quick && !self.reference;
+        let is_full_run = self.parts.is_empty() && !self.quick && !self.reference;
         let results = || concat!(env!("CARGO_MANIFEST_DIR"), "/RESULTS.md").into();
-        self.out.clone().or_else(|| whole.then(results))
+        self.out.clone().or_else(|| is_full_run.then(results))
     }
 }
 

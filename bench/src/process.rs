@@ -78,8 +78,8 @@ impl Server {
         });
         let until = Instant::now() + START_MAX;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match told.recv_timeout(left) {
+            let remaining = until.saturating_duration_since(Instant::now());
+            match told.recv_timeout(remaining) {
                 Ok(found) if found.is_empty() => {}
                 Ok(found) => {
                     return Ok(Self {

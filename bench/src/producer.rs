@@ -68,8 +68,8 @@ impl TurnProducer for Paced {
 
 async fn answer(sides: Arc<Mutex<mpsc::Receiver<TcpStream>>>, turn: TurnContext) -> TurnOutcome {
     // A turn that is not paced is there to have been: feedback needs one to speak of.
-    let said = turn.input.content.iter();
-    let paced = said
+    let input_texts = turn.input.content.iter();
+    let paced = input_texts
         .filter_map(|block| block.as_text())
         .any(|text| text == MODEL);
     if !paced {

@@ -153,13 +153,16 @@ mod tests {
     fn due_bytes_wrap_at_block_end() {
         let block = Block::new(Face::WebSocket, 0);
         let size = block.frame_bytes();
-        let whole = size * FRAMES as u64;
+        let total_bytes = size * FRAMES as u64;
         assert_eq!(block.due(0, 3 * size, usize::MAX).len() as u64, 3 * size);
         assert_eq!(
-            block.due(whole - size, whole + size, usize::MAX),
-            &block.bytes[(whole - size) as usize..]
+            block.due(total_bytes - size, total_bytes + size, usize::MAX),
+            &block.bytes[(total_bytes - size) as usize..]
         );
-        assert_eq!(block.due(whole, whole + 5, usize::MAX), &block.bytes[..5]);
-        assert_eq!(block.due(0, whole, 10).len(), 10);
+        assert_eq!(
+            block.due(total_bytes, total_bytes + 5, usize::MAX),
+            &block.bytes[..5]
+        );
+        assert_eq!(block.due(0, total_bytes, 10).len(), 10);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use turnwire_testkit::ccs::envelope;
+use turnwire_testkit::data_service::envelope;
 
 /// Whom the envelopes are for: who asks must be that person.
 pub const PRINCIPAL: &str = "user-42";
@@ -56,9 +56,9 @@ fn answer(status: &str, body: &str) -> Vec<u8> {
 /// Requests of one connection, one after the other, until the other side is done.
 async fn converse(mut socket: TcpStream, answers: Answers, delay: Duration) -> io::Result<()> {
     while let Some(body) = request(&mut socket).await? {
-        let meant = enricher(&body);
+        let enricher_id = enricher(&body);
         tokio::time::sleep(delay).await;
-        match answers.iter().find(|(name, _)| *name == meant) {
+        match answers.iter().find(|(name, _)| *name == enricher_id) {
             Some((_, known)) => socket.write_all(known).await?,
             None => socket.write_all(&answer("404 Not Found", "{}")).await?,
         }

@@ -63,9 +63,9 @@ impl Counter {
             return Ok(0);
         };
         let across = u64::from(self.tail[7] == b'\n' && first == b'\n');
-        let kept = body.len().min(8);
-        self.tail.rotate_left(kept);
-        self.tail[8 - kept..].copy_from_slice(&body[body.len() - kept..]);
+        let prefix_len = body.len().min(8);
+        self.tail.rotate_left(prefix_len);
+        self.tail[8 - prefix_len..].copy_from_slice(&body[body.len() - prefix_len..]);
         Ok(across + blank_lines(body))
     }
 
@@ -106,8 +106,8 @@ fn blank_lines(bytes: &[u8]) -> u64 {
     let both = bytes.chunks(255).zip(second.chunks(255));
     both.map(|(one, two)| {
         let pairs = one.iter().zip(two);
-        let found = pairs.map(|(&a, &b)| u8::from(a == b'\n') & u8::from(b == b'\n'));
-        u64::from(found.sum::<u8>())
+        let blank_lines = pairs.map(|(&a, &b)| u8::from(a == b'\n') & u8::from(b == b'\n'));
+        u64::from(blank_lines.sum::<u8>())
     })
     .sum()
 }
@@ -127,12 +127,16 @@ mod tests {
         stream.extend_from_slice(SENTINEL);
         for step in [1, 2, 3, 7, 254, 255, 256, stream.len()] {
             let mut counter = Counter::default();
-            let mut found = 0;
+            let mut blank_lines = 0;
             for chunk in stream.chunks(step) {
                 assert!(!counter.is_done());
-                found += counter.feed(chunk).expect("a stream");
+                blank_lines += counter.feed(chunk).expect("a stream");
             }
-            assert_eq!((found, counter.is_done()), (4, true), "cut every {step}");
+            assert_eq!(
+                (blank_lines, counter.is_done()),
+                (4, true),
+                "cut every {step}"
+            );
         }
     }
 

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 use turnwire_event::TurnId;
-use turnwire_testkit::provider::{Dialect, Message, Part};
-use turnwire_testkit::rest::{Answer, Lost};
-use turnwire_testkit::server::Setup;
+use turnwire_testkit::api::{ApiResponse, NoResponse};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage};
+use turnwire_testkit::server::ServerPack;
 
 use crate::models::Play;
 
@@ -45,7 +45,7 @@ impl Asking {
             dialect,
             |entry| entry,
             |mut options| {
-                if let Setup::Pack(pack) = &mut options.pack {
+                if let ServerPack::Pack(pack) = &mut options.pack {
                     *pack = pack
                         .clone()
                         .change("tools.yaml", "tools:\n", &format!("tools:\n{tools}"))
@@ -74,18 +74,18 @@ impl Asking {
         let calls = notes.iter().map(|note| call(note));
         self.play
             .fake
-            .push(Message::new(calls.collect::<Vec<Part>>()));
+            .push(ModelMessage::new(calls.collect::<Vec<MessagePart>>()));
     }
 
     /// Has the model say something.
     pub fn says(&self, words: &str) {
-        self.play.fake.push(Message::text([words]));
+        self.play.fake.push(ModelMessage::text([words]));
     }
 
     /// Says something that makes the turn pause; gives the turn and its questions.
     pub async fn paused(&self, message: &str) -> (TurnId, Vec<String>) {
         let stage = &self.play.stage;
-        let turn = stage.rest.submit(stage.session, message).await;
+        let turn = stage.api.submit(stage.session, message).await;
         let turn = turn.expect("an answer").turn_id;
         let row = self.ended(turn).await;
         assert_eq!(row["terminal"]["payload"]["status"], "paused", "{row}");
@@ -96,48 +96,53 @@ impl Asking {
     /// asked; gives the words to say.
     pub async fn anew(&mut self, note: &str) -> String {
         let stage = &mut self.play.stage;
-        stage.session = stage.rest.create().await.expect("a session");
-        let said = format!("Write for {note}.");
+        stage.session = stage.api.create().await.expect("a session");
+        let message = format!("Write for {note}.");
         let fake = &self.play.fake;
         fake.push_if(
-            &said,
-            Message::new([Part::call(
+            &message,
+            ModelMessage::new([MessagePart::call(
                 "call_1",
                 "note",
                 &json!({"note": format!("of {note}")}),
             )]),
         );
-        fake.always(&format!("of {note}"), Message::text(["Done."]));
-        said
+        fake.always(&format!("of {note}"), ModelMessage::text(["Done."]));
+        message
     }
 
     /// Waits for a turn's end.
     pub async fn ended(&self, turn: TurnId) -> Value {
-        let ended = self.play.stage.rest.ended(turn).await;
+        let ended = self.play.stage.api.ended(turn).await;
         ended.expect("an answer")
     }
 
     /// The questions of a turn that have no answer.
     pub async fn open(&self, turn: TurnId) -> Vec<String> {
         let path = format!("/turns/{turn}/approvals");
-        let list = self.play.stage.rest.get(&path).await.expect("an answer");
+        let list = self.play.stage.api.get(&path).await.expect("an answer");
         let list = list.json();
-        let asked = list["approvals"].as_array().expect("a list").iter();
-        let open = asked.filter(|question| question["state"] == "pending");
+        let approvals = list["approvals"].as_array().expect("a list").iter();
+        let open = approvals.filter(|question| question["state"] == "pending");
         let id = |question: &Value| question["approval_id"].as_str().map(str::to_owned);
         open.filter_map(id).collect()
     }
 
     /// Answers one question.
-    pub async fn answer(&self, turn: TurnId, id: &str, decision: &str) -> Result<Answer, Lost> {
+    pub async fn answer(
+        &self,
+        turn: TurnId,
+        id: &str,
+        decision: &str,
+    ) -> Result<ApiResponse, NoResponse> {
         let body = json!({"approval_id": id, "decision": decision});
         self.post(turn, body).await
     }
 
     /// Sends a body with answers.
-    pub async fn post(&self, turn: TurnId, body: Value) -> Result<Answer, Lost> {
+    pub async fn post(&self, turn: TurnId, body: Value) -> Result<ApiResponse, NoResponse> {
         let path = format!("/turns/{turn}/approvals");
-        self.play.stage.rest.post(&path, body).await
+        self.play.stage.api.post(&path, body).await
     }
 
     /// Says yes to one question, which is the last; gives the turn that goes on.
@@ -154,15 +159,15 @@ impl Asking {
 }
 
 /// A call of a note.
-pub fn call(note: &str) -> Part {
-    Part::call(&format!("call_{note}"), "note", &json!({"note": note}))
+pub fn call(note: &str) -> MessagePart {
+    MessagePart::call(&format!("call_{note}"), "note", &json!({"note": note}))
 }
 
 /// The turn that goes on, of an answer that opened it.
-pub fn leg(answer: &Answer) -> TurnId {
+pub fn leg(answer: &ApiResponse) -> TurnId {
     assert_eq!(answer.status, 202, "{}", answer.body);
-    let told = answer.json();
-    assert_eq!(told["remaining"], 0, "{told}");
-    let next = told["next_turn_id"].as_str().expect("a turn");
+    let body = answer.json();
+    assert_eq!(body["remaining"], 0, "{body}");
+    let next = body["next_turn_id"].as_str().expect("a turn");
     next.parse().expect("a turn's id")
 }

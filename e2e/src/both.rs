@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use turnwire_event::{ResponseId, SessionId, TurnId};
-use turnwire_testkit::chat::{Question, Viewer};
-use turnwire_testkit::dice::Dice;
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::chat::{ChatSubmit, ChatViewer};
 use turnwire_testkit::history::FaultKind;
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::Reader;
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::ResumingReader;
 
 use crate::chat_cuts::submitted;
 use crate::load::{self, Halt};
@@ -57,10 +57,10 @@ impl Report {
 }
 
 /// Kills one server so many times, and judges.
-pub async fn run(kills: usize, mut dice: Dice) -> Report {
-    let mut server = Server::start(Options::script(load::script())).await;
-    let rest = server.rest();
-    let sessions = load::sessions(&rest, SESSIONS).await;
+pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
+    let mut server = TestServer::start(ServerOptions::script(load::script())).await;
+    let api = server.api();
+    let sessions = load::sessions(&api, SESSIONS).await;
     let halt = Halt::default();
     let (mut viewers, mut readers) = (Vec::new(), Vec::new());
     for &session in &sessions {
@@ -69,24 +69,24 @@ pub async fn run(kills: usize, mut dice: Dice) -> Report {
             let (tell, told) = mpsc::unbounded_channel();
             others.push(tell);
             let name = format!("viewer {number}");
-            viewers.push(tokio::spawn(view(rest.clone(), name, told, dice.fork())));
+            viewers.push(tokio::spawn(view(api.clone(), name, told, rng.fork())));
         }
         let driver = Driver {
-            rest: rest.clone(),
+            api: api.clone(),
             session,
-            dice: dice.fork(),
+            rng: rng.fork(),
             others,
             report: Report::default(),
         };
         viewers.push(tokio::spawn(driver.drive(halt.clone())));
         for number in 0..WATCHERS {
-            let reader = Reader::new(&rest, &format!("reader {number}"), session);
-            readers.push(tokio::spawn(read(reader, dice.fork(), halt.clone())));
+            let reader = ResumingReader::new(&api, &format!("reader {number}"), session);
+            readers.push(tokio::spawn(read(reader, rng.fork(), halt.clone())));
         }
     }
     for _ in 0..kills {
-        tokio::time::sleep(dice.millis(100, 900)).await;
-        server.kill9().await;
+        tokio::time::sleep(rng.millis(100, 900)).await;
+        server.kill().await;
         server.run().await.unwrap_or_else(|why| panic!("{why}"));
     }
     halt.halt();
@@ -100,23 +100,23 @@ pub async fn run(kills: usize, mut dice: Dice) -> Report {
     }
     for reader in readers {
         let mut reader = reader.await.expect("a reader");
-        if let Some(end) = load::quiet(&rest, reader.session()).await {
+        if let Some(end) = load::quiet(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
-    let history = load::judge(&rest, &sessions).await;
+    let history = load::judge(&api, &sessions).await;
     assert_eq!(history.count(FaultKind::Kill), kills);
     report.cuts = history.count(FaultKind::Cut);
     report
 }
 
 /// Reads by WebSocket, with a line that is cut again and again.
-async fn read(mut reader: Reader, mut dice: Dice, halt: Halt) -> Reader {
+async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> ResumingReader {
     while !halt.is_halted() {
-        let bytes = dice.between(1, 30_000);
+        let bytes = rng.between(1, 30_000);
         let cut = reader.cut_after(bytes, Duration::from_millis(500)).await;
         if cut.is_none() {
-            tokio::time::sleep(dice.millis(1, 30)).await;
+            tokio::time::sleep(rng.millis(1, 30)).await;
         }
     }
     reader
@@ -124,26 +124,26 @@ async fn read(mut reader: Reader, mut dice: Dice, halt: Halt) -> Reader {
 
 /// Views every turn it is told of, to its end.
 async fn view(
-    rest: Rest,
+    api: ApiClient,
     name: String,
     mut told: mpsc::UnboundedReceiver<(TurnId, &'static str)>,
-    mut dice: Dice,
+    mut rng: SeededRng,
 ) -> Report {
     let mut report = Report {
         clients: 1,
         ..Report::default()
     };
     while let Some((turn, version)) = told.recv().await {
-        let viewer = Viewer::of(&rest, &name, turn, dice.fork()).version(version);
-        follow(viewer, &mut dice, &mut report).await;
+        let viewer = ChatViewer::of(&api, &name, turn, rng.fork()).version(version);
+        follow(viewer, &mut rng, &mut report).await;
     }
     report
 }
 
 /// Follows a turn with a line that is cut a few times, to its end.
-async fn follow(mut viewer: Viewer, dice: &mut Dice, report: &mut Report) {
-    for _ in 0..dice.between(0, 4) {
-        let bytes = dice.between(1, 8_000);
+async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut Report) {
+    for _ in 0..rng.between(0, 4) {
+        let bytes = rng.between(1, 8_000);
         viewer.cut_after(bytes, Duration::from_millis(500)).await;
     }
     let terminal = viewer.finish().await;
@@ -157,9 +157,9 @@ async fn follow(mut viewer: Viewer, dice: &mut Dice, report: &mut Report) {
 
 /// Keeps a turn in flight in a session, and views it.
 struct Driver {
-    rest: Rest,
+    api: ApiClient,
     session: SessionId,
-    dice: Dice,
+    rng: SeededRng,
     others: Vec<mpsc::UnboundedSender<(TurnId, &'static str)>>,
     report: Report,
 }
@@ -168,10 +168,10 @@ impl Driver {
     async fn drive(mut self, halt: Halt) -> Report {
         self.report.clients = 1;
         while !halt.is_halted() {
-            let version = if self.dice.chance(50) { "0.4" } else { "0.5" };
+            let version = if self.rng.chance(50) { "0.4" } else { "0.5" };
             let Some(viewer) = self.ask(version).await else {
                 // Busy with a turn whose acceptance was lost, or down: again in a moment.
-                tokio::time::sleep(self.dice.millis(5, 40)).await;
+                tokio::time::sleep(self.rng.millis(5, 40)).await;
                 continue;
             };
             self.report.old += usize::from(version == "0.4");
@@ -179,11 +179,11 @@ impl Driver {
             for other in &self.others {
                 let _ = other.send((turn, version));
             }
-            let cancel = self.dice.chance(CANCELS).then(|| {
-                let (rest, after) = (self.rest.clone(), self.dice.millis(0, 400));
-                tokio::spawn(cancel(rest, turn, after))
+            let cancel = self.rng.chance(CANCELS).then(|| {
+                let (api, after) = (self.api.clone(), self.rng.millis(0, 400));
+                tokio::spawn(cancel(api, turn, after))
             });
-            follow(viewer, &mut self.dice, &mut self.report).await;
+            follow(viewer, &mut self.rng, &mut self.report).await;
             if let Some(cancel) = cancel {
                 cancel.await.expect("a cancel");
             }
@@ -192,28 +192,28 @@ impl Driver {
     }
 
     /// Submits a turn on either wire.
-    async fn ask(&mut self, version: &'static str) -> Option<Viewer> {
-        let says = load::question(&mut self.dice);
-        let dice = self.dice.fork();
+    async fn ask(&mut self, version: &'static str) -> Option<ChatViewer> {
+        let says = load::question(&mut self.rng);
+        let rng = self.rng.fork();
         let name = "viewer 0";
-        if self.dice.chance(60) {
-            let question = Question::new(says).session(self.session).version(version);
-            let question = question.goes_on();
-            let viewer = Viewer::submit(&self.rest, name, &question, dice).await;
+        if self.rng.chance(60) {
+            let question = ChatSubmit::new(says).session(self.session).version(version);
+            let question = question.continue_on_disconnect();
+            let viewer = ChatViewer::submit(&self.api, name, &question, rng).await;
             self.report.streamed += usize::from(viewer.is_ok());
             return viewer.ok();
         }
-        let turn = submitted(&self.rest, self.session, says, version).await?;
+        let turn = submitted(&self.api, self.session, says, version).await?;
         self.report.posted += 1;
-        let viewer = Viewer::of(&self.rest, name, turn.turn_id, dice).version(version);
+        let viewer = ChatViewer::of(&self.api, name, turn.turn_id, rng).version(version);
         Some(viewer.since(turn.position.into()))
     }
 }
 
 /// Cancels a turn by the name that the chat wire gives it (D-03).
-async fn cancel(rest: Rest, turn: TurnId, after: Duration) {
+async fn cancel(api: ApiClient, turn: TurnId, after: Duration) {
     tokio::time::sleep(after).await;
     let path = format!("/turns/{}/cancel", ResponseId::from(turn));
     // The server may be down: then it is not cancelled.
-    let _ = rest.post(&path, serde_json::json!({})).await;
+    let _ = api.post(&path, serde_json::json!({})).await;
 }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use turnwire_event::{EventType, SessionId};
-use turnwire_testkit::cases::{Case, cancel_case, plain_turn};
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::cancel_case::{CancelCase, check_uncancelled_turn, classify_cancel};
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 use crate::load;
 
@@ -21,52 +21,52 @@ const SESSIONS: usize = 16;
 const LATEST_MS: u64 = 260;
 
 /// What a campaign has seen: how often each case.
-pub type Report = BTreeMap<Case, usize>;
+pub type Report = BTreeMap<CancelCase, usize>;
 
-fn script() -> Script {
+fn script() -> ModelScript {
     let words = "One two three four five six seven eight nine ten. ";
-    Script::new()
-        .on("^silent", [Step::pause(120), Step::text(words)])
-        .on("^talk", [Step::slow(words, 3, 8)])
+    ModelScript::new()
+        .on("^silent", [ScriptStep::pause(120), ScriptStep::text(words)])
+        .on("^talk", [ScriptStep::slow(words, 3, 8)])
         .on(
             "^tools",
             [
-                Step::slow(words, 12, 6),
-                Step::slow_tool(tool::ECHO, json!({"text": "some text to echo"}), 8, 3),
-                Step::tool(tool::SLEEP, json!({"ms": 60})),
-                Step::tool(tool::SLEEP, json!({"ms": 90})),
-                Step::slow(words, 6, 8),
+                ScriptStep::slow(words, 12, 6),
+                ScriptStep::slow_tool(tool::ECHO, json!({"text": "some text to echo"}), 8, 3),
+                ScriptStep::tool(tool::SLEEP, json!({"ms": 60})),
+                ScriptStep::tool(tool::SLEEP, json!({"ms": 90})),
+                ScriptStep::slow(words, 6, 8),
             ],
         )
         .on(
             "^seam",
             [
-                Step::tool(tool::ECHO, json!({"text": "a"})),
-                Step::tool(tool::CLOCK, json!({})),
-                Step::tool(tool::ECHO, json!({"text": "b"})),
-                Step::tool(tool::CLOCK, json!({})),
-                Step::stop("tool_use", 0.0),
-                Step::tool(tool::ECHO, json!({"text": "c"})),
-                Step::stop("tool_use", 0.0),
-                Step::text("done"),
+                ScriptStep::tool(tool::ECHO, json!({"text": "a"})),
+                ScriptStep::tool(tool::CLOCK, json!({})),
+                ScriptStep::tool(tool::ECHO, json!({"text": "b"})),
+                ScriptStep::tool(tool::CLOCK, json!({})),
+                ScriptStep::stop("tool_use", 0.0),
+                ScriptStep::tool(tool::ECHO, json!({"text": "c"})),
+                ScriptStep::stop("tool_use", 0.0),
+                ScriptStep::text("done"),
             ],
         )
 }
 
 /// Cancels so many turns on one server, and judges.
-pub async fn run(cancels: usize, mut dice: Dice) -> Report {
-    let server = Server::start(Options::script(script())).await;
-    let rest = server.rest();
-    let sessions = load::sessions(&rest, SESSIONS).await;
-    let left = Arc::new(AtomicUsize::new(cancels));
+pub async fn run(cancels: usize, mut rng: SeededRng) -> Report {
+    let server = TestServer::start(ServerOptions::script(script())).await;
+    let api = server.api();
+    let sessions = load::sessions(&api, SESSIONS).await;
+    let remaining = Arc::new(AtomicUsize::new(cancels));
     let tasks: Vec<_> = sessions
         .iter()
         .map(|&session| {
             tokio::spawn(cancel(
-                rest.clone(),
+                api.clone(),
                 session,
-                dice.fork(),
-                Arc::clone(&left),
+                rng.fork(),
+                Arc::clone(&remaining),
             ))
         })
         .collect();
@@ -76,30 +76,35 @@ pub async fn run(cancels: usize, mut dice: Dice) -> Report {
             *report.entry(case).or_default() += count;
         }
     }
-    load::judge(&rest, &sessions).await;
+    load::judge(&api, &sessions).await;
     report
 }
 
 /// Cancels turns in one session until enough have been cancelled in all.
-async fn cancel(rest: Rest, session: SessionId, mut dice: Dice, left: Arc<AtomicUsize>) -> Report {
+async fn cancel(
+    api: ApiClient,
+    session: SessionId,
+    mut rng: SeededRng,
+    left: Arc<AtomicUsize>,
+) -> Report {
     let mut report = Report::new();
-    let mut client = Client::connect(&rest, "canceller", session)
+    let mut client = WatchClient::connect(&api, "canceller", session)
         .await
         .expect("a connection");
     client
-        .subscribed(&Ask::live())
+        .subscribed(&SubscribeOptions::live())
         .await
         .expect("an acknowledgement");
     while left.load(Ordering::Acquire) > 0 {
         let kinds = ["silent", "talk", "tools", "tools", "seam", "seam"];
-        let kind = kinds[dice.index(kinds.len())];
-        let turn = rest.submit(session, kind).await.expect("an answer").turn_id;
+        let kind = kinds[rng.index(kinds.len())];
+        let turn = api.submit(session, kind).await.expect("an answer").turn_id;
         // Half of them early, where most of the seams are.
-        let latest = if dice.chance(50) { 20 } else { LATEST_MS };
-        tokio::time::sleep(dice.millis(0, latest)).await;
-        for _ in 0..=dice.between(0, 2) {
-            if dice.chance(50) {
-                let answer = rest.cancel(turn).await.expect("an answer");
+        let latest = if rng.chance(50) { 20 } else { LATEST_MS };
+        tokio::time::sleep(rng.millis(0, latest)).await;
+        for _ in 0..=rng.between(0, 2) {
+            if rng.chance(50) {
+                let answer = api.cancel(turn).await.expect("an answer");
                 assert_eq!(answer.status, 202, "{}", answer.body);
             } else {
                 let frame = json!({"type": "cancel", "turn_id": turn, "reason": "enough"});
@@ -110,11 +115,12 @@ async fn cancel(rest: Rest, session: SessionId, mut dice: Dice, left: Arc<Atomic
         let last = events.last().expect("a terminal").body.kind();
         if last == EventType::TurnCompleted {
             // The cancel came too late, and the turn is whole.
-            plain_turn(&events).unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
+            check_uncancelled_turn(&events)
+                .unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
             continue;
         }
-        let case =
-            cancel_case(&events).unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
+        let case = classify_cancel(&events)
+            .unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
         *report.entry(case).or_default() += 1;
         let _ = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
     }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Barrier;
 use turnwire_event::{Body, Event, SessionId};
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Cut, Reader};
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{CutPlace, ResumingReader};
 
 use crate::cuts::{self, Report};
 use crate::load::{self, Halt};
@@ -25,56 +25,59 @@ const ROUND: usize = SESSIONS * WATCHERS * 2;
 const WORDS: &str = "One digs, and – 掘る – another writes it down. ";
 
 /// A pack whose orchestrator has two workers, one of whom has the other work for it too.
-pub fn pack() -> Pack {
+pub fn pack() -> TestPack {
     let worker = |id: &str, tools: &str| {
         format!(
             "id: {id}\nversion: \"1\"\nkind: worker\ndescription: Works.\n\
              prompt_blocks: [persona]\ntools: [{tools}]\n"
         )
     };
-    let script = Script::new()
+    let script = ModelScript::new()
         .on(
             "^both",
             [
-                Step::slow(WORDS, 11, 4),
-                Step::tool("dig", json!({"task": "dig deep"})),
-                Step::tool("file", json!({"task": "file it"})),
-                Step::slow(WORDS, 9, 4),
+                ScriptStep::slow(WORDS, 11, 4),
+                ScriptStep::tool("dig", json!({"task": "dig deep"})),
+                ScriptStep::tool("file", json!({"task": "file it"})),
+                ScriptStep::slow(WORDS, 9, 4),
             ],
         )
         .on(
             "^dig",
             [
-                Step::slow(WORDS, 7, 6).repeat(3),
-                Step::tool("file", json!({"task": "file below"})),
-                Step::slow(WORDS, 7, 6).repeat(3),
+                ScriptStep::slow(WORDS, 7, 6).repeat(3),
+                ScriptStep::tool("file", json!({"task": "file below"})),
+                ScriptStep::slow(WORDS, 7, 6).repeat(3),
             ],
         )
-        .on("^file", [Step::slow(WORDS, 5, 6).repeat(4)])
+        .on("^file", [ScriptStep::slow(WORDS, 5, 6).repeat(4)])
         // Long enough for others to come in the midst of it, on a busy machine too.
         .on(
             "^calm digging",
             [
-                Step::slow(WORDS, 5, 40).repeat(8),
-                Step::tool("file", json!({"task": "calm filing"})),
-                Step::text(WORDS),
+                ScriptStep::slow(WORDS, 5, 40).repeat(8),
+                ScriptStep::tool("file", json!({"task": "calm filing"})),
+                ScriptStep::text(WORDS),
             ],
         )
-        .on("^calm filing", [Step::slow(WORDS, 5, 40).repeat(16)])
+        .on("^calm filing", [ScriptStep::slow(WORDS, 5, 40).repeat(16)])
         .on(
             "^calm",
             [
-                Step::tool("dig", json!({"task": "calm digging"})),
-                Step::tool("file", json!({"task": "calm filing"})),
-                Step::text(WORDS),
+                ScriptStep::tool("dig", json!({"task": "calm digging"})),
+                ScriptStep::tool("file", json!({"task": "calm filing"})),
+                ScriptStep::text(WORDS),
             ],
         )
-        .on("^much", [Step::tool("file", json!({"task": "flood"}))])
+        .on(
+            "^much",
+            [ScriptStep::tool("file", json!({"task": "flood"}))],
+        )
         .on(
             "^flood",
-            [Step::slow(&"0123456789".repeat(40), 400, 2).repeat(1_000)],
+            [ScriptStep::slow(&"0123456789".repeat(40), 400, 2).repeat(1_000)],
         );
-    Pack::default()
+    TestPack::default()
         .put(
             "pack.yaml",
             "name: carried\nversion: \"1\"\ndefault_locale: en\nmodels:\n  default: \"scripted:x\"\n",
@@ -97,16 +100,16 @@ pub fn pack() -> Pack {
 }
 
 /// The workers that `sessions` have had, with theirs, as the logs tell.
-pub async fn workers(rest: &Rest, sessions: &[SessionId]) -> Vec<SessionId> {
+pub async fn workers(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> {
     let (mut found, mut left) = (Vec::new(), sessions.to_vec());
     while let Some(session) = left.pop() {
-        for logged in rest.events(session).await.expect("a log") {
+        for logged in api.events(session).await.expect("a log") {
             let event = Event::read(logged.text.as_bytes()).expect("an event");
             if let Body::DelegateStarted(start) = event.body {
                 let id = start.worker_session_id;
                 // One that was told and never made: the server was killed in between.
-                let there = rest.get(&format!("/sessions/{id}")).await;
-                if there.expect("an answer").status == 200 {
+                let response = api.get(&format!("/sessions/{id}")).await;
+                if response.expect("an answer").status == 200 {
                     left.push(id);
                     found.push(id);
                 }
@@ -117,50 +120,51 @@ pub async fn workers(rest: &Rest, sessions: &[SessionId]) -> Vec<SessionId> {
 }
 
 /// Reads all logs, the workers' too, and judges everything that happened.
-pub async fn judge(rest: &Rest, sessions: &[SessionId]) -> Vec<SessionId> {
-    let workers = workers(rest, sessions).await;
-    load::judge(rest, &[sessions, &workers[..]].concat()).await;
+pub async fn judge(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> {
+    let workers = workers(api, sessions).await;
+    load::judge(api, &[sessions, &workers[..]].concat()).await;
     workers
 }
 
 /// Keeps a turn that delegates in flight; some are cancelled in the midst of it.
-async fn drive(rest: Rest, session: SessionId, mut dice: Dice, halt: Halt) {
+async fn drive(api: ApiClient, session: SessionId, mut rng: SeededRng, halt: Halt) {
     while !halt.is_halted() {
-        let answer = rest.try_submit(session, "both").await;
+        let answer = api.try_submit(session, "both").await;
         let accepted = answer.ok().filter(|answer| answer.status == 202);
         let turn = accepted.and_then(|answer| answer.json()["turn_id"].as_str()?.parse().ok());
         let Some(turn) = turn else {
-            tokio::time::sleep(dice.millis(5, 40)).await;
+            tokio::time::sleep(rng.millis(5, 40)).await;
             continue;
         };
-        if dice.chance(20) {
-            tokio::time::sleep(dice.millis(0, 400)).await;
-            let _ = rest.cancel(turn).await;
+        if rng.chance(20) {
+            tokio::time::sleep(rng.millis(0, 400)).await;
+            let _ = api.cancel(turn).await;
         }
-        load::ended(&rest, turn).await;
+        load::ended(&api, turn).await;
     }
 }
 
 /// Makes at least so many cuts on one server that is restarted between, and judges; gives back
 /// what was cut and how many workers there were.
-pub async fn run(cuts: usize, mut dice: Dice) -> (Report, usize) {
-    let options = Options::pack(pack()).set("listen", "drain_ms", 300);
-    let mut server = Server::start(options).await;
-    let rest = server.rest();
-    let sessions = load::sessions(&rest, SESSIONS).await;
+pub async fn run(cuts: usize, mut rng: SeededRng) -> (Report, usize) {
+    let options = ServerOptions::pack(pack()).set("listen", "drain_ms", 300);
+    let mut server = TestServer::start(options).await;
+    let api = server.api();
+    let sessions = load::sessions(&api, SESSIONS).await;
     let halt = Halt::default();
-    let drive = |&session: &SessionId| drive(rest.clone(), session, dice.fork(), halt.clone());
+    let drive = |&session: &SessionId| drive(api.clone(), session, rng.fork(), halt.clone());
     let drivers: Vec<_> = sessions.iter().map(drive).map(tokio::spawn).collect();
     let rounds = cuts.div_ceil(ROUND).max(1);
     let barrier = Arc::new(Barrier::new(SESSIONS * WATCHERS + 1));
     let mut readers = Vec::new();
     for &session in &sessions {
         for number in 0..WATCHERS {
-            let reader = Reader::new(&rest, &format!("reader {number}"), session).with_workers();
+            let reader =
+                ResumingReader::new(&api, &format!("reader {number}"), session).with_workers();
             let barrier = Arc::clone(&barrier);
             readers.push(tokio::spawn(cuts::read(
                 reader,
-                dice.fork(),
+                rng.fork(),
                 rounds,
                 barrier,
             )));
@@ -182,12 +186,15 @@ pub async fn run(cuts: usize, mut dice: Dice) -> (Report, usize) {
     for reader in readers {
         let (mut reader, places) = reader.await.expect("a reader");
         report.cuts += places.len();
-        report.inside += places.iter().filter(|place| place.0 == Cut::Inside).count();
+        report.inside += places
+            .iter()
+            .filter(|place| place.0 == CutPlace::Inside)
+            .count();
         report.restarted += places.iter().filter(|place| place.1).count();
-        if let Some(end) = load::quiet(&rest, reader.session()).await {
+        if let Some(end) = load::quiet(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
-    let workers = judge(&rest, &sessions).await;
+    let workers = judge(&api, &sessions).await;
     (report, workers.len())
 }

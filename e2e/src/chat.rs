@@ -9,9 +9,9 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use turnwire_event::TurnId;
-use turnwire_testkit::chat::{Block, Carry, Question, Stream};
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::server::Server;
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::chat::{Block, ChatStream, ChatSubmit, CursorPlacement};
+use turnwire_testkit::server::TestServer;
 use turnwire_wire::pc3::FrameCursor;
 
 /// How long something may take that must come.
@@ -19,22 +19,22 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Submits a turn that is taken.
-pub async fn say(rest: &Rest, name: &str, question: &Question) -> Stream {
-    let stream = Stream::submit(rest, name, question).await;
+pub async fn say(api: &ApiClient, name: &str, question: &ChatSubmit) -> ChatStream {
+    let stream = ChatStream::submit(api, name, question).await;
     stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
 }
 
 /// Submits a turn and reads its stream to the end.
-pub async fn whole(rest: &Rest, name: &str, question: &Question) -> (TurnId, Vec<Block>) {
-    let mut stream = say(rest, name, question).await;
-    let frames = stream.rest().await;
+pub async fn whole(api: &ApiClient, name: &str, question: &ChatSubmit) -> (TurnId, Vec<Block>) {
+    let mut stream = say(api, name, question).await;
+    let frames = stream.read_to_end().await;
     let frames = frames.unwrap_or_else(|end| panic!("{name}: {end}"));
     (stream.turn(), frames)
 }
 
 /// Comes back into a turn's stream.
-pub async fn back(rest: &Rest, name: &str, turn: TurnId, cursor: Option<FrameCursor>) -> Stream {
-    let stream = Stream::resume(rest, name, turn, cursor, Carry::Header, None).await;
+pub async fn back(api: &ApiClient, name: &str, turn: TurnId, cursor: Option<FrameCursor>) -> ChatStream {
+    let stream = ChatStream::resume(api, name, turn, cursor, CursorPlacement::Header, None).await;
     stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
 }
 
@@ -94,8 +94,8 @@ impl Raw {
     /// A header's text; empty if it is not there.
     pub fn header(&self, name: &str) -> &str {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map_or("", |(_, value)| value)
+        let header = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        header.map_or("", |(_, value)| value)
     }
 }
 
@@ -110,7 +110,7 @@ pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> R
         request += &format!("content-length: {}\r\n", body.len());
     }
     request += "\r\n";
-    let asked = async {
+    let exchange = async {
         let mut socket = TcpStream::connect(addr).await.ok()?;
         let bytes = [request.as_bytes(), body].concat();
         // The answer may come before all of it is taken: it counts even so.
@@ -128,15 +128,15 @@ pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> R
             body: body.to_owned(),
         })
     };
-    let answer = tokio::time::timeout(DEADLINE, asked).await;
+    let answer = tokio::time::timeout(DEADLINE, exchange).await;
     answer.expect("an answer or a close").unwrap_or_default()
 }
 
 /// Waits until something is true.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while !is_so().await {
-        assert!(begun.elapsed() < DEADLINE, "it never happened: {what}");
+        assert!(started.elapsed() < DEADLINE, "it never happened: {what}");
         tokio::time::sleep(POLL).await;
     }
 }
@@ -147,8 +147,8 @@ pub struct Metrics(Vec<(String, BTreeMap<String, String>, f64)>);
 
 impl Metrics {
     /// Reads them.
-    pub async fn read(rest: &Rest) -> Self {
-        let answer = rest.get("/metrics").await.expect("an answer");
+    pub async fn read(api: &ApiClient) -> Self {
+        let answer = api.get("/metrics").await.expect("an answer");
         let lines = answer.body.lines().filter(|line| !line.starts_with('#'));
         Self(lines.filter_map(number).collect())
     }
@@ -193,17 +193,17 @@ fn number(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
 }
 
 /// Waits until so many chat streams are open.
-pub async fn streams(rest: &Rest, count: usize) {
+pub async fn streams(api: &ApiClient, count: usize) {
     until("that many open streams", || async {
-        Metrics::read(rest).await.sum("sse_streams") as usize == count
+        Metrics::read(api).await.sum("sse_streams") as usize == count
     })
     .await;
 }
 
 /// The server has logged nothing as an error.
-pub fn calm(server: &Server) {
-    let said = server.stderr();
-    let error = said.lines().find(|line| line.contains("ERROR"));
+pub fn calm(server: &TestServer) {
+    let stderr = server.stderr();
+    let error = stderr.lines().find(|line| line.contains("ERROR"));
     assert_eq!(error, None, "the server's log has an error");
 }
 

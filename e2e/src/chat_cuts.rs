@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Barrier;
 use turnwire_event::SessionId;
-use turnwire_testkit::chat::{Place, Question, Viewer};
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::rest::{Accepted, Rest};
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::api::{AcceptedSubmit, ApiClient};
+use turnwire_testkit::chat::{ChatSubmit, ChatViewer, ViewerPosition};
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::server::{ServerOptions, TestServer};
 
 use crate::{cuts, load};
 
@@ -64,34 +64,34 @@ impl Report {
         self.swept += other.swept;
     }
 
-    fn cut(&mut self, place: Place, restarted: bool) {
+    fn cut(&mut self, place: ViewerPosition, restarted: bool) {
         self.cuts += 1;
         self.restarted += usize::from(restarted);
         match place {
-            Place::Opening => self.opening += 1,
-            Place::Inside => self.inside += 1,
-            Place::Ending => self.ending += 1,
-            Place::Over => self.over += 1,
-            Place::Between => {}
+            ViewerPosition::Opening => self.opening += 1,
+            ViewerPosition::Inside => self.inside += 1,
+            ViewerPosition::Ending => self.ending += 1,
+            ViewerPosition::Over => self.over += 1,
+            ViewerPosition::Between => {}
         }
     }
 }
 
 /// Makes at least so many cuts on one server, and judges.
-pub async fn run(cuts: usize, mut dice: Dice) -> Report {
-    let options = Options::script(load::script()).set("listen", "drain_ms", 300);
-    let mut server = Server::start(options).await;
-    let rest = server.rest();
-    let sessions = load::sessions(&rest, SESSIONS).await;
+pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
+    let options = ServerOptions::script(load::script()).set("listen", "drain_ms", 300);
+    let mut server = TestServer::start(options).await;
+    let api = server.api();
+    let sessions = load::sessions(&api, SESSIONS).await;
     let rounds = cuts.div_ceil(ROUND).max(1);
     let barrier = Arc::new(Barrier::new(SESSIONS + 1));
     let people: Vec<_> = sessions
         .iter()
         .map(|&session| {
             let person = Person {
-                rest: rest.clone(),
+                api: api.clone(),
                 session,
-                dice: dice.fork(),
+                rng: rng.fork(),
                 viewer: None,
                 old: false,
                 report: Report::default(),
@@ -109,18 +109,18 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
         report.add(person.await.expect("a viewer"));
     }
     for &session in &sessions {
-        load::quiet(&rest, session).await;
+        load::quiet(&api, session).await;
     }
-    load::judge(&rest, &sessions).await;
+    load::judge(&api, &sessions).await;
     report
 }
 
 /// Someone who asks, is cut, and wants to know the end.
 struct Person {
-    rest: Rest,
+    api: ApiClient,
     session: SessionId,
-    dice: Dice,
-    viewer: Option<Viewer>,
+    rng: SeededRng,
+    viewer: Option<ChatViewer>,
     old: bool,
     report: Report,
 }
@@ -140,34 +140,38 @@ impl Person {
     }
 
     /// Reads and is cut: most of the time inside a message, else at the seams or anywhere.
-    async fn cut(&mut self) -> Place {
-        let begun = Instant::now();
+    async fn cut(&mut self) -> ViewerPosition {
+        let started = Instant::now();
         loop {
-            assert!(begun.elapsed() < PATIENCE, "nothing to be cut in");
+            assert!(started.elapsed() < PATIENCE, "nothing to be cut in");
             // The seams are where a turn begins and where it ends: those of a new one, and of a
             // short one, are near.
             let fresh = self.viewer.is_none();
-            let wanted = match self.dice.between(0, 100) {
-                0..20 if fresh => Place::Opening,
-                20..38 if fresh => Place::Ending,
-                38..46 if fresh => Place::Over,
-                0..85 => Place::Inside,
-                _ => Place::Between,
+            let wanted = match self.rng.between(0, 100) {
+                0..20 if fresh => ViewerPosition::Opening,
+                20..38 if fresh => ViewerPosition::Ending,
+                38..46 if fresh => ViewerPosition::Over,
+                0..85 => ViewerPosition::Inside,
+                _ => ViewerPosition::Between,
             };
-            let bytes = self.dice.index(40);
-            let quick = matches!(wanted, Place::Ending | Place::Over);
+            let bytes = self.rng.index(40);
+            let quick = matches!(wanted, ViewerPosition::Ending | ViewerPosition::Over);
             let Some(viewer) = self.turn(quick).await else {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 continue;
             };
             let cut = match wanted {
-                Place::Opening | Place::Ending | Place::Over => {
+                ViewerPosition::Opening | ViewerPosition::Ending | ViewerPosition::Over => {
                     viewer.cut_at(wanted, bytes).await.then_some(wanted)
                 }
-                Place::Inside | Place::Between => {
-                    let reached = wanted == Place::Between || inside(viewer).await;
-                    let most = if wanted == Place::Inside { 900 } else { 6_000 };
-                    let bytes = self.dice.between(1, most);
+                ViewerPosition::Inside | ViewerPosition::Between => {
+                    let reached = wanted == ViewerPosition::Between || inside(viewer).await;
+                    let most = if wanted == ViewerPosition::Inside {
+                        900
+                    } else {
+                        6_000
+                    };
+                    let bytes = self.rng.between(1, most);
                     let viewer = self.viewer.as_mut().filter(|_| reached);
                     match viewer {
                         Some(viewer) => viewer.cut_after(bytes, Duration::from_secs(2)).await,
@@ -178,38 +182,38 @@ impl Person {
             if let Some(place) = cut {
                 return place;
             }
-            let over = |viewer: &Viewer| viewer.terminal().is_some();
-            if self.viewer.as_ref().is_some_and(over) {
+            let has_terminal = |viewer: &ChatViewer| viewer.terminal().is_some();
+            if self.viewer.as_ref().is_some_and(has_terminal) {
                 self.end().await;
             }
         }
     }
 
     /// The viewer of the turn at hand, else of a new one.
-    async fn turn(&mut self, quick: bool) -> Option<&mut Viewer> {
+    async fn turn(&mut self, quick: bool) -> Option<&mut ChatViewer> {
         if self.viewer.is_none() {
-            let says = if quick && self.dice.chance(90) {
+            let says = if quick && self.rng.chance(90) {
                 "quick"
             } else {
-                load::question(&mut self.dice)
+                load::question(&mut self.rng)
             };
-            self.old = self.dice.chance(40);
+            self.old = self.rng.chance(40);
             let version = if self.old { "0.4" } else { "0.5" };
-            let viewer = if self.dice.chance(75) {
-                let question = Question::new(says).session(self.session).version(version);
-                let question = match self.dice.chance(50) {
-                    true => question.goes_on(),
+            let viewer = if self.rng.chance(75) {
+                let question = ChatSubmit::new(says).session(self.session).version(version);
+                let question = match self.rng.chance(50) {
+                    true => question.continue_on_disconnect(),
                     false => question.grace_ms(GRACE_MS),
                 };
-                let dice = self.dice.fork();
-                Viewer::submit(&self.rest, "viewer", &question, dice)
+                let rng = self.rng.fork();
+                ChatViewer::submit(&self.api, "viewer", &question, rng)
                     .await
                     .ok()
             } else {
-                let turn = submitted(&self.rest, self.session, says, version).await?;
-                let viewer = Viewer::of(&self.rest, "viewer", turn.turn_id, self.dice.fork());
+                let turn = submitted(&self.api, self.session, says, version).await?;
+                let viewer = ChatViewer::of(&self.api, "viewer", turn.turn_id, self.rng.fork());
                 let viewer = viewer.version(version);
-                Some(match self.dice.chance(50) {
+                Some(match self.rng.chance(50) {
                     true => viewer.since(turn.position.into()),
                     false => viewer,
                 })
@@ -233,20 +237,20 @@ impl Person {
 
 /// Submits a turn that nobody need watch, in a version of the chat wire.
 pub async fn submitted(
-    rest: &Rest,
+    api: &ApiClient,
     session: SessionId,
     message: &str,
     version: &str,
-) -> Option<Accepted> {
-    let rest = rest.clone().with("x-wire-version", version);
-    let answer = rest.try_submit(session, message).await.ok()?;
+) -> Option<AcceptedSubmit> {
+    let api = api.clone().with("x-wire-version", version);
+    let answer = api.try_submit(session, message).await.ok()?;
     let accepted = (answer.status == 202).then_some(answer.body)?;
     serde_json::from_str(&accepted).ok()
 }
 
 /// Reads on until the viewer is inside a message; false if its turn or its line ended first.
-async fn inside(viewer: &mut Viewer) -> bool {
-    while viewer.place() != Place::Inside {
+async fn inside(viewer: &mut ChatViewer) -> bool {
+    while viewer.place() != ViewerPosition::Inside {
         if viewer.step().await.is_err() {
             return false;
         }

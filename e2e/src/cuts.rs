@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Barrier;
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Cut, Reader};
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{CutPlace, ResumingReader};
 
 use crate::load::{self, Halt};
 
@@ -37,19 +37,19 @@ pub struct Report {
 }
 
 /// Makes at least so many cuts on one server, and judges.
-pub async fn run(cuts: usize, mut dice: Dice) -> Report {
-    let options = Options::script(load::script()).set("listen", "drain_ms", 300);
-    let mut server = Server::start(options).await;
-    let rest = server.rest();
-    let sessions = load::sessions(&rest, SESSIONS).await;
+pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
+    let options = ServerOptions::script(load::script()).set("listen", "drain_ms", 300);
+    let mut server = TestServer::start(options).await;
+    let api = server.api();
+    let sessions = load::sessions(&api, SESSIONS).await;
     let halt = Halt::default();
     let drivers: Vec<_> = sessions
         .iter()
         .map(|&session| {
             tokio::spawn(load::drive(
-                rest.clone(),
+                api.clone(),
                 session,
-                dice.fork(),
+                rng.fork(),
                 halt.clone(),
                 5,
             ))
@@ -60,10 +60,10 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
     let mut readers = Vec::new();
     for &session in &sessions {
         for number in 0..WATCHERS {
-            let reader = Reader::new(&rest, &format!("reader {number}"), session);
+            let reader = ResumingReader::new(&api, &format!("reader {number}"), session);
             readers.push(tokio::spawn(read(
                 reader,
-                dice.fork(),
+                rng.fork(),
                 rounds,
                 Arc::clone(&barrier),
             )));
@@ -85,20 +85,23 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
     for reader in readers {
         let (mut reader, places) = reader.await.expect("a reader");
         report.cuts += places.len();
-        report.inside += places.iter().filter(|place| place.0 == Cut::Inside).count();
+        report.inside += places
+            .iter()
+            .filter(|place| place.0 == CutPlace::Inside)
+            .count();
         report.restarted += places.iter().filter(|place| place.1).count();
-        if let Some(end) = load::quiet(&rest, reader.session()).await {
+        if let Some(end) = load::quiet(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
-    load::judge(&rest, &sessions).await;
+    load::judge(&api, &sessions).await;
     report
 }
 
 /// Kills the server, or every other time drains it, and starts it again.
-pub(crate) async fn restart(server: &mut Server, round: usize) {
+pub(crate) async fn restart(server: &mut TestServer, round: usize) {
     if round.is_multiple_of(2) {
-        server.kill9().await;
+        server.kill().await;
     } else {
         server.sigterm();
         let status = server.wait(Duration::from_secs(20)).await;
@@ -109,15 +112,15 @@ pub(crate) async fn restart(server: &mut Server, round: usize) {
 
 /// One reader over all rounds: where each of its cuts was, and whether a restart followed it.
 pub(crate) async fn read(
-    mut reader: Reader,
-    mut dice: Dice,
+    mut reader: ResumingReader,
+    mut rng: SeededRng,
     rounds: usize,
     barrier: Arc<Barrier>,
-) -> (Reader, Vec<(Cut, bool)>) {
+) -> (ResumingReader, Vec<(CutPlace, bool)>) {
     let mut places = Vec::with_capacity(rounds * 2);
     for _ in 0..rounds {
         for restarted in [false, true] {
-            places.push((cut(&mut reader, &mut dice).await, restarted));
+            places.push((cut(&mut reader, &mut rng).await, restarted));
         }
         barrier.wait().await;
         barrier.wait().await;
@@ -126,21 +129,21 @@ pub(crate) async fn read(
 }
 
 /// Reads and is cut: most of the time inside a message, else anywhere.
-async fn cut(reader: &mut Reader, dice: &mut Dice) -> Cut {
-    let begun = std::time::Instant::now();
+async fn cut(reader: &mut ResumingReader, rng: &mut SeededRng) -> CutPlace {
+    let started = std::time::Instant::now();
     loop {
         assert!(
-            begun.elapsed() < 6 * PATIENCE,
+            started.elapsed() < 6 * PATIENCE,
             "nothing to be cut in at {}",
             reader.last()
         );
-        let bytes = if dice.chance(70) {
-            while reader.place() != Cut::Inside && begun.elapsed() < PATIENCE {
+        let bytes = if rng.chance(70) {
+            while reader.cut_place() != CutPlace::Inside && started.elapsed() < PATIENCE {
                 let _ = reader.step().await;
             }
-            dice.between(1, 900)
+            rng.between(1, 900)
         } else {
-            dice.between(1, 6_000)
+            rng.between(1, 6_000)
         };
         if let Some(place) = reader.cut_after(bytes, Duration::from_secs(2)).await {
             return place;

@@ -5,16 +5,16 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use turnwire_event::{Event, SessionId, TurnId};
-use turnwire_testkit::chat::Question;
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::history::History;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 use crate::{chat, load};
-use turnwire_testkit::ccs::Ccs;
+use turnwire_testkit::data_service::FakeDataService;
 
 pub use crate::told::{Told, label};
 
@@ -36,64 +36,64 @@ pub const HIDDEN: [&str; 6] = [
 /// A server that runs a pack, one session in it, and the data service behind it.
 #[derive(Debug)]
 pub struct Stage {
-    pub ccs: Ccs,
-    pub server: Server,
+    pub ccs: FakeDataService,
+    pub server: TestServer,
     /// A client of it, who speaks for `user-42`.
-    pub rest: Rest,
+    pub api: ApiClient,
     pub session: SessionId,
 }
 
 impl Stage {
     /// The pack of the test kit with a script.
-    pub async fn new(script: Script) -> Self {
+    pub async fn new(script: ModelScript) -> Self {
         Self::with(script, |pack| pack).await
     }
 
     /// The same with changes to the pack.
-    pub async fn with(script: Script, change: impl FnOnce(Pack) -> Pack) -> Self {
-        let ccs = Ccs::start().await;
-        let pack = change(Pack::stage(&ccs.url()).script(&script));
-        Self::on(ccs, Options::pack(pack)).await
+    pub async fn with(script: ModelScript, change: impl FnOnce(TestPack) -> TestPack) -> Self {
+        let ccs = FakeDataService::start().await;
+        let pack = change(TestPack::market(&ccs.url()).script(&script));
+        Self::on(ccs, ServerOptions::pack(pack)).await
     }
 
     /// Whatever is asked for, beside a data service.
-    pub async fn on(ccs: Ccs, options: Options) -> Self {
-        let server = Server::start(options).await;
-        let rest = server.rest().with("x-turnwire-principal", PRINCIPAL);
-        let session = rest.create().await.expect("a session");
+    pub async fn on(ccs: FakeDataService, options: ServerOptions) -> Self {
+        let server = TestServer::start(options).await;
+        let api = server.api().with("x-turnwire-principal", PRINCIPAL);
+        let session = api.create().await.expect("a session");
         Self {
             ccs,
             server,
-            rest,
+            api,
             session,
         }
     }
 
     /// Says something in the session and reads the whole answer.
     pub async fn ask(&self, message: &str) -> Told {
-        self.asked(Question::new(message)).await
+        self.asked(ChatSubmit::new(message)).await
     }
 
     /// The same with more to it.
-    pub async fn asked(&self, question: Question) -> Told {
+    pub async fn asked(&self, question: ChatSubmit) -> Told {
         self.asked_in(self.session, question).await
     }
 
     /// The same in another session.
-    pub async fn asked_in(&self, session: SessionId, question: Question) -> Told {
+    pub async fn asked_in(&self, session: SessionId, question: ChatSubmit) -> Told {
         let question = question.session(session);
-        let begun = Instant::now();
-        let (turn, frames) = chat::whole(&self.rest, "a person", &question).await;
+        let started = Instant::now();
+        let (turn, frames) = chat::whole(&self.api, "a person", &question).await;
         Told {
             turn,
             frames,
-            took: begun.elapsed(),
+            took: started.elapsed(),
         }
     }
 
     /// Watches the session.
-    pub async fn watch(&self, name: &str, ask: Ask) -> Client {
-        let client = Client::connect(&self.rest, name, self.session).await;
+    pub async fn watch(&self, name: &str, ask: SubscribeOptions) -> WatchClient {
+        let client = WatchClient::connect(&self.api, name, self.session).await;
         let mut client = client.expect("a connection");
         client.subscribed(&ask).await.expect("an acknowledgement");
         client
@@ -109,7 +109,7 @@ impl Stage {
 
     /// The stored events of a session, as JSON.
     pub async fn log(&self, session: SessionId) -> Vec<Value> {
-        let events = self.rest.events(session).await.expect("an answer");
+        let events = self.api.events(session).await.expect("an answer");
         let read = |text: &str| serde_json::from_str(text).expect("a stored event");
         events.iter().map(|logged| read(&logged.text)).collect()
     }
@@ -117,7 +117,7 @@ impl Stage {
     /// The messages of the session that clients are shown, oldest first.
     pub async fn messages(&self) -> Vec<Value> {
         let path = format!("/sessions/{}/messages", self.session);
-        let pages = self.rest.pages(&path, "messages").await.expect("an answer");
+        let pages = self.api.pages(&path, "messages").await.expect("an answer");
         pages.into_iter().rev().flatten().collect()
     }
 
@@ -146,9 +146,9 @@ impl Stage {
 
     /// Judges all that was seen, and every turn by the laws of dispatch.
     pub async fn judge(&self) -> History {
-        load::quiet(&self.rest, self.session).await;
+        load::quiet(&self.api, self.session).await;
         laws(&self.log(self.session).await);
-        load::judge(&self.rest, &[self.session]).await
+        load::judge(&self.api, &[self.session]).await
     }
 }
 
@@ -159,11 +159,11 @@ pub fn of<'a>(events: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Va
 
 /// The only event of a type.
 pub fn only<'a>(events: &'a [Value], kind: &'a str) -> &'a Value {
-    let mut found = of(events, kind);
-    let one = found
+    let mut matches = of(events, kind);
+    let one = matches
         .next()
         .unwrap_or_else(|| panic!("no {kind}: {:?}", kinds(events)));
-    assert_eq!(found.next(), None, "more than one {kind}");
+    assert_eq!(matches.next(), None, "more than one {kind}");
     one
 }
 
@@ -192,69 +192,80 @@ pub fn json_of(events: &[Event]) -> Vec<Value> {
 }
 
 /// A script in which the orchestrator asks `agents` at once and then says `answer`.
-pub fn asks(agents: &[&str], answer: &str) -> Script {
+pub fn asks(agents: &[&str], answer: &str) -> ModelScript {
     let asks = agents.iter().map(|id| {
-        Step::tool(
+        ScriptStep::tool(
             &format!("ask_{id}"),
             json!({"query": format!("about {id}")}),
         )
     });
-    Script::new()
+    ModelScript::new()
         .call(CHIEF, 1, asks)
-        .call(CHIEF, 2, [Step::text(answer)])
+        .call(CHIEF, 2, [ScriptStep::text(answer)])
 }
 
 /// SC-01: the sub-agent talks in all of its calls.
-pub fn reference() -> Script {
+pub fn reference() -> ModelScript {
     let offers = json!({"ids": ["OFF_1", "OFF_2"]});
-    Script::new()
+    ModelScript::new()
         .call(
             CHIEF,
             1,
-            [Step::tool("ask_shop", json!({"query": "oat milk"}))],
+            [ScriptStep::tool("ask_shop", json!({"query": "oat milk"}))],
         )
         .call(
             CHIEF,
             2,
             [
-                Step::slow("Here are ", 9, 1),
-                Step::slow("some offers", 11, 1),
+                ScriptStep::slow("Here are ", 9, 1),
+                ScriptStep::slow("some offers", 11, 1),
             ],
         )
         .call(
             "shop",
             1,
             [
-                Step::text("SUBRAW begins"),
-                Step::tool("search_offers", json!({"query": "oat milk"})),
+                ScriptStep::text("SUBRAW begins"),
+                ScriptStep::tool("search_offers", json!({"query": "oat milk"})),
             ],
         )
         .call(
             "shop",
             2,
             [
-                Step::text("SUBRAW shows"),
-                Step::tool("render_offer_list", offers),
+                ScriptStep::text("SUBRAW shows"),
+                ScriptStep::tool("render_offer_list", offers),
             ],
         )
-        .call("shop", 3, [Step::text("SUBRAW")])
+        .call("shop", 3, [ScriptStep::text("SUBRAW")])
 }
 
 /// The same with the sub-agents of the stage at their usual work.
-pub fn working(script: Script) -> Script {
+pub fn working(script: ModelScript) -> ModelScript {
     let offers = json!({"ids": ["OFF_1", "OFF_2"]});
     script
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "oat milk"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "oat milk"}),
+            )],
         )
-        .call("shop", 2, [Step::tool("render_offer_list", offers)])
-        .call("shop", 3, [Step::text("SUBRAW of shop")])
-        .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-        .call("rewards", 2, [Step::text("SUBRAW of rewards")])
-        .call("support", 1, [Step::tool("support_answer", json!({}))])
-        .call("support", 2, [Step::text("SUBRAW of support")])
+        .call("shop", 2, [ScriptStep::tool("render_offer_list", offers)])
+        .call("shop", 3, [ScriptStep::text("SUBRAW of shop")])
+        .call(
+            "rewards",
+            1,
+            [ScriptStep::tool("points_balance", json!({}))],
+        )
+        .call("rewards", 2, [ScriptStep::text("SUBRAW of rewards")])
+        .call(
+            "support",
+            1,
+            [ScriptStep::tool("support_answer", json!({}))],
+        )
+        .call("support", 2, [ScriptStep::text("SUBRAW of support")])
 }
 
 /// What holds of every turn that ended, however: one trace right before one terminal; whatever
@@ -319,8 +330,8 @@ fn nested(turn: &[&Value]) {
             if open.iter().any(|one| twin(&one)) {
                 continue;
             }
-            let left = open.iter().find(|(_, actor)| *actor == own);
-            assert_eq!(left, None, "{own} ended with work open: {event}");
+            let unclosed = open.iter().find(|(_, actor)| *actor == own);
+            assert_eq!(unclosed, None, "{own} ended with work open: {event}");
         }
         // A step is over when every tool that asked, and all that they asked for, is.
         if kind == "plan.step_completed" {

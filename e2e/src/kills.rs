@@ -5,10 +5,10 @@
 use std::time::{Duration, Instant};
 
 use turnwire_event::{Body, SessionId};
-use turnwire_testkit::dice::Dice;
 use turnwire_testkit::history::FaultKind;
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::Reader;
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::ResumingReader;
 
 use crate::load::{self, Halt};
 
@@ -32,23 +32,23 @@ pub struct Report {
 }
 
 /// Kills one server so many times, and judges.
-pub async fn run(kills: usize, mut dice: Dice) -> Report {
-    let mut server = Server::start(Options::script(load::script())).await;
-    let rest = server.rest();
-    let sessions = load::sessions(&rest, SESSIONS).await;
+pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
+    let mut server = TestServer::start(ServerOptions::script(load::script())).await;
+    let api = server.api();
+    let sessions = load::sessions(&api, SESSIONS).await;
     let halt = Halt::default();
     let drivers: Vec<_> = sessions
         .iter()
         .map(|&session| {
-            let work = load::drive(rest.clone(), session, dice.fork(), halt.clone(), CANCELS);
+            let work = load::drive(api.clone(), session, rng.fork(), halt.clone(), CANCELS);
             tokio::spawn(work)
         })
         .collect();
     let readers: Vec<_> = sessions
         .iter()
         .map(|&session| {
-            let reader = Reader::new(&rest, "reader", session);
-            tokio::spawn(read(reader, dice.fork(), halt.clone()))
+            let reader = ResumingReader::new(&api, "reader", session);
+            tokio::spawn(read(reader, rng.fork(), halt.clone()))
         })
         .collect();
     let mut report = Report {
@@ -56,11 +56,11 @@ pub async fn run(kills: usize, mut dice: Dice) -> Report {
         ..Report::default()
     };
     for _ in 0..kills {
-        tokio::time::sleep(dice.millis(100, 900)).await;
-        server.kill9().await;
-        let begun = Instant::now();
+        tokio::time::sleep(rng.millis(100, 900)).await;
+        server.kill().await;
+        let started = Instant::now();
         server.run().await.unwrap_or_else(|why| panic!("{why}"));
-        report.ready_max = report.ready_max.max(begun.elapsed());
+        report.ready_max = report.ready_max.max(started.elapsed());
     }
     halt.halt();
     for driver in drivers {
@@ -68,7 +68,7 @@ pub async fn run(kills: usize, mut dice: Dice) -> Report {
     }
     for reader in readers {
         let mut reader = reader.await.expect("a reader");
-        if let Some(end) = load::quiet(&rest, reader.session()).await {
+        if let Some(end) = load::quiet(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
@@ -77,27 +77,27 @@ pub async fn run(kills: usize, mut dice: Dice) -> Report {
 }
 
 /// Reads with a line that is cut again and again.
-async fn read(mut reader: Reader, mut dice: Dice, halt: Halt) -> Reader {
+async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> ResumingReader {
     while !halt.is_halted() {
-        if dice.chance(10) {
+        if rng.chance(10) {
             // Comes back as one who has lost everything.
-            reader.drop_line();
+            reader.drop_connection();
             let _ = reader.resume(true).await;
         }
-        let bytes = dice.between(1, 30_000);
+        let bytes = rng.between(1, 30_000);
         if reader
             .cut_after(bytes, Duration::from_millis(500))
             .await
             .is_none()
         {
-            tokio::time::sleep(dice.millis(1, 30)).await;
+            tokio::time::sleep(rng.millis(1, 30)).await;
         }
     }
     reader
 }
 
-async fn judge(server: &Server, sessions: &[SessionId], report: &mut Report) {
-    let history = load::judge(&server.rest(), sessions).await;
+async fn judge(server: &TestServer, sessions: &[SessionId], report: &mut Report) {
+    let history = load::judge(&server.api(), sessions).await;
     report.cuts = history.count(FaultKind::Cut);
     assert_eq!(history.count(FaultKind::Kill), report.kills);
     for log in &history.sessions {

@@ -21,4 +21,4 @@ pub mod stops;
 pub mod chat_cuts;
 pub mod both;
 
-pub use turnwire_testkit::ccs;
+pub use turnwire_testkit::data_service;

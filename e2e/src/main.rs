@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use turnwire_e2e::stops::campaign;
 use turnwire_e2e::{both, cancels, carried, chat_cuts, cuts, kills};
-use turnwire_testkit::dice::Dice;
+use turnwire_testkit::rng::SeededRng;
 
 const USAGE: &str = "\
 usage: turnwire-e2e kills|cuts|stops|workers N
@@ -50,23 +50,23 @@ impl Kind {
 
 /// Runs one round and prints what it saw; rounds of a kind with two scenarios take turns. Gives the
 /// trials that counted. Panics on a violation.
-async fn round(kind: Kind, number: usize, trials: usize, dice: Dice) -> usize {
+async fn round(kind: Kind, number: usize, trials: usize, rng: SeededRng) -> usize {
     fn show<R: Debug>(report: R) -> R {
         println!("{report:?}");
         report
     }
     match (kind, number % 2) {
-        (Kind::Kills, 0) => show(kills::run(trials, dice).await).kills,
-        (Kind::Kills, _) => show(both::run(trials, dice).await).kills,
-        (Kind::Cuts, 0) => show(cuts::run(trials, dice).await).cuts,
-        (Kind::Cuts, _) => show(chat_cuts::run(trials, dice).await).cuts,
+        (Kind::Kills, 0) => show(kills::run(trials, rng).await).kills,
+        (Kind::Kills, _) => show(both::run(trials, rng).await).kills,
+        (Kind::Cuts, 0) => show(cuts::run(trials, rng).await).cuts,
+        (Kind::Cuts, _) => show(chat_cuts::run(trials, rng).await).cuts,
         (Kind::Stops, 0) => {
-            let report = show(campaign::run(trials, dice).await);
+            let report = show(campaign::run(trials, rng).await);
             // A stop that came too late tried nothing.
             report.stops - report.late
         }
-        (Kind::Stops, _) => show(cancels::run(trials, dice).await).values().sum(),
-        (Kind::Workers, _) => show(carried::run(trials, dice).await).0.cuts,
+        (Kind::Stops, _) => show(cancels::run(trials, rng).await).values().sum(),
+        (Kind::Workers, _) => show(carried::run(trials, rng).await).0.cuts,
     }
 }
 
@@ -82,8 +82,8 @@ async fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
-    let mut dice = Dice::from_env();
-    let begun = Instant::now();
+    let mut rng = SeededRng::from_env();
+    let started = Instant::now();
     let (mut done, mut counted, mut violations) = (0, 0, 0);
     // Two rounds where there are two trials, so that both scenarios of a kind have their turn.
     let part = kind.round().min(count.div_ceil(2));
@@ -92,7 +92,7 @@ async fn main() -> ExitCode {
             break;
         }
         let trials = part.min(count - done);
-        let seeded = dice.fork();
+        let seeded = rng.fork();
         println!(
             "{done} of {count} {name}, next round has seed {}",
             seeded.seed()
@@ -106,7 +106,7 @@ async fn main() -> ExitCode {
         done += trials;
     }
     println!("{}", verdict(name, counted, violations));
-    println!("in {:.0} s", begun.elapsed().as_secs_f64());
+    println!("in {:.0} s", started.elapsed().as_secs_f64());
     ExitCode::from(u8::from(violations > 0))
 }
 

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 use turnwire_event::SessionId;
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 use crate::engine::{CHIEF, Stage, Told};
 
@@ -13,18 +13,18 @@ use crate::engine::{CHIEF, Stage, Told};
 pub type Say<'a> = (&'a str, &'a str, Value);
 
 /// A script for these words.
-pub fn script(says: &[Say<'_>]) -> Script {
-    let script = Script::new();
+pub fn script(says: &[Say<'_>]) -> ModelScript {
+    let script = ModelScript::new();
     says.iter().fold(script, |script, (word, tool, input)| {
         let word = format!("^{word}$");
         script
-            .heard(CHIEF, &word, 1, [Step::tool(tool, input.clone())])
-            .heard(CHIEF, &word, 2, [Step::text("{{request}}")])
+            .on_call(CHIEF, &word, 1, [ScriptStep::tool(tool, input.clone())])
+            .on_call(CHIEF, &word, 2, [ScriptStep::text("{{request}}")])
     })
 }
 
 /// The pack of the test kit whose orchestrator has all tools of the MCP server `name`.
-pub fn pack(pack: Pack, name: &str, server: &Value) -> Pack {
+pub fn pack(pack: TestPack, name: &str, server: &Value) -> TestPack {
     let servers = format!("mcp_servers:\n  {name}: {server}\ntools:\n");
     pack.change("tools.yaml", "tools:\n", &servers).change(
         "orchestrator.yaml",
@@ -51,10 +51,10 @@ pub fn service(url: &str) -> Value {
 /// Says a word in a session of its own, and gives what the model was shown last: the tool's
 /// result, as it stands in the request.
 pub async fn said(stage: &Stage, word: &str) -> (SessionId, Told, String) {
-    let session = stage.rest.create().await.expect("a session");
-    let told = stage.asked_in(session, Question::new(word)).await;
-    let shown = told.words();
-    (session, told, shown)
+    let session = stage.api.create().await.expect("a session");
+    let reply = stage.asked_in(session, ChatSubmit::new(word)).await;
+    let reply_text = reply.words();
+    (session, reply, reply_text)
 }
 
 /// The processes whose command line has `word` in it.

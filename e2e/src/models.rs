@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use turnwire_testkit::ccs::Ccs;
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::pack::Pack;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::data_service::FakeDataService;
+use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::provider::{Dialect, FakeProvider};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::SubscribeOptions;
 
 use crate::engine::{Stage, json_of};
 use crate::told::Told;
@@ -83,7 +83,7 @@ pub fn providers(entries: &[Entry]) -> String {
 
 /// The pack of the test kit with these providers; the first speaks, for everyone. The one that
 /// speaks can say something back, nap and fail by itself.
-pub fn pack(ccs: &str, entries: &[Entry]) -> Pack {
+pub fn pack(ccs: &str, entries: &[Entry]) -> TestPack {
     let first = entries.first().map_or("none", |entry| &entry.name);
     let tools = [("say_back", "echo"), ("nap", "sleep"), ("boom", "fail")];
     let lines = tools.map(|(name, function)| {
@@ -91,7 +91,7 @@ pub fn pack(ccs: &str, entries: &[Entry]) -> Pack {
             "  - {{name: {name}, connector: direct, function: {function}, description: For trying.}}\n"
         )
     });
-    Pack::stage(ccs)
+    TestPack::market(ccs)
         .change("pack.yaml", "scripted:stage", &format!("{first}:{MODEL}"))
         .put("providers.yaml", &providers(entries))
         .put("prices.yaml", PRICES)
@@ -120,8 +120,8 @@ pub fn price(input: u64, cached: u64, written: u64, output: u64) -> f64 {
 }
 
 /// A server with its key for providers.
-pub fn options(pack: Pack) -> Options {
-    let mut options = Options::pack(pack);
+pub fn options(pack: TestPack) -> ServerOptions {
+    let mut options = ServerOptions::pack(pack);
     options.env.push((KEY_NAME.to_owned(), KEY.to_owned()));
     options
 }
@@ -144,11 +144,11 @@ impl Play {
     pub async fn with(
         dialect: Dialect,
         entry: impl FnOnce(Entry) -> Entry,
-        change: impl FnOnce(Options) -> Options,
+        change: impl FnOnce(ServerOptions) -> ServerOptions,
     ) -> Self {
         let fake = FakeProvider::start().await;
         fake.require_key(KEY);
-        let ccs = Ccs::start().await;
+        let ccs = FakeDataService::start().await;
         let entry = entry(Entry::new("vendor", dialect, &fake.base_url()));
         let options = change(options(pack(&ccs.url(), &[entry])));
         let stage = Stage::on(ccs, options).await;
@@ -157,12 +157,12 @@ impl Play {
 
     /// Says something; gives what the chat wire told, and what one who watches saw.
     pub async fn ask(&self, message: &str) -> (Told, Vec<Value>) {
-        self.asked(Question::new(message)).await
+        self.asked(ChatSubmit::new(message)).await
     }
 
     /// The same with more to it.
-    pub async fn asked(&self, question: Question) -> (Told, Vec<Value>) {
-        let mut watcher = self.stage.watch("watcher", Ask::live()).await;
+    pub async fn asked(&self, question: ChatSubmit) -> (Told, Vec<Value>) {
+        let mut watcher = self.stage.watch("watcher", SubscribeOptions::live()).await;
         let watching = async {
             let ends = |e: &turnwire_event::Event| e.body.kind().is_terminal();
             watcher.until(ends).await.expect("the turn's end")
@@ -246,11 +246,11 @@ fn even(value: &Value, ids: &mut BTreeMap<String, usize>) -> Value {
         }
         Value::Array(list) => list.iter().map(|value| even(value, ids)).collect(),
         Value::Object(fields) => {
-            let kept = fields
+            let stable_fields = fields
                 .iter()
                 .filter(|(name, _)| !VARYING.contains(&name.as_str()));
-            let kept = kept.map(|(name, value)| (name.clone(), even(value, ids)));
-            Value::Object(kept.collect::<Map<String, Value>>())
+            let stable_fields = stable_fields.map(|(name, value)| (name.clone(), even(value, ids)));
+            Value::Object(stable_fields.collect::<Map<String, Value>>())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }

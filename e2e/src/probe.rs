@@ -1,31 +1,35 @@
 //! A script that quotes what its model was shown, for tests of what that is.
 
 use serde_json::{Value, json};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 use crate::engine::{CHIEF, Stage, working};
 
 /// Answers `probe` with everything the model was shown; anything else goes to the shop.
-pub fn script() -> Script {
-    let script = Script::new()
-        .heard(CHIEF, "^probe", 1, [Step::text("{{request}}")])
-        .heard(
+pub fn script() -> ModelScript {
+    let script = ModelScript::new()
+        .on_call(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
+        .on_call(
             CHIEF,
             "^garden",
             1,
-            [Step::tool("ask_garden", json!({"query": "roses"}))],
+            [ScriptStep::tool("ask_garden", json!({"query": "roses"}))],
         )
-        .heard(
+        .on_call(
             CHIEF,
             "^support",
             1,
-            [Step::tool("ask_support", json!({"query": "x"}))],
+            [ScriptStep::tool("ask_support", json!({"query": "x"}))],
         )
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .call(CHIEF, 2, [Step::text("{{request}}")])
-        .call("garden", 1, [Step::tool("now", json!({}))])
-        .call("garden", 2, [Step::text("SUBRAW of garden")]);
+        .call(
+            CHIEF,
+            1,
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
+        )
+        .call(CHIEF, 2, [ScriptStep::text("{{request}}")])
+        .call("garden", 1, [ScriptStep::tool("now", json!({}))])
+        .call("garden", 2, [ScriptStep::text("SUBRAW of garden")]);
     working(script)
 }
 
@@ -42,7 +46,7 @@ pub fn tools(request: &Value) -> Vec<&str> {
 
 /// What a model is shown now, in a session of its own: what it quotes grows with the history.
 pub async fn probe(stage: &Stage) -> Value {
-    let session = stage.rest.create().await.expect("a session");
-    let told = stage.asked_in(session, Question::new("probe")).await;
-    asked(&told.words())
+    let session = stage.api.create().await.expect("a session");
+    let reply = stage.asked_in(session, ChatSubmit::new("probe")).await;
+    asked(&reply.words())
 }

@@ -2,49 +2,49 @@
 //! seen is judged by the history checker in the end like any campaign.
 
 use turnwire_event::{Event, EventType, SessionId, TurnId};
+use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::history::History;
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 use crate::load;
 
 /// A server with one session.
 #[derive(Debug)]
 pub struct Scene {
-    pub server: Server,
+    pub server: TestServer,
     /// A client of it.
-    pub rest: Rest,
+    pub api: ApiClient,
     pub session: SessionId,
 }
 
 impl Scene {
     /// Starts a server and makes a session.
-    pub async fn new(options: Options) -> Self {
-        let server = Server::start(options).await;
-        let rest = server.rest();
-        let session = rest.create().await.expect("a session");
+    pub async fn new(options: ServerOptions) -> Self {
+        let server = TestServer::start(options).await;
+        let api = server.api();
+        let session = api.create().await.expect("a session");
         Self {
             server,
-            rest,
+            api,
             session,
         }
     }
 
     /// A server whose model says one thing to everything.
-    pub async fn saying(steps: impl IntoIterator<Item = Step>) -> Self {
-        Self::new(Options::script(Script::new().on("", steps))).await
+    pub async fn saying(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
+        Self::new(ServerOptions::script(ModelScript::new().on("", steps))).await
     }
 
     /// Connects without asking for anything.
-    pub async fn connect(&self, name: &str) -> Client {
-        let client = Client::connect(&self.rest, name, self.session).await;
+    pub async fn connect(&self, name: &str) -> WatchClient {
+        let client = WatchClient::connect(&self.api, name, self.session).await;
         client.expect("a connection")
     }
 
     /// Connects and subscribes.
-    pub async fn watch(&self, name: &str, ask: Ask) -> Client {
+    pub async fn watch(&self, name: &str, ask: SubscribeOptions) -> WatchClient {
         let mut client = self.connect(name).await;
         client.subscribed(&ask).await.expect("an acknowledgement");
         client
@@ -52,20 +52,22 @@ impl Scene {
 
     /// Submits a turn that is taken.
     pub async fn submit(&self, message: &str) -> TurnId {
-        let answer = self.rest.submit(self.session, message).await;
+        let answer = self.api.submit(self.session, message).await;
         answer.expect("an answer").turn_id
     }
 
     /// Submits a turn and gives all its events, as one who watches sees them.
     pub async fn turn(&self, message: &str) -> Vec<Event> {
-        let mut client = self.watch(&format!("turn {message}"), Ask::live()).await;
+        let mut client = self
+            .watch(&format!("turn {message}"), SubscribeOptions::live())
+            .await;
         let turn = self.submit(message).await;
         client.turn(turn).await.expect("the turn's events")
     }
 
     /// The types in the session's log.
     pub async fn log(&self) -> Vec<Event> {
-        let events = self.rest.events(self.session).await.expect("an answer");
+        let events = self.api.events(self.session).await.expect("an answer");
         let read = |text: &str| Event::read(text.as_bytes()).expect("a stored event");
         events.iter().map(|logged| read(&logged.text)).collect()
     }
@@ -83,8 +85,8 @@ impl Scene {
 
     /// Judges all that was seen.
     pub async fn judge(&self) -> History {
-        load::quiet(&self.rest, self.session).await;
-        load::judge(&self.rest, &[self.session]).await
+        load::quiet(&self.api, self.session).await;
+        load::judge(&self.api, &[self.session]).await
     }
 }
 

@@ -28,10 +28,10 @@ impl Told {
     /// The frames have these labels among them, in this order.
     pub fn order(&self, wanted: &[&str]) {
         let labels = self.labels();
-        let mut left = labels.iter();
+        let mut remaining = labels.iter();
         for one in wanted {
             assert!(
-                left.any(|label| label == one),
+                remaining.any(|label| label == one),
                 "{one} is not in its place: {labels:?}"
             );
         }
@@ -115,9 +115,9 @@ impl Told {
         );
         for frame in self.of("error") {
             let fields = frame.field("error").as_object().expect("an object");
-            let known = ["code", "sub_agent_id", "enricher_id", "reason", "failed"];
+            let allowed = ["code", "sub_agent_id", "enricher_id", "reason", "failed"];
             assert!(
-                fields.keys().all(|key| known.contains(&key.as_str())),
+                fields.keys().all(|key| allowed.contains(&key.as_str())),
                 "s1_093: {}",
                 frame.text
             );

@@ -50,10 +50,10 @@ impl Trace {
         let mut syncing: HashMap<&str, usize> = HashMap::new();
         for (number, line) in text.lines().enumerate() {
             // Short process ids are padded.
-            let Some((thread, rest)) = line.split_once(' ') else {
+            let Some((thread, line_tail)) = line.split_once(' ') else {
                 continue;
             };
-            let Some((time, call)) = rest.trim_start().split_once(' ') else {
+            let Some((time, call)) = line_tail.trim_start().split_once(' ') else {
                 continue;
             };
             let call = call.trim_start();
@@ -64,8 +64,8 @@ impl Trace {
             }
             let resumes = call.starts_with("<... fsync") || call.starts_with("<... fdatasync");
             if (begins && !call.ends_with("<unfinished ...>")) || resumes {
-                let begun = syncing.remove(thread).unwrap_or(number);
-                trace.sync(begun, number, call);
+                let sync_started = syncing.remove(thread).unwrap_or(number);
+                trace.sync(sync_started, number, call);
             } else if call.starts_with("pwrite64(") {
                 trace.note(number, call, |trace| &mut trace.written);
             } else if call.contains("<TCP:") || call.contains("<TCPv6:") {
@@ -115,22 +115,25 @@ impl Trace {
 fn keys(call: &str) -> Vec<Key> {
     const ID: &str = r#"{\"id\":\"evt_"#;
     const SESSION: &str = r#"\"session_id\":\""#;
-    let mut found = Vec::new();
+    let mut keys = Vec::new();
     for (at, _) in call.match_indices(ID) {
-        let rest = &call[at + ID.len()..];
+        let line_tail = &call[at + ID.len()..];
         // Fourteen characters and the quote: a transient event's id is longer.
-        let Some(id) = rest.get(..14).filter(|_| rest.get(14..16) == Some("\\\"")) else {
+        let Some(id) = line_tail
+            .get(..14)
+            .filter(|_| line_tail.get(14..16) == Some("\\\""))
+        else {
             continue;
         };
-        let session = rest.get(..200).unwrap_or(rest);
+        let session = line_tail.get(..200).unwrap_or(line_tail);
         let session = session
             .find(SESSION)
             .and_then(|at| session.get(at + SESSION.len()..at + SESSION.len() + 31));
         if let Some(session) = session {
-            found.push((session.to_owned(), id.to_owned()));
+            keys.push((session.to_owned(), id.to_owned()));
         }
     }
-    found
+    keys
 }
 
 #[cfg(test)]
@@ -160,11 +163,11 @@ mod tests {
             "8 1.4 sendto(9<TCP:[a->b]>, \"{}\", 9, 0, NULL, 0) = 9",
             event("00010000000001")
         );
-        let begun = "7  1.1 fdatasync(5</x-wal> <unfinished ...>";
+        let unfinished = "7  1.1 fdatasync(5</x-wal> <unfinished ...>";
         let ended = "7 1.2 <... fdatasync resumed>) = 0";
-        assert_eq!(read(&[&write, begun, ended, &send]).early().len(), 0);
-        assert_eq!(read(&[&write, begun, &send, ended]).early().len(), 1);
-        assert_eq!(read(&[begun, &write, ended, &send]).early().len(), 1);
+        assert_eq!(read(&[&write, unfinished, ended, &send]).early().len(), 0);
+        assert_eq!(read(&[&write, unfinished, &send, ended]).early().len(), 1);
+        assert_eq!(read(&[unfinished, &write, ended, &send]).early().len(), 1);
         assert_eq!(read(&[&write, &send]).early().len(), 1);
         let failed = read(&[
             &write,

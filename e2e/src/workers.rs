@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use turnwire_event::{Epoch, Event, Position, Seq, SessionId, TurnId};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 use crate::chat::until;
 
@@ -17,16 +17,16 @@ const CHIEF: &str = "orchestrator";
 /// A server whose speaker gives work away, and a session in it.
 #[derive(Debug)]
 pub struct Crew {
-    pub server: Server,
+    pub server: TestServer,
     /// A client of it.
-    pub rest: Rest,
+    pub api: ApiClient,
     pub session: SessionId,
 }
 
 /// A speaker that gives work to a reader (`research`, within `limit_ms`) or to one of its own kind
 /// (`deeper`).
-pub fn pack(script: &Script, limit_ms: u64) -> Pack {
-    Pack::default()
+pub fn pack(script: &ModelScript, limit_ms: u64) -> TestPack {
+    TestPack::default()
         .put(
             "pack.yaml",
             "name: crew\nversion: '1.0.0'\ndefault_locale: en\n\
@@ -58,46 +58,46 @@ pub fn pack(script: &Script, limit_ms: u64) -> Pack {
 }
 
 /// The speaker gives `task` away and says `last` when it is done.
-pub fn delegates(task: &str, last: &str) -> Script {
-    let step = Step::tool("research", json!({"task": task}));
-    Script::new()
-        .call(CHIEF, 1, [Step::text("I ask somebody."), step])
-        .call(CHIEF, 2, [Step::text(last)])
+pub fn delegates(task: &str, last: &str) -> ModelScript {
+    let step = ScriptStep::tool("research", json!({"task": task}));
+    ModelScript::new()
+        .call(CHIEF, 1, [ScriptStep::text("I ask somebody."), step])
+        .call(CHIEF, 2, [ScriptStep::text(last)])
 }
 
 /// The same with what the reader says.
-pub fn read_by(script: Script, steps: impl IntoIterator<Item = Step>) -> Script {
+pub fn read_by(script: ModelScript, steps: impl IntoIterator<Item = ScriptStep>) -> ModelScript {
     script.call(READER, 1, steps)
 }
 
 impl Crew {
     /// A crew that plays `script`.
-    pub async fn new(script: &Script) -> Self {
-        Self::on(Options::pack(pack(script, 60_000))).await
+    pub async fn new(script: &ModelScript) -> Self {
+        Self::on(ServerOptions::pack(pack(script, 60_000))).await
     }
 
     /// A crew that runs as it is told.
-    pub async fn on(options: Options) -> Self {
-        let server = Server::start(options).await;
-        let rest = server.rest();
-        let session = rest.create().await.expect("a session");
+    pub async fn on(options: ServerOptions) -> Self {
+        let server = TestServer::start(options).await;
+        let api = server.api();
+        let session = api.create().await.expect("a session");
         Self {
             server,
-            rest,
+            api,
             session,
         }
     }
 
     /// Says something in the session.
     pub async fn say(&self, message: &str) -> TurnId {
-        let accepted = self.rest.submit(self.session, message).await;
+        let accepted = self.api.submit(self.session, message).await;
         accepted.expect("accepted").turn_id
     }
 
     /// The workers of a session, newest first.
     pub async fn workers(&self, session: SessionId) -> Vec<Value> {
         let path = format!("/sessions/{session}/workers");
-        let pages = self.rest.pages(&path, "workers").await;
+        let pages = self.api.pages(&path, "workers").await;
         pages.expect("an answer").concat()
     }
 
@@ -125,26 +125,26 @@ impl Crew {
 
     /// The stored events of a session.
     pub async fn log(&self, session: SessionId) -> Vec<Value> {
-        let events = self.rest.events(session).await.expect("an answer");
+        let events = self.api.events(session).await.expect("an answer");
         let read = |text: &str| serde_json::from_str(text).expect("a stored event");
         events.iter().map(|logged| read(&logged.text)).collect()
     }
 
     /// Watches a session from its first event on.
-    pub async fn watch(&self, name: &str, session: SessionId) -> Client {
+    pub async fn watch(&self, name: &str, session: SessionId) -> WatchClient {
         self.watch_as(name, session, json!("preset:full")).await
     }
 
     /// Watches the session and all its workers.
-    pub async fn watch_all(&self, name: &str) -> Client {
+    pub async fn watch_all(&self, name: &str) -> WatchClient {
         let filter = json!({"include_worker_sessions": true});
         self.watch_as(name, self.session, filter).await
     }
 
-    async fn watch_as(&self, name: &str, session: SessionId, filter: Value) -> Client {
-        let client = Client::connect(&self.rest, name, session).await;
+    async fn watch_as(&self, name: &str, session: SessionId, filter: Value) -> WatchClient {
+        let client = WatchClient::connect(&self.api, name, session).await;
         let mut client = client.expect("a connection");
-        let ask = Ask::since(Position::persisted(Epoch::FIRST, Seq(0))).filter(filter);
+        let ask = SubscribeOptions::since(Position::persisted(Epoch::FIRST, Seq(0))).filter(filter);
         client.subscribed(&ask).await.expect("an acknowledgement");
         client
     }
@@ -157,20 +157,20 @@ pub fn of<'a>(events: &'a [Value], kind: &str) -> Option<&'a Value> {
 
 /// What of a turn is told of tools, workers and model calls, and its end.
 pub fn course(events: &[Value]) -> Vec<&str> {
-    let told = ["tool.", "delegate.", "turn.", "llm.", "route."];
+    let prefixes = ["tool.", "delegate.", "turn.", "llm.", "route."];
     let kinds = events.iter().filter_map(|event| event["type"].as_str());
     kinds
-        .filter(|kind| told.iter().any(|prefix| kind.starts_with(prefix)))
+        .filter(|kind| prefixes.iter().any(|prefix| kind.starts_with(prefix)))
         .filter(|kind| !kind.starts_with("tool.use"))
         .collect()
 }
 
 /// The same of events that came over a socket.
 pub fn told(events: &[Event]) -> Vec<&'static str> {
-    let told = ["tool.", "delegate.", "turn.", "llm.", "route."];
+    let prefixes = ["tool.", "delegate.", "turn.", "llm.", "route."];
     let kinds = events.iter().map(|event| event.body.kind().name());
     kinds
-        .filter(|kind| told.iter().any(|prefix| kind.starts_with(prefix)))
+        .filter(|kind| prefixes.iter().any(|prefix| kind.starts_with(prefix)))
         .filter(|kind| !kind.starts_with("tool.use"))
         .collect()
 }

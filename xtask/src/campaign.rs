@@ -60,8 +60,8 @@ mod tests {
             "no such campaign: fires; there are kills, cuts, stops, workers"
         );
         for count in ["0", "many", "-1"] {
-            let wrong = run(Some("cuts"), Some(count)).to_string();
-            assert!(wrong.contains("write a whole number from 1"), "{wrong}");
+            let error = run(Some("cuts"), Some(count)).to_string();
+            assert!(error.contains("write a whole number from 1"), "{error}");
         }
     }
 }

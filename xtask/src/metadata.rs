@@ -97,8 +97,8 @@ impl Metadata {
             return true;
         };
         let mut seen: HashSet<&str> = HashSet::new();
-        let mut left: Vec<&str> = self.workspace_members.iter().map(String::as_str).collect();
-        while let Some(id) = left.pop() {
+        let mut queue: Vec<&str> = self.workspace_members.iter().map(String::as_str).collect();
+        while let Some(id) = queue.pop() {
             if id == package.id {
                 return true;
             }
@@ -106,8 +106,8 @@ impl Metadata {
             let Some(node) = node.filter(|_| seen.insert(id)) else {
                 continue;
             };
-            let asked = node.dependencies.iter().map(String::as_str);
-            left.extend(asked.filter(|to| self.asks(node, to)));
+            let dependencies = node.dependencies.iter().map(String::as_str);
+            queue.extend(dependencies.filter(|to| self.asks(node, to)));
         }
         false
     }

@@ -77,9 +77,9 @@ fn test_ranges(code: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for mark in marks {
         for (at, _) in code.match_indices(mark) {
-            let rest = &code[at + mark.len()..];
+            let tail = &code[at + mark.len()..];
             // The item's body, or its `;` where the body is another file.
-            let Some(stop) = rest.find(['{', ';']) else {
+            let Some(stop) = tail.find(['{', ';']) else {
                 continue;
             };
             let stop = at + mark.len() + stop;
@@ -119,19 +119,19 @@ fn blank(text: &str) -> String {
 
 /// The end of the comment or literal that begins at `at`, if one does.
 fn skip(bytes: &[u8], at: usize) -> Option<usize> {
-    let rest = &bytes[at..];
-    if rest.starts_with(b"//") {
-        let length = rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+    let tail = &bytes[at..];
+    if tail.starts_with(b"//") {
+        let length = tail.iter().position(|&b| b == b'\n').unwrap_or(tail.len());
         return Some(at + length);
     }
-    if rest.starts_with(b"/*") {
-        return Some(at + block_comment(rest));
+    if tail.starts_with(b"/*") {
+        return Some(at + block_comment(tail));
     }
     let after_name = at > 0 && is_name(bytes[at - 1]);
-    match rest[0] {
-        b'"' => Some(at + string(rest)),
-        b'r' | b'b' | b'c' if !after_name => prefixed(rest).map(|length| at + length),
-        b'\'' => char_literal(rest).map(|length| at + length),
+    match tail[0] {
+        b'"' => Some(at + string(tail)),
+        b'r' | b'b' | b'c' if !after_name => prefixed(tail).map(|length| at + length),
+        b'\'' => char_literal(tail).map(|length| at + length),
         _ => None,
     }
 }
@@ -226,8 +226,8 @@ mod tests {
         ];
         for (text, words) in cases {
             let code = blank(text);
-            let left: Vec<_> = code.split_whitespace().collect();
-            assert_eq!(left.join(" "), words, "{text}");
+            let remaining: Vec<_> = code.split_whitespace().collect();
+            assert_eq!(remaining.join(" "), words, "{text}");
             assert_eq!(code.len(), text.len(), "{text}");
             assert_eq!(code.lines().count(), text.lines().count(), "{text}");
         }
@@ -237,8 +237,8 @@ mod tests {
     fn tests_are_told_apart_by_their_braces() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n fn b() { \"}\"; }\n}\nfn c() {}\n";
         let scan = Scan::new(text);
-        let found: Vec<_> = scan.finds("fn ").map(|at| scan.line(at)).collect();
-        assert_eq!(found, [1, 6]);
+        let lines: Vec<_> = scan.finds("fn ").map(|at| scan.line(at)).collect();
+        assert_eq!(lines, [1, 6]);
     }
 
     #[test]

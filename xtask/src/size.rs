@@ -99,19 +99,19 @@ fn table(members: &BTreeMap<&str, Lines>) -> String {
 
 /// Crates that are compiled for `turnwire`, build tools and macros among them.
 fn in_binary(root: &Path) -> Result<usize> {
-    let asked = Command::new(cargo())
+    let output = Command::new(cargo())
         .args(["tree", "-p", "turnwire", "-e", "no-dev", "--prefix", "none"])
         .args(["--format", "{p}"])
         .current_dir(root)
         .output()
         .context("starting cargo tree")?;
-    if !asked.status.success() {
+    if !output.status.success() {
         bail!(
             "cargo tree failed: {}",
-            String::from_utf8_lossy(&asked.stderr)
+            String::from_utf8_lossy(&output.stderr)
         );
     }
-    let text = String::from_utf8(asked.stdout)?;
+    let text = String::from_utf8(output.stdout)?;
     Ok(distinct(&text))
 }
 

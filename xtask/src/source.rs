@@ -117,12 +117,12 @@ mod tests {
             Source::new("crates/a/src/lib.rs", "//! Fine.\n"),
             Source::new("crates/a/src/b.rs", "use x;\n//! Too late.\n"),
         ];
-        let found: Vec<_> = undocumented(&sources)
+        let findings: Vec<_> = undocumented(&sources)
             .iter()
             .map(Finding::to_string)
             .collect();
         assert_eq!(
-            found,
+            findings,
             ["crates/a/src/b.rs:1: the first line must be `//!`: say what the file holds"]
         );
     }

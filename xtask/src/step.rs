@@ -10,10 +10,10 @@ use anyhow::{Context as _, Result, bail};
 /// Runs one step and prints its name before and its time after.
 pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     eprintln!("xtask: {name} …");
-    let begun = Instant::now();
+    let started = Instant::now();
     let done = work();
     let verdict = if done.is_ok() { "done" } else { "FAILED" };
-    eprintln!("xtask: {name}: {verdict} in {}", clock(begun.elapsed()));
+    eprintln!("xtask: {name}: {verdict} in {}", clock(started.elapsed()));
     done
 }
 
@@ -43,8 +43,8 @@ pub fn clock(time: Duration) -> String {
     if seconds < 60.0 {
         return format!("{seconds:.1} s");
     }
-    let whole = time.as_secs();
-    format!("{} min {:02} s", whole / 60, whole % 60)
+    let seconds = time.as_secs();
+    format!("{} min {:02} s", seconds / 60, seconds % 60)
 }
 
 #[cfg(test)]
@@ -53,8 +53,8 @@ mod tests {
 
     #[test]
     fn durations_read_well() {
-        let shown = [350, 12_340, 61_000, 245_900].map(Duration::from_millis);
-        let shown = shown.map(clock);
-        assert_eq!(shown, ["0.3 s", "12.3 s", "1 min 01 s", "4 min 05 s"]);
+        let texts = [350, 12_340, 61_000, 245_900].map(Duration::from_millis);
+        let texts = texts.map(clock);
+        assert_eq!(texts, ["0.3 s", "12.3 s", "1 min 01 s", "4 min 05 s"]);
     }
 }

@@ -41,7 +41,7 @@ pub struct Call {
 impl Call {
     /// The call that is answered with these pieces.
     pub(super) fn new(dialect: DialectName, pieces: Vec<Bytes>) -> Self {
-        let said = ModelMessage::new(Role::User, vec![ContentBlock::text("Any tents?")]);
+        let message = ModelMessage::new(Role::User, vec![ContentBlock::text("Any tents?")]);
         Self {
             remote: RemoteProvider::new(
                 "bench",
@@ -58,7 +58,7 @@ impl Call {
                 attempt: 1,
                 locale: "en".to_owned(),
                 system: None,
-                messages: vec![Arc::new(said)],
+                messages: vec![Arc::new(message)],
                 tools: [].into(),
             },
         }

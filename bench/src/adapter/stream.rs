@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use turnwire_pack::DialectName;
-use turnwire_testkit::provider::{Answer, Dialect, Message, Part};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, ProviderAnswer};
 
 /// Bytes of a large piece: what a TLS record holds at most, and so what a busy reader finds.
 const LARGE: usize = 16 * 1024;
@@ -38,11 +38,11 @@ impl Cut {
 
 /// An answer of `words` pieces of text and one call of a tool.
 pub(super) fn body(dialect: DialectName, words: usize) -> Bytes {
-    let text = Part::text(PIECES.into_iter().cycle().take(words));
+    let text = MessagePart::text(PIECES.into_iter().cycle().take(words));
     let input =
         serde_json::json!({ "query": "tent", "max_price": 50, "sort": ["price", "rating"] });
-    let call = Part::call("call_1", "search_offers", &input);
-    let answer = Answer::message(Message::new([text, call]));
+    let call = MessagePart::call("call_1", "search_offers", &input);
+    let answer = ProviderAnswer::message(ModelMessage::new([text, call]));
     answer.bytes(fake(dialect)).into()
 }
 
@@ -58,14 +58,14 @@ fn fake(dialect: DialectName) -> Dialect {
 
 /// The pieces of a body.
 pub(super) fn pieces(body: &Bytes, cut: Cut) -> Vec<Bytes> {
-    let mut rest = body.clone();
+    let mut remaining = body.clone();
     let mut pieces = Vec::new();
-    while !rest.is_empty() {
+    while !remaining.is_empty() {
         let len = match cut {
-            Cut::Frames => frame_len(&rest),
-            Cut::Large => LARGE.min(rest.len()),
+            Cut::Frames => frame_len(&remaining),
+            Cut::Large => LARGE.min(remaining.len()),
         };
-        pieces.push(rest.split_to(len));
+        pieces.push(remaining.split_to(len));
     }
     pieces
 }
@@ -73,11 +73,11 @@ pub(super) fn pieces(body: &Bytes, cut: Cut) -> Vec<Bytes> {
 /// Up to behind the first empty line; everything if there is none.
 fn frame_len(bytes: &[u8]) -> usize {
     let ends = [&b"\n\n"[..], b"\r\n\r\n"];
-    let found = ends.into_iter().filter_map(|end| {
+    let frame_ends = ends.into_iter().filter_map(|end| {
         let at = bytes.windows(end.len()).position(|here| here == end)?;
         Some(at + end.len())
     });
-    found.min().unwrap_or(bytes.len())
+    frame_ends.min().unwrap_or(bytes.len())
 }
 
 #[cfg(test)]

@@ -72,10 +72,10 @@ struct Chat {
 
 /// What a read found.
 enum Found {
-    /// So many blocks more, the first of the turn among them or not.
-    Blocks { more: u64, first: bool },
+    /// So many blocks frames, the first of the turn among them or not.
+    Blocks { frames: u64, first: bool },
     /// The same, and the last of the turn.
-    End { more: u64, first: bool },
+    End { frames: u64, first: bool },
     /// The session is busy.
     Busy,
 }
@@ -132,19 +132,19 @@ impl Chat {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(error) => return Err(error),
         };
-        let mut more = match self.counter.feed(&buffer[..len]) {
-            Ok(more) => more,
+        let mut frames = match self.counter.feed(&buffer[..len]) {
+            Ok(frames) => frames,
             Err(refused) if refused.status == 409 => return Ok(Found::Busy),
             Err(refused) => return Err(refused.into()),
         };
-        let first = self.blocks == 0 && more > 0;
-        self.blocks += more;
+        let first = self.blocks == 0 && frames > 0;
+        self.blocks += frames;
         if self.counter.is_done() {
-            more -= 1;
-            return Ok(Found::End { more, first });
+            frames -= 1;
+            return Ok(Found::End { frames, first });
         }
         self.stream = Some(stream);
-        Ok(Found::Blocks { more, first })
+        Ok(Found::Blocks { frames, first })
     }
 }
 
@@ -185,18 +185,18 @@ impl Crowd {
             let ready = self.readiness.wait()?.to_vec();
             for token in ready {
                 let chat = &mut self.chats[token];
-                let found = chat.read(&mut self.buffer)?;
+                let progress = chat.read(&mut self.buffer)?;
                 let since_ms = chat.begun.elapsed().as_secs_f64() * 1e3;
-                let (more, first, ended) = match found {
-                    Found::Blocks { more, first } => (more, first, false),
-                    Found::End { more, first } => (more, first, true),
+                let (frames, first, ended) = match progress {
+                    Found::Blocks { frames, first } => (frames, first, false),
+                    Found::End { frames, first } => (frames, first, true),
                     Found::Busy => {
                         totals.busy += 1;
                         chat.start(&self.readiness, token)?;
                         continue;
                     }
                 };
-                totals.frames += more;
+                totals.frames += frames;
                 totals.first_frame_ms.extend(first.then_some(since_ms));
                 if ended {
                     chat.left -= 1;
@@ -216,10 +216,10 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
     let mut totals = Totals::default();
     let mut span = Span::default();
     for _ in 0..args.generations {
-        let mut crowd = Crowd::open(args)?;
-        crowd.round(1, &mut Totals::default())?;
+        let mut open_streams = Crowd::open(args)?;
+        open_streams.round(1, &mut Totals::default())?;
         let stopwatch = Stopwatch::start(args.target.pid)?;
-        crowd.round(args.turns, &mut totals)?;
+        open_streams.round(args.turns, &mut totals)?;
         span = span.plus(stopwatch.span()?);
     }
     let first = |percent| percentile(&totals.first_frame_ms, percent);

@@ -145,10 +145,10 @@ impl Person {
         let body = body.to_string();
         self.next += 1;
         for _ in 0..BUSY_MAX {
-            let begun = Instant::now();
+            let started = Instant::now();
             match self.post(&body)? {
                 Answer::Stream { texts, completed } => {
-                    totals.turn_ms.push(begun.elapsed().as_secs_f64() * 1e3);
+                    totals.turn_ms.push(started.elapsed().as_secs_f64() * 1e3);
                     totals.texts += texts;
                     totals.completed += u64::from(completed);
                     return Ok(());
@@ -238,8 +238,8 @@ fn round(people: &mut [Person], turns: u64, spread: Duration) -> io::Result<Tota
             .collect();
         let mut totals = Totals::default();
         for thread in running {
-            let told = thread.join();
-            totals.add(told.map_err(|_| io::Error::other("a person left"))??);
+            let outcome = thread.join();
+            totals.add(outcome.map_err(|_| io::Error::other("a person left"))??);
         }
         Ok(totals)
     })

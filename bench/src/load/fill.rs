@@ -35,10 +35,10 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
     let turn = http.submit(&session, "turn")?;
     http.await_turn(&turn)?;
     let request = Http::feedback_bytes(server, &session, &turn);
-    let taken = AtomicU64::new(0);
+    let next = AtomicU64::new(0);
     let post = || -> io::Result<()> {
         let mut http = Http::connect(server)?;
-        while taken.fetch_add(1, Ordering::Relaxed) < args.events {
+        while next.fetch_add(1, Ordering::Relaxed) < args.events {
             http.send(&request)?;
             let (status, body) = http.receive()?;
             if !(200..300).contains(&status) {

@@ -142,12 +142,12 @@ impl Reader {
     /// So many turns after a pause.
     async fn read(mut self, turns: u64, pause: Duration) -> io::Result<(Self, Heard)> {
         tokio::time::sleep(pause).await;
-        let mut heard = Heard::default();
+        let mut stream = Heard::default();
         for _ in 0..turns {
-            let (answer, asked_us) = self.ask(&mut heard).await?;
-            self.hear(answer, asked_us, &mut heard).await?;
+            let (answer, asked_us) = self.ask(&mut stream).await?;
+            self.hear(answer, asked_us, &mut stream).await?;
         }
-        Ok((self, heard))
+        Ok((self, stream))
     }
 
     /// The head of an answer, and when it was asked for.
@@ -346,8 +346,8 @@ mod tests {
 
     #[test]
     fn chunk_text_is_extracted() {
-        let said = r#"{"choices":[{"index":0,"delta":{"content":"a\nb"}}],"usage":null}"#;
-        assert_eq!(chunk(said).expect("a chunk"), "a\nb");
+        let data = r#"{"choices":[{"index":0,"delta":{"content":"a\nb"}}],"usage":null}"#;
+        assert_eq!(chunk(data).expect("a chunk"), "a\nb");
         for silent in [r#"{"choices":[]}"#, r#"{"choices":[{"delta":{}}]}"#] {
             assert_eq!(chunk(silent).expect("a chunk"), "");
         }
@@ -356,12 +356,12 @@ mod tests {
 
     #[test]
     fn only_the_common_reading_window_is_split_in_three() {
-        let heard = |from: u64, to: u64, delay_us| Heard {
+        let stream = |from: u64, to: u64, delay_us| Heard {
             words: (from..to).map(|at_us| Word { at_us, delay_us }).collect(),
             ..Heard::default()
         };
         // Both read from 90 to 400, and the first tenth is not looked at.
-        let all = [heard(0, 401, 5), heard(90, 1_000, 7)];
+        let all = [stream(0, 401, 5), stream(90, 1_000, 7)];
         let looks = [(50, 9.0), (150, 1.0), (250, 2.0), (350, 3.0), (900, 9.0)];
         let thirds = thirds(&all, &looks, Duration::from_micros(10));
         assert_eq!(thirds.map(|third| third.resident_kb), [1.0, 2.0, 3.0]);

@@ -56,28 +56,28 @@ fn once(args: &Args) -> io::Result<Once> {
         args.readers,
         None,
     )?;
-    let begun = Instant::now();
+    let opened = Instant::now();
     fleet.subscribe(&subscribe_frame(&args.filter, Some(START)))?;
     let wanted = args.events + 1;
     let (mut started, mut finished) = (0, 0);
-    let mut once = Once {
+    let mut timing = Once {
         first_ms: 0.0,
         all_ms: 0.0,
     };
     while finished < args.readers {
         fleet.turn(|_, before, after| {
-            let now = begun.elapsed().as_secs_f64() * 1e3;
+            let now = opened.elapsed().as_secs_f64() * 1e3;
             if before <= 1 && after > 1 {
                 started += 1;
-                once.first_ms = now;
+                timing.first_ms = now;
             }
             if before < wanted && after >= wanted {
                 finished += 1;
-                once.all_ms = now;
+                timing.all_ms = now;
             }
             Ok(())
         })?;
     }
     debug_assert_eq!(started, args.readers);
-    Ok(once)
+    Ok(timing)
 }

@@ -108,7 +108,7 @@ impl Session {
     }
 
     fn read(&mut self, buffer: &mut [u8], turn_events: Option<u64>) -> io::Result<Found> {
-        let mut found = Found::default();
+        let mut progress = Found::default();
         let Self {
             watcher,
             events,
@@ -126,20 +126,20 @@ impl Session {
             if !*begun && !first {
                 return;
             }
-            found.events += 1;
+            progress.events += 1;
             *events += 1;
             if !*begun {
-                (*begun, found.first_event) = (true, true);
+                (*begun, progress.first_event) = (true, true);
             }
             if !*delta && kind == b"text.delta" {
-                (*delta, found.first_delta) = (true, true);
+                (*delta, progress.first_delta) = (true, true);
             }
-            found.ended |= match turn_events {
+            progress.ended |= match turn_events {
                 Some(count) => *events == count,
                 None => kind == b"turn.completed",
             };
         })?;
-        Ok(found)
+        Ok(progress)
     }
 
     /// Reads answers on the posting connection; true if a turn was refused as one too many.
@@ -230,16 +230,16 @@ impl Crowd {
                     }
                     continue;
                 }
-                let found = session.read(&mut self.buffer, self.turn_events)?;
-                totals.events += found.events;
+                let progress = session.read(&mut self.buffer, self.turn_events)?;
+                totals.events += progress.events;
                 let since_post_ms = session.posted.elapsed().as_secs_f64() * 1e3;
-                if found.first_event {
+                if progress.first_event {
                     totals.first_event_ms.push(since_post_ms);
                 }
-                if found.first_delta {
+                if progress.first_delta {
                     totals.first_delta_ms.push(since_post_ms);
                 }
-                if found.ended {
+                if progress.ended {
                     session.left -= 1;
                     match session.left {
                         0 => running -= 1,
@@ -257,10 +257,10 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
     let mut totals = Totals::default();
     let mut span = Span::default();
     for _ in 0..args.generations {
-        let mut crowd = Crowd::open(args)?;
-        crowd.round(1, &mut Totals::default())?;
+        let mut open_streams = Crowd::open(args)?;
+        open_streams.round(1, &mut Totals::default())?;
         let stopwatch = Stopwatch::start(args.target.pid)?;
-        crowd.round(args.turns, &mut totals)?;
+        open_streams.round(args.turns, &mut totals)?;
         span = span.plus(stopwatch.span()?);
     }
     let both = |ms: &[f64]| (percentile(ms, 50.0), percentile(ms, 95.0));

@@ -40,13 +40,13 @@ const CASES: [Case; 9] = [
 
 impl Case {
     fn name(&self) -> String {
-        let what = match self.0 {
+        let label = match self.0 {
             Kind::Plain => "open connection".to_owned(),
             Kind::Connecting => "connecting".to_owned(),
             Kind::NewSession => "open connection, new session".to_owned(),
             Kind::Slow => format!("open connection, a delta every {SLOW_MS} ms"),
         };
-        format!("{} at once, {what}", self.1)
+        format!("{} at once, {label}", self.1)
     }
 
     /// What is said in each turn, turns that follow each other, and how often with new sessions.

@@ -8,8 +8,8 @@ mod demo;
 use std::io;
 
 use serde_json::json;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 use super::{Bench, Pair, SLOW_MS, Scope, row};
 use crate::load::dispatch::Outcome;
@@ -75,7 +75,7 @@ impl Stage {
         let service = Server::start_at(Place::LastCore, service)?;
         let pack = bench.data.join("pack");
         let url = format!("http://{}", service.address);
-        Pack::stage(&url).script(&script()).write(&pack)?;
+        TestPack::market(&url).script(&script()).write(&pack)?;
         let dir = bench.fresh_dir("dispatch")?;
         let mut command = bench.turnwire(&dir, &[("TURNWIRE_STORE_DURABILITY", durability)]);
         command.arg("--pack").arg(pack);
@@ -88,16 +88,16 @@ impl Stage {
 
 /// What the models of the stage say: the orchestrator asks one or two, each of them asks the data
 /// service once, and everyone pauses before every word.
-fn script() -> Script {
-    let pause = || Step::pause(SLOW_MS);
-    let ask = |name: &str| Step::tool(name, json!({ "query": "what is there?" }));
-    let look = |name: &str| [pause(), Step::tool(name, json!({}))];
-    let say = |deltas| [Step::slow(WORDS, WORDS.len(), SLOW_MS).repeat(deltas)];
+fn script() -> ModelScript {
+    let pause = || ScriptStep::pause(SLOW_MS);
+    let ask = |name: &str| ScriptStep::tool(name, json!({ "query": "what is there?" }));
+    let look = |name: &str| [pause(), ScriptStep::tool(name, json!({}))];
+    let say = |deltas| [ScriptStep::slow(WORDS, WORDS.len(), SLOW_MS).repeat(deltas)];
     let both = [pause(), ask("ask_shop"), ask("ask_rewards")];
-    Script::new()
-        .heard("orchestrator", "^two", 1, both)
-        .heard("orchestrator", "^one", 1, [pause(), ask("ask_shop")])
-        .heard("orchestrator", "long$", 2, say(LONG))
+    ModelScript::new()
+        .on_call("orchestrator", "^two", 1, both)
+        .on_call("orchestrator", "^one", 1, [pause(), ask("ask_shop")])
+        .on_call("orchestrator", "long$", 2, say(LONG))
         .call("orchestrator", 2, say(SHORT))
         .call("shop", 1, look("search_offers"))
         .call("shop", 2, say(SHORT))

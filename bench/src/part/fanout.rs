@@ -76,22 +76,22 @@ const fn case(source: Source, clients: u64, window: u64, deliveries: u64) -> Cas
 
 impl Case {
     fn name(&self) -> String {
-        let what = match self.source {
+        let label = match self.source {
             Source::Paced => "deltas",
             Source::Feedback => "persisted, posted over HTTP",
         };
-        format!("1→{}, window {}, {what}", self.clients, self.window)
+        format!("1→{}, window {}, {label}", self.clients, self.window)
     }
 
     fn load(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
         let side = server.side.filter(|_| self.source == Source::Paced);
-        let crowd = Crowd {
+        let open_streams = Crowd {
             sockets: self.clients,
             streams: 0,
             window: self.window,
             deliveries: self.deliveries,
         };
-        crowd.load(bench, server, side)
+        open_streams.load(bench, server, side)
     }
 
     fn measure(&self, bench: &Bench) -> io::Result<Pair<Outcome>> {
@@ -99,9 +99,9 @@ impl Case {
         for _ in 0..bench.rounds {
             let mut frame_bytes = 0.0;
             if bench.scope == Scope::Both {
-                let ours = self.load(bench, &bench.paced_server()?)?;
-                frame_bytes = ours.frame_bytes;
-                pair.ours.push(ours);
+                let turnwire = self.load(bench, &bench.paced_server()?)?;
+                frame_bytes = turnwire.frame_bytes;
+                pair.ours.push(turnwire);
             }
             pair.floor
                 .push(self.load(bench, &bench.floor(frame_bytes, 0.0)?)?);

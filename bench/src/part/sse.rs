@@ -47,30 +47,31 @@ const SOCKETS: usize = 3;
 /// Above this share of what the two wires cost alone, a mix would cost more than what each costs.
 const MIX_MAX: f64 = 1.2;
 
-fn name(crowd: &Crowd) -> String {
-    let viewers = match (crowd.sockets, crowd.streams) {
+fn name(open_streams: &Crowd) -> String {
+    let viewers = match (open_streams.sockets, open_streams.streams) {
         (0, streams) => format!("{streams} streams"),
         (sockets, 0) => format!("{sockets} WebSockets"),
         (sockets, streams) => format!("{streams} streams + {sockets} WebSockets"),
     };
-    format!("1→{viewers}, window {}", crowd.window)
+    format!("1→{viewers}, window {}", open_streams.window)
 }
 
 /// All crowds in every round, so that those that are compared had the same machine.
 fn measure(bench: &Bench) -> io::Result<[Pair<Outcome>; CROWDS.len()]> {
     let mut pairs: [Pair<Outcome>; CROWDS.len()] = Default::default();
     for _ in 0..bench.rounds {
-        for (crowd, pair) in CROWDS.iter().zip(&mut pairs) {
-            bench.say(&format!("chat fan-out {}", name(crowd)));
+        for (open_streams, pair) in CROWDS.iter().zip(&mut pairs) {
+            bench.say(&format!("chat fan-out {}", name(open_streams)));
             let mut lengths = (0.0, 0.0);
             if bench.scope == Scope::Both {
                 let server = bench.paced_server()?;
-                let ours = crowd.load(bench, &server, server.side)?;
-                lengths = (ours.frame_bytes, ours.block_bytes);
-                pair.ours.push(ours);
+                let turnwire = open_streams.load(bench, &server, server.side)?;
+                lengths = (turnwire.frame_bytes, turnwire.block_bytes);
+                pair.ours.push(turnwire);
             }
             let floor = bench.floor(lengths.0, lengths.1)?;
-            pair.floor.push(crowd.load(bench, &floor, floor.side)?);
+            pair.floor
+                .push(open_streams.load(bench, &floor, floor.side)?);
         }
     }
     Ok(pairs)
@@ -118,7 +119,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
                mean of the two wires alone."
             .to_owned(),
         columns: COLUMNS.to_vec(),
-        rows: rows.map(|(crowd, pair)| row(name(crowd), pair)).collect(),
+        rows: rows.map(|(open_streams, pair)| row(name(open_streams), pair)).collect(),
         aims: aims(&pairs),
         peers: Some(peer::FANOUT),
         others: 0.0,

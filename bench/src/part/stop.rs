@@ -129,9 +129,9 @@ fn stops(server: std::net::SocketAddr, kind: Kind, count: u64) -> io::Result<Vec
     for _ in 0..count {
         let turn = http.submit(&session, kind.message())?;
         std::thread::sleep(WORKS);
-        let asked = Instant::now();
+        let stop_sent = Instant::now();
         let end = http.stop(&turn)?;
-        times.push(asked.elapsed().as_secs_f64() * 1e3);
+        times.push(stop_sent.elapsed().as_secs_f64() * 1e3);
         let (of, outcome) = kind.line();
         let lines = end["receipt"].as_array().into_iter().flatten();
         let mut lines = lines.map(|line| (&line["kind"], &line["outcome"]));
@@ -147,9 +147,9 @@ fn commits(server: std::net::SocketAddr) -> io::Result<Vec<f64>> {
     let mut http = Http::connect(server)?;
     let mut times = Vec::new();
     for _ in 0..BESIDE {
-        let asked = Instant::now();
+        let stop_sent = Instant::now();
         http.create_session()?;
-        times.push(asked.elapsed().as_secs_f64() * 1e3);
+        times.push(stop_sent.elapsed().as_secs_f64() * 1e3);
     }
     Ok(times)
 }

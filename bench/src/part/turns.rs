@@ -48,12 +48,12 @@ const fn case(kind: Kind, sessions: u64, durability: &'static str) -> Case {
 
 impl Case {
     fn name(&self) -> String {
-        let what = match self.kind {
+        let label = match self.kind {
             Kind::FlatOut => String::new(),
             Kind::Slow => format!(", a delta every {SLOW_MS} ms"),
             Kind::LongPast => ", up to 300 turns before it".to_owned(),
         };
-        format!("{} at once{what}, {}", self.sessions, self.durability)
+        format!("{} at once{label}, {}", self.sessions, self.durability)
     }
 
     /// What is said in each turn, turns a session, and how often with new sessions.
@@ -203,8 +203,8 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
     };
     for case in &CASES {
         // The floor knows no pauses, no past and no disk: three cases tell all of it.
-        let told = case.kind == Kind::FlatOut && case.durability == "full";
-        if bench.scope == Scope::Reference && !told {
+        let has_target = case.kind == Kind::FlatOut && case.durability == "full";
+        if bench.scope == Scope::Reference && !has_target {
             continue;
         }
         bench.say(&format!("turns, {}", case.name()));

@@ -1,15 +1,15 @@
-//! Viewers of a turn over its chat stream: server-sent events on a raw socket, read by a parser
-//! of its own that accounts for every byte. Each writes all it gets into the journal, and none
-//! waits for ever.
+//! Clients of the chat wire: server-sent events on a raw socket, read by an independent parser that
+//! accounts for every byte. Each records everything it receives in the journal and has
+//! a deadline.
 
-mod question;
+mod submit;
 mod stream;
 mod viewer;
-mod crowd;
+mod open_streams;
 
-pub use crowd::crowd;
-pub use question::{Carry, Question};
-pub use stream::{End, Refused, Stream};
-pub use viewer::{Place, Viewer};
+pub use open_streams::open_streams;
+pub use stream::{ChatRefused, ChatStream, ChatStreamEnd};
+pub use submit::{ChatSubmit, CursorPlacement};
+pub use viewer::{ChatViewer, ViewerPosition};
 
 pub use crate::sse::{Block, Garbled, Head, Parser, Said, begins};

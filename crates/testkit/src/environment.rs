@@ -1,7 +1,6 @@
-//! What tests install beside the Rust world: Python environments and JavaScript packages, by exact
-//! version, under the repository's `target/` and `e2e/`. `cargo xtask test` makes them before the
-//! tests; a test that is run alone makes its own here. Nothing is skipped: what cannot be made
-//! fails the test that needs it.
+//! Installs the non-Rust dependencies of tests: Python environments and JavaScript packages, by exact
+//! version, under the repository's `target/` and `e2e/`. `cargo xtask test` installs them before the
+//! tests; a test that runs alone installs its own here. A failed installation fails the test.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,7 +9,7 @@ use std::process::{Command, Output};
 
 use parking_lot::Mutex;
 
-/// What was made in this process, so that each is looked at once.
+/// Folders installed by this process, to check each only once.
 static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// The root of the repository.
@@ -86,7 +85,7 @@ fn once_unless(made_here: &Path, setup: &mut Command, is_there: impl FnOnce() ->
     made.insert(made_here.to_owned());
 }
 
-/// Everything that a program said.
+/// Standard output and error of a program as text.
 pub fn text(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{}\n{}", text(&output.stdout), text(&output.stderr))

@@ -1,79 +1,79 @@
-//! The history checker: what clients asked and got, the faults that were made and the final log
-//! go in; a list of broken promises comes out. It knows the contract and nothing of the server:
-//! it folds events with code of its own.
+//! The history checker. Input: everything clients requested and received, the injected faults and
+//! the server's final log and rows ([`History`]). Output: the broken promises ([`Violation`]). It
+//! knows the wire contracts only and shares no code with the server: it folds events itself.
 
 mod record;
-mod broken;
+mod chat_violation;
 mod violation;
-mod reading;
-mod carried;
+mod parse;
+mod worker_streams;
 mod chain;
 mod turns;
-mod answers;
+mod accepted;
 mod delivery;
 mod rows;
 mod snapshot;
-mod growth;
+mod streamed_message;
 mod text;
 mod chat;
 mod dump;
 #[cfg(test)]
-mod story;
+mod fixture;
 #[cfg(test)]
-mod kept;
+mod fixture_rows;
 #[cfg(test)]
-mod watchers;
+mod fixture_clients;
 #[cfg(test)]
-mod viewers;
+mod fixture_viewers;
 #[cfg(test)]
 mod tests;
 
-pub use broken::Broken as ChatBroken;
+pub use chat_violation::ChatViolation as ChatBroken;
 pub use record::{
-    Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, LoggedEvent,
-    Request, SessionLog, Subscribe,
+    ChatEnd, ChatRecord, ChatRequest, ConnectionEntry, ConnectionRecord, FaultKind, History,
+    InjectedFault, LoggedEvent, ReceivedFrame, RequestRecord, SessionLog, SubscribeRecord,
 };
 pub use violation::Violation;
 
-/// How many violations a failed assertion prints; the first ones explain the rest.
+/// How many violations a failed assertion prints; later ones usually follow from the first.
 const PRINTED_MAX: usize = 20;
 
 impl History {
-    /// Every broken promise in it.
+    /// Checks the history and returns every broken promise, in no particular order.
     pub fn violations(&self) -> Vec<Violation> {
-        let mut found = Vec::new();
-        let logs = reading::logs(self, &mut found);
-        let clients = reading::clients(self, &mut found);
-        let clients = carried::apart(clients, &logs, &mut found);
-        answers::check(self, &logs, &mut found);
-        chat::check(self, &logs, &mut found);
+        let mut violations = Vec::new();
+        let logs = parse::logs(self, &mut violations);
+        let clients = parse::clients(self, &mut violations);
+        let clients = worker_streams::split_workers(clients, &logs, &mut violations);
+        accepted::check(self, &logs, &mut violations);
+        chat::check(self, &logs, &mut violations);
         for log in logs.values() {
-            chain::check(log, &mut found);
-            rows::check(log, &mut found);
-            let ends = turns::check(log, &mut found);
+            chain::check(log, &mut violations);
+            rows::check(log, &mut violations);
+            let ends = turns::check(log, &mut violations);
             for client in clients.iter().filter(|client| client.session == log.id) {
-                delivery::check(log, client, &mut found);
-                turns::check_transient(log, &ends, client, &mut found);
-                text::check(self, log, client, &mut found);
-                snapshot::check(self, log, client, &mut found);
+                delivery::check(log, client, &mut violations);
+                turns::check_transient(log, &ends, client, &mut violations);
+                text::check(self, log, client, &mut violations);
+                snapshot::check(self, log, client, &mut violations);
             }
         }
-        found
+        violations
     }
 
-    /// Panics with what is broken, if anything is.
+    /// Panics with the violations if there are any, and writes the history to a folder.
     pub fn assert_clean(&self) {
-        let found = self.violations();
-        if found.is_empty() {
+        let violations = self.violations();
+        if violations.is_empty() {
             return;
         }
-        let lines = found
+        let lines = violations
             .iter()
             .take(PRINTED_MAX)
             .map(|violation| format!("\n- {violation}"));
         panic!(
-            "{} broken promises in {} connections, {} chats, {} sessions, {} kills ({}):{}",
-            found.len(),
+            "{} violations in {} connections, {} chats, {} sessions, {} kills ({}):{}",
+            violations.len(),
             self.connections.len(),
             self.chats.len(),
             self.sessions.len(),

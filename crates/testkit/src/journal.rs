@@ -1,5 +1,5 @@
-//! The journal: every client and every server of a test writes into one, and in the end it is
-//! the part of a `History` that the clients know. Cheap to clone, shared by all tasks.
+//! The journal of a test: every client and server of the test kit writes to it, and in the end it
+//! becomes a [`History`]. Cheap to clone, shared by all tasks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,27 +8,27 @@ use parking_lot::Mutex;
 use turnwire_event::SessionId;
 
 use crate::history::{
-    Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, Request,
-    SessionLog, Subscribe,
+    ChatEnd, ChatRecord, ChatRequest, ConnectionEntry, ConnectionRecord, FaultKind, History,
+    InjectedFault, ReceivedFrame, RequestRecord, SessionLog, SubscribeRecord,
 };
 use crate::sse::Head;
 
-/// A shared record of what was asked, seen and broken.
+/// A shared record of requests, received frames and injected faults.
 #[derive(Clone, Debug)]
-pub struct Journal(Arc<Inner>);
+pub struct Journal(Arc<JournalState>);
 
 #[derive(Debug)]
-struct Inner {
+struct JournalState {
     start: Instant,
-    /// Requests and faults; connections are kept apart, so that busy ones do not wait for others.
+    /// Requests and faults; connections have locks of their own, so that busy ones do not wait.
     history: Mutex<History>,
-    connections: Mutex<Vec<Arc<Mutex<Connection>>>>,
-    chats: Mutex<Vec<Arc<Mutex<Chat>>>>,
+    connections: Mutex<Vec<Arc<Mutex<ConnectionRecord>>>>,
+    chats: Mutex<Vec<Arc<Mutex<ChatRecord>>>>,
 }
 
 impl Default for Journal {
     fn default() -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(JournalState {
             start: Instant::now(),
             history: Mutex::default(),
             connections: Mutex::default(),
@@ -37,22 +37,22 @@ impl Default for Journal {
     }
 }
 
-/// One connection's page in the journal.
+/// Records one connection in the [`Journal`].
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct ConnectionRecorder {
     start: Instant,
-    connection: Arc<Mutex<Connection>>,
+    connection: Arc<Mutex<ConnectionRecord>>,
 }
 
-/// One chat stream's page in the journal.
+/// Records one chat stream in the [`Journal`].
 #[derive(Clone, Debug)]
-pub struct ChatPage {
+pub struct ChatRecorder {
     start: Instant,
-    chat: Arc<Mutex<Chat>>,
+    chat: Arc<Mutex<ChatRecord>>,
 }
 
 impl Journal {
-    /// An empty one, whose time begins now.
+    /// An empty journal; times count from now.
     pub fn new() -> Self {
         Self::default()
     }
@@ -61,9 +61,9 @@ impl Journal {
         self.0.start.elapsed()
     }
 
-    /// Writes down a request and its answer.
+    /// Records a request and its response; `None` if the connection broke before the response.
     pub fn request(&self, method: &str, path: &str, body: &str, answer: Option<(u16, String)>) {
-        let request = Request {
+        let request = RequestRecord {
             at: self.now(),
             method: method.to_owned(),
             path: path.to_owned(),
@@ -73,48 +73,52 @@ impl Journal {
         self.0.history.lock().requests.push(request);
     }
 
-    /// Writes down a fault; call it before making it.
+    /// Records a fault; call it before the fault is injected.
     pub fn fault(&self, kind: FaultKind) {
         let at = self.now();
-        self.0.history.lock().faults.push(Fault { at, kind });
+        self.0
+            .history
+            .lock()
+            .faults
+            .push(InjectedFault { at, kind });
     }
 
-    /// Opens a page for a connection.
-    pub fn connection(&self, client: &str, session: SessionId) -> Page {
-        let connection = Arc::new(Mutex::new(Connection {
+    /// Starts the record of a connection.
+    pub fn connection(&self, client: &str, session: SessionId) -> ConnectionRecorder {
+        let connection = Arc::new(Mutex::new(ConnectionRecord {
             client: client.to_owned(),
             session,
             lines: Vec::new(),
             end: None,
         }));
         self.0.connections.lock().push(Arc::clone(&connection));
-        Page {
+        ConnectionRecorder {
             start: self.0.start,
             connection,
         }
     }
 
-    /// Opens a page for a chat stream that is asked for.
-    pub fn chat(&self, client: &str, asked: ChatAsk, version: Option<&str>) -> ChatPage {
-        let chat = Arc::new(Mutex::new(Chat {
+    /// Starts the record of a chat stream.
+    pub fn chat(&self, client: &str, request: ChatRequest, version: Option<&str>) -> ChatRecorder {
+        let chat = Arc::new(Mutex::new(ChatRecord {
             client: client.to_owned(),
-            asked,
+            request,
             version: version.map(str::to_owned),
             head: None,
             blocks: Vec::new(),
             tail: Vec::new(),
-            to_the_end: false,
+            stays_to_end: false,
             end: None,
         }));
         self.0.chats.lock().push(Arc::clone(&chat));
-        ChatPage {
+        ChatRecorder {
             start: self.0.start,
             chat,
         }
     }
 
-    /// Everything written so far, with what the server says in the end; the journal is empty
-    /// afterwards, so that a long campaign can be judged in rounds.
+    /// Everything recorded so far together with the server's sessions. The journal is empty
+    /// afterwards, so that a long campaign can be checked in rounds.
     pub fn take(&self, sessions: Vec<SessionLog>) -> History {
         let mut history = std::mem::take(&mut *self.0.history.lock());
         let pages = std::mem::take(&mut *self.0.connections.lock());
@@ -126,51 +130,54 @@ impl Journal {
     }
 }
 
-impl Page {
-    /// The client asks for events.
-    pub fn subscribed(&self, subscribe: Subscribe) {
+impl ConnectionRecorder {
+    /// Records a subscribe request of the client.
+    pub fn subscribed(&self, subscribe: SubscribeRecord) {
         self.connection
             .lock()
             .lines
-            .push(Line::Subscribed(subscribe));
+            .push(ConnectionEntry::Subscribed(subscribe));
     }
 
-    /// The server sent a frame.
+    /// Records a received text frame.
     pub fn received(&self, text: &str) {
-        let frame = Frame {
+        let frame = ReceivedFrame {
             at: self.start.elapsed(),
             text: text.to_owned(),
         };
-        self.connection.lock().lines.push(Line::Received(frame));
+        self.connection
+            .lock()
+            .lines
+            .push(ConnectionEntry::Received(frame));
     }
 
-    /// The connection is over.
+    /// Records how the connection ended.
     pub fn ended(&self, how: String) {
         self.connection.lock().end = Some(how);
     }
 }
 
-impl ChatPage {
-    /// The server answered.
+impl ChatRecorder {
+    /// Records the head of the response.
     pub fn answered(&self, head: &Head) {
         self.chat.lock().head = Some(head.clone());
     }
 
-    /// A block came whole.
+    /// Records a complete block.
     pub fn received(&self, text: &str) {
-        let frame = Frame {
+        let frame = ReceivedFrame {
             at: self.start.elapsed(),
             text: text.to_owned(),
         };
         self.chat.lock().blocks.push(frame);
     }
 
-    /// The viewer will stay until the turn is over.
+    /// Records that the viewer stays until the turn ends.
     pub fn stays(&self) {
-        self.chat.lock().to_the_end = true;
+        self.chat.lock().stays_to_end = true;
     }
 
-    /// The stream is over, with this left of a block. The first end is the one that counts.
+    /// Records the end and the incomplete block before it. Only the first call has an effect.
     pub fn ended(&self, end: ChatEnd, tail: &[u8]) {
         let mut chat = self.chat.lock();
         if chat.end.is_none() {
@@ -196,7 +203,7 @@ mod tests {
         first.ended("cut".into());
         journal.fault(FaultKind::Kill);
         journal.request("GET", "/", "", None);
-        let chat = journal.chat("c", ChatAsk::Submit(None), Some("0.4"));
+        let chat = journal.chat("c", ChatRequest::Submit(None), Some("0.4"));
         chat.received("3");
         chat.ended(ChatEnd::Cut, b"id");
         chat.ended(ChatEnd::Lost, b"");

@@ -1,24 +1,24 @@
-//! What tests of the whole system are made of: seeded chance, scripts for the model, a journal,
-//! a checker that reads it, and clients, servers, data services and model providers
-//! that misbehave on purpose.
+//! Building blocks of system tests: seeded random numbers, model scripts, a journal of everything
+//! clients see, a history checker that reads it, and clients, servers, data services and model
+//! providers that fail on demand.
 //!
-//! Only `e2e`, `bench` and the tests of `apps/cli` depend on it.
+//! Only `e2e`, `bench` and the tests of `apps/cli` depend on this crate.
 
-pub mod dice;
+pub mod rng;
 pub mod script;
 pub mod pack;
-pub mod cases;
+pub mod cancel_case;
 pub mod sse;
 pub mod history;
 pub mod journal;
-pub mod rest;
+pub mod api;
 pub mod server;
 pub mod watch;
 pub mod chat;
-pub mod ccs;
+pub mod data_service;
 pub mod site;
 pub mod provider;
 pub mod environment;
-pub mod nasty;
+pub mod stubborn;
 pub mod mcp;
 pub mod real;

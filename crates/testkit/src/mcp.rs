@@ -1,5 +1,5 @@
-//! A small MCP server for tests: a program that is good or bad as it is told, and writes down every
-//! message that it gets. The program is `mcp/server.py`, which says what it can do.
+//! A small MCP server for tests: a program whose mode selects correct or faulty behaviour, and that
+//! records every received message. The program is `mcp/server.py`, which documents its modes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::environment::root;
 
-/// The program.
+/// The path of the program.
 pub fn program() -> PathBuf {
     root().join("crates/testkit/src/mcp/server.py")
 }
 
-/// The command of a server on standard streams in `mode`, which writes its journal to `journal`.
+/// The command of a server on standard streams in `mode` that records to the file `journal`.
 pub fn command(mode: &str, journal: &Path) -> Vec<String> {
     let journal = journal.display().to_string();
     let program = program().display().to_string();
@@ -23,7 +23,7 @@ pub fn command(mode: &str, journal: &Path) -> Vec<String> {
         .into()
 }
 
-/// Every message that a server got, in order.
+/// Every message that a server received, in order.
 pub fn journal(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     // The last line may be half written.
@@ -33,22 +33,23 @@ pub fn journal(path: &Path) -> Vec<Value> {
     lines.collect()
 }
 
-/// Whether a server was told that a call is cancelled.
+/// True if a server received a cancel notification.
 pub fn is_cancelled(path: &Path) -> bool {
-    let told = journal(path);
-    told.iter()
+    let messages = journal(path);
+    messages
+        .iter()
         .any(|message| message["method"] == "notifications/cancelled")
 }
 
-/// A server over HTTP; it is ended when this is dropped.
+/// An MCP server over HTTP; dropping it kills the process.
 #[derive(Debug)]
-pub struct Http {
+pub struct McpHttpServer {
     child: Child,
     pub url: String,
 }
 
-impl Http {
-    /// Starts one in `mode` that writes its journal to `journal`, its port beside it.
+impl McpHttpServer {
+    /// Starts a server in `mode` that records to the file `journal` and writes its port beside it.
     pub fn start(mode: &str, journal: &Path) -> Self {
         let port_file = journal.with_extension("port");
         let command = command(mode, journal);
@@ -77,7 +78,7 @@ impl Http {
     }
 }
 
-impl Drop for Http {
+impl Drop for McpHttpServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,22 +1,22 @@
-//! Packs for the real server, written as code: a small market with three verticals whose data
-//! comes from wherever a test says, and changes to it.
+//! Packs for the real server, built in code: a small market with three verticals whose data comes
+//! from a given data service, and edits of it.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use crate::script::Script;
+use crate::script::ModelScript;
 
-/// The files of a pack.
+/// The files of a pack by path.
 #[derive(Clone, Debug, Default)]
-pub struct Pack {
+pub struct TestPack {
     files: BTreeMap<String, String>,
 }
 
-impl Pack {
-    /// An orchestrator with shop, rewards and support (cap 3); their data comes from `ccs`.
-    /// Without a script of its own it says nothing.
-    pub fn stage(ccs: &str) -> Self {
+impl TestPack {
+    /// An orchestrator with the sub-agents shop, rewards and support (fan-out cap 3); the data service
+    /// has the URL `ccs`. The pack has no script.
+    pub fn market(ccs: &str) -> Self {
         let pack = Self::default()
             .put("pack.yaml", PACK)
             .put("orchestrator.yaml", ORCHESTRATOR)
@@ -48,7 +48,7 @@ impl Pack {
         })
     }
 
-    /// The pack in a folder.
+    /// Reads the pack in a folder.
     pub fn read(dir: &Path) -> io::Result<Self> {
         let mut pack = Self::default();
         let mut folders = vec![dir.to_owned()];
@@ -66,21 +66,21 @@ impl Pack {
         Ok(pack)
     }
 
-    /// With one file more, or another in its place.
+    /// Adds a file, or replaces it.
     #[must_use]
     pub fn put(mut self, path: &str, text: &str) -> Self {
         self.files.insert(path.to_owned(), text.to_owned());
         self
     }
 
-    /// Without one file.
+    /// Removes a file, which must exist.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
         assert!(self.files.remove(path).is_some(), "{path} is not there");
         self
     }
 
-    /// With `from` in a file replaced by `to`; it must be there.
+    /// Replaces `from` in a file by `to`; panics if the file does not contain `from`.
     #[must_use]
     pub fn change(mut self, path: &str, from: &str, to: &str) -> Self {
         let text = self.files.get_mut(path).expect("a file of the pack");
@@ -89,7 +89,7 @@ impl Pack {
         self
     }
 
-    /// With a built-in function as one more tool of a sub-agent.
+    /// Adds a built-in function as a tool of a sub-agent.
     #[must_use]
     pub fn function(self, agent: &str, name: &str, function: &str) -> Self {
         let line = format!(
@@ -102,9 +102,9 @@ impl Pack {
         )
     }
 
-    /// With the tool `points_balance` also in the hands of shop.
+    /// Gives the tool `points_balance` to shop as well.
     #[must_use]
-    pub fn shared_points(self) -> Self {
+    pub fn with_shared_points(self) -> Self {
         let shop = "verticals/shop/agent.yaml";
         self.change(shop, "tools: [", "tools: [points_balance, ")
             .change(shop, "emits: [", "emits: [looking_up_points_balance, ")
@@ -115,7 +115,7 @@ impl Pack {
             )
     }
 
-    /// With a flag.
+    /// Adds a flag to `pack.yaml`.
     #[must_use]
     pub fn flag(self, flag: &str, value: &str) -> Self {
         let text = self.text("pack.yaml").to_owned();
@@ -127,18 +127,18 @@ impl Pack {
         self.put("pack.yaml", &text)
     }
 
-    /// The text of a file, which must be there.
+    /// The text of a file, which must exist.
     pub fn text(&self, path: &str) -> &str {
         self.files.get(path).expect("a file of the pack")
     }
 
-    /// With what its model says.
+    /// Adds the script of its model.
     #[must_use]
-    pub fn script(self, script: &Script) -> Self {
+    pub fn script(self, script: &ModelScript) -> Self {
         self.put("scripts/test.yaml", &script.text())
     }
 
-    /// Writes it into a folder, which then holds nothing else.
+    /// Writes the pack to a folder and removes everything else from it.
     pub fn write(&self, dir: &Path) -> io::Result<()> {
         if dir.exists() {
             std::fs::remove_dir_all(dir)?;

@@ -1,7 +1,7 @@
 //! A real small model: SmolLM2-135M behind llama.cpp's own HTTP server, on a free port of the
 //! loopback. It answers `/v1/chat/completions`, `/v1/messages` and `/v1/responses`, all of them
-//! streaming, and stops when its caller leaves. What it says is never twice the same: a test looks
-//! at how it comes and not at the words.
+//! streaming, and stops when its caller leaves. Its output differs from run to run, so tests check
+//! the form of the stream and not the text.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -12,16 +12,16 @@ use tokio::sync::watch;
 
 use crate::environment;
 
-/// How long the weights may take to load, and a line of the log to come: a busy machine included.
+/// Deadline for the weights to load and for a log line, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The file that the setup leaves.
+/// The weights file that the setup installs.
 const WEIGHTS: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 /// What the server logs, with the task, when a caller left in the middle of a generation.
 const CANCELLED: &str = "stop: cancel task";
 /// What the server logs after the task's number when a generation has ended, whyever.
 const RELEASED: &str = "stop processing";
 
-/// The served model. Dropping it ends its process.
+/// A running model server; dropping it kills the process.
 #[derive(Debug)]
 pub struct RealModel {
     child: Child,
@@ -31,14 +31,14 @@ pub struct RealModel {
 
 impl Drop for RealModel {
     fn drop(&mut self) {
-        // It may have ended by itself, which is as good.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl RealModel {
-    /// The name that the model answers to.
+    /// The model's name in requests.
     pub const NAME: &str = "smollm2-135m";
 
     /// Installs what is missing, starts the server and waits until it answers.
@@ -68,18 +68,18 @@ impl RealModel {
         model
     }
 
-    /// Its address without a path, such as `http://127.0.0.1:40123`.
+    /// The URL without a path, such as `http://127.0.0.1:40123`.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// Its address as a socket's.
+    /// The socket address of the server.
     pub fn addr(&self) -> std::net::SocketAddr {
         let addr = self.base_url.trim_start_matches("http://").parse();
         addr.expect("the server prints where it listens")
     }
 
-    /// All that the server has logged.
+    /// All log lines of the server so far.
     pub fn log(&self) -> Vec<String> {
         self.lines.borrow().clone()
     }
@@ -114,8 +114,8 @@ impl RealModel {
             self.log()
         );
         let lines = self.lines.borrow();
-        let mut found = lines.iter().filter(|line| line.contains(text));
-        found.nth(count - 1).cloned().unwrap_or_default()
+        let mut matching = lines.iter().filter(|line| line.contains(text));
+        matching.nth(count - 1).cloned().unwrap_or_default()
     }
 }
 

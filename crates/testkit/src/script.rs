@@ -1,40 +1,40 @@
-//! Scripts for the scripted model, written as code: rules that hear what the user says, and the
-//! steps they answer with. The file is JSON, which is YAML too.
+//! Scripts for the scripted model, built in code: rules that match the user's message or the agent,
+//! each with the steps of an answer. The file is JSON, which is valid YAML.
 
 use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// The tools that come with the server, for trying.
+/// The built-in test tools of the server.
 pub mod tool {
-    /// Tells the time.
+    /// Returns the current time.
     pub const CLOCK: &str = "clock";
-    /// Gives back its `text`.
+    /// Returns its input `text`.
     pub const ECHO: &str = "echo";
-    /// Takes `ms`.
+    /// Sleeps for `ms` milliseconds.
     pub const SLEEP: &str = "sleep";
-    /// Fails.
+    /// Always fails with an error.
     pub const FAIL: &str = "fail";
     /// Emits `count` pairs of events.
     pub const BURST: &str = "burst";
 }
 
-/// A script: the first rule that hears the user speaks.
+/// A script for the scripted model: the first matching rule answers a call.
 #[derive(Clone, Debug, Default)]
-pub struct Script {
+pub struct ModelScript {
     rules: Vec<Value>,
 }
 
-impl Script {
-    /// An empty one.
+impl ModelScript {
+    /// A script without rules.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more rule: what it hears (a regex on the user's words), and what it says.
+    /// Adds a rule for messages that match the regex `user`.
     #[must_use]
-    pub fn on(mut self, user: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn on(mut self, user: &str, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let steps: Vec<Value> = steps
             .into_iter()
             .map(|step| Value::Object(step.0))
@@ -44,9 +44,14 @@ impl Script {
         self
     }
 
-    /// One more rule: what an agent says in the n-th of its calls, from 1.
+    /// Adds a rule for the n-th model call of an agent, counted from 1.
     #[must_use]
-    pub fn call(mut self, agent: &str, n: u32, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn call(
+        mut self,
+        agent: &str,
+        n: u32,
+        steps: impl IntoIterator<Item = ScriptStep>,
+    ) -> Self {
         let steps: Vec<Value> = steps
             .into_iter()
             .map(|step| Value::Object(step.0))
@@ -56,14 +61,14 @@ impl Script {
         self
     }
 
-    /// One more rule: what an agent says in the n-th of its calls when it hears `user`.
+    /// Adds a rule for the n-th model call of an agent whose message matches the regex `user`.
     #[must_use]
-    pub fn heard(
+    pub fn on_call(
         mut self,
         agent: &str,
         user: &str,
         n: u32,
-        steps: impl IntoIterator<Item = Step>,
+        steps: impl IntoIterator<Item = ScriptStep>,
     ) -> Self {
         let steps: Vec<Value> = steps
             .into_iter()
@@ -74,27 +79,27 @@ impl Script {
         self
     }
 
-    /// The script that is built in, for trying without a pack.
+    /// The server's built-in script for use without a pack.
     pub fn builtin() -> &'static str {
         include_str!("../../model/scripts/default.yaml")
     }
 
-    /// Its text.
+    /// The script file's content.
     pub fn text(&self) -> String {
         Value::from(self.rules.clone()).to_string()
     }
 
-    /// Writes it to a file.
+    /// Writes the script to a file.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         std::fs::write(path, self.text())
     }
 }
 
-/// One step of an answer.
+/// One step of a scripted answer.
 #[derive(Clone, Debug)]
-pub struct Step(Map<String, Value>);
+pub struct ScriptStep(Map<String, Value>);
 
-impl Step {
+impl ScriptStep {
     fn of(key: &str, value: impl Into<Value>) -> Self {
         Self(Map::from_iter([(key.to_owned(), value.into())]))
     }
@@ -104,57 +109,57 @@ impl Step {
         self
     }
 
-    /// Words.
+    /// Streams a text.
     pub fn text(text: &str) -> Self {
         Self::of("text", text)
     }
 
-    /// Words in deltas of `chunk` characters with `delay_ms` before each.
+    /// Streams a text in deltas of `chunk` characters, with `delay_ms` before each.
     pub fn slow(text: &str, chunk: usize, delay_ms: u64) -> Self {
         Self::text(text)
             .with("chunk", chunk)
             .with("delay_ms", delay_ms)
     }
 
-    /// The same words so many times.
+    /// Repeats the step's text `times` times.
     #[must_use]
     pub fn repeat(self, times: u64) -> Self {
         self.with("repeat", times)
     }
 
-    /// Reasoning with its seal.
+    /// Streams reasoning with its signature.
     pub fn thinking(text: &str, signature: &str) -> Self {
         Self::of("thinking", text).with("signature", signature)
     }
 
-    /// A tool; adjacent ones run at once, and words after it are the next call's.
+    /// Calls a tool; adjacent tools run in parallel, and later text belongs to the next model call.
     pub fn tool(name: &str, input: Value) -> Self {
         Self::of("tool", json!({"name": name, "input": input}))
     }
 
-    /// A tool whose input comes in `fragments` pieces with `delay_ms` before each.
+    /// Calls a tool whose input streams in `fragments` pieces, with `delay_ms` before each.
     pub fn slow_tool(name: &str, input: Value, fragments: u64, delay_ms: u64) -> Self {
         let tool =
             json!({"name": name, "input": input, "fragments": fragments, "delay_ms": delay_ms});
         Self::of("tool", tool)
     }
 
-    /// Silence for a while.
+    /// Streams nothing for `ms` milliseconds.
     pub fn pause(ms: u64) -> Self {
         Self::of("pause_ms", ms)
     }
 
-    /// Silence for ever.
+    /// Streams nothing more, and never ends.
     pub fn stall() -> Self {
         Self::of("stall", true)
     }
 
-    /// The call breaks.
+    /// Fails the model call with an error class.
     pub fn error(class: &str) -> Self {
         Self::of("error", class)
     }
 
-    /// The call ends, and says what it cost.
+    /// Ends the call with a stop reason and a cost.
     pub fn stop(reason: &str, cost_usd: f64) -> Self {
         let usage = json!({"input_tokens": 11, "output_tokens": 7, "cost_usd": cost_usd});
         Self::of("stop", reason).with("usage", usage)
@@ -169,17 +174,20 @@ mod tests {
     fn script_serialises_to_server_format() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("script.yaml");
-        Script::new()
+        ModelScript::new()
             .on(
                 "^hi",
                 [
-                    Step::slow("hello", 2, 5).repeat(3),
-                    Step::stop("end_turn", 0.5),
+                    ScriptStep::slow("hello", 2, 5).repeat(3),
+                    ScriptStep::stop("end_turn", 0.5),
                 ],
             )
             .on(
                 "",
-                [Step::tool(tool::ECHO, json!({"text": "a"})), Step::stall()],
+                [
+                    ScriptStep::tool(tool::ECHO, json!({"text": "a"})),
+                    ScriptStep::stall(),
+                ],
             )
             .write(&path)
             .expect("written");

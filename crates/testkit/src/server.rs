@@ -1,5 +1,5 @@
-//! The real server in a process of its own: started on a folder and a port, killed, ended,
-//! started again on the same. Its child dies with it, by its own process id.
+//! The real server as a child process: started with a data folder and a port, killed, drained and
+//! restarted on both. Dropping [`TestServer`] kills the child by its process id.
 
 mod binary;
 mod port;
@@ -15,73 +15,73 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::api::ApiClient;
 use crate::history::FaultKind;
 use crate::journal::Journal;
-use crate::pack::Pack;
-use crate::rest::Rest;
-use crate::script::Script;
+use crate::pack::TestPack;
+use crate::script::ModelScript;
 
 pub use binary::path as binary;
 pub use port::free as free_port;
-pub use settings::Settings;
+pub use settings::ServerSettings;
 
-/// How long a server may take to come up.
+/// Deadline for a server to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
 
-/// What a server is started with.
+/// Configuration of a [`TestServer`].
 #[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// What the model says; without a pack the script for trying if none.
-    pub script: Option<Script>,
-    pub pack: Setup,
-    /// Its configuration file, but for the address.
-    pub settings: Settings,
-    /// The data folder; a fresh one that goes with the server if none.
+pub struct ServerOptions {
+    /// The model's script; `None` without a pack is the built-in script.
+    pub script: Option<ModelScript>,
+    pub pack: ServerPack,
+    /// The configuration file except the address.
+    pub settings: ServerSettings,
+    /// The data folder; `None` is a temporary folder that is removed with the server.
     pub home: Option<PathBuf>,
-    /// Variables of its environment.
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
-    /// Run it under `strace` with these arguments.
+    /// Arguments to run the server under `strace`.
     pub strace: Option<Vec<String>>,
 }
 
-/// What a server runs.
+/// The pack that a [`TestServer`] runs.
 #[derive(Clone, Debug, Default)]
-pub enum Setup {
-    /// One agent with the tools for trying.
+pub enum ServerPack {
+    /// No pack: one agent with the built-in test tools.
     #[default]
     Alone,
-    /// The pack that is built in.
+    /// The built-in demo pack.
     Demo,
-    Pack(Pack),
+    Pack(TestPack),
 }
 
-impl Options {
-    /// A server that runs `pack`.
-    pub fn pack(pack: Pack) -> Self {
+impl ServerOptions {
+    /// Options for a server that runs `pack`.
+    pub fn pack(pack: TestPack) -> Self {
         Self {
-            pack: Setup::Pack(pack),
+            pack: ServerPack::Pack(pack),
             ..Self::default()
         }
     }
 
-    /// A server that runs the pack that is built in.
+    /// Options for a server that runs the built-in demo pack.
     pub fn demo() -> Self {
         Self {
-            pack: Setup::Demo,
+            pack: ServerPack::Demo,
             ..Self::default()
         }
     }
 
-    /// A server whose model plays `script`.
-    pub fn script(script: Script) -> Self {
+    /// Options for a server whose model follows `script`.
+    pub fn script(script: ModelScript) -> Self {
         Self {
             script: Some(script),
             ..Self::default()
         }
     }
 
-    /// The same with one setting more.
+    /// Adds a setting to the configuration file.
     #[must_use]
     pub fn set(mut self, section: &'static str, key: &'static str, value: impl ToString) -> Self {
         self.settings = self.settings.set(section, key, value);
@@ -89,37 +89,37 @@ impl Options {
     }
 }
 
-/// The server did not come up: how it ended, if it did, and what it said.
+/// The server did not become ready.
 #[derive(Debug, thiserror::Error)]
-#[error("the server did not come up ({status:?}):\n{stderr}")]
+#[error("the server did not become ready ({status:?}):\n{stderr}")]
 pub struct StartError {
-    /// How it ended; none if it was still running.
+    /// The exit status; `None` if the process was still running.
     pub status: Option<ExitStatus>,
-    /// What it wrote to its standard error.
+    /// Everything written to standard output and error.
     pub stderr: String,
 }
 
-/// A server.
+/// A server process under test.
 #[derive(Debug)]
-pub struct Server {
-    options: Options,
-    /// The configuration, script and output of the server; its data too unless told otherwise.
+pub struct TestServer {
+    options: ServerOptions,
+    /// Configuration, script, output and, by default, data of the server.
     folder: TempDir,
     addr: SocketAddr,
     child: Option<Child>,
     journal: Journal,
 }
 
-impl Server {
-    /// Starts a server with a journal of its own, which must come up.
-    pub async fn start(options: Options) -> Self {
+impl TestServer {
+    /// Starts a server with a new journal; panics if it does not become ready.
+    pub async fn start(options: ServerOptions) -> Self {
         Self::try_start(options, Journal::new())
             .await
             .unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// Starts a server and waits until it is ready.
-    pub async fn try_start(options: Options, journal: Journal) -> Result<Self, StartError> {
+    pub async fn try_start(options: ServerOptions, journal: Journal) -> Result<Self, StartError> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut server = Self {
             options,
@@ -132,13 +132,13 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts the process again, on the same data and the same port.
+    /// Starts the process again with the same data and port.
     pub async fn run(&mut self) -> Result<(), StartError> {
         assert!(self.child.is_none(), "the server still runs");
         let child = self.command().and_then(|mut command| command.spawn());
         self.child = Some(child.expect("the server's process starts"));
-        let begun = Instant::now();
-        let probe = Rest::new(self.addr, Journal::new());
+        let started = Instant::now();
+        let probe = ApiClient::new(self.addr, Journal::new());
         loop {
             let status = self.child.as_mut().map(Child::try_wait);
             if let Some(Ok(Some(status))) = status {
@@ -152,7 +152,7 @@ impl Server {
             {
                 return Ok(());
             }
-            if begun.elapsed() > READY_WITHIN {
+            if started.elapsed() > READY_WITHIN {
                 return Err(self.failed(None));
             }
             tokio::time::sleep(POLL).await;
@@ -186,13 +186,13 @@ impl Server {
                 script.write(&path)?;
                 command.arg("--script").arg(path);
             }
-            (None, Setup::Alone) => {
-                std::fs::write(&path, Script::builtin())?;
+            (None, ServerPack::Alone) => {
+                std::fs::write(&path, ModelScript::builtin())?;
                 command.arg("--script").arg(path);
             }
-            (None, Setup::Demo | Setup::Pack(_)) => {}
+            (None, ServerPack::Demo | ServerPack::Pack(_)) => {}
         }
-        if let Setup::Pack(pack) = &self.options.pack {
+        if let ServerPack::Pack(pack) = &self.options.pack {
             pack.write(&self.pack_dir())?;
             command.arg("--pack").arg(self.pack_dir());
         }
@@ -209,39 +209,39 @@ impl Server {
         Ok(command)
     }
 
-    /// The server's address.
+    /// The address the server listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// A client of it.
-    pub fn rest(&self) -> Rest {
-        Rest::new(self.addr, self.journal.clone())
+    /// A new [`ApiClient`] of the server.
+    pub fn api(&self) -> ApiClient {
+        ApiClient::new(self.addr, self.journal.clone())
     }
 
-    /// The journal of everything done to it.
+    /// The journal that all clients of this server share.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Its data folder.
+    /// The data folder of the server.
     pub fn home(&self) -> PathBuf {
         let own = || self.folder.path().join("home");
         self.options.home.clone().unwrap_or_else(own)
     }
 
-    /// The folder of its pack.
+    /// The folder with the files of the pack.
     pub fn pack_dir(&self) -> PathBuf {
         self.folder.path().join("pack")
     }
 
-    /// Changes its pack, as an editor would; the server sees it when it looks.
-    pub fn repack(&mut self, pack: Pack) {
+    /// Replaces the pack's files; the running server reloads them by itself.
+    pub fn repack(&mut self, pack: TestPack) {
         pack.write(&self.pack_dir()).expect("a pack is written");
-        self.options.pack = Setup::Pack(pack);
+        self.options.pack = ServerPack::Pack(pack);
     }
 
-    /// The folder of its configuration and output.
+    /// The folder with configuration and output.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -250,13 +250,13 @@ impl Server {
         self.folder.path().join("stderr.txt")
     }
 
-    /// All it has written to its standard output and error, over all its lives.
+    /// Everything written to standard output and error, over all restarts.
     pub fn stderr(&self) -> String {
         let bytes = std::fs::read(self.stderr_path()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The process id of the server itself, also under `strace`.
+    /// The process id of the server, also under `strace`.
     pub fn pid(&self) -> u32 {
         let child = self.child.as_ref().expect("the server runs").id();
         if self.options.strace.is_none() {
@@ -270,29 +270,29 @@ impl Server {
             .unwrap_or(child)
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the server.
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        // It may just have ended by itself; then there is nothing to tell.
+        // The process may just have exited.
         let _ = kill_process(pid.expect("a process has an id"), signal);
     }
 
-    /// Kills it on the spot and waits until it is gone.
-    pub async fn kill9(&mut self) {
+    /// Sends SIGKILL and waits for the exit.
+    pub async fn kill(&mut self) {
         self.journal.fault(FaultKind::Kill);
         self.signal(Signal::KILL);
         self.wait(Duration::from_secs(10)).await;
     }
 
-    /// Asks it to end; `wait` for it.
+    /// Sends SIGTERM; use [`Self::wait`] to wait for the exit.
     pub fn sigterm(&self) {
         self.journal.fault(FaultKind::Term);
         self.signal(Signal::TERM);
     }
 
-    /// Waits until it has ended and says how.
+    /// Waits for the exit and returns the status.
     pub async fn wait(&mut self, within: Duration) -> ExitStatus {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let child = self.child.as_mut().expect("the server runs");
             if let Some(status) = child.try_wait().expect("a child can be waited for") {
@@ -300,31 +300,31 @@ impl Server {
                 return status;
             }
             assert!(
-                begun.elapsed() < within,
-                "the server does not end within {within:?}:\n{}",
+                started.elapsed() < within,
+                "the server did not exit within {within:?}:\n{}",
                 self.stderr()
             );
             tokio::time::sleep(POLL).await;
         }
     }
 
-    /// Kills it and starts it again.
+    /// Kills the server and starts it again.
     pub async fn restart(&mut self) {
-        self.kill9().await;
+        self.kill().await;
         self.run().await.unwrap_or_else(|why| panic!("{why}"));
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if self.child.is_some() {
             self.signal(Signal::KILL);
         }
         if let Some(mut child) = self.child.take() {
             if self.options.strace.is_some() {
-                // It ends by itself when what it traces does.
-                let begun = Instant::now();
-                while begun.elapsed() < Duration::from_secs(2)
+                // `strace` exits with the traced process.
+                let started = Instant::now();
+                while started.elapsed() < Duration::from_secs(2)
                     && matches!(child.try_wait(), Ok(None))
                 {
                     std::thread::sleep(POLL);
@@ -334,10 +334,10 @@ impl Drop for Server {
             let _ = child.wait();
         }
         if std::thread::panicking() {
-            let said = self.stderr();
-            let tail = said.len().saturating_sub(4_000);
-            let tail = said.get(tail..).unwrap_or(&said);
-            println!("the server on {} said:\n{tail}", self.addr);
+            let stderr = self.stderr();
+            let tail = stderr.len().saturating_sub(4_000);
+            let tail = stderr.get(tail..).unwrap_or(&stderr);
+            println!("output of the server on {}:\n{tail}", self.addr);
         }
     }
 }

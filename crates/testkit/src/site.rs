@@ -1,5 +1,5 @@
-//! A site that HTTP tools ask: pages by path, what it was asked, and which of its connections are
-//! still open. A page may be slow, without end, or never come.
+//! A fake web site for HTTP tools: pages by path, a record of all requests, and the number of open
+//! connections. A page may be slow, endless, or never sent.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,29 +11,29 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-/// Requests are small; one that is not is cut.
+/// Maximum size of a request; a larger one is cut.
 const REQUEST_BYTES_MAX: usize = 1_048_576;
 
-/// What a page says.
+/// The response of [`FakeSite`] for one path.
 #[derive(Clone, Debug)]
-pub enum Page {
-    /// These bytes, and the end.
+pub enum SitePage {
+    /// These bytes, then the end of the connection.
     Whole(Vec<u8>),
     /// These bytes, then `piece` again and again, with a pause between them.
     Endless {
-        /// The head, and what comes first.
+        /// The response head and the first bytes.
         begin: Vec<u8>,
-        /// What comes for ever.
+        /// The bytes that repeat.
         piece: Vec<u8>,
-        /// How long it waits in between.
+        /// The pause between two pieces.
         pause: Duration,
     },
-    /// Nothing at all, while the connection stays open.
+    /// No response; the connection stays open.
     Silent,
 }
 
-impl Page {
-    /// A page of a kind.
+impl SitePage {
+    /// A page with a status, a content type and a body.
     pub fn new(status: u16, kind: &str, body: &str) -> Self {
         let length = body.len();
         let head = format!(
@@ -42,12 +42,12 @@ impl Page {
         Self::Whole((head + body).into_bytes())
     }
 
-    /// A page of JSON.
+    /// A page with a JSON body.
     pub fn json(body: &Value) -> Self {
         Self::new(200, "application/json", &body.to_string())
     }
 
-    /// A page that sends on.
+    /// A redirect with a `location` header.
     pub fn redirect(status: u16, location: &str) -> Self {
         let head = format!(
             "HTTP/1.1 {status} Go\r\nlocation: {location}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -65,101 +65,101 @@ impl Page {
     }
 }
 
-/// One request.
+/// A recorded request of [`FakeSite`].
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct SiteRequest {
     pub line: String,
-    /// All of its head.
+    /// The request line and all headers.
     pub head: String,
     pub body: String,
-    /// Whether its connection is closed, by whomever.
+    /// True after the connection was closed by either side.
     pub closed: bool,
 }
 
 #[derive(Debug, Default)]
-struct Desk {
-    pages: BTreeMap<String, Page>,
-    asked: Vec<Asked>,
+struct SiteState {
+    pages: BTreeMap<String, SitePage>,
+    requests: Vec<SiteRequest>,
     connections: usize,
     open: usize,
 }
 
-/// The site.
+/// A web site on the loopback; dropping it closes its port.
 #[derive(Debug)]
-pub struct Site {
+pub struct FakeSite {
     addr: SocketAddr,
-    desk: Arc<Mutex<Desk>>,
+    state: Arc<Mutex<SiteState>>,
     task: AbortHandle,
 }
 
-impl Site {
-    /// A site without pages: every path is 404.
+impl FakeSite {
+    /// Starts a site without pages: every path is 404.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
-        let desk = Arc::new(Mutex::new(Desk::default()));
-        let shared = Arc::clone(&desk);
+        let state = Arc::new(Mutex::new(SiteState::default()));
+        let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                let desk = Arc::clone(&shared);
-                lock(&desk).connections += 1;
-                lock(&desk).open += 1;
+                let state = Arc::clone(&shared);
+                lock(&state).connections += 1;
+                lock(&state).open += 1;
                 tokio::spawn(async move {
-                    serve(socket, &desk).await;
-                    lock(&desk).open -= 1;
+                    serve(socket, &state).await;
+                    lock(&state).open -= 1;
                 });
             }
         });
         Self {
             addr,
-            desk,
+            state,
             task: task.abort_handle(),
         }
     }
 
-    /// Where it is, without a slash at the end.
+    /// The base URL without a slash at the end.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    /// Its address.
+    /// The address of the listener.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// What it says from now on at a path (without the query).
-    pub fn page(&self, path: &str, page: Page) {
-        lock(&self.desk).pages.insert(path.to_owned(), page);
+    /// Sets the page of a path (without the query).
+    pub fn page(&self, path: &str, page: SitePage) {
+        lock(&self.state).pages.insert(path.to_owned(), page);
     }
 
     /// The requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        lock(&self.desk).asked.clone()
+    pub fn requests(&self) -> Vec<SiteRequest> {
+        lock(&self.state).requests.clone()
     }
 
-    /// Connections so far.
+    /// The number of accepted connections so far.
     pub fn connections(&self) -> usize {
-        lock(&self.desk).connections
+        lock(&self.state).connections
     }
 
-    /// Connections that nobody has closed.
+    /// The number of open connections.
     pub fn open_connections(&self) -> usize {
-        lock(&self.desk).open
+        lock(&self.state).open
     }
 }
 
-impl Drop for Site {
+impl Drop for FakeSite {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<SiteState>) -> MutexGuard<'_, SiteState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One request of one connection.
-async fn serve(mut socket: TcpStream, desk: &Mutex<Desk>) {
+/// Serves one request of one connection.
+async fn serve(mut socket: TcpStream, state: &Mutex<SiteState>) {
     let Some((head, body)) = request(&mut socket).await else {
         return;
     };
@@ -167,22 +167,22 @@ async fn serve(mut socket: TcpStream, desk: &Mutex<Desk>) {
     let target = line.split(' ').nth(1).unwrap_or_default();
     let path = target.split('?').next().unwrap_or_default().to_owned();
     let (page, number) = {
-        let mut desk = lock(desk);
-        desk.asked.push(Asked {
+        let mut state = lock(state);
+        state.requests.push(SiteRequest {
             line,
             head,
             body,
             closed: false,
         });
-        (desk.pages.get(&path).cloned(), desk.asked.len() - 1)
+        (state.pages.get(&path).cloned(), state.requests.len() - 1)
     };
-    let none = || Page::new(404, "text/plain", "no such page");
-    match page.unwrap_or_else(none) {
-        Page::Whole(bytes) => {
+    let not_found = || SitePage::new(404, "text/plain", "no such page");
+    match page.unwrap_or_else(not_found) {
+        SitePage::Whole(bytes) => {
             let _ = socket.write_all(&bytes).await;
             let _ = socket.shutdown().await;
         }
-        Page::Endless {
+        SitePage::Endless {
             begin,
             piece,
             pause,
@@ -193,17 +193,17 @@ async fn serve(mut socket: TcpStream, desk: &Mutex<Desk>) {
                 tokio::time::sleep(pause).await;
             }
         }
-        Page::Silent => {}
+        SitePage::Silent => {}
     }
-    // Whatever comes now is nothing; that it ends is what is looked for.
+    // Discard further bytes until the connection ends.
     let mut buffer = [0; 1_024];
     while !matches!(socket.read(&mut buffer).await, Ok(0) | Err(_)) {}
-    if let Some(asked) = lock(desk).asked.get_mut(number) {
-        asked.closed = true;
+    if let Some(request) = lock(state).requests.get_mut(number) {
+        request.closed = true;
     }
 }
 
-/// Head and body of a request; none if the connection ends before.
+/// Head and body of a request; `None` if the connection ends before.
 async fn request(socket: &mut TcpStream) -> Option<(String, String)> {
     let mut seen = Vec::new();
     while seen.len() < REQUEST_BYTES_MAX {

@@ -1,13 +1,13 @@
-//! Watchers of a session over its WebSocket: one that behaves, one whose line is cut, one that
-//! stops reading. Each writes all it gets into the journal, and none waits for ever.
+//! WebSocket clients of a session: a normal one, one whose connection is cut, and one that stops
+//! reading. Each records everything it receives in the journal and has a deadline.
 
-pub(crate) mod tap;
-mod ask;
+pub(crate) mod limited_stream;
+mod options;
 mod client;
-mod reader;
-mod frozen;
+mod resuming;
+mod stalled;
 
-pub use ask::Ask;
-pub use client::{Client, End, Refused, Seen};
-pub use frozen::Frozen;
-pub use reader::{Cut, Reader};
+pub use client::{ConnectRefused, WatchClient, WatchEnd, WatchFrame};
+pub use options::SubscribeOptions;
+pub use resuming::{CutPlace, ResumingReader};
+pub use stalled::StalledClient;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use turnwire_event::{EventType, SessionId};
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::nasty::Nasty;
-use turnwire_testkit::provider::{Answer, Message};
+use turnwire_testkit::provider::{ModelMessage, ProviderAnswer};
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::stubborn::StubbornPrograms;
 
 use super::{Fan, House, Kind, Way, stopped, watch};
 use crate::load;
@@ -26,15 +26,15 @@ pub struct Report {
 }
 
 /// Makes so many stops on one server, and judges.
-pub async fn run(stops: usize, mut dice: Dice) -> Report {
-    let nasty = Nasty::new();
+pub async fn run(stops: usize, mut rng: SeededRng) -> Report {
+    let programs = StubbornPrograms::new();
     let house = Arc::new(House::open(Duration::from_millis(200)).await);
-    let needles = Arc::new(furnish(&house, &nasty));
-    let sessions = load::sessions(&house.rest, SESSIONS).await;
-    let left = Arc::new(AtomicUsize::new(stops));
+    let needles = Arc::new(furnish(&house, &programs));
+    let sessions = load::sessions(&house.api, SESSIONS).await;
+    let remaining = Arc::new(AtomicUsize::new(stops));
     let tasks = sessions.iter().map(|&session| {
         let (house, needles) = (house.clone(), needles.clone());
-        tokio::spawn(stop(house, session, needles, dice.fork(), left.clone()))
+        tokio::spawn(stop(house, session, needles, rng.fork(), remaining.clone()))
     });
     let tasks: Vec<_> = tasks.collect();
     let mut late = 0;
@@ -42,9 +42,9 @@ pub async fn run(stops: usize, mut dice: Dice) -> Report {
         late += task.await.expect("a stopper");
     }
     // Every turn has its end: nothing of any of them may be there now.
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     house.sockets_closed().await;
-    load::judge(&house.rest, &sessions).await;
+    load::judge(&house.api, &sessions).await;
     assert!(
         late * 2 < stops,
         "most stops must find a turn that runs: {late} of {stops} were late"
@@ -52,8 +52,8 @@ pub async fn run(stops: usize, mut dice: Dice) -> Report {
     Report { stops, late }
 }
 
-fn furnish(house: &House, nasty: &Nasty) -> Vec<String> {
-    let words = Answer::text(["One ", "two ", "three ", "four ", "five ", "six."]);
+fn furnish(house: &House, programs: &StubbornPrograms) -> Vec<String> {
+    let words = ProviderAnswer::text(["One ", "two ", "three ", "four ", "five ", "six."]);
     let words = words.frames_every(Duration::from_millis(25));
     house.fake.always("load-words-", words);
     let mut needles = vec!["load-words-".to_owned()];
@@ -62,7 +62,7 @@ fn furnish(house: &House, nasty: &Nasty) -> Vec<String> {
             let needle = format!("load-{kind:?}-{fan:?}-");
             house
                 .fake
-                .always(&needle, Message::new(kind.parts(fan, nasty)));
+                .always(&needle, ModelMessage::new(kind.parts(fan, programs)));
             needles.push(needle);
         }
     }
@@ -74,23 +74,23 @@ async fn stop(
     house: Arc<House>,
     session: SessionId,
     needles: Arc<Vec<String>>,
-    mut dice: Dice,
+    mut rng: SeededRng,
     left: Arc<AtomicUsize>,
 ) -> usize {
-    let rest = house.rest.clone();
-    let mut client = watch(&rest, "stopper", session).await;
+    let api = house.api.clone();
+    let mut client = watch(&api, "stopper", session).await;
     let mut late = 0;
     while left
         .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1))
         .is_ok()
     {
-        let needle = &needles[dice.index(needles.len())];
-        let turn = rest.submit(session, needle).await.expect("taken").turn_id;
-        tokio::time::sleep(dice.millis(0, LATEST_MS)).await;
-        let way = Way::ALL[dice.index(Way::ALL.len())];
-        way.stop(&rest, &mut client, (session, turn)).await;
-        if dice.chance(30) {
-            rest.cancel(turn).await.expect("an answer");
+        let needle = &needles[rng.index(needles.len())];
+        let turn = api.submit(session, needle).await.expect("taken").turn_id;
+        tokio::time::sleep(rng.millis(0, LATEST_MS)).await;
+        let way = Way::ALL[rng.index(Way::ALL.len())];
+        way.stop(&api, &mut client, (session, turn)).await;
+        if rng.chance(30) {
+            api.cancel(turn).await.expect("an answer");
         }
         let mut seen = client.turn(turn).await.expect("the end");
         seen.retain(|event| event.turn_id == Some(turn));

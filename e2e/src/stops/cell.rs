@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use turnwire_event::body::turn::TurnCancelled;
 use turnwire_event::code::{Phase, ReceiptKind, StopOutcome};
 use turnwire_event::{Body, Event, SessionId, TurnId};
-use turnwire_testkit::nasty::Nasty;
-use turnwire_testkit::provider::{Answer, Message};
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::provider::{ModelMessage, ProviderAnswer};
+use turnwire_testkit::stubborn::StubbornPrograms;
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 use super::house::House;
 use super::kind::{Fan, Kind};
@@ -51,15 +51,15 @@ impl Way {
     /// Stops a turn. What answers with its end answers with the same end as the log.
     pub async fn stop(
         self,
-        rest: &Rest,
-        client: &mut Client,
+        api: &ApiClient,
+        client: &mut WatchClient,
         (session, turn): (SessionId, TurnId),
     ) -> Vec<Value> {
         let path = format!("/turns/{turn}/cancel");
         let wait = format!("{path}?wait=true");
         let of_session = format!("/sessions/{session}/cancel");
         let frame = json!({"type": "cancel", "turn_id": turn, "reason": "user_cancel"});
-        let post = async |path: &str| rest.post(path, json!({})).await.expect("an answer");
+        let post = async |path: &str| api.post(path, json!({})).await.expect("an answer");
         let accepted = [200, 202];
         match self {
             Self::Http => assert_eq!(post(&path).await.status, 202),
@@ -107,36 +107,36 @@ impl Cell {
     /// Runs it in a session of its own, and judges what came of it. Gives the session, and its end.
     pub async fn run(self, house: &House) -> (SessionId, TurnCancelled) {
         let name = format!("{self:?}");
-        let nasty = Nasty::new();
+        let programs = StubbornPrograms::new();
         let needle = format!("cell-{}-", self.number);
-        let parts = self.kind.parts(self.fan, &nasty);
-        let answer: Answer = Message::new(parts).into();
+        let parts = self.kind.parts(self.fan, &programs);
+        let answer: ProviderAnswer = ModelMessage::new(parts).into();
         house.fake.always(&needle, answer);
-        let rest = &house.rest;
-        let session = rest.create().await.expect("a session");
-        let mut client = watch(rest, &name, session).await;
-        let turn = rest.submit(session, &needle).await.expect("taken").turn_id;
+        let api = &house.api;
+        let session = api.create().await.expect("a session");
+        let mut client = watch(api, &name, session).await;
+        let turn = api.submit(session, &needle).await.expect("taken").turn_id;
         let mut seen = self.at_work(&mut client, turn).await;
-        nasty
+        programs
             .until_ready(self.kind.processes() * self.fan.leaves())
             .await;
-        let told = self.way.stop(rest, &mut client, (session, turn)).await;
+        let response = self.way.stop(api, &mut client, (session, turn)).await;
         seen.extend(client.turn(turn).await.expect("the turn's end"));
         // At the very moment at which the end is told.
-        assert_eq!(nasty.processes(), [0; 0], "{name}");
+        assert_eq!(programs.processes(), [0; 0], "{name}");
         seen.retain(|event| event.turn_id == Some(turn));
         let end = stopped(&name, &seen);
         self.expected().judge(&name, &end);
-        for turn in told {
+        for turn in response {
             assert_eq!(turn["receipt"], json!(end.receipt), "{name}");
             assert_eq!(turn["terminal"]["type"], "turn.cancelled", "{name}");
         }
-        after(rest, &name, session, turn).await;
+        after(api, &name, session, turn).await;
         (session, end)
     }
 
     /// Watches until every tool that does the work has been called.
-    async fn at_work(self, client: &mut Client, turn: TurnId) -> Vec<Event> {
+    async fn at_work(self, client: &mut WatchClient, turn: TurnId) -> Vec<Event> {
         let (mut seen, mut begun) = (Vec::new(), 0);
         while begun < self.fan.leaves() {
             let event = tokio::time::timeout(PATIENCE, client.event()).await;
@@ -193,17 +193,20 @@ impl Cell {
 }
 
 /// Watches a session from here on.
-pub async fn watch(rest: &Rest, name: &str, session: SessionId) -> Client {
-    let client = Client::connect(rest, name, session).await;
+pub async fn watch(api: &ApiClient, name: &str, session: SessionId) -> WatchClient {
+    let client = WatchClient::connect(api, name, session).await;
     let mut client = client.expect("a connection");
-    client.subscribed(&Ask::live()).await.expect("subscribed");
+    client
+        .subscribed(&SubscribeOptions::live())
+        .await
+        .expect("subscribed");
     client
 }
 
 /// What is left of a stopped turn: one ending on the chat wire, and no row that still runs.
-pub async fn after(rest: &Rest, name: &str, session: SessionId, turn: TurnId) {
-    let mut stream = chat::back(rest, name, turn, None).await;
-    let frames = stream.rest().await;
+pub async fn after(api: &ApiClient, name: &str, session: SessionId, turn: TurnId) {
+    let mut stream = chat::back(api, name, turn, None).await;
+    let frames = stream.read_to_end().await;
     let frames = frames.unwrap_or_else(|end| panic!("{name}: {end}"));
     let ends = ["completed", "error", "cancelled"];
     let ending = chat::events(&frames);
@@ -212,7 +215,7 @@ pub async fn after(rest: &Rest, name: &str, session: SessionId, turn: TurnId) {
     assert_eq!(ending.last(), Some(&"cancelled"), "{name}: {ending:?}");
     assert_eq!(chat::code(&frames), "REQUEST_CANCELLED", "{name}");
     let path = format!("/sessions/{session}/tool-calls");
-    let pages = rest.pages(&path, "tool_calls").await.expect("an answer");
+    let pages = api.pages(&path, "tool_calls").await.expect("an answer");
     let own = |call: &&Value| call["turn_id"] == json!(turn);
     for call in pages.iter().flatten().filter(own) {
         let state = call["status"].as_str();

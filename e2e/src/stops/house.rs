@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use serde_json::json;
-use turnwire_testkit::ccs::{Ccs, Reply, envelope};
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::data_service::{FakeDataService, ServiceReply, envelope};
 use turnwire_testkit::mcp;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::provider::{Dialect, FakeProvider, Progress};
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::site::{Page, Site};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::provider::{AnswerProgress, Dialect, FakeProvider};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::site::{FakeSite, SitePage};
 
 use crate::chat::until;
 use crate::engine::PRINCIPAL;
@@ -25,11 +25,11 @@ const CCS_MS: u64 = 8_000;
 pub struct House {
     pub fake: FakeProvider,
     /// What HTTP tools ask.
-    pub site: Site,
-    pub ccs: Ccs,
-    pub server: Server,
+    pub site: FakeSite,
+    pub ccs: FakeDataService,
+    pub server: TestServer,
     /// A client of it.
-    pub rest: Rest,
+    pub api: ApiClient,
 }
 
 impl House {
@@ -39,27 +39,33 @@ impl House {
     }
 
     /// The same with other settings.
-    pub async fn with(grace: Duration, change: impl FnOnce(Options) -> Options) -> Self {
+    pub async fn with(
+        grace: Duration,
+        change: impl FnOnce(ServerOptions) -> ServerOptions,
+    ) -> Self {
         let (fake, site, ccs) = (
             FakeProvider::start().await,
-            Site::start().await,
-            Ccs::start().await,
+            FakeSite::start().await,
+            FakeDataService::start().await,
         );
-        site.page("/drip", Page::drip());
+        site.page("/drip", SitePage::drip());
         for enricher in ["offer_search", "points", "answers"] {
-            ccs.set(enricher, Reply::envelope(&envelope(enricher)).after(CCS_MS));
+            ccs.set(
+                enricher,
+                ServiceReply::envelope(&envelope(enricher)).after(CCS_MS),
+            );
         }
         let entry = Entry::new("vendor", Dialect::Anthropic, &fake.base_url());
         let pack = furnish(pack(&ccs.url(), &[entry]), &site.url());
         let options = options(pack).set("tool", "grace_ms", grace.as_millis());
-        let server = Server::start(change(options)).await;
-        let rest = server.rest().with("x-turnwire-principal", PRINCIPAL);
+        let server = TestServer::start(change(options)).await;
+        let api = server.api().with("x-turnwire-principal", PRINCIPAL);
         Self {
             fake,
             site,
             ccs,
             server,
-            rest,
+            api,
         }
     }
 
@@ -67,7 +73,7 @@ impl House {
     pub async fn sockets_closed(&self) {
         until("every socket to the provider is done with", || async {
             let calls = self.fake.calls();
-            let done = |progress| matches!(progress, Progress::Sent | Progress::Cut);
+            let done = |progress| matches!(progress, AnswerProgress::Sent | AnswerProgress::Cut);
             calls.iter().all(|call| call.closed || done(call.progress))
         })
         .await;
@@ -79,7 +85,7 @@ impl House {
 }
 
 /// The pack with tools of every kind, in the hands of everybody.
-fn furnish(pack: Pack, site: &str) -> Pack {
+fn furnish(pack: TestPack, site: &str) -> TestPack {
     let server: Vec<String> = mcp::command("good", "/dev/null".as_ref())
         .iter()
         .map(|word| format!("{word:?}"))
@@ -124,29 +130,32 @@ fn furnish(pack: Pack, site: &str) -> Pack {
 }
 
 /// What sub-agents and workers do: what they are asked says which tool.
-fn script() -> Script {
+fn script() -> ModelScript {
     let agents = [
         ("shop", "search_offers"),
         ("rewards", "points_balance"),
         ("support", "support_answer"),
     ];
-    let script = Script::new().heard(
+    let script = ModelScript::new().on_call(
         "digger",
         "^/",
         1,
-        [Step::tool("program", json!({"path": "{{user}}"}))],
+        [ScriptStep::tool("program", json!({"path": "{{user}}"}))],
     );
     agents.into_iter().fold(script, |script, (id, data)| {
         let cases = [
-            ("^sleep", Step::tool("nap", json!({"ms": 30_000}))),
-            ("^http", Step::tool("drip", json!({}))),
-            ("^mcp", Step::tool("slow_mcp", json!({"seconds": 60}))),
-            ("^ccs", Step::tool(data, json!({}))),
-            ("/dug", Step::tool("dig", json!({"task": "{{user}}"}))),
-            ("^/", Step::tool("program", json!({"path": "{{user}}"}))),
+            ("^sleep", ScriptStep::tool("nap", json!({"ms": 30_000}))),
+            ("^http", ScriptStep::tool("drip", json!({}))),
+            ("^mcp", ScriptStep::tool("slow_mcp", json!({"seconds": 60}))),
+            ("^ccs", ScriptStep::tool(data, json!({}))),
+            ("/dug", ScriptStep::tool("dig", json!({"task": "{{user}}"}))),
+            (
+                "^/",
+                ScriptStep::tool("program", json!({"path": "{{user}}"})),
+            ),
         ];
         cases.into_iter().fold(script, |script, (user, step)| {
-            script.heard(id, user, 1, [step])
+            script.on_call(id, user, 1, [step])
         })
     })
 }

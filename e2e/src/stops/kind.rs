@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use turnwire_event::code::StopOutcome;
-use turnwire_testkit::nasty::{self, Nasty};
-use turnwire_testkit::provider::Part;
+use turnwire_testkit::provider::MessagePart;
+use turnwire_testkit::stubborn::{self, StubbornPrograms};
 
 /// What kind of tool works when the stop comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,18 +71,18 @@ impl Kind {
     ];
 
     /// Its program among those that are hard to end.
-    fn program(self, nasty: &Nasty) -> Option<PathBuf> {
+    fn program(self, programs: &StubbornPrograms) -> Option<PathBuf> {
         Some(match self {
-            Self::Ignores => nasty.program(nasty::Kind::IgnoresTerm),
-            Self::Grandchild => nasty.program(nasty::Kind::Grandchild),
-            Self::Escapee => nasty.program(nasty::Kind::Escapee),
-            Self::Stopper => nasty.program(nasty::Kind::Stopper),
+            Self::Ignores => programs.program(stubborn::StubbornKind::IgnoresTerm),
+            Self::Grandchild => programs.program(stubborn::StubbornKind::Grandchild),
+            Self::Escapee => programs.program(stubborn::StubbornKind::Escapee),
+            Self::Stopper => programs.program(stubborn::StubbornKind::Stopper),
             // Slowly enough that no bound of its output ends it.
-            Self::Endless => nasty.write(
+            Self::Endless => programs.write(
                 "drips",
                 "trap '' TERM; ready; while :; do echo \"$MARK\"; sleep 0.2; done",
             ),
-            Self::Delegate => nasty.write("dug", "trap '' TERM; ready; exec sleep 600"),
+            Self::Delegate => programs.write("dug", "trap '' TERM; ready; exec sleep 600"),
             Self::Sleep | Self::Http | Self::Mcp | Self::Ccs => return None,
         })
     }
@@ -117,15 +117,17 @@ impl Kind {
     }
 
     /// What a sub-agent is asked, so that it works with the tool.
-    fn query(self, nasty: &Nasty) -> String {
-        match self.program(nasty) {
+    fn query(self, programs: &StubbornPrograms) -> String {
+        match self.program(programs) {
             Some(path) => path.display().to_string(),
             None => format!("{self:?}").to_lowercase(),
         }
     }
 
-    fn tool(self, nasty: &Nasty) -> (&'static str, Value) {
-        let path = self.program(nasty).map(|path| path.display().to_string());
+    fn tool(self, programs: &StubbornPrograms) -> (&'static str, Value) {
+        let path = self
+            .program(programs)
+            .map(|path| path.display().to_string());
         match self {
             Self::Sleep => ("nap", json!({"ms": 30_000})),
             Self::Http => ("drip", json!({})),
@@ -139,17 +141,17 @@ impl Kind {
     }
 
     /// What the model asks for.
-    pub fn parts(self, fan: Fan, nasty: &Nasty) -> Vec<Part> {
+    pub fn parts(self, fan: Fan, programs: &StubbornPrograms) -> Vec<MessagePart> {
         let asks = fan == Fan::Agents || self == Self::Ccs;
         (0..fan.leaves())
             .map(|n| {
                 let id = format!("call_{n}");
                 if asks {
-                    let query = json!({"query": self.query(nasty)});
-                    return Part::call(&id, &format!("ask_{}", AGENTS[n]), &query);
+                    let query = json!({"query": self.query(programs)});
+                    return MessagePart::call(&id, &format!("ask_{}", AGENTS[n]), &query);
                 }
-                let (name, input) = self.tool(nasty);
-                Part::call(&id, name, &input)
+                let (name, input) = self.tool(programs);
+                MessagePart::call(&id, name, &input)
             })
             .collect()
     }

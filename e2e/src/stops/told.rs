@@ -26,11 +26,11 @@ pub fn stopped(name: &str, events: &[Event]) -> TurnCancelled {
     let Some(Body::TurnCancelled(end)) = events.last().map(|event| &event.body) else {
         panic!("{name}: {names:?}");
     };
-    let asked = events
+    let cancel_index = events
         .iter()
         .position(|e| e.body.kind() == EventType::TurnCancelRequested);
-    let asked = asked.unwrap_or_else(|| panic!("{name}: nobody asked: {names:?}"));
-    let (before, after) = events.split_at(asked);
+    let cancel_index = cancel_index.unwrap_or_else(|| panic!("{name}: nobody asked: {names:?}"));
+    let (before, after) = events.split_at(cancel_index);
     for event in &after[1..] {
         let kind = event.body.kind();
         assert!(kind.is_closing(), "{name}: {kind} after the cancel");
@@ -114,16 +114,23 @@ fn receipt(name: &str, before: &[Event], after: &[Event], end: &TurnCancelled) {
             _ => continue,
         });
     }
-    let told = end.receipt.iter();
-    let mut told: Vec<_> = told.map(|line| (line.kind, line.id.clone())).collect();
+    let receipt_lines = end.receipt.iter();
+    let mut receipt_lines: Vec<_> = receipt_lines
+        .map(|line| (line.kind, line.id.clone()))
+        .collect();
     let by_text = |line: &(ReceiptKind, String)| format!("{line:?}");
-    told.sort_by_key(by_text);
-    let all = told.len();
-    told.dedup();
-    assert_eq!(told.len(), all, "{name}: a line twice: {:?}", end.receipt);
-    told.retain(|(kind, _)| *kind != ReceiptKind::Process);
+    receipt_lines.sort_by_key(by_text);
+    let all = receipt_lines.len();
+    receipt_lines.dedup();
+    assert_eq!(
+        receipt_lines.len(),
+        all,
+        "{name}: a line twice: {:?}",
+        end.receipt
+    );
+    receipt_lines.retain(|(kind, _)| *kind != ReceiptKind::Process);
     due.sort_by_key(by_text);
-    assert_eq!(told, due, "{name}: {} events before", before.len());
+    assert_eq!(receipt_lines, due, "{name}: {} events before", before.len());
 }
 
 impl Expected {
@@ -132,8 +139,8 @@ impl Expected {
         assert_eq!(end.phase, self.phase, "{name}: {end:?}");
         for (kind, count, outcome) in &self.lines {
             let of_kind = |line: &&ReceiptLine| line.kind == *kind && line.outcome == *outcome;
-            let found = end.receipt.iter().filter(of_kind).count();
-            assert_eq!(found, *count, "{name}: {kind:?} {outcome:?}: {end:?}");
+            let actual = end.receipt.iter().filter(of_kind).count();
+            assert_eq!(actual, *count, "{name}: {kind:?} {outcome:?}: {end:?}");
         }
     }
 }

@@ -9,8 +9,8 @@ mod reference;
 
 use serde_json::{Value, json};
 use turnwire_event::ResponseId;
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::{ServerOptions, TestServer};
 
 use proxy::{Manner, Proxy};
 use readers::Kind;
@@ -24,12 +24,12 @@ const RETRY_MS: u32 = 30;
 /// Cuts in the first line, in ids, in data; each counted from the start of a stream.
 const CUTS: [usize; 8] = [3, 24, 150, 700, 701, 1_333, 40, 2_048];
 
-async fn server(script: Script) -> Server {
-    Server::start(Options::script(script).set("stream", "retry_ms", RETRY_MS)).await
+async fn server(script: ModelScript) -> TestServer {
+    TestServer::start(ServerOptions::script(script).set("stream", "retry_ms", RETRY_MS)).await
 }
 
 /// Submits a turn that does not mind who leaves.
-async fn ask(server: &Server, message: &str) -> Answer {
+async fn ask(server: &TestServer, message: &str) -> Answer {
     let body = json!({"message": message, "on_disconnect": "continue"});
     let answer = Answer::post(server.addr(), &body.to_string()).await;
     assert_eq!(answer.status, 200);
@@ -47,7 +47,7 @@ fn ends_of_blocks(body: &[u8]) -> Vec<usize> {
 /// start, and the last two before the sentinel of its end.
 async fn cut_within_events(
     readings: &mut Readings,
-    server: &Server,
+    server: &TestServer,
     response: ResponseId,
     wanted: &[Event],
 ) {
@@ -74,13 +74,13 @@ fn names(events: &[Event]) -> Vec<&str> {
 // W-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_sse_client_reads_the_same_turn() {
-    let script = Script::new().on(
+    let script = ModelScript::new().on(
         "",
         [
-            Step::thinking("What is asked for? Something long.", "seal"),
-            Step::slow("First some words, one after the other. ", 2, 60),
-            Step::tool(tool::ECHO, json!({"text": "a"})),
-            Step::slow("Then what the tool says, slowly too.", 2, 60),
+            ScriptStep::thinking("What is asked for? Something long.", "seal"),
+            ScriptStep::slow("First some words, one after the other. ", 2, 60),
+            ScriptStep::tool(tool::ECHO, json!({"text": "a"})),
+            ScriptStep::slow("Then what the tool says, slowly too.", 2, 60),
         ],
     );
     let server = server(script).await;
@@ -143,26 +143,26 @@ async fn every_sse_client_reads_the_same_turn() {
 // W-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_sse_client_reads_the_same_from_store() {
-    let script = Script::new().on(
+    let script = ModelScript::new().on(
         "",
         [
-            Step::thinking("What is asked for? Something short.", "seal"),
-            Step::text("Some words. "),
-            Step::tool(tool::ECHO, json!({"text": "a"})),
-            Step::text("And a few more."),
+            ScriptStep::thinking("What is asked for? Something short.", "seal"),
+            ScriptStep::text("Some words. "),
+            ScriptStep::tool(tool::ECHO, json!({"text": "a"})),
+            ScriptStep::text("And a few more."),
         ],
     );
     let mut server = server(script).await;
     let mut readings = Readings::start().await;
     let posted = ask(&server, "go").await;
     let response = posted.response();
-    let told = posted.events().await;
+    let events = posted.events().await;
     // Nothing of it is in memory any more.
     server.restart().await;
     let wanted = Answer::get(server.addr(), response).await.events().await;
-    assert_eq!(names(&wanted), names(&told));
+    assert_eq!(names(&wanted), names(&events));
     for (name, field) in [("text", "chunk"), ("thinking", "content")] {
-        let same = said(&wanted, name, field).concat() == said(&told, name, field).concat();
+        let same = said(&wanted, name, field).concat() == said(&events, name, field).concat();
         assert!(same, "{name} is whole");
     }
     let manner = Manner {
@@ -181,7 +181,8 @@ async fn every_sse_client_reads_the_same_from_store() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_sse_client_reads_the_same_cancel() {
     let words = "Words that go on and on until somebody has heard enough of them. ";
-    let server = server(Script::new().on("", [Step::slow(words, 3, 20).repeat(1_000)])).await;
+    let server =
+        server(ModelScript::new().on("", [ScriptStep::slow(words, 3, 20).repeat(1_000)])).await;
     let mut readings = Readings::start().await;
     let posted = ask(&server, "go").await;
     let response = posted.response();
@@ -196,8 +197,8 @@ async fn every_sse_client_reads_the_same_cancel() {
         for (_, proxy) in proxies {
             proxy.passed(CUTS.iter().sum::<usize>() + 1_000).await;
         }
-        let rest = server.rest();
-        let answer = rest.cancel(response.into()).await.expect("an answer");
+        let api = server.api();
+        let answer = api.cancel(response.into()).await.expect("an answer");
         assert!(answer.status < 300, "{}", answer.body);
         reference.await.expect("the reference")
     };
@@ -251,11 +252,11 @@ fn odd_texts() -> Vec<String> {
 /// All that frames of one kind say.
 fn said(events: &[Event], name: &str, field: &str) -> Vec<String> {
     let frames = events.iter().filter(|event| event.1 == name);
-    let said = frames.filter_map(|(_, _, data)| {
+    let texts = frames.filter_map(|(_, _, data)| {
         let value: Value = serde_json::from_str(data).expect("JSON");
         value[field].as_str().map(str::to_owned)
     });
-    said.collect()
+    texts.collect()
 }
 
 // W-2
@@ -264,11 +265,11 @@ async fn no_text_breaks_the_stream() {
     let texts = odd_texts();
     let all = texts.concat();
     let steps = [
-        Step::thinking("{{user}}", "seal"),
-        Step::slow("{{user}}", 100, 0),
-        Step::slow("{{user}}", 1, 0),
+        ScriptStep::thinking("{{user}}", "seal"),
+        ScriptStep::slow("{{user}}", 100, 0),
+        ScriptStep::slow("{{user}}", 1, 0),
     ];
-    let server = server(Script::new().on("", steps)).await;
+    let server = server(ModelScript::new().on("", steps)).await;
     let mut readings = Readings::start().await;
     let posted = ask(&server, &all).await;
     let response = posted.response();
@@ -299,11 +300,11 @@ async fn very_long_text_is_read_whole() {
     let long = "0123456789".repeat(30_000);
     let wide = "\u{1f600}\n".repeat(60_000);
     let steps = [
-        Step::slow(&long, long.len(), 0),
-        Step::text("between"),
-        Step::slow(&wide, wide.len(), 0),
+        ScriptStep::slow(&long, long.len(), 0),
+        ScriptStep::text("between"),
+        ScriptStep::slow(&wide, wide.len(), 0),
     ];
-    let server = server(Script::new().on("", steps)).await;
+    let server = server(ModelScript::new().on("", steps)).await;
     let mut readings = Readings::start().await;
     let posted = ask(&server, "go").await;
     let response = posted.response();
@@ -324,12 +325,12 @@ async fn very_long_text_is_read_whole() {
 
 #[tokio::test]
 async fn lone_surrogate_is_refused_before_the_stream() {
-    let server = server(Script::new().on("", [Step::text("{{user}}")])).await;
+    let server = server(ModelScript::new().on("", [ScriptStep::text("{{user}}")])).await;
     for half in ["\\ud800", "\\udc00", "a\\ud83d b"] {
         let answer = Answer::post(server.addr(), &format!("{{\"message\":\"{half}\"}}")).await;
         assert_eq!(answer.status, 400, "{half}");
     }
-    let whole = Answer::post(server.addr(), "{\"message\":\"\\ud83d\\ude00\"}").await;
-    let events = whole.events().await;
+    let valid = Answer::post(server.addr(), "{\"message\":\"\\ud83d\\ude00\"}").await;
+    let events = valid.events().await;
     assert_eq!(said(&events, "text", "chunk").concat(), "\u{1f600}");
 }

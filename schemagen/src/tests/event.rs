@@ -29,7 +29,7 @@ fn wrong(root: &Value, schema: &Value, value: &Value, at: &str) -> Option<String
         let inside = |rule: &Value, value: &Value, key: &str| {
             wrong(root, rule, value, &format!("{at}.{key}"))
         };
-        let fits = |rule: &&Value| wrong(root, rule, value, at).is_none();
+        let matches = |rule: &&Value| wrong(root, rule, value, at).is_none();
         let fails = |yes: bool| (!yes).then(|| format!("{at}: {word} {rule} refuses {value}"));
         match word.as_str() {
             "$ref" => {
@@ -45,11 +45,13 @@ fn wrong(root: &Value, schema: &Value, value: &Value, at: &str) -> Option<String
                 .as_array()?
                 .iter()
                 .find_map(|value| inside(rule, value, "[]")),
-            "anyOf" => fails(list(rule).iter().any(|rule| fits(&rule))),
-            "oneOf" => fails(list(rule).iter().filter(fits).count() == 1),
+            "anyOf" => fails(list(rule).iter().any(|rule| matches(&rule))),
+            "oneOf" => fails(list(rule).iter().filter(matches).count() == 1),
             "additionalProperties" if rule == &Value::Bool(false) => {
-                let known = words.get("properties").and_then(Value::as_object);
-                let unknown = |key: &&String| known.is_none_or(|known| !known.contains_key(*key));
+                let properties = words.get("properties").and_then(Value::as_object);
+                let unknown = |key: &&String| {
+                    properties.is_none_or(|properties| !properties.contains_key(*key))
+                };
                 let key = value.as_object()?.keys().find(unknown)?;
                 Some(format!("{at}: unknown {key}"))
             }
@@ -75,8 +77,8 @@ fn simple(word: &str, rule: &Value, value: &Value) -> bool {
         "const" => rule == value,
         "enum" => list(rule).contains(value),
         "required" => {
-            let there = |key: &Value| value.get(key.as_str().expect("a key")).is_some();
-            list(rule).iter().all(there)
+            let is_present = |key: &Value| value.get(key.as_str().expect("a key")).is_some();
+            list(rule).iter().all(is_present)
         }
         "type" => match rule {
             Value::Array(kinds) => kinds.iter().any(|kind| is(kind, value)),
@@ -246,7 +248,7 @@ fn real_events_satisfy_the_schema() {
 #[test]
 fn broken_events_do_not_satisfy_the_schema() {
     let schema = schema();
-    let whole: Value = serde_json::from_slice(&examples()[0].to_bytes()).expect("JSON");
+    let event: Value = serde_json::from_slice(&examples()[0].to_bytes()).expect("JSON");
     let breaks: [fn(&mut Value); 5] = [
         |event| drop(event.as_object_mut().expect("an object").remove("actor")),
         |event| event["persisted"] = json!("yes"),
@@ -255,7 +257,7 @@ fn broken_events_do_not_satisfy_the_schema() {
         |event| event["payload"]["input"][0] = json!({"type": "smell"}),
     ];
     for (index, damage) in breaks.into_iter().enumerate() {
-        let mut broken = whole.clone();
+        let mut broken = event.clone();
         damage(&mut broken);
         assert!(
             wrong(&schema, &schema, &broken, "event").is_some(),

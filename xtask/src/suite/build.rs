@@ -100,10 +100,10 @@ pub fn build(root: &Path) -> Result<Built> {
 
 /// Clippy's driver in the folder of the toolchain.
 fn clippy_driver() -> Result<PathBuf> {
-    let asked = Command::new("rustc")
+    let output = Command::new("rustc")
         .args(["--print", "sysroot"])
         .output()?;
-    let sysroot = String::from_utf8(asked.stdout)?;
+    let sysroot = String::from_utf8(output.stdout)?;
     let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
     if !driver.is_file() {
         bail!(

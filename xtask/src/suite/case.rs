@@ -79,22 +79,22 @@ impl Catalog {
 
     /// Puts the longest tests first.
     pub fn sort(&mut self, times: &Times) {
-        let known = |case: &Case| times.0.get(&case.label()).copied().unwrap_or(UNKNOWN);
+        let last_time = |case: &Case| times.0.get(&case.label()).copied().unwrap_or(UNKNOWN);
         self.cases
-            .sort_by_key(|case| std::cmp::Reverse(known(case)));
+            .sort_by_key(|case| std::cmp::Reverse(last_time(case)));
     }
 }
 
 fn list(binary: &TestBinary, args: &[&str]) -> Result<Vec<String>> {
-    let asked = Command::new(&binary.path)
+    let output = Command::new(&binary.path)
         .args(args)
         .current_dir(&binary.dir)
         .output()
         .with_context(|| format!("starting {}", binary.path.display()))?;
-    if !asked.status.success() {
-        bail!("{} cannot list its tests ({})", binary.label, asked.status);
+    if !output.status.success() {
+        bail!("{} cannot list its tests ({})", binary.label, output.status);
     }
-    let text = String::from_utf8(asked.stdout)?;
+    let text = String::from_utf8(output.stdout)?;
     let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
     Ok(names.map(str::to_owned).collect())
 }

@@ -62,14 +62,14 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .expect("a shell");
-        let mut said = String::new();
+        let mut output = String::new();
         let mut stderr = child.stderr.take().expect("a pipe");
-        while !said.ends_with('\n') {
+        while !output.ends_with('\n') {
             let mut byte = [0];
             std::io::Read::read_exact(&mut stderr, &mut byte).expect("the id of the sleeper");
-            said.push(char::from(byte[0]));
+            output.push(char::from(byte[0]));
         }
-        let sleeper: u32 = said.trim().parse().expect("an id");
+        let sleeper: u32 = output.trim().parse().expect("an id");
         kill_tree(child.id());
         child.wait().expect("it ended");
         let since = Instant::now();

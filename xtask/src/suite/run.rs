@@ -91,7 +91,7 @@ impl Pool<'_> {
 
 /// Runs one test in a process.
 fn one(case: &Case, server: &Path) -> Outcome {
-    let begun = Instant::now();
+    let started = Instant::now();
     let failure = match attempt(case, server) {
         Ok(None) => None,
         Ok(Some(output)) => Some(output),
@@ -99,7 +99,7 @@ fn one(case: &Case, server: &Path) -> Outcome {
     };
     Outcome {
         label: case.label(),
-        took: begun.elapsed(),
+        took: started.elapsed(),
         failure,
     }
 }
@@ -119,12 +119,12 @@ fn attempt(case: &Case, server: &Path) -> Result<Option<String>> {
         .stderr(output.try_clone()?)
         .spawn()
         .with_context(|| format!("starting {}", case.binary.path.display()))?;
-    let begun = Instant::now();
+    let started = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break Some(status);
         }
-        if begun.elapsed() > DEADLINE {
+        if started.elapsed() > DEADLINE {
             kill_tree(child.id());
             child.wait()?;
             break None;
@@ -176,8 +176,8 @@ mod tests {
         let ended = |code: i32| Some(ExitStatus::from_raw(code << 8));
         assert_eq!(judge(ended(0), ONE), None);
         assert!(judge(ended(101), ONE).is_some());
-        let none = "running 0 tests\ntest result: ok. 0 passed; 0 failed";
-        assert!(judge(ended(0), none).is_some());
+        let no_tests = "running 0 tests\ntest result: ok. 0 passed; 0 failed";
+        assert!(judge(ended(0), no_tests).is_some());
         let late = judge(None, "so far").expect("failed");
         assert_eq!(late, "so far\nstopped: it ran for more than 5 min 00 s");
     }

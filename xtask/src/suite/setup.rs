@@ -78,8 +78,8 @@ fn node_modules(dir: &Path) -> Result<()> {
 /// Adds the formatter and the linter where the toolchain came without them.
 pub fn components(root: &Path) -> Result<()> {
     let works = |tool: &str| {
-        let asked = Command::new(cargo()).args([tool, "--version"]).output();
-        asked.is_ok_and(|done| done.status.success())
+        let output = Command::new(cargo()).args([tool, "--version"]).output();
+        output.is_ok_and(|done| done.status.success())
     };
     if works("fmt") && works("clippy") {
         return Ok(());
@@ -97,10 +97,10 @@ fn is_there(program: &str) -> bool {
 
 /// Whether Python can make an environment: Debian ships that apart.
 fn has_venv() -> bool {
-    let asked = Command::new("python3")
+    let output = Command::new("python3")
         .args(["-c", "import ensurepip, venv"])
         .output();
-    asked.is_ok_and(|done| done.status.success())
+    output.is_ok_and(|done| done.status.success())
 }
 
 fn is_root() -> bool {

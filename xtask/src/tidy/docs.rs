@@ -81,8 +81,8 @@ mod tests {
 
     fn lines(text: &str) -> Vec<usize> {
         let source = Source::new("crates/a/src/b.rs", text);
-        let found = findings(&[source]);
-        found.iter().map(|finding| finding.line).collect()
+        let findings = findings(&[source]);
+        findings.iter().map(|finding| finding.line).collect()
     }
 
     #[test]

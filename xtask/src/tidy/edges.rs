@@ -54,7 +54,7 @@ const ROWS: &[Row] = &[
 
 /// Arrows that may not be.
 pub fn forbidden(metadata: &Metadata) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for package in metadata.members() {
         let Some(name) = short(&package.name) else {
             continue;
@@ -62,7 +62,7 @@ pub fn forbidden(metadata: &Metadata) -> Vec<Finding> {
         let Some(index) = ROWS.iter().position(|(row, _)| *row == name) else {
             let message =
                 "a crate that the table in xtask/src/tidy/edges.rs does not know: add its row";
-            found.push(Finding::about(&package.name, message));
+            findings.push(Finding::about(&package.name, message));
             continue;
         };
         for dependency in &package.dependencies {
@@ -70,11 +70,11 @@ pub fn forbidden(metadata: &Metadata) -> Vec<Finding> {
                 continue;
             };
             if let Some(message) = judge(index, target, dependency.kind.as_deref()) {
-                found.push(Finding::about(&package.name, message));
+                findings.push(Finding::about(&package.name, message));
             }
         }
     }
-    found
+    findings
 }
 
 /// The folder-like name of one of our crates; `None` for others'.
@@ -94,8 +94,8 @@ fn judge(index: usize, target: &str, kind: Option<&str>) -> Option<String> {
         return Some(format!("{name} uses testkit: {allowed}"));
     }
     if kind == Some("dev") {
-        let left = ROWS[..index].iter().any(|(row, _)| *row == target);
-        return (!left && target != name).then(|| {
+        let is_earlier = ROWS[..index].iter().any(|(row, _)| *row == target);
+        return (!is_earlier && target != name).then(|| {
             format!("{name} has a dev-dependency on {target}, which stands on its right")
         });
     }
@@ -115,8 +115,8 @@ mod tests {
     use crate::metadata::examples::graph;
 
     fn found(edges: &[(&str, Option<&str>, &str)]) -> Vec<String> {
-        let found = forbidden(&graph(edges, &[]));
-        found.iter().map(Finding::to_string).collect()
+        let findings = forbidden(&graph(edges, &[]));
+        findings.iter().map(Finding::to_string).collect()
     }
 
     #[test]

@@ -12,16 +12,16 @@ pub const FUNCTION_LINES_MAX: usize = 70;
 
 /// Files and functions over their size.
 pub fn all(sources: &[Source]) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for source in sources {
         let lines = source.text.lines().count();
         if lines > FILE_LINES_MAX {
             let message = format!("{lines} lines (over {FILE_LINES_MAX})");
-            found.push(Finding::about(&source.path, message));
+            findings.push(Finding::about(&source.path, message));
         }
-        functions(source, &mut found);
+        functions(source, &mut findings);
     }
-    found
+    findings
 }
 
 fn functions(source: &Source, found: &mut Vec<Finding>) {
@@ -60,13 +60,13 @@ mod tests {
         let body = "    x();\n".repeat(FUNCTION_LINES_MAX - 1);
         let text = format!("fn fits() {{\n{}}}\nfn long() {{\n{body}}}\n", &body[9..]);
         let source = Source::new("crates/a/src/b.rs", &text);
-        let found: Vec<_> = all(&[source]).iter().map(Finding::to_string).collect();
+        let findings: Vec<_> = all(&[source]).iter().map(Finding::to_string).collect();
         assert_eq!(
-            found,
+            findings,
             ["crates/a/src/b.rs:71: `long` has 71 lines (over 70)"]
         );
         let source = Source::new("crates/a/src/b.rs", &"\n".repeat(401));
-        let found: Vec<_> = all(&[source]).iter().map(Finding::to_string).collect();
-        assert_eq!(found, ["crates/a/src/b.rs: 401 lines (over 400)"]);
+        let findings: Vec<_> = all(&[source]).iter().map(Finding::to_string).collect();
+        assert_eq!(findings, ["crates/a/src/b.rs: 401 lines (over 400)"]);
     }
 }

@@ -48,33 +48,33 @@ const REFUSED_HERE: &[(&str, &str)] = &[("chrono", "times are event::Timestamp, 
 
 /// Packages whose licence is not on the list.
 pub fn not_allowed(metadata: &Metadata) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for package in &metadata.packages {
         let place = format!("{} {}", package.name, package.version);
         match &package.license {
-            None => found.push(Finding::about(
+            None => findings.push(Finding::about(
                 &place,
                 "names no licence: read it, then decide",
             )),
             Some(text) if !passes(text) => {
                 let message =
                     format!("licence `{text}` is not on the list of xtask/src/tidy/licence.rs");
-                found.push(Finding::about(&place, message));
+                findings.push(Finding::about(&place, message));
             }
             Some(_) => {}
         }
     }
-    found
+    findings
 }
 
 /// Packages that are refused by name.
 pub fn refused(metadata: &Metadata) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for package in &metadata.packages {
         let mut named = REFUSED.iter().filter(|(name, _)| *name == package.name);
         for (_, reason) in named.by_ref().filter(|_| metadata.is_built(package)) {
             let place = format!("{} {}", package.name, package.version);
-            found.push(Finding::about(&place, format!("refused: {reason}")));
+            findings.push(Finding::about(&place, format!("refused: {reason}")));
         }
     }
     for package in metadata.members() {
@@ -84,11 +84,11 @@ pub fn refused(metadata: &Metadata) -> Vec<Finding> {
                 .filter(|(name, _)| *name == dependency.name);
             for (name, reason) in of {
                 let message = format!("depends on {name}, refused: {reason}");
-                found.push(Finding::about(&package.name, message));
+                findings.push(Finding::about(&package.name, message));
             }
         }
     }
-    found
+    findings
 }
 
 /// Whether an SPDX expression can be satisfied with allowed licences alone.
@@ -174,12 +174,12 @@ mod tests {
             &[],
             &[("good", "MIT"), ("copyleft", "AGPL-3.0"), ("silent", "")],
         );
-        let found: Vec<_> = not_allowed(&metadata)
+        let findings: Vec<_> = not_allowed(&metadata)
             .iter()
             .map(Finding::to_string)
             .collect();
         assert_eq!(
-            found,
+            findings,
             [
                 "copyleft 1.0.0: licence `AGPL-3.0` is not on the list of xtask/src/tidy/licence.rs",
                 "silent 1.0.0: names no licence: read it, then decide",
@@ -191,9 +191,9 @@ mod tests {
     fn refused_crates_are_named_with_the_reason() {
         let edges = [("turnwire-log", None, "chrono")];
         let metadata = graph(&edges, &[("native-tls", "MIT"), ("chrono", "MIT")]);
-        let found: Vec<_> = refused(&metadata).iter().map(Finding::to_string).collect();
+        let findings: Vec<_> = refused(&metadata).iter().map(Finding::to_string).collect();
         assert_eq!(
-            found,
+            findings,
             [
                 "native-tls 1.0.0: refused: TLS, where it comes, is rustls",
                 "turnwire-log: depends on chrono, refused: times are event::Timestamp, printed by jiff",

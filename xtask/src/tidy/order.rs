@@ -124,13 +124,13 @@ impl CrateModules {
     /// The module that defines the item at `path`: goes down declared modules and follows imports.
     fn defining_module(&self, path: &[String]) -> ModulePath {
         let mut module = ModulePath::new();
-        let mut rest = path.to_vec();
+        let mut remaining = path.to_vec();
         // A chain of imports is short; two modules that import from each other would never end.
         let mut hops = 8;
         while let Some(declarations) = self.0.get(&module)
-            && !rest.is_empty()
+            && !remaining.is_empty()
         {
-            let name = rest.remove(0);
+            let name = remaining.remove(0);
             if declarations.children.contains(&name) {
                 module.push(name);
             } else if let Some(target) = declarations.imports.get(&name)
@@ -138,8 +138,8 @@ impl CrateModules {
             {
                 hops -= 1;
                 let mut path = target.clone();
-                path.extend(rest);
-                (module, rest) = (ModulePath::new(), path);
+                path.extend(remaining);
+                (module, remaining) = (ModulePath::new(), path);
             } else {
                 break;
             }

@@ -74,14 +74,14 @@ pub fn imports(file: &Source, children: &[String]) -> Vec<CratePath> {
 /// `crate`, `super` or `self`. `depth` inline modules are around it: `super` leaves them first.
 fn base(code: &str, at: usize, module: &[&str], depth: usize) -> Option<(Vec<String>, usize)> {
     let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let rest = &code[at..];
-    if rest.starts_with("crate::") {
+    let tail = &code[at..];
+    if tail.starts_with("crate::") {
         return Some((Vec::new(), at + "crate::".len()));
     }
-    if rest.starts_with("self::") {
+    if tail.starts_with("self::") {
         return (depth == 0).then(|| (own(module), at + "self::".len()));
     }
-    let supers = rest
+    let supers = tail
         .split("super::")
         .take_while(|part| part.is_empty())
         .count();
@@ -111,28 +111,28 @@ fn name_at(code: &str, at: usize) -> String {
 /// Adds the path at `at`, or each path of the group there, behind `base`.
 fn walk(code: &str, at: usize, base: &[String], paths: &mut Vec<CratePath>) {
     let mut segments = base.to_vec();
-    let mut here = at;
+    let mut position = at;
     loop {
-        if code[here..].starts_with('{') {
-            return walk_group(code, here, &segments, paths);
+        if code[position..].starts_with('{') {
+            return walk_group(code, position, &segments, paths);
         }
-        let name = name_at(code, here);
+        let name = name_at(code, position);
         if name.is_empty() {
             break;
         }
-        here += name.len();
+        position += name.len();
         // `a::{self}` is `a`.
         if name != "self" {
             segments.push(name);
         }
-        if !code[here..].starts_with("::") {
+        if !code[position..].starts_with("::") {
             break;
         }
-        here += 2;
+        position += 2;
     }
-    let after = code[here..].trim_start();
+    let after = code[position..].trim_start();
     let alias = after.strip_prefix("as ").map(|rest| name_at(rest, 0));
-    let is_glob = code[here..].starts_with('*');
+    let is_glob = code[position..].starts_with('*');
     let binding = alias.or_else(|| segments.last().cloned());
     paths.push(CratePath {
         at,
@@ -164,9 +164,9 @@ mod tests {
     use super::*;
 
     fn shown(paths: &[CratePath]) -> Vec<String> {
-        let mut shown: Vec<_> = paths.iter().map(|p| p.segments.join("::")).collect();
-        shown.sort();
-        shown
+        let mut joined: Vec<_> = paths.iter().map(|p| p.segments.join("::")).collect();
+        joined.sort();
+        joined
     }
 
     fn named(path: &str, text: &str) -> Vec<String> {

@@ -30,15 +30,15 @@ const UNFINISHED: [&str; 2] = [concat!("to", "do!"), concat!("unimpl", "emented!
 
 /// Every word that may not stand where it does.
 pub fn forbidden(sources: &[Source]) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for source in sources {
-        notes(source, &mut found);
+        notes(source, &mut findings);
         if source.is_test() {
             continue;
         }
         let mut refuse = |needle: &str, message: &str| {
             for at in source.scan.finds(needle) {
-                found.push(Finding::at(&source.path, source.scan.line(at), message));
+                findings.push(Finding::at(&source.path, source.scan.line(at), message));
             }
         };
         refuse(
@@ -54,7 +54,7 @@ pub fn forbidden(sources: &[Source]) -> Vec<Finding> {
             }
         }
     }
-    found
+    findings
 }
 
 fn notes(source: &Source, found: &mut Vec<Finding>) {
@@ -86,8 +86,8 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        let found = forbidden(&[Source::new(path, text)]);
-        found.iter().map(|finding| finding.line).collect()
+        let findings = forbidden(&[Source::new(path, text)]);
+        findings.iter().map(|finding| finding.line).collect()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::Stdio;
 
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 use super::Load;
 use crate::load::dispatch::Outcome;
@@ -121,14 +121,14 @@ pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
     bench.say(&format!("dispatch, {DEMO} demo turns at once"));
     let mut pair = Pair::default();
     for _ in 0..bench.rounds {
-        let ours = Demo::run(bench, None)?;
-        let words = (ours.load.texts / ours.load.turns.max(1)).max(1);
+        let turnwire = Demo::run(bench, None)?;
+        let words = (turnwire.load.texts / turnwire.load.turns.max(1)).max(1);
         let script = bench.data.join("plain.yaml");
-        let say = Step::slow("word ", 5, DEMO_WORD_MS).repeat(words);
-        Script::new()
-            .on(".*", [Step::pause(DEMO_FIRST_MS), say])
+        let say = ScriptStep::slow("word ", 5, DEMO_WORD_MS).repeat(words);
+        ModelScript::new()
+            .on(".*", [ScriptStep::pause(DEMO_FIRST_MS), say])
             .write(&script)?;
-        pair.ours.push(ours);
+        pair.ours.push(turnwire);
         pair.floor.push(Demo::run(bench, Some(&script))?);
     }
     let name = |what: &str| format!("{DEMO} demo turns at once, both cores: {what}");

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use turnwire_testkit::pack::Pack;
+use turnwire_testkit::pack::TestPack;
 
 use crate::load::models::Outcome;
 use crate::machine;
@@ -69,7 +69,7 @@ impl Clock {
         let mut clock = Self::alone(bench, pace)?;
         let url = format!("http://{}", clock.provider.address);
         let pack = bench.data.join("pack");
-        Pack::stage(&url)
+        TestPack::market(&url)
             .change("pack.yaml", "scripted:stage", "clock:clock")
             .put("providers.yaml", &PROVIDERS.replace("URL", &url))
             .put("prices.yaml", PRICES)
@@ -100,12 +100,12 @@ impl Clock {
         }
         let direct = self.turnwire.is_none().then(|| "--direct".to_owned());
         args.extend(direct);
-        let told: Outcome = bench.program.tell(Place::LastCore, &["models"], &args)?;
-        if told.busy > 0 {
-            bench.say(&format!("{} posts met a held lock", told.busy));
+        let outcome: Outcome = bench.program.tell(Place::LastCore, &["models"], &args)?;
+        if outcome.busy > 0 {
+            bench.say(&format!("{} posts met a held lock", outcome.busy));
         }
-        if told.completed < told.turns {
-            let broken = told.turns - told.completed;
+        if outcome.completed < outcome.turns {
+            let broken = outcome.turns - outcome.completed;
             return Err(io::Error::other(format!("{broken} turns did not end well")));
         }
         let provider_cpu = machine::cpu_time(self.provider.pid())?.saturating_sub(before);
@@ -114,7 +114,7 @@ impl Clock {
         }
         self.provider.stop()?;
         Ok(Told {
-            load: told,
+            load: outcome,
             provider_cpu: provider_cpu.as_secs_f64(),
         })
     }

@@ -109,9 +109,9 @@ fn run(
         spread_ms: SPREAD_MS,
         settle_ms,
     };
-    let told = start(bench, pace)?.run(bench, load)?;
-    match (STREAMS * words).checked_sub(told.load.words) {
-        Some(0) => Ok(told),
+    let outcome = start(bench, pace)?.run(bench, load)?;
+    match (STREAMS * words).checked_sub(outcome.load.words) {
+        Some(0) => Ok(outcome),
         _ => Err(io::Error::other("tokens were lost or came twice")),
     }
 }
@@ -126,12 +126,12 @@ fn tell(pair: &Pair<Told>, section: &mut Section) {
             section.rows.push(line);
         }
     }
-    let ours = Pair {
+    let turnwire = Pair {
         ours: pair.ours.clone(),
         floor: Vec::new(),
     };
     for (what, figure) in ALONE {
-        section.rows.push(row(&name(what), &ours, "–", figure));
+        section.rows.push(row(&name(what), &turnwire, "–", figure));
     }
     for (what, figure) in SHARES {
         section.rows.push(row(&name(what), pair, beside, figure));

@@ -1,4 +1,4 @@
-//! One chat stream: asks, reads the head, then block after block to the end or to the cut.
+//! One chat stream: sends the request, reads the response head, then blocks to the end or the cut.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,29 +8,29 @@ use tokio::net::{TcpSocket, TcpStream};
 use turnwire_event::{ResponseId, SessionId, TurnId};
 use turnwire_wire::pc3::FrameCursor;
 
-use super::question::{Carry, Question};
-use crate::history::{ChatAsk, ChatEnd};
-use crate::journal::ChatPage;
-use crate::rest::Rest;
+use super::submit::{ChatSubmit, CursorPlacement};
+use crate::api::ApiClient;
+use crate::history::{ChatEnd, ChatRequest};
+use crate::journal::ChatRecorder;
 use crate::sse::{Block, Garbled, Head, Parser, Said};
-use crate::watch::tap::Tap;
+use crate::watch::limited_stream::ByteLimitedStream;
 
-/// How long to wait for a block. Servers under load, under `strace` or after a kill are slow.
+/// Deadline for a block. Servers under load, under `strace` or after a kill are slow.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// The largest head or problem that is read.
+/// Maximum size of a response head or problem in bytes.
 const HEAD_MAX: usize = 64 << 10;
 
-/// The stream was not opened: the head of the answer, and its body.
+/// The server refused the stream.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the stream was refused ({}): {body}", self.head.status)]
-pub struct Refused {
-    /// The head; its status is 0 if there was no answer.
+pub struct ChatRefused {
+    /// The response head; its status is 0 if there was no response.
     pub head: Head,
-    /// The body, or what went wrong.
+    /// The response body, or the error.
     pub body: String,
 }
 
-impl Refused {
+impl ChatRefused {
     fn lost(why: impl std::fmt::Display) -> Self {
         Self {
             head: Head::default(),
@@ -38,227 +38,234 @@ impl Refused {
         }
     }
 
-    /// The status; 0 if there was no answer.
+    /// The HTTP status; 0 if there was no response.
     pub fn status(&self) -> u16 {
         self.head.status
     }
 
-    /// Whether the server says that the viewer has everything (204).
+    /// True if the server answered 204: the viewer has all frames.
     pub fn is_over(&self) -> bool {
         self.head.status == 204
     }
 
-    /// The code of a problem; empty if it is none.
+    /// The code of a problem; empty if the body is not a problem.
     pub fn code(&self) -> String {
         let problem: serde_json::Value = serde_json::from_str(&self.body).unwrap_or_default();
         problem["code"].as_str().unwrap_or_default().to_owned()
     }
 }
 
-/// How a stream ended.
+/// How a chat stream ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum End {
-    /// With its sentinel, and then the end of the connection.
-    #[error("whole")]
-    Whole,
-    /// After as many bytes as it was told.
+pub enum ChatStreamEnd {
+    /// The sentinel arrived, then the connection ended.
+    #[error("complete")]
+    Complete,
+    /// The byte limit of [`ChatStream::end_after`] was reached.
     #[error("cut")]
     Cut,
     #[error("lost: {0}")]
     Lost(String),
-    /// With something that is no chat stream.
-    #[error("garbled: {0}")]
-    Garbled(#[from] Garbled),
-    /// Nothing came for too long; it may be alive.
+    /// The bytes are not a valid chat stream.
+    #[error("invalid: {0}")]
+    Invalid(#[from] Garbled),
+    /// Nothing arrived within the deadline; the stream may be alive.
     #[error("nothing came within the deadline")]
-    Silent,
+    TimedOut,
 }
 
-/// One stream of a client.
+/// An open chat stream; dropping it cuts the connection.
 #[derive(Debug)]
-pub struct Stream {
-    io: Tap,
+pub struct ChatStream {
+    io: ByteLimitedStream,
     parser: Parser,
-    page: ChatPage,
+    recorder: ChatRecorder,
     head: Head,
     last: Option<FrameCursor>,
-    /// How long to wait for a block.
-    pub patience: Duration,
+    /// Deadline for the next block.
+    pub deadline: Duration,
 }
 
-impl Stream {
-    /// Submits a turn and reads the head of its stream.
-    pub async fn submit(rest: &Rest, name: &str, question: &Question) -> Result<Self, Refused> {
-        let asked = ChatAsk::Submit(question.asked_session());
-        let page = rest.journal().chat(name, asked, question.asked_version());
-        let body = question.body();
-        let mut request = format!("POST /chat/stream HTTP/1.1\r\nhost: {}\r\n", rest.addr());
+impl ChatStream {
+    /// Submits a turn and reads the response head.
+    pub async fn submit(
+        api: &ApiClient,
+        name: &str,
+        submit: &ChatSubmit,
+    ) -> Result<Self, ChatRefused> {
+        let request = ChatRequest::Submit(submit.requested_session());
+        let recorder = api
+            .journal()
+            .chat(name, request, submit.requested_version());
+        let body = submit.body();
+        let mut request = format!("POST /chat/stream HTTP/1.1\r\nhost: {}\r\n", api.addr());
         let _ = write!(request, "accept: text/event-stream\r\n");
         let _ = write!(request, "content-type: application/json\r\n");
         let _ = write!(request, "content-length: {}\r\n", body.len());
-        for (name, value) in question.headers() {
+        for (name, value) in submit.headers() {
             let _ = write!(request, "{name}: {value}\r\n");
         }
-        let opened = Self::open(rest, request, &body, page, None).await;
+        let opened = Self::open(api, request, &body, recorder, None).await;
         if let Err(refused) = &opened {
             let status = refused.status();
             let answer = (status > 0).then(|| (status, refused.body.clone()));
-            rest.journal()
-                .request("POST", "/chat/stream", &body, answer);
+            api.journal().request("POST", "/chat/stream", &body, answer);
         }
         opened
     }
 
-    /// Comes back into a turn's stream.
+    /// Resumes the stream of a turn after a cursor.
     pub async fn resume(
-        rest: &Rest,
+        api: &ApiClient,
         name: &str,
         turn: TurnId,
         cursor: Option<FrameCursor>,
-        carry: Carry,
+        placement: CursorPlacement,
         version: Option<&str>,
-    ) -> Result<Self, Refused> {
-        Self::resume_small(rest, name, turn, (cursor, carry), version, None).await
+    ) -> Result<Self, ChatRefused> {
+        Self::resume_with_buffer(api, name, turn, (cursor, placement), version, None).await
     }
 
-    /// The same with a receive buffer of so many bytes, for one that will stop reading.
-    pub async fn resume_small(
-        rest: &Rest,
+    /// Resumes with a receive buffer of `buffer` bytes, for clients that stop reading.
+    pub async fn resume_with_buffer(
+        api: &ApiClient,
         name: &str,
         turn: TurnId,
-        (cursor, carry): (Option<FrameCursor>, Carry),
+        (cursor, placement): (Option<FrameCursor>, CursorPlacement),
         version: Option<&str>,
         buffer: Option<u32>,
-    ) -> Result<Self, Refused> {
-        let page = rest
+    ) -> Result<Self, ChatRefused> {
+        let recorder = api
             .journal()
-            .chat(name, ChatAsk::Resume(turn, cursor), version);
+            .chat(name, ChatRequest::Resume(turn, cursor), version);
         let mut path = format!("/chat/{}/stream", ResponseId::from(turn));
         let mut header = String::new();
         if let Some(cursor) = cursor {
-            if carry != Carry::Header {
+            if placement != CursorPlacement::Header {
                 let _ = write!(path, "?last_event_id={cursor}");
             }
-            if carry != Carry::Query {
+            if placement != CursorPlacement::Query {
                 let _ = write!(header, "last-event-id: {cursor}\r\n");
             }
         }
-        let mut request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n", rest.addr());
+        let mut request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n", api.addr());
         let _ = write!(request, "accept: text/event-stream\r\n{header}");
         if let Some(version) = version {
             let _ = write!(request, "x-wire-version: {version}\r\n");
         }
-        Self::open(rest, request, "", page, buffer).await
+        Self::open(api, request, "", recorder, buffer).await
     }
 
     async fn open(
-        rest: &Rest,
+        api: &ApiClient,
         mut request: String,
         body: &str,
-        page: ChatPage,
+        recorder: ChatRecorder,
         buffer: Option<u32>,
-    ) -> Result<Self, Refused> {
-        for (name, value) in rest.headers() {
+    ) -> Result<Self, ChatRefused> {
+        for (name, value) in api.headers() {
             let value = value.to_str().unwrap_or_default();
             let _ = write!(request, "{name}: {value}\r\n");
         }
         let _ = write!(request, "\r\n{body}");
-        let asked = tokio::time::timeout(DEADLINE, ask(rest, &request, buffer)).await;
-        let asked = asked.unwrap_or_else(|_| Err(Refused::lost("no answer in time")));
-        let (mut io, head, rest) = asked.inspect_err(|_| page.ended(ChatEnd::Lost, b""))?;
-        page.answered(&head);
+        let opened = tokio::time::timeout(DEADLINE, send_request(api, &request, buffer)).await;
+        let opened = opened.unwrap_or_else(|_| Err(ChatRefused::lost("no answer in time")));
+        let (mut io, head, early_body) =
+            opened.inspect_err(|_| recorder.ended(ChatEnd::Lost, b""))?;
+        recorder.answered(&head);
         if head.status != 200 {
-            page.ended(ChatEnd::Lost, b"");
-            let body = tokio::time::timeout(DEADLINE, problem(&mut io, &head, rest)).await;
+            recorder.ended(ChatEnd::Lost, b"");
+            let body =
+                tokio::time::timeout(DEADLINE, read_problem(&mut io, &head, early_body)).await;
             let body = body.unwrap_or_default();
-            return Err(Refused { head, body });
+            return Err(ChatRefused { head, body });
         }
         let mut parser = Parser::default();
-        parser.push(&rest);
+        parser.push(&early_body);
         Ok(Self {
             io,
             parser,
-            page,
+            recorder,
             head,
             last: None,
-            patience: DEADLINE,
+            deadline: DEADLINE,
         })
     }
 
-    /// The head of the answer.
+    /// The head of the response.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The session it is of.
+    /// The session of the stream.
     pub fn session(&self) -> SessionId {
         self.head.session().expect("an X-Session-Id")
     }
 
-    /// The turn it is of.
+    /// The turn of the stream.
     pub fn turn(&self) -> TurnId {
         self.head.turn().expect("an X-Response-Id")
     }
 
-    /// The id of the last frame that came whole.
+    /// The id of the last complete frame.
     pub fn last(&self) -> Option<FrameCursor> {
         self.last
     }
 
-    /// Ends the stream after so many more bytes.
+    /// Ends the stream after `bytes` more bytes.
     pub fn end_after(&mut self, bytes: u64) {
         self.io.end_after(bytes);
     }
 
-    /// The viewer will stay until the turn is over, and must be told.
+    /// Records that the viewer stays until the turn ends, and so must receive its terminal.
     pub fn stays(&self) {
-        self.page.stays();
+        self.recorder.stays();
     }
 
-    /// The next block, whatever it is.
-    pub async fn block(&mut self) -> Result<Block, End> {
+    /// The next block of any kind.
+    pub async fn block(&mut self) -> Result<Block, ChatStreamEnd> {
         let next = self.receive().await;
         match &next {
             Ok(block) => {
-                self.page.received(&block.text);
+                self.recorder.received(&block.text);
                 self.last = block.id().or(self.last);
             }
-            Err(end) => self.note(end),
+            Err(end) => self.record_end(end),
         }
         next
     }
 
-    fn note(&self, end: &End) {
+    fn record_end(&self, end: &ChatStreamEnd) {
         let end = match end {
-            End::Whole => ChatEnd::Whole,
-            End::Cut => ChatEnd::Cut,
-            End::Lost(_) => ChatEnd::Lost,
-            End::Garbled(why) => ChatEnd::Garbled(why.to_string()),
-            // It may go on.
-            End::Silent => return,
+            ChatStreamEnd::Complete => ChatEnd::Complete,
+            ChatStreamEnd::Cut => ChatEnd::Cut,
+            ChatStreamEnd::Lost(_) => ChatEnd::Lost,
+            ChatStreamEnd::Invalid(why) => ChatEnd::Invalid(why.to_string()),
+            // The stream may continue.
+            ChatStreamEnd::TimedOut => return,
         };
-        self.page.ended(end, self.parser.tail());
+        self.recorder.ended(end, self.parser.tail());
     }
 
-    async fn receive(&mut self) -> Result<Block, End> {
+    async fn receive(&mut self) -> Result<Block, ChatStreamEnd> {
         loop {
             if let Some(block) = self.parser.take()? {
                 return Ok(block);
             }
             let mut bytes = [0; 16 << 10];
-            match tokio::time::timeout(self.patience, self.io.read(&mut bytes)).await {
-                Err(_) => return Err(End::Silent),
-                Ok(Ok(0)) if self.io.is_spent() => return Err(End::Cut),
-                Ok(Ok(0)) if self.parser.is_done() => return Err(End::Whole),
-                Ok(Ok(0)) => return Err(End::Lost("the connection ended".into())),
-                Ok(Err(why)) => return Err(End::Lost(why.to_string())),
+            match tokio::time::timeout(self.deadline, self.io.read(&mut bytes)).await {
+                Err(_) => return Err(ChatStreamEnd::TimedOut),
+                Ok(Ok(0)) if self.io.is_at_limit() => return Err(ChatStreamEnd::Cut),
+                Ok(Ok(0)) if self.parser.is_done() => return Err(ChatStreamEnd::Complete),
+                Ok(Ok(0)) => return Err(ChatStreamEnd::Lost("the connection ended".into())),
+                Ok(Err(why)) => return Err(ChatStreamEnd::Lost(why.to_string())),
                 Ok(Ok(n)) => self.parser.push(&bytes[..n]),
             }
         }
     }
 
-    /// The next frame, whatever comes before it.
-    pub async fn next(&mut self) -> Result<Block, End> {
+    /// The next frame; skips other blocks.
+    pub async fn next(&mut self) -> Result<Block, ChatStreamEnd> {
         loop {
             let block = self.block().await?;
             if matches!(block.said, Said::Frame(..)) {
@@ -267,8 +274,8 @@ impl Stream {
         }
     }
 
-    /// Frames up to and with the first of a type.
-    pub async fn until(&mut self, event: &str) -> Result<Vec<Block>, End> {
+    /// Frames up to and including the first of a type.
+    pub async fn until(&mut self, event: &str) -> Result<Vec<Block>, ChatStreamEnd> {
         let mut frames = Vec::new();
         loop {
             let frame = self.next().await?;
@@ -280,76 +287,86 @@ impl Stream {
         }
     }
 
-    /// Frames up to the end of the stream, which must be whole.
-    pub async fn rest(&mut self) -> Result<Vec<Block>, End> {
+    /// Frames up to the end of the stream, which must be complete.
+    pub async fn read_to_end(&mut self) -> Result<Vec<Block>, ChatStreamEnd> {
         self.stays();
         let mut frames = Vec::new();
         loop {
             match self.next().await {
                 Ok(frame) => frames.push(frame),
-                Err(End::Whole) => return Ok(frames),
+                Err(ChatStreamEnd::Complete) => return Ok(frames),
                 Err(end) => return Err(end),
             }
         }
     }
 
-    /// Is cut here, after at most `bytes` of what has come of the next block.
+    /// Cuts the stream after at most `bytes` bytes of the next block.
     pub fn cut(self, bytes: usize) {
-        let come = self.parser.tail();
-        let block = come.windows(2).position(|two| two == b"\n\n");
-        // A block that came whole counts as had: less than that.
-        let most = block.map_or(come.len(), |end| end + 1);
-        self.page.ended(ChatEnd::Cut, &come[..bytes.min(most)]);
+        let buffered = self.parser.tail();
+        let block = buffered.windows(2).position(|two| two == b"\n\n");
+        // A complete block would count as received, so keep less than that.
+        let limit = block.map_or(buffered.len(), |end| end + 1);
+        self.recorder
+            .ended(ChatEnd::Cut, &buffered[..bytes.min(limit)]);
     }
 }
 
-impl Drop for Stream {
+impl Drop for ChatStream {
     fn drop(&mut self) {
-        // Dropped as it is: what was not taken out is as if it had not come.
-        self.page.ended(ChatEnd::Cut, b"");
+        // Blocks that were not read count as not received.
+        self.recorder.ended(ChatEnd::Cut, b"");
     }
 }
 
-async fn ask(
-    rest: &Rest,
+async fn send_request(
+    api: &ApiClient,
     request: &str,
     buffer: Option<u32>,
-) -> Result<(Tap, Head, Vec<u8>), Refused> {
+) -> Result<(ByteLimitedStream, Head, Vec<u8>), ChatRefused> {
     let stream = match buffer {
-        None => TcpStream::connect(rest.addr()).await,
+        None => TcpStream::connect(api.addr()).await,
         Some(bytes) => {
-            let socket = TcpSocket::new_v4().map_err(Refused::lost)?;
-            socket.set_recv_buffer_size(bytes).map_err(Refused::lost)?;
-            socket.connect(rest.addr()).await
+            let socket = TcpSocket::new_v4().map_err(ChatRefused::lost)?;
+            socket
+                .set_recv_buffer_size(bytes)
+                .map_err(ChatRefused::lost)?;
+            socket.connect(api.addr()).await
         }
     };
-    let mut stream = stream.map_err(Refused::lost)?;
-    stream.set_nodelay(true).map_err(Refused::lost)?;
+    let mut stream = stream.map_err(ChatRefused::lost)?;
+    stream.set_nodelay(true).map_err(ChatRefused::lost)?;
     stream
         .write_all(request.as_bytes())
         .await
-        .map_err(Refused::lost)?;
+        .map_err(ChatRefused::lost)?;
     let mut bytes = Vec::with_capacity(1_024);
     let end = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
             break end + 4;
         }
         if bytes.len() > HEAD_MAX {
-            return Err(Refused::lost("a head without end"));
+            return Err(ChatRefused::lost("the response head is too long"));
         }
-        if stream.read_buf(&mut bytes).await.map_err(Refused::lost)? == 0 {
-            return Err(Refused::lost("the connection ended before the head did"));
+        if stream
+            .read_buf(&mut bytes)
+            .await
+            .map_err(ChatRefused::lost)?
+            == 0
+        {
+            return Err(ChatRefused::lost(
+                "the connection ended before the head did",
+            ));
         }
     };
-    let rest = bytes.split_off(end);
+    let early_body = bytes.split_off(end);
     let head = String::from_utf8(bytes).ok();
     let head = head.and_then(|text| Head::read(&text));
-    let head = head.ok_or_else(|| Refused::lost("not a head"))?;
-    Ok((Tap::new(stream), head, rest))
+    let head = head.ok_or_else(|| ChatRefused::lost("invalid response head"))?;
+    Ok((ByteLimitedStream::new(stream), head, early_body))
 }
 
-/// The body of an answer that is no stream.
-async fn problem(io: &mut Tap, head: &Head, mut bytes: Vec<u8>) -> String {
+/// The body of a response that is not a stream.
+async fn read_problem(io: &mut ByteLimitedStream, head: &Head, mut bytes: Vec<u8>) -> String {
     let length: usize = head.header("content-length").parse().unwrap_or(0);
     while bytes.len() < length.min(HEAD_MAX) {
         match io.read_buf(&mut bytes).await {

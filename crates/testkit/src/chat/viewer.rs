@@ -1,138 +1,139 @@
-//! A viewer whose line is cut again and again: wherever the bytes end. It comes back as an
-//! `EventSource` does, with the id of the last frame it got whole, and stops when it is told that
-//! there is nothing more.
+//! A viewer whose connection is cut repeatedly, anywhere in a block. It resumes as an `EventSource`
+//! does, with the id of the last complete frame, and stops when the server answers that no frame
+//! is left.
 
 use std::time::{Duration, Instant};
 
 use turnwire_event::{SessionId, TurnId};
 use turnwire_wire::pc3::FrameCursor;
 
-use super::question::{Carry, Question};
-use super::stream::{End, Refused, Stream};
-use crate::dice::Dice;
+use super::stream::{ChatRefused, ChatStream, ChatStreamEnd};
+use super::submit::{ChatSubmit, CursorPlacement};
+use crate::api::ApiClient;
 use crate::history::FaultKind;
-use crate::rest::Rest;
+use crate::rng::SeededRng;
 use crate::sse::Block;
 
-/// How long a viewer may be without its ending.
+/// Deadline for a viewer to receive the terminal.
 const ENDING_WITHIN: Duration = Duration::from_secs(60);
 
-/// Where in its turn a viewer stands, by the last frame it has.
+/// The position of a viewer in its turn, by its last frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// It has nothing, or only the turn's name.
+pub enum ViewerPosition {
+    /// No frame, or only `response_id`.
     Opening,
     Inside,
     Between,
-    /// It knows what the turn cost, and not how it ended.
+    /// After `usage`, before the terminal.
     Ending,
-    /// It has the terminal.
+    /// After the terminal frame.
     Over,
 }
 
-/// A client that follows one turn over many streams.
+/// A client that reads one turn over many streams.
 #[derive(Debug)]
-pub struct Viewer {
-    rest: Rest,
+pub struct ChatViewer {
+    api: ApiClient,
     name: String,
     turn: TurnId,
     version: Option<String>,
-    dice: Dice,
+    rng: SeededRng,
     session: Option<SessionId>,
     last: Option<FrameCursor>,
-    place: Place,
-    stream: Option<Stream>,
+    place: ViewerPosition,
+    stream: Option<ChatStream>,
     terminal: Option<Block>,
     text: String,
 }
 
-impl Viewer {
-    /// Submits a turn and follows it.
+impl ChatViewer {
+    /// Submits a turn and reads it.
     pub async fn submit(
-        rest: &Rest,
+        api: &ApiClient,
         name: &str,
-        question: &Question,
-        dice: Dice,
-    ) -> Result<Self, Refused> {
-        let stream = Stream::submit(rest, name, question).await?;
-        let mut viewer = Self::of(rest, name, stream.turn(), dice);
+        submit: &ChatSubmit,
+        rng: SeededRng,
+    ) -> Result<Self, ChatRefused> {
+        let stream = ChatStream::submit(api, name, submit).await?;
+        let mut viewer = Self::of(api, name, stream.turn(), rng);
         viewer.session = Some(stream.session());
-        viewer.version = question.asked_version().map(str::to_owned);
+        viewer.version = submit.requested_version().map(str::to_owned);
         viewer.stream = Some(stream);
         Ok(viewer)
     }
 
-    /// Follows a turn that is there, from its start on.
-    pub fn of(rest: &Rest, name: &str, turn: TurnId, dice: Dice) -> Self {
+    /// Reads an existing turn from its start.
+    pub fn of(api: &ApiClient, name: &str, turn: TurnId, rng: SeededRng) -> Self {
         Self {
-            rest: rest.clone(),
+            api: api.clone(),
             name: name.to_owned(),
             turn,
             version: None,
-            dice,
+            rng,
             session: None,
             last: None,
-            place: Place::Opening,
+            place: ViewerPosition::Opening,
             stream: None,
             terminal: None,
             text: String::new(),
         }
     }
 
-    /// Follows from a cursor on, as a submit gives one.
+    /// Reads after a cursor, such as the one in a submit response.
     #[must_use]
     pub fn since(mut self, cursor: FrameCursor) -> Self {
         self.last = Some(cursor);
         self
     }
 
-    /// Says its version on every other resume; it must be the turn's.
+    /// Sends the wire version on about half of the resumes; it must be the turn's.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.version = Some(version.to_owned());
         self
     }
 
-    /// The turn it follows.
+    /// The turn of this viewer.
     pub fn turn(&self) -> TurnId {
         self.turn
     }
 
-    /// The session, once it is known.
+    /// The session; `None` before the first response.
     pub fn session(&self) -> Option<SessionId> {
         self.session
     }
 
-    /// The id of the last frame it has.
+    /// The id of the last complete frame.
     pub fn last(&self) -> Option<FrameCursor> {
         self.last
     }
 
-    /// Where it stands.
-    pub fn place(&self) -> Place {
+    /// The position by the last frame.
+    pub fn place(&self) -> ViewerPosition {
         self.place
     }
 
-    /// The frame that ended the turn, if it has it.
+    /// The terminal frame, if received.
     pub fn terminal(&self) -> Option<&Block> {
         self.terminal.as_ref()
     }
 
-    /// The words it has been sent.
+    /// The received text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Connects if it is not connected. An error is a server that is down or on its way out;
-    /// what must not be is a panic.
-    pub async fn resume(&mut self) -> Result<(), End> {
+    /// Connects if disconnected. An error means that the server is down or draining; any other
+    /// refusal is a panic.
+    pub async fn resume(&mut self) -> Result<(), ChatStreamEnd> {
         if self.stream.is_some() {
             return Ok(());
         }
-        let version = self.version.clone().filter(|_| self.dice.chance(50));
-        let carry = Carry::any(&mut self.dice);
+        let version = self.version.clone().filter(|_| self.rng.chance(50));
+        let placement = CursorPlacement::any(&mut self.rng);
         let (name, turn, last) = (&self.name, self.turn, self.last);
-        let opened = Stream::resume(&self.rest, name, turn, last, carry, version.as_deref()).await;
+        let opened =
+            ChatStream::resume(&self.api, name, turn, last, placement, version.as_deref()).await;
         match opened {
             Ok(stream) => {
                 assert_eq!(stream.turn(), turn, "{name}: another turn's stream");
@@ -143,40 +144,40 @@ impl Viewer {
             Err(refused) if refused.is_over() => {
                 assert!(
                     self.terminal.is_some(),
-                    "{name} has {last:?} of {turn}, not its ending, and is told that it is over"
+                    "{name} has {last:?} of {turn} and not its terminal, but the server answered 204"
                 );
-                Err(End::Whole)
+                Err(ChatStreamEnd::Complete)
             }
             Err(refused) => {
                 let later = matches!(refused.status(), 0 | 503);
                 assert!(later, "{name} resumes {turn} at {last:?}: {refused}");
-                Err(End::Lost(refused.to_string()))
+                Err(ChatStreamEnd::Lost(refused.to_string()))
             }
         }
     }
 
-    /// Reads one block; the viewer is disconnected when the stream has ended.
-    pub async fn step(&mut self) -> Result<Block, End> {
+    /// Reads one block; disconnects when the stream ends.
+    pub async fn step(&mut self) -> Result<Block, ChatStreamEnd> {
         self.resume().await?;
         let stream = self.stream.as_mut().expect("just connected");
         let block = stream.block().await;
         match &block {
-            Ok(block) => self.take(block),
-            Err(End::Silent) => {}
+            Ok(block) => self.apply_block(block),
+            Err(ChatStreamEnd::TimedOut) => {}
             Err(_) => self.stream = None,
         }
         block
     }
 
-    fn take(&mut self, block: &Block) {
+    fn apply_block(&mut self, block: &Block) {
         let Some(id) = block.id() else { return };
         self.last = Some(id);
         self.place = match block.event() {
-            "response_id" => Place::Opening,
-            "text" | "reasoning" | "thinking" => Place::Inside,
-            "usage" => Place::Ending,
-            _ if block.is_terminal() => Place::Over,
-            _ => Place::Between,
+            "response_id" => ViewerPosition::Opening,
+            "text" | "reasoning" | "thinking" => ViewerPosition::Inside,
+            "usage" => ViewerPosition::Ending,
+            _ if block.is_terminal() => ViewerPosition::Over,
+            _ => ViewerPosition::Between,
         };
         if block.event() == "text" {
             self.text += block.field("chunk").as_str().unwrap_or_default();
@@ -186,64 +187,69 @@ impl Viewer {
         }
     }
 
-    /// Reads until `bytes` more have come over the line, then is cut; says where. None if the
-    /// stream ended otherwise, or nothing more came for a while.
-    pub async fn cut_after(&mut self, bytes: u64, patience: Duration) -> Option<Place> {
+    /// Reads `bytes` more bytes, then cuts the stream and returns where. `None` if the stream
+    /// ended before, or nothing arrived within the deadline.
+    pub async fn cut_after(&mut self, bytes: u64, deadline: Duration) -> Option<ViewerPosition> {
         if self.resume().await.is_err() {
             return None;
         }
         if let Some(stream) = &mut self.stream {
             stream.end_after(bytes);
-            stream.patience = patience;
+            stream.deadline = deadline;
         }
         loop {
             match self.step().await {
                 Ok(_) => {}
-                Err(End::Cut) => {
-                    self.rest.journal().fault(FaultKind::Cut);
+                Err(ChatStreamEnd::Cut) => {
+                    self.api.journal().fault(FaultKind::Cut);
                     return Some(self.place);
                 }
-                Err(End::Silent) => {
-                    self.drop_line(0);
+                Err(ChatStreamEnd::TimedOut) => {
+                    self.drop_connection(0);
                     return None;
                 }
-                Err(End::Garbled(why)) => panic!("{}: {why}", self.name),
-                Err(End::Lost(_) | End::Whole) => return None,
+                Err(ChatStreamEnd::Invalid(why)) => panic!("{}: {why}", self.name),
+                Err(ChatStreamEnd::Lost(_) | ChatStreamEnd::Complete) => return None,
             }
         }
     }
 
-    /// Reads until it stands at a place, then is cut in the next block; says whether it was.
-    pub async fn cut_at(&mut self, place: Place, bytes: usize) -> bool {
+    /// Reads up to a position, then cuts the stream in the next block; false if it ended before.
+    pub async fn cut_at(&mut self, place: ViewerPosition, bytes: usize) -> bool {
         if self.resume().await.is_err() {
             return false;
         }
         loop {
-            // One that has nothing yet stands at the opening too, and has nothing to be cut after.
+            // Without a frame there is nothing to cut after.
             if self.place == place && self.last.is_some() {
-                return self.drop_line(bytes);
+                return self.drop_connection(bytes);
             }
             match self.step().await {
                 Ok(_) => {}
-                Err(End::Garbled(why)) => panic!("{}: {why}", self.name),
-                Err(End::Lost(_) | End::Whole | End::Cut | End::Silent) => return false,
+                Err(ChatStreamEnd::Invalid(why)) => panic!("{}: {why}", self.name),
+                Err(
+                    ChatStreamEnd::Lost(_)
+                    | ChatStreamEnd::Complete
+                    | ChatStreamEnd::Cut
+                    | ChatStreamEnd::TimedOut,
+                ) => return false,
             }
         }
     }
 
-    /// Drops the line inside the next block, if there is one; says whether there was a line.
-    pub fn drop_line(&mut self, bytes: usize) -> bool {
+    /// Cuts the stream inside the next block; false if there is no stream.
+    pub fn drop_connection(&mut self, bytes: usize) -> bool {
         let Some(stream) = self.stream.take() else {
             return false;
         };
         stream.cut(bytes);
-        self.rest.journal().fault(FaultKind::Cut);
+        self.api.journal().fault(FaultKind::Cut);
         true
     }
 
-    /// Reads until it has the turn's ending, over as many streams as it takes; gives the frame.
+    /// Reads up to the terminal, over as many streams as needed, and returns the terminal.
     pub async fn finish(&mut self) -> Block {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             if self.resume().await.is_ok()
                 && let Some(stream) = &self.stream
@@ -256,12 +262,12 @@ impl Viewer {
                     Err(end) => break end,
                 }
             };
-            if let (Some(terminal), End::Whole) = (&self.terminal, &end) {
+            if let (Some(terminal), ChatStreamEnd::Complete) = (&self.terminal, &end) {
                 return terminal.clone();
             }
             assert!(
-                begun.elapsed() < ENDING_WITHIN && !matches!(end, End::Garbled(_)),
-                "{} has {:?} of {} and never its ending: {end}",
+                started.elapsed() < ENDING_WITHIN && !matches!(end, ChatStreamEnd::Invalid(_)),
+                "{} has {:?} of {} and never its terminal: {end}",
                 self.name,
                 self.last.map(|id| id.to_string()),
                 self.turn

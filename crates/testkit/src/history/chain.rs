@@ -1,23 +1,23 @@
-//! The log by itself (I2 and the chain): numbers 1..n without hole in one epoch, persisted
-//! types only, and each hash made from the one before it and the stored bytes.
+//! Checks the log alone (I2 and the hash chain): numbers 1..n without a gap in one epoch, persisted
+//! types only, and each hash computed from the one before it and the stored bytes.
 
 use sha2::{Digest as _, Sha256};
 use turnwire_event::{Epoch, Position, Seq};
 
-use super::reading::Log;
+use super::parse::ParsedLog;
 use super::violation::Violation;
 
 /// Checks one session's log.
-pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) {
+pub(super) fn check(log: &ParsedLog<'_>, violations: &mut Vec<Violation>) {
     let epoch = log.events.first().map_or(Epoch::FIRST, |e| e.id.epoch);
     for (event, number) in log.events.iter().zip(1u64..) {
         let place = Position::persisted(epoch, Seq(number));
         let mine = event.session_id == log.id;
         if event.id != place || !event.body.kind().is_persisted() || !mine {
-            found.push(Violation::NotDense {
+            violations.push(Violation::NotDense {
                 session: log.id,
                 expected: number,
-                found: event.id,
+                actual: event.id,
                 kind: event.body.kind(),
             });
         }
@@ -30,13 +30,13 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) {
         hash = next.finalize();
         let expected = hex(&hash);
         if logged.hash != expected {
-            found.push(Violation::ChainBroken {
+            violations.push(Violation::ChainBroken {
                 session: log.id,
                 id: event.id,
-                found: logged.hash.clone(),
+                actual: logged.hash.clone(),
                 expected,
             });
-            // One break spoils all that follows; the first is the one to look at.
+            // Every later hash differs too; report the first.
             return;
         }
     }

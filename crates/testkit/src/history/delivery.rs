@@ -1,5 +1,5 @@
-//! What clients were sent against the log (I1, I2): every persisted event a client saw is in
-//! the log with the same bytes, and its connections put together have no gap and no repetition.
+//! Checks what clients received against the log (I1, I2): every persisted event is in the log with
+//! the same bytes, and the joined connections of a client have no gap and no duplicate.
 //!
 //! ```text
 //! cursor ──► event, event, event ✂  resume at the last id ──► event, event ...
@@ -10,34 +10,38 @@ use std::collections::BTreeSet;
 
 use turnwire_event::{Event, Position};
 
-use super::reading::{Client, Item, Log, Stretch};
+use super::parse::{ParsedClient, ParsedLog, StreamItem, SubscriptionStream};
 use super::violation::Violation;
 
-/// A client's place in the log.
-struct Reader<'a> {
-    log: &'a Log<'a>,
+/// The position of one client in the log.
+struct DeliveryCursor<'a> {
+    log: &'a ParsedLog<'a>,
     name: &'a str,
-    /// Up to where it has been served without a gap; none while nothing is known.
-    upto: Option<Position>,
+    /// Everything up to here was received; `None` before the first position.
+    up_to: Option<Position>,
     seen: BTreeSet<Position>,
 }
 
-/// Walks all that one client was sent.
-pub(super) fn check(log: &Log<'_>, client: &Client<'_>, found: &mut Vec<Violation>) {
-    let mut reader = Reader {
+/// Checks everything that one client received.
+pub(super) fn check(
+    log: &ParsedLog<'_>,
+    client: &ParsedClient<'_>,
+    violations: &mut Vec<Violation>,
+) {
+    let mut reader = DeliveryCursor {
         log,
         name: client.name,
-        upto: None,
+        up_to: None,
         seen: BTreeSet::new(),
     };
-    for stretch in &client.stretches {
-        reader.begin(stretch, found);
-        let mut before = reader.upto;
-        for item in &stretch.items {
+    for stream in &client.streams {
+        reader.start_subscription(stream, violations);
+        let mut before = reader.up_to;
+        for item in &stream.items {
             match item {
-                Item::Served(upto) => reader.serve(stretch, *upto, *upto, found),
-                Item::Event(_, text, event) => {
-                    reader.event(stretch, event, text, before, found);
+                StreamItem::Served(up_to) => reader.advance(stream, *up_to, *up_to, violations),
+                StreamItem::Event(_, text, event) => {
+                    reader.event(stream, event, text, before, violations);
                     before = before.max(Some(event.id));
                 }
             }
@@ -45,25 +49,30 @@ pub(super) fn check(log: &Log<'_>, client: &Client<'_>, found: &mut Vec<Violatio
     }
 }
 
-impl Reader<'_> {
-    /// A new subscribe moves the reader to its cursor or to its snapshot.
-    fn begin(&mut self, stretch: &Stretch<'_>, found: &mut Vec<Violation>) {
-        self.upto = match (&stretch.snapshot, stretch.asked.since) {
+impl DeliveryCursor<'_> {
+    /// Moves to the cursor or the snapshot of a new subscribe request.
+    fn start_subscription(
+        &mut self,
+        stream: &SubscriptionStream<'_>,
+        violations: &mut Vec<Violation>,
+    ) {
+        self.up_to = match (&stream.snapshot, stream.request.since) {
             (Some(snapshot), _) => Some(snapshot.at),
-            (None, Some(since)) if !stretch.asked.snapshot => Some(since),
+            (None, Some(since)) if !stream.request.snapshot => Some(since),
             (None, _) => None,
         };
-        let after = self.upto.filter(|_| stretch.snapshot.is_none());
+        let after = self.up_to.filter(|_| stream.snapshot.is_none());
         let matching = after.map_or(0, |after| {
-            let rest = self.log.events.iter().filter(|e| e.id > after);
-            rest.filter(|e| stretch.asked.filter.matches(&e.head()))
+            let later = self.log.events.iter().filter(|e| e.id > after);
+            later
+                .filter(|e| stream.request.filter.matches(&e.head()))
                 .count() as u64
         });
-        if stretch.replay_count > matching {
-            found.push(Violation::ReplayCount {
+        if stream.replay_count > matching {
+            violations.push(Violation::ReplayCount {
                 client: self.name.to_owned(),
-                connection: stretch.connection,
-                told: stretch.replay_count,
+                connection: stream.connection,
+                announced: stream.replay_count,
                 matching,
             });
         }
@@ -71,15 +80,15 @@ impl Reader<'_> {
 
     fn event(
         &mut self,
-        stretch: &Stretch<'_>,
+        stream: &SubscriptionStream<'_>,
         event: &Event,
         text: &str,
         before: Option<Position>,
-        found: &mut Vec<Violation>,
+        violations: &mut Vec<Violation>,
     ) {
-        let (client, connection, id) = (self.name.to_owned(), stretch.connection, event.id);
+        let (client, connection, id) = (self.name.to_owned(), stream.connection, event.id);
         if !self.seen.insert(id) {
-            found.push(Violation::Twice {
+            violations.push(Violation::Twice {
                 client,
                 connection,
                 id,
@@ -87,7 +96,7 @@ impl Reader<'_> {
             return;
         }
         if let Some(before) = before.filter(|&before| id <= before) {
-            found.push(Violation::NotRising {
+            violations.push(Violation::NotRising {
                 client,
                 connection,
                 before,
@@ -96,8 +105,8 @@ impl Reader<'_> {
             return;
         }
         let kind = event.body.kind();
-        if !stretch.asked.filter.matches(&event.head()) {
-            found.push(Violation::Unwanted {
+        if !stream.request.filter.matches(&event.head()) {
+            violations.push(Violation::Unwanted {
                 client: client.clone(),
                 connection,
                 id,
@@ -107,13 +116,13 @@ impl Reader<'_> {
         if kind.is_persisted() {
             let session = self.log.id;
             match self.log.at(id) {
-                None => found.push(Violation::EventLost {
+                None => violations.push(Violation::EventLost {
                     session,
                     client,
                     id,
                     text: text.to_owned(),
                 }),
-                Some((_, stored)) if stored != text => found.push(Violation::EventChanged {
+                Some((_, stored)) if stored != text => violations.push(Violation::EventChanged {
                     session,
                     client,
                     id,
@@ -123,23 +132,24 @@ impl Reader<'_> {
                 Some(_) => {}
             }
         }
-        self.serve(stretch, id, id, found);
+        self.advance(stream, id, id, violations);
     }
 
-    /// The reader has been served up to `upto`: everything wanted before it must have come.
-    fn serve(
+    /// Moves to `up_to`; reports every matching event before it that was not received.
+    fn advance(
         &mut self,
-        stretch: &Stretch<'_>,
-        upto: Position,
+        stream: &SubscriptionStream<'_>,
+        up_to: Position,
         next: Position,
-        found: &mut Vec<Violation>,
+        violations: &mut Vec<Violation>,
     ) {
-        if let Some(from) = self.upto {
-            for missed in self.log.between(from, upto) {
-                if stretch.asked.filter.matches(&missed.head()) && !self.seen.contains(&missed.id) {
-                    found.push(Violation::Missed {
+        if let Some(from) = self.up_to {
+            for missed in self.log.between(from, up_to) {
+                if stream.request.filter.matches(&missed.head()) && !self.seen.contains(&missed.id)
+                {
+                    violations.push(Violation::Missed {
                         client: self.name.to_owned(),
-                        connection: stretch.connection,
+                        connection: stream.connection,
                         id: missed.id,
                         kind: missed.body.kind(),
                         next,
@@ -147,6 +157,6 @@ impl Reader<'_> {
                 }
             }
         }
-        self.upto = self.upto.max(Some(upto));
+        self.up_to = self.up_to.max(Some(up_to));
     }
 }

@@ -1,5 +1,5 @@
-//! What a checker is given: everything clients asked and got, every fault that was made, and
-//! what the server says of itself in the end. Plain data; nothing here judges.
+//! The input of the checker: every request, connection and chat stream of the clients, every
+//! injected fault, and the sessions as the server reports them at the end. Plain data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,125 +10,125 @@ use turnwire_wire::pc3::FrameCursor;
 
 use crate::sse::Head;
 
-/// All of it.
+/// Everything that clients, faults and the server did in one test.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Every request over HTTP, with its answer.
-    pub requests: Vec<Request>,
-    /// Every connection, in the order they were opened.
-    pub connections: Vec<Connection>,
-    /// Every chat stream that was asked for, in the order they were.
-    pub chats: Vec<Chat>,
-    /// Every fault that was made.
-    pub faults: Vec<Fault>,
-    /// Every session, as the server tells it in the end.
+    /// Every HTTP request with its response.
+    pub requests: Vec<RequestRecord>,
+    /// Every WebSocket connection, in the order of opening.
+    pub connections: Vec<ConnectionRecord>,
+    /// Every requested chat stream, in the order of the requests.
+    pub chats: Vec<ChatRecord>,
+    /// Every kill, SIGTERM and cut.
+    pub faults: Vec<InjectedFault>,
+    /// Every session, as the server reports it at the end.
     pub sessions: Vec<SessionLog>,
 }
 
-/// One request over HTTP.
+/// One HTTP request and its response.
 #[derive(Clone, Debug)]
-pub struct Request {
-    /// When the answer came or failed to, since the journal began.
+pub struct RequestRecord {
+    /// When the response arrived or failed, since the start of the journal.
     pub at: Duration,
     pub method: String,
-    /// The path, with its query.
+    /// The path with the query.
     pub path: String,
     pub body: String,
-    /// Status and body; none when the connection broke before the answer, so that nobody knows
-    /// whether it was done.
+    /// Status and body; `None` if the connection broke before the response, so that it is unknown
+    /// whether the server applied the request.
     pub answer: Option<(u16, String)>,
 }
 
 /// One WebSocket connection of one client.
 #[derive(Clone, Debug)]
-pub struct Connection {
-    /// Whose. Connections of one name are one reader that resumes, in the order they were opened.
+pub struct ConnectionRecord {
+    /// The client's name. Connections with one name are one reader that resumes.
     pub client: String,
     pub session: SessionId,
-    /// What went over it, in order.
-    pub lines: Vec<Line>,
-    /// How it ended, in words.
+    /// Subscribe requests and received frames, in order.
+    pub lines: Vec<ConnectionEntry>,
+    /// How the connection ended, as text; `None` while it is open.
     pub end: Option<String>,
 }
 
-/// Something that went over a connection.
+/// A subscribe request or a received frame of a [`ConnectionRecord`].
 #[derive(Clone, Debug)]
-pub enum Line {
-    /// The client asked for events.
-    Subscribed(Subscribe),
+pub enum ConnectionEntry {
+    /// The client sent a subscribe request.
+    Subscribed(SubscribeRecord),
     /// The server sent a text frame.
-    Received(Frame),
+    Received(ReceivedFrame),
 }
 
-/// A subscribe request.
+/// The contents of a subscribe request.
 #[derive(Clone, Debug)]
-pub struct Subscribe {
-    /// What was asked for.
+pub struct SubscribeRecord {
+    /// The filter as the server should resolve it.
     pub filter: EventFilter,
     pub since: Option<Position>,
-    /// From where in each worker that was named.
+    /// The cursor of each worker session in the request.
     pub workers: BTreeMap<SessionId, Position>,
-    /// Whether a snapshot was wanted.
+    /// True if the client requested a snapshot.
     pub snapshot: bool,
 }
 
-/// A text frame as it came.
+/// A received text frame or chat block with its time.
 #[derive(Clone, Debug)]
-pub struct Frame {
-    /// When, since the journal began.
+pub struct ReceivedFrame {
+    /// Time of receipt since the start of the journal.
     pub at: Duration,
     pub text: String,
 }
 
 /// One chat stream of one client, or the attempt to open one.
 #[derive(Clone, Debug)]
-pub struct Chat {
-    /// Whose. Streams of one name and one turn are one viewer that resumes.
+pub struct ChatRecord {
+    /// The client's name. Streams with one name and turn are one viewer that resumes.
     pub client: String,
-    /// What was asked for.
-    pub asked: ChatAsk,
-    /// In which version of the wire, if it was said.
+    /// The filter as the server should resolve it.
+    pub request: ChatRequest,
+    /// The requested wire version, if any.
     pub version: Option<String>,
-    /// The head of the answer; none when the line broke before it.
+    /// The response head; `None` if the connection broke before it.
     pub head: Option<Head>,
-    /// The blocks that came whole, as they came.
-    pub blocks: Vec<Frame>,
-    /// What came of a block that did not come whole.
+    /// The complete blocks as received.
+    pub blocks: Vec<ReceivedFrame>,
+    /// The bytes of an incomplete block at the end.
     pub tail: Vec<u8>,
-    /// Whether the viewer meant to stay until the turn is over.
-    pub to_the_end: bool,
-    /// How it ended; none while it is open.
+    /// True if the viewer stays connected until the turn ends.
+    pub stays_to_end: bool,
+    /// How the stream ended; `None` while it is open.
     pub end: Option<ChatEnd>,
 }
 
-/// What a chat stream was asked for with.
+/// The request that opened a chat stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChatAsk {
-    /// A new turn, in this session or a new one.
+pub enum ChatRequest {
+    /// Submit a turn, in this session or a new one.
     Submit(Option<SessionId>),
-    /// A turn, from the cursor on or from its start.
+    /// Resume a turn after the cursor, or read it from its start.
     Resume(TurnId, Option<FrameCursor>),
 }
 
 /// How a chat stream ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatEnd {
-    /// With the sentinel, and then the end of the connection.
-    Whole,
-    /// The viewer's line was cut on purpose.
+    /// The sentinel arrived, then the connection ended.
+    Complete,
+    /// The test cut the connection.
     Cut,
-    /// The line ended or broke before the sentinel.
+    /// The connection ended before the sentinel.
     Lost,
-    /// Something came that is no chat stream.
-    Garbled(String),
-    /// The viewer waited in vain.
-    Silent,
+    /// The bytes are not a valid chat stream.
+    Invalid(String),
+    /// Nothing arrived within the deadline.
+    TimedOut,
 }
 
-/// Something done to the server.
+/// A fault that the test injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// When, since the journal began; taken before the fault was made.
+pub struct InjectedFault {
+    /// Time since the start of the journal, taken before the fault.
     pub at: Duration,
     pub kind: FaultKind,
 }
@@ -136,15 +136,15 @@ pub struct Fault {
 /// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The process was killed on the spot.
+    /// SIGKILL to the server.
     Kill,
-    /// The process was asked to drain and end.
+    /// SIGTERM to the server: drain and exit.
     Term,
-    /// A client's connection was cut.
+    /// A client's connection was closed by the test.
     Cut,
 }
 
-/// A session as the server tells it in the end.
+/// A session as the server reports it at the end of a test.
 #[derive(Clone, Debug)]
 pub struct SessionLog {
     pub id: SessionId,
@@ -157,7 +157,7 @@ pub struct SessionLog {
     pub tool_calls: Vec<Value>,
 }
 
-/// A stored event.
+/// A stored event and its hash.
 #[derive(Clone, Debug)]
 pub struct LoggedEvent {
     /// Its bytes, as text.
@@ -167,20 +167,20 @@ pub struct LoggedEvent {
 }
 
 impl History {
-    /// How far the nearest kill is from `at`. What was sent just before a kill may be read just
-    /// after it, so it counts on both sides.
-    pub fn kill_near(&self, at: Duration) -> Duration {
+    /// The time between `at` and the nearest kill. A frame sent just before a kill may be read just
+    /// after it, so kills on both sides count.
+    pub fn nearest_kill(&self, at: Duration) -> Duration {
         self.near(FaultKind::Kill, at)
     }
 
-    /// How far the nearest fault of a kind is from `at`.
+    /// The time between `at` and the nearest fault of a kind.
     pub fn near(&self, kind: FaultKind, at: Duration) -> Duration {
         let faults = self.faults.iter().filter(|f| f.kind == kind);
         let near = faults.map(|f| f.at.abs_diff(at)).min();
         near.unwrap_or(Duration::MAX)
     }
 
-    /// How many faults of a kind there were.
+    /// The number of faults of a kind.
     pub fn count(&self, kind: FaultKind) -> usize {
         self.faults.iter().filter(|f| f.kind == kind).count()
     }

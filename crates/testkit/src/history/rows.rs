@@ -1,5 +1,5 @@
-//! Rows against the log (I5): the log vouches for what was said. Each message row has the
-//! content whose hash its event carries, each turn and tool call row the state its events give.
+//! Checks rows against the log (I5): each message row has the content whose hash its event
+//! contains, and each turn and tool call row has the state that its events give.
 
 use std::collections::BTreeMap;
 
@@ -11,75 +11,95 @@ use turnwire_event::{
     ActorKind, Body, ContentBlock, Event, Message, MessageId, MessageStatus, Role,
 };
 
-use super::reading::Log;
+use super::parse::ParsedLog;
 use super::violation::Violation;
 
 /// Checks one session's rows.
-pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) {
-    let mut vouched: Vec<MessageId> = Vec::new();
+pub(super) fn check(log: &ParsedLog<'_>, violations: &mut Vec<Violation>) {
+    let mut logged_messages: Vec<MessageId> = Vec::new();
     for event in &log.events {
-        vouched.extend(message(log, event, found));
-        turn(log, event, found);
+        logged_messages.extend(check_message(log, event, violations));
+        check_turn(log, event, violations);
     }
-    tools(log, found);
+    check_tools(log, violations);
     let mut seen: BTreeMap<MessageId, &Message> = BTreeMap::new();
     for row in &log.messages {
-        let what = format!("message {}", row.id);
+        let subject = format!("message {}", row.id);
         if seen.insert(row.id, row).is_some() {
-            differs(log, what.clone(), "one row", "two", found);
+            differs(log, subject.clone(), "one row", "two", violations);
         }
         if row.status == MessageStatus::InProgress {
-            differs(log, what.clone(), "an ended message", "in_progress", found);
+            differs(
+                log,
+                subject.clone(),
+                "an ended message",
+                "in_progress",
+                violations,
+            );
         }
-        if row.role == Role::Assistant && !vouched.contains(&row.id) {
-            differs(log, what, "an event that vouches for it", "none", found);
+        if row.role == Role::Assistant && !logged_messages.contains(&row.id) {
+            differs(
+                log,
+                subject,
+                "an event with its hash",
+                "no event",
+                violations,
+            );
         }
     }
 }
 
 fn differs(
-    log: &Log<'_>,
-    what: String,
+    log: &ParsedLog<'_>,
+    subject: String,
     expected: impl ToString,
-    found_value: impl ToString,
-    found: &mut Vec<Violation>,
+    actual: impl ToString,
+    violations: &mut Vec<Violation>,
 ) {
-    found.push(Violation::RowDiffers {
+    violations.push(Violation::RowDiffers {
         session: log.id,
-        what,
+        subject,
         expected: expected.to_string(),
-        found: found_value.to_string(),
+        actual: actual.to_string(),
     });
 }
 
-fn row<'a>(log: &'a Log<'_>, id: MessageId, found: &mut Vec<Violation>) -> Option<&'a Message> {
+fn row<'a>(
+    log: &'a ParsedLog<'_>,
+    id: MessageId,
+    violations: &mut Vec<Violation>,
+) -> Option<&'a Message> {
     let row = log.messages.iter().find(|row| row.id == id);
     if row.is_none() {
-        differs(log, format!("message {id}"), "a row", "none", found);
+        differs(log, format!("message {id}"), "a row", "no row", violations);
     }
     row
 }
 
-/// Checks the message an event vouches for, and says which one that is. What sub-agents say, and
-/// what they give the orchestrator, is not shown to clients (D-46): they cannot check it.
-fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<MessageId> {
+/// Checks the message row that an event refers to, and returns its id. Messages of sub-agents and
+/// their results are not visible to clients (D-46) and not checked.
+fn check_message(
+    log: &ParsedLog<'_>,
+    event: &Event,
+    violations: &mut Vec<Violation>,
+) -> Option<MessageId> {
     if event.actor.kind() == ActorKind::Subagent {
         return None;
     }
     let (id, hash, status) = match &event.body {
         Body::TurnStarted(started) => {
-            let row = row(log, started.user_message_id, found)?;
+            let row = row(log, started.user_message_id, violations)?;
             if row.content != started.input
                 || row.role != Role::User
                 || Some(row.turn_id) != event.turn_id
             {
-                let told = format!("{:?}", started.input);
+                let expected = format!("{:?}", started.input);
                 differs(
                     log,
                     format!("user message {}", row.id),
-                    told,
+                    expected,
                     format!("{row:?}"),
-                    found,
+                    violations,
                 );
             }
             return Some(row.id);
@@ -88,9 +108,15 @@ fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<M
             if let Some(row) = log.messages.iter().find(|row| row.id == call.message_id)
                 && (row.stop_reason, row.usage) != (Some(call.stop_reason), Some(call.usage))
             {
-                let told = format!("{:?} {:?}", call.stop_reason, call.usage);
+                let expected = format!("{:?} {:?}", call.stop_reason, call.usage);
                 let has = format!("{:?} {:?}", row.stop_reason, row.usage);
-                differs(log, format!("message {}", row.id), told, has, found);
+                differs(
+                    log,
+                    format!("message {}", row.id),
+                    expected,
+                    has,
+                    violations,
+                );
             }
             (
                 call.message_id,
@@ -111,19 +137,19 @@ fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<M
         }
         Body::ToolCompleted(tool) => {
             if tool.tool_type != ToolType::SubAgent {
-                result(log, tool, found);
+                check_result(log, tool, violations);
             }
             return None;
         }
         _ => return None,
     };
-    let row = row(log, id, found)?;
+    let row = row(log, id, violations)?;
     compare_hash(
         log,
         format!("message {id}"),
         &hash,
         content_json(&row.content).1,
-        found,
+        violations,
     );
     if row.status != status || row.role != Role::Assistant || Some(row.turn_id) != event.turn_id {
         differs(
@@ -131,21 +157,25 @@ fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<M
             format!("message {id}"),
             format!("{status:?}"),
             format!("{row:?}"),
-            found,
+            violations,
         );
     }
     Some(id)
 }
 
-/// Checks the result a `tool.completed` vouches for. Steps that a tool tells of itself were not
-/// asked for by a model and have no row.
-fn result(log: &Log<'_>, tool: &ToolCompleted, found: &mut Vec<Violation>) {
+/// Checks the tool result that a `tool.completed` refers to. Nested steps of a tool were not
+/// requested by a model and have no row.
+fn check_result(log: &ParsedLog<'_>, tool: &ToolCompleted, violations: &mut Vec<Violation>) {
     let id = tool.tool_use_id;
-    let asked = |block: &ContentBlock| matches!(block, ContentBlock::ToolUse { id: asked, .. } if *asked == id);
-    if !log.messages.iter().any(|row| row.content.iter().any(asked)) {
+    let is_requested = |block: &ContentBlock| matches!(block, ContentBlock::ToolUse { id: use_id, .. } if *use_id == id);
+    if !log
+        .messages
+        .iter()
+        .any(|row| row.content.iter().any(is_requested))
+    {
         return;
     }
-    let what = format!("result of {id}");
+    let subject = format!("result of {id}");
     let mut blocks = log.messages.iter().flat_map(|row| &row.content);
     let stored = blocks.find_map(|block| match block {
         ContentBlock::ToolResult {
@@ -156,33 +186,39 @@ fn result(log: &Log<'_>, tool: &ToolCompleted, found: &mut Vec<Violation>) {
         _ => None,
     });
     match stored {
-        None => differs(log, what, "a row", "none", found),
+        None => differs(log, subject, "a row", "no row", violations),
         Some(content) => {
             let hash = sha256_hex(content.to_string().as_bytes());
-            compare_hash(log, what, &tool.result_sha256, hash, found);
+            compare_hash(log, subject, &tool.result_sha256, hash, violations);
         }
     }
 }
 
-/// Whether a message is the result of a tool use.
-pub(super) fn holds_result(row: &Message, id: turnwire_event::ToolUseId) -> bool {
+/// True if a message contains the result of a tool use.
+pub(super) fn has_result_of(row: &Message, id: turnwire_event::ToolUseId) -> bool {
     row.content.iter().any(
         |block| matches!(block, ContentBlock::ToolResult { tool_use_id, .. } if *tool_use_id == id),
     )
 }
 
-fn compare_hash(log: &Log<'_>, what: String, told: &str, hash: String, found: &mut Vec<Violation>) {
-    if hash != told {
-        found.push(Violation::HashDiffers {
+fn compare_hash(
+    log: &ParsedLog<'_>,
+    subject: String,
+    expected: &str,
+    hash: String,
+    violations: &mut Vec<Violation>,
+) {
+    if hash != expected {
+        violations.push(Violation::HashDiffers {
             session: log.id,
-            what,
-            told: told.to_owned(),
-            found: hash,
+            subject,
+            expected: expected.to_owned(),
+            actual: hash,
         });
     }
 }
 
-fn turn(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) {
+fn check_turn(log: &ParsedLog<'_>, event: &Event, violations: &mut Vec<Violation>) {
     let expected = match &event.body {
         Body::TurnCompleted(_) => "completed",
         Body::TurnCancelled(_) => "cancelled",
@@ -198,29 +234,31 @@ fn turn(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) {
         .find(|row| row["turn_id"] == id.as_str());
     let state = row.map_or(&Value::Null, |row| &row["state"]);
     if state != expected {
-        differs(log, format!("turn {id}"), expected, state, found);
+        differs(log, format!("turn {id}"), expected, state, violations);
     }
 }
 
-fn tools(log: &Log<'_>, found: &mut Vec<Violation>) {
+fn check_tools(log: &ParsedLog<'_>, violations: &mut Vec<Violation>) {
     let mut states: BTreeMap<String, &str> = BTreeMap::new();
-    let mut asked = Vec::new();
+    let mut approvals = Vec::new();
     for event in &log.events {
         match &event.body {
             Body::ApprovalRequested(question) => {
                 let tool = question.tool_use_id.to_string();
-                asked.push((question.approval_id, event.turn_id, tool.clone()));
+                approvals.push((question.approval_id, event.turn_id, tool.clone()));
                 states.insert(tool, "pending")
             }
             Body::ApprovalResolved(answer) if answer.decision == Decision::Reject => {
-                let own = asked.iter().find(|(id, ..)| *id == answer.approval_id);
+                let own = approvals.iter().find(|(id, ..)| *id == answer.approval_id);
                 let turn = own.map(|(_, turn, _)| *turn);
-                // Where the conversation went on, it went on without all that was asked together.
-                let gone = asked.iter().filter(|(id, of, _)| match answer.by.as_str() {
-                    "system" => Some(*of) == turn,
-                    _ => *id == answer.approval_id,
-                });
-                for (_, _, tool) in gone {
+                // A later message rejects all approval requests of its turn together.
+                let rejected = approvals
+                    .iter()
+                    .filter(|(id, of, _)| match answer.by.as_str() {
+                        "system" => Some(*of) == turn,
+                        _ => *id == answer.approval_id,
+                    });
+                for (_, _, tool) in rejected {
                     if let Some(state) = states.get_mut(tool).filter(|state| **state == "pending") {
                         *state = "cancelled";
                     }
@@ -248,11 +286,17 @@ fn tools(log: &Log<'_>, found: &mut Vec<Violation>) {
                 format!("tool call {id}"),
                 expected,
                 &row["status"],
-                found,
+                violations,
             );
         }
     }
     for (id, expected) in states {
-        differs(log, format!("tool call {id}"), expected, "no row", found);
+        differs(
+            log,
+            format!("tool call {id}"),
+            expected,
+            "no row",
+            violations,
+        );
     }
 }

@@ -1,50 +1,54 @@
-//! Snapshots against the log (I5, law 4): a snapshot at k is the state the log gives at k. That
-//! what follows k then makes the final state of it is checked where texts are put together.
+//! Checks snapshots against the log (I5, law 4): a snapshot at k is the state that the log gives at
+//! k. [`super::text`] checks that the events after k lead to the final state.
 
 use turnwire_event::{
     ActorKind, Body, ContentBlock, Event, Message, MessageStatus, Position, Role,
 };
 
-use super::reading::{Client, Log, Snapshot};
+use super::parse::{ParsedClient, ParsedLog, ParsedSnapshot};
 use super::record::{FaultKind, History};
-use super::rows::holds_result;
+use super::rows::has_result_of;
 use super::violation::Violation;
 
-/// How many messages a snapshot holds at most, unless the server is told otherwise (S3-029).
+/// The default maximum of messages in a snapshot (S3-029).
 const MESSAGES_MAX: usize = 50;
 
 /// Checks every snapshot a client was sent.
 pub(super) fn check(
     history: &History,
-    log: &Log<'_>,
-    client: &Client<'_>,
-    found: &mut Vec<Violation>,
+    log: &ParsedLog<'_>,
+    client: &ParsedClient<'_>,
+    violations: &mut Vec<Violation>,
 ) {
-    let killed = history.count(FaultKind::Kill) > 0;
-    for snapshot in client.stretches.iter().filter_map(|s| s.snapshot.as_ref()) {
-        let mut differs = |what: &str, expected: String, is: String| {
-            if expected != is {
-                found.push(Violation::SnapshotDiffers {
+    let was_killed = history.count(FaultKind::Kill) > 0;
+    for snapshot in client.streams.iter().filter_map(|s| s.snapshot.as_ref()) {
+        let mut differs = |subject: &str, expected: String, actual: String| {
+            if expected != actual {
+                violations.push(Violation::SnapshotDiffers {
                     client: client.name.to_owned(),
                     at: snapshot.at,
-                    what: what.to_owned(),
+                    subject: subject.to_owned(),
                     expected,
-                    found: is,
+                    actual,
                 });
             }
         };
         summary(log, snapshot, &mut differs);
-        messages(log, snapshot, killed, &mut differs);
+        messages(log, snapshot, was_killed, &mut differs);
     }
 }
 
-fn summary(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, String, String)) {
+fn summary(
+    log: &ParsedLog<'_>,
+    snapshot: &ParsedSnapshot,
+    differs: &mut impl FnMut(&str, String, String),
+) {
     let (mut turns, mut cost, mut open) = (0u64, 0f64, None);
     for event in log.events.iter().take_while(|e| e.id <= snapshot.at) {
         match &event.body {
             Body::TurnStarted(_) => {
                 turns += 1;
-                // One that starts beside another is withdrawn from the queue, and ends at once.
+                // A turn that starts during another was withdrawn from the queue and ends at once.
                 open = open.or(event.turn_id);
             }
             Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
@@ -54,7 +58,7 @@ fn summary(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, St
             _ => {}
         }
     }
-    let told = &snapshot.session;
+    let session = &snapshot.session;
     let open = open.map_or(serde_json::Value::Null, |turn| turn.to_string().into());
     let status = if open.is_null() {
         serde_json::Value::Null
@@ -64,32 +68,32 @@ fn summary(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, St
     differs(
         "turn_count",
         turns.to_string(),
-        told["turn_count"].to_string(),
+        session["turn_count"].to_string(),
     );
     differs(
         "current_turn_id",
         open.to_string(),
-        told["current_turn_id"].to_string(),
+        session["current_turn_id"].to_string(),
     );
     differs(
         "current_turn_status",
         status.to_string(),
-        told["current_turn_status"].to_string(),
+        session["current_turn_status"].to_string(),
     );
-    let told_cost = told["cost_so_far_usd"].as_f64().unwrap_or(f64::NAN);
+    let snapshot_cost = session["cost_so_far_usd"].as_f64().unwrap_or(f64::NAN);
     // Sums of the same numbers in the same order; only printing may round.
-    if (told_cost - cost).abs() > 1e-9 || told_cost.is_nan() {
+    if (snapshot_cost - cost).abs() > 1e-9 || snapshot_cost.is_nan() {
         differs(
             "cost_so_far_usd",
             cost.to_string(),
-            told["cost_so_far_usd"].to_string(),
+            session["cost_so_far_usd"].to_string(),
         );
     }
 }
 
-/// Where the log says a message row was written: its event, and for what streams the start of
-/// its call, since it may be in flight from then on.
-fn written(log: &Log<'_>, row: &Message) -> Option<(Position, Position)> {
+/// Since when a message may be in a snapshot (for streamed messages the start of their call) and
+/// since when it must be (its event), by the log.
+fn write_positions(log: &ParsedLog<'_>, row: &Message) -> Option<(Position, Position)> {
     let mut call_started = None;
     for event in log.events.iter().filter(|e| e.turn_id == Some(row.turn_id)) {
         let own = event.actor.kind() != ActorKind::Subagent;
@@ -109,8 +113,8 @@ fn writes(event: &Event, row: &Message) -> bool {
         Body::TurnStarted(started) => started.user_message_id == row.id,
         Body::LlmCallCompleted(call) => call.message_id == row.id,
         Body::LlmCallFailed(call) => call.message_id == Some(row.id),
-        Body::ToolCompleted(tool) => holds_result(row, tool.tool_use_id),
-        Body::ToolFailed(tool) => holds_result(row, tool.tool_use_id),
+        Body::ToolCompleted(tool) => has_result_of(row, tool.tool_use_id),
+        Body::ToolFailed(tool) => has_result_of(row, tool.tool_use_id),
         Body::DataLoaded(data) => row.content.iter().any(
             |block| matches!(block, ContentBlock::Data { data_id, .. } if *data_id == data.id),
         ),
@@ -121,30 +125,30 @@ fn writes(event: &Event, row: &Message) -> bool {
     }
 }
 
-/// A crash may cost a message that had just begun altogether.
-fn is_lost(log: &Log<'_>, message: &Message) -> bool {
+/// True for a message in progress without a row: a crash lost it right after its start.
+fn is_lost(log: &ParsedLog<'_>, message: &Message) -> bool {
     message.status == MessageStatus::InProgress && log.messages.iter().all(|m| m.id != message.id)
 }
 
 fn messages(
-    log: &Log<'_>,
-    snapshot: &Snapshot,
-    killed: bool,
+    log: &ParsedLog<'_>,
+    snapshot: &ParsedSnapshot,
+    was_killed: bool,
     differs: &mut impl FnMut(&str, String, String),
 ) {
-    let told = |row: &Message| snapshot.messages.iter().find(|m| m.id == row.id);
+    let in_snapshot = |row: &Message| snapshot.messages.iter().find(|m| m.id == row.id);
     let due: Vec<&Message> = log
         .messages
         .iter()
-        .filter(|row| match written(log, row) {
+        .filter(|row| match write_positions(log, row) {
             Some((_, done)) if done <= snapshot.at => true,
-            Some((from, _)) if from <= snapshot.at => told(row).is_some(),
+            Some((from, _)) if from <= snapshot.at => in_snapshot(row).is_some(),
             Some(_) | None => false,
         })
         .collect();
-    let lost = |message: &&Message| killed && is_lost(log, message);
-    let kept = MESSAGES_MAX.saturating_sub(snapshot.messages.iter().filter(lost).count());
-    let due = &due[due.len().saturating_sub(kept)..];
+    let lost = |message: &&Message| was_killed && is_lost(log, message);
+    let limit = MESSAGES_MAX.saturating_sub(snapshot.messages.iter().filter(lost).count());
+    let due = &due[due.len().saturating_sub(limit)..];
     let ids = |list: &mut dyn Iterator<Item = &Message>| -> String {
         list.map(|m| m.id.to_string()).collect::<Vec<_>>().join(" ")
     };
@@ -154,16 +158,18 @@ fn messages(
         ids(&mut snapshot.messages.iter().filter(|m| !lost(m))),
     );
     for row in due {
-        let Some(message) = told(row) else { continue };
-        let what = format!("message {}", row.id);
+        let Some(message) = in_snapshot(row) else {
+            continue;
+        };
+        let subject = format!("message {}", row.id);
         if message.status == MessageStatus::InProgress {
-            let (whole, part) = (row.text(), message.text());
-            // After a crash the row may be shorter than what had been said.
-            if !whole.starts_with(&part) && !part.starts_with(&whole) {
-                differs(&what, whole, part);
+            let (stored, part) = (row.text(), message.text());
+            // After a crash the row may be shorter than the text that was sent.
+            if !stored.starts_with(&part) && !part.starts_with(&stored) {
+                differs(&subject, stored, part);
             }
         } else {
-            differs(&what, format!("{row:?}"), format!("{message:?}"));
+            differs(&subject, format!("{row:?}"), format!("{message:?}"));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The checker on histories that are known: good ones are clean, and of each doctored one
-//! exactly the broken promise is told.
+//! The history checker on generated histories: it reports nothing for valid ones, and exactly
+//! the broken promise for each edited one.
 
 mod durable;
 mod order;
@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 
 use turnwire_event::{Body, Event, EventType, Position, Seq, Sub};
 
-use super::record::{History, Line};
-use super::story::Story;
-use super::watchers::watched;
+use super::fixture::SessionFixture;
+use super::fixture_clients::with_clients;
+use super::record::{ConnectionEntry, History};
 use crate::chat::Block;
 
 const SEEDS: std::ops::Range<u64> = 0..8;
@@ -32,38 +32,37 @@ fn names(history: &History) -> BTreeSet<String> {
 #[test]
 fn valid_histories_have_no_violation() {
     for seed in 0..80 {
-        let history = watched(&mut Story::new(seed));
+        let history = with_clients(&mut SessionFixture::new(seed));
         assert_eq!(history.violations(), [], "seed {seed}");
         assert!(history.connections.len() > 6);
         history.assert_clean();
     }
 }
 
-/// Applies a change to the story before anyone looks, and says what must be found.
-fn told(expected: &[&str], doctor: impl Fn(&mut Story)) {
+/// Edits a fixture before its clients are generated, and asserts the names of the violations.
+fn fixture_violates(expected: &[&str], edit_fixture: impl Fn(&mut SessionFixture)) {
     for seed in SEEDS {
-        let mut story = Story::new(seed);
-        doctor(&mut story);
+        let mut fixture = SessionFixture::new(seed);
+        edit_fixture(&mut fixture);
         let expected: BTreeSet<String> = expected.iter().map(|&name| name.to_owned()).collect();
-        assert_eq!(names(&watched(&mut story)), expected, "seed {seed}");
+        assert_eq!(names(&with_clients(&mut fixture)), expected, "seed {seed}");
     }
 }
 
-/// Applies a change to what was seen or stored, and says what must be found.
-fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
+/// Edits a finished history, and asserts the names of the violations.
+fn history_violates(expected: &[&str], edit_history: impl Fn(&mut History)) {
     for seed in SEEDS {
-        let mut history = watched(&mut Story::new(seed));
-        doctor(&mut history);
+        let mut history = with_clients(&mut SessionFixture::new(seed));
+        edit_history(&mut history);
         let expected: BTreeSet<String> = expected.iter().map(|&name| name.to_owned()).collect();
         assert_eq!(names(&history), expected, "seed {seed}");
     }
 }
 
-/// Gives the persisted events their numbers again, as a server that never had the removed or
-/// added one would have.
-fn renumber(story: &mut Story) {
+/// Numbers the events again, as a server without the removed or added event would have.
+fn renumber(fixture: &mut SessionFixture) {
     let (mut seq, mut sub) = (Seq(0), Sub(0));
-    for event in &mut story.events {
+    for event in &mut fixture.events {
         if event.body.kind().is_persisted() {
             (seq, sub) = (seq.next(), Sub(0));
         } else if event.id.sub == Sub::LAST {
@@ -79,30 +78,30 @@ fn renumber(story: &mut Story) {
     }
 }
 
-fn index(story: &Story, wanted: impl Fn(&Event) -> bool) -> usize {
-    story
+fn index(fixture: &SessionFixture, wanted: impl Fn(&Event) -> bool) -> usize {
+    fixture
         .events
         .iter()
         .position(wanted)
-        .expect("every story has one")
+        .expect("every fixture has one")
 }
 
 fn kind(kind: EventType) -> impl Fn(&Event) -> bool {
     move |event| event.body.kind() == kind
 }
 
-/// The place of an event of some type among the lines of the client that watched throughout.
+/// The index of the first event of a type among the entries of the client "live".
 fn live_line(history: &History, text: &str) -> usize {
     let wanted = format!("\"type\":\"{text}\"");
     let lines = &history.connections[0].lines;
     let at = lines
         .iter()
-        .position(|line| matches!(line, Line::Received(f) if f.text.contains(&wanted)));
-    at.expect("every story has one")
+        .position(|line| matches!(line, ConnectionEntry::Received(f) if f.text.contains(&wanted)));
+    at.expect("every fixture has one")
 }
 
-fn edit(line: &mut Line, from: &str, to: &str) {
-    let Line::Received(frame) = line else {
+fn edit(line: &mut ConnectionEntry, from: &str, to: &str) {
+    let ConnectionEntry::Received(frame) = line else {
         panic!("not a frame")
     };
     assert!(frame.text.contains(from), "{}", frame.text);

@@ -1,6 +1,6 @@
-//! What was streamed against what was stored (I5, law 5): the sum of the deltas a client was
-//! sent of a message is the message. Shorter only after a crash, and then by no more than the
-//! checkpoints allow.
+//! Checks streamed text against stored text (I5, law 5): the concatenated deltas of a message are
+//! the stored message. The stored text may be shorter only after a crash, and by no more than the
+//! checkpoint interval.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,67 +10,67 @@ use turnwire_event::{
     Body, ContentBlock, Event, EventFilter, Message, MessageId, Position, Sub, TypeSet,
 };
 
-use super::growth::{Growth, Origin};
-use super::reading::{Client, Item, Log, Stretch};
+use super::parse::{ParsedClient, ParsedLog, StreamItem, SubscriptionStream};
 use super::record::{FaultKind, History};
+use super::streamed_message::{MessageOrigin, StreamedMessage};
 use super::violation::Violation;
 
-/// How much older than the kill text may be that the crash cost: the checkpoint's quarter of a
-/// second, and room for a commit on a busy disk.
+/// The maximum age of lost text at a kill: the checkpoint interval of a quarter of a second, and
+/// a slow commit.
 pub(super) const CHECKPOINT_SLACK: Duration = Duration::from_secs(3);
 
-/// Places from here on are the sweep's: the end of a message, and of tool uses it was cut in.
+/// Crash recovery writes its message ends and tool use ends from this `sub` on.
 const SWEPT: Sub = Sub(Sub::LAST.0 - turnwire_event::fold::message::BLOCKS_MAX);
 
-/// One client's view of the messages, as it grows.
-struct View<'a> {
+/// The messages of one client while its events are replayed.
+struct MessageView<'a> {
     history: &'a History,
-    log: &'a Log<'a>,
+    log: &'a ParsedLog<'a>,
     name: &'a str,
-    growing: BTreeMap<MessageId, Growth>,
-    /// The last id, to tell whether a subscribe goes on where the one before it was cut.
+    in_flight: BTreeMap<MessageId, StreamedMessage>,
+    /// The last received id: shows whether a subscribe continues after a cut.
     last: Option<Position>,
-    /// The last persisted event that the subscribe at hand replays.
+    /// The last persisted event that the current subscribe replays.
     replayed: Option<Position>,
 }
 
-/// Puts together what one client was sent and compares it.
+/// Joins the deltas that one client received and compares them with the stored messages.
 pub(super) fn check(
     history: &History,
-    log: &Log<'_>,
-    client: &Client<'_>,
-    found: &mut Vec<Violation>,
+    log: &ParsedLog<'_>,
+    client: &ParsedClient<'_>,
+    violations: &mut Vec<Violation>,
 ) {
-    let mut view = View {
+    let mut view = MessageView {
         history,
         log,
         name: client.name,
-        growing: BTreeMap::new(),
+        in_flight: BTreeMap::new(),
         last: None,
         replayed: None,
     };
-    for stretch in &client.stretches {
-        view.begin(stretch);
-        for item in &stretch.items {
+    for stream in &client.streams {
+        view.start_subscription(stream);
+        for item in &stream.items {
             match item {
-                Item::Served(upto) => view.last = view.last.max(Some(*upto)),
-                Item::Event(at, _, event) => {
-                    if streams(&stretch.asked.filter) {
-                        view.event(*at, event, found);
+                StreamItem::Served(up_to) => view.last = view.last.max(Some(*up_to)),
+                StreamItem::Event(at, _, apply_event) => {
+                    if passes_message_events(&stream.request.filter) {
+                        view.apply_event(*at, apply_event, violations);
                     }
-                    view.last = Some(event.id);
+                    view.last = Some(apply_event.id);
                 }
             }
         }
     }
-    let unfinished = std::mem::take(&mut view.growing);
-    for (id, growth) in unfinished {
-        view.unfinished(id, &growth, found);
+    let check_unfinished = std::mem::take(&mut view.in_flight);
+    for (id, streamed) in check_unfinished {
+        view.check_unfinished(id, &streamed, violations);
     }
 }
 
-/// Whether a filter lets everything through that a message is made of, and the end of its call.
-fn streams(filter: &EventFilter) -> bool {
+/// True if a filter passes all events of a message and the end of its call.
+fn passes_message_events(filter: &EventFilter) -> bool {
     use turnwire_event::EventType as T;
     let parts = [
         T::MessageStart,
@@ -86,62 +86,65 @@ fn streams(filter: &EventFilter) -> bool {
     filter.passes_all(parts.into_iter().collect::<TypeSet>())
 }
 
-impl View<'_> {
-    fn begin(&mut self, stretch: &Stretch<'_>) {
-        // Cut before the snapshot came: nothing was sent, and the reader stands where it stood.
-        if stretch.asked.snapshot && stretch.snapshot.is_none() {
+impl MessageView<'_> {
+    fn start_subscription(&mut self, stream: &SubscriptionStream<'_>) {
+        // Cut before the snapshot: nothing was received, so the position is unchanged.
+        if stream.request.snapshot && stream.snapshot.is_none() {
             return;
         }
-        let goes_on = stretch.asked.since.is_some() && stretch.asked.since == self.last;
-        if let Some(snapshot) = &stretch.snapshot {
-            self.growing = Growth::of_snapshot(&snapshot.messages);
+        let continue_on_disconnect =
+            stream.request.since.is_some() && stream.request.since == self.last;
+        if let Some(snapshot) = &stream.snapshot {
+            self.in_flight = StreamedMessage::of_snapshot(&snapshot.messages);
             self.last = Some(snapshot.at);
-        } else if !goes_on || !streams(&stretch.asked.filter) {
-            self.growing.clear();
-            self.last = stretch.asked.since;
+        } else if !continue_on_disconnect || !passes_message_events(&stream.request.filter) {
+            self.in_flight.clear();
+            self.last = stream.request.since;
         }
-        self.replayed = stretch.asked.since.and_then(|since| {
+        self.replayed = stream.request.since.and_then(|since| {
             let after = self.log.events.iter().filter(|e| e.id > since);
-            let wanted = after.filter(|e| stretch.asked.filter.matches(&e.head()));
-            let count = usize::try_from(stretch.replay_count).unwrap_or(usize::MAX);
-            wanted.take(count).last().map(|event| event.id)
+            let wanted = after.filter(|e| stream.request.filter.matches(&e.head()));
+            let count = usize::try_from(stream.replay_count).unwrap_or(usize::MAX);
+            wanted.take(count).last().map(|apply_event| apply_event.id)
         });
-        for growth in self.growing.values_mut() {
-            growth.resumed();
+        for streamed in self.in_flight.values_mut() {
+            streamed.resumed();
         }
     }
 
-    /// From where the client knows a message whose start it has just been sent. One that was over
-    /// when the client asked comes as its two ends (S3-039).
-    fn origin(&self, message: MessageId) -> Origin {
+    /// The origin of a message whose start was just received. A message that had ended before the
+    /// subscribe is sent as start and end only (S3-039).
+    fn origin(&self, message: MessageId) -> MessageOrigin {
         let ended = self.log.events.iter().find(|e| match &e.body {
             Body::LlmCallCompleted(call) => call.message_id == message,
             Body::LlmCallFailed(call) => call.message_id == Some(message),
             _ => false,
         });
         match ended {
-            Some(event) if Some(event.id) <= self.replayed => Origin::Ends,
-            _ => Origin::Start,
+            Some(apply_event) if Some(apply_event.id) <= self.replayed => MessageOrigin::Ends,
+            _ => MessageOrigin::Start,
         }
     }
 
-    fn event(&mut self, at: Duration, event: &Event, found: &mut Vec<Violation>) {
-        match &event.body {
+    fn apply_event(&mut self, at: Duration, apply_event: &Event, violations: &mut Vec<Violation>) {
+        match &apply_event.body {
             Body::MessageStart(start) => {
                 let origin = self.origin(start.message_id);
-                self.growing.insert(start.message_id, Growth::new(origin));
+                self.in_flight
+                    .insert(start.message_id, StreamedMessage::new(origin));
             }
             Body::MessageComplete(end) => {
-                let growth = self.growing.remove(&end.message_id);
-                let growth = growth.unwrap_or_else(|| Growth::new(Origin::Middle));
-                self.complete(event.id, end, &growth, found);
+                let streamed = self.in_flight.remove(&end.message_id);
+                let streamed =
+                    streamed.unwrap_or_else(|| StreamedMessage::new(MessageOrigin::Middle));
+                self.check_complete(apply_event.id, end, &streamed, violations);
             }
             body => {
-                let told = Growth::apply(&mut self.growing, at, body);
-                // What the sweep ends it ends by what was stored, which may be less.
-                if let Some((id, wrong)) = told.filter(|_| event.id.sub < SWEPT) {
-                    found.extend(wrong.map(|(block, seen, whole)| {
-                        self.differs(id, block, seen, whole, "tool.use_end")
+                let applied = StreamedMessage::apply(&mut self.in_flight, at, body);
+                // Crash recovery ends tool uses with the stored input, which may be shorter.
+                if let Some((id, wrong)) = applied.filter(|_| apply_event.id.sub < SWEPT) {
+                    violations.extend(wrong.map(|(block, seen, stored)| {
+                        self.differs(id, block, seen, stored, "tool.use_end")
                     }));
                 }
             }
@@ -153,102 +156,112 @@ impl View<'_> {
         message: MessageId,
         block: u32,
         seen: String,
-        whole: String,
-        whence: &'static str,
+        stored: String,
+        compared_with: &'static str,
     ) -> Violation {
         Violation::TextDiffers {
             client: self.name.to_owned(),
             message,
             block,
             seen,
-            whole,
-            whence,
+            stored,
+            compared_with,
         }
     }
 
-    fn complete(
+    fn check_complete(
         &self,
         id: Position,
         end: &MessageComplete,
-        growth: &Growth,
-        found: &mut Vec<Violation>,
+        streamed: &StreamedMessage,
+        violations: &mut Vec<Violation>,
     ) {
         let message = end.message_id;
         let swept = id.sub >= SWEPT;
         if swept && self.history.count(FaultKind::Kill) == 0 {
             let client = self.name.to_owned();
-            found.push(Violation::SweptWithoutCrash {
+            violations.push(Violation::SweptWithoutCrash {
                 client,
                 message,
                 id,
             });
         }
-        self.row(end, found);
-        if growth.is_empty() && growth.origin == Origin::Ends {
+        self.check_row(end, violations);
+        if streamed.is_empty() && streamed.origin == MessageOrigin::Ends {
             return;
         }
-        for (block, seen, whole) in growth.compare(&end.final_content, swept) {
-            found.push(self.differs(message, block, seen, whole, "message.complete"));
+        for (block, seen, stored) in streamed.compare(&end.final_content, swept) {
+            violations.push(self.differs(message, block, seen, stored, "message.complete"));
         }
         if swept {
-            self.late(message, growth, &end.final_content, found);
+            self.check_checkpoint(message, streamed, &end.final_content, violations);
         }
     }
 
-    /// The end a client was told is the row that is stored.
-    fn row(&self, end: &MessageComplete, found: &mut Vec<Violation>) {
-        let Some(row) = self.stored(end.message_id) else {
+    /// Compares `message.complete` with the stored row.
+    fn check_row(&self, end: &MessageComplete, violations: &mut Vec<Violation>) {
+        let Some(check_row) = self.stored(end.message_id) else {
             return;
         };
-        let told = (&end.final_content, Some(end.stop_reason), Some(end.usage));
-        let has = (&row.content, row.stop_reason, row.usage);
-        if told != has {
-            found.push(Violation::MessageDiffers {
+        let sent = (&end.final_content, Some(end.stop_reason), Some(end.usage));
+        let has = (&check_row.content, check_row.stop_reason, check_row.usage);
+        if sent != has {
+            violations.push(Violation::MessageDiffers {
                 session: self.log.id,
                 message: end.message_id,
                 row: format!("{has:?}"),
-                told: format!("{told:?}"),
+                sent: format!("{sent:?}"),
             });
         }
     }
 
     fn stored(&self, id: MessageId) -> Option<&Message> {
-        self.log.messages.iter().find(|row| row.id == id)
+        self.log
+            .messages
+            .iter()
+            .find(|check_row| check_row.id == id)
     }
 
-    /// A message whose end the client was not there to see: its text is a part of the row's, or
-    /// the crash cost the rest.
-    fn unfinished(&self, id: MessageId, growth: &Growth, found: &mut Vec<Violation>) {
-        if matches!(growth.origin, Origin::Middle | Origin::Ends) {
+    /// Checks a message without a received end: its text is a prefix of the stored text, or a crash
+    /// lost the difference.
+    fn check_unfinished(
+        &self,
+        id: MessageId,
+        streamed: &StreamedMessage,
+        violations: &mut Vec<Violation>,
+    ) {
+        if matches!(streamed.origin, MessageOrigin::Middle | MessageOrigin::Ends) {
             return;
         }
-        let content = self.stored(id).map_or(&[][..], |row| &row.content);
-        let cut = growth.compare(content, true).is_empty();
-        if growth.is_part_of(content) {
+        let content = self
+            .stored(id)
+            .map_or(&[][..], |check_row| &check_row.content);
+        let cut = streamed.compare(content, true).is_empty();
+        if streamed.is_part_of(content) {
             return;
         }
         if cut && self.history.count(FaultKind::Kill) > 0 {
-            self.late(id, growth, content, found);
+            self.check_checkpoint(id, streamed, content, violations);
             return;
         }
-        let (seen, whole) = (growth.text(), format!("{content:?}"));
-        found.push(self.differs(id, 0, seen, whole, "stored row"));
+        let (seen, stored) = (streamed.text(), format!("{content:?}"));
+        violations.push(self.differs(id, 0, seen, stored, "stored row"));
     }
 
-    /// Text that a crash cost must have been sent shortly before the kill.
-    fn late(
+    /// Lost text must have been sent shortly before a kill.
+    fn check_checkpoint(
         &self,
         message: MessageId,
-        growth: &Growth,
+        streamed: &StreamedMessage,
         content: &[ContentBlock],
-        found: &mut Vec<Violation>,
+        violations: &mut Vec<Violation>,
     ) {
-        let lost = growth.lost(content).filter_map(|at| {
-            let age = self.history.kill_near(at);
+        let lost_ages = streamed.lost_piece_times(content).filter_map(|at| {
+            let age = self.history.nearest_kill(at);
             (age > CHECKPOINT_SLACK).then_some(age)
         });
-        if let Some(age) = lost.max() {
-            found.push(Violation::CheckpointLate {
+        if let Some(age) = lost_ages.max() {
+            violations.push(Violation::CheckpointLate {
                 client: self.name.to_owned(),
                 message,
                 ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),

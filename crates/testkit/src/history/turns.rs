@@ -1,57 +1,57 @@
-//! Turns in the log (I3, I4, law 8): each starts once, alone in its session, ends once and last,
-//! has closed all it opened, and starts nothing once it was asked to stop.
+//! Checks the turns in the log (I3, I4, law 8): each starts once, alone in its session, has one
+//! terminal as its last event, closes all it opened, and starts nothing after a cancel request.
 
 use std::collections::BTreeMap;
 
 use turnwire_event::code::Phase;
 use turnwire_event::{Body, CallId, Event, Position, SessionId, ToolUseId, TurnId};
 
-use super::reading::{Client, Item, Log};
+use super::parse::{ParsedClient, ParsedLog, StreamItem};
 use super::violation::Violation;
 
-/// What is known of a turn while its log is walked.
+/// The state of one turn while [`check`] walks the log.
 #[derive(Debug, Default)]
-struct Turn {
-    calls: Vec<CallId>,
-    /// Tools by whether they are still open; a closed one must not end again.
+struct TurnState {
+    open_calls: Vec<CallId>,
+    /// Every called tool with `true` while it is open; a closed tool must not end again.
     tools: BTreeMap<ToolUseId, bool>,
-    asked: Option<Position>,
+    cancel_requested: Option<Position>,
     ended: Option<Position>,
 }
 
-/// Where each turn was asked to stop and where it ended.
+/// The positions of the cancel request and of the terminal of each turn.
 #[derive(Debug, Default)]
-pub(super) struct Ends(BTreeMap<TurnId, (Option<Position>, Option<Position>)>);
+pub(super) struct TurnEnds(BTreeMap<TurnId, (Option<Position>, Option<Position>)>);
 
-impl Ends {
-    /// Where the turn was asked to stop.
-    pub(super) fn asked(&self, turn: TurnId) -> Option<Position> {
+impl TurnEnds {
+    /// The position of the turn's cancel request.
+    pub(super) fn cancel_requested(&self, turn: TurnId) -> Option<Position> {
         self.0.get(&turn)?.0
     }
 
-    /// Where the turn ended.
+    /// The position of the turn's terminal.
     pub(super) fn ended(&self, turn: TurnId) -> Option<Position> {
         self.0.get(&turn)?.1
     }
 
-    /// Whether the turn ever started.
+    /// True if the turn has a start event.
     pub(super) fn started(&self, turn: TurnId) -> bool {
         self.0.contains_key(&turn)
     }
 }
 
 /// Walks one session's log.
-pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
+pub(super) fn check(log: &ParsedLog<'_>, violations: &mut Vec<Violation>) -> TurnEnds {
     let session = log.id;
-    let mut turns: BTreeMap<TurnId, Turn> = BTreeMap::new();
+    let mut turns: BTreeMap<TurnId, TurnState> = BTreeMap::new();
     let mut running: Option<TurnId> = None;
     for (at, event) in log.events.iter().enumerate() {
         let Some(turn) = event.turn_id else { continue };
         let (id, kind) = (event.id, event.body.kind());
         if matches!(event.body, Body::TurnStarted(_)) {
             match running {
-                Some(_) if withdrawn(turn, &log.events[at + 1..]) => {}
-                Some(running) => found.push(Violation::TurnsOverlap {
+                Some(_) if is_withdrawn(turn, &log.events[at + 1..]) => {}
+                Some(running) => violations.push(Violation::TurnsOverlap {
                     session,
                     turn,
                     running,
@@ -60,10 +60,10 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
                 None => {}
             }
             running = running
-                .filter(|_| withdrawn(turn, &log.events[at + 1..]))
+                .filter(|_| is_withdrawn(turn, &log.events[at + 1..]))
                 .or(Some(turn));
-            if turns.insert(turn, Turn::default()).is_some() {
-                found.push(Violation::OutsideTurn {
+            if turns.insert(turn, TurnState::default()).is_some() {
+                violations.push(Violation::OutsideTurn {
                     session,
                     turn,
                     id,
@@ -73,7 +73,7 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
             continue;
         }
         let Some(state) = turns.get_mut(&turn) else {
-            found.push(Violation::OutsideTurn {
+            violations.push(Violation::OutsideTurn {
                 session,
                 turn,
                 id,
@@ -82,7 +82,7 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
             continue;
         };
         if state.ended.is_some() {
-            found.push(if kind.is_terminal() {
+            violations.push(if kind.is_terminal() {
                 Violation::TerminalTwice { session, turn, id }
             } else {
                 Violation::AfterTerminal {
@@ -94,162 +94,168 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
             });
             continue;
         }
-        step(session, turn, state, event, found);
+        apply_event(session, turn, state, event, violations);
         if kind.is_terminal() {
             running = running.filter(|&r| r != turn);
         }
     }
     for (&turn, state) in &turns {
         if state.ended.is_none() {
-            found.push(Violation::TerminalMissing { session, turn });
+            violations.push(Violation::TerminalMissing { session, turn });
         }
     }
-    Ends(
+    TurnEnds(
         turns
             .into_iter()
-            .map(|(turn, state)| (turn, (state.asked, state.ended)))
+            .map(|(turn, state)| (turn, (state.cancel_requested, state.ended)))
             .collect(),
     )
 }
 
-/// Whether a turn was withdrawn from the queue: asked to stop, traced and ended by the three events
-/// right after its start. Such a turn may stand beside the one that runs.
-fn withdrawn(turn: TurnId, after: &[Event]) -> bool {
-    let [asked, traced, ended, ..] = after else {
+/// True if a turn was withdrawn from the queue: cancel request, trace and terminal are the three
+/// events after its start. Such a turn may overlap the running one.
+fn is_withdrawn(turn: TurnId, after: &[Event]) -> bool {
+    let [cancel_requested, traced, ended, ..] = after else {
         return false;
     };
-    let its_own = [asked, traced, ended]
+    let its_own = [cancel_requested, traced, ended]
         .iter()
         .all(|e| e.turn_id == Some(turn));
-    let queued = matches!(&ended.body, Body::TurnCancelled(end) if end.phase == Phase::Queued);
+    let queued =
+        matches!(&ended.body, Body::TurnCancelled(end_turn) if end_turn.phase == Phase::Queued);
     its_own
         && queued
-        && matches!(asked.body, Body::TurnCancelRequested(_))
+        && matches!(cancel_requested.body, Body::TurnCancelRequested(_))
         && matches!(traced.body, Body::DispatchTraced(_))
 }
 
-fn step(
+fn apply_event(
     session: SessionId,
     turn: TurnId,
-    state: &mut Turn,
+    state: &mut TurnState,
     event: &Event,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) {
     let (id, kind) = (event.id, event.body.kind());
-    if let Some(asked) = state.asked
+    if let Some(cancel_requested) = state.cancel_requested
         && kind.is_start()
     {
-        found.push(Violation::StartedAfterCancel {
+        violations.push(Violation::StartedAfterCancel {
             session,
             turn,
             kind,
             id,
-            asked,
+            cancel_requested,
         });
     }
-    let not_open = |what: String| Violation::NotOpen {
+    let not_open = |subject: String| Violation::NotOpen {
         session,
         turn,
-        what,
+        subject,
         id,
     };
     match &event.body {
         Body::TurnCancelRequested(_) => {
-            if state.asked.is_some() {
-                found.push(Violation::CancelNotKept {
+            if state.cancel_requested.is_some() {
+                violations.push(Violation::CancelNotKept {
                     session,
                     turn,
                     kind,
                     id,
                 });
             }
-            state.asked = Some(id);
+            state.cancel_requested = Some(id);
         }
-        Body::LlmCallStarted(call) => state.calls.push(call.call_id),
-        Body::LlmCallCompleted(call) => close_call(state, call.call_id, found, not_open),
-        Body::LlmCallFailed(call) => close_call(state, call.call_id, found, not_open),
+        Body::LlmCallStarted(call) => state.open_calls.push(call.call_id),
+        Body::LlmCallCompleted(call) => close_call(state, call.call_id, violations, not_open),
+        Body::LlmCallFailed(call) => close_call(state, call.call_id, violations, not_open),
         Body::ToolCalled(tool) => {
             let before = state.tools.insert(tool.tool_use_id, true);
-            found.extend(before.map(|_| not_open(format!("tool {}", tool.tool_use_id))));
+            violations.extend(before.map(|_| not_open(format!("tool {}", tool.tool_use_id))));
         }
         Body::ToolCompleted(tool) => {
             let before = state.tools.insert(tool.tool_use_id, false);
-            let wrong = before != Some(true);
-            found.extend(wrong.then(|| not_open(format!("tool {}", tool.tool_use_id))));
+            let unexpected = before != Some(true);
+            violations.extend(unexpected.then(|| not_open(format!("tool {}", tool.tool_use_id))));
         }
         Body::ToolFailed(tool) => {
             let before = state.tools.insert(tool.tool_use_id, false);
             if before == Some(false) {
-                found.push(not_open(format!("tool {}", tool.tool_use_id)));
+                violations.push(not_open(format!("tool {}", tool.tool_use_id)));
             } else if before.is_some() != tool.called {
-                let what = format!("tool.failed of {}", tool.tool_use_id);
-                found.push(Violation::CalledFlag {
+                let subject = format!("tool.failed of {}", tool.tool_use_id);
+                violations.push(Violation::CalledFlag {
                     session,
-                    what,
+                    subject,
                     id,
-                    told: tool.called,
+                    called: tool.called,
                 });
             }
         }
-        Body::TurnCompleted(_) | Body::TurnCancelled(_) => end(session, turn, state, event, found),
+        Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
+            end_turn(session, turn, state, event, violations)
+        }
         _ => {}
     }
 }
 
 fn close_call(
-    state: &mut Turn,
+    state: &mut TurnState,
     call: CallId,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
     not_open: impl Fn(String) -> Violation,
 ) {
-    let before = state.calls.len();
-    state.calls.retain(|&open| open != call);
-    if state.calls.len() == before {
-        found.push(not_open(format!("model call {call}")));
+    let before = state.open_calls.len();
+    state.open_calls.retain(|&open| open != call);
+    if state.open_calls.len() == before {
+        violations.push(not_open(format!("model call {call}")));
     }
 }
 
-fn end(
+fn end_turn(
     session: SessionId,
     turn: TurnId,
-    state: &mut Turn,
+    state: &mut TurnState,
     event: &Event,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) {
     let (id, kind) = (event.id, event.body.kind());
     let cancelled = matches!(event.body, Body::TurnCancelled(_));
-    if state.asked.is_some() != cancelled {
-        found.push(Violation::CancelNotKept {
+    if state.cancel_requested.is_some() != cancelled {
+        violations.push(Violation::CancelNotKept {
             session,
             turn,
             kind,
             id,
         });
     }
-    let calls = state.calls.iter().map(|call| format!("model call {call}"));
+    let open_calls = state
+        .open_calls
+        .iter()
+        .map(|call| format!("model call {call}"));
     let tools = state.tools.iter().filter(|(_, open)| **open);
     let tools = tools.map(|(tool, _)| format!("tool {tool}"));
-    for what in calls.chain(tools) {
-        found.push(Violation::LeftOpen {
+    for subject in open_calls.chain(tools) {
+        violations.push(Violation::LeftOpen {
             session,
             turn,
-            what,
+            subject,
         });
     }
     state.ended = Some(id);
 }
 
-/// Law 8 and I3 for what only clients see: no transient event outside its turn, no message
-/// begun after the cancel.
+/// Checks the transient events of a client (law 8, I3): none outside its turn, and no message
+/// start after the cancel request.
 pub(super) fn check_transient(
-    log: &Log<'_>,
-    ends: &Ends,
-    client: &Client<'_>,
-    found: &mut Vec<Violation>,
+    log: &ParsedLog<'_>,
+    ends: &TurnEnds,
+    client: &ParsedClient<'_>,
+    violations: &mut Vec<Violation>,
 ) {
     let session = log.id;
-    for item in client.stretches.iter().flat_map(|s| &s.items) {
-        let Item::Event(_, _, event) = item else {
+    for item in client.streams.iter().flat_map(|s| &s.items) {
+        let StreamItem::Event(_, _, event) = item else {
             continue;
         };
         let (id, kind) = (event.id, event.body.kind());
@@ -257,31 +263,31 @@ pub(super) fn check_transient(
             continue;
         };
         if !ends.started(turn) {
-            found.push(Violation::OutsideTurn {
+            violations.push(Violation::OutsideTurn {
                 session,
                 turn,
                 id,
                 kind,
             });
         }
-        if ends.ended(turn).is_some_and(|end| id > end) {
-            found.push(Violation::AfterTerminal {
+        if ends.ended(turn).is_some_and(|end_turn| id > end_turn) {
+            violations.push(Violation::AfterTerminal {
                 session,
                 turn,
                 id,
                 kind,
             });
         }
-        if let Some(asked) = ends.asked(turn)
-            && id > asked
+        if let Some(cancel_requested) = ends.cancel_requested(turn)
+            && id > cancel_requested
             && kind.is_start()
         {
-            found.push(Violation::StartedAfterCancel {
+            violations.push(Violation::StartedAfterCancel {
                 session,
                 turn,
                 kind,
                 id,
-                asked,
+                cancel_requested,
             });
         }
     }

@@ -1,34 +1,33 @@
-//! What a checker can find wrong. Each variant is one broken promise, with what is needed to
-//! look it up: whose, where, and both sides of the disagreement.
+//! The findings of the checker. Each variant is one broken promise with the data to look it up:
+//! client, position, and both sides of the difference.
 
 use turnwire_event::{EventType, MessageId, Position, SessionId, TurnId};
 
-use super::broken::Broken;
+use super::chat_violation::ChatViolation;
 
+/// A broken promise of the server, found in a [`History`](super::History).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(
     missing_docs,
     reason = "the sentence above each variant says what its fields are"
 )]
 pub enum Violation {
-    /// Something that should be readable is not.
-    #[error("unreadable {what}: {why}: {text}")]
+    /// A stored row or a received frame cannot be parsed.
+    #[error("unreadable {subject}: {reason}: {text}")]
     Unreadable {
-        what: String,
-        why: String,
+        subject: String,
+        reason: String,
         text: String,
     },
 
-    /// I1: a turn was accepted and is not in the log.
+    /// I1: an accepted turn is missing from the log.
     #[error("I1 {session}: turn {turn} was accepted and is not in the log")]
     TurnLost { session: String, turn: String },
-    /// I1: a cancel was accepted, and the log has neither the request nor an end.
-    #[error(
-        "I1 turn {turn}: its cancel was answered \"{state}\" and the log does not bear that out"
-    )]
+    /// I1: a cancel was accepted, and the log has neither the request nor a matching end.
+    #[error("I1 turn {turn}: its cancel was answered \"{state}\", which the log contradicts")]
     CancelLost { turn: String, state: String },
     /// I1: feedback was accepted and is not in the log.
-    #[error("I1 {session}: {accepted} feedbacks were accepted, {logged} are in the log")]
+    #[error("I1 {session}: {accepted} feedback requests were accepted, {logged} are in the log")]
     FeedbackLost {
         session: String,
         accepted: usize,
@@ -53,11 +52,11 @@ pub enum Violation {
     },
 
     /// I2: the log has a hole, a repetition, another epoch, or an event of the wrong lane.
-    #[error("I2 {session}: number {expected} of the log is {found} ({kind})")]
+    #[error("I2 {session}: number {expected} of the log is {actual} ({kind})")]
     NotDense {
         session: SessionId,
         expected: u64,
-        found: Position,
+        actual: Position,
         kind: EventType,
     },
     /// I2: an id on a connection does not come after the one before it, or after the cursor.
@@ -94,12 +93,12 @@ pub enum Violation {
     },
     /// I2: the acknowledgement promised more replayed events than there are.
     #[error(
-        "I2 {client}, connection {connection}: a replay of {told} was announced, {matching} match"
+        "I2 {client}, connection {connection}: a replay of {announced} was announced, {matching} match"
     )]
     ReplayCount {
         client: String,
         connection: usize,
-        told: u64,
+        announced: u64,
         matching: u64,
     },
 
@@ -149,99 +148,101 @@ pub enum Violation {
     },
 
     /// I4: a model call or a tool is open when its turn ends.
-    #[error("I4 {session}: {what} of turn {turn} is still open at the terminal")]
+    #[error("I4 {session}: {subject} of turn {turn} is still open at the terminal")]
     LeftOpen {
         session: SessionId,
         turn: TurnId,
-        what: String,
+        subject: String,
     },
     /// I4: a model call or a tool ends that is not open.
-    #[error("I4 {session}: {what} of turn {turn} ends at {id} without being open")]
+    #[error("I4 {session}: {subject} of turn {turn} ends at {id} without being open")]
     NotOpen {
         session: SessionId,
         turn: TurnId,
-        what: String,
+        subject: String,
         id: Position,
     },
-    /// I4: `tool.failed` lies about whether the tool was called.
-    #[error("I4 {session}: {what} at {id} says called: {told}")]
+    /// I4: the `called` field of `tool.failed` is wrong.
+    #[error("I4 {session}: {subject} at {id} says called: {called}")]
     CalledFlag {
         session: SessionId,
-        what: String,
+        subject: String,
         id: Position,
-        told: bool,
+        called: bool,
     },
 
-    /// I5: what a client was sent of a message is not what the message is.
+    /// I5: the text that a client was sent differs from the stored message.
     #[error(
-        "I5 {client}: block {block} of message {message} was sent as {seen:?} and is {whole:?} ({whence})"
+        "I5 {client}: block {block} of message {message} was sent as {seen:?} and is {stored:?} ({compared_with})"
     )]
     TextDiffers {
         client: String,
         message: MessageId,
         block: u32,
         seen: String,
-        whole: String,
-        whence: &'static str,
+        stored: String,
+        compared_with: &'static str,
     },
-    /// I5: a message is shorter than what was sent of it, and no crash explains it.
+    /// I5: crash recovery ended a message although no process was killed.
     #[error("I5 {client}: message {message} ends at {id} as after a crash, but nothing was killed")]
     SweptWithoutCrash {
         client: String,
         message: MessageId,
         id: Position,
     },
-    /// I5: a crash cost more text than the checkpoints allow.
+    /// I5: a crash lost more text than the checkpoint interval allows.
     #[error("I5 {client}: message {message} lost text that was sent {ms} ms before the kill")]
     CheckpointLate {
         client: String,
         message: MessageId,
         ms: u64,
     },
-    /// I5: the end of a message and its row disagree.
-    #[error("I5 {session}: message {message} is {row} in its row and {told} on the wire")]
+    /// I5: `message.complete` and the message row differ.
+    #[error("I5 {session}: message {message} is {row} in its row and {sent} on the wire")]
     MessageDiffers {
         session: SessionId,
         message: MessageId,
         row: String,
-        told: String,
+        sent: String,
     },
-    /// I5: the row is not what the log vouches for.
-    #[error("I5 {session}: {what} has hash {found}, the log says {told}")]
+    /// I5: the hash of a row differs from the hash in the log.
+    #[error("I5 {session}: {subject} has hash {actual}, the log says {expected}")]
     HashDiffers {
         session: SessionId,
-        what: String,
-        told: String,
-        found: String,
+        subject: String,
+        expected: String,
+        actual: String,
     },
-    /// I5: a row is missing, or says something else than the log.
-    #[error("I5 {session}: {what}: expected {expected}, found {found}")]
+    /// I5: a row is missing, or differs from the log.
+    #[error("I5 {session}: {subject}: expected {expected}, found {actual}")]
     RowDiffers {
         session: SessionId,
-        what: String,
+        subject: String,
         expected: String,
-        found: String,
+        actual: String,
     },
-    /// I5: a snapshot is not the state at its position.
-    #[error("I5 {client}: the snapshot at {at}: {what}: expected {expected}, found {found}")]
+    /// I5: a snapshot differs from the state at its position.
+    #[error("I5 {client}: the snapshot at {at}: {subject}: expected {expected}, found {actual}")]
     SnapshotDiffers {
         client: String,
         at: Position,
-        what: String,
+        subject: String,
         expected: String,
-        found: String,
+        actual: String,
     },
 
-    /// Law 8: something started after the cancel was asked for.
-    #[error("law 8 {session}: {kind} at {id} after the cancel of turn {turn} at {asked}")]
+    /// Law 8: work started after the cancel request.
+    #[error(
+        "law 8 {session}: {kind} at {id} after the cancel of turn {turn} at {cancel_requested}"
+    )]
     StartedAfterCancel {
         session: SessionId,
         turn: TurnId,
         kind: EventType,
         id: Position,
-        asked: Position,
+        cancel_requested: Position,
     },
-    /// Law 8: a turn was asked to stop twice, or ended otherwise after being asked.
+    /// Law 8: a second cancel request, or an end other than `turn.cancelled` after one.
     #[error("law 8 {session}: {kind} at {id} after the cancel of turn {turn}")]
     CancelNotKept {
         session: SessionId,
@@ -250,33 +251,33 @@ pub enum Violation {
         id: Position,
     },
 
-    /// A promise of the chat wire.
-    #[error("chat {client}, turn {turn}: {what}")]
+    /// A broken promise of the chat wire.
+    #[error("chat {client}, turn {turn}: {subject}")]
     Chat {
         client: String,
         turn: TurnId,
-        what: Broken,
+        subject: ChatViolation,
     },
 
     /// The hash of an event does not follow from the one before it.
-    #[error("chain {session}: hash of {id} is {found}, expected {expected}")]
+    #[error("chain {session}: hash of {id} is {actual}, expected {expected}")]
     ChainBroken {
         session: SessionId,
         id: Position,
-        found: String,
+        actual: String,
         expected: String,
     },
 }
 
 impl Violation {
-    /// The name of the broken promise, without its particulars.
+    /// The variant's name, for chat violations with the prefix `Chat`.
     pub fn name(&self) -> String {
         let first = |debug: String| {
             let end = debug.find([' ', '{', '(']).unwrap_or(debug.len());
             debug[..end].to_owned()
         };
         match self {
-            Self::Chat { what, .. } => format!("Chat{}", first(format!("{what:?}"))),
+            Self::Chat { subject, .. } => format!("Chat{}", first(format!("{subject:?}"))),
             other => first(format!("{other:?}")),
         }
     }

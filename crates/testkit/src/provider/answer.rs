@@ -1,57 +1,57 @@
-//! One answer of a script: a message, bytes as they are, or a refusal, and everything that goes
-//! wrong with it. Faults may be combined.
+//! One scripted answer: a message, raw bytes or an error response, with the faults to inject.
+//! Faults may be combined.
 
 use std::time::Duration;
 
-use super::message::Message;
+use super::error::ProviderError;
+use super::message::ModelMessage;
 use super::responses::ErrorForm;
-use super::trouble::Trouble;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum AnswerKind {
     /// A message in the caller's format.
-    Message(Message),
+    Message(ModelMessage),
     /// These bytes as an event stream.
     Raw(Vec<u8>),
     /// A status and the provider's own error body.
     Refusal {
-        trouble: Trouble,
+        trouble: ProviderError,
         wait: Option<Duration>,
     },
-    /// A status and a body that no provider would send.
+    /// A status and an HTML body, as a proxy sends it.
     Page { status: u16, body: String },
 }
 
-/// A frame that is put before the `at`th of the answer, or spoils it.
+/// A change at frame `at`: a frame is inserted before it, or it is damaged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Edit {
+pub(crate) struct FrameEdit {
     pub(crate) at: usize,
-    pub(crate) what: What,
+    pub(crate) kind: EditKind,
 }
 
-/// What an edit does.
+/// What a [`FrameEdit`] does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    /// The stream fails here and ends.
-    Error(Trouble, ErrorForm),
-    /// This frame's JSON lacks its second half.
+pub(crate) enum EditKind {
+    /// Sends an error event and ends the stream.
+    Error(ProviderError, ErrorForm),
+    /// Removes the second half of the frame's JSON.
     Malformed,
-    /// An event that no client knows.
+    /// Inserts an event of an unknown type.
     Unknown,
-    /// An event that no client knows, with so many bytes of data.
+    /// Inserts an event of an unknown type with this many bytes of data.
     Huge(usize),
 }
 
-/// How lines end.
+/// The line ending of a server-sent event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineEnd {
+pub enum LineEnding {
     Lf,
     CrLf,
-    /// As the standard also allows.
+    /// Rare, but allowed by the standard.
     Cr,
 }
 
-impl LineEnd {
+impl LineEnding {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -63,168 +63,168 @@ impl LineEnd {
 
 /// Where the connection is cut.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Cut {
-    /// After so many bytes of the body.
+pub(crate) enum CutPoint {
+    /// After this many bytes of the body.
     Bytes(usize),
     /// In the middle of this frame.
     Frame(usize),
-    /// After the first byte of the first character that has several.
+    /// After the first byte of the first multi-byte character.
     Character,
 }
 
-/// All that goes wrong with an answer.
+/// The faults of an answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Faults {
+pub(crate) struct AnswerFaults {
     pub(crate) head_delay: Duration,
     pub(crate) head_stall: bool,
     pub(crate) frame_delay: Duration,
     pub(crate) stall_at: Option<usize>,
-    pub(crate) cut: Option<Cut>,
+    pub(crate) cut: Option<CutPoint>,
     pub(crate) reset: bool,
     pub(crate) endless: bool,
     pub(crate) no_end: bool,
-    pub(crate) edits: Vec<Edit>,
+    pub(crate) edits: Vec<FrameEdit>,
     pub(crate) unknown_fields: bool,
-    pub(crate) line_end: Option<LineEnd>,
+    pub(crate) line_end: Option<LineEnding>,
     pub(crate) bom: bool,
     pub(crate) comments: bool,
     pub(crate) drip: Option<Duration>,
 }
 
-/// One answer.
+/// A scripted answer with its headers and faults.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    pub(crate) kind: Kind,
+pub struct ProviderAnswer {
+    pub(crate) kind: AnswerKind,
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) faults: Faults,
+    pub(crate) faults: AnswerFaults,
 }
 
-impl From<Message> for Answer {
-    fn from(message: Message) -> Self {
+impl From<ModelMessage> for ProviderAnswer {
+    fn from(message: ModelMessage) -> Self {
         Self::message(message)
     }
 }
 
-impl Answer {
-    /// A message in the format of whoever asks.
-    pub fn message(message: Message) -> Self {
-        Self::of(Kind::Message(message))
+impl ProviderAnswer {
+    /// A message in the format of the request.
+    pub fn message(message: ModelMessage) -> Self {
+        Self::of(AnswerKind::Message(message))
     }
 
-    /// Text in pieces.
+    /// A text message with one delta per piece.
     pub fn text<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
-        Self::message(Message::text(pieces))
+        Self::message(ModelMessage::text(pieces))
     }
 
-    /// These bytes as an event stream: a recorded one, for example. Frames are counted by their
-    /// empty lines; only faults that need no understanding of the frames apply.
+    /// Raw bytes of an event stream, for example a recorded one. Frames are counted by their
+    /// blank lines; only faults that need no knowledge of the frames apply.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self::of(Kind::Raw(bytes.into()))
+        Self::of(AnswerKind::Raw(bytes.into()))
     }
 
-    /// The provider's own refusal.
-    pub fn refuse(trouble: Trouble) -> Self {
-        Self::of(Kind::Refusal {
+    /// The provider's own error response.
+    pub fn refuse(trouble: ProviderError) -> Self {
+        Self::of(AnswerKind::Refusal {
             trouble,
             wait: None,
         })
     }
 
-    /// A refusal by the limit of requests that says how long to wait: Anthropic in `retry-after`,
+    /// A rate limit error with the time to wait: Anthropic in `retry-after`,
     /// OpenAI in `retry-after-ms` and `retry-after`, Google in the body.
     pub fn rate_limited(wait: Duration) -> Self {
-        Self::of(Kind::Refusal {
-            trouble: Trouble::RateLimited,
+        Self::of(AnswerKind::Refusal {
+            trouble: ProviderError::RateLimited,
             wait: Some(wait),
         })
     }
 
-    /// A status with a page that no provider would send, as a proxy in between does.
+    /// An HTML error page, as a proxy sends it.
     pub fn page(status: u16, body: &str) -> Self {
-        Self::of(Kind::Page {
+        Self::of(AnswerKind::Page {
             status,
             body: body.to_owned(),
         })
     }
 
-    fn of(kind: Kind) -> Self {
+    fn of(kind: AnswerKind) -> Self {
         Self {
             kind,
             headers: Vec::new(),
-            faults: Faults::default(),
+            faults: AnswerFaults::default(),
         }
     }
 
-    fn edit(mut self, at: usize, what: What) -> Self {
-        self.faults.edits.push(Edit { at, what });
+    fn edit(mut self, at: usize, kind: EditKind) -> Self {
+        self.faults.edits.push(FrameEdit { at, kind });
         self
     }
 
-    /// The same with one more header.
+    /// Adds a response header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The head comes only after a while.
+    /// Delays the response head.
     #[must_use]
     pub fn head_after(mut self, delay: Duration) -> Self {
         self.faults.head_delay = delay;
         self
     }
 
-    /// Nothing comes at all until [`release`](super::FakeProvider::release), not even the head.
+    /// Sends nothing, not even the head, until [`release`](super::FakeProvider::release).
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.faults.head_stall = true;
         self
     }
 
-    /// A pause between two frames.
+    /// Pauses between two frames.
     #[must_use]
     pub fn frames_every(mut self, pause: Duration) -> Self {
         self.faults.frame_delay = pause;
         self
     }
 
-    /// Nothing comes from this frame on until [`release`](super::FakeProvider::release), which
-    /// may never come. Frames count from zero, inserted ones with them.
+    /// Stalls before this frame until [`release`](super::FakeProvider::release), which
+    /// may never come. Frames count from zero, inserted ones included.
     #[must_use]
     pub fn stall_at(mut self, frame: usize) -> Self {
         self.faults.stall_at = Some(frame);
         self
     }
 
-    /// The connection ends after so many bytes of the body, without an end of the HTTP message.
+    /// Ends the connection after `bytes` bytes of the body, without an end of the HTTP message.
     #[must_use]
     pub fn cut_after(mut self, bytes: usize) -> Self {
-        self.faults.cut = Some(Cut::Bytes(bytes));
+        self.faults.cut = Some(CutPoint::Bytes(bytes));
         self
     }
 
-    /// The connection ends in the middle of this frame.
+    /// Ends the connection in the middle of this frame.
     #[must_use]
     pub fn cut_inside(mut self, frame: usize) -> Self {
-        self.faults.cut = Some(Cut::Frame(frame));
+        self.faults.cut = Some(CutPoint::Frame(frame));
         self
     }
 
-    /// The connection ends inside the first character that has more than one byte.
+    /// Ends the connection inside the first multi-byte character.
     #[must_use]
     pub fn cut_inside_character(mut self) -> Self {
-        self.faults.cut = Some(Cut::Character);
+        self.faults.cut = Some(CutPoint::Character);
         self
     }
 
-    /// A cut is a reset of the connection, not an end of it.
+    /// Makes a cut a TCP reset.
     #[must_use]
     pub fn with_reset(mut self) -> Self {
         self.faults.reset = true;
         self
     }
 
-    /// The HTTP message ends as it should, the stream does not: no `message_stop`, no
+    /// Ends the HTTP message properly but not the stream: no `message_stop`, no
     /// `finish_reason` and `[DONE]`, no `response.completed`, no `finishReason`.
     #[must_use]
     pub fn without_end(mut self) -> Self {
@@ -232,79 +232,79 @@ impl Answer {
         self
     }
 
-    /// The first delta of text is repeated as fast as the socket takes it until the caller leaves.
-    /// Responses repeats its number with it.
+    /// Repeats the first text delta as fast as the socket accepts it until the caller leaves.
+    /// Responses repeats its sequence number with it.
     #[must_use]
     pub fn endless(mut self) -> Self {
         self.faults.endless = true;
         self
     }
 
-    /// The stream fails before this frame with the provider's own error event, and ends.
+    /// Sends the provider's own error event before this frame, and ends the stream.
     #[must_use]
-    pub fn error_at(self, frame: usize, trouble: Trouble) -> Self {
-        self.edit(frame, What::Error(trouble, ErrorForm::Event))
+    pub fn error_at(self, frame: usize, trouble: ProviderError) -> Self {
+        self.edit(frame, EditKind::Error(trouble, ErrorForm::Event))
     }
 
-    /// The stream fails before this frame in one of the forms that Responses has.
+    /// Sends an error before this frame in one of the forms of Responses.
     #[must_use]
-    pub fn error_as(self, frame: usize, trouble: Trouble, form: ErrorForm) -> Self {
-        self.edit(frame, What::Error(trouble, form))
+    pub fn error_as(self, frame: usize, trouble: ProviderError, form: ErrorForm) -> Self {
+        self.edit(frame, EditKind::Error(trouble, form))
     }
 
-    /// The JSON of this frame lacks its second half.
+    /// Truncates the JSON of this frame.
     #[must_use]
     pub fn malformed_at(self, frame: usize) -> Self {
-        self.edit(frame, What::Malformed)
+        self.edit(frame, EditKind::Malformed)
     }
 
-    /// Before this frame comes an event that no client knows.
+    /// Inserts an event of an unknown type before this frame.
     #[must_use]
     pub fn unknown_at(self, frame: usize) -> Self {
-        self.edit(frame, What::Unknown)
+        self.edit(frame, EditKind::Unknown)
     }
 
-    /// Before this frame comes an event that no client knows, with so many bytes.
+    /// Inserts an event of an unknown type with `bytes` bytes before this frame.
     #[must_use]
     pub fn huge_at(self, frame: usize, bytes: usize) -> Self {
-        self.edit(frame, What::Huge(bytes))
+        self.edit(frame, EditKind::Huge(bytes))
     }
 
-    /// Every frame has fields that no client knows, at several depths.
+    /// Adds unknown fields to every frame, at several depths.
     #[must_use]
     pub fn with_unknown_fields(mut self) -> Self {
         self.faults.unknown_fields = true;
         self
     }
 
-    /// Lines end this way instead of the provider's.
+    /// Replaces the provider's line ending.
     #[must_use]
-    pub fn line_end(mut self, end: LineEnd) -> Self {
+    pub fn line_end(mut self, end: LineEnding) -> Self {
         self.faults.line_end = Some(end);
         self
     }
 
-    /// The stream begins with a byte order mark.
+    /// Starts the stream with a byte order mark.
     #[must_use]
     pub fn with_bom(mut self) -> Self {
         self.faults.bom = true;
         self
     }
 
-    /// Comment lines stand before, between and inside the frames.
+    /// Adds comment lines before, between and inside the frames.
     #[must_use]
     pub fn with_comments(mut self) -> Self {
         self.faults.comments = true;
         self
     }
 
-    /// Every byte is a chunk and a packet of its own.
+    /// Sends every byte as its own chunk and packet.
     #[must_use]
     pub fn byte_by_byte(self) -> Self {
         self.drip(Duration::ZERO)
     }
 
-    /// One byte each so often.
+    /// Sends one byte per `interval`.
     #[must_use]
     pub fn drip(mut self, interval: Duration) -> Self {
         self.faults.drip = Some(interval);

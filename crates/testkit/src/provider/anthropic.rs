@@ -4,17 +4,17 @@
 
 use serde_json::{Value, json};
 
-use super::asked::Asked;
 use super::dialect::Dialect;
-use super::frame::{Block, Frame, arrange};
-use super::message::{Finish, Message, Part, Usage};
-use super::trouble::Trouble;
+use super::error::ProviderError;
+use super::frame::{FrameBlock, SseFrame, arrange};
+use super::message::{FinishReason, MessagePart, ModelMessage, TokenCounts};
+use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
-    let mut frames = vec![start(message, asked)];
+pub(crate) fn frames(message: &ModelMessage, request: &RenderRequest) -> Vec<SseFrame> {
+    let mut frames = vec![start(message, request)];
     let blocks = message.parts.iter().enumerate();
-    let blocks = blocks.map(|(index, part)| block(index, part, asked));
+    let blocks = blocks.map(|(index, part)| block(index, part, request));
     frames.extend(arrange(blocks.collect(), message.order));
     frames.insert(frames.len().min(2), event(json!({"type": "ping"})));
     frames.push(delta(message));
@@ -26,8 +26,8 @@ pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
 pub(crate) const END: usize = 2;
 
 /// The frame of an error in the stream.
-pub(crate) fn error(trouble: Trouble) -> Frame {
-    let words = trouble.words(Dialect::Anthropic);
+pub(crate) fn error(trouble: ProviderError) -> SseFrame {
+    let words = trouble.text(Dialect::Anthropic);
     event(json!({
         "type": "error",
         "error": {"type": words.kind, "message": words.message},
@@ -35,22 +35,22 @@ pub(crate) fn error(trouble: Trouble) -> Frame {
 }
 
 /// A frame of a kind that no client knows.
-pub(crate) fn unknown() -> Frame {
+pub(crate) fn unknown() -> SseFrame {
     event(json!({"type": "aurora_update", "aurora": {"strength": 3}}))
 }
 
 /// A frame of this data, padded with spaces as the provider pads.
-fn event(data: Value) -> Frame {
+fn event(data: Value) -> SseFrame {
     let name = data["type"].as_str().unwrap_or_default().to_owned();
     let mut text = data.to_string();
     let spaces = text.len() % 13;
     text.insert_str(text.len() - 1, &" ".repeat(spaces));
-    Frame::named(&name, text)
+    SseFrame::named(&name, text)
 }
 
-fn start(message: &Message, asked: &Asked) -> Frame {
+fn start(message: &ModelMessage, request: &RenderRequest) -> SseFrame {
     let id = message.id.clone();
-    let model = message.model.as_ref().unwrap_or(&asked.model);
+    let model = message.model.as_ref().unwrap_or(&request.model);
     let mut usage = input_usage(message.usage);
     let write = message.usage.cache_write;
     usage["cache_creation"] =
@@ -61,7 +61,7 @@ fn start(message: &Message, asked: &Asked) -> Frame {
         "type": "message_start",
         "message": {
             "model": model,
-            "id": id.unwrap_or_else(|| asked.id("msg_01", 0)),
+            "id": id.unwrap_or_else(|| request.id("msg_01", 0)),
             "type": "message",
             "role": "assistant",
             "content": [],
@@ -73,7 +73,7 @@ fn start(message: &Message, asked: &Asked) -> Frame {
     }))
 }
 
-fn input_usage(usage: Usage) -> Value {
+fn input_usage(usage: TokenCounts) -> Value {
     json!({
         "input_tokens": usage.input.saturating_sub(usage.cached + usage.cache_write),
         "cache_creation_input_tokens": usage.cache_write,
@@ -81,9 +81,9 @@ fn input_usage(usage: Usage) -> Value {
     })
 }
 
-fn block(index: usize, part: &Part, asked: &Asked) -> Block<Frame> {
+fn block(index: usize, part: &MessagePart, request: &RenderRequest) -> FrameBlock<SseFrame> {
     let (content, deltas) = match part {
-        Part::Thinking { pieces, signature } => {
+        MessagePart::Thinking { pieces, signature } => {
             let thoughts = pieces
                 .iter()
                 .map(|piece| json!({"type": "thinking_delta", "thinking": piece}));
@@ -93,20 +93,20 @@ fn block(index: usize, part: &Part, asked: &Asked) -> Block<Frame> {
             let content = json!({"type": "thinking", "thinking": "", "signature": ""});
             (content, thoughts.chain(proofs).collect())
         }
-        Part::Redacted { data } => (
+        MessagePart::Redacted { data } => (
             json!({"type": "redacted_thinking", "data": data}),
             Vec::new(),
         ),
-        Part::Text { pieces } => {
+        MessagePart::Text { pieces } => {
             let deltas = pieces
                 .iter()
                 .map(|piece| json!({"type": "text_delta", "text": piece}));
             (json!({"type": "text", "text": ""}), deltas.collect())
         }
-        Part::Call {
+        MessagePart::Call {
             id, name, pieces, ..
         } => {
-            let id = id.clone().unwrap_or_else(|| asked.id("toolu_01", index));
+            let id = id.clone().unwrap_or_else(|| request.id("toolu_01", index));
             let content = json!({"type": "tool_use", "id": id, "name": name, "input": {}, "caller": {"type": "direct"}});
             // The provider always opens a call's input with an empty fragment.
             let pieces = std::iter::once("").chain(pieces.iter().map(String::as_str));
@@ -118,7 +118,7 @@ fn block(index: usize, part: &Part, asked: &Asked) -> Block<Frame> {
     let deltas = deltas
         .into_iter()
         .map(|delta| event(json!({"type": "content_block_delta", "index": index, "delta": delta})));
-    Block {
+    FrameBlock {
         start: vec![event(
             json!({"type": "content_block_start", "index": index, "content_block": content}),
         )],
@@ -127,18 +127,18 @@ fn block(index: usize, part: &Part, asked: &Asked) -> Block<Frame> {
     }
 }
 
-fn delta(message: &Message) -> Frame {
+fn delta(message: &ModelMessage) -> SseFrame {
     let (reason, sequence) = match &message.finish {
-        Finish::Done => ("end_turn", None),
-        Finish::Tools => ("tool_use", None),
-        Finish::Length => ("max_tokens", None),
-        Finish::Sequence(sequence) => ("stop_sequence", Some(sequence)),
-        Finish::Refused => ("refusal", None),
-        Finish::Paused => ("pause_turn", None),
-        Finish::Window => ("model_context_window_exceeded", None),
-        Finish::Word(word) => (word.as_str(), None),
+        FinishReason::Done => ("end_turn", None),
+        FinishReason::Tools => ("tool_use", None),
+        FinishReason::Length => ("max_tokens", None),
+        FinishReason::Sequence(sequence) => ("stop_sequence", Some(sequence)),
+        FinishReason::Refused => ("refusal", None),
+        FinishReason::Paused => ("pause_turn", None),
+        FinishReason::Window => ("model_context_window_exceeded", None),
+        FinishReason::Word(word) => (word.as_str(), None),
     };
-    let details = if message.finish == Finish::Refused {
+    let details = if message.finish == FinishReason::Refused {
         json!({"type": "refusal", "category": null, "explanation": null})
     } else {
         Value::Null

@@ -1,54 +1,57 @@
-//! What every provider asks of a request, whatever the script: a key, the headers, the fields
-//! without which it answers 400. A fake that took anything would hide an adapter's mistakes.
+//! Validates requests as the providers do, independent of the script: the key, the headers and the
+//! required fields. A fake without checks would hide an adapter's mistakes.
 
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::http::Request;
+use super::error::ProviderError;
+use super::http::HttpRequest;
 use super::pairs;
-use super::trouble::Trouble;
 
-/// The versions of Anthropic's interface: the one of every client since 2023, and the one that
-/// newer clients ask for, which no longer takes sampling parameters.
+/// Versions of Anthropic's API: the one that all clients have sent since 2023, and the one of newer
+/// clients, which does not accept sampling parameters.
 const ANTHROPIC_VERSIONS: [&str; 2] = ["2023-06-01", "2026-10-21"];
 
 /// Why the provider refuses a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Complaint {
-    pub(crate) trouble: Trouble,
+pub(crate) struct RequestRejection {
+    pub(crate) trouble: ProviderError,
     pub(crate) message: String,
 }
 
-/// What is wrong with a request, if anything.
-pub(crate) fn complaint(
+/// Why a provider rejects a request; `None` if it is valid.
+pub(crate) fn rejection(
     dialect: Dialect,
-    request: &Request,
+    request: &HttpRequest,
     body: &Value,
     key: Option<&str>,
-) -> Option<Complaint> {
-    let complain = |trouble, message: String| Some(Complaint { trouble, message });
+) -> Option<RequestRejection> {
+    let reject = |trouble, message: String| Some(RequestRejection { trouble, message });
     if request.method != "POST" {
-        return complain(Trouble::NotFound, "only POST is answered".to_owned());
+        return reject(ProviderError::NotFound, "only POST is answered".to_owned());
     }
-    let given = given_key(dialect, request);
-    if given.is_none_or(str::is_empty) || key.is_some_and(|key| given != Some(key)) {
-        let message = "the key is missing or not the right one";
-        return complain(Trouble::Unauthorized, message.to_owned());
+    let sent_key = request_key(dialect, request);
+    if sent_key.is_none_or(str::is_empty) || key.is_some_and(|key| sent_key != Some(key)) {
+        let message = "the key is missing or wrong";
+        return reject(ProviderError::Unauthorized, message.to_owned());
     }
     let kind = request.header("content-type").unwrap_or_default();
     if !kind.starts_with("application/json") || !body.is_object() {
-        return complain(Trouble::BadRequest, "the body is no JSON object".to_owned());
+        return reject(
+            ProviderError::BadRequest,
+            "the body is not a JSON object".to_owned(),
+        );
     }
-    let wrong = match dialect {
+    let problem = match dialect {
         Dialect::Anthropic => anthropic(request, body),
         Dialect::Chat => chat(body),
         Dialect::Responses => responses(body),
         Dialect::Gemini => gemini(request, body),
     };
-    wrong.and_then(|message| complain(Trouble::BadRequest, message))
+    problem.and_then(|message| reject(ProviderError::BadRequest, message))
 }
 
-fn given_key(dialect: Dialect, request: &Request) -> Option<&str> {
+fn request_key(dialect: Dialect, request: &HttpRequest) -> Option<&str> {
     let bearer = || request.header("authorization")?.strip_prefix("Bearer ");
     match dialect {
         Dialect::Anthropic => request.header("x-api-key").or_else(bearer),
@@ -60,30 +63,30 @@ fn given_key(dialect: Dialect, request: &Request) -> Option<&str> {
     }
 }
 
-fn anthropic(request: &Request, body: &Value) -> Option<String> {
+fn anthropic(request: &HttpRequest, body: &Value) -> Option<String> {
     let version = request.header("anthropic-version").unwrap_or_default();
     if !ANTHROPIC_VERSIONS.contains(&version) {
         return Some("anthropic-version: header is required".to_owned());
     }
     if version == ANTHROPIC_VERSIONS[1] {
-        let gone = ["temperature", "top_p", "top_k"];
-        if let Some(field) = gone.iter().find(|field| body.get(**field).is_some()) {
+        let removed = ["temperature", "top_p", "top_k"];
+        if let Some(field) = removed.iter().find(|field| body.get(**field).is_some()) {
             return Some(format!("{field}: Extra inputs are not permitted"));
         }
     }
     if body["max_tokens"].as_u64().is_none_or(|count| count == 0) {
         return Some("max_tokens: Field required".to_owned());
     }
-    streams(body)
-        .or_else(|| named(body))
-        .or_else(|| filled(body, "messages"))
+    require_stream(body)
+        .or_else(|| require_model(body))
+        .or_else(|| require_list(body, "messages"))
         .or_else(|| pairs::anthropic(body))
 }
 
 fn chat(body: &Value) -> Option<String> {
-    streams(body)
-        .or_else(|| named(body))
-        .or_else(|| filled(body, "messages"))
+    require_stream(body)
+        .or_else(|| require_model(body))
+        .or_else(|| require_list(body, "messages"))
         .or_else(|| pairs::chat(body))
 }
 
@@ -92,29 +95,29 @@ fn responses(body: &Value) -> Option<String> {
     if !input.is_string() && input.as_array().is_none_or(Vec::is_empty) {
         return Some("Missing required parameter: 'input'.".to_owned());
     }
-    streams(body)
-        .or_else(|| named(body))
+    require_stream(body)
+        .or_else(|| require_model(body))
         .or_else(|| pairs::responses(body))
 }
 
-fn gemini(request: &Request, body: &Value) -> Option<String> {
+fn gemini(request: &HttpRequest, body: &Value) -> Option<String> {
     if !request.query.split('&').any(|field| field == "alt=sse") {
-        return Some("without alt=sse the answer is no event stream".to_owned());
+        return Some("alt=sse is required for an event stream".to_owned());
     }
-    filled(body, "contents").or_else(|| pairs::gemini(body))
+    require_list(body, "contents").or_else(|| pairs::gemini(body))
 }
 
-/// The fakes stream, and only that: who forgets to ask for it must notice.
-fn streams(body: &Value) -> Option<String> {
+/// The fakes only stream; a request without `stream` is an error.
+fn require_stream(body: &Value) -> Option<String> {
     (body["stream"] != true).then(|| "stream: must be true here".to_owned())
 }
 
-fn named(body: &Value) -> Option<String> {
-    let named = body["model"].as_str().is_some_and(|name| !name.is_empty());
-    (!named).then(|| "you must provide a model parameter".to_owned())
+fn require_model(body: &Value) -> Option<String> {
+    let require_model = body["model"].as_str().is_some_and(|name| !name.is_empty());
+    (!require_model).then(|| "you must provide a model parameter".to_owned())
 }
 
-fn filled(body: &Value, field: &str) -> Option<String> {
+fn require_list(body: &Value, field: &str) -> Option<String> {
     let empty = body[field].as_array().is_none_or(Vec::is_empty);
     empty.then(|| format!("{field}: must be a list that is not empty"))
 }

@@ -1,4 +1,4 @@
-//! The four wire formats that a fake provider speaks, and how a request's path says which.
+//! The four wire formats of the fake provider, selected by the request path.
 
 /// A provider's wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,9 +38,9 @@ impl Dialect {
 
 /// The model that a Gemini path names.
 pub(crate) fn gemini_model(path: &str) -> Option<&str> {
-    let rest = path.strip_prefix('/')?;
-    let (version, rest) = rest.split_once('/')?;
-    let model = rest
+    let segments = path.strip_prefix('/')?;
+    let (version, segments) = segments.split_once('/')?;
+    let model = segments
         .strip_prefix("models/")?
         .strip_suffix(":streamGenerateContent")?;
     (["v1", "v1beta", "v1alpha"].contains(&version) && !model.is_empty()).then_some(model)

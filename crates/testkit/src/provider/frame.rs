@@ -1,5 +1,5 @@
-//! Frames of an event stream before they are bytes, and blocks of frames in the order a script
-//! wants them.
+//! Frames of an event stream before encoding, and the order of the frames of several blocks.
+//! The order is scripted by [`BlockOrder`].
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,19 @@ use serde::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-use super::message::Order;
+use super::message::BlockOrder;
 
-/// One event of a stream.
+/// One server-sent event before encoding.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    /// The event's name; Chat Completions and Gemini send none.
+pub(crate) struct SseFrame {
+    /// The event name; `None` in Chat Completions and Gemini.
     pub(crate) event: Option<String>,
-    /// Its data, which may have several lines.
+    /// The data; may have several lines.
     pub(crate) data: String,
 }
 
-impl Frame {
-    /// A frame without a name.
+impl SseFrame {
+    /// A frame without an event name.
     pub(crate) fn data(data: impl Into<String>) -> Self {
         Self {
             event: None,
@@ -27,7 +27,7 @@ impl Frame {
         }
     }
 
-    /// A frame with its name.
+    /// A frame with an event name.
     pub(crate) fn named(event: &str, data: impl Into<String>) -> Self {
         Self {
             event: Some(event.to_owned()),
@@ -35,7 +35,7 @@ impl Frame {
         }
     }
 
-    /// The frame as bytes with this end of line.
+    /// The encoded frame with this line ending.
     pub(crate) fn encode(&self, end: &str) -> String {
         let mut text = String::with_capacity(self.data.len() + 48);
         if let Some(event) = &self.event {
@@ -50,18 +50,18 @@ impl Frame {
 
 /// The frames of one block: its start, its deltas and its end.
 #[derive(Debug, Default)]
-pub(crate) struct Block<T> {
+pub(crate) struct FrameBlock<T> {
     pub(crate) start: Vec<T>,
     pub(crate) deltas: Vec<T>,
     pub(crate) end: Vec<T>,
 }
 
-/// The frames of all blocks in the order that is asked for.
-pub(crate) fn arrange<T>(blocks: Vec<Block<T>>, order: Order) -> Vec<T> {
+/// The frames of all blocks in the given order.
+pub(crate) fn arrange<T>(blocks: Vec<FrameBlock<T>>, order: BlockOrder) -> Vec<T> {
     match order {
-        Order::InTurn => blocks.into_iter().flat_map(whole).collect(),
-        Order::Backwards => blocks.into_iter().rev().flat_map(whole).collect(),
-        Order::Interleaved => {
+        BlockOrder::InTurn => blocks.into_iter().flat_map(whole).collect(),
+        BlockOrder::Backwards => blocks.into_iter().rev().flat_map(whole).collect(),
+        BlockOrder::Interleaved => {
             let mut frames = Vec::new();
             let mut deltas = Vec::new();
             let mut ends = Vec::new();
@@ -83,14 +83,14 @@ pub(crate) fn arrange<T>(blocks: Vec<Block<T>>, order: Order) -> Vec<T> {
     }
 }
 
-fn whole<T>(block: Block<T>) -> impl Iterator<Item = T> {
+fn whole<T>(block: FrameBlock<T>) -> impl Iterator<Item = T> {
     block.start.into_iter().chain(block.deltas).chain(block.end)
 }
 
 /// JSON as Google prints it: a space after each colon, none after a comma.
 pub(crate) fn google_json(value: &Value) -> String {
-    struct Google;
-    impl Formatter for Google {
+    struct GoogleFormatter;
+    impl Formatter for GoogleFormatter {
         fn begin_object_value<W: ?Sized + std::io::Write>(
             &mut self,
             writer: &mut W,
@@ -99,7 +99,7 @@ pub(crate) fn google_json(value: &Value) -> String {
         }
     }
     let mut bytes = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut bytes, Google);
+    let mut serializer = Serializer::with_formatter(&mut bytes, GoogleFormatter);
     value
         .serialize(&mut serializer)
         .expect("a value is written into memory");

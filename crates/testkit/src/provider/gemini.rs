@@ -3,28 +3,28 @@
 
 use serde_json::{Value, json};
 
-use super::asked::Asked;
-use super::frame::{Frame, google_json};
-use super::message::{Finish, Message, Order, Part, Usage};
+use super::frame::{SseFrame, google_json};
+use super::message::{BlockOrder, FinishReason, MessagePart, ModelMessage, TokenCounts};
+use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
+pub(crate) fn frames(message: &ModelMessage, request: &RenderRequest) -> Vec<SseFrame> {
     let mut broken = false;
     let mut contents: Vec<Vec<Value>> = Vec::new();
     let mut calls: Vec<Value> = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Thinking { pieces, signature } => {
+            MessagePart::Thinking { pieces, signature } => {
                 contents.extend(thoughts(pieces, &signature.concat()));
             }
-            Part::Redacted { data } => {
+            MessagePart::Redacted { data } => {
                 contents.push(vec![json!({"text": "", "thoughtSignature": data})]);
             }
-            Part::Text { pieces } => {
+            MessagePart::Text { pieces } => {
                 contents.extend(pieces.iter().map(|piece| vec![json!({"text": piece})]));
             }
-            Part::Call { .. } => match call(part) {
-                Some(call) if message.order == Order::Interleaved => calls.push(call),
+            MessagePart::Call { .. } => match call(part) {
+                Some(call) if message.order == BlockOrder::Interleaved => calls.push(call),
                 Some(call) => contents.push(vec![call]),
                 None => broken = true,
             },
@@ -44,22 +44,22 @@ pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
     let last = contents.len() - 1;
     let chunks = contents.into_iter().enumerate();
     chunks
-        .map(|(at, parts)| chunk(message, asked, parts, (at == last).then_some(finish)))
+        .map(|(at, parts)| chunk(message, request, parts, (at == last).then_some(finish)))
         .collect()
 }
 
 /// The frame of an error in the stream.
-pub(crate) fn error(body: &Value) -> Frame {
-    Frame::data(google_json(body))
+pub(crate) fn error(body: &Value) -> SseFrame {
+    SseFrame::data(google_json(body))
 }
 
 /// A frame of a kind that no client knows: neither candidates nor usage.
-pub(crate) fn unknown() -> Frame {
-    Frame::data(google_json(&json!({"auroraMetadata": {"strength": 3}})))
+pub(crate) fn unknown() -> SseFrame {
+    SseFrame::data(google_json(&json!({"auroraMetadata": {"strength": 3}})))
 }
 
 /// Takes the end away from the last frame: its piece stays, the reason does not.
-pub(crate) fn without_end(frames: &mut [Frame]) {
+pub(crate) fn without_end(frames: &mut [SseFrame]) {
     let Some(last) = frames.last_mut() else {
         return;
     };
@@ -87,8 +87,8 @@ fn thoughts(pieces: &[String], signature: &str) -> Vec<Vec<Value>> {
 }
 
 /// A call; `None` if its input is no object, which this wire cannot carry.
-fn call(part: &Part) -> Option<Value> {
-    let Part::Call {
+fn call(part: &MessagePart) -> Option<Value> {
+    let MessagePart::Call {
         id,
         name,
         pieces,
@@ -109,38 +109,46 @@ fn call(part: &Part) -> Option<Value> {
     Some(part)
 }
 
-fn chunk(message: &Message, asked: &Asked, parts: Vec<Value>, finish: Option<&str>) -> Frame {
+fn chunk(
+    message: &ModelMessage,
+    request: &RenderRequest,
+    parts: Vec<Value>,
+    finish: Option<&str>,
+) -> SseFrame {
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}});
     if let Some(finish) = finish {
         candidate["finishReason"] = json!(finish);
     }
     candidate["index"] = json!(0);
     let id = message.id.clone();
-    Frame::data(google_json(&json!({
+    SseFrame::data(google_json(&json!({
         "candidates": [candidate],
         "usageMetadata": usage(message.usage, finish.is_some()),
-        "modelVersion": message.model.as_ref().unwrap_or(&asked.model),
-        "responseId": id.unwrap_or_else(|| asked.id("f4keResponse", 0)),
+        "modelVersion": message.model.as_ref().unwrap_or(&request.model),
+        "responseId": id.unwrap_or_else(|| request.id("f4keResponse", 0)),
     })))
 }
 
-fn finish(finish: &Finish) -> &str {
+fn finish(finish: &FinishReason) -> &str {
     match finish {
-        Finish::Done | Finish::Tools | Finish::Sequence(_) | Finish::Paused => "STOP",
-        Finish::Length | Finish::Window => "MAX_TOKENS",
-        Finish::Refused => "SAFETY",
-        Finish::Word(word) => word,
+        FinishReason::Done
+        | FinishReason::Tools
+        | FinishReason::Sequence(_)
+        | FinishReason::Paused => "STOP",
+        FinishReason::Length | FinishReason::Window => "MAX_TOKENS",
+        FinishReason::Refused => "SAFETY",
+        FinishReason::Word(word) => word,
     }
 }
 
 /// The usage so far; only the last chunk has the answer's own count.
-fn usage(usage: Usage, whole: bool) -> Value {
-    let shown = usage.output.saturating_sub(usage.reasoning);
+fn usage(usage: TokenCounts, whole: bool) -> Value {
+    let visible = usage.output.saturating_sub(usage.reasoning);
     let mut counts = json!({"promptTokenCount": usage.input});
     if whole {
-        counts["candidatesTokenCount"] = json!(shown);
+        counts["candidatesTokenCount"] = json!(visible);
     }
-    let total = usage.input + usage.reasoning + if whole { shown } else { 0 };
+    let total = usage.input + usage.reasoning + if whole { visible } else { 0 };
     counts["totalTokenCount"] = json!(total);
     if usage.cached > 0 {
         counts["cachedContentTokenCount"] = json!(usage.cached);

@@ -1,5 +1,5 @@
-//! What a fake provider saw and did: every request as it came, how much of its answer is out, and
-//! who left when. Tests wait on it by condition.
+//! The record of a fake provider: every request, the progress of its answer, and closed
+//! connections. Tests wait on it by condition.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,94 +8,94 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::dialect::Dialect;
-use super::http::Request;
+use super::http::HttpRequest;
 
-/// How long a test waits for something to become true before it fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Deadline for a condition; then the test fails.
+const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What becomes of an answer.
+/// The progress of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// It is being sent, or pauses as the script wants.
+pub enum AnswerProgress {
+    /// Being sent, or in a scripted pause.
     Sending,
-    /// The caller's socket takes no more.
+    /// The socket's buffers are full.
     Blocked,
-    /// It waits for [`release`](super::FakeProvider::release).
+    /// Waits for [`release`](super::FakeProvider::release).
     Held,
-    /// All of it was sent.
+    /// The whole answer was sent.
     Sent,
-    /// The caller left before that.
+    /// The caller closed the connection before the end.
     Left,
-    /// The script cut it.
+    /// The script cut the answer.
     Cut,
 }
 
-/// One request and what became of it.
+/// One recorded request and the progress of its answer.
 #[derive(Clone, Debug)]
-pub struct Call {
-    /// Which request, counted from zero.
+pub struct ProviderCall {
+    /// The request's index, from zero.
     pub number: usize,
-    /// Which connection it came on, counted from zero.
+    /// The connection's index, from zero.
     pub connection: usize,
-    /// The format it asked for; `None` if there is no such path.
+    /// The format by the path; `None` for an unknown path.
     pub dialect: Option<Dialect>,
     pub method: String,
     pub path: String,
-    /// What stands after the question mark.
+    /// The query string without the question mark.
     pub query: String,
-    /// Its headers in the order they came, names in lower case.
+    /// The headers in order, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body; null if that is no JSON.
+    /// The body; null if it is not JSON.
     pub body: Value,
-    /// Its body as it came.
+    /// The body as received.
     pub text: String,
-    /// The status it was answered with.
+    /// The status of the response, once sent.
     pub status: Option<u16>,
-    /// Why the provider itself would not have it, apart from the script.
+    /// Why request validation rejected the request, if it did.
     pub refused: Option<String>,
-    /// Bytes of the answer's body that the socket took.
+    /// Bytes of the body that the socket accepted.
     pub written: u64,
-    /// What becomes of the answer.
-    pub progress: Progress,
-    /// Whether its connection is closed, by whomever.
+    /// The current progress of the answer.
+    pub progress: AnswerProgress,
+    /// True after the connection was closed by either side.
     pub closed: bool,
 }
 
-impl Call {
-    /// A header's value, by its name in lower case; empty if it is not there.
+impl ProviderCall {
+    /// A header's value, by its name in lower case; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
-        let mut found = self.headers.iter().filter(|(key, _)| key == name);
-        found.next().map_or("", |(_, value)| value)
+        let mut values = self.headers.iter().filter(|(key, _)| key == name);
+        values.next().map_or("", |(_, value)| value)
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) calls: Vec<Call>,
+pub(crate) struct CallState {
+    pub(crate) calls: Vec<ProviderCall>,
     pub(crate) connections: usize,
     pub(crate) open: BTreeSet<usize>,
     pub(crate) released: BTreeSet<usize>,
 }
 
-/// The journal: who changes it wakes everybody who waits.
+/// The shared record; every change wakes all waiting tests.
 #[derive(Debug)]
-pub(crate) struct Journal {
-    state: watch::Sender<State>,
+pub(crate) struct CallJournal {
+    state: watch::Sender<CallState>,
 }
 
-impl Journal {
+impl CallJournal {
     pub(crate) fn new() -> Self {
         Self {
-            state: watch::Sender::new(State::default()),
+            state: watch::Sender::new(CallState::default()),
         }
     }
 
-    /// Reads something out of it.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+    /// Reads the current state.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&CallState) -> T) -> T {
         read(&self.state.borrow())
     }
 
-    /// A connection was opened: its number.
+    /// Records a new connection and returns its index.
     pub(crate) fn opened(&self) -> usize {
         let mut number = 0;
         self.state.send_modify(|state| {
@@ -106,7 +106,7 @@ impl Journal {
         number
     }
 
-    /// A connection is closed.
+    /// Records that a connection is closed.
     pub(crate) fn closed(&self, connection: usize) {
         self.state.send_modify(|state| {
             state.open.remove(&connection);
@@ -114,21 +114,21 @@ impl Journal {
             for call in of.filter(|call| call.connection == connection) {
                 call.closed = true;
                 match call.progress {
-                    Progress::Sending | Progress::Blocked | Progress::Held => {
-                        call.progress = Progress::Left;
+                    AnswerProgress::Sending | AnswerProgress::Blocked | AnswerProgress::Held => {
+                        call.progress = AnswerProgress::Left;
                     }
-                    Progress::Sent | Progress::Left | Progress::Cut => {}
+                    AnswerProgress::Sent | AnswerProgress::Left | AnswerProgress::Cut => {}
                 }
             }
         });
     }
 
-    /// A request came: its number.
-    pub(crate) fn arrived(&self, connection: usize, request: &Request) -> usize {
+    /// Records a request and returns its index.
+    pub(crate) fn arrived(&self, connection: usize, request: &HttpRequest) -> usize {
         let mut number = 0;
         self.state.send_modify(|state| {
             number = state.calls.len();
-            state.calls.push(Call {
+            state.calls.push(ProviderCall {
                 number,
                 connection,
                 dialect: Dialect::of(&request.path),
@@ -141,14 +141,14 @@ impl Journal {
                 status: None,
                 refused: None,
                 written: 0,
-                progress: Progress::Sending,
+                progress: AnswerProgress::Sending,
                 closed: false,
             });
         });
         number
     }
 
-    pub(crate) fn note(&self, number: usize, change: impl FnOnce(&mut Call)) {
+    pub(crate) fn update(&self, number: usize, change: impl FnOnce(&mut ProviderCall)) {
         self.state.send_modify(|state| {
             if let Some(call) = state.calls.get_mut(number) {
                 change(call);
@@ -156,14 +156,14 @@ impl Journal {
         });
     }
 
-    /// Lets a held answer go on.
+    /// Continues a stalled answer.
     pub(crate) fn release(&self, number: usize) {
         self.state.send_modify(|state| {
             state.released.insert(number);
         });
     }
 
-    /// Waits until a held answer may go on.
+    /// Waits until a stalled answer may continue.
     pub(crate) async fn released(&self, number: usize) {
         let mut changes = self.state.subscribe();
         // The sender lives as long as `self`, so this cannot fail.
@@ -172,27 +172,27 @@ impl Journal {
             .await;
     }
 
-    /// Waits until `found` finds something, and gives it. Fails the test when it takes too long.
+    /// Waits until `condition` returns a value, and returns it. Panics after [`DEADLINE`].
     pub(crate) async fn until<T>(
         &self,
-        what: &str,
-        mut found: impl FnMut(&State) -> Option<T>,
+        description: &str,
+        mut condition: impl FnMut(&CallState) -> Option<T>,
     ) -> T {
         let mut changes = self.state.subscribe();
         let wait = async {
             let mut result = None;
             let _ = changes
                 .wait_for(|state| {
-                    result = found(state);
+                    result = condition(state);
                     result.is_some()
                 })
                 .await;
             result
         };
-        match tokio::time::timeout(PATIENCE, wait).await {
+        match tokio::time::timeout(DEADLINE, wait).await {
             Ok(Some(result)) => result,
             Ok(None) | Err(_) => panic!(
-                "the fake provider did not see {what} within {PATIENCE:?}: {:#?}",
+                "the fake provider did not see {description} within {DEADLINE:?}: {:#?}",
                 self.read(|state| state.calls.clone())
             ),
         }

@@ -1,39 +1,39 @@
-//! What a fake model says, in no provider's words: parts, why it stopped, what it cost. Each
-//! dialect's file turns it into that provider's bytes.
+//! A model message independent of a provider: parts, finish reason and token counts. The file of
+//! each dialect renders it in that provider's format.
 
 use serde_json::Value;
 
-/// One part of what the model says.
+/// One part of a [`ModelMessage`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
-    /// Reasoning that is shown.
+pub enum MessagePart {
+    /// Visible reasoning.
     Thinking {
-        /// Its text, one delta a piece.
+        /// The text, one delta per piece.
         pieces: Vec<String>,
-        /// What proves it, one delta a piece; empty if there is none. Responses sends it whole as
+        /// The signature, one delta per piece; empty for none. Responses sends it whole as
         /// `encrypted_content`, Gemini as `thoughtSignature` of the last thought (base64 there).
         signature: Vec<String>,
     },
-    /// Reasoning that is only given sealed. Chat Completions cannot carry it.
+    /// Encrypted reasoning. Chat Completions cannot send it.
     Redacted { data: String },
     Text {
-        /// One delta a piece.
+        /// The text, one delta per piece.
         pieces: Vec<String>,
     },
-    /// A wish to call a tool.
+    /// A tool call request.
     Call {
-        /// Its id. Without one, providers that give ids make one, and Gemini sends none.
+        /// The call id; `None` uses a generated id, and no id in Gemini.
         id: Option<String>,
         name: String,
-        /// Its input as JSON text, one delta a piece. Gemini sends it whole.
+        /// The input as JSON text, one delta per piece. Gemini sends it whole.
         pieces: Vec<String>,
-        /// Gemini's `thoughtSignature` of this call (base64); the others cannot carry it.
+        /// Gemini's `thoughtSignature` of this call (base64); other formats cannot send it.
         signature: Option<String>,
     },
 }
 
-impl Part {
-    /// Reasoning with its proof in one piece.
+impl MessagePart {
+    /// Visible reasoning with its signature in one piece.
     pub fn thinking<P: Into<String>>(
         pieces: impl IntoIterator<Item = P>,
         signature: impl Into<String>,
@@ -44,14 +44,14 @@ impl Part {
         }
     }
 
-    /// Text in pieces.
+    /// Text with one delta per piece.
     pub fn text<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
         Self::Text {
             pieces: strings(pieces),
         }
     }
 
-    /// At least `bytes` of text in pieces of 4 KiB, for floods.
+    /// At least `bytes` bytes of text in pieces of 4 KiB.
     pub fn flood(bytes: usize) -> Self {
         const PIECE: usize = 4096;
         let piece = "All work and no play. ".repeat(PIECE / 22 + 1)[..PIECE].to_owned();
@@ -60,14 +60,14 @@ impl Part {
         }
     }
 
-    /// A call of a tool with its id, its input cut into a few pieces.
+    /// A tool call with an id; the input is split into a few pieces.
     pub fn call(id: &str, name: &str, input: &Value) -> Self {
         let text: Vec<char> = input.to_string().chars().collect();
         let size = text.len().div_ceil(4).max(1);
         Self::call_in(Some(id), name, text.chunks(size).map(String::from_iter))
     }
 
-    /// A call of a tool without an id of the script's, its input in these pieces, JSON or not.
+    /// A tool call with the input in these pieces, valid JSON or not.
     pub fn call_in<P: Into<String>>(
         id: Option<&str>,
         name: &str,
@@ -81,14 +81,14 @@ impl Part {
         }
     }
 
-    /// The same call with Gemini's proof of the reasoning before it.
+    /// Adds a signature to a call or a reasoning part.
     #[must_use]
-    pub fn signed(mut self, proof: &str) -> Self {
+    pub fn signed(mut self, new_signature: &str) -> Self {
         match &mut self {
-            Self::Call { signature, .. } => *signature = Some(proof.to_owned()),
-            Self::Thinking { signature, .. } => *signature = vec![proof.to_owned()],
+            Self::Call { signature, .. } => *signature = Some(new_signature.to_owned()),
+            Self::Thinking { signature, .. } => *signature = vec![new_signature.to_owned()],
             Self::Redacted { .. } | Self::Text { .. } => {
-                panic!("only a call and a thought carry a proof")
+                panic!("only a call and a reasoning part have a signature")
             }
         }
         self
@@ -99,41 +99,41 @@ fn strings<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Vec<String> 
     pieces.into_iter().map(Into::into).collect()
 }
 
-/// Why the model stopped.
+/// Why the model stopped generating.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finish {
+pub enum FinishReason {
     Done,
-    /// It wants tools called. Gemini and Responses have no word of their own for it.
+    /// The model calls tools. Gemini and Responses have no value of their own for it.
     Tools,
-    /// The limit of output tokens.
+    /// The output token limit was reached.
     Length,
-    /// A stop sequence, this one.
+    /// This stop sequence was generated.
     Sequence(String),
     Refused,
     /// A long turn was paused (Anthropic's `pause_turn`; elsewhere like `Done`).
     Paused,
-    /// The context window is full (Anthropic's own word; elsewhere like `Length`).
+    /// The context window is full (an Anthropic value; elsewhere like `Length`).
     Window,
-    /// This word as it is, for words that nobody knows.
+    /// This raw value, for unknown reasons.
     Word(String),
 }
 
-/// What the answer cost, in tokens.
+/// The token usage of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// All of the request, with what was read from and written to the cache.
+pub struct TokenCounts {
+    /// All input tokens, including cache reads and writes.
     pub input: u64,
-    /// Of the input: read from the cache.
+    /// Input tokens read from the cache.
     pub cached: u64,
-    /// Of the input: written to the cache. Gemini does not say it.
+    /// Input tokens written to the cache. Gemini does not report them.
     pub cache_write: u64,
-    /// All of the answer, with the reasoning.
+    /// All output tokens, including reasoning.
     pub output: u64,
-    /// Of the output: reasoning.
+    /// Output tokens of the reasoning.
     pub reasoning: u64,
 }
 
-impl Default for Usage {
+impl Default for TokenCounts {
     fn default() -> Self {
         Self {
             input: 12,
@@ -145,93 +145,99 @@ impl Default for Usage {
     }
 }
 
-/// In which order the blocks' frames come.
+/// The order of the frames of different blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum BlockOrder {
     /// One block after the other.
     #[default]
     InTurn,
-    /// All are opened, then a delta of each in turn. In Chat Completions this concerns the calls;
+    /// All blocks start, then one delta of each in turn. In Chat Completions this affects only calls;
     /// in Gemini all calls come in one frame.
     Interleaved,
-    /// The last block first, with the indices they would have had. Gemini has no indices.
+    /// The last block first, with the original indices. Gemini has no indices.
     Backwards,
 }
 
-/// All that the model says in one answer.
+/// The whole output of one model call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
-    /// The answer's id; without one it is made in the provider's form.
+pub struct ModelMessage {
+    /// The answer's id; `None` generates one in the provider's form.
     pub id: Option<String>,
-    /// The model that answers; without one it is the one asked for.
+    /// The model's name; `None` uses the requested model.
     pub model: Option<String>,
-    pub parts: Vec<Part>,
-    pub finish: Finish,
-    pub usage: Usage,
-    /// The order of the blocks' frames.
-    pub order: Order,
-    /// The delta field in which Chat Completions shows reasoning. OpenAI shows none; servers that
-    /// are compatible with it use `reasoning_content` or `reasoning`.
+    pub parts: Vec<MessagePart>,
+    pub finish: FinishReason,
+    pub usage: TokenCounts,
+    /// The order of the frames of different blocks.
+    pub order: BlockOrder,
+    /// The delta field for reasoning in Chat Completions. OpenAI sends none; compatible servers
+    /// use `reasoning_content` or `reasoning`.
     pub chat_reasoning: Option<&'static str>,
 }
 
-impl Message {
-    /// These parts; the finish follows from whether there is a call.
-    pub fn new(parts: impl IntoIterator<Item = Part>) -> Self {
-        let parts: Vec<Part> = parts.into_iter().collect();
-        let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
+impl ModelMessage {
+    /// A message of these parts; its finish reason is `Tools` if there is a call, else `Done`.
+    pub fn new(parts: impl IntoIterator<Item = MessagePart>) -> Self {
+        let parts: Vec<MessagePart> = parts.into_iter().collect();
+        let calls = parts
+            .iter()
+            .any(|part| matches!(part, MessagePart::Call { .. }));
         Self {
             id: None,
             model: None,
-            finish: if calls { Finish::Tools } else { Finish::Done },
+            finish: if calls {
+                FinishReason::Tools
+            } else {
+                FinishReason::Done
+            },
             parts,
-            usage: Usage::default(),
-            order: Order::InTurn,
+            usage: TokenCounts::default(),
+            order: BlockOrder::InTurn,
             chat_reasoning: None,
         }
     }
 
-    /// Text in pieces.
+    /// Text with one delta per piece.
     pub fn text<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
-        Self::new([Part::text(pieces)])
+        Self::new([MessagePart::text(pieces)])
     }
 
-    /// The same with this id.
+    /// Sets the id of the answer.
     #[must_use]
     pub fn id(mut self, id: &str) -> Self {
         self.id = Some(id.to_owned());
         self
     }
 
-    /// The same from this model.
+    /// Sets the name of the model.
     #[must_use]
     pub fn model(mut self, model: &str) -> Self {
         self.model = Some(model.to_owned());
         self
     }
 
-    /// The same with this end.
+    /// Sets the reason of the end.
     #[must_use]
-    pub fn finish(mut self, finish: Finish) -> Self {
+    pub fn finish(mut self, finish: FinishReason) -> Self {
         self.finish = finish;
         self
     }
 
-    /// The same at this cost.
+    /// Sets the token counts reported.
     #[must_use]
-    pub fn usage(mut self, usage: Usage) -> Self {
+    pub fn usage(mut self, usage: TokenCounts) -> Self {
         self.usage = usage;
         self
     }
 
-    /// The same in this order.
+    /// Sets the order of the frames.
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
+    pub fn order(mut self, order: BlockOrder) -> Self {
         self.order = order;
         self
     }
 
-    /// The same with reasoning shown by Chat Completions in this delta field.
+    /// Sets the delta field for reasoning in Chat Completions.
     #[must_use]
     pub fn chat_reasoning(mut self, field: &'static str) -> Self {
         self.chat_reasoning = Some(field);

@@ -17,18 +17,18 @@ fn ids<'a>(items: &'a [Value], kind: &str, field: &str) -> BTreeSet<&'a str> {
 /// Anthropic: the message after one with `tool_use` has a `tool_result` for each.
 pub(crate) fn anthropic(body: &Value) -> Option<String> {
     let messages = list(body, "messages");
-    let mut asked = BTreeSet::new();
+    let mut open_calls = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let blocks = list(message, "content");
         let answered = ids(blocks, "tool_result", "tool_use_id");
-        if answered != asked {
+        if answered != open_calls {
             return Some(format!(
-                "messages.{at}: `tool_use` ids and `tool_result` blocks differ: {asked:?}, {answered:?}"
+                "messages.{at}: `tool_use` ids and `tool_result` blocks differ: {open_calls:?}, {answered:?}"
             ));
         }
-        asked = ids(blocks, "tool_use", "id");
+        open_calls = ids(blocks, "tool_use", "id");
     }
-    dangling(&asked)
+    dangling(&open_calls)
 }
 
 /// Chat Completions: after `tool_calls` comes a message of role `tool` for each.
@@ -79,7 +79,7 @@ pub(crate) fn gemini(body: &Value) -> Option<String> {
         names.sort();
         names
     };
-    let mut asked = Vec::new();
+    let mut open_calls = Vec::new();
     for (at, content) in list(body, "contents").iter().enumerate() {
         if !["user", "model", "function"].contains(&content["role"].as_str().unwrap_or("user")) {
             return Some(format!(
@@ -87,14 +87,14 @@ pub(crate) fn gemini(body: &Value) -> Option<String> {
             ));
         }
         let answered = names(content, "functionResponse");
-        if answered != asked {
+        if answered != open_calls {
             return Some(format!(
-                "contents[{at}]: function response parts {answered:?} must equal function call parts {asked:?}"
+                "contents[{at}]: function response parts {answered:?} must equal function call parts {open_calls:?}"
             ));
         }
-        asked = names(content, "functionCall");
+        open_calls = names(content, "functionCall");
     }
-    (!asked.is_empty()).then(|| format!("calls without a response: {asked:?}"))
+    (!open_calls.is_empty()).then(|| format!("calls without a response: {open_calls:?}"))
 }
 
 fn dangling(open: &BTreeSet<&str>) -> Option<String> {

@@ -1,78 +1,78 @@
-//! From an answer to what is done on the socket: frames, edited, as bytes, cut and paced.
+//! Turns an answer into socket operations: frames are rendered, edited, encoded, cut and paced.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Cut, Edit, Faults, Kind, What};
-use super::asked::Asked;
+use super::answer::{AnswerFaults, AnswerKind, CutPoint, EditKind, FrameEdit, ProviderAnswer};
 use super::dialect::Dialect;
-use super::frame::{Frame, google_json};
-use super::message::{Message, Part};
-use super::trouble::{Refusal, Trouble, google};
+use super::error::{ErrorResponse, ProviderError, google};
+use super::frame::{SseFrame, google_json};
+use super::message::{MessagePart, ModelMessage};
+use super::render_request::RenderRequest;
 use super::{anthropic, chat, gemini, responses};
 
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
-    /// Sends these bytes as one chunk.
+pub(crate) enum SocketStep {
+    /// Send these bytes as one chunk.
     Write(Bytes),
     Pause(Duration),
-    /// Waits until the test lets it go on.
+    /// Wait until the test releases the answer.
     Hold,
-    /// Sends these bytes again and again until the caller leaves.
+    /// Send these bytes repeatedly until the caller leaves.
     Repeat(Bytes),
 }
 
 /// How the answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// As HTTP wants it; the connection stays.
+pub(crate) enum AnswerEnd {
+    /// A proper end of the HTTP message; the connection stays open.
     Proper,
     Cut,
     /// The connection is reset.
     Reset,
 }
 
-/// All that is done for one answer.
+/// The socket operations of one answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct AnswerPlan {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) before: Vec<Step>,
-    pub(crate) steps: Vec<Step>,
-    pub(crate) end: End,
+    pub(crate) before: Vec<SocketStep>,
+    pub(crate) steps: Vec<SocketStep>,
+    pub(crate) end: AnswerEnd,
 }
 
-impl Plan {
-    /// What is done for an answer in a format.
-    pub(crate) fn new(answer: &Answer, dialect: Dialect, asked: &Asked) -> Self {
+impl AnswerPlan {
+    /// The operations of an answer in a format.
+    pub(crate) fn new(answer: &ProviderAnswer, dialect: Dialect, request: &RenderRequest) -> Self {
         let faults = &answer.faults;
-        let mut before = vec![Step::Pause(faults.head_delay)];
+        let mut before = vec![SocketStep::Pause(faults.head_delay)];
         if faults.head_stall {
-            before.push(Step::Hold);
+            before.push(SocketStep::Hold);
         }
         let (status, mut headers, steps, end) = match &answer.kind {
-            Kind::Refusal { trouble, wait } => {
-                let refusal = Refusal::new(*trouble, dialect, None, *wait);
+            AnswerKind::Refusal { trouble, wait } => {
+                let refusal = ErrorResponse::new(*trouble, dialect, None, *wait);
                 return Self::refusal(refusal, answer, before);
             }
-            Kind::Page { status, body } => {
+            AnswerKind::Page { status, body } => {
                 let mut headers = vec![header("content-type", "text/html")];
                 headers.push(header("content-length", &body.len().to_string()));
-                let steps = vec![Step::Write(Bytes::from(body.clone()))];
-                (*status, headers, steps, End::Proper)
+                let steps = vec![SocketStep::Write(Bytes::from(body.clone()))];
+                (*status, headers, steps, AnswerEnd::Proper)
             }
-            Kind::Raw(bytes) => {
+            AnswerKind::Raw(bytes) => {
                 let mut writes = split(bytes);
-                let end = spoil(&mut writes, faults);
+                let end = apply_cut(&mut writes, faults);
                 let delta = writes.len() / 2;
                 let steps = pace(writes, faults, delta);
                 (200, stream_headers(dialect), steps, end)
             }
-            Kind::Message(message) => {
-                let mut writes = writes(message, faults, dialect, asked);
-                let end = spoil(&mut writes, faults);
+            AnswerKind::Message(message) => {
+                let mut writes = writes(message, faults, dialect, request);
+                let end = apply_cut(&mut writes, faults);
                 let delta = first_text(message, &writes);
                 let steps = pace(writes, faults, delta);
                 (200, stream_headers(dialect), steps, end)
@@ -88,8 +88,12 @@ impl Plan {
         }
     }
 
-    /// What is done to refuse.
-    pub(crate) fn refusal(refusal: Refusal, answer: &Answer, before: Vec<Step>) -> Self {
+    /// The operations of an error response.
+    pub(crate) fn refusal(
+        refusal: ErrorResponse,
+        answer: &ProviderAnswer,
+        before: Vec<SocketStep>,
+    ) -> Self {
         let mut headers = vec![header("content-type", "application/json")];
         headers.push(header("content-length", &refusal.body.len().to_string()));
         headers.extend(refusal.headers);
@@ -98,16 +102,16 @@ impl Plan {
             status: refusal.status,
             headers,
             before,
-            steps: vec![Step::Write(Bytes::from(refusal.body))],
-            end: End::Proper,
+            steps: vec![SocketStep::Write(Bytes::from(refusal.body))],
+            end: AnswerEnd::Proper,
         }
     }
 
-    /// All bytes of the body that would be sent if nobody stalled it.
+    /// All bytes of the body, without stalls.
     pub(crate) fn body(&self) -> Vec<u8> {
         let writes = self.steps.iter().filter_map(|step| match step {
-            Step::Write(bytes) => Some(bytes.as_ref()),
-            Step::Pause(_) | Step::Hold | Step::Repeat(_) => None,
+            SocketStep::Write(bytes) => Some(bytes.as_ref()),
+            SocketStep::Pause(_) | SocketStep::Hold | SocketStep::Repeat(_) => None,
         });
         writes.collect::<Vec<&[u8]>>().concat()
     }
@@ -140,20 +144,27 @@ fn stream_headers(dialect: Dialect) -> Vec<(String, String)> {
 }
 
 /// A message's frames as bytes, edited.
-fn writes(message: &Message, faults: &Faults, dialect: Dialect, asked: &Asked) -> Vec<Vec<u8>> {
+fn writes(
+    message: &ModelMessage,
+    faults: &AnswerFaults,
+    dialect: Dialect,
+    request: &RenderRequest,
+) -> Vec<Vec<u8>> {
     let mut frames = match dialect {
-        Dialect::Anthropic => anthropic::frames(message, asked),
-        Dialect::Chat => chat::frames(message, asked),
-        Dialect::Responses => responses::frames(message, asked),
-        Dialect::Gemini => gemini::frames(message, asked),
+        Dialect::Anthropic => anthropic::frames(message, request),
+        Dialect::Chat => chat::frames(message, request),
+        Dialect::Responses => responses::frames(message, request),
+        Dialect::Gemini => gemini::frames(message, request),
     };
     if faults.unknown_fields {
-        frames.iter_mut().for_each(|frame| strange(frame, dialect));
+        frames
+            .iter_mut()
+            .for_each(|frame| add_unknown_fields(frame, dialect));
     }
     if faults.no_end {
         let end = match dialect {
             Dialect::Anthropic => anthropic::END,
-            Dialect::Chat => chat::end(asked),
+            Dialect::Chat => chat::end(request),
             Dialect::Responses => responses::END,
             Dialect::Gemini => {
                 gemini::without_end(&mut frames);
@@ -163,7 +174,7 @@ fn writes(message: &Message, faults: &Faults, dialect: Dialect, asked: &Asked) -
         frames.truncate(frames.len() - end);
     }
     for edit in &faults.edits {
-        apply(*edit, &mut frames, message, dialect, asked);
+        apply(*edit, &mut frames, message, dialect, request);
     }
     let end = faults.line_end.map_or(dialect.line_end(), |end| end.text());
     frames
@@ -172,7 +183,7 @@ fn writes(message: &Message, faults: &Faults, dialect: Dialect, asked: &Asked) -
         .collect()
 }
 
-fn encode(frame: &Frame, end: &str, faults: &Faults) -> Vec<u8> {
+fn encode(frame: &SseFrame, end: &str, faults: &AnswerFaults) -> Vec<u8> {
     let text = frame.encode(end);
     if !faults.comments {
         return text.into_bytes();
@@ -181,7 +192,13 @@ fn encode(frame: &Frame, end: &str, faults: &Faults) -> Vec<u8> {
     format!(": before{end}:{end}{text}:between{end}{end}").into_bytes()
 }
 
-fn apply(edit: Edit, frames: &mut Vec<Frame>, message: &Message, dialect: Dialect, asked: &Asked) {
+fn apply(
+    edit: FrameEdit,
+    frames: &mut Vec<SseFrame>,
+    message: &ModelMessage,
+    dialect: Dialect,
+    request: &RenderRequest,
+) {
     let at = edit.at.min(frames.len());
     let unknown = || match dialect {
         Dialect::Anthropic => anthropic::unknown(),
@@ -189,24 +206,24 @@ fn apply(edit: Edit, frames: &mut Vec<Frame>, message: &Message, dialect: Dialec
         Dialect::Responses => responses::unknown(at),
         Dialect::Gemini => gemini::unknown(),
     };
-    match edit.what {
-        What::Error(trouble, form) => {
+    match edit.kind {
+        EditKind::Error(trouble, form) => {
             frames.truncate(at);
             frames.push(match dialect {
                 Dialect::Anthropic => anthropic::error(trouble),
                 Dialect::Chat => chat::error(trouble),
-                Dialect::Responses => responses::error(trouble, form, message, asked, at),
+                Dialect::Responses => responses::error(trouble, form, message, request, at),
                 Dialect::Gemini => gemini::error(&google_error(trouble)),
             });
         }
-        What::Malformed => {
+        EditKind::Malformed => {
             if let Some(frame) = frames.get_mut(at) {
                 let half = frame.data.chars().count() / 2;
                 frame.data = frame.data.chars().take(half).collect();
             }
         }
-        What::Unknown => frames.insert(at, unknown()),
-        What::Huge(bytes) => {
+        EditKind::Unknown => frames.insert(at, unknown()),
+        EditKind::Huge(bytes) => {
             let mut frame = unknown();
             let mut data: Value = serde_json::from_str(&frame.data).unwrap_or_default();
             data["huge"] = json!("x".repeat(bytes));
@@ -216,13 +233,13 @@ fn apply(edit: Edit, frames: &mut Vec<Frame>, message: &Message, dialect: Dialec
     }
 }
 
-fn google_error(trouble: Trouble) -> Value {
-    let words = trouble.words(Dialect::Gemini);
-    google(words, words.message, None)
+fn google_error(trouble: ProviderError) -> Value {
+    let error_text = trouble.text(Dialect::Gemini);
+    google(error_text, error_text.message, None)
 }
 
-/// Puts fields that no client knows into the objects of a frame, but not into what the model said.
-fn strange(frame: &mut Frame, dialect: Dialect) {
+/// Adds unknown fields to the objects of a frame, but not to the model's output.
+fn add_unknown_fields(frame: &mut SseFrame, dialect: Dialect) {
     const INTO: [&str; 9] = [
         "/delta",
         "/message",
@@ -249,7 +266,7 @@ fn strange(frame: &mut Frame, dialect: Dialect) {
     };
 }
 
-/// Recorded bytes at their empty lines.
+/// Splits recorded bytes at their blank lines.
 fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let mut from = 0;
@@ -266,41 +283,47 @@ fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Puts the mark in front and cuts the bytes where they are to be cut.
-fn spoil(writes: &mut Vec<Vec<u8>>, faults: &Faults) -> End {
+/// Adds the byte order mark and applies the cut.
+fn apply_cut(writes: &mut Vec<Vec<u8>>, faults: &AnswerFaults) -> AnswerEnd {
     if faults.bom {
         writes.insert(0, b"\xEF\xBB\xBF".to_vec());
     }
     let Some(cut) = faults.cut else {
-        return End::Proper;
+        return AnswerEnd::Proper;
     };
     let keep = match cut {
-        Cut::Bytes(bytes) => bytes,
-        Cut::Frame(frame) => {
+        CutPoint::Bytes(bytes) => bytes,
+        CutPoint::Frame(frame) => {
             let before: usize = writes.iter().take(frame).map(Vec::len).sum();
             before + writes.get(frame).map_or(0, |frame| frame.len() / 2)
         }
-        Cut::Character => {
+        CutPoint::Character => {
             let mark = if faults.bom { 3 } else { 0 };
             let bytes = writes.iter().flatten().enumerate().skip(mark);
             let first = bytes.into_iter().find(|(_, byte)| **byte >= 0xC0);
             first.map(|(at, _)| at).expect("a character of many bytes") + 1
         }
     };
-    let mut left = keep;
+    let mut budget = keep;
     for write in writes.iter_mut() {
-        write.truncate(left);
-        left -= write.len();
+        write.truncate(budget);
+        budget -= write.len();
     }
     writes.retain(|write| !write.is_empty());
-    if faults.reset { End::Reset } else { End::Cut }
+    if faults.reset {
+        AnswerEnd::Reset
+    } else {
+        AnswerEnd::Cut
+    }
 }
 
-/// The frame with the first piece of text; the middle one if the message has no text.
-fn first_text(message: &Message, writes: &[Vec<u8>]) -> usize {
+/// The index of the frame with the first text delta; the middle one if there is no text.
+fn first_text(message: &ModelMessage, writes: &[Vec<u8>]) -> usize {
     let piece = message.parts.iter().find_map(|part| match part {
-        Part::Text { pieces } => pieces.first(),
-        Part::Thinking { .. } | Part::Redacted { .. } | Part::Call { .. } => None,
+        MessagePart::Text { pieces } => pieces.first(),
+        MessagePart::Thinking { .. } | MessagePart::Redacted { .. } | MessagePart::Call { .. } => {
+            None
+        }
     });
     let piece = piece.map(|piece| json!(piece).to_string());
     let has = |write: &Vec<u8>| {
@@ -310,27 +333,27 @@ fn first_text(message: &Message, writes: &[Vec<u8>]) -> usize {
     writes.iter().position(has).unwrap_or(writes.len() / 2)
 }
 
-/// The bytes at their pace; an endless answer repeats the frame `delta`.
-fn pace(writes: Vec<Vec<u8>>, faults: &Faults, delta: usize) -> Vec<Step> {
+/// Adds pauses and stalls; an endless answer repeats the frame `delta`.
+fn pace(writes: Vec<Vec<u8>>, faults: &AnswerFaults, delta: usize) -> Vec<SocketStep> {
     let mut steps = Vec::new();
     for (at, write) in writes.into_iter().enumerate() {
         if faults.stall_at == Some(at) {
-            steps.push(Step::Hold);
+            steps.push(SocketStep::Hold);
         }
         if at > 0 && !faults.frame_delay.is_zero() {
-            steps.push(Step::Pause(faults.frame_delay));
+            steps.push(SocketStep::Pause(faults.frame_delay));
         }
         let bytes = Bytes::from(write);
         if faults.endless && at == delta {
-            steps.push(Step::Repeat(bytes));
+            steps.push(SocketStep::Repeat(bytes));
             return steps;
         }
         match faults.drip {
-            None => steps.push(Step::Write(bytes)),
+            None => steps.push(SocketStep::Write(bytes)),
             Some(interval) => {
                 for byte in 0..bytes.len() {
-                    steps.push(Step::Write(bytes.slice(byte..=byte)));
-                    steps.push(Step::Pause(interval));
+                    steps.push(SocketStep::Write(bytes.slice(byte..=byte)));
+                    steps.push(SocketStep::Pause(interval));
                 }
             }
         }

@@ -3,28 +3,32 @@
 
 use serde_json::{Map, Value, json};
 
-use super::asked::Asked;
 use super::dialect::Dialect;
-use super::frame::{Block, Frame, arrange};
-use super::message::{Finish, Message, Part, Usage};
-use super::trouble::Trouble;
+use super::error::ProviderError;
+use super::frame::{FrameBlock, SseFrame, arrange};
+use super::message::{FinishReason, MessagePart, ModelMessage, TokenCounts};
+use super::render_request::RenderRequest;
 
 /// The frames of a message.
-pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
-    let items: Vec<Item> = message
+pub(crate) fn frames(message: &ModelMessage, request: &RenderRequest) -> Vec<SseFrame> {
+    let items: Vec<OutputItem> = message
         .parts
         .iter()
         .enumerate()
-        .map(|(index, part)| Item { index, part, asked })
+        .map(|(index, part)| OutputItem {
+            index,
+            part,
+            request,
+        })
         .collect();
     let mut events = vec![
-        json!({"type": "response.created", "response": opened(message, asked)}),
-        json!({"type": "response.in_progress", "response": opened(message, asked)}),
+        json!({"type": "response.created", "response": opened(message, request)}),
+        json!({"type": "response.in_progress", "response": opened(message, request)}),
     ];
-    let blocks = items.iter().map(Item::block).collect();
+    let blocks = items.iter().map(OutputItem::block).collect();
     events.extend(arrange(blocks, message.order));
-    let output = items.iter().map(Item::done).collect();
-    events.push(last(message, asked, output));
+    let output = items.iter().map(OutputItem::done).collect();
+    events.push(last(message, request, output));
     number(events, 0)
 }
 
@@ -46,13 +50,13 @@ pub enum ErrorForm {
 
 /// The frame of an error in the stream, which is the `sequence`th of it.
 pub(crate) fn error(
-    trouble: Trouble,
+    trouble: ProviderError,
     form: ErrorForm,
-    message: &Message,
-    asked: &Asked,
+    message: &ModelMessage,
+    request: &RenderRequest,
     sequence: usize,
-) -> Frame {
-    let words = trouble.words(Dialect::Responses);
+) -> SseFrame {
+    let words = trouble.text(Dialect::Responses);
     let event = match form {
         ErrorForm::Event => {
             json!({"type": "error", "code": words.code, "message": words.message, "param": null})
@@ -61,7 +65,7 @@ pub(crate) fn error(
             "type": words.kind, "code": words.code, "message": words.message, "param": null,
         }}),
         ErrorForm::Failed => {
-            let mut response = opened(message, asked);
+            let mut response = opened(message, request);
             response["status"] = json!("failed");
             response["error"] = json!({"code": words.code, "message": words.message});
             json!({"type": "response.failed", "response": response})
@@ -71,40 +75,40 @@ pub(crate) fn error(
 }
 
 /// A frame of a kind that no client knows.
-pub(crate) fn unknown(sequence: usize) -> Frame {
+pub(crate) fn unknown(sequence: usize) -> SseFrame {
     let event = json!({"type": "response.aurora.updated", "aurora": {"strength": 3}});
     number(vec![event], sequence).remove(0)
 }
 
 /// Frames with their names and numbers; the number stands after the type, as on the wire.
-fn number(events: Vec<Value>, first: usize) -> Vec<Frame> {
+fn number(events: Vec<Value>, first: usize) -> Vec<SseFrame> {
     let numbered = events.into_iter().enumerate().map(|(at, event)| {
         let Value::Object(fields) = event else {
             unreachable!("an event is an object")
         };
         let name = fields["type"].as_str().unwrap_or_default().to_owned();
-        let mut whole = Map::new();
+        let mut all = Map::new();
         for (key, value) in fields {
             let is_type = key == "type";
-            whole.insert(key, value);
+            all.insert(key, value);
             if is_type {
-                whole.insert("sequence_number".to_owned(), json!(first + at));
+                all.insert("sequence_number".to_owned(), json!(first + at));
             }
         }
-        Frame::named(&name, Value::Object(whole).to_string())
+        SseFrame::named(&name, Value::Object(all).to_string())
     });
     numbered.collect()
 }
 
 /// The response before anything was said. It repeats what was asked.
-fn opened(message: &Message, asked: &Asked) -> Value {
+fn opened(message: &ModelMessage, request: &RenderRequest) -> Value {
     let id = message.id.clone();
-    let or = |field: &str, value: Value| match &asked.body[field] {
+    let or = |field: &str, value: Value| match &request.body[field] {
         Value::Null => value,
         given => given.clone(),
     };
     json!({
-        "id": id.unwrap_or_else(|| asked.id("resp_", 0)),
+        "id": id.unwrap_or_else(|| request.id("resp_", 0)),
         "object": "response",
         "created_at": 1_794_700_000,
         "status": "in_progress",
@@ -112,10 +116,10 @@ fn opened(message: &Message, asked: &Asked) -> Value {
         "completed_at": null,
         "error": null,
         "incomplete_details": null,
-        "instructions": asked.body["instructions"],
-        "max_output_tokens": asked.body["max_output_tokens"],
+        "instructions": request.body["instructions"],
+        "max_output_tokens": request.body["max_output_tokens"],
         "max_tool_calls": null,
-        "model": message.model.as_ref().unwrap_or(&asked.model),
+        "model": message.model.as_ref().unwrap_or(&request.model),
         "output": [],
         "parallel_tool_calls": or("parallel_tool_calls", json!(true)),
         "previous_response_id": null,
@@ -137,19 +141,22 @@ fn opened(message: &Message, asked: &Asked) -> Value {
     })
 }
 
-fn last(message: &Message, asked: &Asked, output: Vec<Value>) -> Value {
+fn last(message: &ModelMessage, request: &RenderRequest, output: Vec<Value>) -> Value {
     let incomplete = match &message.finish {
-        Finish::Done | Finish::Tools | Finish::Sequence(_) | Finish::Paused => None,
-        Finish::Length | Finish::Window => Some("max_output_tokens"),
-        Finish::Refused => Some("content_filter"),
-        Finish::Word(word) => Some(word.as_str()),
+        FinishReason::Done
+        | FinishReason::Tools
+        | FinishReason::Sequence(_)
+        | FinishReason::Paused => None,
+        FinishReason::Length | FinishReason::Window => Some("max_output_tokens"),
+        FinishReason::Refused => Some("content_filter"),
+        FinishReason::Word(word) => Some(word.as_str()),
     };
     let status = if incomplete.is_none() {
         "completed"
     } else {
         "incomplete"
     };
-    let mut response = opened(message, asked);
+    let mut response = opened(message, request);
     response["status"] = json!(status);
     response["service_tier"] = json!("default");
     response["output"] = json!(output);
@@ -161,7 +168,7 @@ fn last(message: &Message, asked: &Asked, output: Vec<Value>) -> Value {
     json!({"type": format!("response.{status}"), "response": response})
 }
 
-fn usage(usage: Usage) -> Value {
+fn usage(usage: TokenCounts) -> Value {
     json!({
         "input_tokens": usage.input,
         "input_tokens_details": {
@@ -175,39 +182,39 @@ fn usage(usage: Usage) -> Value {
 }
 
 /// An output item: a part of the message with its place.
-struct Item<'a> {
+struct OutputItem<'a> {
     index: usize,
-    part: &'a Part,
-    asked: &'a Asked,
+    part: &'a MessagePart,
+    request: &'a RenderRequest,
 }
 
-impl Item<'_> {
+impl OutputItem<'_> {
     fn id(&self) -> String {
         let prefix = match self.part {
-            Part::Thinking { .. } | Part::Redacted { .. } => "rs_",
-            Part::Text { .. } => "msg_",
-            Part::Call { .. } => "fc_",
+            MessagePart::Thinking { .. } | MessagePart::Redacted { .. } => "rs_",
+            MessagePart::Text { .. } => "msg_",
+            MessagePart::Call { .. } => "fc_",
         };
-        self.asked.id(prefix, self.index)
+        self.request.id(prefix, self.index)
     }
 
     /// The item when it is done.
     fn done(&self) -> Value {
         let id = self.id();
         match self.part {
-            Part::Thinking { pieces, signature } => {
+            MessagePart::Thinking { pieces, signature } => {
                 let summary = match pieces.concat() {
                     text if text.is_empty() => json!([]),
                     text => json!([{"type": "summary_text", "text": text}]),
                 };
                 self.reasoning(&signature.concat(), summary)
             }
-            Part::Redacted { data } => self.reasoning(data, json!([])),
-            Part::Text { pieces } => json!({
+            MessagePart::Redacted { data } => self.reasoning(data, json!([])),
+            MessagePart::Text { pieces } => json!({
                 "id": id, "type": "message", "status": "completed",
                 "content": [output_text(&pieces.concat())], "role": "assistant",
             }),
-            Part::Call { name, pieces, .. } => json!({
+            MessagePart::Call { name, pieces, .. } => json!({
                 "id": id, "type": "function_call", "status": "completed",
                 "arguments": pieces.concat(), "call_id": self.call_id(), "name": name,
             }),
@@ -215,17 +222,19 @@ impl Item<'_> {
     }
 
     fn call_id(&self) -> String {
-        let given = match self.part {
-            Part::Call { id, .. } => id.clone(),
-            Part::Thinking { .. } | Part::Redacted { .. } | Part::Text { .. } => None,
+        let scripted_id = match self.part {
+            MessagePart::Call { id, .. } => id.clone(),
+            MessagePart::Thinking { .. }
+            | MessagePart::Redacted { .. }
+            | MessagePart::Text { .. } => None,
         };
-        given.unwrap_or_else(|| self.asked.id("call_", self.index))
+        scripted_id.unwrap_or_else(|| self.request.id("call_", self.index))
     }
 
     /// A reasoning item; the sealed reasoning is only in it if it was asked for.
     fn reasoning(&self, sealed: &str, summary: Value) -> Value {
         let mut item = json!({"id": self.id(), "type": "reasoning"});
-        if self.asked.wants_encrypted() && !sealed.is_empty() {
+        if self.request.wants_encrypted() && !sealed.is_empty() {
             item["encrypted_content"] = json!(sealed);
         }
         item["summary"] = summary;
@@ -233,15 +242,15 @@ impl Item<'_> {
     }
 
     /// All events of the item.
-    fn block(&self) -> Block<Value> {
+    fn block(&self) -> FrameBlock<Value> {
         let mut block = match self.part {
-            Part::Thinking { pieces, .. } if !pieces.is_empty() => self.summary(pieces),
-            Part::Thinking { .. } | Part::Redacted { .. } => Block {
+            MessagePart::Thinking { pieces, .. } if !pieces.is_empty() => self.summary(pieces),
+            MessagePart::Thinking { .. } | MessagePart::Redacted { .. } => FrameBlock {
                 start: vec![self.added(self.reasoning("interim", json!([])))],
-                ..Block::default()
+                ..FrameBlock::default()
             },
-            Part::Text { pieces } => self.text(pieces),
-            Part::Call { name, pieces, .. } => self.call(name, pieces),
+            MessagePart::Text { pieces } => self.text(pieces),
+            MessagePart::Call { name, pieces, .. } => self.call(name, pieces),
         };
         block.end.push(json!({
             "type": "response.output_item.done", "output_index": self.index, "item": self.done(),
@@ -270,16 +279,16 @@ impl Item<'_> {
         if kind == "output_text.delta" {
             fields["logprobs"] = json!([]);
         }
-        if self.asked.wants_obfuscation() {
+        if self.request.wants_obfuscation() {
             fields["obfuscation"] = json!("oBfUsCaTiOnOfLeNgTh"[..16 - piece.len() % 16]);
         }
         self.event(kind, fields)
     }
 
-    fn summary(&self, pieces: &[String]) -> Block<Value> {
+    fn summary(&self, pieces: &[String]) -> FrameBlock<Value> {
         let part = |text: &str| json!({"summary_index": 0, "part": {"type": "summary_text", "text": text}});
-        let whole = pieces.concat();
-        Block {
+        let all = pieces.concat();
+        FrameBlock {
             start: vec![
                 // The sealed reasoning that comes here is not yet the one to send back.
                 self.added(self.reasoning("interim", json!([]))),
@@ -295,17 +304,17 @@ impl Item<'_> {
             end: vec![
                 self.event(
                     "reasoning_summary_text.done",
-                    json!({"summary_index": 0, "text": whole}),
+                    json!({"summary_index": 0, "text": all}),
                 ),
-                self.event("reasoning_summary_part.done", part(&whole)),
+                self.event("reasoning_summary_part.done", part(&all)),
             ],
         }
     }
 
-    fn text(&self, pieces: &[String]) -> Block<Value> {
+    fn text(&self, pieces: &[String]) -> FrameBlock<Value> {
         let part = |text: &str| json!({"content_index": 0, "part": output_text(text)});
-        let whole = pieces.concat();
-        Block {
+        let all = pieces.concat();
+        FrameBlock {
             start: vec![
                 self.added(json!({
                     "id": self.id(), "type": "message", "status": "in_progress",
@@ -320,15 +329,15 @@ impl Item<'_> {
             end: vec![
                 self.event(
                     "output_text.done",
-                    json!({"content_index": 0, "text": whole, "logprobs": []}),
+                    json!({"content_index": 0, "text": all, "logprobs": []}),
                 ),
-                self.event("content_part.done", part(&whole)),
+                self.event("content_part.done", part(&all)),
             ],
         }
     }
 
-    fn call(&self, name: &str, pieces: &[String]) -> Block<Value> {
-        Block {
+    fn call(&self, name: &str, pieces: &[String]) -> FrameBlock<Value> {
+        FrameBlock {
             start: vec![self.added(json!({
                 "id": self.id(), "type": "function_call", "status": "in_progress",
                 "arguments": "", "call_id": self.call_id(), "name": name,

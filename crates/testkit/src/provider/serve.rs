@@ -1,4 +1,4 @@
-//! What runs behind a fake provider: connections, the script, and the answers on their way.
+//! The connections of a fake provider: reads requests, selects script lines, sends the answers.
 
 use std::sync::Arc;
 
@@ -6,35 +6,35 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::answer::Answer;
-use super::asked::Asked;
+use super::answer::ProviderAnswer;
 use super::check;
 use super::dialect::Dialect;
-use super::http::{Gone, Request, Wire};
-use super::journal::{Journal, Progress};
-use super::plan::{End, Plan, Step};
-use super::trouble::{Refusal, Trouble};
+use super::error::{ErrorResponse, ProviderError};
+use super::http::{CallerLeft, HttpRequest, HttpSocket};
+use super::journal::{AnswerProgress, CallJournal};
+use super::plan::{AnswerEnd, AnswerPlan, SocketStep};
+use super::render_request::RenderRequest;
 
 /// One line of the script.
 #[derive(Debug)]
-pub(crate) struct Line {
-    /// What the request's body must contain.
+pub(crate) struct ScriptLine {
+    /// Text that the request body must contain; empty matches all.
     pub(crate) needle: String,
-    /// Whether the line stays after it was used.
-    pub(crate) stays: bool,
-    pub(crate) answer: Answer,
+    /// True if the line answers any number of calls.
+    pub(crate) repeats: bool,
+    pub(crate) answer: ProviderAnswer,
 }
 
-/// What the provider and its connections share.
+/// State shared by [`FakeProvider`](super::FakeProvider) and its connections.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) journal: Journal,
-    pub(crate) script: Mutex<Vec<Line>>,
+pub(crate) struct ProviderShared {
+    pub(crate) journal: CallJournal,
+    pub(crate) script: Mutex<Vec<ScriptLine>>,
     pub(crate) key: Mutex<Option<String>>,
 }
 
-/// Takes connections for ever; dropping it closes them all.
-pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+/// Accepts connections; dropping the future closes them all.
+pub(crate) async fn accept(listener: TcpListener, shared: Arc<ProviderShared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -47,9 +47,9 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Tells the journal that a connection is over, however it ended.
+/// Records the end of a connection when dropped.
 struct OpenGuard {
-    shared: Arc<Shared>,
+    shared: Arc<ProviderShared>,
     number: usize,
 }
 
@@ -59,72 +59,77 @@ impl Drop for OpenGuard {
     }
 }
 
-async fn connection(socket: TcpStream, shared: Arc<Shared>) {
+async fn connection(socket: TcpStream, shared: Arc<ProviderShared>) {
     let number = shared.journal.opened();
     let guard = OpenGuard { shared, number };
     let shared = &guard.shared;
-    // A frame is a packet: nothing waits for more to send.
+    // Send each frame at once.
     if socket.set_nodelay(true).is_err() {
         return;
     }
-    let mut wire = Wire::new(socket);
+    let mut wire = HttpSocket::new(socket);
     while let Ok(request) = wire.read().await {
         let call = shared.journal.arrived(number, &request);
         let plan = plan(shared, call, &request);
         let end = perform(&mut wire, shared, call, &plan).await;
-        let ended = |progress| shared.journal.note(call, |call| call.progress = progress);
+        let ended = |progress| shared.journal.update(call, |call| call.progress = progress);
         match end {
-            Ok(End::Proper) => ended(Progress::Sent),
-            Ok(End::Cut) => {
-                ended(Progress::Cut);
+            Ok(AnswerEnd::Proper) => ended(AnswerProgress::Sent),
+            Ok(AnswerEnd::Cut) => {
+                ended(AnswerProgress::Cut);
                 return;
             }
-            Ok(End::Reset) => {
-                ended(Progress::Cut);
+            Ok(AnswerEnd::Reset) => {
+                ended(AnswerProgress::Cut);
                 wire.reset();
                 return;
             }
-            Err(Gone) => return,
+            Err(CallerLeft) => return,
         }
     }
 }
 
-/// What is done for a request: its line of the script, unless the provider itself refuses it.
-fn plan(shared: &Shared, call: usize, request: &Request) -> Plan {
+/// The plan for a request: its line of the script, unless validation rejects it.
+fn plan(shared: &ProviderShared, call: usize, request: &HttpRequest) -> AnswerPlan {
     let refuse = |dialect, trouble, message: String| {
-        let refusal = Refusal::new(trouble, dialect, Some(&message), None);
+        let refusal = ErrorResponse::new(trouble, dialect, Some(&message), None);
         shared
             .journal
-            .note(call, |call| call.refused = Some(message));
-        Plan::refusal(refusal, &Answer::refuse(trouble), Vec::new())
+            .update(call, |call| call.refused = Some(message));
+        AnswerPlan::refusal(refusal, &ProviderAnswer::refuse(trouble), Vec::new())
     };
     let Some(dialect) = Dialect::of(&request.path) else {
         let message = format!("no such path: {}", request.path);
-        return refuse(Dialect::Chat, Trouble::NotFound, message);
+        return refuse(Dialect::Chat, ProviderError::NotFound, message);
     };
     let body = serde_json::from_slice(&request.body).unwrap_or_default();
     let key = shared.key.lock().clone();
-    if let Some(complaint) = check::complaint(dialect, request, &body, key.as_deref()) {
-        return refuse(dialect, complaint.trouble, complaint.message);
+    if let Some(rejection) = check::rejection(dialect, request, &body, key.as_deref()) {
+        return refuse(dialect, rejection.trouble, rejection.message);
     }
     let text = String::from_utf8_lossy(&request.body);
     let mut script = shared.script.lock();
     let Some(at) = script.iter().position(|line| text.contains(&line.needle)) else {
         let message = "the script has no answer for this request".to_owned();
-        return refuse(dialect, Trouble::Server, message);
+        return refuse(dialect, ProviderError::Server, message);
     };
-    let answer = if script[at].stays {
+    let answer = if script[at].repeats {
         script[at].answer.clone()
     } else {
         script.remove(at).answer
     };
-    let asked = Asked::new(dialect, &request.path, body, call);
-    Plan::new(&answer, dialect, &asked)
+    let request = RenderRequest::new(dialect, &request.path, body, call);
+    AnswerPlan::new(&answer, dialect, &request)
 }
 
-async fn perform(wire: &mut Wire, shared: &Shared, call: usize, plan: &Plan) -> Result<End, Gone> {
+async fn perform(
+    wire: &mut HttpSocket,
+    shared: &ProviderShared,
+    call: usize,
+    plan: &AnswerPlan,
+) -> Result<AnswerEnd, CallerLeft> {
     for step in &plan.before {
-        act(wire, shared, call, step, Framing::Plain).await?;
+        act(wire, shared, call, step, BodyFraming::Plain).await?;
     }
     let sized = plan
         .headers
@@ -139,17 +144,17 @@ async fn perform(wire: &mut Wire, shared: &Shared, call: usize, plan: &Plan) -> 
     }
     shared
         .journal
-        .note(call, |call| call.status = Some(plan.status));
+        .update(call, |call| call.status = Some(plan.status));
     wire.send((head + "\r\n").as_bytes(), |_| {}).await?;
     let framing = if sized {
-        Framing::Plain
+        BodyFraming::Plain
     } else {
-        Framing::Chunked
+        BodyFraming::Chunked
     };
     for step in &plan.steps {
         act(wire, shared, call, step, framing).await?;
     }
-    if !sized && plan.end == End::Proper {
+    if !sized && plan.end == AnswerEnd::Proper {
         wire.send(b"0\r\n\r\n", |_| {}).await?;
     }
     Ok(plan.end)
@@ -157,60 +162,60 @@ async fn perform(wire: &mut Wire, shared: &Shared, call: usize, plan: &Plan) -> 
 
 /// How a body is framed by HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Framing {
+enum BodyFraming {
     Plain,
     Chunked,
 }
 
 async fn act(
-    wire: &mut Wire,
-    shared: &Shared,
+    wire: &mut HttpSocket,
+    shared: &ProviderShared,
     call: usize,
-    step: &Step,
-    framing: Framing,
-) -> Result<(), Gone> {
+    step: &SocketStep,
+    framing: BodyFraming,
+) -> Result<(), CallerLeft> {
     let journal = &shared.journal;
     match step {
-        Step::Pause(pause) => wire.pause(*pause).await,
-        Step::Hold => {
-            journal.note(call, |call| call.progress = Progress::Held);
+        SocketStep::Pause(pause) => wire.pause(*pause).await,
+        SocketStep::Hold => {
+            journal.update(call, |call| call.progress = AnswerProgress::Held);
             wire.until(journal.released(call)).await?;
-            journal.note(call, |call| call.progress = Progress::Sending);
+            journal.update(call, |call| call.progress = AnswerProgress::Sending);
             Ok(())
         }
-        Step::Write(bytes) => write(wire, shared, call, bytes, framing).await,
-        Step::Repeat(bytes) => loop {
+        SocketStep::Write(bytes) => write(wire, shared, call, bytes, framing).await,
+        SocketStep::Repeat(bytes) => loop {
             write(wire, shared, call, bytes, framing).await?;
         },
     }
 }
 
 async fn write(
-    wire: &mut Wire,
-    shared: &Shared,
+    wire: &mut HttpSocket,
+    shared: &ProviderShared,
     call: usize,
     bytes: &[u8],
-    framing: Framing,
-) -> Result<(), Gone> {
+    framing: BodyFraming,
+) -> Result<(), CallerLeft> {
     let journal = &shared.journal;
     let note = |full: bool| {
         let progress = if full {
-            Progress::Blocked
+            AnswerProgress::Blocked
         } else {
-            Progress::Sending
+            AnswerProgress::Sending
         };
-        journal.note(call, |call| call.progress = progress);
+        journal.update(call, |call| call.progress = progress);
     };
     match framing {
-        Framing::Plain => wire.send(bytes, note).await?,
-        Framing::Chunked => {
+        BodyFraming::Plain => wire.send(bytes, note).await?,
+        BodyFraming::Chunked => {
             let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
             chunk.extend_from_slice(bytes);
             chunk.extend_from_slice(b"\r\n");
             wire.send(&chunk, note).await?;
         }
     }
-    journal.note(call, |call| call.written += bytes.len() as u64);
+    journal.update(call, |call| call.written += bytes.len() as u64);
     Ok(())
 }
 

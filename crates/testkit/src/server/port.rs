@@ -68,9 +68,9 @@ mod tests {
             .iter()
             .map(|port| File::create(folder().join(port.to_string())).expect("a file"))
             .collect();
-        let held = locks.iter().filter(|lock| lock.try_lock().is_ok()).count();
-        let given: Vec<u16> = (0..5).map(|_| free().port()).collect();
-        assert!(held > 0, "none of them was free");
-        assert!(given.iter().all(|port| !next.contains(port)), "{given:?}");
+        let free_locks = locks.iter().filter(|lock| lock.try_lock().is_ok()).count();
+        let ports: Vec<u16> = (0..5).map(|_| free().port()).collect();
+        assert!(free_locks > 0, "none of them was free");
+        assert!(ports.iter().all(|port| !next.contains(port)), "{ports:?}");
     }
 }

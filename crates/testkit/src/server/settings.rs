@@ -1,21 +1,21 @@
-//! Settings of a server under test, as its configuration file has them: sections of keys.
+//! The configuration file of a server under test: sections of keys and values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A configuration file in the making.
+/// The contents of a configuration file.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct ServerSettings {
     sections: BTreeMap<&'static str, BTreeMap<&'static str, String>>,
 }
 
-impl Settings {
-    /// Everything as it is by default.
+impl ServerSettings {
+    /// An empty file: all settings have their defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One value.
+    /// Sets a key of a section.
     #[must_use]
     pub fn set(mut self, section: &'static str, key: &'static str, value: impl ToString) -> Self {
         self.sections
@@ -25,7 +25,7 @@ impl Settings {
         self
     }
 
-    /// The file's text.
+    /// The file as YAML text.
     pub fn yaml(&self) -> String {
         let mut text = String::new();
         for (section, keys) in &self.sections {
@@ -40,11 +40,11 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::Settings;
+    use super::ServerSettings;
 
     #[test]
     fn settings_are_nested_under_sections() {
-        let settings = Settings::new()
+        let settings = ServerSettings::new()
             .set("b", "x", 1)
             .set("a", "y", "z")
             .set("b", "w", true);

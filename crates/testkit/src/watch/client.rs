@@ -1,4 +1,4 @@
-//! One connection: opens with an attach token, subscribes, reads frames, answers pings.
+//! One WebSocket connection: opens with an attach token, subscribes, reads frames, answers pings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,40 +13,40 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use turnwire_event::{Event, Position, SessionId, TurnId};
 
-use super::ask::Ask;
-use super::tap::Tap;
-use crate::history::Subscribe;
-use crate::journal::Page;
-use crate::rest::Rest;
+use super::limited_stream::ByteLimitedStream;
+use super::options::SubscribeOptions;
+use crate::api::ApiClient;
+use crate::history::SubscribeRecord;
+use crate::journal::ConnectionRecorder;
 
-/// How long to wait for a frame. Servers under load, under `strace` or after a kill are slow.
+/// Deadline for a frame. Servers under load, under `strace` or after a kill are slow.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The connection was not opened: the status of the answer, and its body.
+/// The server refused the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was refused ({status}): {body}")]
-pub struct Refused {
-    /// The status; 0 if there was no answer.
+pub struct ConnectRefused {
+    /// The HTTP status; 0 if there was no response.
     pub status: u16,
-    /// The answer's body, or what went wrong.
+    /// The response body, or the error.
     pub body: String,
 }
 
-/// How a connection ended.
+/// How a WebSocket connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum End {
-    /// The server closed it, with this code and reason.
+pub enum WatchEnd {
+    /// The server closed the connection with a code and a reason.
     #[error("closed by the server: {0} {1}")]
     Closed(u16, String),
     #[error("cut: {0}")]
     Cut(String),
-    /// Nothing came for too long; the connection may be alive.
+    /// Nothing arrived within the deadline; the connection may be alive.
     #[error("nothing came within the deadline")]
-    Silent,
+    TimedOut,
 }
 
-impl End {
-    /// The code in the reason of a close; empty for other ends.
+impl WatchEnd {
+    /// The `code` in the close reason; empty for other ends.
     pub fn code(&self) -> String {
         let Self::Closed(_, reason) = self else {
             return String::new();
@@ -56,9 +56,9 @@ impl End {
     }
 }
 
-/// A frame, read.
+/// A received frame, parsed.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum WatchFrame {
     Event(Box<Event>),
     Frame(Value),
 }
@@ -71,42 +71,46 @@ struct EventFrame<'a> {
     event: Option<&'a RawValue>,
 }
 
-/// One connection of a client.
+/// A WebSocket client of one session, over one connection.
 #[derive(Debug)]
-pub struct Client {
-    socket: WebSocketStream<Tap>,
+pub struct WatchClient {
+    socket: WebSocketStream<ByteLimitedStream>,
     session: SessionId,
-    page: Page,
+    recorder: ConnectionRecorder,
     last: Option<Position>,
-    /// Whether pings are answered.
+    /// True answers pings.
     pub answers: bool,
-    /// How long to wait for a frame.
-    pub patience: Duration,
+    /// Deadline for the next frame.
+    pub deadline: Duration,
 }
 
-impl Client {
-    /// Asks for a token and connects.
-    pub async fn connect(rest: &Rest, name: &str, session: SessionId) -> Result<Self, Refused> {
-        Self::connect_small(rest, name, session, None).await
+impl WatchClient {
+    /// Requests an attach token and connects.
+    pub async fn connect(
+        api: &ApiClient,
+        name: &str,
+        session: SessionId,
+    ) -> Result<Self, ConnectRefused> {
+        Self::connect_with_buffer(api, name, session, None).await
     }
 
-    /// The same with a receive buffer of so many bytes.
-    pub(super) async fn connect_small(
-        rest: &Rest,
+    /// Connects with a receive buffer of `buffer` bytes.
+    pub(super) async fn connect_with_buffer(
+        api: &ApiClient,
         name: &str,
         session: SessionId,
         buffer: Option<u32>,
-    ) -> Result<Self, Refused> {
-        let lost = |why: String| Refused {
+    ) -> Result<Self, ConnectRefused> {
+        let lost = |why: String| ConnectRefused {
             status: 0,
             body: why,
         };
-        let attached = rest
+        let attached = api
             .get(&format!("/sessions/{session}"))
             .await
             .map_err(|why| lost(why.to_string()))?;
         if attached.status != 200 {
-            return Err(Refused {
+            return Err(ConnectRefused {
                 status: attached.status,
                 body: attached.body,
             });
@@ -115,35 +119,35 @@ impl Client {
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        Self::open(rest, name, session, &url, buffer).await
+        Self::open(api, name, session, &url, buffer).await
     }
 
-    /// Connects to an address as it was given, token included.
+    /// Connects to a `ws_url` of the server, token included.
     pub async fn open(
-        rest: &Rest,
+        api: &ApiClient,
         name: &str,
         session: SessionId,
         url: &str,
         buffer: Option<u32>,
-    ) -> Result<Self, Refused> {
-        let opened = tokio::time::timeout(DEADLINE, handshake(rest.addr(), url, buffer)).await;
+    ) -> Result<Self, ConnectRefused> {
+        let opened = tokio::time::timeout(DEADLINE, handshake(api.addr(), url, buffer)).await;
         let socket = match opened {
             Ok(Ok(socket)) => socket,
             Ok(Err(Error::Http(response))) => {
                 let body = response.body().clone().unwrap_or_default();
-                return Err(Refused {
+                return Err(ConnectRefused {
                     status: response.status().as_u16(),
                     body: String::from_utf8_lossy(&body).into_owned(),
                 });
             }
             Ok(Err(why)) => {
-                return Err(Refused {
+                return Err(ConnectRefused {
                     status: 0,
                     body: why.to_string(),
                 });
             }
             Err(_) => {
-                return Err(Refused {
+                return Err(ConnectRefused {
                     status: 0,
                     body: "no answer in time".into(),
                 });
@@ -152,27 +156,27 @@ impl Client {
         Ok(Self {
             socket,
             session,
-            page: rest.journal().connection(name, session),
+            recorder: api.journal().connection(name, session),
             last: None,
             answers: true,
-            patience: DEADLINE,
+            deadline: DEADLINE,
         })
     }
 
-    /// The id of the last event it got, or the cursor it asked from.
+    /// The id of the last received event, or the cursor of the subscribe.
     pub fn last(&self) -> Option<Position> {
         self.last
     }
 
-    /// Ends the stream after so many more bytes.
+    /// Ends the connection after `bytes` more bytes.
     pub fn end_after(&mut self, bytes: u64) {
         self.socket.get_mut().end_after(bytes);
     }
 
     /// Sends a subscribe frame.
-    pub async fn subscribe(&mut self, ask: &Ask) -> Result<(), End> {
+    pub async fn subscribe(&mut self, ask: &SubscribeOptions) -> Result<(), WatchEnd> {
         if let Some(filter) = ask.resolved() {
-            self.page.subscribed(Subscribe {
+            self.recorder.subscribed(SubscribeRecord {
                 filter,
                 since: ask.since,
                 workers: ask.workers.clone(),
@@ -183,40 +187,40 @@ impl Client {
         self.send(&ask.frame_for(self.session)).await
     }
 
-    /// Subscribes and waits for the acknowledgement, which must come.
-    pub async fn subscribed(&mut self, ask: &Ask) -> Result<Value, End> {
+    /// Subscribes and waits for the acknowledgement; panics on a subscribe error.
+    pub async fn subscribed(&mut self, ask: &SubscribeOptions) -> Result<Value, WatchEnd> {
         self.subscribe(ask).await?;
         loop {
             match self.next().await? {
-                Seen::Frame(frame) if frame["type"] == "subscribe_ack" => return Ok(frame),
-                Seen::Frame(frame) => assert_ne!(frame["type"], "subscribe_error", "{frame}"),
-                Seen::Event(_) => {}
+                WatchFrame::Frame(frame) if frame["type"] == "subscribe_ack" => return Ok(frame),
+                WatchFrame::Frame(frame) => assert_ne!(frame["type"], "subscribe_error", "{frame}"),
+                WatchFrame::Event(_) => {}
             }
         }
     }
 
-    /// Sends a frame.
-    pub async fn send(&mut self, frame: &Value) -> Result<(), End> {
+    /// Sends a JSON text frame.
+    pub async fn send(&mut self, frame: &Value) -> Result<(), WatchEnd> {
         self.send_message(Message::text(frame.to_string())).await
     }
 
-    /// Sends whatever it is given.
-    pub async fn send_message(&mut self, message: Message) -> Result<(), End> {
+    /// Sends any WebSocket message.
+    pub async fn send_message(&mut self, message: Message) -> Result<(), WatchEnd> {
         self.socket
             .send(message)
             .await
-            .map_err(|why| End::Cut(why.to_string()))
+            .map_err(|why| WatchEnd::Cut(why.to_string()))
     }
 
-    /// The next frame, pings aside if they are answered.
-    pub async fn next(&mut self) -> Result<Seen, End> {
+    /// The next frame; skips the pings that it answers.
+    pub async fn next(&mut self) -> Result<WatchFrame, WatchEnd> {
         loop {
             let seen = self.receive().await;
             if let Err(end) = &seen {
-                self.page.ended(end.to_string());
+                self.recorder.ended(end.to_string());
             }
             match seen? {
-                Seen::Frame(frame) if self.answers && frame["type"] == "ping" => {
+                WatchFrame::Frame(frame) if self.answers && frame["type"] == "ping" => {
                     self.send(&json!({"type": "pong", "nonce": frame["nonce"]}))
                         .await?;
                 }
@@ -225,29 +229,29 @@ impl Client {
         }
     }
 
-    async fn receive(&mut self) -> Result<Seen, End> {
-        let message = match tokio::time::timeout(self.patience, self.socket.next()).await {
-            Err(_) => return Err(End::Silent),
-            Ok(None) => return Err(End::Cut("the stream is over".into())),
-            Ok(Some(Err(why))) => return Err(End::Cut(why.to_string())),
+    async fn receive(&mut self) -> Result<WatchFrame, WatchEnd> {
+        let message = match tokio::time::timeout(self.deadline, self.socket.next()).await {
+            Err(_) => return Err(WatchEnd::TimedOut),
+            Ok(None) => return Err(WatchEnd::Cut("the stream is over".into())),
+            Ok(Some(Err(why))) => return Err(WatchEnd::Cut(why.to_string())),
             Ok(Some(Ok(message))) => message,
         };
         match message {
             Message::Text(text) => {
-                self.page.received(&text);
+                self.recorder.received(&text);
                 Ok(self.read(&text))
             }
             Message::Close(frame) => {
                 let (code, reason) = frame.map_or((1005, String::new()), |f| {
                     (f.code.into(), f.reason.to_string())
                 });
-                Err(End::Closed(code, reason))
+                Err(WatchEnd::Closed(code, reason))
             }
-            other => Err(End::Cut(format!("not a text frame: {other:?}"))),
+            other => Err(WatchEnd::Cut(format!("not a text frame: {other:?}"))),
         }
     }
 
-    fn read(&mut self, text: &str) -> Seen {
+    fn read(&mut self, text: &str) -> WatchFrame {
         let event = serde_json::from_str::<EventFrame<'_>>(text)
             .ok()
             .filter(|frame| frame.kind == "event");
@@ -257,31 +261,31 @@ impl Client {
                 if event.session_id == self.session {
                     self.last = Some(event.id);
                 }
-                Seen::Event(Box::new(event))
+                WatchFrame::Event(Box::new(event))
             }
             None => {
                 let frame: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-                let told = [&frame["snapshot_at_event_id"], &frame["position"]];
-                let told = told
+                let position = [&frame["snapshot_at_event_id"], &frame["position"]];
+                let position = position
                     .into_iter()
                     .find_map(|id| id.as_str()?.parse::<Position>().ok());
-                self.last = self.last.max(told);
-                Seen::Frame(frame)
+                self.last = self.last.max(position);
+                WatchFrame::Frame(frame)
             }
         }
     }
 
-    /// The next event, whatever comes before it.
-    pub async fn event(&mut self) -> Result<Event, End> {
+    /// The next event; skips other frames.
+    pub async fn event(&mut self) -> Result<Event, WatchEnd> {
         loop {
-            if let Seen::Event(event) = self.next().await? {
+            if let WatchFrame::Event(event) = self.next().await? {
                 return Ok(*event);
             }
         }
     }
 
-    /// Events up to and with the first that `wanted` says yes to.
-    pub async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Result<Vec<Event>, End> {
+    /// Events up to and including the first for which `wanted` is true.
+    pub async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Result<Vec<Event>, WatchEnd> {
         let mut events = Vec::new();
         loop {
             let event = self.event().await?;
@@ -294,15 +298,15 @@ impl Client {
     }
 
     /// All events of a turn, to its terminal.
-    pub async fn turn(&mut self, turn: TurnId) -> Result<Vec<Event>, End> {
+    pub async fn turn(&mut self, turn: TurnId) -> Result<Vec<Event>, WatchEnd> {
         let ends = |e: &Event| e.turn_id == Some(turn) && e.body.kind().is_terminal();
         let mut events = self.until(ends).await?;
         events.retain(|event| event.turn_id == Some(turn));
         Ok(events)
     }
 
-    /// Reads until the connection ends, and says how.
-    pub async fn end(&mut self) -> End {
+    /// Reads until the connection ends, and returns how.
+    pub async fn end(&mut self) -> WatchEnd {
         loop {
             if let Err(end) = self.next().await {
                 return end;
@@ -310,9 +314,9 @@ impl Client {
         }
     }
 
-    /// Whether the stream ended because it was told to.
+    /// True if [`Self::end_after`] ended the connection.
     pub(super) fn was_cut(&self) -> bool {
-        self.socket.get_ref().is_spent()
+        self.socket.get_ref().is_at_limit()
     }
 }
 
@@ -320,7 +324,7 @@ async fn handshake(
     addr: SocketAddr,
     url: &str,
     buffer: Option<u32>,
-) -> Result<WebSocketStream<Tap>, Error> {
+) -> Result<WebSocketStream<ByteLimitedStream>, Error> {
     let stream = match buffer {
         None => TcpStream::connect(addr).await?,
         Some(bytes) => {
@@ -331,6 +335,7 @@ async fn handshake(
     };
     stream.set_nodelay(true)?;
     let request = url.into_client_request()?;
-    let (socket, _) = tokio_tungstenite::client_async(request, Tap::new(stream)).await?;
+    let (socket, _) =
+        tokio_tungstenite::client_async(request, ByteLimitedStream::new(stream)).await?;
     Ok(socket)
 }

@@ -10,16 +10,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnwire_testkit::provider::{
-    Answer, Dialect, ErrorForm, FakeProvider, LineEnd, Message, Order, Part, Progress, Trouble,
+    AnswerProgress, BlockOrder, Dialect, ErrorForm, FakeProvider, LineEnding, MessagePart,
+    ModelMessage, ProviderAnswer, ProviderError,
 };
 
 use caller::{by_hand, headers, path, request, send};
 
-fn message() -> Message {
-    Message::new([
-        Part::text(["Grüße ", "an ", "alle"]),
-        Part::call("a", "weather", &json!({"city": "Köln"})),
-        Part::call("b", "weather", &json!({"city": "Oslo"})),
+fn message() -> ModelMessage {
+    ModelMessage::new([
+        MessagePart::text(["Grüße ", "an ", "alle"]),
+        MessagePart::call("a", "weather", &json!({"city": "Köln"})),
+        MessagePart::call("b", "weather", &json!({"city": "Oslo"})),
     ])
 }
 
@@ -28,24 +29,26 @@ async fn response_bytes_equal_scripted_answer() {
     let provider = FakeProvider::start().await;
     for dialect in Dialect::ALL {
         let ways = [
-            Answer::from(message().id("x")),
-            Answer::from(message().id("x")).byte_by_byte(),
-            Answer::from(message().id("x")).with_bom().with_comments(),
-            Answer::from(message().id("x")).line_end(LineEnd::Cr),
-            Answer::raw(b"data: {}\r\n\r\ndata: unfinished".to_vec()),
+            ProviderAnswer::from(message().id("x")),
+            ProviderAnswer::from(message().id("x")).byte_by_byte(),
+            ProviderAnswer::from(message().id("x"))
+                .with_bom()
+                .with_comments(),
+            ProviderAnswer::from(message().id("x")).line_end(LineEnding::Cr),
+            ProviderAnswer::raw(b"data: {}\r\n\r\ndata: unfinished".to_vec()),
         ];
         for answer in ways {
             provider.push(answer.clone());
-            let mut asked = request(dialect);
-            asked["model"] = json!("fake-model");
-            let got = send(&provider, dialect, &asked).await;
+            let mut body = request(dialect);
+            body["model"] = json!("fake-model");
+            let got = send(&provider, dialect, &body).await;
             assert_eq!((got.status, got.whole), (200, true));
             // Made-up ids count the calls; every other byte is equal.
             let call = provider.calls().len() - 1;
             let text = got.text().replace(&format!("{call:04}f4ke"), "0000f4ke");
             let text = text.replace("\"gemini-fake\"", "\"fake-model\"");
-            let said = String::from_utf8(answer.bytes_for(dialect, asked)).expect("UTF-8");
-            assert_eq!(text, said, "{dialect:?}");
+            let expected = String::from_utf8(answer.bytes_for(dialect, body)).expect("UTF-8");
+            assert_eq!(text, expected, "{dialect:?}");
         }
     }
 }
@@ -53,10 +56,10 @@ async fn response_bytes_equal_scripted_answer() {
 #[tokio::test]
 async fn journal_records_request_verbatim() {
     let provider = FakeProvider::start().await;
-    provider.always("", Answer::text(["hello"]));
+    provider.always("", ProviderAnswer::text(["hello"]));
     for (number, dialect) in Dialect::ALL.into_iter().enumerate() {
         send(&provider, dialect, &request(dialect)).await;
-        let call = provider.reached(number, Progress::Sent).await;
+        let call = provider.reached(number, AnswerProgress::Sent).await;
         assert_eq!(call.dialect, Some(dialect));
         assert_eq!(call.body, request(dialect));
         assert_eq!(call.text, request(dialect).to_string());
@@ -77,9 +80,9 @@ async fn journal_records_request_verbatim() {
 #[tokio::test]
 async fn script_steps_match_by_order_and_request() {
     let provider = FakeProvider::start().await;
-    provider.push_if("tents", Answer::text(["about tents"]));
-    provider.push(Answer::text(["first"]));
-    provider.push(Answer::refuse(Trouble::Overloaded));
+    provider.push_if("tents", ProviderAnswer::text(["about tents"]));
+    provider.push(ProviderAnswer::text(["first"]));
+    provider.push(ProviderAnswer::refuse(ProviderError::Overloaded));
     let ask = async |words: &str| {
         let mut body = request(Dialect::Chat);
         body["messages"][0]["content"] = json!(words);
@@ -87,7 +90,7 @@ async fn script_steps_match_by_order_and_request() {
     };
     assert!(ask("hello").await.text().contains("first"));
     assert!(ask("any tents?").await.text().contains("about tents"));
-    assert_eq!(provider.lines_left(), 1);
+    assert_eq!(provider.unused_lines(), 1);
     assert_eq!(ask("hello").await.status, 503);
     assert_eq!(ask("hello").await.status, 500);
     let refused = provider.call(3).await.refused.expect("why");
@@ -97,31 +100,31 @@ async fn script_steps_match_by_order_and_request() {
 #[tokio::test]
 async fn stalled_answer_resumes_and_tolerates_caller_leaving() {
     let provider = FakeProvider::start().await;
-    provider.always("", Answer::text(["one", "two"]).stall_at(2));
+    provider.always("", ProviderAnswer::text(["one", "two"]).stall_at(2));
     for (index, dialect) in [Dialect::Anthropic, Dialect::Chat].into_iter().enumerate() {
         let body = request(dialect);
         let (got, ()) = tokio::join!(send(&provider, dialect, &body), async {
-            provider.reached(2 * index, Progress::Held).await;
+            provider.reached(2 * index, AnswerProgress::Held).await;
             provider.release(2 * index);
         });
         assert!(got.whole && got.text().contains("two"), "{}", got.text());
 
         let caller = by_hand(&provider, dialect).await;
-        let held = provider.reached(2 * index + 1, Progress::Held).await;
-        assert!(!held.closed && held.written > 0);
+        let stalled = provider.reached(2 * index + 1, AnswerProgress::Held).await;
+        assert!(!stalled.closed && stalled.written > 0);
         drop(caller);
-        let left = provider.closed(2 * index + 1).await;
-        assert_eq!(left.progress, Progress::Left);
+        let closed = provider.closed(2 * index + 1).await;
+        assert_eq!(closed.progress, AnswerProgress::Left);
     }
 }
 
 #[tokio::test]
 async fn silent_answer_sends_no_head() {
     let provider = FakeProvider::start().await;
-    provider.push(Answer::text(["late"]).silent());
+    provider.push(ProviderAnswer::text(["late"]).silent());
     let mut caller = by_hand(&provider, Dialect::Gemini).await;
-    let held = provider.reached(0, Progress::Held).await;
-    assert_eq!(held.status, None);
+    let stalled = provider.reached(0, AnswerProgress::Held).await;
+    assert_eq!(stalled.status, None);
     assert_eq!(caller.try_read(&mut [0; 1]).ok(), None);
     provider.release(0);
     let mut start = [0; 15];
@@ -133,31 +136,37 @@ async fn silent_answer_sends_no_head() {
 async fn stream_is_cut_where_scripted() {
     let provider = FakeProvider::start().await;
     for dialect in Dialect::ALL {
-        let mut asked = request(dialect);
-        asked["model"] = json!("fake-model");
-        let whole = Answer::text(["Grüße"]).bytes_for(dialect, asked.clone());
-        let umlaut = whole.iter().position(|byte| *byte >= 0xC0).expect("an ü");
+        let mut body = request(dialect);
+        body["model"] = json!("fake-model");
+        let complete = ProviderAnswer::text(["Grüße"]).bytes_for(dialect, body.clone());
+        let umlaut = complete
+            .iter()
+            .position(|byte| *byte >= 0xC0)
+            .expect("an ü");
         let cuts = [
-            (Answer::text(["Grüße"]).cut_after(100), 100),
-            (Answer::text(["Grüße"]).cut_inside_character(), umlaut + 1),
-            (Answer::text(["Grüße"]).cut_after(0), 0),
+            (ProviderAnswer::text(["Grüße"]).cut_after(100), 100),
+            (
+                ProviderAnswer::text(["Grüße"]).cut_inside_character(),
+                umlaut + 1,
+            ),
+            (ProviderAnswer::text(["Grüße"]).cut_after(0), 0),
         ];
         for (answer, length) in cuts {
             provider.push(answer);
-            let got = send(&provider, dialect, &asked).await;
+            let got = send(&provider, dialect, &body).await;
             assert_eq!((got.bytes.len(), got.whole), (length, false), "{dialect:?}");
             let call = provider.calls().len() - 1;
-            assert_eq!(provider.closed(call).await.progress, Progress::Cut);
+            assert_eq!(provider.closed(call).await.progress, AnswerProgress::Cut);
         }
-        provider.push(Answer::text(["Grüße"]).cut_inside(1).with_reset());
-        assert!(!send(&provider, dialect, &asked).await.whole);
+        provider.push(ProviderAnswer::text(["Grüße"]).cut_inside(1).with_reset());
+        assert!(!send(&provider, dialect, &body).await.whole);
     }
 }
 
 #[tokio::test]
 async fn unread_endless_answer_is_backpressured() {
     let provider = FakeProvider::start().await;
-    provider.always("", Answer::text(["again and again"]).endless());
+    provider.always("", ProviderAnswer::text(["again and again"]).endless());
     for (number, dialect) in Dialect::ALL.into_iter().enumerate() {
         let mut caller = by_hand(&provider, dialect).await;
         let still = provider.still(number).await;
@@ -171,7 +180,7 @@ async fn unread_endless_answer_is_backpressured() {
             .count();
         assert!(times > 50, "{dialect:?}: {times}");
         drop(caller);
-        assert_eq!(provider.closed(number).await.progress, Progress::Left);
+        assert_eq!(provider.closed(number).await.progress, AnswerProgress::Left);
     }
 }
 
@@ -184,9 +193,10 @@ async fn missing_stream_end_is_missing_in_every_format() {
         (Dialect::Gemini, "finishReason"),
     ];
     for (dialect, mark) in marks {
-        let text = |answer: Answer| String::from_utf8(answer.bytes(dialect)).expect("UTF-8");
+        let text =
+            |answer: ProviderAnswer| String::from_utf8(answer.bytes(dialect)).expect("UTF-8");
         assert!(text(message().into()).contains(mark));
-        let cut = text(Answer::from(message()).without_end());
+        let cut = text(ProviderAnswer::from(message()).without_end());
         assert!(!cut.contains(mark), "{cut}");
         assert!(!cut.contains("\"finish_reason\":\"tool_calls\""), "{cut}");
         assert!(cut.contains("Osl"), "what was said stays: {cut}");
@@ -196,7 +206,7 @@ async fn missing_stream_end_is_missing_in_every_format() {
 #[tokio::test]
 async fn stream_errors_use_provider_format() {
     let says = |dialect, form, word: &str| {
-        let answer = Answer::from(message()).error_as(2, Trouble::Overloaded, form);
+        let answer = ProviderAnswer::from(message()).error_as(2, ProviderError::Overloaded, form);
         let text = String::from_utf8(answer.bytes(dialect)).expect("UTF-8");
         let last = text.trim_end().rsplit("data: ").next().unwrap_or_default();
         assert!(last.contains(word), "{last}");
@@ -221,7 +231,7 @@ async fn stream_errors_use_provider_format() {
 #[tokio::test]
 async fn blocks_arrive_in_requested_order() {
     let indices = |dialect, order, field: &str| -> Vec<u64> {
-        let bytes = Answer::from(message().order(order)).bytes(dialect);
+        let bytes = ProviderAnswer::from(message().order(order)).bytes(dialect);
         let text = String::from_utf8(bytes).expect("UTF-8");
         let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
         let frames = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
@@ -236,14 +246,14 @@ async fn blocks_arrive_in_requested_order() {
         (Dialect::Anthropic, "/index"),
         (Dialect::Responses, "/output_index"),
     ] {
-        assert_eq!(indices(dialect, Order::InTurn, field), [0, 1, 2]);
-        assert_eq!(indices(dialect, Order::Backwards, field), [2, 1, 0]);
-        assert!(indices(dialect, Order::Interleaved, field).len() > 9);
+        assert_eq!(indices(dialect, BlockOrder::InTurn, field), [0, 1, 2]);
+        assert_eq!(indices(dialect, BlockOrder::Backwards, field), [2, 1, 0]);
+        assert!(indices(dialect, BlockOrder::Interleaved, field).len() > 9);
     }
-    assert_eq!(indices(Dialect::Chat, Order::InTurn, chat), [0, 1]);
-    assert_eq!(indices(Dialect::Chat, Order::Backwards, chat), [1, 0]);
+    assert_eq!(indices(Dialect::Chat, BlockOrder::InTurn, chat), [0, 1]);
+    assert_eq!(indices(Dialect::Chat, BlockOrder::Backwards, chat), [1, 0]);
     assert_eq!(
-        indices(Dialect::Chat, Order::Interleaved, chat),
+        indices(Dialect::Chat, BlockOrder::Interleaved, chat),
         [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
     );
 }
@@ -251,10 +261,10 @@ async fn blocks_arrive_in_requested_order() {
 #[tokio::test]
 async fn connection_serves_many_calls() {
     let provider = FakeProvider::start().await;
-    provider.always("", Answer::text(["again"]));
+    provider.always("", ProviderAnswer::text(["again"]));
     let mut caller = by_hand(&provider, Dialect::Chat).await;
     for number in 0..3 {
-        provider.reached(number, Progress::Sent).await;
+        provider.reached(number, AnswerProgress::Sent).await;
         let mut seen = Vec::new();
         while !seen.ends_with(b"0\r\n\r\n") {
             assert!(caller.read_buf(&mut seen).await.expect("bytes") > 0);
@@ -277,11 +287,11 @@ async fn connection_serves_many_calls() {
 #[tokio::test]
 async fn slow_answer_is_complete() {
     let provider = FakeProvider::start().await;
-    let slow = Answer::text(["one", "two"])
+    let slow = ProviderAnswer::text(["one", "two"])
         .head_after(Duration::from_millis(5))
         .frames_every(Duration::from_millis(2));
     provider.push(slow);
-    provider.push(Answer::raw(b"data: {}\n\n".to_vec()).drip(Duration::from_millis(1)));
+    provider.push(ProviderAnswer::raw(b"data: {}\n\n".to_vec()).drip(Duration::from_millis(1)));
     let got = send(&provider, Dialect::Responses, &request(Dialect::Responses)).await;
     assert!(got.whole && got.text().contains("onetwo"), "{}", got.text());
     let got = send(&provider, Dialect::Chat, &request(Dialect::Chat)).await;
@@ -291,8 +301,8 @@ async fn slow_answer_is_complete() {
 #[tokio::test]
 async fn gemini_call_id_appears_only_when_scripted() {
     let text = |id| {
-        let call = Part::call_in(id, "weather", ["{\"city\":", "\"Oslo\"}"]);
-        let bytes = Answer::from(Message::new([call])).bytes(Dialect::Gemini);
+        let call = MessagePart::call_in(id, "weather", ["{\"city\":", "\"Oslo\"}"]);
+        let bytes = ProviderAnswer::from(ModelMessage::new([call])).bytes(Dialect::Gemini);
         String::from_utf8(bytes).expect("UTF-8")
     };
     assert!(text(Some("c1")).contains("\"id\": \"c1\""));

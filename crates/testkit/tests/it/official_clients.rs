@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_testkit::environment;
 use turnwire_testkit::provider::{
-    Answer, Dialect, ErrorForm, FakeProvider, Finish, LineEnd, Message, Order, Part, Trouble, Usage,
+    BlockOrder, Dialect, ErrorForm, FakeProvider, FinishReason, LineEnding, MessagePart,
+    ModelMessage, ProviderAnswer, ProviderError, TokenCounts,
 };
 
-/// Whose client reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
     Python,
@@ -42,7 +42,6 @@ impl Language {
 /// What the client should make of an answer.
 #[derive(Debug)]
 enum Outcome {
-    /// The whole message.
     Whole,
     /// The whole message, with this end.
     Ends(&'static str),
@@ -53,19 +52,19 @@ enum Outcome {
 use Outcome::{Ends, Fails, Whole};
 
 /// A message with everything in it.
-fn message() -> Message {
+fn message() -> ModelMessage {
     let oslo = json!({"city": "Oslo", "days": [1, 2.5, null]});
-    Message::new([
-        Part::thinking(["Hm, ", "let me see."], "c2lnbmF0dXJl"),
-        Part::Redacted {
+    ModelMessage::new([
+        MessagePart::thinking(["Hm, ", "let me see."], "c2lnbmF0dXJl"),
+        MessagePart::Redacted {
             data: "c2VhbGVk".to_owned(),
         },
-        Part::text(["Grüße ", "aus 東京", " 🏕️."]),
-        Part::call("call_a", "weather", &json!({"city": "Köln"})).signed("cHJvb2Y="),
-        Part::call("call_b", "weather", &oslo),
+        MessagePart::text(["Grüße ", "aus 東京", " 🏕️."]),
+        MessagePart::call("call_a", "weather", &json!({"city": "Köln"})).signed("cHJvb2Y="),
+        MessagePart::call("call_b", "weather", &oslo),
     ])
     .id("answer_1")
-    .usage(Usage {
+    .usage(TokenCounts {
         input: 100,
         cached: 60,
         cache_write: 10,
@@ -112,8 +111,8 @@ fn stop_word(dialect: Dialect) -> &'static str {
 }
 
 /// Answers that are whole, however they come.
-fn whole(dialect: Dialect, language: Language) -> Vec<(Answer, Outcome)> {
-    let answer = || Answer::from(message());
+fn whole(dialect: Dialect, language: Language) -> Vec<(ProviderAnswer, Outcome)> {
+    let answer = || ProviderAnswer::from(message());
     let unknown = || match (dialect, language) {
         // This one client refuses events that it does not know.
         (Dialect::Responses, JavaScript) => Fails("OpenAIError", None),
@@ -124,10 +123,10 @@ fn whole(dialect: Dialect, language: Language) -> Vec<(Answer, Outcome)> {
         (answer(), Whole),
         (answer().byte_by_byte(), Whole),
         (answer().with_unknown_fields(), Whole),
-        (answer().line_end(LineEnd::Lf), Whole),
-        (answer().line_end(LineEnd::CrLf), Whole),
-        (answer().line_end(LineEnd::Cr), Whole),
-        (message().order(Order::Interleaved).into(), Whole),
+        (answer().line_end(LineEnding::Lf), Whole),
+        (answer().line_end(LineEnding::CrLf), Whole),
+        (answer().line_end(LineEnding::Cr), Whole),
+        (message().order(BlockOrder::Interleaved).into(), Whole),
         (answer().frames_every(Duration::from_millis(2)), Whole),
         (answer().unknown_at(3), unknown()),
         (answer().huge_at(3, 1 << 20), unknown()),
@@ -140,8 +139,8 @@ fn whole(dialect: Dialect, language: Language) -> Vec<(Answer, Outcome)> {
 }
 
 /// Answers that end otherwise, or fail in a way that the client notices.
-fn otherwise(dialect: Dialect, language: Language) -> Vec<(Answer, Outcome)> {
-    let answer = || Answer::from(message());
+fn otherwise(dialect: Dialect, language: Language) -> Vec<(ProviderAnswer, Outcome)> {
+    let answer = || ProviderAnswer::from(message());
     let length = match (dialect, language) {
         (Dialect::Anthropic, _) => Ends("max_tokens"),
         // With tools this helper takes a limit for a failure.
@@ -186,22 +185,25 @@ fn otherwise(dialect: Dialect, language: Language) -> Vec<(Answer, Outcome)> {
         (Dialect::Gemini, JavaScript) => "SyntaxError",
     };
     let mut cases = vec![
-        (message().finish(Finish::Length).into(), length),
+        (message().finish(FinishReason::Length).into(), length),
         (
-            Answer::rate_limited(Duration::from_millis(1500)),
+            ProviderAnswer::rate_limited(Duration::from_millis(1500)),
             Fails(limited, Some(429)),
         ),
-        (Answer::refuse(Trouble::Unauthorized), Fails(key, Some(401))),
         (
-            Answer::refuse(Trouble::Overloaded),
+            ProviderAnswer::refuse(ProviderError::Unauthorized),
+            Fails(key, Some(401)),
+        ),
+        (
+            ProviderAnswer::refuse(ProviderError::Overloaded),
             Fails(overloaded.0, Some(overloaded.1)),
         ),
-        (answer().error_at(4, Trouble::Overloaded), in_stream),
+        (answer().error_at(4, ProviderError::Overloaded), in_stream),
         (answer().cut_inside(5), Fails(cut, None)),
         (answer().malformed_at(4), Fails(malformed, None)),
     ];
     if dialect == Dialect::Responses {
-        let failing = |form| answer().error_as(4, Trouble::Overloaded, form);
+        let failing = |form| answer().error_as(4, ProviderError::Overloaded, form);
         cases.push((failing(ErrorForm::Failed), Fails("ResponseFailed", None)));
         cases.push((failing(ErrorForm::Nested), Fails("APIError", None)));
     }
@@ -221,13 +223,13 @@ async fn reads(dialect: Dialect, name: &str, language: Language) {
     command.args([name, &provider.base_url(), &cases.len().to_string()]);
     let done = tokio::task::spawn_blocking(move || command.output());
     let done = done.await.expect("a thread").expect("the client starts");
-    let said = environment::text(&done);
+    let output = environment::text(&done);
     let lines = String::from_utf8_lossy(&done.stdout);
     let lines: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))
         .collect();
-    assert_eq!(lines.len(), cases.len(), "{said}");
+    assert_eq!(lines.len(), cases.len(), "{output}");
     for (at, ((answer, outcome), line)) in cases.iter().zip(lines).enumerate() {
         match outcome {
             Whole => assert_eq!(
@@ -237,16 +239,16 @@ async fn reads(dialect: Dialect, name: &str, language: Language) {
             ),
             Ends(stop) => assert_eq!(line, understood(dialect, stop), "{at} {answer:?}"),
             Fails(class, status) => {
-                let told = (&line["error"], &line["status"]);
+                let position = (&line["error"], &line["status"]);
                 assert_eq!(
-                    told,
+                    position,
                     (&json!(class), &json!(status)),
                     "{at} {line} {answer:?}"
                 );
             }
         }
     }
-    waits_are_told(dialect, language, &provider, &said);
+    waits_are_told(dialect, language, &provider, &output);
     for call in provider.calls() {
         assert_eq!(call.refused, None, "{call:?}");
     }
@@ -272,7 +274,7 @@ fn waits_are_told(dialect: Dialect, language: Language, provider: &FakeProvider,
             "{said}"
         );
     }
-    assert_eq!(provider.lines_left(), 0);
+    assert_eq!(provider.unused_lines(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

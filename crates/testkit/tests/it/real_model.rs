@@ -37,13 +37,13 @@ async fn ask(model: &RealModel, path: &str, body: Value) -> (Incoming, JoinHandl
 
 fn question(path: &str, tokens: u32) -> Value {
     let words = "Tell me a long story about a tent.";
-    let said = json!([{"role": "user", "content": words}]);
+    let messages = json!([{"role": "user", "content": words}]);
     match path {
         "/v1/responses" => {
             json!({"model": RealModel::NAME, "stream": true, "input": words, "max_output_tokens": tokens})
         }
         _ => {
-            json!({"model": RealModel::NAME, "stream": true, "messages": said, "max_tokens": tokens})
+            json!({"model": RealModel::NAME, "stream": true, "messages": messages, "max_tokens": tokens})
         }
     }
 }

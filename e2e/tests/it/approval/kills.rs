@@ -38,8 +38,8 @@ async fn kill_after_answer_runs_tool_at_most_once() {
     let mut asking = Asking::new(Dialect::Anthropic).await;
     for round in 0..6_u64 {
         let before = asking.notes().len();
-        let said = asking.anew(&format!("round {round}")).await;
-        let (turn, open) = asking.paused(&said).await;
+        let message = asking.anew(&format!("round {round}")).await;
+        let (turn, open) = asking.paused(&message).await;
         let next = asking.yes(turn, &open[0]).await;
         tokio::time::sleep(std::time::Duration::from_millis(round * 8)).await;
         asking.play.stage.server.restart().await;
@@ -61,19 +61,19 @@ async fn kill_during_answer_is_all_or_nothing() {
     let mut asking = Asking::new(Dialect::Gemini).await;
     for round in 0..6_u64 {
         let before = asking.notes().len();
-        let said = asking.anew(&format!("round {round}")).await;
-        let (turn, open) = asking.paused(&said).await;
+        let message = asking.anew(&format!("round {round}")).await;
+        let (turn, open) = asking.paused(&message).await;
         let path = format!("/turns/{turn}/approvals");
-        let rest = asking.play.stage.rest.clone();
+        let api = asking.play.stage.api.clone();
         let body = json!({"approval_id": open[0], "decision": "approve"});
-        let answering = tokio::spawn(async move { rest.post(&path, body).await.ok() });
+        let answering = tokio::spawn(async move { api.post(&path, body).await.ok() });
         tokio::time::sleep(std::time::Duration::from_millis(round)).await;
         asking.play.stage.server.restart().await;
-        let told = answering.await.expect("a task");
+        let response = answering.await.expect("a task");
         // Asked again: the leg that there is, or the one that is opened now.
         let next = asking.yes(turn, &open[0]).await;
-        if let Some(told) = told.filter(|told| told.status == 202) {
-            assert_eq!(leg(&told), next);
+        if let Some(response) = response.filter(|response| response.status == 202) {
+            assert_eq!(leg(&response), next);
         }
         asking.ended(next).await;
         let acted = asking.notes().len() - before;

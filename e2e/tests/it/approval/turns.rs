@@ -6,7 +6,7 @@ use turnwire_e2e::approvals::{Asking, call, leg};
 use turnwire_e2e::chat::{back, events, words};
 use turnwire_e2e::engine::{kinds, of};
 use turnwire_e2e::models::{thread, word};
-use turnwire_testkit::provider::{Dialect, Message, Part};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage};
 
 // D-81
 #[tokio::test]
@@ -15,16 +15,20 @@ async fn approval_runs_tool_once_and_history_is_complete() {
         let name = word(dialect);
         let asking = Asking::new(dialect).await;
         let fake = &asking.play.fake;
-        let echo = Part::call("call_echo", "say_back", &json!({"text": "echoed"}));
-        fake.push(Message::new([Part::text(["I will."]), echo, call("milk")]));
+        let echo = MessagePart::call("call_echo", "say_back", &json!({"text": "echoed"}));
+        fake.push(ModelMessage::new([
+            MessagePart::text(["I will."]),
+            echo,
+            call("milk"),
+        ]));
         asking.says("It is written down.");
         let (turn, open) = asking.paused("Write it down.").await;
         assert_eq!((open.len(), asking.notes().len()), (1, 0), "{name}");
         let next = asking.yes(turn, &open[0]).await;
         // A chat client follows the leg by its id.
         let stage = &asking.play.stage;
-        let mut stream = back(&stage.rest, "a follower", next, None).await;
-        let frames = stream.rest().await.expect("the whole leg");
+        let mut stream = back(&stage.api, "a follower", next, None).await;
+        let frames = stream.read_to_end().await.expect("the whole leg");
         assert_eq!(events(&frames).last(), Some(&"completed"), "{name}");
         assert_eq!(words(&frames), "It is written down.", "{name}");
         assert_eq!(asking.notes(), ["\"milk\""], "{name}");
@@ -43,13 +47,13 @@ async fn approval_runs_tool_once_and_history_is_complete() {
         assert_eq!((again, asking.notes().len()), (next, 1), "{name}");
         let calls = fake.calls();
         assert_eq!(calls.len(), 2, "{name}");
-        let shown = json!(thread(dialect, &calls[1].body)).to_string();
+        let thread_text = json!(thread(dialect, &calls[1].body)).to_string();
         assert_eq!(
-            shown.matches("Write it down.").count(),
+            thread_text.matches("Write it down.").count(),
             1,
-            "{name}: {shown}"
+            "{name}: {thread_text}"
         );
-        assert!(shown.contains("echoed"), "{name}: {shown}");
+        assert!(thread_text.contains("echoed"), "{name}: {thread_text}");
         asking.judge().await;
     }
 }
@@ -66,8 +70,12 @@ async fn rejection_or_new_message_never_runs_tool() {
         let next = leg(&asking.post(turn, body).await.expect("an answer"));
         asking.ended(next).await;
         let calls = asking.play.fake.calls();
-        let told = "the person said no, and: No paper.";
-        assert!(calls[1].text.contains(told), "{name}: {}", calls[1].text);
+        let rejection_text = "the person said no, and: No paper.";
+        assert!(
+            calls[1].text.contains(rejection_text),
+            "{name}: {}",
+            calls[1].text
+        );
         let events = asking.play.stage.events(next).await;
         let failed = of(&events, "tool.failed").next().expect("it failed");
         assert_eq!(failed["payload"]["error_class"], "cancelled", "{name}");
@@ -79,12 +87,12 @@ async fn rejection_or_new_message_never_runs_tool() {
         let part = asking.answer(turn, &open[0], "approve").await;
         let part = part.expect("an answer");
         assert_eq!((part.status, &part.json()["remaining"]), (200, &json!(1)));
-        let (told, _) = asking.play.ask("Something else.").await;
-        assert_eq!(told.words(), "Never mind then.", "{name}");
+        let (rejection_text, _) = asking.play.ask("Something else.").await;
+        assert_eq!(rejection_text.words(), "Never mind then.", "{name}");
         let calls = asking.play.fake.calls();
         let last = &calls.last().expect("a call").text;
-        for told in ["no one allowed it", "went on with something else"] {
-            assert!(last.contains(told), "{name}: {last}");
+        for rejection_text in ["no one allowed it", "went on with something else"] {
+            assert!(last.contains(rejection_text), "{name}: {last}");
         }
         let late = asking.answer(turn, &open[1], "reject").await;
         let late = late.expect("an answer");
@@ -126,13 +134,13 @@ async fn resumed_turn_that_asks_again_pauses_again() {
 #[tokio::test]
 async fn resumed_turn_can_be_cancelled() {
     let asking = Asking::new(Dialect::Anthropic).await;
-    let doze = Part::call("call_doze", "doze", &json!({}));
-    asking.play.fake.push(Message::new([doze]));
+    let doze = MessagePart::call("call_doze", "doze", &json!({}));
+    asking.play.fake.push(ModelMessage::new([doze]));
     let (turn, open) = asking.paused("Sleep.").await;
     let next = asking.yes(turn, &open[0]).await;
     let stage = &asking.play.stage;
     stage.reached(next, "tool.called").await;
-    stage.rest.cancel(next).await.expect("an answer");
+    stage.api.cancel(next).await.expect("an answer");
     let row = asking.ended(next).await;
     assert_eq!(row["state"], "cancelled", "{row}");
     let receipt = row["receipt"].as_array().expect("a receipt");
@@ -218,7 +226,7 @@ async fn unanswerable_approval_gets_a_problem() {
         );
     }
     let path = format!("/turns/{turn}/approvals");
-    let eve = asking.play.stage.server.rest();
+    let eve = asking.play.stage.server.api();
     let eve = eve.with("x-turnwire-principal", "eve");
     let answer = eve.post(&path, yes.clone()).await.expect("an answer");
     assert_eq!(answer.code(), "turn_not_found");
@@ -240,19 +248,19 @@ async fn unanswerable_approval_gets_a_problem() {
     asking.wants(&["y"]);
     asking.says("Done too.");
     let (turn, _) = asking.paused("Twice.").await;
-    let server = format!("http://{}", asking.play.stage.rest.addr());
+    let server = format!("http://{}", asking.play.stage.api.addr());
     let run = tokio::process::Command::new(turnwire_testkit::server::binary())
         .args(["approve", &turn.to_string(), "--server", &server])
         .args(["--principal", turnwire_e2e::engine::PRINCIPAL])
         .output();
     let run = run.await.expect("it runs");
-    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{run:?}");
     assert!(
-        said.starts_with("approved appr_") && said.contains("goes on"),
-        "{said}"
+        stdout.starts_with("approved appr_") && stdout.contains("goes on"),
+        "{stdout}"
     );
-    let next = said.split_whitespace().rev().nth(2).expect("a turn");
+    let next = stdout.split_whitespace().rev().nth(2).expect("a turn");
     asking.ended(next.parse().expect("an id")).await;
     assert_eq!(asking.notes(), ["\"x\"", "\"y\""]);
     asking.judge().await;

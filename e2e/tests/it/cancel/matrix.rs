@@ -29,7 +29,7 @@ async fn run(house: House, cells: Vec<Cell>) -> Vec<(Cell, TurnCancelled)> {
         ends.push((cell, end));
     }
     house.sockets_closed().await;
-    load::judge(&house.rest, &sessions).await;
+    load::judge(&house.api, &sessions).await;
     ends
 }
 
@@ -48,13 +48,13 @@ fn cells(fan: Fan) -> Vec<Cell> {
 }
 
 async fn matrix(fan: Fan) {
-    let begun = Instant::now();
+    let started = Instant::now();
     let ends = run(House::open(GRACE).await, cells(fan)).await;
     for (cell, end) in ends {
         let slowest = end.receipt.iter().map(|line| line.ms).max();
         println!("{:?} {:?}: {slowest:?} ms", cell.kind, cell.way);
     }
-    println!("{fan:?}: {:?}", begun.elapsed());
+    println!("{fan:?}: {:?}", started.elapsed());
 }
 
 // S3-073, S3-074, S3-081, C-05, I-17

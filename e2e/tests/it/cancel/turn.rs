@@ -6,18 +6,18 @@ use serde_json::json;
 use turnwire_e2e::scene::{Scene, shape};
 use turnwire_event::code::{LlmErrorClass, Phase, ToolErrorClass};
 use turnwire_event::{Body, Event, EventType, StopReason, TurnId};
-use turnwire_testkit::cases::{Case, cancel_case};
+use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
 use turnwire_testkit::history::History;
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 const SLOW: &str = "a long answer that takes its time and that nobody will want to hear to its end";
 
 /// Watches a turn up to its first event of a kind, and on for a moment.
 async fn reach(
     scene: &Scene,
-    client: &mut Client,
+    client: &mut WatchClient,
     kind: EventType,
     nth: usize,
 ) -> (TurnId, Vec<Event>) {
@@ -35,7 +35,7 @@ async fn reach(
 }
 
 /// The whole turn: what was seen before the cancel and what came after it.
-async fn rest_of(client: &mut Client, turn: TurnId, mut seen: Vec<Event>) -> Vec<Event> {
+async fn rest_of(client: &mut WatchClient, turn: TurnId, mut seen: Vec<Event>) -> Vec<Event> {
     seen.extend(client.turn(turn).await.expect("an end"));
     seen.retain(|e| e.turn_id == Some(turn));
     seen
@@ -43,11 +43,11 @@ async fn rest_of(client: &mut Client, turn: TurnId, mut seen: Vec<Event>) -> Vec
 
 /// The types after the cancel was asked for.
 fn tail(events: &[Event]) -> Vec<&'static str> {
-    let asked = events
+    let cancel_index = events
         .iter()
         .position(|e| e.body.kind() == EventType::TurnCancelRequested);
-    let rest = &events[asked.expect("it was asked for") + 1..];
-    let names = shape(rest);
+    let after_cancel = &events[cancel_index.expect("it was asked for") + 1..];
+    let names = shape(after_cancel);
     // How much still comes between the request and the stop is no promise.
     names
         .into_iter()
@@ -88,17 +88,17 @@ fn cut_short(body: &Body) {
 #[tokio::test]
 async fn cancel_while_model_streams_a_tool_use() {
     let steps = [
-        Step::text("I'll start by"),
-        Step::slow_tool(
+        ScriptStep::text("I'll start by"),
+        ScriptStep::slow_tool(
             "read_file",
             json!("{\"path\":\"/a very long path that takes a while\"}"),
             40,
             100,
         ),
-        Step::stall(),
+        ScriptStep::stall(),
     ];
     let scene = Scene::saying(steps).await;
-    let mut client = scene.watch("canceller", Ask::live()).await;
+    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::ToolUseInputDelta, 2).await;
     let frame = json!({"type": "cancel", "turn_id": turn, "reason": "user_cancel"});
     client.send(&frame).await.expect("sent");
@@ -113,14 +113,14 @@ async fn cancel_while_model_streams_a_tool_use() {
             "turn.cancelled"
         ]
     );
-    assert_eq!(cancel_case(&events), Ok(Case::Llm));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Llm));
     for event in &events {
         cut_short(&event.body);
     }
     // A second cancel adds nothing anyone sees; a new turn is a new turn (S3-080).
     client.send(&frame).await.expect("sent");
     assert_eq!(
-        scene.rest.cancel(turn).await.expect("an answer").json()["state"],
+        scene.api.cancel(turn).await.expect("an answer").json()["state"],
         "cancelled"
     );
     let next = scene.submit("again").await;
@@ -129,10 +129,7 @@ async fn cancel_while_model_streams_a_tool_use() {
         .until(|e| e.turn_id == Some(next) && e.body.kind() == EventType::RouteDecided)
         .await
         .expect("fresh routing");
-    assert_eq!(
-        scene.rest.cancel(next).await.expect("an answer").status,
-        202
-    );
+    assert_eq!(scene.api.cancel(next).await.expect("an answer").status, 202);
     client.turn(next).await.expect("an end");
     let history = scene.judge().await;
     assert_eq!(statuses(&history, "assistant")[0], "cancelled");
@@ -143,31 +140,31 @@ async fn cancel_while_model_streams_a_tool_use() {
 #[tokio::test]
 async fn cancel_while_tools_run() {
     let steps = [
-        Step::tool(tool::SLEEP, json!({"ms": 30_000})),
-        Step::tool(tool::SLEEP, json!({"ms": 20_000})),
-        Step::tool(tool::ECHO, json!({"text": "quick"})),
-        Step::text("done"),
+        ScriptStep::tool(tool::SLEEP, json!({"ms": 30_000})),
+        ScriptStep::tool(tool::SLEEP, json!({"ms": 20_000})),
+        ScriptStep::tool(tool::ECHO, json!({"text": "quick"})),
+        ScriptStep::text("done"),
     ];
     let scene = Scene::saying(steps).await;
-    let mut client = scene.watch("canceller", Ask::live()).await;
+    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::ToolCompleted, 1).await;
-    let begun = std::time::Instant::now();
-    let answer = scene.rest.cancel(turn).await.expect("an answer");
+    let started = std::time::Instant::now();
+    let answer = scene.api.cancel(turn).await.expect("an answer");
     assert_eq!(
         (answer.status, answer.json()["turn_id"].clone()),
         (202, json!(turn))
     );
     let events = rest_of(&mut client, turn, seen).await;
     assert!(
-        begun.elapsed() < Duration::from_secs(2),
+        started.elapsed() < Duration::from_secs(2),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     assert_eq!(
         tail(&events),
         ["tool.failed", "dispatch.traced", "turn.cancelled"]
     );
-    assert_eq!(cancel_case(&events), Ok(Case::Tool));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Tool));
     let failed = events.iter().filter_map(|e| match &e.body {
         Body::ToolFailed(tool) => Some((tool.error_class, tool.called)),
         _ => None,
@@ -196,12 +193,12 @@ async fn cancel_while_tools_run() {
 #[tokio::test]
 async fn cancel_in_later_call_equals_cancel_in_first() {
     let steps = [
-        Step::text("First "),
-        Step::tool(tool::CLOCK, json!({})),
-        Step::slow(SLOW, 2, 30),
+        ScriptStep::text("First "),
+        ScriptStep::tool(tool::CLOCK, json!({})),
+        ScriptStep::slow(SLOW, 2, 30),
     ];
     let scene = Scene::saying(steps).await;
-    let mut client = scene.watch("canceller", Ask::live()).await;
+    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
     let (turn, mut seen) = reach(&scene, &mut client, EventType::ToolCompleted, 1).await;
     seen.extend(
         client
@@ -209,7 +206,7 @@ async fn cancel_in_later_call_equals_cancel_in_first() {
             .await
             .expect("words"),
     );
-    scene.rest.cancel(turn).await.expect("an answer");
+    scene.api.cancel(turn).await.expect("an answer");
     let events = rest_of(&mut client, turn, seen).await;
     assert_eq!(
         tail(&events),
@@ -220,7 +217,7 @@ async fn cancel_in_later_call_equals_cancel_in_first() {
             "turn.cancelled"
         ]
     );
-    assert_eq!(cancel_case(&events), Ok(Case::LaterLlm));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::LaterLlm));
     let history = scene.judge().await;
     assert_eq!(statuses(&history, "assistant"), ["complete", "cancelled"]);
 }
@@ -228,31 +225,31 @@ async fn cancel_in_later_call_equals_cancel_in_first() {
 // S3-077
 #[tokio::test]
 async fn cancel_of_call_without_output() {
-    let scene = Scene::saying([Step::stall()]).await;
-    let mut client = scene.watch("canceller", Ask::live()).await;
+    let scene = Scene::saying([ScriptStep::stall()]).await;
+    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::LlmCallStarted, 1).await;
-    scene.rest.cancel(turn).await.expect("an answer");
+    scene.api.cancel(turn).await.expect("an answer");
     let events = rest_of(&mut client, turn, seen).await;
     assert_eq!(
         tail(&events),
         ["llm.call_failed", "dispatch.traced", "turn.cancelled"]
     );
-    assert_eq!(cancel_case(&events), Ok(Case::Silent));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Silent));
     scene.judge().await;
 }
 
 // S3-082
 #[tokio::test]
 async fn redundant_cancel_changes_nothing_but_warns() {
-    let scene = Scene::saying([Step::slow(SLOW, 2, 50)]).await;
-    let mut client = scene.watch("canceller", Ask::live()).await;
+    let scene = Scene::saying([ScriptStep::slow(SLOW, 2, 50)]).await;
+    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::TextDelta, 1).await;
     let frame = json!({"type": "cancel", "turn_id": turn});
     client.send(&frame).await.expect("sent");
     tokio::time::sleep(Duration::from_millis(10)).await;
     client.send(&frame).await.expect("sent");
     let events = rest_of(&mut client, turn, seen).await;
-    assert_eq!(cancel_case(&events), Ok(Case::Llm));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Llm));
     let Some(Body::TurnCancelled(end)) = events.last().map(|e| &e.body) else {
         panic!("no end")
     };
@@ -274,9 +271,9 @@ async fn redundant_cancel_changes_nothing_but_warns() {
 // S3-083
 #[tokio::test]
 async fn cancel_of_unknown_or_ended_turn_changes_nothing() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     let ended = scene.turn("x").await[0].turn_id.expect("a turn");
-    let answer = scene.rest.cancel(ended).await.expect("an answer");
+    let answer = scene.api.cancel(ended).await.expect("an answer");
     assert_eq!(
         (answer.status, answer.json()["state"].clone()),
         (202, json!("completed"))
@@ -284,7 +281,7 @@ async fn cancel_of_unknown_or_ended_turn_changes_nothing() {
     for unknown in ["00000000000000000000000000", "nothing"] {
         let path = format!("/turns/{unknown}/cancel");
         let answer = scene
-            .rest
+            .api
             .send(hyper::Method::POST, &path, None)
             .await
             .expect("an answer");
@@ -294,7 +291,7 @@ async fn cancel_of_unknown_or_ended_turn_changes_nothing() {
             "{unknown}"
         );
     }
-    let mut client = scene.watch("wrong", Ask::live()).await;
+    let mut client = scene.watch("wrong", SubscribeOptions::live()).await;
     client
         .send(&json!({"type": "cancel", "turn_id": "00000000000000000000000000"}))
         .await
@@ -308,17 +305,17 @@ async fn cancel_of_unknown_or_ended_turn_changes_nothing() {
 // S3-078
 #[tokio::test]
 async fn every_client_sees_the_same_cancel() {
-    let scene = Scene::saying([Step::slow(SLOW, 2, 30)]).await;
-    let mut other = scene.watch("other", Ask::live()).await;
-    let mut client = scene.watch("canceller", Ask::live()).await;
+    let scene = Scene::saying([ScriptStep::slow(SLOW, 2, 30)]).await;
+    let mut other = scene.watch("other", SubscribeOptions::live()).await;
+    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::TextDelta, 2).await;
     client
         .send(&json!({"type": "cancel", "turn_id": turn, "reason": "because"}))
         .await
         .expect("sent");
     let mine = rest_of(&mut client, turn, seen).await;
-    let theirs = other.turn(turn).await.expect("an end");
-    assert_eq!(mine, theirs);
+    let other_events = other.turn(turn).await.expect("an end");
+    assert_eq!(mine, other_events);
     let Some(Body::TurnCancelled(end)) = mine.last().map(|e| &e.body) else {
         panic!("no end")
     };
@@ -329,10 +326,10 @@ async fn every_client_sees_the_same_cancel() {
 // S3-071
 #[tokio::test]
 async fn server_cancels_turn_over_its_time_limit() {
-    let script = Script::new().on("", [Step::text("Wait "), Step::stall()]);
-    let scene = Scene::new(Options::script(script).set("turn", "timeout_ms", 400)).await;
+    let script = ModelScript::new().on("", [ScriptStep::text("Wait "), ScriptStep::stall()]);
+    let scene = Scene::new(ServerOptions::script(script).set("turn", "timeout_ms", 400)).await;
     let events = scene.turn("go").await;
-    assert_eq!(cancel_case(&events), Ok(Case::Llm));
+    assert_eq!(classify_cancel(&events), Ok(CancelCase::Llm));
     for event in &events {
         match &event.body {
             Body::TurnCancelRequested(asked) => {
@@ -351,12 +348,12 @@ async fn server_cancels_turn_over_its_time_limit() {
 // D-05
 #[tokio::test]
 async fn turn_is_cancelled_when_last_watcher_leaves() {
-    let scene = Scene::saying([Step::slow(SLOW, 1, 40)]).await;
+    let scene = Scene::saying([ScriptStep::slow(SLOW, 1, 40)]).await;
     let path = format!("/sessions/{}/turns", scene.session);
     for (mode, state) in [("cancel", "cancelled"), ("continue", "completed")] {
-        let mut client = scene.watch(mode, Ask::live()).await;
+        let mut client = scene.watch(mode, SubscribeOptions::live()).await;
         let body = json!({"message": "go", "on_disconnect": mode, "disconnect_grace_ms": 100});
-        let answer = scene.rest.post(&path, body).await.expect("an answer");
+        let answer = scene.api.post(&path, body).await.expect("an answer");
         let turn: TurnId = answer.json()["turn_id"]
             .as_str()
             .and_then(|id| id.parse().ok())
@@ -366,7 +363,7 @@ async fn turn_is_cancelled_when_last_watcher_leaves() {
             .await
             .expect("words");
         drop(client);
-        let row = scene.rest.ended(turn).await.expect("an end");
+        let row = scene.api.ended(turn).await.expect("an end");
         assert_eq!(row["state"], state, "{row}");
         assert_eq!(row["on_disconnect"], mode);
     }
@@ -376,11 +373,11 @@ async fn turn_is_cancelled_when_last_watcher_leaves() {
 // D-05
 #[tokio::test]
 async fn watcher_back_within_grace_keeps_the_turn() {
-    let scene = Scene::saying([Step::slow(SLOW, 2, 25)]).await;
-    let mut client = scene.watch("brief", Ask::live()).await;
+    let scene = Scene::saying([ScriptStep::slow(SLOW, 2, 25)]).await;
+    let mut client = scene.watch("brief", SubscribeOptions::live()).await;
     let body = json!({"message": "go", "on_disconnect": "cancel", "disconnect_grace_ms": 5_000});
     let answer = scene
-        .rest
+        .api
         .post(&format!("/sessions/{}/turns", scene.session), body)
         .await
         .expect("an answer");
@@ -394,7 +391,7 @@ async fn watcher_back_within_grace_keeps_the_turn() {
         .expect("words");
     let last = client.last().expect("a cursor");
     drop(client);
-    let mut client = scene.watch("brief", Ask::since(last)).await;
+    let mut client = scene.watch("brief", SubscribeOptions::since(last)).await;
     let events = client.turn(turn).await.expect("an end");
     assert_eq!(
         events.last().map(|e| e.body.kind()),

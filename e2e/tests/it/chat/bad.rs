@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{Metrics, Raw, back, raw, say, streams, until};
 use turnwire_e2e::scene::Scene;
-use turnwire_testkit::chat::{Carry, Question, Stream, crowd};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::chat::{ChatStream, ChatSubmit, CursorPlacement, open_streams};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
 
-fn options() -> Options {
-    let script = Script::new()
-        .on("^stall", [Step::text("wait"), Step::stall()])
-        .on("", [Step::text("yes")]);
-    Options::script(script)
+fn options() -> ServerOptions {
+    let script = ModelScript::new()
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
+        .on("", [ScriptStep::text("yes")]);
+    ServerOptions::script(script)
 }
 
 async fn posted(addr: SocketAddr, lines: &[&str], body: &[u8]) -> Raw {
@@ -22,19 +22,19 @@ async fn posted(addr: SocketAddr, lines: &[&str], body: &[u8]) -> Raw {
 }
 
 /// Nothing was made, and the server takes turns.
-async fn unharmed(server: &Server) {
-    let rest = server.rest();
-    let list = rest.get("/sessions").await.expect("an answer").json();
+async fn unharmed(server: &TestServer) {
+    let api = server.api();
+    let list = api.get("/sessions").await.expect("an answer").json();
     assert_eq!(list["sessions"], json!([]));
-    assert_eq!(Metrics::read(&rest).await.sum("turn_started_total"), 0.0);
-    let mut stream = say(&rest, "after", &Question::new("hi")).await;
-    stream.rest().await.expect("a whole stream");
+    assert_eq!(Metrics::read(&api).await.sum("turn_started_total"), 0.0);
+    let mut stream = say(&api, "after", &ChatSubmit::new("hi")).await;
+    stream.read_to_end().await.expect("a whole stream");
 }
 
 //
 #[tokio::test]
 async fn invalid_chat_body_gets_a_problem_and_creates_nothing() {
-    let server = Server::start(options()).await;
+    let server = TestServer::start(options()).await;
     let large = format!("{{\"message\":\"{}\"}}", "x".repeat(2 << 20));
     let long = format!(
         "{{\"message\":\"a\",\"location\":\"{}\"}}",
@@ -111,9 +111,14 @@ async fn invalid_chat_body_gets_a_problem_and_creates_nothing() {
     let json = "content-type: application/json";
     for (body, status, code) in bodies {
         let answer = posted(server.addr(), &[json], body).await;
-        let said = String::from_utf8_lossy(&body[..body.len().min(80)]);
+        let body_start = String::from_utf8_lossy(&body[..body.len().min(80)]);
         let got = (answer.status, answer.code());
-        assert_eq!(got, (status, code.to_owned()), "{said}: {}", answer.body);
+        assert_eq!(
+            got,
+            (status, code.to_owned()),
+            "{body_start}: {}",
+            answer.body
+        );
         assert_eq!(answer.header("content-type"), "application/problem+json");
     }
     let answer = posted(server.addr(), &[json], deep.as_bytes()).await;
@@ -128,7 +133,7 @@ async fn invalid_chat_body_gets_a_problem_and_creates_nothing() {
 //
 #[tokio::test]
 async fn invalid_headers_and_methods_are_refused() {
-    let server = Server::start(options()).await;
+    let server = TestServer::start(options()).await;
     let json = "content-type: application/json";
     let long = format!("idempotency-key: {}", "k".repeat(256));
     for header in [
@@ -174,7 +179,7 @@ async fn invalid_headers_and_methods_are_refused() {
 //
 #[tokio::test]
 async fn excessive_headers_are_answered_or_closed() {
-    let server = Server::start(options()).await;
+    let server = TestServer::start(options()).await;
     let one = format!("x-large: {}", "x".repeat(40_000));
     let many: Vec<String> = (0..10_000).map(|n| format!("x-{n}: {n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -204,7 +209,7 @@ async fn streams_up_to_the_limit_are_served() {
     let mut open = Vec::new();
     let mut refused = 0;
     for batch in 0..10 {
-        for answer in crowd(&scene.rest, &format!("crowd {batch}"), turn, 100).await {
+        for answer in open_streams(&scene.api, &format!("crowd {batch}"), turn, 100).await {
             match answer {
                 Ok(stream) => open.push(stream),
                 Err(why) => {
@@ -222,23 +227,23 @@ async fn streams_up_to_the_limit_are_served() {
     }
     assert_eq!((open.len(), refused), (50, 950));
     // A submit is a stream too; it is refused before a turn is made of it.
-    let question = Question::new("hi");
-    let submit = Stream::submit(&scene.rest, "submit", &question).await;
+    let question = ChatSubmit::new("hi");
+    let submit = ChatStream::submit(&scene.api, "submit", &question).await;
     assert_eq!(submit.expect_err("refused").status(), 429);
-    let list = scene.rest.get("/sessions").await.expect("an answer").json();
+    let list = scene.api.get("/sessions").await.expect("an answer").json();
     assert_eq!(list["sessions"].as_array().map(Vec::len), Some(1));
     // Places are counted by principal, and given back.
-    let other = scene.rest.clone().with("x-turnwire-principal", "other");
-    let mut theirs = say(&other, "other", &question).await;
-    theirs.rest().await.expect("a whole stream");
+    let other = scene.api.clone().with("x-turnwire-principal", "other");
+    let mut other_stream = say(&other, "other", &question).await;
+    other_stream.read_to_end().await.expect("a whole stream");
     drop(open);
-    streams(&scene.rest, 0).await;
+    streams(&scene.api, 0).await;
     until("all places are free again", || async {
-        let again = crowd(&scene.rest, "again", turn, 50).await;
+        let again = open_streams(&scene.api, "again", turn, 50).await;
         again.iter().all(Result::is_ok)
     })
     .await;
-    let row: Value = scene.rest.turn(turn).await.expect("an answer");
+    let row: Value = scene.api.turn(turn).await.expect("an answer");
     assert_eq!(row["state"], "running", "{row}");
 }
 
@@ -248,14 +253,14 @@ async fn connections_over_the_limit_get_retry_later() {
     let turn = turn(&scene).await;
     let resume = |name: String| async {
         let name = name;
-        Stream::resume(&scene.rest, &name, turn, None, Carry::Header, None).await
+        ChatStream::resume(&scene.api, &name, turn, None, CursorPlacement::Header, None).await
     };
     let mut open = Vec::new();
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     // The places of requests that were just answered are free in a moment.
     while open.len() < 20 {
         open.extend(resume(format!("one of many {}", open.len())).await);
-        assert!(begun.elapsed().as_secs() < 30, "{} are open", open.len());
+        assert!(started.elapsed().as_secs() < 30, "{} are open", open.len());
     }
     for number in 0..5 {
         let refused = resume(format!("too many {number}"))
@@ -274,12 +279,12 @@ async fn connections_over_the_limit_get_retry_later() {
     drop(open);
     until("places are free again", || async {
         scene
-            .rest
+            .api
             .get("/readyz")
             .await
             .is_ok_and(|answer| answer.status == 200)
     })
     .await;
-    let mut stream = back(&scene.rest, "after", turn, None).await;
+    let mut stream = back(&scene.api, "after", turn, None).await;
     stream.until("text").await.expect("words");
 }

@@ -1,7 +1,7 @@
 //! F1 on both wires at once.
 
 use turnwire_e2e::both;
-use turnwire_testkit::dice::Dice;
+use turnwire_testkit::rng::SeededRng;
 
 /// `cargo xtask campaign kills N` makes more of them.
 const KILLS: usize = 5;
@@ -9,7 +9,7 @@ const KILLS: usize = 5;
 // F1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_wires_agree_after_a_kill() {
-    let report = both::run(KILLS, Dice::from_env()).await;
+    let report = both::run(KILLS, SeededRng::from_env()).await;
     println!("{report:?}");
     assert_eq!(report.clients, 20, "{report:?}");
     assert!(report.streamed > 0 && report.posted > 0, "{report:?}");

@@ -1,7 +1,7 @@
 //! F5 on the chat wire: lines are cut anywhere and viewers resume.
 
 use turnwire_e2e::chat_cuts;
-use turnwire_testkit::dice::Dice;
+use turnwire_testkit::rng::SeededRng;
 
 /// `cargo xtask campaign cuts N` makes more of them.
 const CUTS: usize = 300;
@@ -9,7 +9,7 @@ const CUTS: usize = 300;
 // F5
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_chat_viewer_gets_each_frame_once_and_the_end() {
-    let report = chat_cuts::run(CUTS, Dice::from_env()).await;
+    let report = chat_cuts::run(CUTS, SeededRng::from_env()).await;
     println!("{report:?}");
     assert!(report.cuts >= CUTS, "{report:?}");
     assert!(

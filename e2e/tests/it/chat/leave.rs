@@ -10,48 +10,51 @@ use tokio::net::TcpStream;
 use turnwire_e2e::chat::{back, calm, code, events, say, shape, streams, whole, words};
 use turnwire_e2e::scene::{Scene, shape as logged_shape};
 use turnwire_event::{Event, EventType, TurnId};
-use turnwire_testkit::chat::{Question, Stream};
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::chat::{ChatStream, ChatSubmit};
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::SubscribeOptions;
 
-fn script() -> Script {
-    Script::new()
-        .on("^stall", [Step::text("wait"), Step::stall()])
+fn script() -> ModelScript {
+    ModelScript::new()
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
         .on(
             "^busy",
             [
-                Step::text("wait"),
-                Step::tool(tool::SLEEP, json!({"ms": 60_000})),
+                ScriptStep::text("wait"),
+                ScriptStep::tool(tool::SLEEP, json!({"ms": 60_000})),
             ],
         )
         .on(
             "^long",
             [
-                Step::text("wait "),
-                Step::pause(5_000),
-                Step::text("and see"),
+                ScriptStep::text("wait "),
+                ScriptStep::pause(5_000),
+                ScriptStep::text("and see"),
             ],
         )
-        .on("^slow", [Step::slow("a slow answer of some length", 2, 50)])
-        .on("", [Step::text("yes")])
+        .on(
+            "^slow",
+            [ScriptStep::slow("a slow answer of some length", 2, 50)],
+        )
+        .on("", [ScriptStep::text("yes")])
 }
 
 async fn scene() -> Scene {
-    Scene::new(Options::script(script())).await
+    Scene::new(ServerOptions::script(script())).await
 }
 
 /// Submits a turn and waits until it speaks.
-async fn speaking(scene: &Scene, name: &str, question: Question) -> Stream {
+async fn speaking(scene: &Scene, name: &str, question: ChatSubmit) -> ChatStream {
     let question = question.session(scene.session);
-    let mut stream = say(&scene.rest, name, &question).await;
+    let mut stream = say(&scene.api, name, &question).await;
     stream.until("text").await.expect("words");
     stream
 }
 
 /// How a turn that was cancelled ended.
 async fn cancelled(scene: &Scene, turn: TurnId) -> Value {
-    let row = scene.rest.ended(turn).await.expect("an end");
+    let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "cancelled", "{row}");
     let payload = row["terminal"]["payload"].clone();
     assert_eq!(payload["code"], "REQUEST_CANCELLED", "{row}");
@@ -70,7 +73,7 @@ async fn logged(scene: &Scene, turn: TurnId) -> Vec<Event> {
 async fn disconnect_cancels_and_leaves_nothing_running() {
     let scene = scene().await;
     for (name, message) in [("words", "stall"), ("tool", "busy")] {
-        let mut stream = speaking(&scene, name, Question::new(message)).await;
+        let mut stream = speaking(&scene, name, ChatSubmit::new(message)).await;
         if message == "busy" {
             stream.until("tool_call").await.expect("a tool");
         }
@@ -79,20 +82,20 @@ async fn disconnect_cancels_and_leaves_nothing_running() {
         let end = cancelled(&scene, turn).await;
         assert_eq!(end["reason"], "client_disconnected");
         // Whoever comes later sees it whole.
-        let frames = back(&scene.rest, &format!("{name} later"), turn, None)
+        let frames = back(&scene.api, &format!("{name} later"), turn, None)
             .await
-            .rest()
+            .read_to_end()
             .await;
         let frames = frames.expect("a replay");
         assert_eq!(events(&frames).last(), Some(&"cancelled"));
         assert_eq!(code(&frames), "REQUEST_CANCELLED");
         // The session is free at once.
-        let question = Question::new("next").session(scene.session);
-        let (_, next) = whole(&scene.rest, &format!("{name} next"), &question).await;
+        let question = ChatSubmit::new("next").session(scene.session);
+        let (_, next) = whole(&scene.api, &format!("{name} next"), &question).await;
         assert_eq!(events(&next).last(), Some(&"completed"));
     }
     let path = format!("/sessions/{}/messages", scene.session);
-    let messages = scene.rest.get(&path).await.expect("an answer").json();
+    let messages = scene.api.get(&path).await.expect("an answer").json();
     let open = |message: &Value| message["status"] == "in_progress";
     let messages = messages["messages"].as_array().expect("a list");
     assert!(!messages.iter().any(open), "{messages:?}");
@@ -104,8 +107,8 @@ async fn disconnect_cancels_and_leaves_nothing_running() {
 #[tokio::test]
 async fn session_watchers_do_not_own_the_turn() {
     let scene = scene().await;
-    let mut watcher = scene.watch("watching", Ask::live()).await;
-    let stream = speaking(&scene, "owner", Question::new("stall")).await;
+    let mut watcher = scene.watch("watching", SubscribeOptions::live()).await;
+    let stream = speaking(&scene, "owner", ChatSubmit::new("stall")).await;
     let turn = stream.turn();
     drop(stream);
     let seen = watcher.turn(turn).await.expect("its events");
@@ -123,11 +126,11 @@ async fn session_watchers_do_not_own_the_turn() {
 async fn session_turn_ignores_chat_viewers_leaving() {
     let scene = scene().await;
     let turn = scene.submit("slow").await;
-    let mut viewer = back(&scene.rest, "viewer", turn, None).await;
+    let mut viewer = back(&scene.api, "viewer", turn, None).await;
     viewer.until("text").await.expect("words");
     drop(viewer);
-    streams(&scene.rest, 0).await;
-    let row = scene.rest.ended(turn).await.expect("an end");
+    streams(&scene.api, 0).await;
+    let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed", "{row}");
     scene.judge().await;
 }
@@ -137,11 +140,14 @@ async fn session_turn_ignores_chat_viewers_leaving() {
 async fn return_within_grace_keeps_the_turn() {
     let scene = scene().await;
     // The turn takes longer than the grace.
-    let stream = speaking(&scene, "viewer", Question::new("long").grace_ms(3_000)).await;
+    let stream = speaking(&scene, "viewer", ChatSubmit::new("long").grace_ms(3_000)).await;
     let (turn, last) = (stream.turn(), stream.last());
     drop(stream);
-    streams(&scene.rest, 0).await;
-    let frames = back(&scene.rest, "viewer", turn, last).await.rest().await;
+    streams(&scene.api, 0).await;
+    let frames = back(&scene.api, "viewer", turn, last)
+        .await
+        .read_to_end()
+        .await;
     let frames = frames.expect("the rest");
     assert_eq!(
         events(&frames).last(),
@@ -157,7 +163,7 @@ async fn return_within_grace_keeps_the_turn() {
 #[tokio::test]
 async fn absence_beyond_grace_cancels_the_turn() {
     let scene = scene().await;
-    let stream = speaking(&scene, "viewer", Question::new("stall").grace_ms(150)).await;
+    let stream = speaking(&scene, "viewer", ChatSubmit::new("stall").grace_ms(150)).await;
     let turn = stream.turn();
     drop(stream);
     assert_eq!(
@@ -171,13 +177,21 @@ async fn absence_beyond_grace_cancels_the_turn() {
 #[tokio::test]
 async fn continuing_turn_ignores_disconnect() {
     let scene = scene().await;
-    let stream = speaking(&scene, "viewer", Question::new("slow").goes_on()).await;
+    let stream = speaking(
+        &scene,
+        "viewer",
+        ChatSubmit::new("slow").continue_on_disconnect(),
+    )
+    .await;
     let (turn, last) = (stream.turn(), stream.last());
     drop(stream);
-    streams(&scene.rest, 0).await;
-    let row = scene.rest.ended(turn).await.expect("an end");
+    streams(&scene.api, 0).await;
+    let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed", "{row}");
-    let frames = back(&scene.rest, "viewer", turn, last).await.rest().await;
+    let frames = back(&scene.api, "viewer", turn, last)
+        .await
+        .read_to_end()
+        .await;
     assert_eq!(
         events(&frames.expect("the rest")).last(),
         Some(&"completed")
@@ -189,22 +203,25 @@ async fn continuing_turn_ignores_disconnect() {
 #[tokio::test]
 async fn last_stream_leaving_decides_not_the_first() {
     let scene = scene().await;
-    let first = speaking(&scene, "first", Question::new("stall")).await;
+    let first = speaking(&scene, "first", ChatSubmit::new("stall")).await;
     let turn = first.turn();
-    let mut second = back(&scene.rest, "second", turn, None).await;
+    let mut second = back(&scene.api, "second", turn, None).await;
     second.until("text").await.expect("words");
     drop(first);
-    streams(&scene.rest, 1).await;
+    streams(&scene.api, 1).await;
     // Had it been cancelled by the leaving, this cancel would come too late to give the reason.
     let path = format!("/turns/{turn}/cancel");
-    let answer = scene.rest.post(&path, json!({"reason": "enough"})).await;
+    let answer = scene.api.post(&path, json!({"reason": "enough"})).await;
     assert_eq!(answer.expect("an answer").status, 202);
-    assert_eq!(events(&second.rest().await.expect("an end")), ["cancelled"]);
+    assert_eq!(
+        events(&second.read_to_end().await.expect("an end")),
+        ["cancelled"]
+    );
     assert_eq!(cancelled(&scene, turn).await["reason"], "enough");
 
-    let first = speaking(&scene, "third", Question::new("stall")).await;
+    let first = speaking(&scene, "third", ChatSubmit::new("stall")).await;
     let turn = first.turn();
-    let mut second = back(&scene.rest, "fourth", turn, None).await;
+    let mut second = back(&scene.api, "fourth", turn, None).await;
     second.until("text").await.expect("words");
     drop((first, second));
     assert_eq!(
@@ -218,13 +235,13 @@ async fn last_stream_leaving_decides_not_the_first() {
 #[tokio::test]
 async fn queued_turn_is_cancelled_when_its_stream_leaves() {
     let scene = scene().await;
-    let mut first = speaking(&scene, "first", Question::new("stall")).await;
-    let question = Question::new("next")
+    let mut first = speaking(&scene, "first", ChatSubmit::new("stall")).await;
+    let question = ChatSubmit::new("next")
         .session(scene.session)
         .field("on_busy", "enqueue");
-    let waiting = say(&scene.rest, "waiting", &question).await;
+    let waiting = say(&scene.api, "waiting", &question).await;
     let turn = waiting.turn();
-    let row = scene.rest.turn(turn).await.expect("an answer");
+    let row = scene.api.turn(turn).await.expect("an answer");
     assert_eq!(row["state"], "queued", "{row}");
     drop(waiting);
     let end = cancelled(&scene, turn).await;
@@ -232,21 +249,27 @@ async fn queued_turn_is_cancelled_when_its_stream_leaves() {
         (&end["phase"], &end["reason"]),
         (&json!("queued"), &json!("client_disconnected"))
     );
-    let whole = [
+    let expected = [
         "turn.started",
         "turn.cancel_requested",
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(logged_shape(&logged(&scene, turn).await), whole);
-    let frames = back(&scene.rest, "later", turn, None).await.rest().await;
+    assert_eq!(logged_shape(&logged(&scene, turn).await), expected);
+    let frames = back(&scene.api, "later", turn, None)
+        .await
+        .read_to_end()
+        .await;
     assert_eq!(
         events(&frames.expect("a replay")),
         ["response_id", "episode", "cancelled"]
     );
     // The one that runs did not notice.
-    scene.rest.cancel(first.turn()).await.expect("an answer");
-    assert_eq!(events(&first.rest().await.expect("an end")), ["cancelled"]);
+    scene.api.cancel(first.turn()).await.expect("an answer");
+    assert_eq!(
+        events(&first.read_to_end().await.expect("an end")),
+        ["cancelled"]
+    );
     scene.judge().await;
 }
 
@@ -254,18 +277,24 @@ async fn queued_turn_is_cancelled_when_its_stream_leaves() {
 #[tokio::test]
 async fn streams_of_a_draining_server_get_their_terminal() {
     let mut scene = scene().await;
-    let mut owner = speaking(&scene, "owner", Question::new("slow")).await;
+    let mut owner = speaking(&scene, "owner", ChatSubmit::new("slow")).await;
     // A crowd is woken later than a few, and is told the ending all the same.
     let mut viewers = Vec::new();
     for name in 0..16 {
         let name = format!("viewer-{name}");
-        viewers.push(back(&scene.rest, &name, owner.turn(), None).await);
+        viewers.push(back(&scene.api, &name, owner.turn(), None).await);
     }
     scene.server.sigterm();
-    let frames = owner.rest().await.expect("the terminal and the sentinel");
+    let frames = owner
+        .read_to_end()
+        .await
+        .expect("the terminal and the sentinel");
     assert_eq!(events(&frames).last(), Some(&"completed"));
     for viewer in &mut viewers {
-        let frames = viewer.rest().await.expect("the terminal and the sentinel");
+        let frames = viewer
+            .read_to_end()
+            .await
+            .expect("the terminal and the sentinel");
         assert_eq!(words(&frames), "a slow answer of some length");
     }
     assert!(scene.server.wait(Duration::from_secs(30)).await.success());
@@ -277,16 +306,19 @@ async fn streams_of_a_draining_server_get_their_terminal() {
 // F15
 #[tokio::test]
 async fn unfinished_turn_at_drain_ends_its_streams() {
-    let options = Options::script(script()).set("listen", "drain_ms", 300);
+    let options = ServerOptions::script(script()).set("listen", "drain_ms", 300);
     let mut scene = Scene::new(options).await;
-    let mut stream = speaking(&scene, "owner", Question::new("stall")).await;
+    let mut stream = speaking(&scene, "owner", ChatSubmit::new("stall")).await;
     let turn = stream.turn();
-    let waiting = Question::new("next")
+    let waiting = ChatSubmit::new("next")
         .session(scene.session)
         .field("on_busy", "enqueue");
-    let mut waiting = say(&scene.rest, "waiting", &waiting.goes_on()).await;
+    let mut waiting = say(&scene.api, "waiting", &waiting.continue_on_disconnect()).await;
     scene.server.sigterm();
-    let frames = stream.rest().await.expect("the terminal and the sentinel");
+    let frames = stream
+        .read_to_end()
+        .await
+        .expect("the terminal and the sentinel");
     assert_eq!(
         (events(&frames), code(&frames)),
         (vec!["usage", "error"], "INTERNAL_ERROR")
@@ -295,11 +327,11 @@ async fn unfinished_turn_at_drain_ends_its_streams() {
     waiting.next().await.expect_err("nothing, and then the end");
     assert!(scene.server.wait(Duration::from_secs(30)).await.success());
     scene.server.run().await.expect("it comes up again");
-    let row = scene.rest.turn(turn).await.expect("an answer");
+    let row = scene.api.turn(turn).await.expect("an answer");
     assert_eq!(row["terminal"]["payload"]["reason"], "server_shutdown");
-    let frames = back(&scene.rest, "waiting", waiting.turn(), None)
+    let frames = back(&scene.api, "waiting", waiting.turn(), None)
         .await
-        .rest()
+        .read_to_end()
         .await;
     assert_eq!(
         events(&frames.expect("its turn")).last(),
@@ -312,7 +344,7 @@ async fn unfinished_turn_at_drain_ends_its_streams() {
 #[tokio::test]
 async fn stream_of_deleted_session_ends() {
     let scene = scene().await;
-    let turn = scene.rest.submit(scene.session, "stall").await;
+    let turn = scene.api.submit(scene.session, "stall").await;
     let turn = turn.expect("accepted").turn_id;
     let mut socket = TcpStream::connect(scene.server.addr())
         .await
@@ -327,8 +359,8 @@ async fn stream_of_deleted_session_ends() {
         assert!(socket.read_buf(&mut got).await.expect("more") > 0);
     }
     let path = format!("/sessions/{}", scene.session);
-    let gone = scene.rest.send(Method::DELETE, &path, None).await;
-    assert_eq!(gone.expect("an answer").status, 204);
+    let deleted = scene.api.send(Method::DELETE, &path, None).await;
+    assert_eq!(deleted.expect("an answer").status, 204);
     socket.read_to_end(&mut got).await.expect("the end");
     let text = String::from_utf8(got).expect("text");
     let last = text
@@ -337,10 +369,10 @@ async fn stream_of_deleted_session_ends() {
         .expect("a frame before the sentinel");
     assert!(text.ends_with("\n\ndata: [DONE]\n\n"), "{text}");
     assert!(last.starts_with("event: error\ndata: {"), "{last}");
-    let said: Value = serde_json::from_str(&last["event: error\ndata: ".len()..]).expect("JSON");
-    assert_eq!(said["error"], json!({"code": "INTERNAL_ERROR"}));
+    let frame: Value = serde_json::from_str(&last["event: error\ndata: ".len()..]).expect("JSON");
+    assert_eq!(frame["error"], json!({"code": "INTERNAL_ERROR"}));
     assert_eq!(
-        (&said["is_final"], &said["version"]),
+        (&frame["is_final"], &frame["version"]),
         (&json!(true), &json!("0.5"))
     );
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use turnwire_e2e::chat::{Metrics, back, say, streams, whole};
 use turnwire_e2e::scene::Scene;
-use turnwire_testkit::chat::{Block, Question};
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::Options;
+use turnwire_testkit::chat::{Block, ChatSubmit};
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::ServerOptions;
 
 const DIMENSIONS: [&str; 5] = [
     "agent_definition_version",
@@ -17,26 +17,29 @@ const DIMENSIONS: [&str; 5] = [
     "vertical",
 ];
 
-fn script() -> Script {
-    Script::new()
-        .on("^stall", [Step::text("wait"), Step::stall()])
+fn script() -> ModelScript {
+    ModelScript::new()
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
         .on(
             "^limited",
-            [Step::text("so far"), Step::error("rate_limited")],
+            [
+                ScriptStep::text("so far"),
+                ScriptStep::error("rate_limited"),
+            ],
         )
-        .on("^broken", [Step::error("internal")])
+        .on("^broken", [ScriptStep::error("internal")])
         .on(
             "^tools",
             [
-                Step::thinking("hm", "c2VhbA=="),
-                Step::text("I look. "),
-                Step::thinking("hm again", "c2VhbA=="),
-                Step::tool(tool::CLOCK, json!({})),
-                Step::tool(tool::FAIL, json!({})),
-                Step::slow("There it is, word by word.", 3, 1),
+                ScriptStep::thinking("hm", "c2VhbA=="),
+                ScriptStep::text("I look. "),
+                ScriptStep::thinking("hm again", "c2VhbA=="),
+                ScriptStep::tool(tool::CLOCK, json!({})),
+                ScriptStep::tool(tool::FAIL, json!({})),
+                ScriptStep::slow("There it is, word by word.", 3, 1),
             ],
         )
-        .on("", [Step::slow("plain words", 2, 1)])
+        .on("", [ScriptStep::slow("plain words", 2, 1)])
 }
 
 type Sums = BTreeMap<String, u64>;
@@ -74,54 +77,54 @@ impl Got {
 }
 
 /// Submits a turn that stalls, and cancels it; gives all its frames.
-async fn cancelled(scene: &Scene, name: &str, question: Question) -> Vec<Block> {
-    let mut stream = say(&scene.rest, name, &question.session(scene.session)).await;
+async fn cancelled(scene: &Scene, name: &str, question: ChatSubmit) -> Vec<Block> {
+    let mut stream = say(&scene.api, name, &question.session(scene.session)).await;
     let mut frames = stream.until("text").await.expect("words");
-    scene.rest.cancel(stream.turn()).await.expect("an answer");
-    frames.extend(stream.rest().await.expect("an end"));
+    scene.api.cancel(stream.turn()).await.expect("an answer");
+    frames.extend(stream.read_to_end().await.expect("an end"));
     frames
 }
 
 // LAW-11, S1-103, S1-123, S1-126, S1-127, S1-129
 #[tokio::test]
 async fn counters_equal_the_frames_clients_received() {
-    let scene = Scene::new(Options::script(script())).await;
+    let scene = Scene::new(ServerOptions::script(script())).await;
     let mut got = Got::default();
     let mut turns = 0;
     for version in ["0.5", "0.4"] {
         for message in ["plain", "tools", "limited", "broken"] {
-            let question = Question::new(message)
+            let question = ChatSubmit::new(message)
                 .session(scene.session)
                 .version(version);
             let name = format!("{message} {version}");
-            let (turn, frames) = whole(&scene.rest, &name, &question).await;
+            let (turn, frames) = whole(&scene.api, &name, &question).await;
             turns += 1;
             got.add(&frames);
             // Everybody who resumes gets the rest, and the last one nothing.
             for (at, frame) in frames.iter().enumerate().step_by(4) {
                 let late = &format!("{name} from {at}");
                 if !frame.is_terminal() {
-                    let mut late = back(&scene.rest, late, turn, frame.id()).await;
-                    got.add(&late.rest().await.expect("the rest"));
+                    let mut late = back(&scene.api, late, turn, frame.id()).await;
+                    got.add(&late.read_to_end().await.expect("the rest"));
                 }
             }
-            let mut all = back(&scene.rest, &format!("{name} again"), turn, None).await;
-            got.add(&all.rest().await.expect("a replay"));
+            let mut all = back(&scene.api, &format!("{name} again"), turn, None).await;
+            got.add(&all.read_to_end().await.expect("a replay"));
         }
-        let question = Question::new("stall").version(version);
+        let question = ChatSubmit::new("stall").version(version);
         got.add(&cancelled(&scene, &format!("cancelled {version}"), question).await);
         turns += 1;
     }
     // Two at once.
-    let question = Question::new("tools").session(scene.session);
-    let mut one = say(&scene.rest, "one", &question).await;
-    let mut two = back(&scene.rest, "two", one.turn(), None).await;
-    got.add(&one.rest().await.expect("a whole stream"));
-    got.add(&two.rest().await.expect("a whole stream"));
+    let question = ChatSubmit::new("tools").session(scene.session);
+    let mut one = say(&scene.api, "one", &question).await;
+    let mut two = back(&scene.api, "two", one.turn(), None).await;
+    got.add(&one.read_to_end().await.expect("a whole stream"));
+    got.add(&two.read_to_end().await.expect("a whole stream"));
     turns += 1;
-    streams(&scene.rest, 0).await;
+    streams(&scene.api, 0).await;
 
-    let metrics = Metrics::read(&scene.rest).await;
+    let metrics = Metrics::read(&scene.api).await;
     assert_eq!(Got::counted(&metrics), got);
     for event in ["reasoning", "cancelled", "error", "tool_completed"] {
         assert!(got.events.contains_key(event), "no {event} was tried");
@@ -135,39 +138,39 @@ async fn counters_equal_the_frames_clients_received() {
 // S1-131
 #[tokio::test]
 async fn cancelled_turn_is_counted_once_by_code() {
-    let scene = Scene::new(Options::script(script())).await;
+    let scene = Scene::new(ServerOptions::script(script())).await;
     let count = || async {
-        let metrics = Metrics::read(&scene.rest).await;
+        let metrics = Metrics::read(&scene.api).await;
         metrics.by("stream_cancellation_total", "code")
     };
     assert_eq!(count().await, Sums::new());
-    cancelled(&scene, "one", Question::new("stall")).await;
+    cancelled(&scene, "one", ChatSubmit::new("stall")).await;
     let after = |n: u64| Sums::from([("REQUEST_CANCELLED".to_owned(), n)]);
     assert_eq!(count().await, after(1));
     // In the old shape too, by leaving, and while it waits.
-    cancelled(&scene, "two", Question::new("stall").version("0.4")).await;
-    let mut left = say(
-        &scene.rest,
+    cancelled(&scene, "two", ChatSubmit::new("stall").version("0.4")).await;
+    let mut abandoned = say(
+        &scene.api,
         "three",
-        &Question::new("stall").session(scene.session),
+        &ChatSubmit::new("stall").session(scene.session),
     )
     .await;
-    left.until("text").await.expect("words");
-    let question = Question::new("next")
+    abandoned.until("text").await.expect("words");
+    let question = ChatSubmit::new("next")
         .session(scene.session)
         .field("on_busy", "enqueue");
-    let waiting = say(&scene.rest, "four", &question).await;
-    let turns = [left.turn(), waiting.turn()];
+    let waiting = say(&scene.api, "four", &question).await;
+    let turns = [abandoned.turn(), waiting.turn()];
     drop(waiting);
-    scene.rest.ended(turns[1]).await.expect("an end");
+    scene.api.ended(turns[1]).await.expect("an end");
     assert_eq!(count().await, after(3));
-    drop(left);
-    scene.rest.ended(turns[0]).await.expect("an end");
+    drop(abandoned);
+    scene.api.ended(turns[0]).await.expect("an end");
     assert_eq!(count().await, after(4));
     // One that ends by itself, or fails, is none.
     for message in ["plain", "limited"] {
-        let question = Question::new(message).session(scene.session);
-        whole(&scene.rest, message, &question).await;
+        let question = ChatSubmit::new(message).session(scene.session);
+        whole(&scene.api, message, &question).await;
     }
     assert_eq!(count().await, after(4));
     scene.judge().await;
@@ -176,13 +179,13 @@ async fn cancelled_turn_is_counted_once_by_code() {
 // S1-048, S1-049, S1-130, S1-133
 #[tokio::test]
 async fn stream_metrics_have_five_dimensions_and_times() {
-    let scene = Scene::new(Options::script(script())).await;
+    let scene = Scene::new(ServerOptions::script(script())).await;
     for message in ["plain", "limited", "tools"] {
-        let question = Question::new(message).session(scene.session);
-        whole(&scene.rest, message, &question).await;
+        let question = ChatSubmit::new(message).session(scene.session);
+        whole(&scene.api, message, &question).await;
     }
-    cancelled(&scene, "cancelled", Question::new("stall")).await;
-    let metrics = Metrics::read(&scene.rest).await;
+    cancelled(&scene, "cancelled", ChatSubmit::new("stall")).await;
+    let metrics = Metrics::read(&scene.api).await;
     let names: Vec<&str> = metrics
         .names()
         .filter(|name| name.starts_with("stream_"))

@@ -5,31 +5,33 @@ use serde_json::{Value, json};
 use turnwire_e2e::chat::{Metrics, back, events, say, until, whole};
 use turnwire_e2e::scene::{Scene, kinds};
 use turnwire_event::{Event, EventType, ResponseId, TurnId};
-use turnwire_testkit::chat::{Question, Stream};
-use turnwire_testkit::rest::Answer;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
+use turnwire_testkit::api::ApiResponse;
+use turnwire_testkit::chat::{ChatStream, ChatSubmit};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
 
-fn script() -> Script {
-    Script::new()
-        .on("^stall", [Step::text("wait"), Step::stall()])
-        .on("", [Step::text("you said {{user}}")])
+fn script() -> ModelScript {
+    ModelScript::new()
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
+        .on("", [ScriptStep::text("you said {{user}}")])
 }
 
 /// A scene in which a turn runs until it is cancelled; its stream.
-async fn busy() -> (Scene, Stream) {
-    let scene = Scene::new(Options::script(script())).await;
-    let question = Question::new("stall").session(scene.session).goes_on();
-    let mut stream = say(&scene.rest, "running", &question).await;
+async fn busy() -> (Scene, ChatStream) {
+    let scene = Scene::new(ServerOptions::script(script())).await;
+    let question = ChatSubmit::new("stall")
+        .session(scene.session)
+        .continue_on_disconnect();
+    let mut stream = say(&scene.api, "running", &question).await;
     stream.until("text").await.expect("words");
     (scene, stream)
 }
 
 /// Submits without a stream.
-async fn submit(scene: &Scene, message: &str, on_busy: &str) -> Answer {
+async fn submit(scene: &Scene, message: &str, on_busy: &str) -> ApiResponse {
     let path = format!("/sessions/{}/turns", scene.session);
     let body = json!({"message": message, "on_busy": on_busy});
-    scene.rest.post(&path, body).await.expect("an answer")
+    scene.api.post(&path, body).await.expect("an answer")
 }
 
 /// Puts a turn in line.
@@ -45,9 +47,11 @@ fn id(value: &Value) -> TurnId {
     id.unwrap_or_else(|| panic!("no turn: {value}"))
 }
 
-fn waiting(scene: &Scene, message: &str) -> Question {
-    let question = Question::new(message).session(scene.session);
-    question.field("on_busy", "enqueue").goes_on()
+fn waiting(scene: &Scene, message: &str) -> ChatSubmit {
+    let question = ChatSubmit::new(message).session(scene.session);
+    question
+        .field("on_busy", "enqueue")
+        .continue_on_disconnect()
 }
 
 /// The turns of a log in the order they started, and that each ended before the next began.
@@ -69,7 +73,7 @@ fn started(log: &[Event]) -> Vec<TurnId> {
 }
 
 async fn terminal(scene: &Scene, turn: TurnId) -> Value {
-    let row = scene.rest.ended(turn).await.expect("an end");
+    let row = scene.api.ended(turn).await.expect("an end");
     row["terminal"]["payload"].clone()
 }
 
@@ -77,28 +81,28 @@ async fn terminal(scene: &Scene, turn: TurnId) -> Value {
 async fn queued_turns_run_in_order_and_report_their_start() {
     let (scene, mut running) = busy().await;
     let mut order = vec![running.turn(), enqueue(&scene, "one").await];
-    let mut stream = say(&scene.rest, "two", &waiting(&scene, "two")).await;
+    let mut stream = say(&scene.api, "two", &waiting(&scene, "two")).await;
     order.push(stream.turn());
     order.push(enqueue(&scene, "three").await);
-    assert_eq!(Metrics::read(&scene.rest).await.sum("turn_queued"), 3.0);
+    assert_eq!(Metrics::read(&scene.api).await.sum("turn_queued"), 3.0);
     for turn in &order[1..] {
-        let row = scene.rest.turn(*turn).await.expect("an answer");
+        let row = scene.api.turn(*turn).await.expect("an answer");
         assert_eq!(row["state"], "queued", "{row}");
     }
     // A viewer of one that waits waits with it.
-    let mut viewer = back(&scene.rest, "viewer", order[3], None).await;
-    scene.rest.cancel(running.turn()).await.expect("an answer");
+    let mut viewer = back(&scene.api, "viewer", order[3], None).await;
+    scene.api.cancel(running.turn()).await.expect("an answer");
     assert_eq!(
-        events(&running.rest().await.expect("an end")),
+        events(&running.read_to_end().await.expect("an end")),
         ["cancelled"]
     );
     for stream in [&mut stream, &mut viewer] {
-        let frames = stream.rest().await.expect("a whole stream");
+        let frames = stream.read_to_end().await.expect("a whole stream");
         assert_eq!(events(&frames)[0], "response_id");
         assert_eq!(events(&frames).last(), Some(&"completed"));
     }
     assert_eq!(started(&scene.log().await), order);
-    assert_eq!(Metrics::read(&scene.rest).await.sum("turn_queued"), 0.0);
+    assert_eq!(Metrics::read(&scene.api).await.sum("turn_queued"), 0.0);
     scene.judge().await;
 }
 
@@ -120,7 +124,7 @@ async fn ninth_queued_turn_is_refused_with_retry() {
                 .is_ok_and(|s| s >= 1)
         );
     }
-    let refused = Stream::submit(&scene.rest, "ninth", &waiting(&scene, "ninth")).await;
+    let refused = ChatStream::submit(&scene.api, "ninth", &waiting(&scene, "ninth")).await;
     let refused = refused.expect_err("refused");
     assert_eq!(
         (refused.status(), refused.code().as_str()),
@@ -134,9 +138,9 @@ async fn ninth_queued_turn_is_refused_with_retry() {
             .is_ok_and(|s| s >= 1)
     );
     // One that leaves the line makes room.
-    scene.rest.cancel(line.remove(3)).await.expect("an answer");
+    scene.api.cancel(line.remove(3)).await.expect("an answer");
     line.push(enqueue(&scene, "ninth").await);
-    scene.rest.cancel(running.turn()).await.expect("an answer");
+    scene.api.cancel(running.turn()).await.expect("an answer");
     for turn in line {
         assert_eq!(terminal(&scene, turn).await["status"], "ok");
     }
@@ -148,13 +152,13 @@ async fn ninth_queued_turn_is_refused_with_retry() {
 async fn interrupt_cancels_running_turn_and_runs_next() {
     let (scene, mut running) = busy().await;
     let first = enqueue(&scene, "in line").await;
-    let question = Question::new("now")
+    let question = ChatSubmit::new("now")
         .session(scene.session)
         .field("on_busy", "interrupt");
-    let (pushed, frames) = whole(&scene.rest, "pushing in", &question).await;
+    let (pushed, frames) = whole(&scene.api, "pushing in", &question).await;
     assert_eq!(events(&frames).last(), Some(&"completed"));
     assert_eq!(
-        events(&running.rest().await.expect("an end")),
+        events(&running.read_to_end().await.expect("an end")),
         ["cancelled"]
     );
     let end = terminal(&scene, running.turn()).await;
@@ -162,7 +166,7 @@ async fn interrupt_cancels_running_turn_and_runs_next() {
         (&end["code"], &end["reason"]),
         (&json!("REQUEST_CANCELLED"), &json!("interrupted"))
     );
-    scene.rest.ended(first).await.expect("an end");
+    scene.api.ended(first).await.expect("an end");
     assert_eq!(started(&scene.log().await), [running.turn(), pushed, first]);
     scene.judge().await;
 }
@@ -171,11 +175,11 @@ async fn interrupt_cancels_running_turn_and_runs_next() {
 async fn no_wait_submit_names_the_running_turn() {
     let (scene, running) = busy().await;
     for on_busy in [json!({}), json!({"on_busy": "reject"})] {
-        let mut question = Question::new("now").session(scene.session);
+        let mut question = ChatSubmit::new("now").session(scene.session);
         if let Some(value) = on_busy.get("on_busy") {
             question = question.field("on_busy", value.clone());
         }
-        let refused = Stream::submit(&scene.rest, "refused", &question).await;
+        let refused = ChatStream::submit(&scene.api, "refused", &question).await;
         let refused = refused.expect_err("refused");
         assert_eq!(
             (refused.status(), refused.code().as_str()),
@@ -190,7 +194,7 @@ async fn no_wait_submit_names_the_running_turn() {
         (409, running.turn())
     );
     let turns = scene
-        .rest
+        .api
         .get(&format!("/sessions/{}/turns", scene.session))
         .await;
     assert_eq!(
@@ -204,11 +208,11 @@ async fn no_wait_submit_names_the_running_turn() {
 #[tokio::test]
 async fn cancelled_queued_turn_has_one_complete_history() {
     let (scene, running) = busy().await;
-    let mut stream = say(&scene.rest, "waiting", &waiting(&scene, "never")).await;
+    let mut stream = say(&scene.api, "waiting", &waiting(&scene, "never")).await;
     let path = format!("/turns/{}/cancel", ResponseId::from(stream.turn()));
     for state in ["cancelled", "cancelled"] {
         let answer = scene
-            .rest
+            .api
             .post(&path, json!({"reason": "changed my mind"}))
             .await;
         let answer = answer.expect("an answer");
@@ -217,32 +221,32 @@ async fn cancelled_queued_turn_has_one_complete_history() {
             (202, &json!(state))
         );
     }
-    let frames = stream.rest().await.expect("an end");
+    let frames = stream.read_to_end().await.expect("an end");
     assert_eq!(events(&frames), ["response_id", "episode", "cancelled"]);
     let log = scene.log().await;
     let story: Vec<&Event> = log
         .iter()
         .filter(|e| e.turn_id == Some(stream.turn()))
         .collect();
-    let whole: Vec<Event> = story.iter().map(|event| (*event).clone()).collect();
+    let all_events: Vec<Event> = story.iter().map(|event| (*event).clone()).collect();
     let expected = [
         EventType::TurnStarted,
         EventType::TurnCancelRequested,
         EventType::DispatchTraced,
         EventType::TurnCancelled,
     ];
-    assert_eq!(kinds(&whole), expected);
+    assert_eq!(kinds(&all_events), expected);
     // Neighbours in the log: nothing of the turn that runs came between.
-    let places: Vec<u64> = whole.iter().map(|event| event.id.seq.0).collect();
+    let places: Vec<u64> = all_events.iter().map(|event| event.id.seq.0).collect();
     assert_eq!(places, [0, 1, 2, 3].map(|n| places[0] + n));
     let end = terminal(&scene, stream.turn()).await;
     assert_eq!(
         (&end["phase"], &end["reason"]),
         (&json!("queued"), &json!("changed my mind"))
     );
-    let row = scene.rest.turn(running.turn()).await.expect("an answer");
+    let row = scene.api.turn(running.turn()).await.expect("an answer");
     assert_eq!(row["state"], "running", "{row}");
-    scene.rest.cancel(running.turn()).await.expect("an answer");
+    scene.api.cancel(running.turn()).await.expect("an answer");
     drop(running);
     scene.judge().await;
 }
@@ -254,17 +258,17 @@ async fn kill_ends_running_turn_and_runs_queue_in_order() {
     for message in ["one", "two"] {
         order.push(enqueue(&scene, message).await);
     }
-    let mut stream = say(&scene.rest, "three", &waiting(&scene, "three")).await;
+    let mut stream = say(&scene.api, "three", &waiting(&scene, "three")).await;
     order.push(stream.turn());
-    let gone = enqueue(&scene, "four").await;
-    scene.rest.cancel(gone).await.expect("an answer");
-    scene.rest.ended(gone).await.expect("an end");
+    let withdrawn = enqueue(&scene, "four").await;
+    scene.api.cancel(withdrawn).await.expect("an answer");
+    scene.api.ended(withdrawn).await.expect("an end");
     scene.server.restart().await;
     running.next().await.expect_err("the line is cut");
     stream.next().await.expect_err("the line is cut");
-    let frames = back(&scene.rest, "running", order[0], running.last())
+    let frames = back(&scene.api, "running", order[0], running.last())
         .await
-        .rest()
+        .read_to_end()
         .await;
     let frames = frames.expect("the rest");
     assert_eq!(events(&frames), ["usage", "error"]);
@@ -272,9 +276,9 @@ async fn kill_ends_running_turn_and_runs_queue_in_order() {
     for turn in &order[1..] {
         assert_eq!(terminal(&scene, *turn).await["status"], "ok");
     }
-    let frames = back(&scene.rest, "three", order[3], None)
+    let frames = back(&scene.api, "three", order[3], None)
         .await
-        .rest()
+        .read_to_end()
         .await;
     assert_eq!(
         events(&frames.expect("its turn")).last(),
@@ -282,10 +286,10 @@ async fn kill_ends_running_turn_and_runs_queue_in_order() {
     );
     let mut log = scene.log().await;
     // Its story stands inside that of the turn that ran.
-    log.retain(|event| event.turn_id != Some(gone));
+    log.retain(|event| event.turn_id != Some(withdrawn));
     assert_eq!(started(&log), order);
     until("the line is empty", || async {
-        Metrics::read(&scene.rest).await.sum("turn_queued") == 0.0
+        Metrics::read(&scene.api).await.sum("turn_queued") == 0.0
     })
     .await;
     scene.judge().await;

@@ -11,38 +11,38 @@ use turnwire_e2e::chat::{Metrics, events, say, until, whole, words};
 use turnwire_e2e::load;
 use turnwire_e2e::scene::Scene;
 use turnwire_event::{SessionId, TurnId};
-use turnwire_testkit::chat::{Question, Stream};
+use turnwire_testkit::api::{ApiClient, ApiResponse};
+use turnwire_testkit::chat::{ChatStream, ChatSubmit};
 use turnwire_testkit::history::FaultKind;
-use turnwire_testkit::rest::{Answer, Rest};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
 
-fn script() -> Script {
-    Script::new()
-        .on("^stall", [Step::text("wait"), Step::stall()])
-        .on("", [Step::slow("some words of an answer", 3, 2)])
+fn script() -> ModelScript {
+    ModelScript::new()
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
+        .on("", [ScriptStep::slow("some words of an answer", 3, 2)])
 }
 
-fn keyed(message: &str, key: &str) -> Question {
-    Question::new(message).header("idempotency-key", key)
+fn keyed(message: &str, key: &str) -> ChatSubmit {
+    ChatSubmit::new(message).header("idempotency-key", key)
 }
 
 /// Submits by the other route.
-async fn turns(rest: &Rest, session: SessionId, key: &str, body: Value) -> Answer {
-    let rest = rest.clone().with("idempotency-key", key);
-    let answer = rest.post(&format!("/sessions/{session}/turns"), body).await;
+async fn turns(api: &ApiClient, session: SessionId, key: &str, body: Value) -> ApiResponse {
+    let api = api.clone().with("idempotency-key", key);
+    let answer = api.post(&format!("/sessions/{session}/turns"), body).await;
     answer.expect("an answer")
 }
 
-fn turn_id(answer: &Answer) -> TurnId {
+fn turn_id(answer: &ApiResponse) -> TurnId {
     assert_eq!(answer.status, 202, "{}", answer.body);
     let id = answer.json()["turn_id"].as_str().map(str::parse);
     id.and_then(Result::ok).expect("a turn id")
 }
 
 /// The ids of all turns of a session.
-async fn all(rest: &Rest, session: SessionId) -> Vec<String> {
-    let pages = rest
+async fn all(api: &ApiClient, session: SessionId) -> Vec<String> {
+    let pages = api
         .pages(&format!("/sessions/{session}/turns"), "turns")
         .await;
     let rows = pages.expect("an answer").into_iter().flatten();
@@ -51,8 +51,8 @@ async fn all(rest: &Rest, session: SessionId) -> Vec<String> {
 }
 
 /// The ids of all sessions.
-async fn sessions(rest: &Rest) -> Vec<SessionId> {
-    let list = rest.get("/sessions").await.expect("an answer").json();
+async fn sessions(api: &ApiClient) -> Vec<SessionId> {
+    let list = api.get("/sessions").await.expect("an answer").json();
     let list = list["sessions"].as_array().cloned().unwrap_or_default();
     let id = |row: &Value| row["session_id"].as_str()?.parse().ok();
     list.iter().filter_map(id).collect()
@@ -60,46 +60,52 @@ async fn sessions(rest: &Rest) -> Vec<SessionId> {
 
 #[tokio::test]
 async fn same_key_and_body_is_same_turn_across_restart() {
-    let mut server = Server::start(Options::script(script())).await;
-    let rest = server.rest();
+    let mut server = TestServer::start(ServerOptions::script(script())).await;
+    let api = server.api();
     let question = keyed("go", "one");
-    let mut first = say(&rest, "first", &question).await;
+    let mut first = say(&api, "first", &question).await;
     let (turn, session) = (first.turn(), first.session());
-    let mut again = say(&rest, "again", &question).await;
+    let mut again = say(&api, "again", &question).await;
     assert_eq!((again.turn(), again.session()), (turn, session));
-    let live = first.rest().await.expect("a whole stream");
-    let beside = again.rest().await.expect("a whole stream");
+    let live = first.read_to_end().await.expect("a whole stream");
+    let beside = again.read_to_end().await.expect("a whole stream");
     assert_eq!(events(&beside)[..3], ["response_id", "episode", "thinking"]);
     assert_eq!(words(&beside), words(&live));
-    let mut late = say(&rest, "late", &question).await;
+    let mut late = say(&api, "late", &question).await;
     assert_eq!(late.turn(), turn);
-    assert_eq!(words(&late.rest().await.expect("a replay")), words(&live));
+    assert_eq!(
+        words(&late.read_to_end().await.expect("a replay")),
+        words(&live)
+    );
     let body = json!({"message": "go", "locale": "de"});
-    let other = turns(&rest, session, "one", body.clone()).await;
+    let other = turns(&api, session, "one", body.clone()).await;
     let other = turn_id(&other);
-    rest.ended(other).await.expect("an end");
+    api.ended(other).await.expect("an end");
 
     server.restart().await;
-    let mut after = say(&rest, "after", &question).await;
+    let mut after = say(&api, "after", &question).await;
     assert_eq!((after.turn(), after.session()), (turn, session));
-    assert_eq!(words(&after.rest().await.expect("a replay")), words(&live));
+    assert_eq!(
+        words(&after.read_to_end().await.expect("a replay")),
+        words(&live)
+    );
     // Neither white space nor the order of fields is what a body says.
-    let keyed = rest.clone().with("idempotency-key", "one");
+    let keyed = api.clone().with("idempotency-key", "one");
     let path = format!("/sessions/{session}/turns");
     let text = "{ \"locale\" : \"de\",\n\"message\":\"go\"}";
     let answer = keyed.send(hyper::Method::POST, &path, Some(text)).await;
     assert_eq!(turn_id(&answer.expect("an answer")), other);
-    assert_eq!(all(&rest, session).await.len(), 2);
-    let repeated = Metrics::read(&rest).await.sum("turn_repeated_total");
+    assert_eq!(all(&api, session).await.len(), 2);
+    let repeated = Metrics::read(&api).await.sum("turn_repeated_total");
     assert_eq!(repeated, 2.0, "since the restart");
-    load::judge(&rest, &[session]).await;
+    load::judge(&api, &[session]).await;
 }
 
 #[tokio::test]
 async fn same_key_with_other_body_is_refused() {
-    let scene = Scene::new(Options::script(script())).await;
+    let scene = Scene::new(ServerOptions::script(script())).await;
     let (turn, _) = whole(
-        &scene.rest,
+        &scene.api,
         "first",
         &keyed("go", "k").session(scene.session),
     )
@@ -108,9 +114,9 @@ async fn same_key_with_other_body_is_refused() {
     for (name, question) in [
         ("message", keyed("go on", "k").session(scene.session)),
         ("field", base().field("locale", "de")),
-        ("leaving", base().goes_on()),
+        ("leaving", base().continue_on_disconnect()),
     ] {
-        let refused = Stream::submit(&scene.rest, name, &question)
+        let refused = ChatStream::submit(&scene.api, name, &question)
             .await
             .expect_err("refused");
         assert_eq!(
@@ -119,43 +125,43 @@ async fn same_key_with_other_body_is_refused() {
         );
     }
     // The version is no part of the body, and the turn's own.
-    let refused = Stream::submit(&scene.rest, "version", &base().version("0.4")).await;
+    let refused = ChatStream::submit(&scene.api, "version", &base().version("0.4")).await;
     let refused = refused.expect_err("refused");
     assert_eq!(
         (refused.status(), refused.code().as_str()),
         (409, "wire_version_mismatch")
     );
-    turn_id(&turns(&scene.rest, scene.session, "k", json!({"message": "go"})).await);
-    let other = turns(&scene.rest, scene.session, "k", json!({"message": "went"})).await;
+    turn_id(&turns(&scene.api, scene.session, "k", json!({"message": "go"})).await);
+    let other = turns(&scene.api, scene.session, "k", json!({"message": "went"})).await;
     assert_eq!(
         (other.status, other.code().as_str()),
         (422, "idempotency_mismatch")
     );
-    let ids = all(&scene.rest, scene.session).await;
+    let ids = all(&scene.api, scene.session).await;
     assert!(ids.len() == 2 && ids.contains(&turn.to_string()), "{ids:?}");
     scene.judge().await;
 }
 
 #[tokio::test]
 async fn key_is_scoped_to_principal_session_and_route() {
-    let scene = Scene::new(Options::script(script())).await;
-    let rest = &scene.rest;
-    let other = rest.clone().with("x-turnwire-principal", "other");
-    let second = rest.create().await.expect("a session");
+    let scene = Scene::new(ServerOptions::script(script())).await;
+    let api = &scene.api;
+    let other = api.clone().with("x-turnwire-principal", "other");
+    let second = api.create().await.expect("a session");
     let mut made = Vec::new();
-    for (name, rest, question) in [
-        ("new", rest, keyed("go", "k")),
-        ("one", rest, keyed("go", "k").session(scene.session)),
-        ("two", rest, keyed("go", "k").session(second)),
+    for (name, api, question) in [
+        ("new", api, keyed("go", "k")),
+        ("one", api, keyed("go", "k").session(scene.session)),
+        ("two", api, keyed("go", "k").session(second)),
         ("theirs", &other, keyed("go", "k")),
     ] {
-        made.push(whole(rest, name, &question).await.0);
-        let mut again = say(rest, &format!("{name} again"), &question).await;
+        made.push(whole(api, name, &question).await.0);
+        let mut again = say(api, &format!("{name} again"), &question).await;
         assert_eq!(Some(&again.turn()), made.last(), "{name}");
-        again.rest().await.expect("a replay");
+        again.read_to_end().await.expect("a replay");
     }
     let body = json!({"message": "go"});
-    made.push(turn_id(&turns(rest, scene.session, "k", body).await));
+    made.push(turn_id(&turns(api, scene.session, "k", body).await));
     let different: std::collections::HashSet<&TurnId> = made.iter().collect();
     assert_eq!(different.len(), made.len(), "{made:?}");
     scene.judge().await;
@@ -164,11 +170,11 @@ async fn key_is_scoped_to_principal_session_and_route() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_concurrent_submits_with_one_key_are_one_turn() {
     for count in [2, 20] {
-        let server = Server::start(Options::script(script())).await;
-        let rest = server.rest();
+        let server = TestServer::start(ServerOptions::script(script())).await;
+        let api = server.api();
         let ask = |number: usize| {
-            let (rest, name) = (rest.clone(), format!("at once {number}"));
-            tokio::spawn(async move { whole(&rest, &name, &keyed("go", "k")).await })
+            let (api, name) = (api.clone(), format!("at once {number}"));
+            tokio::spawn(async move { whole(&api, &name, &keyed("go", "k")).await })
         };
         let tasks: Vec<_> = (0..count).map(ask).collect();
         let mut seen = Vec::new();
@@ -179,15 +185,15 @@ async fn twenty_concurrent_submits_with_one_key_are_one_turn() {
         }
         seen.dedup();
         assert_eq!(seen.len(), 1, "{seen:?}");
-        let [session] = sessions(&rest).await[..] else {
+        let [session] = sessions(&api).await[..] else {
             panic!("more than one session was made")
         };
-        assert_eq!(all(&rest, session).await, [seen[0].to_string()]);
+        assert_eq!(all(&api, session).await, [seen[0].to_string()]);
 
         let ask = |_| {
-            let rest = rest.clone();
+            let api = api.clone();
             let body = json!({"message": "go"});
-            tokio::spawn(async move { turn_id(&turns(&rest, session, "k", body).await) })
+            tokio::spawn(async move { turn_id(&turns(&api, session, "k", body).await) })
         };
         let tasks: Vec<_> = (0..count).map(ask).collect();
         let mut seen = Vec::new();
@@ -196,9 +202,9 @@ async fn twenty_concurrent_submits_with_one_key_are_one_turn() {
         }
         seen.dedup();
         assert_eq!(seen.len(), 1, "{seen:?}");
-        rest.ended(seen[0]).await.expect("an end");
-        assert_eq!(all(&rest, session).await.len(), 2);
-        load::judge(&rest, &[session]).await;
+        api.ended(seen[0]).await.expect("an end");
+        assert_eq!(all(&api, session).await.len(), 2);
+        load::judge(&api, &[session]).await;
     }
 }
 
@@ -210,26 +216,26 @@ struct Killer {
 }
 
 impl Killer {
-    fn at(calls: &str, server: &Server) -> Self {
+    fn at(calls: &str, server: &TestServer) -> Self {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-e", &format!("trace={calls}"), "-e", "signal=none"]);
         strace.args(["-e", &format!("inject={calls}:signal=SIGKILL:when=1")]);
         strace.args(["-o", "/dev/null", "-p", &server.pid().to_string()]);
         let started = strace.stderr(Stdio::piped()).spawn();
         let mut strace = started.expect("strace is needed");
-        let mut said = BufReader::new(strace.stderr.take().expect("a pipe"));
+        let mut strace_output = BufReader::new(strace.stderr.take().expect("a pipe"));
         let mut line = String::new();
-        let told = said.read_line(&mut line);
-        assert!(told.is_ok() && line.contains("attached"), "{line:?}");
+        let read = strace_output.read_line(&mut line);
+        assert!(read.is_ok() && line.contains("attached"), "{line:?}");
         server.journal().fault(FaultKind::Kill);
         Self {
             strace,
-            _said: said,
+            _said: strace_output,
         }
     }
 
     /// The server is dead by this, and comes up again.
-    async fn done(mut self, server: &mut Server) {
+    async fn done(mut self, server: &mut TestServer) {
         let status = server.wait(Duration::from_secs(30)).await;
         assert_eq!(status.signal(), Some(9), "{status}");
         self.strace.wait().expect("it ends with what it traced");
@@ -245,22 +251,22 @@ const COMMIT: &str = "fdatasync,fsync";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_between_commit_and_answer_keeps_one_turn() {
     for calls in [ANSWER, COMMIT] {
-        let mut scene = Scene::new(Options::script(script())).await;
+        let mut scene = Scene::new(ServerOptions::script(script())).await;
         let question = keyed("stall", "k").session(scene.session);
         let killer = Killer::at(calls, &scene.server);
-        let lost = Stream::submit(&scene.rest, "lost", &question).await;
+        let lost = ChatStream::submit(&scene.api, "lost", &question).await;
         assert_eq!(lost.expect_err("no answer").status(), 0);
         killer.done(&mut scene.server).await;
-        let before = all(&scene.rest, scene.session).await;
+        let before = all(&scene.api, scene.session).await;
         if calls == ANSWER {
             assert_eq!(before.len(), 1, "stored before it is answered");
         }
-        let mut again = say(&scene.rest, "again", &question).await;
-        let after = all(&scene.rest, scene.session).await;
+        let mut again = say(&scene.api, "again", &question).await;
+        let after = all(&scene.api, scene.session).await;
         assert_eq!(after, [again.turn().to_string()]);
         if !before.is_empty() {
             assert_eq!(before, after, "the first submit's own");
-            let frames = again.rest().await.expect("a replay");
+            let frames = again.read_to_end().await.expect("a replay");
             assert_eq!(
                 events(&frames).last(),
                 Some(&"error"),
@@ -272,22 +278,22 @@ async fn kill_between_commit_and_answer_keeps_one_turn() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn submit_without_stream_survives_the_same_kill() {
-    let mut scene = Scene::new(Options::script(script())).await;
+    let mut scene = Scene::new(ServerOptions::script(script())).await;
     let body = json!({"message": "go"});
     let killer = Killer::at(ANSWER, &scene.server);
     let path = format!("/sessions/{}/turns", scene.session);
-    let rest = scene.rest.clone().with("idempotency-key", "k");
-    rest.post(&path, body.clone()).await.expect_err("no answer");
+    let api = scene.api.clone().with("idempotency-key", "k");
+    api.post(&path, body.clone()).await.expect_err("no answer");
     killer.done(&mut scene.server).await;
-    let before = all(&scene.rest, scene.session).await;
+    let before = all(&scene.api, scene.session).await;
     assert_eq!(before.len(), 1);
-    let again = turns(&scene.rest, scene.session, "k", body).await;
+    let again = turns(&scene.api, scene.session, "k", body).await;
     assert_eq!(turn_id(&again).to_string(), before[0]);
-    assert_eq!(all(&scene.rest, scene.session).await, before);
+    assert_eq!(all(&scene.api, scene.session).await, before);
     let turn = turn_id(&again);
     let ended = || async {
         scene
-            .rest
+            .api
             .turn(turn)
             .await
             .is_ok_and(|row| row["state"] == "completed")

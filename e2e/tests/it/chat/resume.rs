@@ -5,31 +5,31 @@ use std::time::Duration;
 use turnwire_e2e::chat::{Raw, back, events, raw, say, until, whole, words};
 use turnwire_e2e::scene::Scene;
 use turnwire_event::{Position, ResponseId, Seq, TurnId};
-use turnwire_testkit::chat::{Block, Carry, Question, Stream};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
+use turnwire_testkit::chat::{Block, ChatStream, ChatSubmit, CursorPlacement};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
 use turnwire_wire::pc3::FrameCursor;
 
-fn script() -> Script {
-    Script::new()
-        .on("^stall", [Step::text("wait"), Step::stall()])
-        .on("", [Step::slow("some words of an answer", 3, 1)])
+fn script() -> ModelScript {
+    ModelScript::new()
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
+        .on("", [ScriptStep::slow("some words of an answer", 3, 1)])
 }
 
 async fn scene() -> Scene {
-    Scene::new(Options::script(script())).await
+    Scene::new(ServerOptions::script(script())).await
 }
 
 /// A turn that is over, with its frames.
 async fn over(scene: &Scene, name: &str) -> (TurnId, Vec<Block>) {
-    let question = Question::new("go").session(scene.session);
-    whole(&scene.rest, name, &question).await
+    let question = ChatSubmit::new("go").session(scene.session);
+    whole(&scene.api, name, &question).await
 }
 
 /// A turn that runs until it is cancelled.
-async fn running(scene: &Scene, name: &str) -> Stream {
-    let question = Question::new("stall").session(scene.session);
-    let mut stream = say(&scene.rest, name, &question).await;
+async fn running(scene: &Scene, name: &str) -> ChatStream {
+    let question = ChatSubmit::new("stall").session(scene.session);
+    let mut stream = say(&scene.api, name, &question).await;
     stream.until("text").await.expect("words");
     stream
 }
@@ -99,7 +99,7 @@ async fn unreadable_cursor_is_refused() {
         let unknown = asked(&scene, turn, "?since=x", &[]).await;
         assert_eq!(unknown.status, 422, "{}", unknown.body);
     }
-    scene.rest.cancel(open.turn()).await.expect("an answer");
+    scene.api.cancel(open.turn()).await.expect("an answer");
     scene.judge().await;
 }
 
@@ -120,7 +120,7 @@ async fn cursor_ahead_or_of_other_epoch_has_expired() {
         }
     }
     // The refused ones did not count among those who stream it: it still runs.
-    let row = scene.rest.turn(open.turn()).await.expect("an answer");
+    let row = scene.api.turn(open.turn()).await.expect("an answer");
     assert_eq!(row["state"], "running", "{row}");
 }
 
@@ -133,16 +133,16 @@ async fn cursor_of_another_session_reads_as_a_position() {
         over(&scene, &format!("long {number}")).await;
     }
     let (_, long) = over(&scene, "long last").await;
-    let mut short = say(&scene.rest, "short", &Question::new("stall")).await;
+    let mut short = say(&scene.api, "short", &ChatSubmit::new("stall")).await;
     let first = short.until("text").await.expect("words");
     let header = format!("last-event-id: {}", id(&long[0]));
     let answer = asked(&scene, short.turn(), "", &[&header]).await;
     problem(&answer, 410, "cursor_expired", "a longer session's");
     // A shorter session's names the same place here, and gives what follows it.
     let turn = over(&scene, "again").await.0;
-    let mut stream = back(&scene.rest, "foreign", turn, Some(id(&first[0]))).await;
+    let mut stream = back(&scene.api, "foreign", turn, Some(id(&first[0]))).await;
     let frames = stream
-        .rest()
+        .read_to_end()
         .await
         .expect("the whole turn: it begins after that place");
     assert_eq!(events(&frames)[0], "response_id");
@@ -150,7 +150,7 @@ async fn cursor_of_another_session_reads_as_a_position() {
 
 #[tokio::test]
 async fn cursor_older_than_retention_has_expired() {
-    let options = Options::script(script())
+    let options = ServerOptions::script(script())
         .set("store", "retention_s", 1)
         .set("store", "retention_sweep_ms", 100);
     let mut scene = Scene::new(options).await;
@@ -159,7 +159,7 @@ async fn cursor_older_than_retention_has_expired() {
     let past = format!("/sessions/{}/events?since={start}", scene.session);
     until("the old events are gone", || async {
         scene
-            .rest
+            .api
             .get(&past)
             .await
             .is_ok_and(|answer| answer.status == 410)
@@ -212,15 +212,21 @@ async fn after_the_cost_only_the_terminal_is_sent() {
     let usage = &frames[frames.len() - 2];
     assert_eq!(usage.event(), "usage");
     for (name, carry) in [
-        ("header", Carry::Header),
-        ("query", Carry::Query),
-        ("both", Carry::Both),
+        ("header", CursorPlacement::Header),
+        ("query", CursorPlacement::Query),
+        ("both", CursorPlacement::Both),
     ] {
-        let stream = Stream::resume(&scene.rest, name, turn, Some(id(usage)), carry, None).await;
+        let stream = ChatStream::resume(&scene.api, name, turn, Some(id(usage)), carry, None).await;
         let mut stream = stream.expect("a stream");
-        let rest = stream.rest().await.expect("the terminal and the sentinel");
-        assert_eq!(events(&rest), ["completed"]);
-        assert_eq!(rest[0].frame_text(), frames[frames.len() - 1].text);
+        let remaining_frames = stream
+            .read_to_end()
+            .await
+            .expect("the terminal and the sentinel");
+        assert_eq!(events(&remaining_frames), ["completed"]);
+        assert_eq!(
+            remaining_frames[0].frame_text(),
+            frames[frames.len() - 1].text
+        );
     }
     scene.judge().await;
 }
@@ -232,12 +238,15 @@ async fn every_cursor_resumes_exactly_and_header_wins() {
     let (turn, frames) = over(&scene, "one").await;
     for (index, frame) in frames.iter().enumerate().take(frames.len() - 1) {
         let cursor = id(frame);
-        let mut stream = back(&scene.rest, &format!("at {index}"), turn, Some(cursor)).await;
-        let rest = stream.rest().await.expect("the rest");
-        assert_eq!(words(&frames[..=index]) + &words(&rest), words(&frames));
+        let mut stream = back(&scene.api, &format!("at {index}"), turn, Some(cursor)).await;
+        let remaining_frames = stream.read_to_end().await.expect("the rest");
+        assert_eq!(
+            words(&frames[..=index]) + &words(&remaining_frames),
+            words(&frames)
+        );
         let query = format!("?last_event_id={}", id(&frames[0]));
         let answer = asked(&scene, turn, &query, &[&format!("last-event-id: {cursor}")]).await;
-        let first = format!("id: {}\n", id(&rest[0]));
+        let first = format!("id: {}\n", id(&remaining_frames[0]));
         assert!(answer.body.contains(&first), "{index}: {}", answer.body);
         assert!(
             !answer.body.contains(&format!("id: {cursor}\n")),
@@ -256,8 +265,8 @@ async fn every_cursor_resumes_exactly_and_header_wins() {
 #[tokio::test]
 async fn other_version_conflicts_and_unknown_is_refused() {
     let scene = scene().await;
-    let question = Question::new("go").session(scene.session).version("0.4");
-    let (turn, _) = whole(&scene.rest, "old", &question).await;
+    let question = ChatSubmit::new("go").session(scene.session).version("0.4");
+    let (turn, _) = whole(&scene.api, "old", &question).await;
     let answer = asked(&scene, turn, "", &["x-wire-version: 0.5"]).await;
     problem(&answer, 409, "wire_version_mismatch", "0.5");
     for unknown in ["0.6", "05", "0.4,0.4"] {
@@ -313,7 +322,7 @@ async fn foreign_turn_is_answered_as_missing() {
         .await;
         problem(&post, 404, "session_not_found", stranger);
     }
-    let row = scene.rest.turn(open.turn()).await.expect("an answer");
+    let row = scene.api.turn(open.turn()).await.expect("an answer");
     assert_eq!(row["state"], "running", "{row}");
 }
 
@@ -330,13 +339,13 @@ async fn head_request_does_not_attend_the_turn() {
         head.header("x-response-id"),
         ResponseId::from(turn).to_string()
     );
-    let row = scene.rest.turn(turn).await.expect("an answer");
+    let row = scene.api.turn(turn).await.expect("an answer");
     assert_eq!(
         row["state"], "running",
         "a head that left has cancelled nothing: {row}"
     );
     drop(stream);
-    let row = scene.rest.ended(turn).await.expect("an end");
+    let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["terminal"]["payload"]["reason"], "client_disconnected");
     scene.judge().await;
 }

@@ -4,10 +4,10 @@
 use turnwire_e2e::chat::{Metrics, back, calm, events, say, until, whole, words};
 use turnwire_e2e::scene::Scene;
 use turnwire_event::TurnId;
-use turnwire_testkit::chat::{Block, Carry, End, Question, Stream};
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::chat::{Block, ChatStream, ChatStreamEnd, ChatSubmit, CursorPlacement};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
 
 const DROPPED: &str = "stream_sse_frame_dropped_total";
 const OVERSIZE: &str = "stream_frame_oversize_total";
@@ -17,38 +17,41 @@ const BUFFER: u32 = 4_096;
 const CHUNKS: u64 = 3_000;
 
 /// Much more than the buffers between a server and a frozen viewer hold.
-fn options(queue_max: usize) -> Options {
+fn options(queue_max: usize) -> ServerOptions {
     let words = "0123456789".repeat(40);
-    let script = Script::new()
-        .on("^large", [Step::slow(&"x".repeat(300_000), 300_000, 0)])
-        .on("", [Step::slow(&words, 400, 1).repeat(CHUNKS)]);
-    Options::script(script)
+    let script = ModelScript::new()
+        .on(
+            "^large",
+            [ScriptStep::slow(&"x".repeat(300_000), 300_000, 0)],
+        )
+        .on("", [ScriptStep::slow(&words, 400, 1).repeat(CHUNKS)]);
+    ServerOptions::script(script)
         .set("stream", "queue_max", queue_max)
         .set("stream", "send_buffer_bytes", BUFFER)
 }
 
 /// A viewer that will not read.
-async fn frozen(rest: &Rest, turn: TurnId) -> Stream {
-    let ask = (None, Carry::Header);
-    let stream = Stream::resume_small(rest, "frozen", turn, ask, None, Some(BUFFER)).await;
+async fn frozen(api: &ApiClient, turn: TurnId) -> ChatStream {
+    let ask = (None, CursorPlacement::Header);
+    let stream = ChatStream::resume_with_buffer(api, "frozen", turn, ask, None, Some(BUFFER)).await;
     stream.expect("a stream")
 }
 
 /// Waits until a frozen viewer was cut.
-async fn cut(rest: &Rest) {
+async fn cut(api: &ApiClient) {
     until("the frozen viewer is cut", || async {
-        Metrics::read(rest).await.sum(DROPPED) > 0.0
+        Metrics::read(api).await.sum(DROPPED) > 0.0
     })
     .await;
 }
 
 /// Reads what a viewer that was cut still gets.
-async fn thaw(stream: &mut Stream) -> Vec<Block> {
+async fn resume_reading(stream: &mut ChatStream) -> Vec<Block> {
     let mut frames = Vec::new();
     loop {
         match stream.next().await {
             Ok(frame) => frames.push(frame),
-            Err(End::Lost(_)) => return frames,
+            Err(ChatStreamEnd::Lost(_)) => return frames,
             Err(end) => panic!("a viewer that was cut: {end}"),
         }
     }
@@ -59,21 +62,21 @@ async fn thaw(stream: &mut Stream) -> Vec<Block> {
 async fn frozen_viewer_is_closed_and_neighbour_gets_everything() {
     // Room enough for one that reads, on a busy machine too.
     let scene = Scene::new(options(1_000)).await;
-    let question = Question::new("go").session(scene.session);
-    let mut fast = say(&scene.rest, "fast", &question).await;
+    let question = ChatSubmit::new("go").session(scene.session);
+    let mut fast = say(&scene.api, "fast", &question).await;
     let turn = fast.turn();
-    let mut frozen = frozen(&scene.rest, turn).await;
-    let reading = tokio::spawn(async move { fast.rest().await });
-    cut(&scene.rest).await;
-    let early = thaw(&mut frozen).await;
+    let mut frozen = frozen(&scene.api, turn).await;
+    let reading = tokio::spawn(async move { fast.read_to_end().await });
+    cut(&scene.api).await;
+    let early = resume_reading(&mut frozen).await;
     assert!(!early.is_empty() && !early.iter().any(Block::is_terminal));
     // It counts as leaving, and the other is still there: the turn goes on to its end.
     let frames = reading.await.expect("a task").expect("a whole stream");
     assert_eq!(events(&frames).last(), Some(&"completed"));
     assert_eq!(words(&frames).len() as u64, 400 * CHUNKS);
     // What was cut was contiguous: it comes back and has everything, each frame once.
-    let mut again = back(&scene.rest, "frozen", turn, frozen.last()).await;
-    let late = again.rest().await.expect("the rest");
+    let mut again = back(&scene.api, "frozen", turn, frozen.last()).await;
+    let late = again.read_to_end().await.expect("the rest");
     assert_eq!(words(&early) + &words(&late), words(&frames));
     calm(&scene.server);
     scene.judge().await;
@@ -83,17 +86,17 @@ async fn frozen_viewer_is_closed_and_neighbour_gets_everything() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_a_slow_viewer_counts_as_disconnect() {
     let scene = Scene::new(options(50)).await;
-    let question = Question::new("go").session(scene.session);
-    let first = say(&scene.rest, "first", &question).await;
+    let question = ChatSubmit::new("go").session(scene.session);
+    let first = say(&scene.api, "first", &question).await;
     let turn = first.turn();
-    let mut alone = frozen(&scene.rest, turn).await;
+    let mut alone = frozen(&scene.api, turn).await;
     drop(first);
-    let row = scene.rest.ended(turn).await.expect("an end");
+    let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "cancelled", "{row}");
     let reason = &row["terminal"]["payload"]["reason"];
     assert_eq!(reason, "client_disconnected", "{row}");
-    assert!(Metrics::read(&scene.rest).await.sum(DROPPED) > 0.0);
-    thaw(&mut alone).await;
+    assert!(Metrics::read(&scene.api).await.sum(DROPPED) > 0.0);
+    resume_reading(&mut alone).await;
     calm(&scene.server);
     scene.judge().await;
 }
@@ -102,17 +105,19 @@ async fn closing_a_slow_viewer_counts_as_disconnect() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn continuing_turn_ignores_a_closed_slow_viewer() {
     let scene = Scene::new(options(50)).await;
-    let question = Question::new("go").session(scene.session).goes_on();
-    let first = say(&scene.rest, "first", &question).await;
+    let question = ChatSubmit::new("go")
+        .session(scene.session)
+        .continue_on_disconnect();
+    let first = say(&scene.api, "first", &question).await;
     let turn = first.turn();
-    let mut alone = frozen(&scene.rest, turn).await;
+    let mut alone = frozen(&scene.api, turn).await;
     drop(first);
-    cut(&scene.rest).await;
-    let row = scene.rest.ended(turn).await.expect("an end");
+    cut(&scene.api).await;
+    let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed", "{row}");
-    let early = thaw(&mut alone).await;
-    let mut again = back(&scene.rest, "frozen", turn, alone.last()).await;
-    let late = again.rest().await.expect("the rest");
+    let early = resume_reading(&mut alone).await;
+    let mut again = back(&scene.api, "frozen", turn, alone.last()).await;
+    let late = again.read_to_end().await.expect("the rest");
     let all = words(&early) + &words(&late);
     assert_eq!(all.len() as u64, 400 * CHUNKS);
     scene.judge().await;
@@ -122,8 +127,8 @@ async fn continuing_turn_ignores_a_closed_slow_viewer() {
 #[tokio::test]
 async fn large_frame_is_sent_whole_and_counted() {
     let scene = Scene::new(options(50)).await;
-    let question = Question::new("large").session(scene.session);
-    let (turn, frames) = whole(&scene.rest, "live", &question).await;
+    let question = ChatSubmit::new("large").session(scene.session);
+    let (turn, frames) = whole(&scene.api, "live", &question).await;
     let large = |frames: &[Block]| {
         frames
             .iter()
@@ -131,11 +136,14 @@ async fn large_frame_is_sent_whole_and_counted() {
             .count()
     };
     assert_eq!((large(&frames), words(&frames).len()), (1, 300_000));
-    assert_eq!(Metrics::read(&scene.rest).await.sum(OVERSIZE), 1.0);
-    let again = back(&scene.rest, "again", turn, None).await.rest().await;
+    assert_eq!(Metrics::read(&scene.api).await.sum(OVERSIZE), 1.0);
+    let again = back(&scene.api, "again", turn, None)
+        .await
+        .read_to_end()
+        .await;
     let again = again.expect("a replay");
     assert_eq!((large(&again), words(&again)), (1, words(&frames)));
-    let metrics = Metrics::read(&scene.rest).await;
+    let metrics = Metrics::read(&scene.api).await;
     assert_eq!((metrics.sum(OVERSIZE), metrics.sum(DROPPED)), (2.0, 0.0));
     // It is said in the log, and not as an error.
     assert!(scene.server.stderr().contains("above 256 KB"));

@@ -6,41 +6,41 @@
 use serde_json::{Map, Value, json};
 use turnwire_e2e::scene::Scene;
 use turnwire_event::{Event, ResponseId};
-use turnwire_testkit::chat::{Block, Question, Said, Stream};
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::chat::{Block, ChatStream, ChatSubmit, Said};
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::SubscribeOptions;
 use turnwire_wire::pc3::{self, WireVersion};
 
 const WORDS: &str = "Rivers do not hurry – 水は急がない – and arrive. \u{1f30a} ";
 
-fn script() -> Script {
-    Script::new()
-        .on("^plain", [Step::slow(WORDS, 6, 2)])
+fn script() -> ModelScript {
+    ModelScript::new()
+        .on("^plain", [ScriptStep::slow(WORDS, 6, 2)])
         .on(
             "^thinking",
             [
-                Step::thinking("Let me see.\nOnce more.", "c2VhbA=="),
-                Step::text("First words. "),
-                Step::thinking("Is that so?", "c2VhbA=="),
-                Step::text("And last ones."),
+                ScriptStep::thinking("Let me see.\nOnce more.", "c2VhbA=="),
+                ScriptStep::text("First words. "),
+                ScriptStep::thinking("Is that so?", "c2VhbA=="),
+                ScriptStep::text("And last ones."),
             ],
         )
         .on(
             "^tool",
             [
-                Step::text("I will echo. "),
-                Step::tool(tool::ECHO, json!({"text": "x"})),
-                Step::tool(tool::FAIL, json!({})),
-                Step::text("Done."),
+                ScriptStep::text("I will echo. "),
+                ScriptStep::tool(tool::ECHO, json!({"text": "x"})),
+                ScriptStep::tool(tool::FAIL, json!({})),
+                ScriptStep::text("Done."),
             ],
         )
         .on(
             "^failed late",
-            [Step::text(WORDS), Step::error("transport")],
+            [ScriptStep::text(WORDS), ScriptStep::error("transport")],
         )
-        .on("^failed early", [Step::error("rate_limited")])
-        .on("^cancelled", [Step::slow(WORDS, 3, 20).repeat(40)])
+        .on("^failed early", [ScriptStep::error("rate_limited")])
+        .on("^cancelled", [ScriptStep::slow(WORDS, 3, 20).repeat(40)])
 }
 
 /// What a turn was on the wire, and what happened in it.
@@ -55,11 +55,11 @@ struct Capture {
 /// Has a turn over the chat stream in one version, and sees its events over the other wire.
 async fn capture(scene: &Scene, says: &str, version: WireVersion) -> Capture {
     let name = format!("{says} {version}");
-    let mut watcher = scene.watch(&name, Ask::live()).await;
-    let question = Question::new(says)
+    let mut watcher = scene.watch(&name, SubscribeOptions::live()).await;
+    let question = ChatSubmit::new(says)
         .session(scene.session)
         .version(version.as_str());
-    let mut stream = Stream::submit(&scene.rest, &name, &question)
+    let mut stream = ChatStream::submit(&scene.api, &name, &question)
         .await
         .expect("a stream");
     let turn = stream.turn();
@@ -67,10 +67,10 @@ async fn capture(scene: &Scene, says: &str, version: WireVersion) -> Capture {
     if says == "cancelled" {
         frames = stream.until("text").await.expect("words");
         let path = format!("/turns/{}/cancel", ResponseId::from(turn));
-        let answer = scene.rest.post(&path, json!({})).await.expect("an answer");
+        let answer = scene.api.post(&path, json!({})).await.expect("an answer");
         assert_eq!(answer.status, 202, "{}", answer.body);
     }
-    frames.extend(stream.rest().await.expect("a whole stream"));
+    frames.extend(stream.read_to_end().await.expect("a whole stream"));
     let bytes = frames.iter().map(Block::frame_text);
     let bytes = bytes.chain([std::str::from_utf8(pc3::SENTINEL).expect("text")]);
     Capture {
@@ -152,8 +152,8 @@ impl OldClient {
             "reasoning" => join(&mut self.thoughts, "after", &text("chunk")?),
             "tool_call" | "tool_completed" => {
                 let tool = frame.field("tool_call");
-                let known = ["id", "name", "type"].map(|name| tool[name].is_string());
-                if known != [true; 3] {
+                let are_strings = ["id", "name", "type"].map(|name| tool[name].is_string());
+                if are_strings != [true; 3] {
                     return Err("a tool without a name".into());
                 }
                 let name = tool["name"].as_str().unwrap_or_default().to_owned();
@@ -211,7 +211,7 @@ fn compare(old: &Block, new: &Block) {
 
 /// Has the turn in either version, projects the other, compares, and gives what old clients see.
 async fn both(says: &str) -> OldClient {
-    let scene = Scene::new(Options::script(script())).await;
+    let scene = Scene::new(ServerOptions::script(script())).await;
     let mut seen = Vec::new();
     for version in WireVersion::ALL {
         let captured = capture(&scene, says, version).await;

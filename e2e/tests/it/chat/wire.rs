@@ -5,68 +5,77 @@ use serde_json::{Value, json};
 use turnwire_e2e::chat::{back, calm, code, events, raw, say, shape, whole, words};
 use turnwire_e2e::scene::Scene;
 use turnwire_event::ResponseId;
-use turnwire_testkit::chat::{Block, Question, Said};
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::Options;
+use turnwire_testkit::chat::{Block, ChatSubmit, Said};
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::ServerOptions;
 
 /// What must not be on the wire.
 const MARKER: &str = "MARKER at /srv/secret.rs:7 on host.internal";
 
-fn script() -> Script {
-    Script::new()
-        .on("^plain", [Step::slow("plain words of an answer", 3, 1)])
+fn script() -> ModelScript {
+    ModelScript::new()
+        .on(
+            "^plain",
+            [ScriptStep::slow("plain words of an answer", 3, 1)],
+        )
         .on(
             "^think",
             [
-                Step::thinking("first a thought", "c2VhbA=="),
-                Step::text("then words "),
-                Step::thinking("another thought", "c2VhbA=="),
-                Step::text("and more words"),
+                ScriptStep::thinking("first a thought", "c2VhbA=="),
+                ScriptStep::text("then words "),
+                ScriptStep::thinking("another thought", "c2VhbA=="),
+                ScriptStep::text("and more words"),
             ],
         )
         .on(
             "^tools",
             [
-                Step::text("I look. "),
-                Step::tool(tool::CLOCK, json!({})),
-                Step::tool(tool::ECHO, json!({"text": "hi"})),
-                Step::text("Here it is."),
+                ScriptStep::text("I look. "),
+                ScriptStep::tool(tool::CLOCK, json!({})),
+                ScriptStep::tool(tool::ECHO, json!({"text": "hi"})),
+                ScriptStep::text("Here it is."),
             ],
         )
         .on(
             "^failing",
             [
-                Step::tool(tool::FAIL, json!({"message": MARKER})),
-                Step::text("That did not work."),
+                ScriptStep::tool(tool::FAIL, json!({"message": MARKER})),
+                ScriptStep::text("That did not work."),
             ],
         )
         .on(
             "^limited",
-            [Step::text("so far"), Step::error("rate_limited")],
+            [
+                ScriptStep::text("so far"),
+                ScriptStep::error("rate_limited"),
+            ],
         )
-        .on("^broken", [Step::text("so far"), Step::error("internal")])
-        .on("^refused", [Step::error("provider")])
+        .on(
+            "^broken",
+            [ScriptStep::text("so far"), ScriptStep::error("internal")],
+        )
+        .on("^refused", [ScriptStep::error("provider")])
         .on(
             "^late",
             [
-                Step::tool(tool::FAIL, json!({"message": MARKER})),
-                Step::text("so far"),
-                Step::error("transport"),
+                ScriptStep::tool(tool::FAIL, json!({"message": MARKER})),
+                ScriptStep::text("so far"),
+                ScriptStep::error("transport"),
             ],
         )
         .on(
             "^busy",
             [
-                Step::text("wait"),
-                Step::tool(tool::SLEEP, json!({"ms": 60_000})),
+                ScriptStep::text("wait"),
+                ScriptStep::tool(tool::SLEEP, json!({"ms": 60_000})),
             ],
         )
-        .on("^stall", [Step::text("wait"), Step::stall()])
-        .on("", [Step::text("yes")])
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
+        .on("", [ScriptStep::text("yes")])
 }
 
 async fn scene() -> Scene {
-    Scene::new(Options::script(script())).await
+    Scene::new(ServerOptions::script(script())).await
 }
 
 /// Every frame has the four fields first, those of its turn alike, times in order.
@@ -112,12 +121,12 @@ fn last(frames: &[Block]) -> &Block {
 #[tokio::test]
 async fn every_turn_is_complete_and_in_order() {
     let scene = scene().await;
-    let asked = [
+    let messages = [
         "plain", "think", "tools", "failing", "limited", "broken", "late",
     ];
-    for message in asked {
-        let question = Question::new(message).session(scene.session);
-        let (turn, live) = whole(&scene.rest, message, &question).await;
+    for message in messages {
+        let question = ChatSubmit::new(message).session(scene.session);
+        let (turn, live) = whole(&scene.api, message, &question).await;
         envelope(&live, &ResponseId::from(turn).to_string(), "0.5");
         let ids: Vec<String> = live
             .iter()
@@ -126,16 +135,16 @@ async fn every_turn_is_complete_and_in_order() {
         assert_eq!(ids.len(), live.len());
         assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
         assert_eq!(events(&live)[..3], ["response_id", "episode", "thinking"]);
-        let once = |name: &str| events(&live).iter().filter(|e| **e == name).count();
+        let count = |name: &str| events(&live).iter().filter(|e| **e == name).count();
         assert_eq!(
-            (once("response_id"), once("episode"), once("usage")),
+            (count("response_id"), count("episode"), count("usage")),
             (1, 1, 1)
         );
         assert_eq!(events(&live)[live.len() - 2], "usage");
         assert_eq!(live.iter().filter(|f| f.is_terminal()).count(), 1);
-        let again = back(&scene.rest, &format!("{message} again"), turn, None)
+        let again = back(&scene.api, &format!("{message} again"), turn, None)
             .await
-            .rest()
+            .read_to_end()
             .await;
         let again = again.expect("a replay");
         assert_eq!((shape(&again), words(&again)), (shape(&live), words(&live)));
@@ -148,11 +157,11 @@ async fn every_turn_is_complete_and_in_order() {
 #[tokio::test]
 async fn stream_is_uncached_unbuffered_and_names_its_turn() {
     let scene = scene().await;
-    let question = Question::new("plain").session(scene.session);
-    let mut stream = say(&scene.rest, "headers", &question).await;
+    let question = ChatSubmit::new("plain").session(scene.session);
+    let mut stream = say(&scene.api, "headers", &question).await;
     let turn = stream.turn();
-    stream.rest().await.expect("a whole stream");
-    let late = back(&scene.rest, "later", turn, None).await;
+    stream.read_to_end().await.expect("a whole stream");
+    let late = back(&scene.api, "later", turn, None).await;
     for head in [stream.head(), late.head()] {
         assert_eq!(head.header("content-type"), "text/event-stream");
         assert_eq!(head.header("cache-control"), "no-cache, no-transform");
@@ -168,8 +177,8 @@ async fn stream_is_uncached_unbuffered_and_names_its_turn() {
 #[tokio::test]
 async fn text_and_thinking_equal_the_stored_message() {
     let scene = scene().await;
-    let question = Question::new("think").session(scene.session);
-    let (_, frames) = whole(&scene.rest, "thinking", &question).await;
+    let question = ChatSubmit::new("think").session(scene.session);
+    let (_, frames) = whole(&scene.api, "thinking", &question).await;
     let expected = [
         "response_id",
         "episode",
@@ -198,7 +207,7 @@ async fn text_and_thinking_equal_the_stored_message() {
     assert_eq!(all("reasoning", "chunk"), "another thought");
     assert_eq!(words(&frames), "then words and more words");
     let path = format!("/sessions/{}/messages", scene.session);
-    let messages = scene.rest.get(&path).await.expect("an answer").json();
+    let messages = scene.api.get(&path).await.expect("an answer").json();
     let stored: String = messages["messages"][1]["content"]
         .as_array()
         .expect("blocks")
@@ -222,8 +231,8 @@ async fn text_and_thinking_equal_the_stored_message() {
 async fn tool_frames_are_paired_including_failures() {
     let scene = scene().await;
     for (message, tools) in [("tools", 2), ("failing", 1), ("late", 1)] {
-        let question = Question::new(message).session(scene.session);
-        let (_, frames) = whole(&scene.rest, message, &question).await;
+        let question = ChatSubmit::new(message).session(scene.session);
+        let (_, frames) = whole(&scene.api, message, &question).await;
         let of = |event: &str| -> Vec<&Value> {
             let own = frames.iter().filter(|frame| frame.event() == event);
             own.map(|frame| frame.field("tool_call")).collect()
@@ -244,9 +253,9 @@ async fn tool_frames_are_paired_including_failures() {
             "tool_completed",
             "usage",
         ];
-        let mut left = events(&frames).into_iter();
+        let mut remaining = events(&frames).into_iter();
         assert!(
-            order.iter().all(|name| left.any(|seen| seen == *name)),
+            order.iter().all(|name| remaining.any(|seen| seen == *name)),
             "{message}"
         );
     }
@@ -264,11 +273,11 @@ async fn failure_exposes_a_code_and_nothing_else() {
         ("late", "INTERNAL_ERROR"),
         ("failing", ""),
     ] {
-        let question = Question::new(message).session(scene.session);
-        let (turn, frames) = whole(&scene.rest, message, &question).await;
-        let again = back(&scene.rest, &format!("{message} again"), turn, None)
+        let question = ChatSubmit::new(message).session(scene.session);
+        let (turn, frames) = whole(&scene.api, message, &question).await;
+        let again = back(&scene.api, &format!("{message} again"), turn, None)
             .await
-            .rest()
+            .read_to_end()
             .await;
         for frame in frames.iter().chain(&again.expect("a replay")) {
             assert!(!frame.text.contains("MARKER"), "{}", frame.text);
@@ -292,8 +301,8 @@ async fn failure_exposes_a_code_and_nothing_else() {
         assert!(!words(&frames).contains(expected));
     }
     // The process goes on.
-    let question = Question::new("plain").session(scene.session);
-    let (_, frames) = whole(&scene.rest, "after", &question).await;
+    let question = ChatSubmit::new("plain").session(scene.session);
+    let (_, frames) = whole(&scene.api, "after", &question).await;
     assert_eq!(last(&frames).event(), "completed");
     scene.judge().await;
 }
@@ -309,10 +318,10 @@ async fn cancel_by_response_id_ends_the_open_stream() {
         ("0.4", "busy"),
     ] {
         let name = format!("{message} {version}");
-        let question = Question::new(message)
+        let question = ChatSubmit::new(message)
             .session(scene.session)
             .version(version);
-        let mut stream = say(&scene.rest, &name, &question).await;
+        let mut stream = say(&scene.api, &name, &question).await;
         let until = if message == "busy" {
             "tool_call"
         } else {
@@ -322,10 +331,10 @@ async fn cancel_by_response_id_ends_the_open_stream() {
         let response = ResponseId::from(stream.turn());
         let path = format!("/turns/{response}/cancel");
         for _ in 0..2 {
-            let answer = scene.rest.post(&path, json!({"reason": "enough"})).await;
+            let answer = scene.api.post(&path, json!({"reason": "enough"})).await;
             assert_eq!(answer.expect("an answer").status, 202);
         }
-        let rest = stream.rest().await.expect("an end");
+        let remaining_frames = stream.read_to_end().await.expect("an end");
         let ending = if message == "busy" {
             vec!["tool_completed"]
         } else {
@@ -336,9 +345,13 @@ async fn cancel_by_response_id_ends_the_open_stream() {
         } else {
             "error"
         };
-        assert_eq!(events(&rest), [ending, vec![terminal]].concat(), "{name}");
         assert_eq!(
-            last(&rest).field("error"),
+            events(&remaining_frames),
+            [ending, vec![terminal]].concat(),
+            "{name}"
+        );
+        assert_eq!(
+            last(&remaining_frames).field("error"),
             &json!({"code": "REQUEST_CANCELLED"})
         );
         let is_final = if version == "0.5" {
@@ -346,8 +359,8 @@ async fn cancel_by_response_id_ends_the_open_stream() {
         } else {
             json!(true)
         };
-        assert_eq!(last(&rest).field("is_final"), &is_final);
-        frames.extend(rest);
+        assert_eq!(last(&remaining_frames).field("is_final"), &is_final);
+        frames.extend(remaining_frames);
         envelope(&frames, &response.to_string(), version);
     }
     calm(&scene.server);
@@ -359,9 +372,9 @@ async fn cancel_by_response_id_ends_the_open_stream() {
 async fn head_has_no_body_and_missing_turn_is_a_problem() {
     let scene = scene().await;
     let (turn, _) = whole(
-        &scene.rest,
+        &scene.api,
         "one",
-        &Question::new("x").session(scene.session),
+        &ChatSubmit::new("x").session(scene.session),
     )
     .await;
     let addr = scene.server.addr();

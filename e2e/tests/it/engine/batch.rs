@@ -1,22 +1,23 @@
 //! Statuses of several sub-agents as one sentence, while a flag is on (SC-02).
 
 use serde_json::Value;
-use turnwire_e2e::ccs::{Reply, envelope};
 use turnwire_e2e::chat::Metrics;
+use turnwire_e2e::data_service::{ServiceReply, envelope};
 use turnwire_e2e::engine::{Stage, asks, json_of, of, working};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::watch::SubscribeOptions;
 
 const FLAG: &str = "ai_assistant_batch_status";
 
 /// The data service takes so long for an enricher.
 fn takes(stage: &Stage, enricher: &str, ms: u64) {
-    stage
-        .ccs
-        .set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
+    stage.ccs.set(
+        enricher,
+        ServiceReply::envelope(&envelope(enricher)).after(ms),
+    );
 }
 
-fn batched(pack: Pack) -> Pack {
+fn batched(pack: TestPack) -> TestPack {
     let ids = "searching_offers: {policy: batch}, looking_up_points_balance: {policy: batch}";
     pack.flag(FLAG, "true")
         .put("overrides.yaml", &format!("{FLAG}: {{{ids}}}\n"))
@@ -30,10 +31,10 @@ async fn statuses_are_batched_while_the_flag_is_on() {
     for enricher in ["offer_search", "points"] {
         takes(&stage, enricher, 400);
     }
-    let mut full = stage.watch("full", Ask::live()).await;
-    let told = stage.ask("offers and points").await;
-    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
-    let status: Vec<&Value> = told.of("status").map(|f| f.field("data")).collect();
+    let mut full = stage.watch("full", SubscribeOptions::live()).await;
+    let reply = stage.ask("offers and points").await;
+    let seen = json_of(&full.turn(reply.turn).await.expect("the turn"));
+    let status: Vec<&Value> = reply.of("status").map(|f| f.field("data")).collect();
     assert_eq!(status.len(), 1, "{status:?}");
     let mut ids: Vec<&str> = status[0]["event_ids"]
         .as_array()
@@ -56,7 +57,7 @@ async fn statuses_are_batched_while_the_flag_is_on() {
     );
     assert!(message.starts_with(char::is_uppercase), "{message}");
     assert_eq!(of(&seen, "status.emitted").count(), 2, "{seen:?}");
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(
         metrics
             .by("stream_rendering_policy_applied_total", "policy")
@@ -65,19 +66,19 @@ async fn statuses_are_batched_while_the_flag_is_on() {
     );
     stage.judge().await;
     // The flag goes, the server comes back, and so does the default.
-    let plain = Pack::stage(&stage.ccs.url()).script(&script);
+    let plain = TestPack::market(&stage.ccs.url()).script(&script);
     stage.server.repack(plain);
     stage.server.restart().await;
-    let mut full = stage.watch("full again", Ask::live()).await;
-    let told = stage.ask("offers and points").await;
-    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
+    let mut full = stage.watch("full again", SubscribeOptions::live()).await;
+    let reply = stage.ask("offers and points").await;
+    let seen = json_of(&full.turn(reply.turn).await.expect("the turn"));
     let emitted: Vec<&Value> = of(&seen, "status.emitted")
         .map(|e| &e["payload"]["event_id"])
         .collect();
     assert_eq!(emitted.len(), 2);
-    let told: Vec<String> = told.statuses().into_iter().map(|(id, _)| id).collect();
+    let status_ids: Vec<String> = reply.statuses().into_iter().map(|(id, _)| id).collect();
     assert_eq!(
-        told,
+        status_ids,
         emitted
             .iter()
             .filter_map(|id| id.as_str())
@@ -93,9 +94,9 @@ async fn batched_status_is_in_the_users_language() {
     for enricher in ["offer_search", "points"] {
         takes(&stage, enricher, 300);
     }
-    let question = turnwire_testkit::chat::Question::new("beides").field("locale", "de");
-    let told = stage.asked(question).await;
-    let statuses = told.statuses();
+    let question = turnwire_testkit::chat::ChatSubmit::new("beides").field("locale", "de");
+    let reply = stage.asked(question).await;
+    let statuses = reply.statuses();
     assert_eq!(statuses.len(), 1, "{statuses:?}");
     let message = &statuses[0].1;
     assert!(

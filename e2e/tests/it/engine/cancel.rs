@@ -4,34 +4,34 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, envelope};
 use turnwire_e2e::chat::{Metrics, calm, say, until};
+use turnwire_e2e::data_service::{ServiceReply, envelope};
 use turnwire_e2e::engine::{Stage, asks, json_of, label, laws, of, only, working};
 use turnwire_event::{ResponseId, TurnId};
-use turnwire_testkit::chat::{Question, Stream};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::chat::{ChatStream, ChatSubmit};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::watch::SubscribeOptions;
 
 /// What a slow data service takes.
 const SLOW_MS: u64 = 1_500;
 
-async fn slow(script: Script) -> Stage {
+async fn slow(script: ModelScript) -> Stage {
     let stage = Stage::new(working(script)).await;
     for enricher in ["offer_search", "points", "answers"] {
         stage.ccs.set(
             enricher,
-            Reply::envelope(&envelope(enricher)).after(SLOW_MS),
+            ServiceReply::envelope(&envelope(enricher)).after(SLOW_MS),
         );
     }
     stage
 }
 
 /// Asks, and waits until the data services have `calls` requests.
-async fn begun(stage: &Stage, calls: usize) -> Stream {
-    let question = Question::new("oat milk offers")
+async fn begun(stage: &Stage, calls: usize) -> ChatStream {
+    let question = ChatSubmit::new("oat milk offers")
         .session(stage.session)
         .grace_ms(0);
-    let stream = say(&stage.rest, "a person", &question).await;
+    let stream = say(&stage.api, "a person", &question).await;
     until("the data service is asked", || async {
         stage.ccs.calls().len() == calls
     })
@@ -80,9 +80,9 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
         .map(|e| &e["payload"]["invocation_id"])
         .collect();
     for line in of_kind("subagent") {
-        let known =
+        let is_started =
             started.contains(&&line["id"]) || agents.iter().any(|agent| line["id"] == *agent);
-        assert!(known, "{line}");
+        assert!(is_started, "{line}");
     }
     let ccs = |id: &Value| {
         of(&events, "tool.called")
@@ -110,7 +110,7 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
         "{messages:?}"
     );
     let path = format!("/sessions/{}/tool-calls", stage.session);
-    let rows = stage.rest.get(&path).await.expect("an answer").json();
+    let rows = stage.api.get(&path).await.expect("an answer").json();
     for row in rows["tool_calls"].as_array().expect("rows") {
         assert_eq!(row["status"], "cancelled", "{row}");
     }
@@ -120,7 +120,7 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
 /// Asks a turn to stop, by the name that the chat wire gives it.
 async fn cancel(stage: &Stage, turn: TurnId) {
     let path = format!("/turns/{}/cancel", ResponseId::from(turn));
-    let answer = stage.rest.post(&path, json!({})).await;
+    let answer = stage.api.post(&path, json!({})).await;
     assert_eq!(answer.expect("an answer").status, 202);
 }
 
@@ -130,11 +130,11 @@ async fn cancel(stage: &Stage, turn: TurnId) {
 async fn cancel_request_ends_turn_but_not_data_service_call() {
     let stage = slow(asks(&["shop"], "never said")).await;
     let mut stream = begun(&stage, 1).await;
-    let mut watcher = stage.watch("watcher", Ask::live()).await;
-    let asked = Instant::now();
+    let mut watcher = stage.watch("watcher", SubscribeOptions::live()).await;
+    let cancelled_at = Instant::now();
     cancel(&stage, stream.turn()).await;
-    let frames = stream.rest().await.expect("an end");
-    let took = asked.elapsed();
+    let frames = stream.read_to_end().await.expect("an end");
+    let took = cancelled_at.elapsed();
     assert!(
         took < Duration::from_millis(1_000),
         "it does not wait for the call: {took:?}"
@@ -167,7 +167,7 @@ async fn cancel_request_ends_turn_but_not_data_service_call() {
         "the late result adds nothing"
     );
     until("no task is left", || async {
-        Metrics::read(&stage.rest).await.sum("engine_tasks_live") == 0.0
+        Metrics::read(&stage.api).await.sum("engine_tasks_live") == 0.0
     })
     .await;
     calm(&stage.server);
@@ -181,13 +181,13 @@ async fn disconnect_cancels_within_a_second_call_ends_itself() {
     let stage = slow(asks(&["shop"], "never said")).await;
     let stream = begun(&stage, 1).await;
     let turn = stream.turn();
-    let left = Instant::now();
+    let disconnected_at = Instant::now();
     drop(stream);
-    stage.rest.ended(turn).await.expect("an end");
+    stage.api.ended(turn).await.expect("an end");
     assert!(
-        left.elapsed() < Duration::from_secs(1),
+        disconnected_at.elapsed() < Duration::from_secs(1),
         "{:?}",
-        left.elapsed()
+        disconnected_at.elapsed()
     );
     closed(&stage, turn, &["shop"]).await;
     finished(&stage, 1).await;
@@ -200,8 +200,8 @@ async fn disconnect_cancels_within_a_second_call_ends_itself() {
 async fn cancel_during_fan_out_closes_all_sub_agents() {
     let stage = slow(asks(&["shop", "rewards", "support"], "never said")).await;
     let mut stream = begun(&stage, 3).await;
-    stage.rest.cancel(stream.turn()).await.expect("an answer");
-    let frames = stream.rest().await.expect("an end");
+    stage.api.cancel(stream.turn()).await.expect("an answer");
+    let frames = stream.read_to_end().await.expect("an end");
     let ended = frames
         .iter()
         .filter(|f| f.event() == "tool_completed")
@@ -213,7 +213,7 @@ async fn cancel_during_fan_out_closes_all_sub_agents() {
     for enricher in ["offer_search", "points", "answers"] {
         stage
             .ccs
-            .set(enricher, Reply::envelope(&envelope(enricher)));
+            .set(enricher, ServiceReply::envelope(&envelope(enricher)));
     }
     assert_eq!(stage.ask("again").await.last().event(), "completed");
     stage.judge().await;
@@ -223,11 +223,11 @@ async fn cancel_during_fan_out_closes_all_sub_agents() {
 #[tokio::test]
 async fn streaming_sub_agent_and_its_sibling_are_stopped() {
     let script = asks(&["shop", "rewards"], "never said")
-        .call("shop", 1, [Step::slow("SUBRAW ", 2, 20).repeat(500)])
-        .call("rewards", 1, [Step::stall()]);
+        .call("shop", 1, [ScriptStep::slow("SUBRAW ", 2, 20).repeat(500)])
+        .call("rewards", 1, [ScriptStep::stall()]);
     let stage = Stage::new(script).await;
-    let question = Question::new("both").session(stage.session);
-    let mut stream = say(&stage.rest, "a person", &question).await;
+    let question = ChatSubmit::new("both").session(stage.session);
+    let mut stream = say(&stage.api, "a person", &question).await;
     let turn = stream.turn();
     until("both work", || async {
         let events = stage.events(turn).await;
@@ -237,8 +237,8 @@ async fn streaming_sub_agent_and_its_sibling_are_stopped() {
             == 2
     })
     .await;
-    stage.rest.cancel(turn).await.expect("an answer");
-    let frames = stream.rest().await.expect("an end");
+    stage.api.cancel(turn).await.expect("an answer");
+    let frames = stream.read_to_end().await.expect("an end");
     assert_eq!(frames.last().expect("it").event(), "cancelled");
     let events = stage.events(turn).await;
     assert_eq!(of(&events, "llm.call_failed").count(), 2);
@@ -263,17 +263,17 @@ async fn streaming_sub_agent_and_its_sibling_are_stopped() {
 #[tokio::test]
 async fn crash_in_fan_out_closes_children_first_with_one_trace() {
     let mut stage = slow(asks(&["shop", "rewards", "support"], "never said")).await;
-    let question = Question::new("oat milk offers").session(stage.session);
-    let stream = say(&stage.rest, "a person", &question).await;
+    let question = ChatSubmit::new("oat milk offers").session(stage.session);
+    let stream = say(&stage.api, "a person", &question).await;
     let turn = stream.turn();
     until("the data service is asked", || async {
         stage.ccs.calls().len() == 3
     })
     .await;
-    stage.server.kill9().await;
+    stage.server.kill().await;
     drop(stream);
     stage.server.run().await.expect("it comes back");
-    let row = stage.rest.ended(turn).await.expect("an end");
+    let row = stage.api.ended(turn).await.expect("an end");
     assert_eq!(
         row["terminal"]["payload"]["reason"], "server_restart",
         "{row}"
@@ -294,11 +294,11 @@ async fn crash_in_fan_out_closes_children_first_with_one_trace() {
     assert_eq!((agents.len(), tools.len()), (3, 6));
     for &agent in &agents {
         let use_id = &events[agent]["payload"]["tool_use_id"];
-        let asked = tools
+        let tool_index = tools
             .iter()
             .find(|&&t| &events[t]["payload"]["tool_use_id"] == use_id);
         assert!(
-            *asked.expect("its ask_ tool") > agent,
+            *tool_index.expect("its ask_ tool") > agent,
             "the parent's tool ends after its child"
         );
     }
@@ -317,7 +317,7 @@ async fn crash_in_fan_out_closes_children_first_with_one_trace() {
     for enricher in ["offer_search", "points", "answers"] {
         stage
             .ccs
-            .set(enricher, Reply::envelope(&envelope(enricher)));
+            .set(enricher, ServiceReply::envelope(&envelope(enricher)));
     }
     assert_eq!(stage.ask("again").await.last().event(), "completed");
     stage.judge().await;
@@ -332,17 +332,18 @@ async fn cancel_at_any_moment_of_fan_out_keeps_every_law() {
     )))
     .await;
     for (enricher, ms) in [("offer_search", 20), ("points", 35), ("answers", 50)] {
-        stage
-            .ccs
-            .set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
+        stage.ccs.set(
+            enricher,
+            ServiceReply::envelope(&envelope(enricher)).after(ms),
+        );
     }
     let mut cancelled = 0;
     for round in 0..40u64 {
-        let question = Question::new("everything").session(stage.session);
-        let mut stream = say(&stage.rest, &format!("round {round}"), &question).await;
+        let question = ChatSubmit::new("everything").session(stage.session);
+        let mut stream = say(&stage.api, &format!("round {round}"), &question).await;
         tokio::time::sleep(Duration::from_millis(round * 3)).await;
-        stage.rest.cancel(stream.turn()).await.expect("an answer");
-        let frames = stream.rest().await.expect("an end");
+        stage.api.cancel(stream.turn()).await.expect("an answer");
+        let frames = stream.read_to_end().await.expect("an end");
         cancelled += usize::from(frames.last().expect("it").event() == "cancelled");
     }
     println!("40 cancels, one every 3 ms of a fan-out: {cancelled} in time");

@@ -2,10 +2,10 @@
 //! (S1-098..100), and a flag that makes a failing data service the end (S1-102).
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed};
+use turnwire_e2e::data_service::{ServiceReply, envelope_with};
 use turnwire_e2e::engine::{CHIEF, Stage, asks, only, working};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const SORRY: &str = "I wasn't able to look that up right now";
 
@@ -13,9 +13,10 @@ const SORRY: &str = "I wasn't able to look that up right now";
 fn fails(stage: &Stage, enricher: &str, reason: &str) {
     let partial = json!([{"source": "FIDORA", "critical": true, "reason": reason}]);
     let fields = json!({"status": "error", "reason": reason, "partial": partial});
-    stage
-        .ccs
-        .set(enricher, Reply::envelope(&changed(enricher, &fields)));
+    stage.ccs.set(
+        enricher,
+        ServiceReply::envelope(&envelope_with(enricher, &fields)),
+    );
 }
 
 fn envelope_error(enricher: &str, reason: &str) -> Value {
@@ -26,31 +27,35 @@ fn envelope_error(enricher: &str, reason: &str) -> Value {
 #[tokio::test]
 async fn template_answers_when_composing_model_fails() {
     let one = |class: &str| {
-        working(Script::new())
-            .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-            .call(CHIEF, 2, [Step::error(class)])
+        working(ModelScript::new())
+            .call(
+                CHIEF,
+                1,
+                [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
+            )
+            .call(CHIEF, 2, [ScriptStep::error(class)])
     };
     for (class, code) in [
         ("provider", "INTERNAL_ERROR"),
         ("rate_limited", "RATE_LIMIT_ERROR"),
     ] {
         let stage = Stage::new(one(class)).await;
-        let mut said = Vec::new();
+        let mut texts = Vec::new();
         for locale in ["en", "de", "es"] {
-            let told = stage
-                .asked(Question::new("offers").field("locale", locale))
+            let reply = stage
+                .asked(ChatSubmit::new("offers").field("locale", locale))
                 .await;
             assert_eq!(
-                told.errors(),
+                reply.errors(),
                 [(json!({"code": code}), json!(true))],
                 "{locale}"
             );
-            told.order(&["data_loaded", "text", "error"]);
-            told.speaks();
-            said.push(told.words());
+            reply.order(&["data_loaded", "text", "error"]);
+            reply.speaks();
+            texts.push(reply.words());
         }
-        said.dedup();
-        assert_eq!(said.len(), 3, "one sentence a language: {said:?}");
+        texts.dedup();
+        assert_eq!(texts.len(), 3, "one sentence a language: {texts:?}");
         stage.judge().await;
     }
 }
@@ -58,17 +63,17 @@ async fn template_answers_when_composing_model_fails() {
 // S1-099
 #[tokio::test]
 async fn refused_first_call_ends_with_code_after_text() {
-    let script = Script::new().call(CHIEF, 1, [Step::error("rate_limited")]);
+    let script = ModelScript::new().call(CHIEF, 1, [ScriptStep::error("rate_limited")]);
     let stage = Stage::new(script).await;
-    let told = stage
-        .asked(Question::new("offers").field("locale", "de"))
+    let reply = stage
+        .asked(ChatSubmit::new("offers").field("locale", "de"))
         .await;
     assert_eq!(
-        told.errors(),
+        reply.errors(),
         [(json!({"code": "RATE_LIMIT_ERROR"}), json!(true))]
     );
-    told.speaks();
-    let events = stage.events(told.turn).await;
+    reply.speaks();
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "dispatch.traced")["payload"]["intent_count"],
         0
@@ -79,16 +84,20 @@ async fn refused_first_call_ends_with_code_after_text() {
 // S2-059
 #[tokio::test]
 async fn failed_sub_agent_and_composition_still_answer() {
-    let script = Script::new()
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .call(CHIEF, 2, [Step::error("provider")])
-        .call("shop", 1, [Step::error("provider")]);
+    let script = ModelScript::new()
+        .call(
+            CHIEF,
+            1,
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
+        )
+        .call(CHIEF, 2, [ScriptStep::error("provider")])
+        .call("shop", 1, [ScriptStep::error("provider")]);
     let stage = Stage::new(script).await;
-    let told = stage.ask("offers").await;
-    let errors = told.errors();
+    let reply = stage.ask("offers").await;
+    let errors = reply.errors();
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!(errors[0].1, json!(true));
-    told.speaks();
+    reply.speaks();
     stage.judge().await;
 }
 
@@ -101,12 +110,15 @@ async fn flag_turns_data_service_failure_into_turn_end() {
     })
     .await;
     fails(&stage, "offer_search", "upstream_unavailable");
-    let told = stage.ask("offers").await;
+    let reply = stage.ask("offers").await;
     let expected = envelope_error("offer_search", "upstream_unavailable");
-    assert_eq!(told.errors(), [(expected, json!(true))]);
-    told.order(&["tool_completed ask_shop", "text", "error"]);
-    assert_eq!((told.words().as_str(), told.count("completed")), (SORRY, 0));
-    told.speaks();
-    assert_eq!(stage.axes(told.turn).await, [(2, true)]);
+    assert_eq!(reply.errors(), [(expected, json!(true))]);
+    reply.order(&["tool_completed ask_shop", "text", "error"]);
+    assert_eq!(
+        (reply.words().as_str(), reply.count("completed")),
+        (SORRY, 0)
+    );
+    reply.speaks();
+    assert_eq!(stage.axes(reply.turn).await, [(2, true)]);
     stage.judge().await;
 }

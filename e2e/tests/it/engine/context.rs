@@ -4,57 +4,64 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::{CHIEF, Stage, of, only};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 /// The person names whom to ask; each sub-agent sends what it was shown to its data service.
-fn script() -> Script {
+fn script() -> ModelScript {
     let ask = |agent: &str| {
-        [Step::tool(
+        [ScriptStep::tool(
             &format!("ask_{agent}"),
             json!({"query": format!("QUERY about {agent}")}),
         )]
     };
     let mixed = [
-        Step::tool("ask_shop", json!({"query": "x"})),
-        Step::tool("ask_support", json!({"query": "x"})),
+        ScriptStep::tool("ask_shop", json!({"query": "x"})),
+        ScriptStep::tool("ask_support", json!({"query": "x"})),
     ];
-    Script::new()
-        .heard(CHIEF, "^shop", 1, ask("shop"))
-        .heard(CHIEF, "^rewards", 1, ask("rewards"))
-        .heard(CHIEF, "^mixed", 1, mixed)
-        .heard(CHIEF, "^probe", 1, [Step::text("{{request}}")])
-        .call(CHIEF, 2, [Step::text("Here is the answer.")])
-        .call(CHIEF, 1, [Step::text("Just words.")])
+    ModelScript::new()
+        .on_call(CHIEF, "^shop", 1, ask("shop"))
+        .on_call(CHIEF, "^rewards", 1, ask("rewards"))
+        .on_call(CHIEF, "^mixed", 1, mixed)
+        .on_call(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
+        .call(CHIEF, 2, [ScriptStep::text("Here is the answer.")])
+        .call(CHIEF, 1, [ScriptStep::text("Just words.")])
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "{{request}}"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "{{request}}"}),
+            )],
         )
-        .call("shop", 2, [Step::text("SUBRAW of shop")])
+        .call("shop", 2, [ScriptStep::text("SUBRAW of shop")])
         .call(
             "rewards",
             1,
-            [Step::tool(
+            [ScriptStep::tool(
                 "points_balance",
                 json!({"query": "{{request}}"}),
             )],
         )
-        .call("rewards", 2, [Step::text("SUBRAW of rewards")])
-        .call("support", 1, [Step::tool("support_answer", json!({}))])
-        .call("support", 2, [Step::text("SUBRAW of support")])
+        .call("rewards", 2, [ScriptStep::text("SUBRAW of rewards")])
+        .call(
+            "support",
+            1,
+            [ScriptStep::tool("support_answer", json!({}))],
+        )
+        .call("support", 2, [ScriptStep::text("SUBRAW of support")])
 }
 
-async fn context(stage: &Stage, question: Question) -> Value {
-    let told = stage.asked(question).await;
-    let events = stage.events(told.turn).await;
+async fn context(stage: &Stage, question: ChatSubmit) -> Value {
+    let reply = stage.asked(question).await;
+    let events = stage.events(reply.turn).await;
     let started = only(&events, "subagent.started");
     let context = started["payload"]["context"].clone();
     assert_eq!(
         (&context["principal"], &context["user_id"]),
         (&json!("user-42"), &json!("user-42"))
     );
-    let episode = told
+    let episode = reply
         .of("episode")
         .next()
         .expect("an episode")
@@ -75,11 +82,11 @@ fn shown(stage: &Stage, enricher: &str) -> Value {
 async fn sub_agent_inherits_references_and_prior_turns() {
     let stage = Stage::new(script()).await;
     let berlin = |words: &str| {
-        Question::new(words)
+        ChatSubmit::new(words)
             .field("locale", "de")
             .field("location", "Berlin")
     };
-    let first = context(&stage, Question::new("shop for oats")).await;
+    let first = context(&stage, ChatSubmit::new("shop for oats")).await;
     assert_eq!(
         (
             &first["prior_context"],
@@ -112,7 +119,7 @@ async fn sub_agent_inherits_references_and_prior_turns() {
     for _ in 0..95 {
         stage.ask("words").await;
     }
-    context(&stage, Question::new("shop for oats")).await;
+    context(&stage, ChatSubmit::new("shop for oats")).await;
     let late = context(&stage, berlin("rewards please")).await;
     let (before, after) = (
         switched.to_string().len() as f64,
@@ -154,11 +161,11 @@ async fn sub_agent_remembers_only_its_own_exchanges() {
 #[tokio::test]
 async fn support_notes_are_kept_in_memory_and_on_no_wire() {
     let stage = Stage::new(script()).await;
-    let everything =
-        turnwire_testkit::watch::Ask::live().filter(json!({"include_suppressed": true}));
+    let everything = turnwire_testkit::watch::SubscribeOptions::live()
+        .filter(json!({"include_suppressed": true}));
     let mut watcher = stage.watch("everything", everything).await;
-    let told = stage.ask("mixed question").await;
-    told.lacks(&["Wait a day.", "support_content", "support.noted"]);
+    let reply = stage.ask("mixed question").await;
+    reply.lacks(&["Wait a day.", "support_content", "support.noted"]);
     let first = shown(&stage, "offer_search");
     assert!(!first.to_string().contains("Wait a day."));
     let next = stage.ask("shop again").await;
@@ -167,7 +174,7 @@ async fn support_notes_are_kept_in_memory_and_on_no_wire() {
         second.to_string().contains("Wait a day."),
         "the next turn's sub-agent knows it: {second}"
     );
-    let mut seen = watcher.turn(told.turn).await.expect("the turn");
+    let mut seen = watcher.turn(reply.turn).await.expect("the turn");
     seen.extend(watcher.turn(next.turn).await.expect("the turn"));
     let log = stage.log(stage.session).await;
     let text = format!("{seen:?} {} {}", json!(log), json!(stage.messages().await));
@@ -175,7 +182,7 @@ async fn support_notes_are_kept_in_memory_and_on_no_wire() {
         !text.contains("Wait a day.") && !text.contains("support.noted"),
         "{text}"
     );
-    let metrics = turnwire_e2e::chat::Metrics::read(&stage.rest).await;
+    let metrics = turnwire_e2e::chat::Metrics::read(&stage.api).await;
     let counted = metrics
         .series("stream_rendering_policy_applied_total")
         .find(|(labels, _)| {
@@ -198,8 +205,8 @@ async fn oldest_turns_are_dropped_whole_over_history_budget() {
     for _ in 0..5 {
         stage.ask("shop for oats").await;
     }
-    let told = stage.ask("probe").await;
-    let request: Value = serde_json::from_str(&told.words()).expect("the request");
+    let reply = stage.ask("probe").await;
+    let request: Value = serde_json::from_str(&reply.words()).expect("the request");
     let messages = request["messages"].as_array().expect("messages");
     assert!(messages.len() <= 8 + 1, "{}", messages.len());
     assert_eq!(
@@ -213,7 +220,7 @@ async fn oldest_turns_are_dropped_whole_over_history_budget() {
         count("\"tool_result\""),
         "no call without its result: {text}"
     );
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     let omitted = only(&events, "turn.started")["payload"]["history_omitted"].as_u64();
     assert!(omitted.is_some_and(|n| n > 0), "{omitted:?}");
     let log = stage.log(stage.session).await;
@@ -225,23 +232,23 @@ async fn oldest_turns_are_dropped_whole_over_history_budget() {
 // S2-005, R-08
 #[tokio::test]
 async fn orchestrator_records_feedback_without_sub_agents() {
-    let script = Script::new()
+    let script = ModelScript::new()
         .call(
             CHIEF,
             1,
-            [Step::tool(
+            [ScriptStep::tool(
                 "llm_feedback",
                 json!({"rating": "up", "comment": "quick"}),
             )],
         )
-        .call(CHIEF, 2, [Step::text("Thank you.")]);
+        .call(CHIEF, 2, [ScriptStep::text("Thank you.")]);
     let stage = Stage::new(script).await;
-    let told = stage.ask("that was good").await;
+    let reply = stage.ask("that was good").await;
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         ("Thank you.", "completed")
     );
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     // Feedback is about a turn and no part of it.
     let log = stage.log(stage.session).await;
     let payload = &only(&log, "feedback.recorded")["payload"];
@@ -249,7 +256,7 @@ async fn orchestrator_records_feedback_without_sub_agents() {
         (&payload["rating"], &payload["comment"]),
         (&json!("up"), &json!("quick"))
     );
-    assert_eq!(payload["turn_id"], json!(told.turn));
+    assert_eq!(payload["turn_id"], json!(reply.turn));
     assert_eq!(of(&events, "subagent.started").count(), 0);
     assert_eq!(of(&events, "plan.step_started").count(), 0);
     assert_eq!(

@@ -5,40 +5,40 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::Ccs;
 use turnwire_e2e::chat::{Metrics, calm, raw, whole};
+use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::{Stage, Told, laws, of, only};
 use turnwire_e2e::load;
 use turnwire_event::SessionId;
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::server::Options;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::server::ServerOptions;
 
 /// People at once in the crowd.
 const CROWD: usize = 200;
 
 async fn demo() -> Stage {
     // The stage's own data service is not used: the demo brings one.
-    Stage::on(Ccs::start().await, Options::demo()).await
+    Stage::on(FakeDataService::start().await, ServerOptions::demo()).await
 }
 
 async fn ask(stage: &Stage, locale: &str, words: &str) -> Told {
-    let told = stage
-        .asked(Question::new(words).field("locale", locale))
+    let reply = stage
+        .asked(ChatSubmit::new(words).field("locale", locale))
         .await;
-    assert!(told.last().is_terminal(), "{words}");
+    assert!(reply.last().is_terminal(), "{words}");
     assert!(
-        !told.words().trim().is_empty(),
+        !reply.words().trim().is_empty(),
         "{words}: {:?}",
-        told.labels()
+        reply.labels()
     );
-    told.lacks(&[
+    reply.lacks(&[
         "cache_meta",
         "enricher_response",
         "127.0.0.1",
         "\"principal\"",
     ]);
-    told.pairs();
-    told
+    reply.pairs();
+    reply
 }
 
 async fn invoked(stage: &Stage, told: &Told) -> Vec<String> {
@@ -51,27 +51,27 @@ async fn invoked(stage: &Stage, told: &Told) -> Vec<String> {
 #[tokio::test]
 async fn questions_are_answered_in_their_language() {
     let stage = demo().await;
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     for (locale, words) in [
         ("en", "Do you have offers for oat milk?"),
         ("de", "Gibt es Angebote für Hafermilch?"),
         ("es", "¿Hay ofertas de leche de avena?"),
     ] {
-        let told = ask(&stage, locale, words).await;
-        assert_eq!(told.last().event(), "completed", "{words}");
-        assert_eq!(invoked(&stage, &told).await, ["shop"], "{words}");
+        let reply = ask(&stage, locale, words).await;
+        assert_eq!(reply.last().event(), "completed", "{words}");
+        assert_eq!(invoked(&stage, &reply).await, ["shop"], "{words}");
         assert!(
-            told.count("data_loaded") + told.count("component") > 0,
+            reply.count("data_loaded") + reply.count("component") > 0,
             "{words}: {:?}",
-            told.labels()
+            reply.labels()
         );
-        let statuses = told.statuses();
+        let statuses = reply.statuses();
         assert!(!statuses.is_empty(), "{words}");
-        said.push((statuses[0].1.clone(), told.words()));
+        texts.push((statuses[0].1.clone(), reply.words()));
     }
-    let mut messages: Vec<&String> = said.iter().map(|(status, _)| status).collect();
+    let mut messages: Vec<&String> = texts.iter().map(|(status, _)| status).collect();
     messages.dedup();
-    assert_eq!(messages.len(), 3, "{said:?}");
+    assert_eq!(messages.len(), 3, "{texts:?}");
     calm(&stage.server);
     stage.judge().await;
 }
@@ -85,23 +85,23 @@ async fn each_vertical_and_several_at_once_answer() {
         ("Where is my receipt?", "ereceipts"),
         ("I need help with a refund, please ask support", "support"),
     ] {
-        let told = ask(&stage, "en", words).await;
-        assert_eq!(told.last().event(), "completed", "{words}");
-        let invoked = invoked(&stage, &told).await;
+        let reply = ask(&stage, "en", words).await;
+        assert_eq!(reply.last().event(), "completed", "{words}");
+        let invoked = invoked(&stage, &reply).await;
         assert!(invoked.contains(&agent.to_owned()), "{words}: {invoked:?}");
     }
-    let told = ask(
+    let reply = ask(
         &stage,
         "en",
         "Find offers for oat milk and tell me my points",
     )
     .await;
-    let mut invoked = invoked(&stage, &told).await;
+    let mut invoked = invoked(&stage, &reply).await;
     invoked.sort();
     assert_eq!(invoked, ["rewards", "shop"]);
-    assert_eq!(told.last().event(), "completed");
-    let told = ask(&stage, "en", "hello").await;
-    assert_eq!(told.last().event(), "completed");
+    assert_eq!(reply.last().event(), "completed");
+    let reply = ask(&stage, "en", "hello").await;
+    assert_eq!(reply.last().event(), "completed");
     stage.judge().await;
 }
 
@@ -109,18 +109,21 @@ async fn each_vertical_and_several_at_once_answer() {
 #[tokio::test]
 async fn empty_result_and_service_failure_are_explained() {
     let stage = demo().await;
-    let told = ask(&stage, "en", "Any offers for unobtainium?").await;
-    assert_eq!((told.last().event(), told.errors()), ("completed", vec![]));
+    let reply = ask(&stage, "en", "Any offers for unobtainium?").await;
+    assert_eq!(
+        (reply.last().event(), reply.errors()),
+        ("completed", vec![])
+    );
     for locale in ["en", "de", "es"] {
-        let told = ask(&stage, locale, "offers outage").await;
-        let errors = told.errors();
+        let reply = ask(&stage, locale, "offers outage").await;
+        let errors = reply.errors();
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(
             (&errors[0].0["code"], &errors[0].1),
             (&json!("CCS_ENVELOPE_ERROR"), &json!(false))
         );
-        assert_eq!(told.last().event(), "completed");
-        assert!(!told.words().contains("upstream"), "{}", told.words());
+        assert_eq!(reply.last().event(), "completed");
+        assert!(!reply.words().contains("upstream"), "{}", reply.words());
     }
     stage.judge().await;
 }
@@ -129,26 +132,26 @@ async fn empty_result_and_service_failure_are_explained() {
 #[tokio::test]
 async fn slow_service_is_announced_and_answers_later() {
     let stage = demo().await;
-    let told = ask(&stage, "en", "slow offers for oat milk").await;
-    assert_eq!(told.last().event(), "completed");
-    assert!(told.took > Duration::from_secs(2), "{:?}", told.took);
-    assert!(told.count("status") >= 1);
+    let reply = ask(&stage, "en", "slow offers for oat milk").await;
+    assert_eq!(reply.last().event(), "completed");
+    assert!(reply.took > Duration::from_secs(2), "{:?}", reply.took);
+    assert!(reply.count("status") >= 1);
     stage.judge().await;
 }
 
 /// Where the demo's data service listens, as the server says at its start.
 fn service(stage: &Stage) -> std::net::SocketAddr {
-    let said = stage.server.stderr();
+    let stderr = stage.server.stderr();
     let own = stage.server.addr().to_string();
-    let mut found = said.split("http://").skip(1).filter_map(|rest| {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && !".:".contains(c));
-        rest[..end.unwrap_or(rest.len())]
+    let mut addresses = stderr.split("http://").skip(1).filter_map(|tail| {
+        let end = tail.find(|c: char| !c.is_ascii_digit() && !".:".contains(c));
+        tail[..end.unwrap_or(tail.len())]
             .trim_end_matches(['.', ':'])
             .parse()
             .ok()
     });
-    let other = found.find(|addr: &std::net::SocketAddr| addr.to_string() != own);
-    other.unwrap_or_else(|| panic!("nobody says where the data service is:\n{said}"))
+    let other = addresses.find(|addr: &std::net::SocketAddr| addr.to_string() != own);
+    other.unwrap_or_else(|| panic!("nobody says where the data service is:\n{stderr}"))
 }
 
 // D-31
@@ -159,23 +162,23 @@ async fn stopped_demo_service_fails_and_turn_still_answers() {
     assert_eq!(before.errors(), []);
     let stopped = raw(service(&stage), "POST /stop", &["content-length: 0"], b"").await;
     assert!((200..300).contains(&stopped.status), "{stopped:?}");
-    let begun = Instant::now();
-    let told = loop {
-        let told = ask(&stage, "en", "offers for oat milk").await;
-        if !told.errors().is_empty() {
-            break told;
+    let started = Instant::now();
+    let reply = loop {
+        let reply = ask(&stage, "en", "offers for oat milk").await;
+        if !reply.errors().is_empty() {
+            break reply;
         }
         assert!(
-            begun.elapsed() < Duration::from_secs(10),
+            started.elapsed() < Duration::from_secs(10),
             "it does not stop"
         );
     };
-    let (error, last) = &told.errors()[0];
+    let (error, last) = &reply.errors()[0];
     assert_eq!(
         (&error["code"], last),
         (&json!("CCS_ENVELOPE_ERROR"), &json!(false))
     );
-    assert_eq!(told.last().event(), "completed");
+    assert_eq!(reply.last().event(), "completed");
     stage.judge().await;
 }
 
@@ -190,14 +193,14 @@ async fn two_hundred_concurrent_users_are_answered() {
         "offers outage",
         "hello",
     ];
-    let begun = Instant::now();
+    let started = Instant::now();
     let turns = (0..CROWD).map(|n| {
-        let rest = stage.rest.clone();
+        let api = stage.api.clone();
         tokio::spawn(async move {
-            let session = rest.create().await.expect("a session");
+            let session = api.create().await.expect("a session");
             let words = QUESTIONS[n % QUESTIONS.len()];
-            let question = Question::new(words).session(session);
-            let (_, frames) = whole(&rest, &format!("person {n}"), &question).await;
+            let question = ChatSubmit::new(words).session(session);
+            let (_, frames) = whole(&api, &format!("person {n}"), &question).await;
             assert_eq!(
                 frames.last().expect("a frame").event(),
                 "completed",
@@ -211,7 +214,7 @@ async fn two_hundred_concurrent_users_are_answered() {
     for turn in turns {
         sessions.push(turn.await.expect("a turn"));
     }
-    let took = begun.elapsed();
+    let took = started.elapsed();
     println!(
         "{CROWD} people at once: {took:?}, {:.0} turns a second",
         CROWD as f64 / took.as_secs_f64()
@@ -223,9 +226,9 @@ async fn two_hundred_concurrent_users_are_answered() {
         let ends: Vec<&Value> = of(&log, "turn.completed").collect();
         assert_eq!(ends.len(), 1);
     }
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("stream_sse_frame_dropped_total"), 0.0);
     assert_eq!(metrics.sum("turn_started_total") as usize, CROWD);
     calm(&stage.server);
-    load::judge(&stage.rest, &sessions).await;
+    load::judge(&stage.api, &sessions).await;
 }

@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Ccs, Reply, changed, envelope, offers};
 use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::data_service::{FakeDataService, ServiceReply, envelope, envelope_with, offers};
 use turnwire_e2e::engine::{Stage, Told, asks, only, working};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const SORRY: &str = "I could not look that up.";
 
 /// The service of the stage is given half a second and 64 KiB.
-fn hasty(pack: Pack) -> Pack {
+fn hasty(pack: TestPack) -> TestPack {
     pack.change(
         "connectors.yaml",
         "'}\nenrichers",
@@ -21,7 +21,7 @@ fn hasty(pack: Pack) -> Pack {
     )
 }
 
-fn script() -> Script {
+fn script() -> ModelScript {
     working(asks(&["shop"], SORRY))
 }
 
@@ -31,19 +31,19 @@ async fn stage() -> Stage {
 
 /// One question that finds the service broken: an error with its reason, words, an end.
 async fn unavailable(stage: &Stage, name: &str, reason: &str) -> Told {
-    let told = stage.ask(name).await;
+    let reply = stage.ask(name).await;
     let error =
         json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": reason});
-    assert_eq!(told.errors(), [(error, json!(false))], "{name}");
+    assert_eq!(reply.errors(), [(error, json!(false))], "{name}");
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         (SORRY, "completed"),
         "{name}"
     );
-    assert_eq!(told.count("data_loaded"), 0, "{name}");
-    told.lacks(&["OFF_1", "Oat milk", "MARKER"]);
-    told.pairs();
-    told
+    assert_eq!(reply.count("data_loaded"), 0, "{name}");
+    reply.lacks(&["OFF_1", "Oat milk", "MARKER"]);
+    reply.pairs();
+    reply
 }
 
 // S1-091, S2-049, D-29
@@ -52,7 +52,7 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
     let stage = stage().await;
     let error = |reason: Value| {
         let fields = json!({"status": "error", "reason": reason, "MARKER": "MARKER"});
-        Reply::envelope(&changed("offer_search", &fields))
+        ServiceReply::envelope(&envelope_with("offer_search", &fields))
     };
     for reason in [
         "upstream_unavailable",
@@ -72,7 +72,7 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
         stage.ccs.set("offer_search", error(reason));
         unavailable(&stage, name, "upstream_unavailable").await;
     }
-    let refused = |status: &str, body: Value| Reply::http(status, &[], &body.to_string());
+    let refused = |status: &str, body: Value| ServiceReply::http(status, &[], &body.to_string());
     for (name, reply, reason) in [
         (
             "400",
@@ -112,20 +112,25 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
 #[tokio::test]
 async fn invalid_enricher_envelope_is_no_data() {
     let stage = stage().await;
-    let with = |fields: Value| Reply::envelope(&changed("offer_search", &fields));
+    let with = |fields: Value| ServiceReply::envelope(&envelope_with("offer_search", &fields));
     for (name, reply) in [
-        ("text", Reply::http("200 OK", &[], "MARKER is no JSON")),
-        ("list", Reply::http("200 OK", &[], "[]")),
-        ("empty", Reply::http("200 OK", &[], "")),
+        (
+            "text",
+            ServiceReply::http("200 OK", &[], "MARKER is no JSON"),
+        ),
+        ("list", ServiceReply::http("200 OK", &[], "[]")),
+        ("empty", ServiceReply::http("200 OK", &[], "")),
         (
             "cut",
-            Reply::raw(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"MARKER\":".to_vec()),
+            ServiceReply::raw(
+                b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"MARKER\":".to_vec(),
+            ),
         ),
-        ("nothing", Reply::raw(Vec::new())),
-        ("noise", Reply::raw(b"MARKER\r\n\r\n".to_vec())),
+        ("nothing", ServiceReply::raw(Vec::new())),
+        ("noise", ServiceReply::raw(b"MARKER\r\n\r\n".to_vec())),
         (
             "moved",
-            Reply::http("302 Found", &["location: http://127.0.0.1:9/MARKER"], "{}"),
+            ServiceReply::http("302 Found", &["location: http://127.0.0.1:9/MARKER"], "{}"),
         ),
         (
             "another pair",
@@ -145,17 +150,17 @@ async fn invalid_enricher_envelope_is_no_data() {
         ("version", with(json!({"version": "MARKER"}))),
     ] {
         stage.ccs.set("offer_search", reply);
-        let told = stage.ask(name).await;
-        let errors = told.errors();
+        let reply = stage.ask(name).await;
+        let errors = reply.errors();
         assert_eq!(errors.len(), 1, "{name}: {errors:?}");
         assert_eq!(errors[0].0["code"], "CCS_ENVELOPE_ERROR", "{name}");
         assert_eq!(
-            (told.words().as_str(), told.last().event()),
+            (reply.words().as_str(), reply.last().event()),
             (SORRY, "completed"),
             "{name}"
         );
-        assert_eq!(told.count("data_loaded"), 0, "{name}");
-        told.lacks(&["OFF_1", "Oat milk", "MARKER"]);
+        assert_eq!(reply.count("data_loaded"), 0, "{name}");
+        reply.lacks(&["OFF_1", "Oat milk", "MARKER"]);
     }
     calm(&stage.server);
     stage.judge().await;
@@ -165,28 +170,28 @@ async fn invalid_enricher_envelope_is_no_data() {
 #[tokio::test]
 async fn slow_endless_large_and_absent_services_end_in_time() {
     let stage = stage().await;
-    let good = || Reply::envelope(&envelope("offer_search"));
+    let good = || ServiceReply::envelope(&envelope("offer_search"));
     let large = json!({"items": [{"id": "OFF_1", "title": "Oat milk".repeat(20_000)}]});
-    let large = Reply::envelope(&changed("offer_search", &json!({"payload": large})));
+    let large = ServiceReply::envelope(&envelope_with("offer_search", &json!({"payload": large})));
     for (name, reply, reason) in [
         ("silent", good().after(30_000), "upstream_timeout"),
-        ("drop by drop", good().slowly(1, 50), "upstream_timeout"),
+        ("drop by drop", good().in_pieces(1, 50), "upstream_timeout"),
         ("large", large, "upstream_unavailable"),
     ] {
         stage.ccs.set("offer_search", reply);
-        let told = unavailable(&stage, name, reason).await;
+        let reply = unavailable(&stage, name, reason).await;
         assert!(
-            told.took < Duration::from_secs(3),
+            reply.took < Duration::from_secs(3),
             "{name}: {:?}",
-            told.took
+            reply.took
         );
     }
     stage.ccs.stop();
     // The listener is gone when the task has ended.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let told = unavailable(&stage, "nobody there", "upstream_unavailable").await;
-    assert!(told.took < Duration::from_secs(3), "{:?}", told.took);
-    told.lacks(&["127.0.0.1", "refused"]);
+    let reply = unavailable(&stage, "nobody there", "upstream_unavailable").await;
+    assert!(reply.took < Duration::from_secs(3), "{:?}", reply.took);
+    reply.lacks(&["127.0.0.1", "refused"]);
     stage.judge().await;
 }
 
@@ -194,25 +199,26 @@ async fn slow_endless_large_and_absent_services_end_in_time() {
 #[tokio::test]
 async fn newer_minor_is_accepted_and_major_is_no_data() {
     let stage = stage().await;
-    let version =
-        |version: &str| Reply::envelope(&changed("offer_search", &json!({"version": version})));
+    let version = |version: &str| {
+        ServiceReply::envelope(&envelope_with("offer_search", &json!({"version": version})))
+    };
     let mismatches = || async {
-        Metrics::read(&stage.rest)
+        Metrics::read(&stage.api)
             .await
             .sum("ps6_envelope_version_mismatch_total")
     };
     let same = stage.ask("as declared").await;
     for minor in ["1.9.0", "1.0.0", "1.2.7"] {
         stage.ccs.set("offer_search", version(minor));
-        let told = stage.ask(minor).await;
-        assert_eq!(told.labels(), same.labels(), "{minor}");
-        assert_eq!(told.errors(), []);
+        let reply = stage.ask(minor).await;
+        assert_eq!(reply.labels(), same.labels(), "{minor}");
+        assert_eq!(reply.errors(), []);
     }
     assert_eq!(mismatches().await, 0.0);
     for major in ["2.0.0", "0.9.0"] {
         stage.ccs.set("offer_search", version(major));
-        let told = unavailable(&stage, major, "upstream_unavailable").await;
-        told.lacks(&["\"2.0.0\"", "\"0.9.0\"", "mismatch"]);
+        let reply = unavailable(&stage, major, "upstream_unavailable").await;
+        reply.lacks(&["\"2.0.0\"", "\"0.9.0\"", "mismatch"]);
     }
     assert_eq!(mismatches().await, 2.0);
     stage.judge().await;
@@ -227,17 +233,20 @@ async fn partial_data_is_shown_and_marked_for_orchestrator() {
     let fields = json!({"status": "partial", "partial": partial});
     stage.ccs.set(
         "offer_search",
-        Reply::envelope(&changed("offer_search", &fields)),
+        ServiceReply::envelope(&envelope_with("offer_search", &fields)),
     );
-    let told = stage.ask("offers").await;
-    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
-    let loaded = told.of("data_loaded").next().expect("the data there is");
+    let reply = stage.ask("offers").await;
+    assert_eq!(
+        (reply.errors(), reply.last().event()),
+        (vec![], "completed")
+    );
+    let loaded = reply.of("data_loaded").next().expect("the data there is");
     assert_eq!(loaded.field("data")["items"], offers()["items"]);
     let result: Value =
-        serde_json::from_str(told.words().trim_start_matches("Some of it: ")).expect("the result");
+        serde_json::from_str(reply.words().trim_start_matches("Some of it: ")).expect("the result");
     assert_eq!(result["caveat"], true);
-    told.lacks(&["FIDORA", "critical", "\"partial\"", "upstream_timeout"]);
-    let events = stage.events(told.turn).await;
+    reply.lacks(&["FIDORA", "critical", "\"partial\"", "upstream_timeout"]);
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "subagent.completed")["payload"]["outcome"],
         "success"
@@ -268,11 +277,11 @@ async fn ok_envelope_is_ok_whatever_other_fields_say() {
     ] {
         stage.ccs.set(
             "offer_search",
-            Reply::envelope(&changed("offer_search", &fields)),
+            ServiceReply::envelope(&envelope_with("offer_search", &fields)),
         );
-        let told = stage.ask(name).await;
-        assert_eq!(told.labels(), plain.labels(), "{name}");
-        told.lacks(&["FIDORA", "LEAK"]);
+        let reply = stage.ask(name).await;
+        assert_eq!(reply.labels(), plain.labels(), "{name}");
+        reply.lacks(&["FIDORA", "LEAK"]);
     }
     stage.judge().await;
 }
@@ -282,7 +291,7 @@ async fn ok_envelope_is_ok_whatever_other_fields_say() {
 async fn data_request_is_one_post_with_every_field() {
     let stage = stage().await;
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let question = turnwire_testkit::chat::Question::new("offers").header("traceparent", trace);
+    let question = turnwire_testkit::chat::ChatSubmit::new("offers").header("traceparent", trace);
     stage.asked(question).await;
     let calls = stage.ccs.calls();
     assert_eq!(calls.len(), 1);
@@ -330,40 +339,46 @@ async fn data_request_is_one_post_with_every_field() {
 // S2-045
 #[tokio::test]
 async fn no_retry_within_turn_and_recovered_service_is_used() {
-    let ccs = Ccs::start().await;
+    let ccs = FakeDataService::start().await;
     let error = json!({"status": "error", "reason": "upstream_unavailable"});
     let replies = vec![
-        Reply::envelope(&changed("offer_search", &error)),
-        Reply::envelope(&envelope("offer_search")),
+        ServiceReply::envelope(&envelope_with("offer_search", &error)),
+        ServiceReply::envelope(&envelope("offer_search")),
     ];
     ccs.set_all("offer_search", replies);
     let script = asks(&["shop"], "Done.")
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "first"}))],
+            [ScriptStep::tool("search_offers", json!({"query": "first"}))],
         )
         .call(
             "shop",
             2,
-            [Step::tool("search_offers", json!({"query": "second"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "second"}),
+            )],
         )
         .call(
             "shop",
             3,
-            [Step::tool("render_offer_list", json!({"ids": ["OFF_2"]}))],
+            [ScriptStep::tool(
+                "render_offer_list",
+                json!({"ids": ["OFF_2"]}),
+            )],
         )
-        .call("shop", 4, [Step::text("SUBRAW")]);
-    let pack = Pack::stage(&ccs.url()).script(&script);
-    let stage = Stage::on(ccs, turnwire_testkit::server::Options::pack(pack)).await;
-    let told = stage.ask("offers").await;
-    let asked: Vec<Value> = stage.ccs.params("offer_search");
+        .call("shop", 4, [ScriptStep::text("SUBRAW")]);
+    let pack = TestPack::market(&ccs.url()).script(&script);
+    let stage = Stage::on(ccs, turnwire_testkit::server::ServerOptions::pack(pack)).await;
+    let reply = stage.ask("offers").await;
+    let params: Vec<Value> = stage.ccs.params("offer_search");
     assert_eq!(
-        asked,
+        params,
         [json!({"query": "first"}), json!({"query": "second"})]
     );
-    assert_eq!(told.count("error"), 1);
-    let loaded = told.of("data_loaded").next().expect("data").field("data");
+    assert_eq!(reply.count("error"), 1);
+    let loaded = reply.of("data_loaded").next().expect("data").field("data");
     assert_eq!(loaded["items"], json!([offers()["items"][1]]));
     stage.judge().await;
 }

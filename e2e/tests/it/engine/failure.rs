@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed};
 use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::data_service::{ServiceReply, envelope_with};
 use turnwire_e2e::engine::{Stage, asks, only};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const SORRY: &str = "I wasn't able to look that up right now";
 
@@ -17,9 +17,10 @@ const SORRY: &str = "I wasn't able to look that up right now";
 fn fails(stage: &Stage, enricher: &str, reason: &str) {
     let partial = json!([{"source": "FIDORA", "critical": true, "reason": reason}]);
     let fields = json!({"status": "error", "reason": reason, "partial": partial});
-    stage
-        .ccs
-        .set(enricher, Reply::envelope(&changed(enricher, &fields)));
+    stage.ccs.set(
+        enricher,
+        ServiceReply::envelope(&envelope_with(enricher, &fields)),
+    );
 }
 
 fn envelope_error(enricher: &str, reason: &str) -> Value {
@@ -31,14 +32,17 @@ fn agent_failed(agent: &str) -> Value {
 }
 
 /// The shop searches, and talks whatever it found.
-fn searching() -> Script {
+fn searching() -> ModelScript {
     asks(&["shop"], SORRY)
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "oat milk"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "oat milk"}),
+            )],
         )
-        .call("shop", 2, [Step::text("SUBRAW")])
+        .call("shop", 2, [ScriptStep::text("SUBRAW")])
 }
 
 // SC-03, S1-095, S2-022, S2-060
@@ -46,18 +50,18 @@ fn searching() -> Script {
 async fn failing_data_service_gives_error_and_answer() {
     let stage = Stage::new(searching()).await;
     fails(&stage, "offer_search", "upstream_timeout");
-    let told = stage.ask("oat milk offers").await;
+    let reply = stage.ask("oat milk offers").await;
     let expected = envelope_error("offer_search", "upstream_timeout");
-    assert_eq!(told.errors(), [(expected, json!(false))]);
+    assert_eq!(reply.errors(), [(expected, json!(false))]);
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         (SORRY, "completed")
     );
-    told.lacks(&["FIDORA", "OFF_1", "SUBRAW", "critical"]);
-    told.speaks();
+    reply.lacks(&["FIDORA", "OFF_1", "SUBRAW", "critical"]);
+    reply.speaks();
     assert_eq!(stage.ccs.calls().len(), 1, "no second try");
-    assert_eq!(stage.axes(told.turn).await, [(2, false)]);
-    let events = stage.events(told.turn).await;
+    assert_eq!(stage.axes(reply.turn).await, [(2, false)]);
+    let events = stage.events(reply.turn).await;
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(
         (&failed["tool_name"], &failed["error_class"]),
@@ -67,7 +71,7 @@ async fn failing_data_service_gives_error_and_answer() {
     assert_eq!(completed["outcome"], "status_error");
     let trace = &only(&events, "dispatch.traced")["payload"];
     assert_eq!(trace["outcomes"][0]["outcome"], "status_error");
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let codes = metrics.by("stream_error_frame_emitted_total", "code");
     assert_eq!(codes.get("CCS_ENVELOPE_ERROR"), Some(&1));
     let pair = metrics
@@ -91,23 +95,26 @@ async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "x"}))],
+            [ScriptStep::tool("search_offers", json!({"query": "x"}))],
         )
         .call(
             "shop",
             2,
-            [Step::tool(
+            [ScriptStep::tool(
                 "points_balance",
                 json!({"told": "{{last_tool_result}}"}),
             )],
         )
-        .call("shop", 3, [Step::text("SUBRAW")]);
-    let stage = Stage::with(script, Pack::shared_points).await;
+        .call("shop", 3, [ScriptStep::text("SUBRAW")]);
+    let stage = Stage::with(script, TestPack::with_shared_points).await;
     fails(&stage, "offer_search", "upstream_timeout");
-    let told = stage.ask("oat milk offers").await;
-    assert_eq!((told.count("error"), told.last().event()), (1, "completed"));
-    let asked: Vec<String> = stage.ccs.calls().into_iter().map(|c| c.enricher).collect();
-    assert_eq!(asked, ["offer_search", "points"]);
+    let reply = stage.ask("oat milk offers").await;
+    assert_eq!(
+        (reply.count("error"), reply.last().event()),
+        (1, "completed")
+    );
+    let enrichers: Vec<String> = stage.ccs.calls().into_iter().map(|c| c.enricher).collect();
+    assert_eq!(enrichers, ["offer_search", "points"]);
     let params = stage.ccs.params("points")[0].to_string();
     assert!(params.contains("data unavailable"), "{params}");
     for word in ["OFF_1", "FIDORA", "upstream"] {
@@ -120,27 +127,27 @@ async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
 #[tokio::test]
 async fn single_failed_sub_agent_ends_turn_after_text() {
     let chief = || asks(&["shop"], SORRY);
-    let stalled = |pack: Pack| {
+    let stalled = |pack: TestPack| {
         let file = "verticals/shop/agent.yaml";
         let text = format!("{}timeout_ms: 500\n", pack.text(file));
         pack.put(file, &text)
     };
-    let half = [Step::text("SUBRAW"), Step::error("transport")];
+    let half = [ScriptStep::text("SUBRAW"), ScriptStep::error("transport")];
     for (name, script, class) in [
         (
             "broken",
-            chief().call("shop", 1, [Step::error("provider")]),
+            chief().call("shop", 1, [ScriptStep::error("provider")]),
             "model",
         ),
         ("cut", chief().call("shop", 1, half), "model"),
         (
             "stalled",
-            chief().call("shop", 1, [Step::stall()]),
+            chief().call("shop", 1, [ScriptStep::stall()]),
             "timeout",
         ),
         (
             "busy",
-            chief().call("shop", 1, [Step::tool("nap", json!({"ms": 60_000}))]),
+            chief().call("shop", 1, [ScriptStep::tool("nap", json!({"ms": 60_000}))]),
             "timeout",
         ),
     ] {
@@ -148,23 +155,23 @@ async fn single_failed_sub_agent_ends_turn_after_text() {
             stalled(pack.function("shop", "nap", "sleep"))
         })
         .await;
-        let told = stage.ask("oat milk offers").await;
+        let reply = stage.ask("oat milk offers").await;
         assert_eq!(
-            told.errors(),
+            reply.errors(),
             [(agent_failed("shop"), json!(true))],
             "{name}"
         );
-        told.order(&[
+        reply.order(&[
             "tool_call ask_shop",
             "tool_completed ask_shop",
             "text",
             "error",
         ]);
-        assert_eq!(told.words(), SORRY, "{name}");
-        told.lacks(&["SUBRAW"]);
-        told.speaks();
-        assert_eq!(stage.axes(told.turn).await, [(1, true)], "{name}");
-        let events = stage.events(told.turn).await;
+        assert_eq!(reply.words(), SORRY, "{name}");
+        reply.lacks(&["SUBRAW"]);
+        reply.speaks();
+        assert_eq!(stage.axes(reply.turn).await, [(1, true)], "{name}");
+        let events = stage.events(reply.turn).await;
         let failed = &only(&events, "subagent.failed")["payload"];
         assert_eq!(failed["error_class"], class, "{name}");
         let end = &only(&events, "turn.completed")["payload"];
@@ -174,9 +181,9 @@ async fn single_failed_sub_agent_ends_turn_after_text() {
             "{name}"
         );
         assert!(
-            told.took < Duration::from_secs(5),
+            reply.took < Duration::from_secs(5),
             "{name}: {:?}",
-            told.took
+            reply.took
         );
         stage.judge().await;
     }
@@ -189,19 +196,27 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         &["shop", "rewards", "support"],
         "Support says: {{result.ask_support.text}}. The rest I could not get.",
     )
-    .call("shop", 1, [Step::error("provider")])
-    .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-    .call("rewards", 2, [Step::text("SUBRAW of rewards")])
-    .call("support", 1, [Step::tool("support_answer", json!({}))])
-    .call("support", 2, [Step::text("wait a day")]);
+    .call("shop", 1, [ScriptStep::error("provider")])
+    .call(
+        "rewards",
+        1,
+        [ScriptStep::tool("points_balance", json!({}))],
+    )
+    .call("rewards", 2, [ScriptStep::text("SUBRAW of rewards")])
+    .call(
+        "support",
+        1,
+        [ScriptStep::tool("support_answer", json!({}))],
+    )
+    .call("support", 2, [ScriptStep::text("wait a day")]);
     let stage = Stage::new(script).await;
     fails(&stage, "points", "unauthorized");
-    let told = stage.ask("everything").await;
+    let reply = stage.ask("everything").await;
     assert_eq!(
-        told.words(),
+        reply.words(),
         "Support says: wait a day. The rest I could not get."
     );
-    let errors = told.errors();
+    let errors = reply.errors();
     assert_eq!(errors.len(), 3, "{errors:?}");
     assert!(errors.iter().all(|(_, last)| last == &json!(false)));
     let (all, each) = errors.split_last().expect("errors");
@@ -221,32 +236,32 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         ]
     );
     assert_eq!(
-        (told.count("completed"), told.last().event()),
+        (reply.count("completed"), reply.last().event()),
         (1, "completed")
     );
-    told.speaks();
-    let mut counted = stage.axes(told.turn).await;
+    reply.speaks();
+    let mut counted = stage.axes(reply.turn).await;
     counted.sort_unstable();
     assert_eq!(counted, [(1, false), (2, false), (3, false)]);
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "turn.completed")["payload"]["status"],
         "degraded"
     );
     let trace = &only(&events, "dispatch.traced")["payload"];
     let outcome = |id: &str| {
-        let found = trace["outcomes"]
+        let outcome = trace["outcomes"]
             .as_array()
             .into_iter()
             .flatten()
             .find(|o| o["sub_agent_id"] == id);
-        found.map(|o| o["outcome"].clone()).unwrap_or_default()
+        outcome.map(|o| o["outcome"].clone()).unwrap_or_default()
     };
     assert_eq!(
         [outcome("shop"), outcome("rewards"), outcome("support")],
         ["failure", "status_error", "success"]
     );
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let counted = metrics.by("dispatch_axis_failure_total", "axis");
     assert_eq!(
         (counted.get("1"), counted.get("2"), counted.get("3")),
@@ -259,15 +274,15 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
 #[tokio::test]
 async fn all_sub_agents_failing_degrades_turn_with_text() {
     let script = asks(&["shop", "rewards"], SORRY)
-        .call("shop", 1, [Step::error("provider")])
-        .call("rewards", 1, [Step::error("timeout")]);
+        .call("shop", 1, [ScriptStep::error("provider")])
+        .call("rewards", 1, [ScriptStep::error("timeout")]);
     let stage = Stage::new(script).await;
-    let told = stage.ask("offers and points").await;
+    let reply = stage.ask("offers and points").await;
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         (SORRY, "completed")
     );
-    let codes: Vec<Value> = told
+    let codes: Vec<Value> = reply
         .errors()
         .into_iter()
         .map(|(error, _)| error["code"].clone())
@@ -276,8 +291,8 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
         codes,
         ["SUB_AGENT_FAILED", "SUB_AGENT_FAILED", "PARTIAL_FAN_OUT"]
     );
-    told.speaks();
-    let events = stage.events(told.turn).await;
+    reply.speaks();
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "turn.completed")["payload"]["status"],
         "degraded"
@@ -286,7 +301,7 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
         only(&events, "plan.step_completed")["payload"]["status"],
         "failed"
     );
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("dispatch_fanout_success_ratio_sum"), 0.0);
     stage.judge().await;
 }

@@ -4,18 +4,19 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, envelope};
 use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::data_service::{ServiceReply, envelope};
 use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, of, only, working};
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const BOTH: &str = "{{result.ask_shop.text}} and {{result.ask_rewards.text}}";
 
 /// The data service takes so long for an enricher.
 fn takes(stage: &Stage, enricher: &str, ms: u64) {
-    stage
-        .ccs
-        .set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
+    stage.ccs.set(
+        enricher,
+        ServiceReply::envelope(&envelope(enricher)).after(ms),
+    );
 }
 
 /// How far apart the requests came.
@@ -39,13 +40,17 @@ async fn two_one_second_sub_agents_take_one_second() {
     let stage = Stage::new(working(asks(&["shop", "rewards"], BOTH))).await;
     takes(&stage, "offer_search", 1_000);
     takes(&stage, "points", 1_000);
-    let told = stage.ask("offers and points").await;
+    let reply = stage.ask("offers and points").await;
     println!(
         "two sub-agents of 1 s at once: the turn took {:?}",
-        told.took
+        reply.took
     );
-    assert!(told.took >= Duration::from_secs(1));
-    assert!(told.took < Duration::from_millis(1_900), "{:?}", told.took);
+    assert!(reply.took >= Duration::from_secs(1));
+    assert!(
+        reply.took < Duration::from_millis(1_900),
+        "{:?}",
+        reply.took
+    );
     assert_eq!(stage.ccs.calls().len(), 2);
     assert!(
         spread(&stage) < Duration::from_millis(300),
@@ -53,17 +58,17 @@ async fn two_one_second_sub_agents_take_one_second() {
         spread(&stage)
     );
     assert_eq!(
-        told.words(),
+        reply.words(),
         "SUBRAW of shop and SUBRAW of rewards",
         "s2_087: composed of both"
     );
-    told.pairs();
-    let events = stage.events(told.turn).await;
+    reply.pairs();
+    let events = stage.events(reply.turn).await;
     let at = |kind: &str, agent: &str| {
-        let found = events
+        let index = events
             .iter()
             .position(|e| e["type"] == kind && e["payload"]["sub_agent_id"] == agent);
-        found.unwrap_or_else(|| panic!("no {kind} of {agent}"))
+        index.unwrap_or_else(|| panic!("no {kind} of {agent}"))
     };
     for (one, other) in [("shop", "rewards"), ("rewards", "shop")] {
         assert!(
@@ -74,18 +79,18 @@ async fn two_one_second_sub_agents_take_one_second() {
     let step = &only(&events, "plan.step_started")["payload"];
     assert_eq!(step["expected_subagents"], json!(["shop", "rewards"]));
     assert_eq!((&step["cap"], &step["dropped"]), (&json!(3), &json!([])));
-    let id = format!("turn-{}-1", told.turn);
+    let id = format!("turn-{}-1", reply.turn);
     assert_eq!(step["plan_step_id"], json!(id), "d_78");
     assert_eq!(
         only(&events, "plan.step_completed")["payload"]["status"],
         "success"
     );
-    let trace = traced(&stage, &told).await;
+    let trace = traced(&stage, &reply).await;
     assert_eq!(
         (&trace["intent_count"], &trace["cap_behavior"]),
         (&json!(2), &json!("within"))
     );
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("dispatch_fanout_success_ratio_count"), 1.0);
     assert_eq!(
         metrics
@@ -107,12 +112,16 @@ async fn three_at_the_cap_run_and_are_reported() {
     for enricher in ["offer_search", "points", "answers"] {
         takes(&stage, enricher, 400);
     }
-    let told = stage.ask("everything").await;
+    let reply = stage.ask("everything").await;
     println!(
         "three sub-agents of 0.4 s at once: the turn took {:?}",
-        told.took
+        reply.took
     );
-    assert!(told.took < Duration::from_millis(1_100), "{:?}", told.took);
+    assert!(
+        reply.took < Duration::from_millis(1_100),
+        "{:?}",
+        reply.took
+    );
     assert!(
         spread(&stage) < Duration::from_millis(300),
         "{:?}",
@@ -120,19 +129,19 @@ async fn three_at_the_cap_run_and_are_reported() {
     );
     for agent in ["shop", "rewards", "support"] {
         assert!(
-            told.words().contains(&format!("SUBRAW of {agent}")),
+            reply.words().contains(&format!("SUBRAW of {agent}")),
             "{}",
-            told.words()
+            reply.words()
         );
     }
-    let trace = traced(&stage, &told).await;
+    let trace = traced(&stage, &reply).await;
     assert_eq!(
         (&trace["intent_count"], &trace["cap_behavior"]),
         (&json!(3), &json!("at"))
     );
     assert_eq!(trace["dropped"], json!([]));
     assert_eq!(trace["outcomes"].as_array().map(Vec::len), Some(3));
-    assert_eq!(told.count("status"), 3);
+    assert_eq!(reply.count("status"), 3);
     stage.judge().await;
 }
 
@@ -142,15 +151,15 @@ async fn answer_waits_for_slow_sub_agent_and_uses_both() {
     let stage = Stage::new(working(asks(&["shop", "rewards"], BOTH))).await;
     takes(&stage, "offer_search", 50);
     takes(&stage, "points", 900);
-    let told = stage.ask("offers and points").await;
-    assert_eq!(told.words(), "SUBRAW of shop and SUBRAW of rewards");
-    told.order(&[
+    let reply = stage.ask("offers and points").await;
+    assert_eq!(reply.words(), "SUBRAW of shop and SUBRAW of rewards");
+    reply.order(&[
         "tool_completed ask_shop",
         "tool_completed points_balance",
         "tool_completed ask_rewards",
         "text",
     ]);
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     let ends: Vec<&Value> = of(&events, "subagent.completed")
         .map(|e| &e["payload"]["sub_agent_id"])
         .collect();
@@ -168,27 +177,33 @@ async fn sub_agents_over_the_cap_get_a_result_without_running() {
     let third = "{{result.ask_support}} / {{result.ask_shop.text}} / {{result.ask_rewards.text}}";
     let script = working(asks(&["shop", "rewards", "support"], third));
     let stage = Stage::with(script, |pack| pack.change("pack.yaml", "cap: 3", "cap: 2")).await;
-    let told = stage.ask("everything").await;
-    assert!(told.words().starts_with("not executed"), "{}", told.words());
+    let reply = stage.ask("everything").await;
     assert!(
-        told.words().ends_with("SUBRAW of shop / SUBRAW of rewards"),
+        reply.words().starts_with("not executed"),
         "{}",
-        told.words()
+        reply.words()
     );
-    let asked: Vec<String> = stage
+    assert!(
+        reply
+            .words()
+            .ends_with("SUBRAW of shop / SUBRAW of rewards"),
+        "{}",
+        reply.words()
+    );
+    let enrichers: Vec<String> = stage
         .ccs
         .calls()
         .into_iter()
         .map(|call| call.enricher)
         .collect();
-    assert!(!asked.contains(&"answers".to_owned()), "{asked:?}");
-    let events = stage.events(told.turn).await;
+    assert!(!enrichers.contains(&"answers".to_owned()), "{enrichers:?}");
+    let events = stage.events(reply.turn).await;
     assert_eq!(of(&events, "subagent.started").count(), 2);
     let support = |e: &&Value| e["payload"]["tool_name"] == "ask_support";
     assert_eq!(of(&events, "tool.called").filter(support).count(), 0);
-    told.pairs();
+    reply.pairs();
     assert!(
-        !told
+        !reply
             .labels()
             .iter()
             .any(|label| label.contains("ask_support")),
@@ -205,8 +220,8 @@ async fn sub_agents_over_the_cap_get_a_result_without_running() {
     );
     let step = &only(&events, "plan.step_started")["payload"];
     assert_eq!(step["dropped"], json!(["support"]));
-    assert_eq!(told.last().event(), "completed");
-    let metrics = Metrics::read(&stage.rest).await;
+    assert_eq!(reply.last().event(), "completed");
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("dispatch_cap_exceeded_total"), 1.0);
     stage.judge().await;
 }
@@ -221,28 +236,35 @@ async fn fatal_sub_agent_failure_leaves_siblings_running() {
     .call(
         "shop",
         1,
-        [Step::tool(
+        [ScriptStep::tool(
             "boom",
             json!({"fatal": true, "message": "MARKER"}),
         )],
     )
-    .call("shop", 2, [Step::text("SUBRAW of shop")])
-    .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-    .call("rewards", 2, [Step::text("1240")]);
+    .call("shop", 2, [ScriptStep::text("SUBRAW of shop")])
+    .call(
+        "rewards",
+        1,
+        [ScriptStep::tool("points_balance", json!({}))],
+    )
+    .call("rewards", 2, [ScriptStep::text("1240")]);
     let stage = Stage::with(script, |pack| pack.function("shop", "boom", "fail")).await;
     takes(&stage, "points", 300);
-    let told = stage.ask("offers and points").await;
+    let reply = stage.ask("offers and points").await;
     assert_eq!(
-        told.words(),
+        reply.words(),
         "I have your points: 1240. The offers I could not get."
     );
-    told.lacks(&["MARKER", "SUBRAW"]);
-    told.pairs();
+    reply.lacks(&["MARKER", "SUBRAW"]);
+    reply.pairs();
     let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
     let all = json!({"code": "PARTIAL_FAN_OUT", "failed": [failed]});
-    assert_eq!(told.errors(), [(failed, json!(false)), (all, json!(false))]);
+    assert_eq!(
+        reply.errors(),
+        [(failed, json!(false)), (all, json!(false))]
+    );
     // The failure is told at once, not after the sibling.
-    told.order(&[
+    reply.order(&[
         "tool_completed ask_shop",
         "error",
         "tool_completed ask_rewards",
@@ -250,7 +272,7 @@ async fn fatal_sub_agent_failure_leaves_siblings_running() {
         "text",
         "completed",
     ]);
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     let failed = &only(&events, "subagent.failed")["payload"];
     assert_eq!(
         (&failed["sub_agent_id"], &failed["error_class"]),
@@ -278,14 +300,21 @@ async fn recoverable_tool_failure_returns_to_its_model() {
         .call(
             "shop",
             1,
-            [Step::tool("boom", json!({"message": "not today"}))],
+            [ScriptStep::tool("boom", json!({"message": "not today"}))],
         )
-        .call("shop", 2, [Step::text("was told: {{last_tool_result}}")]);
+        .call(
+            "shop",
+            2,
+            [ScriptStep::text("was told: {{last_tool_result}}")],
+        );
     let stage = Stage::with(script, |pack| pack.function("shop", "boom", "fail")).await;
-    let told = stage.ask("offers").await;
-    assert_eq!(told.words(), "was told: not today");
-    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.words(), "was told: not today");
+    assert_eq!(
+        (reply.errors(), reply.last().event()),
+        (vec![], "completed")
+    );
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "subagent.completed")["payload"]["outcome"],
         "success"
@@ -300,42 +329,47 @@ async fn recoverable_tool_failure_returns_to_its_model() {
 // S2-009, S2-020
 #[tokio::test]
 async fn model_alone_chooses_the_sub_agents() {
-    let script = Script::new()
-        .heard(CHIEF, "^nobody", 1, [Step::text("I know that myself.")])
-        .heard(
+    let script = ModelScript::new()
+        .on_call(
+            CHIEF,
+            "^nobody",
+            1,
+            [ScriptStep::text("I know that myself.")],
+        )
+        .on_call(
             CHIEF,
             "^points",
             1,
-            [Step::tool("ask_shop", json!({"query": "x"}))],
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
-        .heard(
+        .on_call(
             CHIEF,
             "^twice",
             1,
-            [Step::tool("ask_shop", json!({"query": "x"}))],
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
-        .heard(
+        .on_call(
             CHIEF,
             "^twice",
             2,
-            [Step::tool("ask_rewards", json!({"query": "x"}))],
+            [ScriptStep::tool("ask_rewards", json!({"query": "x"}))],
         )
-        .call(CHIEF, 2, [Step::text("Done.")])
-        .call(CHIEF, 3, [Step::text("Done.")]);
+        .call(CHIEF, 2, [ScriptStep::text("Done.")])
+        .call(CHIEF, 3, [ScriptStep::text("Done.")]);
     let stage = Stage::new(working(script)).await;
     for (message, agents, steps) in [
         ("nobody", vec![], 0),
         ("points", vec!["shop"], 1),
         ("twice", vec!["shop", "rewards"], 2),
     ] {
-        let told = stage.ask(message).await;
-        let events = stage.events(told.turn).await;
+        let reply = stage.ask(message).await;
+        let events = stage.events(reply.turn).await;
         let trace = &only(&events, "dispatch.traced")["payload"];
         assert_eq!(trace["sub_agents_invoked"], json!(agents), "{message}");
         assert_eq!(trace["intent_count"], json!(agents.len()), "{message}");
         assert_eq!(trace["cap_behavior"], "within");
         assert_eq!(of(&events, "plan.step_started").count(), steps, "{message}");
-        assert_eq!(told.last().event(), "completed");
+        assert_eq!(reply.last().event(), "completed");
     }
     stage.judge().await;
 }

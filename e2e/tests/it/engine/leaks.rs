@@ -7,17 +7,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Ccs, Reply, changed};
 use turnwire_e2e::chat::{back, raw};
+use turnwire_e2e::data_service::{FakeDataService, ServiceReply, envelope_with};
 use turnwire_e2e::engine::{CHIEF, Stage};
 use turnwire_event::ResponseId;
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::history::{History, Line};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, binary};
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::history::{ConnectionEntry, History};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, binary};
+use turnwire_testkit::watch::SubscribeOptions;
 
 /// Turns whose sub-agent goes wrong by itself.
 const OTHERS: [&str; 7] = [
@@ -32,8 +32,8 @@ struct Markers {
 
 impl Markers {
     fn new() -> Self {
-        let mut dice = Dice::from_env();
-        let run = format!("mk{:016x}{:016x}", dice.roll(), dice.roll());
+        let mut rng = SeededRng::from_env();
+        let run = format!("mk{:016x}{:016x}", rng.next_u64(), rng.next_u64());
         Self { run, count: 0 }
     }
 
@@ -45,11 +45,10 @@ impl Markers {
 
     /// Every value of a JSON text that is no name the contract fixes, as a marker.
     fn envelope(&mut self, fields: Value) -> Value {
-        let shown = json!({"id": "OFF_1", "title": "SHOWN", "extra": {"deep": ["SHOWN"]}});
+        let shown_item = json!({"id": "OFF_1", "title": "SHOWN", "extra": {"deep": ["SHOWN"]}});
         let hidden = json!({"id": self.put("id"), "title": self.put("title")});
-        let payload =
-            json!({"items": [shown, hidden], "total": self.put("payload"), (self.put("key")): 1});
-        let mut envelope = changed("offer_search", &fields);
+        let payload = json!({"items": [shown_item, hidden], "total": self.put("payload"), (self.put("key")): 1});
+        let mut envelope = envelope_with("offer_search", &fields);
         let fixed = envelope.clone();
         let fill = |name: &str, value: Value| {
             if fields[name].is_null() {
@@ -71,13 +70,13 @@ impl Markers {
 }
 
 /// Every turn of the run: what is asked, and what the data service answers to it.
-fn cases(marks: &mut Markers) -> Vec<(&'static str, Reply)> {
+fn cases(marks: &mut Markers) -> Vec<(&'static str, ServiceReply)> {
     let header = |marks: &mut Markers| format!("x-{}: {}", marks.put("name"), marks.put("value"));
     let http = |marks: &mut Markers, status: u16, body: Value| {
         let line = format!("{status} {}", marks.put("phrase").replace('-', " "));
         let line = format!("{line} {}", marks.put("phrase"));
         let header = header(marks);
-        Reply::http(
+        ServiceReply::http(
             &line,
             &[&header, "server: db-7.internal"],
             &body.to_string(),
@@ -121,67 +120,73 @@ fn cases(marks: &mut Markers) -> Vec<(&'static str, Reply)> {
         cases.push((name, http(marks, status, body)));
     }
     let text = format!("java.lang.NPE {} at db-7.internal", marks.put("text"));
-    cases.push(("no json", Reply::http("200 OK", &[], &text)));
+    cases.push(("no json", ServiceReply::http("200 OK", &[], &text)));
     let noise = format!("{}\r\n{}\r\n\r\n", marks.put("noise"), marks.put("noise"));
-    cases.push(("noise", Reply::raw(noise.into_bytes())));
+    cases.push(("noise", ServiceReply::raw(noise.into_bytes())));
     cases
 }
 
 /// The sub-agent thinks, talks and asks in markers, in every call; then it answers, breaks, or
 /// runs a tool that fails with one.
-fn script(marks: &mut Markers) -> Script {
-    let mut script = Script::new();
+fn script(marks: &mut Markers) -> ModelScript {
+    let mut script = ModelScript::new();
     for (heard, end) in [
         (
             "^breaks",
-            vec![Step::text(&marks.put("half")), Step::error("provider")],
+            vec![
+                ScriptStep::text(&marks.put("half")),
+                ScriptStep::error("provider"),
+            ],
         ),
         (
             "^fatal",
-            vec![Step::tool(
+            vec![ScriptStep::tool(
                 "boom",
                 json!({"fatal": true, "message": marks.put("fatal")}),
             )],
         ),
         (
             "^repair",
-            vec![Step::tool("boom", json!({"message": marks.put("told")}))],
+            vec![ScriptStep::tool(
+                "boom",
+                json!({"message": marks.put("told")}),
+            )],
         ),
         (
             "^unknown",
-            vec![Step::tool(
+            vec![ScriptStep::tool(
                 &format!("no_{}", marks.put("tool").replace('-', "_")),
                 json!({}),
             )],
         ),
         (
             "^status",
-            vec![Step::tool(
+            vec![ScriptStep::tool(
                 "look_up",
                 json!({"event_id": marks.put("status")}),
             )],
         ),
         (
             "^render",
-            vec![Step::tool(
+            vec![ScriptStep::tool(
                 "render_offer_list",
                 json!({"ids": [marks.put("id")]}),
             )],
         ),
         (
             "^card",
-            vec![Step::tool(
+            vec![ScriptStep::tool(
                 "render_offer_card",
                 json!({"id": marks.put("id"), (marks.put("key")): 1}),
             )],
         ),
     ] {
-        script = script.heard("shop", heard, 1, end);
+        script = script.on_call("shop", heard, 1, end);
     }
     let first = [
-        Step::thinking(&marks.put("thought"), "c2VhbA=="),
-        Step::text(&marks.put("narration")),
-        Step::tool(
+        ScriptStep::thinking(&marks.put("thought"), "c2VhbA=="),
+        ScriptStep::text(&marks.put("narration")),
+        ScriptStep::tool(
             "search_offers",
             json!({"query": marks.put("query"), (marks.put("key")): marks.put("input")}),
         ),
@@ -193,28 +198,28 @@ fn script(marks: &mut Markers) -> Script {
             "shop",
             2,
             [
-                Step::text(&marks.put("narration")),
-                Step::tool("render_offer_list", ids),
+                ScriptStep::text(&marks.put("narration")),
+                ScriptStep::tool("render_offer_list", ids),
             ],
         )
         .call(
             "shop",
             3,
             [
-                Step::thinking(&marks.put("thought"), "c2VhbA=="),
-                Step::text(&marks.put("answer")),
+                ScriptStep::thinking(&marks.put("thought"), "c2VhbA=="),
+                ScriptStep::text(&marks.put("answer")),
             ],
         )
         .call(
             CHIEF,
             1,
-            [Step::tool("ask_shop", json!({"query": "{{user}}"}))],
+            [ScriptStep::tool("ask_shop", json!({"query": "{{user}}"}))],
         )
-        .call(CHIEF, 2, [Step::text("COMPOSED")])
+        .call(CHIEF, 2, [ScriptStep::text("COMPOSED")])
 }
 
 /// The pack with markers in whatever only models and operators read.
-fn pack(marks: &mut Markers, ccs: &Ccs, script: &Script) -> Pack {
+fn pack(marks: &mut Markers, ccs: &FakeDataService, script: &ModelScript) -> TestPack {
     let url = format!("{}/{}", ccs.url(), marks.put("path"));
     let describe = |marks: &mut Markers, text: &str, count| {
         let mut out = text.to_owned();
@@ -227,7 +232,7 @@ fn pack(marks: &mut Markers, ccs: &Ccs, script: &Script) -> Pack {
         }
         out
     };
-    let pack = Pack::stage(&url)
+    let pack = TestPack::market(&url)
         .script(script)
         .function("shop", "boom", "fail");
     let tools = describe(marks, pack.text("tools.yaml"), 1);
@@ -248,7 +253,7 @@ fn captured(history: &History, out: &mut String) {
         out.extend(chat.blocks.iter().map(|block| block.text.as_str()));
     }
     for line in history.connections.iter().flat_map(|c| &c.lines) {
-        if let Line::Received(frame) = line {
+        if let ConnectionEntry::Received(frame) = line {
             out.push_str(&frame.text);
             out.push('\n');
         }
@@ -279,10 +284,12 @@ fn printed(stage: &Stage, words: &[&str]) -> String {
 
 /// Everything that is asked, in both versions of the wire, with those who watch and come late;
 /// gives what they saw apart from the journal, and how often something rendered was shown.
-async fn asked(stage: &Stage, replies: &[(&'static str, Reply)]) -> (String, usize) {
-    let everything = Ask::live().filter(json!({"include_suppressed": true}));
+async fn asked(stage: &Stage, replies: &[(&'static str, ServiceReply)]) -> (String, usize) {
+    let everything = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
     let mut live = stage.watch("live", everything).await;
-    let mut chat = stage.watch("chat", Ask::live().filter("preset:chat")).await;
+    let mut chat = stage
+        .watch("chat", SubscribeOptions::live().filter("preset:chat"))
+        .await;
     let (mut seen, mut shown) = (String::new(), 0);
     for version in ["0.5", "0.4"] {
         let named = replies.iter().map(|(name, reply)| (*name, Some(reply)));
@@ -290,30 +297,30 @@ async fn asked(stage: &Stage, replies: &[(&'static str, Reply)]) -> (String, usi
             if let Some(reply) = reply {
                 stage.ccs.set("offer_search", reply.clone());
             }
-            let told = stage.asked(Question::new(name).version(version)).await;
-            assert!(told.last().is_terminal(), "{name}");
-            let words = told.words();
+            let reply = stage.asked(ChatSubmit::new(name).version(version)).await;
+            assert!(reply.last().is_terminal(), "{name}");
+            let words = reply.words();
             assert!(words.starts_with("COMPOSED"), "{name}: {words}");
-            shown += told.raw().matches("SHOWN").count();
+            shown += reply.raw().matches("SHOWN").count();
             let late = format!("{name} {version} late");
-            let mut late = back(&stage.rest, &late, told.turn, None).await;
-            late.rest().await.expect("a replay");
-            live.turn(told.turn).await.expect("the turn");
-            chat.turn(told.turn).await.expect("the turn");
-            let who = ["x-turnwire-principal: user-42"];
+            let mut late = back(&stage.api, &late, reply.turn, None).await;
+            late.read_to_end().await.expect("a replay");
+            live.turn(reply.turn).await.expect("the turn");
+            chat.turn(reply.turn).await.expect("the turn");
+            let headers = ["x-turnwire-principal: user-42"];
             for path in [
-                format!("GET /turns/{}", told.turn),
-                format!("GET /chat/{}/stream", ResponseId::from(told.turn)),
+                format!("GET /turns/{}", reply.turn),
+                format!("GET /chat/{}/stream", ResponseId::from(reply.turn)),
             ] {
-                let answer = raw(stage.server.addr(), &path, &who, b"").await;
+                let answer = raw(stage.server.addr(), &path, &headers, b"").await;
                 assert_eq!(answer.status, 200, "{path}");
                 seen += &(answer.head + &answer.body);
             }
         }
     }
-    let everything = Ask::snapshot().filter(json!({"include_suppressed": true}));
+    let everything = SubscribeOptions::snapshot().filter(json!({"include_suppressed": true}));
     let mut late = stage.watch("late", everything).await;
-    late.patience = Duration::from_millis(200);
+    late.deadline = Duration::from_millis(200);
     late.end().await;
     (seen, shown)
 }
@@ -334,7 +341,7 @@ async fn listed(stage: &Stage) -> String {
         "/nowhere",
     ];
     for path in own.into_iter().chain(all.map(str::to_owned)) {
-        let answer = stage.rest.get(&path).await.expect("an answer");
+        let answer = stage.api.get(&path).await.expect("an answer");
         seen += &format!("{path} {:?} {}\n", answer.headers, answer.body);
     }
     let home = stage.server.home().display().to_string();
@@ -353,15 +360,15 @@ async fn listed(stage: &Stage) -> String {
 async fn marker_secrets_appear_on_no_wire() {
     let mut marks = Markers::new();
     let script = script(&mut marks);
-    let ccs = Ccs::start().await;
+    let ccs = FakeDataService::start().await;
     let pack = pack(&mut marks, &ccs, &script);
-    let stage = Stage::on(ccs, Options::pack(pack)).await;
+    let stage = Stage::on(ccs, ServerOptions::pack(pack)).await;
     let (mut capture, shown) = asked(&stage, &cases(&mut marks)).await;
     assert!(shown >= 4, "what is rendered is shown: {shown}");
-    let asked = json!(stage.ccs.params("offer_search")).to_string();
+    let requested = json!(stage.ccs.params("offer_search")).to_string();
     assert!(
-        asked.contains(&marks.run),
-        "the markers are in use: {asked}"
+        requested.contains(&marks.run),
+        "the markers are in use: {requested}"
     );
     capture += &listed(&stage).await;
     captured(&stage.judge().await, &mut capture);

@@ -4,41 +4,41 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed};
 use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::data_service::{ServiceReply, envelope_with};
 use turnwire_e2e::engine::{CHIEF, Stage, asks, of, only, working};
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 // S2-023, D-78
 #[tokio::test]
 async fn same_sub_agent_called_twice_runs_twice() {
-    let script = Script::new()
+    let script = ModelScript::new()
         .call(
             CHIEF,
             1,
             [
-                Step::tool("ask_shop", json!({"query": "oats"})),
-                Step::tool("ask_shop", json!({"query": "rye"})),
+                ScriptStep::tool("ask_shop", json!({"query": "oats"})),
+                ScriptStep::tool("ask_shop", json!({"query": "rye"})),
             ],
         )
-        .call(CHIEF, 2, [Step::text("Both.")]);
+        .call(CHIEF, 2, [ScriptStep::text("Both.")]);
     let stage = Stage::new(working(script)).await;
-    let told = stage.ask("oats and rye").await;
+    let reply = stage.ask("oats and rye").await;
     assert_eq!(
-        (told.words().as_str(), told.last().event()),
+        (reply.words().as_str(), reply.last().event()),
         ("Both.", "completed")
     );
     assert_eq!(
-        (told.count("data_loading"), told.count("data_loaded")),
+        (reply.count("data_loading"), reply.count("data_loaded")),
         (2, 2)
     );
-    let ids: Vec<&Value> = told
+    let ids: Vec<&Value> = reply
         .of("data_loaded")
         .map(|frame| &frame.field("data")["id"])
         .collect();
     assert_ne!(ids[0], ids[1], "s1_082: two places");
-    told.pairs();
-    let events = stage.events(told.turn).await;
+    reply.pairs();
+    let events = stage.events(reply.turn).await;
     let invocations: Vec<&Value> = of(&events, "subagent.started")
         .map(|e| &e["payload"]["invocation_id"])
         .collect();
@@ -57,26 +57,29 @@ async fn same_sub_agent_called_twice_runs_twice() {
 #[tokio::test]
 async fn sub_agent_with_other_input_shape_gets_user_text() {
     for input in [json!({"query": 7}), json!({"question": "rye"})] {
-        let script = Script::new()
-            .call(CHIEF, 1, [Step::tool("ask_shop", input.clone())])
-            .call(CHIEF, 2, [Step::text("Done.")])
+        let script = ModelScript::new()
+            .call(CHIEF, 1, [ScriptStep::tool("ask_shop", input.clone())])
+            .call(CHIEF, 2, [ScriptStep::text("Done.")])
             .call(
                 "shop",
                 1,
-                [Step::tool("search_offers", json!({"query": "{{user}}"}))],
+                [ScriptStep::tool(
+                    "search_offers",
+                    json!({"query": "{{user}}"}),
+                )],
             )
-            .call("shop", 2, [Step::text("SUBRAW")]);
+            .call("shop", 2, [ScriptStep::text("SUBRAW")]);
         let stage = Stage::new(script).await;
-        let told = stage.ask("offers").await;
-        assert_eq!(told.last().event(), "completed", "{input}");
-        let heard = stage.ccs.params("offer_search")[0]["query"].clone();
-        let heard = heard.as_str().expect("a text");
+        let reply = stage.ask("offers").await;
+        assert_eq!(reply.last().event(), "completed", "{input}");
+        let query = stage.ccs.params("offer_search")[0]["query"].clone();
+        let query = query.as_str().expect("a text");
         let (_, value) = input
             .as_object()
             .and_then(|i| i.iter().next())
             .expect("one");
         let value = value.to_string();
-        assert!(heard.contains(value.trim_matches('"')), "{input}: {heard}");
+        assert!(query.contains(value.trim_matches('"')), "{input}: {query}");
         stage.judge().await;
     }
 }
@@ -84,14 +87,17 @@ async fn sub_agent_with_other_input_shape_gets_user_text() {
 // S2-059
 #[tokio::test]
 async fn sub_agent_without_text_has_not_answered() {
-    let script =
-        asks(&["shop"], "I have nothing for you.").call("shop", 1, [Step::stop("end_turn", 0.0)]);
+    let script = asks(&["shop"], "I have nothing for you.").call(
+        "shop",
+        1,
+        [ScriptStep::stop("end_turn", 0.0)],
+    );
     let stage = Stage::new(script).await;
-    let told = stage.ask("offers").await;
-    assert_eq!(told.words(), "I have nothing for you.");
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.words(), "I have nothing for you.");
     let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
-    assert_eq!(told.errors(), [(failed, json!(true))]);
-    told.speaks();
+    assert_eq!(reply.errors(), [(failed, json!(true))]);
+    reply.speaks();
     stage.judge().await;
 }
 
@@ -99,40 +105,40 @@ async fn sub_agent_without_text_has_not_answered() {
 async fn endless_sub_agent_is_stopped_and_turn_answers() {
     let script = asks(&["shop"], "That took too long.").on(
         "about shop",
-        [Step::tool("search_offers", json!({"query": "again"}))],
+        [ScriptStep::tool("search_offers", json!({"query": "again"}))],
     );
     let stage = Stage::with(script, |pack| {
         let text = format!("{}limits: {{calls_max: 3}}\n", pack.text("pack.yaml"));
         pack.put("pack.yaml", &text)
     })
     .await;
-    let told = stage.ask("offers").await;
-    assert!(told.last().is_terminal());
-    assert_eq!(told.words(), "That took too long.");
-    assert!(told.took < Duration::from_secs(10), "{:?}", told.took);
+    let reply = stage.ask("offers").await;
+    assert!(reply.last().is_terminal());
+    assert_eq!(reply.words(), "That took too long.");
+    assert!(reply.took < Duration::from_secs(10), "{:?}", reply.took);
     let calls = stage.ccs.calls().len();
     assert!((2..=3).contains(&calls), "{calls} calls");
-    told.speaks();
+    reply.speaks();
     stage.judge().await;
 }
 
 #[tokio::test]
 async fn endless_orchestrator_is_stopped() {
-    let script = working(Script::new()).on(
+    let script = working(ModelScript::new()).on(
         "^offers$",
-        [Step::tool("ask_shop", json!({"query": "again"}))],
+        [ScriptStep::tool("ask_shop", json!({"query": "again"}))],
     );
     let stage = Stage::with(script, |pack| {
         let text = format!("{}limits: {{calls_max: 4}}\n", pack.text("pack.yaml"));
         pack.put("pack.yaml", &text)
     })
     .await;
-    let told = stage.ask("offers").await;
-    assert!(told.last().is_terminal(), "{:?}", told.labels());
-    let events = stage.events(told.turn).await;
-    let asked = of(&events, "plan.step_started").count();
-    assert!(asked <= 8, "{asked} rounds");
-    told.pairs();
+    let reply = stage.ask("offers").await;
+    assert!(reply.last().is_terminal(), "{:?}", reply.labels());
+    let events = stage.events(reply.turn).await;
+    let step_count = of(&events, "plan.step_started").count();
+    assert!(step_count <= 8, "{step_count} rounds");
+    reply.pairs();
     stage.judge().await;
 }
 
@@ -143,14 +149,14 @@ async fn large_data_frame_is_sent_whole_and_counted() {
     let title = "Oat milk, very much of it. ".repeat(6_000);
     let items = json!([{"id": "OFF_1", "title": title}, {"id": "OFF_2", "title": title}]);
     let fields = json!({"payload": {"items": items}});
-    let reply = Reply::envelope(&changed("offer_search", &fields));
+    let reply = ServiceReply::envelope(&envelope_with("offer_search", &fields));
     stage.ccs.set("offer_search", reply);
-    let told = stage.ask("offers").await;
-    assert_eq!((told.words().as_str(), told.errors()), ("A lot.", vec![]));
-    let loaded = told.of("data_loaded").next().expect("the data");
+    let reply = stage.ask("offers").await;
+    assert_eq!((reply.words().as_str(), reply.errors()), ("A lot.", vec![]));
+    let loaded = reply.of("data_loaded").next().expect("the data");
     assert!(loaded.text.len() > 256 << 10);
     assert_eq!(loaded.field("data")["items"], items);
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("stream_frame_oversize_total"), 1.0);
     calm(&stage.server);
     stage.judge().await;

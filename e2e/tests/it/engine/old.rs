@@ -2,40 +2,41 @@
 //! the first error is no failure of the turn (S1-101, S1-137, D-22).
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed, envelope};
 use turnwire_e2e::chat::{calm, say};
+use turnwire_e2e::data_service::{ServiceReply, envelope, envelope_with};
 use turnwire_e2e::engine::{Stage, Told, asks, of, only, working};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::Step;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::ScriptStep;
 
 const SORRY: &str = "That did not work out.";
 
-fn broken(enricher: &str) -> Reply {
+fn broken(enricher: &str) -> ServiceReply {
     let fields = json!({"status": "error", "reason": "upstream_timeout"});
-    Reply::envelope(&changed(enricher, &fields))
+    ServiceReply::envelope(&envelope_with(enricher, &fields))
 }
 
 async fn old(stage: &Stage, message: &str) -> Told {
-    let told = stage.asked(Question::new(message).version("0.4")).await;
+    let reply = stage.asked(ChatSubmit::new(message).version("0.4")).await;
     assert!(
-        told.frames
+        reply
+            .frames
             .iter()
             .all(|frame| frame.field("version") == "0.4")
     );
     assert_eq!(
-        told.count("status") + told.count("cancelled"),
+        reply.count("status") + reply.count("cancelled"),
         0,
         "{:?}",
-        told.labels()
+        reply.labels()
     );
-    told.lacks(&[
+    reply.lacks(&[
         "SUB_AGENT_FAILED",
         "CCS_ENVELOPE_ERROR",
         "PARTIAL_FAN_OUT",
         "\"is_final\":false",
     ]);
-    told.pairs();
-    told
+    reply.pairs();
+    reply
 }
 
 /// All that an old client is told of a failure.
@@ -47,8 +48,8 @@ fn internal() -> Vec<(Value, Value)> {
 #[tokio::test]
 async fn reference_turn_has_no_status_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
-    let told = old(&stage, "offers").await;
-    told.order(&[
+    let reply = old(&stage, "offers").await;
+    reply.order(&[
         "response_id",
         "thinking",
         "tool_call ask_shop",
@@ -56,8 +57,8 @@ async fn reference_turn_has_no_status_for_v04_client() {
         "text",
         "completed",
     ]);
-    assert_eq!(told.errors(), []);
-    let events = stage.events(told.turn).await;
+    assert_eq!(reply.errors(), []);
+    let events = stage.events(reply.turn).await;
     assert_eq!(of(&events, "status.emitted").count(), 1, "the log has it");
     stage.judge().await;
 }
@@ -67,26 +68,40 @@ async fn reference_turn_has_no_status_for_v04_client() {
 async fn non_terminal_failure_is_omitted_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], SORRY))).await;
     stage.ccs.set("offer_search", broken("offer_search"));
-    let told = old(&stage, "offers").await;
-    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
-    assert_eq!(told.words(), SORRY);
+    let reply = old(&stage, "offers").await;
+    assert_eq!(
+        (reply.errors(), reply.last().event()),
+        (vec![], "completed")
+    );
+    assert_eq!(reply.words(), SORRY);
     drop(stage);
     let script = asks(&["shop", "rewards"], SORRY)
-        .call("shop", 1, [Step::error("provider")])
-        .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-        .call("rewards", 2, [Step::text("SUBRAW")]);
+        .call("shop", 1, [ScriptStep::error("provider")])
+        .call(
+            "rewards",
+            1,
+            [ScriptStep::tool("points_balance", json!({}))],
+        )
+        .call("rewards", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
-    let told = old(&stage, "both").await;
-    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
+    let reply = old(&stage, "both").await;
+    assert_eq!(
+        (reply.errors(), reply.last().event()),
+        (vec![], "completed")
+    );
     stage.judge().await;
 }
 
 // S1-137, D-22
 #[tokio::test]
 async fn terminal_failure_is_internal_error_for_v04_client() {
-    let stage = Stage::new(asks(&["shop"], SORRY).call("shop", 1, [Step::error("provider")])).await;
-    let told = old(&stage, "offers").await;
-    assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
+    let stage =
+        Stage::new(asks(&["shop"], SORRY).call("shop", 1, [ScriptStep::error("provider")])).await;
+    let reply = old(&stage, "offers").await;
+    assert_eq!(
+        (reply.errors(), reply.words().as_str()),
+        (internal(), SORRY)
+    );
     drop(stage);
     let script = working(asks(&["shop"], SORRY));
     let stage = Stage::with(script, |pack| {
@@ -94,8 +109,11 @@ async fn terminal_failure_is_internal_error_for_v04_client() {
     })
     .await;
     stage.ccs.set("offer_search", broken("offer_search"));
-    let told = old(&stage, "offers").await;
-    assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
+    let reply = old(&stage, "offers").await;
+    assert_eq!(
+        (reply.errors(), reply.words().as_str()),
+        (internal(), SORRY)
+    );
     stage.judge().await;
 }
 
@@ -105,15 +123,15 @@ async fn cancel_is_error_with_code_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
     stage.ccs.set(
         "offer_search",
-        Reply::envelope(&envelope("offer_search")).after(1_000),
+        ServiceReply::envelope(&envelope("offer_search")).after(1_000),
     );
-    let question = Question::new("offers")
+    let question = ChatSubmit::new("offers")
         .session(stage.session)
         .version("0.4");
-    let mut stream = say(&stage.rest, "old", &question).await;
+    let mut stream = say(&stage.api, "old", &question).await;
     stage.reached(stream.turn(), "status.emitted").await;
-    stage.rest.cancel(stream.turn()).await.expect("an answer");
-    let frames = stream.rest().await.expect("an end");
+    stage.api.cancel(stream.turn()).await.expect("an answer");
+    let frames = stream.read_to_end().await.expect("an end");
     let last = frames.last().expect("a frame");
     assert_eq!(
         (last.event(), last.field("error")),
@@ -127,17 +145,21 @@ async fn cancel_is_error_with_code_for_v04_client() {
 #[tokio::test]
 async fn leaving_at_non_terminal_error_cancels_the_turn() {
     let script = asks(&["shop"], SORRY)
-        .call("shop", 1, [Step::tool("search_offers", json!({}))])
-        .call("shop", 2, [Step::pause(20_000), Step::text("SUBRAW")]);
+        .call("shop", 1, [ScriptStep::tool("search_offers", json!({}))])
+        .call(
+            "shop",
+            2,
+            [ScriptStep::pause(20_000), ScriptStep::text("SUBRAW")],
+        );
     let stage = Stage::new(script).await;
     stage.ccs.set("offer_search", broken("offer_search"));
-    let question = Question::new("offers").session(stage.session).grace_ms(0);
-    let mut stream = say(&stage.rest, "leaves", &question).await;
+    let question = ChatSubmit::new("offers").session(stage.session).grace_ms(0);
+    let mut stream = say(&stage.api, "leaves", &question).await;
     let turn = stream.turn();
     let frames = stream.until("error").await.expect("an error");
     assert_eq!(frames.last().expect("it").field("is_final"), &json!(false));
     drop(stream);
-    let row = stage.rest.ended(turn).await.expect("an end");
+    let row = stage.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "cancelled", "{row}");
     let events = stage.events(turn).await;
     let end = &only(&events, "turn.cancelled")["payload"];

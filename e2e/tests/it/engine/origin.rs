@@ -12,7 +12,7 @@ async fn begun(stage: &Stage, fields: serde_json::Value) -> (u16, serde_json::Va
         body.extend(fields.clone());
     }
     let path = format!("/sessions/{}/turns", stage.session);
-    let answer = stage.rest.post(&path, body).await.expect("an answer");
+    let answer = stage.api.post(&path, body).await.expect("an answer");
     (answer.status, answer.json())
 }
 
@@ -25,7 +25,7 @@ async fn scheduled_turn_runs_without_chat_stream() {
     assert_eq!(status, 202, "{accepted}");
     let turn = accepted["turn_id"].as_str().expect("an id");
     let turn: TurnId = turn.parse().expect("a turn");
-    let ended = stage.rest.ended(turn).await.expect("its end");
+    let ended = stage.api.ended(turn).await.expect("its end");
     assert_eq!(ended["kind"], "scheduled", "{ended}");
     let events = stage.events(turn).await;
     let started = &only(&events, "turn.started")["payload"];
@@ -41,12 +41,12 @@ async fn scheduled_turn_runs_without_chat_stream() {
         assert_eq!(call.request["principal"], PRINCIPAL);
     }
     let path = format!("/chat/{}/stream", ResponseId::from(turn));
-    let refused = stage.rest.get(&path).await.expect("an answer");
+    let refused = stage.api.get(&path).await.expect("an answer");
     assert_eq!(
         (refused.status, refused.code().as_str()),
         (409, "streaming_disabled")
     );
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let by = metrics.by("turn_unwatched_total", "dm_type");
     assert_eq!(
         by.get("other"),

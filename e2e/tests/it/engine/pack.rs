@@ -5,14 +5,14 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::Ccs;
+use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::{CHIEF, Stage, of, only};
 use turnwire_e2e::probe::{asked, probe, script, tools};
-use turnwire_testkit::chat::Question;
+use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::journal::Journal;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server, binary};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer, binary};
 
 /// Runs `turnwire` with these words.
 fn turnwire(words: &[&str]) -> Output {
@@ -25,14 +25,14 @@ fn said(done: &Output) -> String {
 }
 
 /// A pack that must not start, by `serve` and by `check`, with these words in the answer.
-async fn refused(name: &str, pack: Pack, words: &[&str]) {
+async fn refused(name: &str, pack: TestPack, words: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("pack");
     pack.write(&dir).expect("written");
     let done = turnwire(&["check", &dir.display().to_string()]);
     let check = said(&done);
     assert_eq!(done.status.code(), Some(1), "{name}: {check}");
-    let start = Server::try_start(Options::pack(pack), Journal::new()).await;
+    let start = TestServer::try_start(ServerOptions::pack(pack), Journal::new()).await;
     let start = start.err().unwrap_or_else(|| panic!("{name}: it started"));
     assert!(
         start.status.is_some_and(|status| !status.success()),
@@ -54,8 +54,8 @@ async fn refused(name: &str, pack: Pack, words: &[&str]) {
 // SC-08, S1-067, S1-068, S1-070, S1-113
 #[tokio::test]
 async fn invalid_pack_prevents_start_and_names_the_mistake() {
-    let ccs = Ccs::start().await;
-    let stage = || Pack::stage(&ccs.url()).script(&script());
+    let ccs = FakeDataService::start().await;
+    let stage = || TestPack::market(&ccs.url()).script(&script());
     let shop = "verticals/shop/agent.yaml";
     let emits = |id: &str| {
         stage().change(
@@ -119,10 +119,10 @@ async fn invalid_pack_prevents_start_and_names_the_mistake() {
 async fn removed_status_prevents_the_next_start() {
     let mut stage = Stage::new(script()).await;
     stage.ask("offers").await;
-    let gone = Pack::stage(&stage.ccs.url()).script(&script());
-    let gone = gone.put("verticals/shop/status_events.yaml", "[]\n");
-    stage.server.kill9().await;
-    stage.server.repack(gone);
+    let pack = TestPack::market(&stage.ccs.url()).script(&script());
+    let pack = pack.put("verticals/shop/status_events.yaml", "[]\n");
+    stage.server.kill().await;
+    stage.server.repack(pack);
     let start = stage.server.run().await;
     let start = start.expect_err("it must not start");
     assert!(
@@ -173,15 +173,22 @@ async fn model_sees_exactly_the_agents_and_the_cap() {
 // S2-019
 #[tokio::test]
 async fn sub_agent_sees_its_tools_and_no_other_agent() {
-    let script = Script::new()
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .call(CHIEF, 2, [Step::text("done")])
+    let script = ModelScript::new()
+        .call(
+            CHIEF,
+            1,
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
+        )
+        .call(CHIEF, 2, [ScriptStep::text("done")])
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "{{request}}"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "{{request}}"}),
+            )],
         )
-        .call("shop", 2, [Step::text("SUBRAW")]);
+        .call("shop", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
     stage.ask("offers").await;
     let request = stage.ccs.params("offer_search")[0]["query"].clone();
@@ -211,17 +218,18 @@ async fn flagged_sub_agent_exists_only_for_its_cohort() {
     .await;
     assert!(!tools(&probe(&stage).await).contains(&"ask_support"));
     // A model that names it all the same is told so; nothing runs.
-    let told = stage.ask("support").await;
-    assert_eq!(told.last().event(), "completed");
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("support").await;
+    assert_eq!(reply.last().event(), "completed");
+    let events = stage.events(reply.turn).await;
     assert_eq!(of(&events, "subagent.started").count(), 0);
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(failed["error_class"], "invalid_input");
-    told.pairs();
-    let other = stage.rest.clone().with("x-turnwire-principal", "user-7");
+    reply.pairs();
+    let other = stage.api.clone().with("x-turnwire-principal", "user-7");
     let session = other.create().await.expect("a session");
     let (_, frames) =
-        turnwire_e2e::chat::whole(&other, "user-7", &Question::new("probe").session(session)).await;
+        turnwire_e2e::chat::whole(&other, "user-7", &ChatSubmit::new("probe").session(session))
+            .await;
     let request = asked(&turnwire_e2e::chat::words(&frames));
     assert!(tools(&request).contains(&"ask_support"));
     let cohort =
@@ -233,9 +241,9 @@ async fn flagged_sub_agent_exists_only_for_its_cohort() {
             .collect(),
     );
     let path = format!("/sessions/{session}/events");
-    let theirs = other.get(&path).await.expect("an answer").json()["events"].clone();
-    let theirs = cohort(theirs.as_array().expect("events").clone());
-    assert_ne!(mine, theirs, "d_20");
+    let other_events = other.get(&path).await.expect("an answer").json()["events"].clone();
+    let other_events = cohort(other_events.as_array().expect("events").clone());
+    assert_ne!(mine, other_events, "d_20");
 }
 
 #[tokio::test]
@@ -249,12 +257,12 @@ async fn new_pack_passes_check_and_answers() {
     assert_eq!(check.status.code(), Some(0), "{}", said(&check));
     let again = turnwire(&["init", &text]);
     assert!(!again.status.success(), "it does not write over a pack");
-    let ccs = Ccs::start().await;
-    let pack = Pack::read(&dir).expect("a pack");
-    let stage = Stage::on(ccs, Options::pack(pack)).await;
-    let told = stage.ask("hello").await;
-    assert_eq!(told.last().event(), "completed", "{:?}", told.labels());
-    assert!(!told.words().is_empty());
-    assert!(told.took < Duration::from_secs(5));
+    let ccs = FakeDataService::start().await;
+    let pack = TestPack::read(&dir).expect("a pack");
+    let stage = Stage::on(ccs, ServerOptions::pack(pack)).await;
+    let reply = stage.ask("hello").await;
+    assert_eq!(reply.last().event(), "completed", "{:?}", reply.labels());
+    assert!(!reply.words().is_empty());
+    assert!(reply.took < Duration::from_secs(5));
     stage.judge().await;
 }

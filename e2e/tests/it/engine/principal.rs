@@ -2,23 +2,26 @@
 //! every answer, before anything of it is looked at (SC-15, S2 2.5).
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed};
 use turnwire_e2e::chat::Metrics;
+use turnwire_e2e::data_service::{ServiceReply, envelope_with};
 use turnwire_e2e::engine::{Stage, asks, only, working};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::Step;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::ScriptStep;
 
 const SORRY: &str = "I could not get that for you.";
 const MISMATCH: &str = "ps6_envelope_principal_mismatch_total";
 
-fn for_another() -> Reply {
-    Reply::envelope(&changed("offer_search", &json!({"principal": "user-99"})))
+fn for_another() -> ServiceReply {
+    ServiceReply::envelope(&envelope_with(
+        "offer_search",
+        &json!({"principal": "user-99"}),
+    ))
 }
 
 /// One mismatch is counted and logged as a matter of security, and not even the log has the data.
 async fn alarmed(stage: &Stage) {
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(
         metrics.by(MISMATCH, "consumer").get("consumer-agent"),
         Some(&1)
@@ -45,37 +48,43 @@ async fn data_of_another_principal_is_dropped_and_alarmed() {
         .call(
             "shop",
             1,
-            [Step::tool("search_offers", json!({"query": "oat milk"}))],
+            [ScriptStep::tool(
+                "search_offers",
+                json!({"query": "oat milk"}),
+            )],
         )
         .call(
             "shop",
             2,
-            [Step::tool("points_balance", json!({"told": "{{request}}"}))],
+            [ScriptStep::tool(
+                "points_balance",
+                json!({"told": "{{request}}"}),
+            )],
         )
-        .call("shop", 3, [Step::text("it was: {{request}}")]);
-    let stage = Stage::with(script, Pack::shared_points).await;
+        .call("shop", 3, [ScriptStep::text("it was: {{request}}")]);
+    let stage = Stage::with(script, TestPack::with_shared_points).await;
     stage.ccs.set("offer_search", for_another());
-    let told = stage.ask("oat milk offers").await;
+    let reply = stage.ask("oat milk offers").await;
     let error = json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": "unauthorized"});
-    assert_eq!(told.errors(), [(error, json!(false))]);
-    assert_eq!(told.last().event(), "completed");
-    assert!(!told.words().is_empty());
-    told.lacks(&["OFF_1", "Oat milk", "user-99", "mismatch"]);
+    assert_eq!(reply.errors(), [(error, json!(false))]);
+    assert_eq!(reply.last().event(), "completed");
+    assert!(!reply.words().is_empty());
+    reply.lacks(&["OFF_1", "Oat milk", "user-99", "mismatch"]);
     let calls = stage.ccs.calls();
     let count = calls
         .iter()
         .filter(|call| call.enricher == "offer_search")
         .count();
     assert_eq!(count, 1, "no second try");
-    let shown = stage.ccs.params("points")[0].to_string();
-    assert!(shown.contains("data unavailable"), "{shown}");
+    let params = stage.ccs.params("points")[0].to_string();
+    assert!(params.contains("data unavailable"), "{params}");
     for marker in ["OFF_1", "Granola", "user-99"] {
         assert!(
-            !shown.contains(marker),
-            "the model was shown {marker}: {shown}"
+            !params.contains(marker),
+            "the model was shown {marker}: {params}"
         );
     }
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     let text = json!(events).to_string() + &json!(stage.messages().await).to_string();
     for marker in ["OFF_1", "Granola", "user-99"] {
         assert!(!text.contains(marker), "{marker} is stored: {text}");
@@ -99,22 +108,25 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
         json!(["user-42"]),
     ];
     for (before, principal) in principals.iter().enumerate() {
-        let reply = Reply::envelope(&changed("offer_search", &json!({"principal": principal})));
+        let reply = ServiceReply::envelope(&envelope_with(
+            "offer_search",
+            &json!({"principal": principal}),
+        ));
         stage.ccs.set("offer_search", reply);
-        let told = stage.ask("offers").await;
+        let reply = stage.ask("offers").await;
         assert_eq!(
-            told.errors()[0].0["code"],
+            reply.errors()[0].0["code"],
             "CCS_ENVELOPE_ERROR",
             "{principal}"
         );
         assert_eq!(
-            (told.words().as_str(), told.count("data_loaded")),
+            (reply.words().as_str(), reply.count("data_loaded")),
             (SORRY, 0),
             "{principal}"
         );
-        told.lacks(&["OFF_1"]);
+        reply.lacks(&["OFF_1"]);
         assert!(
-            told.errors()[0].0["reason"] != "upstream_timeout",
+            reply.errors()[0].0["reason"] != "upstream_timeout",
             "{before}"
         );
     }
@@ -122,10 +134,10 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
     let fields = json!({"principal": "user-99", "status": "error", "reason": "upstream_partial"});
     stage.ccs.set(
         "offer_search",
-        Reply::envelope(&changed("offer_search", &fields)),
+        ServiceReply::envelope(&envelope_with("offer_search", &fields)),
     );
-    let told = stage.ask("offers").await;
-    assert_eq!(told.errors()[0].0["reason"], "unauthorized");
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.errors()[0].0["reason"], "unauthorized");
     stage.judge().await;
 }
 
@@ -136,30 +148,30 @@ async fn every_data_request_carries_session_principal() {
         .call(
             "shop",
             1,
-            [Step::tool(
+            [ScriptStep::tool(
                 "search_offers",
                 json!({"principal": "user-99", "user_id": "user-99", "query": "x"}),
             )],
         )
-        .call("shop", 2, [Step::text("SUBRAW")])
+        .call("shop", 2, [ScriptStep::text("SUBRAW")])
         .call(
             "rewards",
             1,
-            [Step::tool(
+            [ScriptStep::tool(
                 "points_balance",
                 json!({"principal": {"id": "user-99"}}),
             )],
         )
-        .call("rewards", 2, [Step::text("SUBRAW")])
+        .call("rewards", 2, [ScriptStep::text("SUBRAW")])
         .call(
             "support",
             1,
-            [Step::tool(
+            [ScriptStep::tool(
                 "support_answer",
                 json!({"Principal": "user-99"}),
             )],
         )
-        .call("support", 2, [Step::text("SUBRAW")]);
+        .call("support", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
     stage.ask("everything").await;
     let calls = stage.ccs.take();
@@ -173,9 +185,9 @@ async fn every_data_request_carries_session_principal() {
             call.request
         );
     }
-    let other = stage.rest.clone().with("x-turnwire-principal", "user-7");
+    let other = stage.api.clone().with("x-turnwire-principal", "user-7");
     let session = other.create().await.expect("a session");
-    let question = Question::new("everything").session(session);
+    let question = ChatSubmit::new("everything").session(session);
     let (_, frames) = turnwire_e2e::chat::whole(&other, "user-7", &question).await;
     assert!(!frames.is_empty());
     let calls = stage.ccs.take();
@@ -187,6 +199,6 @@ async fn every_data_request_carries_session_principal() {
     );
     // The service still answers for user-42: nothing of it may reach user-7.
     assert!(frames.iter().all(|frame| !frame.text.contains("OFF_1")));
-    let count = Metrics::read(&stage.rest).await.sum(MISMATCH);
+    let count = Metrics::read(&stage.api).await.sum(MISMATCH);
     assert_eq!(count, 3.0);
 }

@@ -2,19 +2,19 @@
 //! every list tells it.
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::offers;
 use turnwire_e2e::chat::{Metrics, calm, until};
+use turnwire_e2e::data_service::offers;
 use turnwire_e2e::engine::{CHIEF, HIDDEN, Stage, json_of, kinds, of, only, reference};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::watch::SubscribeOptions;
 
 // SC-01, S1-031, S1-052, S1-063
 #[tokio::test]
 async fn chat_wire_shows_reference_turn_in_order() {
     let stage = Stage::new(reference()).await;
-    let told = stage
-        .asked(Question::new("oat milk offers").field("locale", "en"))
+    let reply = stage
+        .asked(ChatSubmit::new("oat milk offers").field("locale", "en"))
         .await;
     let expected = [
         "response_id",
@@ -33,21 +33,21 @@ async fn chat_wire_shows_reference_turn_in_order() {
         "usage",
         "completed",
     ];
-    assert_eq!(told.labels(), expected);
-    let types: Vec<&Value> = told
+    assert_eq!(reply.labels(), expected);
+    let types: Vec<&Value> = reply
         .of("tool_call")
         .map(|f| &f.field("tool_call")["type"])
         .collect();
     assert_eq!(types, ["sub_agent", "ccs", "render"]);
-    let status = told.of("status").next().expect("a status");
+    let status = reply.of("status").next().expect("a status");
     let data = json!({"event_id": "searching_offers", "message": "Searching for offers..."});
     assert_eq!(status.field("data"), &data);
-    let loading = told
+    let loading = reply
         .of("data_loading")
         .next()
         .expect("a place")
         .field("data");
-    let loaded = told.of("data_loaded").next().expect("data").field("data");
+    let loaded = reply.of("data_loaded").next().expect("data").field("data");
     let key = json!({"ids": [{"id": "OFF_1"}, {"id": "OFF_2"}]});
     assert_eq!(
         (&loading["type"], &loading["key"]),
@@ -60,9 +60,9 @@ async fn chat_wire_shows_reference_turn_in_order() {
     );
     assert_eq!(loaded["id"], loading["id"], "s1_082");
     assert_eq!(loaded["items"], offers()["items"], "s1_020");
-    assert_eq!(told.words(), "Here are some offers");
-    told.lacks(&HIDDEN);
-    told.pairs();
+    assert_eq!(reply.words(), "Here are some offers");
+    reply.lacks(&HIDDEN);
+    reply.pairs();
     calm(&stage.server);
     stage.judge().await;
 }
@@ -74,11 +74,11 @@ async fn reference_turn_is_counted_once() {
     stage.ask("oat milk offers").await;
     // The numbers of a dispatch are those of its trace: counted when it is stored.
     until("the dispatch is counted", || async {
-        let metrics = Metrics::read(&stage.rest).await;
+        let metrics = Metrics::read(&stage.api).await;
         metrics.sum("dispatch_intent_count_count") == 1.0
     })
     .await;
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let one = |name: &str, label: &str, key: &str| {
         assert_eq!(metrics.by(name, label).get(key), Some(&1), "{name} {key}");
     };
@@ -143,24 +143,29 @@ fn transient(events: &[Value]) -> Vec<Value> {
 #[tokio::test]
 async fn watchers_and_log_agree_on_reference_turn() {
     let stage = Stage::new(reference()).await;
-    let mut full = stage.watch("full", Ask::live()).await;
+    let mut full = stage.watch("full", SubscribeOptions::live()).await;
     let everything = json!({"include_suppressed": true});
-    let mut more = stage
-        .watch("suppressed too", Ask::live().filter(everything))
+    let mut all_events = stage
+        .watch(
+            "suppressed too",
+            SubscribeOptions::live().filter(everything),
+        )
         .await;
-    let mut chat = stage.watch("chat", Ask::live().filter("preset:chat")).await;
-    let told = stage.ask("oat milk offers").await;
-    let full = json_of(&full.turn(told.turn).await.expect("the turn"));
-    let more = json_of(&more.turn(told.turn).await.expect("the turn"));
-    let chat = json_of(&chat.turn(told.turn).await.expect("the turn"));
-    let logged = stage.events(told.turn).await;
+    let mut chat = stage
+        .watch("chat", SubscribeOptions::live().filter("preset:chat"))
+        .await;
+    let reply = stage.ask("oat milk offers").await;
+    let full = json_of(&full.turn(reply.turn).await.expect("the turn"));
+    let all_events = json_of(&all_events.turn(reply.turn).await.expect("the turn"));
+    let chat = json_of(&chat.turn(reply.turn).await.expect("the turn"));
+    let logged = stage.events(reply.turn).await;
     assert_eq!(kinds(&logged), LOGGED);
     assert_eq!(
         persisted(&full),
         logged,
         "nothing of the reference turn is suppressed"
     );
-    assert_eq!(persisted(&more), logged);
+    assert_eq!(persisted(&all_events), logged);
     let expected = [
         "message.start",
         "tool.use_start ask_shop",
@@ -187,7 +192,7 @@ async fn watchers_and_log_agree_on_reference_turn() {
         .cloned()
         .collect();
     assert_eq!(chat, seen, "d_35");
-    for events in [&full, &more, &chat, &logged] {
+    for events in [&full, &all_events, &chat, &logged] {
         let text = json!(events).to_string();
         for word in ["SUBRAW", "LEAK_CACHE", "cache_meta", "total_ms"] {
             assert!(!text.contains(word), "{word} in {text}");
@@ -208,16 +213,16 @@ async fn watchers_and_log_agree_on_reference_turn() {
 #[tokio::test]
 async fn messages_show_components_but_no_sub_agent_text() {
     let stage = Stage::new(reference()).await;
-    let told = stage.ask("oat milk offers").await;
+    let reply = stage.ask("oat milk offers").await;
     let messages = stage.messages().await;
     let roles: Vec<&str> = messages.iter().filter_map(|m| m["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
     let data = &messages[2];
-    assert_eq!(data["turn_id"], json!(told.turn));
+    assert_eq!(data["turn_id"], json!(reply.turn));
     assert_eq!(data["content"][0]["type"], "data");
     assert_eq!(data["content"][0]["data_type"], "offer_list");
     assert_eq!(data["content"][0]["items"], offers()["items"]);
-    let id = &told.of("data_loaded").next().expect("data").field("data")["id"];
+    let id = &reply.of("data_loaded").next().expect("data").field("data")["id"];
     assert_eq!(&data["content"][0]["data_id"], id);
     assert_eq!(messages[3]["content"][0]["text"], "Here are some offers");
     let text = json!(messages).to_string();
@@ -225,14 +230,14 @@ async fn messages_show_components_but_no_sub_agent_text() {
         assert!(!text.contains(word), "{word} in {text}");
     }
     let path = format!("/sessions/{}/tool-calls", stage.session);
-    let rows = stage.rest.get(&path).await.expect("an answer").json();
+    let rows = stage.api.get(&path).await.expect("an answer").json();
     let rows = rows["tool_calls"].as_array().expect("rows");
     assert_eq!(rows.len(), 3, "{rows:?}");
     assert!(
         rows.iter().all(|row| row["status"] == "completed"),
         "{rows:?}"
     );
-    let row = stage.rest.turn(told.turn).await.expect("a turn");
+    let row = stage.api.turn(reply.turn).await.expect("a turn");
     assert_eq!(
         (&row["state"], &row["terminal"]["payload"]["status"]),
         (&json!("completed"), &json!("ok")),
@@ -243,21 +248,25 @@ async fn messages_show_components_but_no_sub_agent_text() {
 // SC-12, S2-012, S2-013
 #[tokio::test]
 async fn only_orchestrator_speaks_and_each_step_happens_once() {
-    let script = Script::new()
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .call(CHIEF, 2, [Step::slow("COMPOSED", 1, 1)])
-        .call("shop", 1, [Step::slow("SUBRAW secret voice ", 1, 1)]);
+    let script = ModelScript::new()
+        .call(
+            CHIEF,
+            1,
+            [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
+        )
+        .call(CHIEF, 2, [ScriptStep::slow("COMPOSED", 1, 1)])
+        .call("shop", 1, [ScriptStep::slow("SUBRAW secret voice ", 1, 1)]);
     let stage = Stage::new(script).await;
-    let mut full = stage.watch("full", Ask::live()).await;
-    let told = stage.ask("anything").await;
-    assert_eq!(told.words(), "COMPOSED");
-    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
-    let said: String = of(&seen, "text.delta")
+    let mut full = stage.watch("full", SubscribeOptions::live()).await;
+    let reply = stage.ask("anything").await;
+    assert_eq!(reply.words(), "COMPOSED");
+    let seen = json_of(&full.turn(reply.turn).await.expect("the turn"));
+    let streamed_text: String = of(&seen, "text.delta")
         .filter_map(|e| e["payload"]["text"].as_str())
         .collect();
-    assert_eq!(said, "COMPOSED");
+    assert_eq!(streamed_text, "COMPOSED");
     assert!(!json!(seen).to_string().contains("secret voice"));
-    told.lacks(&["SUBRAW", "secret voice"]);
+    reply.lacks(&["SUBRAW", "secret voice"]);
     let called = only(&seen, "tool.called");
     let started = only(&seen, "subagent.started");
     assert_eq!(

@@ -3,16 +3,16 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, envelope};
 use turnwire_e2e::chat::{say, until};
+use turnwire_e2e::data_service::{ServiceReply, envelope};
 use turnwire_e2e::engine::{Stage, only};
 use turnwire_e2e::probe::{asked, probe, script, tools};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::pack::Pack;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::pack::TestPack;
 
 /// A pack without support, and with other words for shop.
-fn smaller(stage: &Stage) -> Pack {
-    Pack::stage(&stage.ccs.url())
+fn smaller(stage: &Stage) -> TestPack {
+    TestPack::market(&stage.ccs.url())
         .script(&script())
         .change(
             "orchestrator.yaml",
@@ -31,11 +31,11 @@ fn smaller(stage: &Stage) -> Pack {
 async fn changed(stage: &mut Stage, signal: Option<Signal>) -> Value {
     stage.ccs.set(
         "offer_search",
-        Reply::envelope(&envelope("offer_search")).after(4_000),
+        ServiceReply::envelope(&envelope("offer_search")).after(4_000),
     );
-    let rest = stage.rest.clone();
-    let question = Question::new("offers").session(stage.session);
-    let mut stream = say(&rest, "in flight", &question).await;
+    let api = stage.api.clone();
+    let question = ChatSubmit::new("offers").session(stage.session);
+    let mut stream = say(&api, "in flight", &question).await;
     until("the data service is asked", || async {
         !stage.ccs.calls().is_empty()
     })
@@ -55,7 +55,7 @@ async fn changed(stage: &mut Stage, signal: Option<Signal>) -> Value {
         stage.ccs.calls()[0].answered.is_none(),
         "the old turn is still at work"
     );
-    let frames = stream.rest().await.expect("an end");
+    let frames = stream.read_to_end().await.expect("an end");
     asked(&turnwire_e2e::chat::words(&frames))
 }
 
@@ -90,14 +90,14 @@ async fn hangup_reloads_at_once_and_broken_pack_is_rejected() {
     stage.server.repack(broken);
     stage.server.signal(Signal::HUP);
     until("the mistake is told", || async {
-        let said = stage.server.stderr();
-        let new = said.get(seen..).unwrap_or_default();
+        let stderr = stage.server.stderr();
+        let new = stderr.get(seen..).unwrap_or_default();
         new.contains("verticals/shop/agent.yaml") && new.contains("on_cancle")
     })
     .await;
     let after = probe(&stage).await;
     assert_eq!(tools(&after), tools(&before), "it goes on with what it had");
-    let mended = Pack::stage(&stage.ccs.url()).script(&script());
+    let mended = TestPack::market(&stage.ccs.url()).script(&script());
     stage.server.repack(mended);
     stage.server.signal(Signal::HUP);
     until("the mended pack is taken", || async {
@@ -123,7 +123,7 @@ on_cancel: discard
 #[tokio::test]
 async fn new_vertical_needs_files_and_no_restart() {
     let mut stage = Stage::new(script()).await;
-    let pack = Pack::stage(&stage.ccs.url())
+    let pack = TestPack::market(&stage.ccs.url())
         .script(&script())
         .put("verticals/garden/agent.yaml", &GARDEN.replace("tools: []", "tools: [now]"))
         .change("tools.yaml", "tools:\n", "tools:\n  - {name: now, connector: direct, function: clock, description: Tells the time.}\n")
@@ -134,8 +134,8 @@ async fn new_vertical_needs_files_and_no_restart() {
         tools(&probe(&stage).await).contains(&"ask_garden")
     })
     .await;
-    let told = stage.ask("garden").await;
-    told.order(&[
+    let reply = stage.ask("garden").await;
+    reply.order(&[
         "tool_call ask_garden",
         "tool_call now",
         "tool_completed now",
@@ -143,7 +143,7 @@ async fn new_vertical_needs_files_and_no_restart() {
         "text",
         "completed",
     ]);
-    let events = stage.events(told.turn).await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         only(&events, "dispatch.traced")["payload"]["sub_agents_invoked"],
         json!(["garden"])

@@ -3,69 +3,72 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::{HIDDEN, Stage, asks, reference, working};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::script::Step;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::script::ScriptStep;
 
 // S2-014
 #[tokio::test]
 async fn orchestrator_gets_narration_and_rendered_items() {
     let script = working(asks(&["shop"], "{{last_tool_result}}"));
     let stage = Stage::new(script).await;
-    let told = stage.ask("offers").await;
-    let result: Value = serde_json::from_str(&told.words()).expect("the result as it was given");
+    let reply = stage.ask("offers").await;
+    let result: Value = serde_json::from_str(&reply.words()).expect("the result as it was given");
     assert_eq!(result["text"], "SUBRAW of shop");
     assert_eq!(
         result["components"],
         json!([{"type": "offer_list", "ids": ["OFF_1", "OFF_2"]}])
     );
     assert_eq!(result["caveat"], Value::Null);
-    assert!(!told.words().contains("Oat milk"), "references, not data");
+    assert!(!reply.words().contains("Oat milk"), "references, not data");
 }
 
 // S1-021, S1-085
 #[tokio::test]
 async fn single_component_is_a_frame_and_a_message() {
     let script = asks(&["shop"], "Here it is.")
-        .call("shop", 1, [Step::tool("search_offers", json!({}))])
+        .call("shop", 1, [ScriptStep::tool("search_offers", json!({}))])
         .call(
             "shop",
             2,
-            [Step::tool("render_offer_card", json!({"id": "OFF_2"}))],
+            [ScriptStep::tool(
+                "render_offer_card",
+                json!({"id": "OFF_2"}),
+            )],
         )
-        .call("shop", 3, [Step::text("SUBRAW")]);
+        .call("shop", 3, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
-    let told = stage.ask("granola").await;
-    told.order(&[
+    let reply = stage.ask("granola").await;
+    reply.order(&[
         "tool_call render_offer_card",
         "component render_offer_card",
         "tool_completed render_offer_card",
         "text",
         "completed",
     ]);
-    let component = told.of("component").next().expect("a component");
+    let component = reply.of("component").next().expect("a component");
     assert_eq!(
         component.field("chunk"),
         &json!({"id": "OFF_2", "title": "Granola"})
     );
-    let call = told
+    let call = reply
         .of("tool_call")
         .nth(2)
         .expect("three tools")
         .field("tool_call");
     assert_eq!(component.field("tool_call"), call);
-    assert_eq!(told.count("data_loaded"), 0);
-    told.lacks(&HIDDEN);
+    assert_eq!(reply.count("data_loaded"), 0);
+    reply.lacks(&HIDDEN);
     let messages = stage.messages().await;
-    let shown = messages
+    let tool_message = messages
         .iter()
         .find(|m| m["role"] == "tool")
         .expect("a tool message");
-    assert_eq!(shown["content"][0]["type"], "component");
+    assert_eq!(tool_message["content"][0]["type"], "component");
     assert_eq!(
-        shown["content"][0]["component"],
+        tool_message["content"][0]["component"],
         json!({"id": "OFF_2", "title": "Granola"})
     );
-    assert_eq!(shown["turn_id"], json!(told.turn));
+    assert_eq!(tool_message["turn_id"], json!(reply.turn));
     stage.judge().await;
 }
 
@@ -80,26 +83,26 @@ async fn status_text_is_localised_and_keeps_its_id() {
         ("en", "Searching for offers..."),
         ("fr", "Searching for offers..."),
     ] {
-        let told = stage
-            .asked(Question::new("offers").field("locale", locale))
+        let reply = stage
+            .asked(ChatSubmit::new("offers").field("locale", locale))
             .await;
         assert_eq!(
-            told.statuses(),
+            reply.statuses(),
             [("searching_offers".to_owned(), message.to_owned())],
             "{locale}"
         );
     }
     drop(stage);
-    let forward = |pack: turnwire_testkit::pack::Pack| {
+    let forward = |pack: turnwire_testkit::pack::TestPack| {
         let file = "verticals/shop/status_events.yaml";
         pack.change(file, "default_policy: transform", "default_policy: forward")
     };
     let stage = Stage::with(reference(), forward).await;
-    let told = stage
-        .asked(Question::new("offers").field("locale", "de"))
+    let reply = stage
+        .asked(ChatSubmit::new("offers").field("locale", "de"))
         .await;
     assert_eq!(
-        told.statuses()[0].1,
+        reply.statuses()[0].1,
         "Searching for offers...",
         "forward is the default language"
     );

@@ -4,25 +4,25 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, envelope};
 use turnwire_e2e::chat::{Metrics, until};
+use turnwire_e2e::data_service::{ServiceReply, envelope};
 use turnwire_e2e::engine::{Stage, asks, json_of, of, only, working};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::watch::SubscribeOptions;
 
 const FLAG: &str = "ai_assistant_words";
 const PLAIN: &str = "Searching for offers...";
 
-fn overridden(pack: Pack, what: &str) -> Pack {
+fn overridden(pack: TestPack, what: &str) -> TestPack {
     pack.flag(FLAG, "true").put(
         "overrides.yaml",
         &format!("{FLAG}: {{searching_offers: {{{what}}}}}\n"),
     )
 }
 
-fn script() -> Script {
+fn script() -> ModelScript {
     working(asks(&["shop"], "Here."))
 }
 
@@ -33,32 +33,32 @@ async fn override_changes_or_hides_text_with_its_flag() {
         overridden(pack, "render_key: status.asking_support")
     })
     .await;
-    let told = stage.ask("offers").await;
+    let reply = stage.ask("offers").await;
     assert_eq!(
-        told.statuses(),
+        reply.statuses(),
         [(
             "searching_offers".to_owned(),
             "Asking support...".to_owned()
         )]
     );
-    let pack = |stage: &Stage| Pack::stage(&stage.ccs.url()).script(&script());
+    let pack = |stage: &Stage| TestPack::market(&stage.ccs.url()).script(&script());
     let hidden = overridden(pack(&stage), "policy: suppress");
     stage.server.repack(hidden);
     stage.server.restart().await;
-    let all = Ask::live().filter(json!({"include_suppressed": true}));
+    let all = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
     let mut all = stage.watch("all", all).await;
-    let mut shown = stage.watch("shown", Ask::live()).await;
-    let told = stage.ask("offers").await;
-    assert_eq!(told.count("status"), 0);
-    let seen = json_of(&shown.turn(told.turn).await.expect("the turn"));
+    let mut watcher = stage.watch("shown", SubscribeOptions::live()).await;
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.count("status"), 0);
+    let seen = json_of(&watcher.turn(reply.turn).await.expect("the turn"));
     assert_eq!(of(&seen, "status.emitted").count(), 0);
-    let seen = json_of(&all.turn(told.turn).await.expect("the turn"));
+    let seen = json_of(&all.turn(reply.turn).await.expect("the turn"));
     let status = only(&seen, "status.emitted");
     assert_eq!(
         (&status["payload"]["event_id"], &status["render"]["policy"]),
         (&json!("searching_offers"), &json!("suppress"))
     );
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let suppressed = metrics.by("stream_rendering_policy_applied_total", "policy");
     assert!(
         suppressed.get("suppress").is_some_and(|n| *n >= 1),
@@ -69,8 +69,8 @@ async fn override_changes_or_hides_text_with_its_flag() {
     stage.server.repack(plain);
     stage.server.signal(rustix::process::Signal::HUP);
     until("the default is back", || async {
-        let told = stage.ask("offers").await;
-        told.statuses() == [("searching_offers".to_owned(), PLAIN.to_owned())]
+        let reply = stage.ask("offers").await;
+        reply.statuses() == [("searching_offers".to_owned(), PLAIN.to_owned())]
     })
     .await;
     stage.judge().await;
@@ -79,21 +79,21 @@ async fn override_changes_or_hides_text_with_its_flag() {
 // S1-040
 #[tokio::test]
 async fn event_type_hidden_from_cohort_stays_in_log() {
-    let hide = |pack: Pack| {
+    let hide = |pack: TestPack| {
         let types = "tool_call: {policy: suppress}";
         pack.flag(FLAG, "{principals: [user-42]}")
             .put("overrides.yaml", &format!("{FLAG}: {{{types}}}\n"))
     };
     let stage = Stage::with(script(), hide).await;
-    let told = stage.ask("offers").await;
+    let reply = stage.ask("offers").await;
     assert_eq!(
-        (told.count("tool_call"), told.count("tool_completed")),
+        (reply.count("tool_call"), reply.count("tool_completed")),
         (0, 0),
         "{:?}",
-        told.labels()
+        reply.labels()
     );
-    told.order(&["status", "data_loaded", "text", "completed"]);
-    let events = stage.events(told.turn).await;
+    reply.order(&["status", "data_loaded", "text", "completed"]);
+    let events = stage.events(reply.turn).await;
     assert_eq!(
         (
             of(&events, "tool.called").count(),
@@ -108,7 +108,7 @@ async fn event_type_hidden_from_cohort_stays_in_log() {
 // SC-08, S1-047, S1-069, S2-058
 #[tokio::test]
 async fn unregistered_status_is_dropped_counted_and_logged() {
-    let emit = |id: &str| Step::tool("look_up", json!({"event_id": id}));
+    let emit = |id: &str| ScriptStep::tool("look_up", json!({"event_id": id}));
     let script = asks(&["shop"], "Here.")
         .call(
             "shop",
@@ -120,18 +120,18 @@ async fn unregistered_status_is_dropped_counted_and_logged() {
                 emit("searching_offers"),
             ],
         )
-        .call("shop", 2, [Step::text("SUBRAW")]);
+        .call("shop", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::new(script).await;
-    let told = stage.ask("offers").await;
-    assert_eq!(told.last().event(), "completed");
-    let ids: Vec<String> = told.statuses().into_iter().map(|(id, _)| id).collect();
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.last().event(), "completed");
+    let ids: Vec<String> = reply.statuses().into_iter().map(|(id, _)| id).collect();
     assert_eq!(
         ids,
         ["searching_offers"],
         "another agent's id is no better than none (s1_070)"
     );
-    told.lacks(&["searching_x", "Searching offers…", "asking_support"]);
-    let metrics = Metrics::read(&stage.rest).await;
+    reply.lacks(&["searching_x", "Searching offers…", "asking_support"]);
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("status_event_unregistered_id"), 3.0);
     let log = stage.server.stderr();
     let warned = log
@@ -166,16 +166,16 @@ fn between(from: &Value, to: &Value) -> i64 {
 #[tokio::test]
 async fn silent_sub_agent_gets_default_status_in_two_seconds() {
     let script = asks(&["shop"], "Here.")
-        .call("shop", 1, [Step::tool("nap", json!({"ms": 2_400}))])
-        .call("shop", 2, [Step::text("SUBRAW")]);
+        .call("shop", 1, [ScriptStep::tool("nap", json!({"ms": 2_400}))])
+        .call("shop", 2, [ScriptStep::text("SUBRAW")]);
     let stage = Stage::with(script, |pack| pack.function("shop", "nap", "sleep")).await;
-    let told = stage.ask("offers").await;
+    let reply = stage.ask("offers").await;
     assert_eq!(
-        told.statuses(),
+        reply.statuses(),
         [("searching_offers".to_owned(), PLAIN.to_owned())]
     );
-    told.order(&["tool_call nap", "status", "tool_completed nap", "text"]);
-    let events = stage.events(told.turn).await;
+    reply.order(&["tool_call nap", "status", "tool_completed nap", "text"]);
+    let events = stage.events(reply.turn).await;
     let waited = between(
         only(&events, "subagent.started"),
         only(&events, "status.emitted"),
@@ -191,11 +191,11 @@ async fn sub_agent_with_status_in_time_gets_no_default() {
     let stage = Stage::new(script()).await;
     stage.ccs.set(
         "offer_search",
-        Reply::envelope(&envelope("offer_search")).after(1_300),
+        ServiceReply::envelope(&envelope("offer_search")).after(1_300),
     );
-    let told = stage.ask("offers").await;
-    assert_eq!(told.count("status"), 1, "{:?}", told.statuses());
-    assert!(told.took > Duration::from_millis(1_300));
+    let reply = stage.ask("offers").await;
+    assert_eq!(reply.count("status"), 1, "{:?}", reply.statuses());
+    assert!(reply.took > Duration::from_millis(1_300));
 }
 
 // S1-064, S1-065, S1-073
@@ -218,9 +218,9 @@ async fn registry_is_readable_with_emission_counts() {
         stage.ask("offers").await;
     }
     let read = |stage: &Stage| {
-        let rest = stage.rest.clone();
+        let api = stage.api.clone();
         async move {
-            let answer = rest.get("/status-events").await.expect("an answer");
+            let answer = api.get("/status-events").await.expect("an answer");
             assert_eq!(answer.status, 200, "{}", answer.body);
             answer.json()
         }
@@ -271,8 +271,8 @@ async fn registry_is_readable_with_emission_counts() {
 #[tokio::test]
 async fn stream_metrics_have_their_dimensions() {
     let stage = Stage::new(script()).await;
-    stage.asked(Question::new("offers")).await;
-    let metrics = Metrics::read(&stage.rest).await;
+    stage.asked(ChatSubmit::new("offers")).await;
+    let metrics = Metrics::read(&stage.api).await;
     let dimensions = [
         "vertical",
         "sub_agent_id",

@@ -76,21 +76,21 @@ async fn tried(stage: &Stage) {
         told.labels()
     );
 
-    let session = stage.rest.create().await.expect("a session");
-    let accepted = stage.rest.submit(session, "endless").await;
+    let session = stage.api.create().await.expect("a session");
+    let accepted = stage.api.submit(session, "endless").await;
     let turn = accepted.expect("an answer").turn_id;
     until("it is called", || async {
         let events = stage.log(session).await;
         events.iter().any(|event| event["type"] == "tool.called")
     })
     .await;
-    stage.rest.cancel(turn).await.expect("an answer");
-    let ended = stage.rest.ended(turn).await.expect("an end");
+    stage.api.cancel(turn).await.expect("an answer");
+    let ended = stage.api.ended(turn).await.expect("an end");
     assert_eq!(ended["terminal"]["type"], "turn.cancelled", "{ended}");
     // It serves as before.
     let (_, _, shown) = said(stage, "echo").await;
     assert!(shown.contains("Echo: oats"), "{shown}");
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     let outcomes = metrics.by("mcp_calls_total", "outcome");
     assert_eq!(outcomes.get("cancelled"), Some(&1), "{outcomes:?}");
     assert_eq!(metrics.sum("mcp_server_restarts_total"), 0.0);
@@ -106,8 +106,8 @@ async fn everything_server_works_over_pipes() {
     let (_, _, shown) = said(&stage, "probe").await;
     let request = probe::asked(&shown);
     let tools = probe::tools(&request);
-    let theirs = tools.iter().filter(|name| name.starts_with("everything_"));
-    assert!(theirs.count() >= 10, "{tools:?}");
+    let server_tools = tools.iter().filter(|name| name.starts_with("everything_"));
+    assert!(server_tools.count() >= 10, "{tools:?}");
     tried(&stage).await;
 }
 

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::Ccs;
 use turnwire_e2e::chat::{Metrics, until};
+use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::{Stage, of, only};
 use turnwire_e2e::mcp::{Say, pack, processes, program, said, script, service, stage};
 use turnwire_testkit::journal::Journal;
-use turnwire_testkit::mcp::{self, Http, is_cancelled, journal};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::mcp::{self, McpHttpServer, is_cancelled, journal};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::server::{ServerOptions, TestServer};
 
 /// A folder with the journal of an MCP server.
 struct Desk(tempfile::TempDir);
@@ -83,7 +83,7 @@ async fn mcp_tool_turn_reports_session_and_progress() {
     let called = &only(&events, "tool.called")["payload"];
     assert_eq!(called["tool_type"], "mcp", "{called}");
     assert_eq!(of(&events, "mcp.session_started").count(), 0, "live only");
-    let metrics = Metrics::read(&stage.rest).await;
+    let metrics = Metrics::read(&stage.api).await;
     assert_eq!(metrics.sum("mcp_server_up"), 1.0);
     assert_eq!(metrics.by("mcp_calls_total", "outcome").get("ok"), Some(&1));
     assert_eq!(desk.count("tools/list"), 2, "s2_001: never in a turn");
@@ -128,23 +128,23 @@ async fn mcp_failures_are_typed_and_texts_reach_only_the_model() {
 async fn cancel_reaches_mcp_server_over_pipes_and_http() {
     for over_http in [false, true] {
         let desk = Desk::new();
-        let http = over_http.then(|| Http::start("good", &desk.journal()));
+        let http = over_http.then(|| McpHttpServer::start("good", &desk.journal()));
         let server = match &http {
             Some(http) => service(&http.url),
             None => desk.program("good"),
         };
         let stage = stage("small", &server, &says()).await;
-        let accepted = stage.rest.submit(stage.session, "long").await;
+        let accepted = stage.api.submit(stage.session, "long").await;
         let turn = accepted.expect("an answer").turn_id;
         until("the server has the call", || async {
             desk.count("tools/call") == 1
         })
         .await;
-        let begun = Instant::now();
-        stage.rest.cancel(turn).await.expect("an answer");
-        let ended = stage.rest.ended(turn).await.expect("an end");
+        let started = Instant::now();
+        stage.api.cancel(turn).await.expect("an answer");
+        let ended = stage.api.ended(turn).await.expect("an end");
         assert_eq!(ended["terminal"]["type"], "turn.cancelled", "{ended}");
-        println!("cancelled after {:?}", begun.elapsed());
+        println!("cancelled after {:?}", started.elapsed());
         until("the server is told", || async {
             is_cancelled(&desk.journal())
         })
@@ -156,13 +156,13 @@ async fn cancel_reaches_mcp_server_over_pipes_and_http() {
 
 /// What our server says when it does not come up with this MCP server.
 async fn refused(server: &Value) -> String {
-    let ccs = Ccs::start().await;
+    let ccs = FakeDataService::start().await;
     let pack = pack(
-        Pack::stage(&ccs.url()).script(&script(&says())),
+        TestPack::market(&ccs.url()).script(&script(&says())),
         "small",
         server,
     );
-    let failed = Server::try_start(Options::pack(pack), Journal::new()).await;
+    let failed = TestServer::try_start(ServerOptions::pack(pack), Journal::new()).await;
     failed.map(|_| ()).expect_err("it does not come up").stderr
 }
 
@@ -186,14 +186,14 @@ async fn unusable_mcp_server_is_named_at_start() {
         (desk.program("cursor"), "more than 8 pages"),
         (nowhere, "no server answers at its `url`"),
     ] {
-        let told = refused(&server).await;
-        assert!(told.contains("tools.yaml"), "{told}");
+        let error = refused(&server).await;
+        assert!(error.contains("tools.yaml"), "{error}");
         assert!(
-            told.contains("the MCP server `small` cannot be used"),
-            "{told}"
+            error.contains("the MCP server `small` cannot be used"),
+            "{error}"
         );
-        assert!(told.contains(expected), "{expected}: {told}");
-        assert!(!told.contains("panicked"), "{told}");
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert!(!error.contains("panicked"), "{error}");
     }
     until("nothing of them is left", || async { !desk.runs() }).await;
 }
@@ -205,7 +205,7 @@ async fn reload_keeps_mcp_server_and_rejects_bad_pack() {
     let server = desk.program("good");
     let mut stage = stage("small", &server, &says()).await;
     let changed = |stage: &Stage, server: &Value, words: &str| {
-        let base = Pack::stage(&stage.ccs.url()).script(&script(&says()));
+        let base = TestPack::market(&stage.ccs.url()).script(&script(&says()));
         pack(base, "small", server).put("prompts/persona.md", words)
     };
     let good = changed(&stage, &server, "You are NEW.\n");
@@ -251,7 +251,7 @@ async fn no_mcp_process_outlives_the_server() {
     for hard in [false, true] {
         let desk = Desk::new();
         let mut stage = stage("small", &desk.program("good"), &says()).await;
-        let accepted = stage.rest.submit(stage.session, "long").await;
+        let accepted = stage.api.submit(stage.session, "long").await;
         accepted.expect("an answer");
         until("the server has the call", || async {
             desk.count("tools/call") == 1
@@ -259,19 +259,22 @@ async fn no_mcp_process_outlives_the_server() {
         .await;
         assert!(desk.runs());
         if hard {
-            stage.server.kill9().await;
+            stage.server.kill().await;
         } else {
             stage.server.sigterm();
             stage.server.wait(Duration::from_secs(60)).await;
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         until("nothing is left", || async { !desk.runs() }).await;
-        println!("nothing is left after {:?}, hard: {hard}", begun.elapsed());
+        println!(
+            "nothing is left after {:?}, hard: {hard}",
+            started.elapsed()
+        );
         // Six are told; a machine that is busy may take longer.
         assert!(
-            begun.elapsed() < Duration::from_secs(12),
+            started.elapsed() < Duration::from_secs(12),
             "{:?}",
-            begun.elapsed()
+            started.elapsed()
         );
     }
 }

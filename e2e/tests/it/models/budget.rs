@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 use turnwire_e2e::engine::of;
 use turnwire_e2e::models::{Play, fields, payloads, thread, word};
-use turnwire_testkit::provider::{Dialect, Message, Part, Usage};
-use turnwire_testkit::server::{Options, Setup};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, TokenCounts};
+use turnwire_testkit::server::{ServerOptions, ServerPack};
 
 /// A server whose pack has limits.
-fn limited(limits: &str) -> impl FnOnce(Options) -> Options {
+fn limited(limits: &str) -> impl FnOnce(ServerOptions) -> ServerOptions {
     let limits = format!("limits: {{{limits}}}\n");
     move |mut options| {
-        if let Setup::Pack(pack) = &mut options.pack {
+        if let ServerPack::Pack(pack) = &mut options.pack {
             let text = pack.text("pack.yaml").to_owned() + &limits;
             *pack = pack.clone().put("pack.yaml", &text);
         }
@@ -19,15 +19,15 @@ fn limited(limits: &str) -> impl FnOnce(Options) -> Options {
     }
 }
 
-fn again() -> Part {
-    Part::call("call_1", "say_back", &json!({"text": "again"}))
+fn again() -> MessagePart {
+    MessagePart::call("call_1", "say_back", &json!({"text": "again"}))
 }
 
 // G7
 #[tokio::test]
 async fn endless_turn_ends_by_calls_tokens_or_cost() {
     // A call reads 900 tokens and writes 100: 1,000, for 1,900 millionths of a dollar.
-    let usage = Usage {
+    let usage = TokenCounts {
         input: 900,
         cached: 0,
         cache_write: 0,
@@ -42,7 +42,8 @@ async fn endless_turn_ends_by_calls_tokens_or_cost() {
         for dialect in [Dialect::Anthropic, Dialect::Gemini] {
             let case = format!("{} {reason}", word(dialect));
             let play = Play::with(dialect, |entry| entry, limited(limits)).await;
-            play.fake.always("", Message::new([again()]).usage(usage));
+            play.fake
+                .always("", ModelMessage::new([again()]).usage(usage));
             let (told, events) = play.ask("Go on for ever.").await;
             let end = payloads(&events, "turn.completed")[0];
             assert_eq!(
@@ -68,11 +69,11 @@ async fn unknown_tool_is_reported_to_model_and_turn_goes_on() {
         let name = word(dialect);
         let play = Play::new(dialect).await;
         let parts = [
-            Part::call("call_1", "format_disk", &json!({"path": "/"})),
-            Part::call("call_2", "say_back", &json!({"no": "text"})),
+            MessagePart::call("call_1", "format_disk", &json!({"path": "/"})),
+            MessagePart::call("call_2", "say_back", &json!({"no": "text"})),
         ];
-        play.fake.push(Message::new(parts));
-        play.fake.push(Message::text(["Never mind."]));
+        play.fake.push(ModelMessage::new(parts));
+        play.fake.push(ModelMessage::text(["Never mind."]));
         let (told, events) = play.ask("Do it!").await;
         assert_eq!(told.words(), "Never mind.", "{name}");
         let classes = fields(&events, "tool.failed", "error_class");
@@ -101,9 +102,9 @@ async fn invalid_json_input_is_not_run_and_reported_to_model() {
         ] {
             let case = format!("{} {pieces:?}", word(dialect));
             let before = play.fake.calls().len();
-            let call = Part::call_in(Some("call_1"), "say_back", pieces.iter().copied());
-            play.fake.push(Message::new([call]));
-            play.fake.push(Message::text(["Sorry."]));
+            let call = MessagePart::call_in(Some("call_1"), "say_back", pieces.iter().copied());
+            play.fake.push(ModelMessage::new([call]));
+            play.fake.push(ModelMessage::text(["Sorry."]));
             let (told, events) = play.ask("Do it!").await;
             assert_eq!(told.words(), "Sorry.", "{case}");
             assert_eq!(
@@ -139,27 +140,27 @@ async fn excess_tool_calls_are_answered_without_running() {
         let name = word(dialect);
         let play = Play::with(dialect, |entry| entry, limited("tool_calls_max: 5")).await;
         let calls = (0..1_000).map(|n| {
-            Part::call(
+            MessagePart::call(
                 &format!("call_{n}"),
                 "say_back",
                 &json!({"text": format!("nr {n}")}),
             )
         });
-        play.fake.push(Message::new(calls));
-        play.fake.push(Message::text(["Enough."]));
-        let told = play.stage.ask("Everything at once!").await;
-        assert_eq!(told.words(), "Enough.", "{name}");
-        told.pairs();
-        assert_eq!(told.count("tool_call"), 5, "{name}");
-        let events = play.stage.events(told.turn).await;
+        play.fake.push(ModelMessage::new(calls));
+        play.fake.push(ModelMessage::text(["Enough."]));
+        let reply = play.stage.ask("Everything at once!").await;
+        assert_eq!(reply.words(), "Enough.", "{name}");
+        reply.pairs();
+        assert_eq!(reply.count("tool_call"), 5, "{name}");
+        let events = play.stage.events(reply.turn).await;
         assert_eq!(of(&events, "tool.called").count(), 5, "{name}");
         assert_eq!(of(&events, "tool.completed").count(), 5, "{name}");
         let failed = payloads(&events, "tool.failed");
         assert_eq!(failed.len(), 995, "{name}");
         assert!(failed.iter().all(|tool| tool["called"] == false), "{name}");
         play.understood();
-        let said = json!(thread(dialect, &play.fake.call(1).await.body)).to_string();
-        assert_eq!(said.matches("not executed").count(), 995, "{name}");
+        let thread_text = json!(thread(dialect, &play.fake.call(1).await.body)).to_string();
+        assert_eq!(thread_text.matches("not executed").count(), 995, "{name}");
         play.stage.judge().await;
     }
 }
@@ -171,17 +172,18 @@ async fn model_claiming_another_role_is_ignored() {
         let name = word(dialect);
         let play = Play::new(dialect).await;
         let ask = json!({"query": "offers for user-99", "principal": "user-99"});
-        play.fake
-            .push(Message::new([Part::call("call_1", "ask_shop", &ask)]));
+        play.fake.push(ModelMessage::new([MessagePart::call(
+            "call_1", "ask_shop", &ask,
+        )]));
         let search =
             json!({"query": "x", "principal": "user-99", "user_id": "user-99", "tenant": "t-9"});
-        play.fake.push(Message::new([Part::call(
+        play.fake.push(ModelMessage::new([MessagePart::call(
             "call_2",
             "search_offers",
             &search,
         )]));
-        play.fake.push(Message::text(["SUBRAW"]));
-        play.fake.push(Message::text(["Here."]));
+        play.fake.push(ModelMessage::text(["SUBRAW"]));
+        play.fake.push(ModelMessage::text(["Here."]));
         let (told, _) = play.ask("Offers?").await;
         assert_eq!(told.words(), "Here.", "{name}");
         let calls = play.stage.ccs.calls();

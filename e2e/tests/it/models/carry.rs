@@ -3,28 +3,28 @@
 //! else gets it: not the clients, and not another provider.
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::Ccs;
+use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::Stage;
 use turnwire_e2e::models::{Entry, KEY, Play, options, pack, thread, word};
-use turnwire_testkit::provider::{Dialect, FakeProvider, Message, Order, Part};
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::provider::{BlockOrder, Dialect, FakeProvider, MessagePart, ModelMessage};
+use turnwire_testkit::watch::SubscribeOptions;
 
 const SEAL: &str = "c2VhbCBvZiB0aGUgdGhvdWdodA==";
 const CALL_SEAL: &str = "c2VhbCBvZiB0aGUgY2FsbA==";
 const SEALED: &str = "b25seSB0aGUgdmVuZG9yIGNhbiByZWFkIHRoaXM=";
 
 /// A thought, another that is only given sealed, words, and two calls.
-fn first() -> Message {
+fn first() -> ModelMessage {
     let parts = [
-        Part::thinking(["Two ", "at once."], SEAL),
-        Part::Redacted {
+        MessagePart::thinking(["Two ", "at once."], SEAL),
+        MessagePart::Redacted {
             data: SEALED.to_owned(),
         },
-        Part::text(["Let me look."]),
-        Part::call("call_alpha", "say_back", &json!({"text": "eins"})).signed(CALL_SEAL),
-        Part::call("call_beta", "boom", &json!({"message": "zwei"})),
+        MessagePart::text(["Let me look."]),
+        MessagePart::call("call_alpha", "say_back", &json!({"text": "eins"})).signed(CALL_SEAL),
+        MessagePart::call("call_beta", "boom", &json!({"message": "zwei"})),
     ];
-    let message = Message::new(parts).order(Order::Interleaved);
+    let message = ModelMessage::new(parts).order(BlockOrder::Interleaved);
     message.chat_reasoning("reasoning_content")
 }
 
@@ -51,9 +51,9 @@ fn carried(dialect: Dialect, thread: &[Value]) {
     let name = word(dialect);
     let all = json!(thread);
     let find = |kind: &str| -> Vec<Value> {
-        let mut found = Vec::new();
-        of_type(&all, kind, &mut found);
-        found
+        let mut carried = Vec::new();
+        of_type(&all, kind, &mut carried);
+        carried
     };
     match dialect {
         Dialect::Anthropic => {
@@ -70,11 +70,11 @@ fn carried(dialect: Dialect, thread: &[Value]) {
             assert_eq!(failed["tool_use_id"], "call_beta");
         }
         Dialect::Chat => {
-            let asked = thread
+            let call_message = thread
                 .iter()
                 .find(|m| m["tool_calls"].is_array())
                 .expect("calls");
-            let calls = asked["tool_calls"].as_array().expect("a list");
+            let calls = call_message["tool_calls"].as_array().expect("a list");
             let ids: Vec<&Value> = calls.iter().map(|call| &call["id"]).collect();
             assert_eq!(ids, ["call_alpha", "call_beta"]);
             let input = calls[0]["function"]["arguments"].as_str().expect("a text");
@@ -155,7 +155,7 @@ async fn provider_state_returns_in_turn_next_turn_and_crash() {
         let mut play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
         play.fake.push(first());
         for words in ["One went wrong.", "Welcome.", "Still here."] {
-            play.fake.push(Message::text([words]));
+            play.fake.push(ModelMessage::text([words]));
         }
         let (told, _) = play.ask("Both, please.").await;
         assert_eq!(told.last().event(), "completed", "{name}");
@@ -178,7 +178,7 @@ async fn provider_state_returns_in_turn_next_turn_and_crash() {
             assert!(before.len() < after.len(), "{name}");
             assert_eq!(&after[..before.len()], &before[..], "{name}");
         }
-        let said = json!(threads[3]).to_string();
+        let thread_text = json!(threads[3]).to_string();
         for words in [
             "Both, please.",
             "One went wrong.",
@@ -186,7 +186,7 @@ async fn provider_state_returns_in_turn_next_turn_and_crash() {
             "Welcome.",
             "Are you there?",
         ] {
-            assert_eq!(said.matches(words).count(), 1, "{name}: {words}");
+            assert_eq!(thread_text.matches(words).count(), 1, "{name}: {words}");
         }
         play.stage.judge().await;
     }
@@ -198,16 +198,17 @@ async fn sub_agent_provider_state_returns_only_to_it() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
-        let ask = Part::call("call_ask", "ask_shop", &json!({"query": "oat milk"}));
-        play.fake.push(Message::new([ask]));
+        let ask = MessagePart::call("call_ask", "ask_shop", &json!({"query": "oat milk"}));
+        play.fake.push(ModelMessage::new([ask]));
         let search = json!({"query": "oat milk"});
         let parts = [
-            Part::thinking(["SUBRAW thinks."], SEAL),
-            Part::call("call_search", "search_offers", &search).signed(CALL_SEAL),
+            MessagePart::thinking(["SUBRAW thinks."], SEAL),
+            MessagePart::call("call_search", "search_offers", &search).signed(CALL_SEAL),
         ];
-        play.fake.push(Message::new(parts));
-        play.fake.push(Message::text(["SUBRAW says: two offers."]));
-        play.fake.push(Message::text(["Two offers."]));
+        play.fake.push(ModelMessage::new(parts));
+        play.fake
+            .push(ModelMessage::text(["SUBRAW says: two offers."]));
+        play.fake.push(ModelMessage::text(["Two offers."]));
         let (told, events) = play.ask("Offers?").await;
         assert_eq!(told.words(), "Two offers.", "{name}");
         // Its own second call has its thought and its call's id; the one that speaks does not.
@@ -244,12 +245,12 @@ async fn sealed_provider_state_reaches_only_the_provider() {
     for dialect in Dialect::ALL {
         let play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
         play.fake.push(first());
-        play.fake.push(Message::text(["Done."]));
-        let everything = Ask::live().filter(json!({"include_suppressed": true}));
+        play.fake.push(ModelMessage::text(["Done."]));
+        let everything = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
         let mut watcher = play.stage.watch("all", everything).await;
-        let told = play.stage.ask("Both, please.").await;
-        let seen = watcher.turn(told.turn).await.expect("the turn");
-        let mut out = told.raw();
+        let reply = play.stage.ask("Both, please.").await;
+        let seen = watcher.turn(reply.turn).await.expect("the turn");
+        let mut out = reply.raw();
         out += &json!(turnwire_e2e::engine::json_of(&seen)).to_string();
         out += &json!(play.stage.messages().await).to_string();
         out += &json!(play.stage.log(play.stage.session).await).to_string();
@@ -268,7 +269,7 @@ async fn sealed_provider_state_reaches_only_the_provider() {
             );
         }
         // Of what only the provider can read an empty place is left, and it says nothing.
-        assert_eq!(told.words(), "Let me look.Done.");
+        assert_eq!(reply.words(), "Let me look.Done.");
         play.stage.judge().await;
     }
 }
@@ -287,7 +288,7 @@ async fn other_provider_gets_history_without_foreign_state() {
         let (one, other) = (FakeProvider::start().await, FakeProvider::start().await);
         one.require_key(KEY);
         other.require_key(KEY);
-        let ccs = Ccs::start().await;
+        let ccs = FakeDataService::start().await;
         let entries = [
             thinking(before, Entry::new("one", before, &one.base_url())),
             thinking(after, Entry::new("other", after, &other.base_url())),
@@ -296,12 +297,12 @@ async fn other_provider_gets_history_without_foreign_state() {
         let pack = pack(&ccs.url(), &entries).put("routing.yaml", rules);
         let stage = Stage::on(ccs, options(pack)).await;
         one.push(first());
-        one.push(Message::text(["One went wrong."]));
+        one.push(ModelMessage::text(["One went wrong."]));
         stage.ask("Both, please.").await;
-        other.push(Message::text(["Gern geschehen."]));
-        let german = turnwire_testkit::chat::Question::new("Danke.").field("locale", "de");
-        let told = stage.asked(german).await;
-        assert_eq!(told.words(), "Gern geschehen.", "{case}");
+        other.push(ModelMessage::text(["Gern geschehen."]));
+        let german = turnwire_testkit::chat::ChatSubmit::new("Danke.").field("locale", "de");
+        let reply = stage.asked(german).await;
+        assert_eq!(reply.words(), "Gern geschehen.", "{case}");
         let call = other.call(0).await;
         assert_eq!(call.refused, None, "{case}: {}", call.text);
         for seal in [SEAL, SEALED, CALL_SEAL] {
@@ -321,7 +322,7 @@ async fn other_provider_gets_history_without_foreign_state() {
             );
         }
         // And back again, to whom it belongs.
-        one.push(Message::text(["Welcome."]));
+        one.push(ModelMessage::text(["Welcome."]));
         stage.ask("Thank you.").await;
         let call = one.call(2).await;
         assert_eq!(call.refused, None, "{case}: {}", call.text);

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::{Stage, of};
-use turnwire_testkit::ccs::Ccs;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::provider::{Answer, Dialect, FakeProvider, Message, Part, Trouble};
-use turnwire_testkit::server::{Options, binary};
+use turnwire_testkit::data_service::FakeDataService;
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::provider::{
+    Dialect, FakeProvider, MessagePart, ModelMessage, ProviderAnswer, ProviderError,
+};
+use turnwire_testkit::server::{ServerOptions, binary};
 
 const KEY: &str = "sk-cassette-51d2f3a9c7";
 const ASKED: &str = "Where are the tents?";
@@ -43,58 +45,61 @@ const PRICES: &str = "prices:\n  \"*\": {input: 1.0, output: 10.0}\n";
 async fn provider() -> FakeProvider {
     let provider = FakeProvider::start().await;
     provider.require_key(KEY);
-    provider.push(Answer::refuse(Trouble::RateLimited));
-    let asks = Part::call("call_1", "ask_shop", &json!({"query": QUERY}));
-    provider.push(Message::new([Part::text(["One ", "moment. "]), asks]));
-    provider.push(Message::text(["Zwei ", "Zelte ⛺ ", "im Süden."]));
-    provider.push(Message::text(["There are ", "two ⛺."]));
+    provider.push(ProviderAnswer::refuse(ProviderError::RateLimited));
+    let asks = MessagePart::call("call_1", "ask_shop", &json!({"query": QUERY}));
+    provider.push(ModelMessage::new([
+        MessagePart::text(["One ", "moment. "]),
+        asks,
+    ]));
+    provider.push(ModelMessage::text(["Zwei ", "Zelte ⛺ ", "im Süden."]));
+    provider.push(ModelMessage::text(["There are ", "two ⛺."]));
     provider
 }
 
 /// The words of a turn, and how its model calls ended.
 async fn converse(stage: &Stage) -> (String, Vec<Value>) {
-    let told = stage.ask(ASKED).await;
-    assert_eq!(told.last().event(), "completed", "{:?}", told.labels());
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask(ASKED).await;
+    assert_eq!(reply.last().event(), "completed", "{:?}", reply.labels());
+    let events = stage.events(reply.turn).await;
     let mut ends: Vec<Value> = of(&events, "llm.call_completed")
         .map(|event| json!([event["actor"], event["payload"]["usage"]["output_tokens"]]))
         .collect();
     ends.extend(of(&events, "llm.call_failed").map(|e| e["payload"]["error_class"].clone()));
-    (told.words(), ends)
+    (reply.words(), ends)
 }
 
 async fn recorded(dialect: Dialect, file: &Path) -> (String, Vec<Value>) {
     let provider = provider().await;
-    let ccs = Ccs::start().await;
-    let pack = Pack::stage(&ccs.url())
+    let ccs = FakeDataService::start().await;
+    let pack = TestPack::market(&ccs.url())
         .change("pack.yaml", "scripted:stage", "vendor:small")
         .put("providers.yaml", &providers(dialect, &provider.base_url()))
         .put("prices.yaml", PRICES);
-    let options = Options {
+    let options = ServerOptions {
         env: vec![("CASSETTE_KEY".into(), KEY.into())],
-        ..Options::pack(pack)
+        ..ServerOptions::pack(pack)
     };
     let options = options.set("model", "record", file.display());
     let mut stage = Stage::on(ccs, options).await;
-    let came = converse(&stage).await;
+    let replayed = converse(&stage).await;
     stage.judge().await;
     stage.server.sigterm();
     stage.server.wait(Duration::from_secs(30)).await;
-    came
+    replayed
 }
 
 async fn played(cassette: &str) -> (String, Vec<Value>) {
-    let ccs = Ccs::start().await;
-    let pack = Pack::stage(&ccs.url())
+    let ccs = FakeDataService::start().await;
+    let pack = TestPack::market(&ccs.url())
         .change("pack.yaml", "scripted:stage", "cassette:tents")
         .put("cassettes/tents.jsonl", cassette)
         .put("prices.yaml", PRICES);
-    let options = Options::pack(pack).set("model", "cassette_pace_percent", 10);
+    let options = ServerOptions::pack(pack).set("model", "cassette_pace_percent", 10);
     let stage = Stage::on(ccs, options).await;
     let first = converse(&stage).await;
     // A second conversation plays as the first did.
-    let other = stage.rest.create().await.expect("a session");
-    let question = turnwire_testkit::chat::Question::new(ASKED);
+    let other = stage.api.create().await.expect("a session");
+    let question = turnwire_testkit::chat::ChatSubmit::new(ASKED);
     let again = stage.asked_in(other, question).await;
     assert_eq!(again.words(), first.0);
     stage.judge().await;
@@ -124,26 +129,26 @@ async fn cassette_replays_every_format_without_provider() {
 fn turnwire(words: &[&str]) -> String {
     let ran = std::process::Command::new(binary()).args(words).output();
     let ran = ran.expect("the binary runs");
-    let told = String::from_utf8_lossy(&ran.stdout).into_owned();
-    let more = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{words:?}: {told}{more}");
-    told
+    let stdout = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{words:?}: {stdout}{stderr}");
+    stdout
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_session_replays_from_script() {
     let provider = provider().await;
-    let ccs = Ccs::start().await;
-    let pack = Pack::stage(&ccs.url())
+    let ccs = FakeDataService::start().await;
+    let pack = TestPack::market(&ccs.url())
         .change("pack.yaml", "scripted:stage", "vendor:small")
         .put(
             "providers.yaml",
             &providers(Dialect::Anthropic, &provider.base_url()),
         )
         .put("prices.yaml", PRICES);
-    let options = Options {
+    let options = ServerOptions {
         env: vec![("CASSETTE_KEY".into(), KEY.into())],
-        ..Options::pack(pack.clone())
+        ..ServerOptions::pack(pack.clone())
     };
     let stage = Stage::on(ccs, options).await;
     let (words, _) = converse(&stage).await;
@@ -155,9 +160,9 @@ async fn recorded_session_replays_from_script() {
     turnwire(&["record", &session, "--data", &home, "--out", &out]);
     // Nobody is there any more, and there is no key.
     drop(provider);
-    let again = Options::pack(pack).set("script", "file", format!("{out}/script.yaml"));
+    let again = ServerOptions::pack(pack).set("script", "file", format!("{out}/script.yaml"));
     let again = Stage::on(stage.ccs, again).await;
     let url = format!("http://{}", again.server.addr());
-    let told = turnwire(&["rerun", &format!("{out}/case.yaml"), "--server", &url]);
-    assert!(told.contains("1 of 1 turns as expected"), "{told}");
+    let stdout = turnwire(&["rerun", &format!("{out}/case.yaml"), "--server", &url]);
+    assert!(stdout.contains("1 of 1 turns as expected"), "{stdout}");
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::models::{MODEL, Play, payloads, price, word};
-use turnwire_testkit::provider::{Dialect, Message, Part, Usage};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, TokenCounts};
 
 /// What every answer costs here; Gemini does not say what it wrote into its cache.
-const USAGE: Usage = Usage {
+const USAGE: TokenCounts = TokenCounts {
     input: 1_000,
     cached: 200,
     cache_write: 0,
@@ -14,14 +14,14 @@ const USAGE: Usage = Usage {
 };
 
 fn close(found: &Value, wanted: f64) {
-    let found = found.as_f64().unwrap_or(f64::NAN);
-    assert!((found - wanted).abs() < 1e-9, "{found}, not {wanted}");
+    let actual = found.as_f64().unwrap_or(f64::NAN);
+    assert!((actual - wanted).abs() < 1e-9, "{actual}, not {wanted}");
 }
 
 /// An answer that asks for a tool.
-fn tool() -> Message {
-    let call = Part::call("call_alpha", "say_back", &json!({"text": "eins"}));
-    Message::new([Part::text(["Let me look."]), call]).usage(USAGE)
+fn tool() -> ModelMessage {
+    let call = MessagePart::call("call_alpha", "say_back", &json!({"text": "eins"}));
+    ModelMessage::new([MessagePart::text(["Let me look."]), call]).usage(USAGE)
 }
 
 // S1-024, S1-146, S3-107
@@ -30,7 +30,7 @@ async fn turn_cost_is_the_sum_of_its_calls() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::new(dialect).await;
-        let second = Usage {
+        let second = TokenCounts {
             input: 2_000,
             cached: 500,
             cache_write: 0,
@@ -39,7 +39,7 @@ async fn turn_cost_is_the_sum_of_its_calls() {
         };
         play.fake.push(tool().id("answer-one"));
         play.fake
-            .push(Message::text(["Done."]).usage(second).id("answer-two"));
+            .push(ModelMessage::text(["Done."]).usage(second).id("answer-two"));
         let (told, events) = play.ask("Both, please.").await;
         let usage = told.of("usage").next().expect("a usage");
         let counts = ["input", "output", "total", "reasoning", "cached"];
@@ -57,13 +57,13 @@ async fn turn_cost_is_the_sum_of_its_calls() {
         );
         let row = play
             .stage
-            .rest
+            .api
             .attach(play.stage.session)
             .await
             .expect("an answer");
         close(&row["cost_so_far_usd"], cost);
         let path = format!("/sessions/{}/llm-calls", play.stage.session);
-        let calls = play.stage.rest.get(&path).await.expect("an answer").json();
+        let calls = play.stage.api.get(&path).await.expect("an answer").json();
         let mut calls = calls["llm_calls"].as_array().expect("rows").clone();
         calls.sort_by_key(|call| call["started_at"].to_string());
         let ids: Vec<&Value> = calls
@@ -78,7 +78,7 @@ async fn turn_cost_is_the_sum_of_its_calls() {
         close(&calls[1]["usage"]["cost_usd"], price(2_000, 500, 0, 5));
         let report = play
             .stage
-            .rest
+            .api
             .get("/usage")
             .await
             .expect("an answer")
@@ -104,11 +104,11 @@ async fn turn_cost_is_the_sum_of_its_calls() {
 async fn cache_writes_are_billed() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
         let play = Play::new(dialect).await;
-        let usage = Usage {
+        let usage = TokenCounts {
             cache_write: 300,
             ..USAGE
         };
-        play.fake.push(Message::text(["So."]).usage(usage));
+        play.fake.push(ModelMessage::text(["So."]).usage(usage));
         let (_, events) = play.ask("Hallo!").await;
         let cost = &payloads(&events, "llm.call_completed")[0]["usage"]["cost_usd"];
         close(cost, price(1_000, 200, 300, 50));

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use turnwire_e2e::chat::code;
 use turnwire_e2e::models::{Play, fields, payloads, shape, word};
 use turnwire_e2e::told::Told;
-use turnwire_testkit::provider::{Answer, Dialect, ErrorForm, LineEnd, Message, Part, Trouble};
+use turnwire_testkit::provider::{
+    Dialect, ErrorForm, LineEnding, MessagePart, ModelMessage, ProviderAnswer, ProviderError,
+};
 
 /// The frame with the first of the words.
 const fn first_word(dialect: Dialect) -> usize {
@@ -22,8 +24,8 @@ const fn first_word(dialect: Dialect) -> usize {
 
 const PIECES: [&str; 4] = ["Grüße ", "aus ", "München ", "水."];
 
-fn words() -> Answer {
-    Answer::text(PIECES)
+fn words() -> ProviderAnswer {
+    ProviderAnswer::text(PIECES)
 }
 
 /// The model calls of a turn, apart from the sentence of the house that tells of a failure: which
@@ -113,12 +115,12 @@ async fn stream_broken_after_first_token_fails_once() {
             ("no end", words().without_end(), "transport"),
             (
                 "overloaded",
-                words().error_at(next, Trouble::Overloaded),
+                words().error_at(next, ProviderError::Overloaded),
                 "provider",
             ),
             (
                 "limited",
-                words().error_at(next, Trouble::RateLimited),
+                words().error_at(next, ProviderError::RateLimited),
                 "rate_limited",
             ),
             ("malformed", words().malformed_at(next), "provider"),
@@ -128,7 +130,7 @@ async fn stream_broken_after_first_token_fails_once() {
             for form in [ErrorForm::Nested, ErrorForm::Failed] {
                 cases.push((
                     "form",
-                    words().error_as(next, Trouble::Server, form),
+                    words().error_as(next, ProviderError::Server, form),
                     "provider",
                 ));
             }
@@ -137,7 +139,7 @@ async fn stream_broken_after_first_token_fails_once() {
         let text = ["So. ", "Grüße."];
         cases.push((
             "character",
-            Answer::text(text).cut_inside_character(),
+            ProviderAnswer::text(text).cut_inside_character(),
             "transport",
         ));
         for (name, answer, class) in cases {
@@ -158,7 +160,7 @@ async fn stream_broken_after_first_token_fails_once() {
             );
         }
         // Whatever was left of all these, a provider understands it.
-        play.fake.push(Answer::text(["Here ", "again."]));
+        play.fake.push(ProviderAnswer::text(["Here ", "again."]));
         let (told, _) = play.ask("Once more.").await;
         assert_eq!(told.words(), "Here again.", "{}", word(dialect));
         play.understood();
@@ -173,25 +175,41 @@ async fn transient_failure_before_first_token_is_retried() {
         // Anthropic says how long in whole seconds.
         let wait = Duration::from_millis(if dialect == Dialect::Anthropic { 1 } else { 30 });
         for (name, answer, class) in [
-            ("500", Answer::refuse(Trouble::Server), "provider"),
-            ("503", Answer::refuse(Trouble::Unavailable), "provider"),
+            (
+                "500",
+                ProviderAnswer::refuse(ProviderError::Server),
+                "provider",
+            ),
+            (
+                "503",
+                ProviderAnswer::refuse(ProviderError::Unavailable),
+                "provider",
+            ),
             (
                 "overloaded",
-                Answer::refuse(Trouble::Overloaded),
+                ProviderAnswer::refuse(ProviderError::Overloaded),
                 "provider",
             ),
             (
                 "proxy",
-                Answer::page(502, "<html>bad gateway</html>"),
+                ProviderAnswer::page(502, "<html>bad gateway</html>"),
                 "provider",
             ),
-            ("429", Answer::refuse(Trouble::RateLimited), "rate_limited"),
-            ("429 later", Answer::rate_limited(wait), "rate_limited"),
+            (
+                "429",
+                ProviderAnswer::refuse(ProviderError::RateLimited),
+                "rate_limited",
+            ),
+            (
+                "429 later",
+                ProviderAnswer::rate_limited(wait),
+                "rate_limited",
+            ),
             ("cut", words().cut_inside(0), "transport"),
             ("cut at once", words().cut_after(0), "transport"),
             (
                 "in the stream",
-                words().error_at(first_word(dialect), Trouble::Overloaded),
+                words().error_at(first_word(dialect), ProviderError::Overloaded),
                 "provider",
             ),
         ] {
@@ -237,7 +255,8 @@ async fn rate_limit_on_all_tries_ends_turn_and_next_is_new() {
         let name = word(dialect);
         let play = Play::new(dialect).await;
         for _ in 0..3 {
-            play.fake.push(Answer::refuse(Trouble::RateLimited));
+            play.fake
+                .push(ProviderAnswer::refuse(ProviderError::RateLimited));
         }
         let (told, events) = play.ask("Speak!").await;
         let limited = "rate_limited";
@@ -261,22 +280,22 @@ async fn permanent_failure_is_not_retried() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         for trouble in [
-            Trouble::Unauthorized,
-            Trouble::Forbidden,
-            Trouble::NotFound,
-            Trouble::BadRequest,
-            Trouble::TooLarge,
+            ProviderError::Unauthorized,
+            ProviderError::Forbidden,
+            ProviderError::NotFound,
+            ProviderError::BadRequest,
+            ProviderError::TooLarge,
         ] {
             let case = format!("{} {trouble:?}", word(dialect));
-            play.fake.push(Answer::refuse(trouble));
+            play.fake.push(ProviderAnswer::refuse(trouble));
             let (told, events) = play.ask("Speak!").await;
             assert_eq!(tries(&events), tried(&[(1, "provider")]), "{case}");
             failure(&case, &told, &events, "INTERNAL_ERROR");
-            assert_eq!(play.fake.lines_left(), 0, "{case}");
+            assert_eq!(play.fake.unused_lines(), 0, "{case}");
         }
         // A page that is no stream, although the status says that all is well.
         play.fake
-            .push(Answer::page(200, "<html>please sign in</html>"));
+            .push(ProviderAnswer::page(200, "<html>please sign in</html>"));
         let (told, events) = play.ask("Speak!").await;
         failure(word(dialect), &told, &events, "INTERNAL_ERROR");
         assert_eq!(tries(&events).len(), 1);
@@ -291,9 +310,9 @@ async fn unusual_but_valid_stream_changes_nothing() {
         let next = first_word(dialect) + 1;
         for (name, answer) in [
             ("byte by byte", words().byte_by_byte()),
-            ("CR LF", words().line_end(LineEnd::CrLf)),
-            ("CR", words().line_end(LineEnd::Cr)),
-            ("LF", words().line_end(LineEnd::Lf)),
+            ("CR LF", words().line_end(LineEnding::CrLf)),
+            ("CR", words().line_end(LineEnding::Cr)),
+            ("LF", words().line_end(LineEnding::Lf)),
             ("mark", words().with_bom()),
             ("comments", words().with_comments()),
             (
@@ -330,12 +349,13 @@ async fn unusual_but_valid_stream_changes_nothing() {
 async fn tool_use_before_broken_stream_is_never_run() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
         let play = Play::new(dialect).await;
-        let call = Part::call(
+        let call = MessagePart::call(
             "call_alpha",
             "say_back",
             &json!({"text": "never done, and long"}),
         );
-        let cut = |frame| Answer::message(Message::new([call.clone()])).cut_inside(frame);
+        let cut =
+            |frame| ProviderAnswer::message(ModelMessage::new([call.clone()])).cut_inside(frame);
         // Inside the input's pieces: behind its start, wherever that is.
         let frame = match dialect {
             Dialect::Anthropic => 5,

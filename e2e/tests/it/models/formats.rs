@@ -4,10 +4,12 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::models::{KEY, MODEL, Play, fields, payloads, price, shape, word};
-use turnwire_testkit::provider::{Dialect, Finish, Message, Order, Part, Usage};
+use turnwire_testkit::provider::{
+    BlockOrder, Dialect, FinishReason, MessagePart, ModelMessage, TokenCounts,
+};
 
 /// What every answer costs here; Gemini does not say what it wrote into its cache.
-const USAGE: Usage = Usage {
+const USAGE: TokenCounts = TokenCounts {
     input: 1_000,
     cached: 200,
     cache_write: 0,
@@ -29,8 +31,8 @@ const PLAIN: [&str; 9] = [
 ];
 
 fn close(found: &Value, wanted: f64) {
-    let found = found.as_f64().unwrap_or(f64::NAN);
-    assert!((found - wanted).abs() < 1e-9, "{found}, not {wanted}");
+    let actual = found.as_f64().unwrap_or(f64::NAN);
+    assert!((actual - wanted).abs() < 1e-9, "{actual}, not {wanted}");
 }
 
 /// The deltas of a type, by their block: the texts, joined.
@@ -52,7 +54,7 @@ fn joined(events: &[Value], kind: &str, field: &str) -> Vec<(u64, String)> {
 async fn plain_turn_is_in_order_in_every_format() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
-        let answer = Message::text(["Guten ", "Tag, ", "schön 水 \u{1f30a}."]);
+        let answer = ModelMessage::text(["Guten ", "Tag, ", "schön 水 \u{1f30a}."]);
         play.fake.push(answer.usage(USAGE).id("answer-0815"));
         let (told, events) = play.ask("Hallo!").await;
         let name = word(dialect);
@@ -107,14 +109,14 @@ async fn plain_turn_is_in_order_in_every_format() {
 }
 
 /// Reasoning before the words and after some of them.
-fn thoughtful() -> Message {
+fn thoughtful() -> ModelMessage {
     let parts = [
-        Part::thinking(["Let me ", "see."], "c2VhbCBvbmU="),
-        Part::text(["First ", "this. "]),
-        Part::thinking(["And ", "then?"], "c2VhbCB0d28="),
-        Part::text(["Then ", "that."]),
+        MessagePart::thinking(["Let me ", "see."], "c2VhbCBvbmU="),
+        MessagePart::text(["First ", "this. "]),
+        MessagePart::thinking(["And ", "then?"], "c2VhbCB0d28="),
+        MessagePart::text(["Then ", "that."]),
     ];
-    Message::new(parts).chat_reasoning("reasoning_content")
+    ModelMessage::new(parts).chat_reasoning("reasoning_content")
 }
 
 // S3-055, S1-015, S1-016, C-10
@@ -171,20 +173,20 @@ async fn reasoning_is_reported_before_and_after_text() {
 }
 
 /// An answer with a thought and two calls whose inputs come in turns.
-fn two_tools() -> Message {
+fn two_tools() -> ModelMessage {
     let calls = [
-        Part::thinking(["Two at once."], "c2VhbCBvbmU="),
-        Part::text(["Let me look."]),
-        Part::call(
+        MessagePart::thinking(["Two at once."], "c2VhbCBvbmU="),
+        MessagePart::text(["Let me look."]),
+        MessagePart::call(
             "call_alpha",
             "say_back",
             &json!({"text": "eins \"quoted\" 水"}),
         )
         .signed("Y2FsbA=="),
-        Part::call("call_beta", "say_back", &json!({"text": "zwei"})),
+        MessagePart::call("call_beta", "say_back", &json!({"text": "zwei"})),
     ];
-    Message::new(calls)
-        .order(Order::Interleaved)
+    ModelMessage::new(calls)
+        .order(BlockOrder::Interleaved)
         .chat_reasoning("reasoning_content")
         .usage(USAGE)
 }
@@ -196,7 +198,7 @@ async fn two_parallel_tools_are_kept_apart() {
         let name = word(dialect);
         let play = Play::new(dialect).await;
         play.fake.push(two_tools());
-        play.fake.push(Message::text(["Done."]));
+        play.fake.push(ModelMessage::text(["Done."]));
         let (told, events) = play.ask("Both, please.").await;
         let starts = payloads(&events, "tool.use_start");
         assert_eq!(starts.len(), 2, "{name}");
@@ -260,10 +262,10 @@ async fn message_reports_its_stop_reason() {
         let play = Play::new(dialect).await;
         let anthropic = dialect == Dialect::Anthropic;
         for (finish, reason) in [
-            (Finish::Done, "end_turn"),
-            (Finish::Length, "max_tokens"),
+            (FinishReason::Done, "end_turn"),
+            (FinishReason::Length, "max_tokens"),
             (
-                Finish::Sequence("END".into()),
+                FinishReason::Sequence("END".into()),
                 if anthropic {
                     "stop_sequence"
                 } else {
@@ -271,13 +273,13 @@ async fn message_reports_its_stop_reason() {
                 },
             ),
             // A word to come is an end like any other.
-            (Finish::Word("aurora".into()), "end_turn"),
+            (FinishReason::Word("aurora".into()), "end_turn"),
         ] {
-            if dialect == Dialect::Responses && matches!(finish, Finish::Word(_)) {
+            if dialect == Dialect::Responses && matches!(finish, FinishReason::Word(_)) {
                 continue;
             }
             play.fake
-                .push(Message::text(["So."]).finish(finish.clone()));
+                .push(ModelMessage::text(["So."]).finish(finish.clone()));
             let (told, events) = play.ask("Speak!").await;
             let end = payloads(&events, "message.complete")[0];
             assert_eq!(end["stop_reason"], reason, "{} {finish:?}", word(dialect));
@@ -292,7 +294,8 @@ async fn message_reports_its_stop_reason() {
 async fn message_of_300_kilobytes_arrives_whole() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
-        play.fake.push(Message::new([Part::flood(300_000)]));
+        play.fake
+            .push(ModelMessage::new([MessagePart::flood(300_000)]));
         let (told, events) = play.ask("All of it.").await;
         let end = payloads(&events, "message.complete")[0];
         let text = end["final_content"][0]["text"].as_str().expect("a text");
@@ -309,12 +312,13 @@ async fn out_of_order_blocks_are_reordered() {
         let name = word(dialect);
         let play = Play::new(dialect).await;
         let parts = [
-            Part::text(["First."]),
-            Part::call("call_alpha", "say_back", &json!({"text": "eins"})),
-            Part::call("call_beta", "say_back", &json!({"text": "zwei"})),
+            MessagePart::text(["First."]),
+            MessagePart::call("call_alpha", "say_back", &json!({"text": "eins"})),
+            MessagePart::call("call_beta", "say_back", &json!({"text": "zwei"})),
         ];
-        play.fake.push(Message::new(parts).order(Order::Backwards));
-        play.fake.push(Message::text(["Done."]));
+        play.fake
+            .push(ModelMessage::new(parts).order(BlockOrder::Backwards));
+        play.fake.push(ModelMessage::text(["Done."]));
         let (told, events) = play.ask("Both, please.").await;
         let content = &payloads(&events, "message.complete")[0]["final_content"];
         let told_of: Vec<&Value> = content
@@ -336,12 +340,12 @@ async fn out_of_order_blocks_are_reordered() {
         let places = fields(&events, "tool.use_start", "content_block_index");
         assert_eq!(places, [1, 2], "{name}");
         let kinds = ["message.start", "text.delta", "tool.use_start"];
-        let begun = shape(&events);
-        let begun: Vec<&str> = begun
+        let kinds_seen = shape(&events);
+        let kinds_seen: Vec<&str> = kinds_seen
             .into_iter()
             .filter(|kind| kinds.contains(kind))
             .collect();
-        assert_eq!(begun[..3], kinds, "{name}: no hole is told");
+        assert_eq!(kinds_seen[..3], kinds, "{name}: no hole is told");
         assert_eq!(told.words(), "First.Done.", "{name}");
         play.stage.judge().await;
     }

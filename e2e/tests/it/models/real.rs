@@ -7,17 +7,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::Ccs;
+use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::{Stage, json_of};
 use turnwire_e2e::load::quiet;
 use turnwire_e2e::models::{Entry, fields, options, payloads, shape, word};
 use turnwire_event::{Event, EventType};
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::pack::Pack;
+use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::provider::Dialect;
 use turnwire_testkit::real::RealModel;
+use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::server::binary;
-use turnwire_testkit::watch::{Ask, Client, Reader};
+use turnwire_testkit::watch::{ResumingReader, SubscribeOptions, WatchClient};
 
 const FORMATS: [Dialect; 3] = [Dialect::Chat, Dialect::Anthropic, Dialect::Responses];
 
@@ -43,7 +43,7 @@ async fn stage(model: &RealModel, dialect: Dialect, tokens: u32) -> Stage {
         "name: small\nversion: '1'\ndefault_locale: en\nmodels: {{default: 'local:{}'}}\n",
         RealModel::NAME
     );
-    let pack = Pack::default()
+    let pack = TestPack::default()
         .put("pack.yaml", &manifest)
         .put("orchestrator.yaml", SPEAKER)
         .put("prompts/persona.md", "You are a friendly storyteller.\n")
@@ -53,7 +53,7 @@ async fn stage(model: &RealModel, dialect: Dialect, tokens: u32) -> Stage {
             "prices.yaml",
             "prices: {\"local:*\": {input: 0.1, output: 0.4}}\n",
         );
-    Stage::on(Ccs::start().await, options(pack)).await
+    Stage::on(FakeDataService::start().await, options(pack)).await
 }
 
 /// The stored log holds together, seen by the command, from the folder alone.
@@ -63,9 +63,9 @@ fn verified(stage: &Stage) {
     let mut command = Command::new(binary());
     command.args(["verify", &session, "--principal", "user-42", "--data"]);
     let done = command.arg(home).output().expect("the command runs");
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    let why = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(done.status.success(), "{said}{why}");
+    let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{stdout}{stderr}");
 }
 
 // S3-052, S3-060
@@ -81,9 +81,9 @@ async fn real_conversation_streams_in_three_formats() {
             "And who sleeps in it?",
             "Tell me more about it.",
         ] {
-            let mut watcher = stage.watch("watcher", Ask::live()).await;
-            let told = stage.ask(question).await;
-            let events = json_of(&watcher.turn(told.turn).await.expect("the turn"));
+            let mut watcher = stage.watch("watcher", SubscribeOptions::live()).await;
+            let reply = stage.ask(question).await;
+            let events = json_of(&watcher.turn(reply.turn).await.expect("the turn"));
             let names = shape(&events);
             assert_eq!(
                 names,
@@ -114,7 +114,7 @@ async fn real_conversation_streams_in_three_formats() {
                 ["end_turn", "max_tokens"].contains(&reason),
                 "{name}: {reason}"
             );
-            assert_eq!(told.words(), text, "c_09: {name}");
+            assert_eq!(reply.words(), text, "c_09: {name}");
             let usage = &end["usage"];
             for part in ["input_tokens", "output_tokens"] {
                 assert!(
@@ -125,14 +125,14 @@ async fn real_conversation_streams_in_three_formats() {
             cost += usage["cost_usd"].as_f64().expect("a cost");
         }
         assert_eq!(stage.messages().await.len(), 6, "{name}");
-        let row = stage.rest.attach(stage.session).await.expect("an answer");
+        let row = stage.api.attach(stage.session).await.expect("an answer");
         let sum = row["cost_so_far_usd"].as_f64().expect("a cost");
         assert!(
             cost > 0.0 && (sum - cost).abs() < 1e-9,
             "s3_107: {sum}, {cost}"
         );
         let path = format!("/sessions/{}/llm-calls", stage.session);
-        let calls = stage.rest.get(&path).await.expect("an answer").json();
+        let calls = stage.api.get(&path).await.expect("an answer").json();
         let calls = calls["llm_calls"].as_array().expect("rows").clone();
         assert_eq!(calls.len(), 3, "{name}");
         let named = |call: &Value| call["provider_response_id"].is_string();
@@ -145,14 +145,14 @@ async fn real_conversation_streams_in_three_formats() {
 
 /// The events of a turn that was cancelled after its first word. A model may end by itself after a
 /// few words, before a cancel can come: then it is asked again.
-async fn stopped_in_mid_token(stage: &Stage, client: &mut Client) -> Vec<Value> {
+async fn stopped_in_mid_token(stage: &Stage, client: &mut WatchClient) -> Vec<Value> {
     for _ in 0..10 {
         let question = "Count from one to one thousand, in words, and leave nothing out.";
-        let accepted = stage.rest.submit(stage.session, question).await;
+        let accepted = stage.api.submit(stage.session, question).await;
         let turn = accepted.expect("an answer").turn_id;
         let is_word = |e: &Event| e.body.kind() == EventType::TextDelta;
         let mut seen = client.until(is_word).await.expect("words");
-        stage.rest.cancel(turn).await.expect("an answer");
+        stage.api.cancel(turn).await.expect("an answer");
         seen.extend(client.turn(turn).await.expect("an end"));
         let last = seen.last().map(|event| event.body.kind());
         if last == Some(EventType::TurnCancelled) {
@@ -169,7 +169,7 @@ async fn cancel_mid_token_stops_real_generation() {
     for (stops, dialect) in FORMATS.into_iter().enumerate() {
         let name = word(dialect);
         let stage = stage(&model, dialect, 3_000).await;
-        let mut client = stage.watch("canceller", Ask::live()).await;
+        let mut client = stage.watch("canceller", SubscribeOptions::live()).await;
         let events = stopped_in_mid_token(&stage, &mut client).await;
         let ends: Vec<&str> = shape(&events).into_iter().rev().take(4).collect();
         assert_eq!(
@@ -196,24 +196,24 @@ async fn cancel_mid_token_stops_real_generation() {
 #[tokio::test]
 async fn cut_stream_resumes_real_conversation_completely() {
     let model = RealModel::start().await;
-    let mut dice = Dice::from_env();
+    let mut rng = SeededRng::from_env();
     for dialect in FORMATS {
         let stage = stage(&model, dialect, 60).await;
-        let mut whole = stage.watch("whole", Ask::live()).await;
-        let mut reader = Reader::new(&stage.rest, "cut", stage.session);
+        let mut watcher = stage.watch("whole", SubscribeOptions::live()).await;
+        let mut reader = ResumingReader::new(&stage.api, "cut", stage.session);
         let accepted = stage
-            .rest
+            .api
             .submit(stage.session, "Tell me a long story about a lighthouse.")
             .await;
         let turn = accepted.expect("an answer").turn_id;
         let mut cuts = 0;
-        let patience = Duration::from_millis(500);
-        while stage.rest.turn(turn).await.expect("an answer")["state"] == "running" {
-            let bytes = 1 + dice.index(4_000) as u64;
-            cuts += usize::from(reader.cut_after(bytes, patience).await.is_some());
+        let deadline = Duration::from_millis(500);
+        while stage.api.turn(turn).await.expect("an answer")["state"] == "running" {
+            let bytes = 1 + rng.index(4_000) as u64;
+            cuts += usize::from(reader.cut_after(bytes, deadline).await.is_some());
         }
-        let uncut = whole.turn(turn).await.expect("the turn");
-        let last = quiet(&stage.rest, stage.session).await.expect("an end");
+        let uncut = watcher.turn(turn).await.expect("the turn");
+        let last = quiet(&stage.api, stage.session).await.expect("an end");
         reader.finish(last).await;
         drop(reader);
         let deltas = uncut

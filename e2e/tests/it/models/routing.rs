@@ -3,17 +3,18 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::Ccs;
 use turnwire_e2e::chat::until;
+use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::{Stage, json_of};
 use turnwire_e2e::models::{Entry, KEY, fields, options, pack, payloads};
 use turnwire_event::EventType;
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::pack::Pack;
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::provider::{
-    Answer, Dialect, FakeProvider, Message, Part, Progress, Trouble, Usage,
+    AnswerProgress, Dialect, FakeProvider, MessagePart, ModelMessage, ProviderAnswer,
+    ProviderError, TokenCounts,
 };
-use turnwire_testkit::watch::{Ask, Seen};
+use turnwire_testkit::watch::{SubscribeOptions, WatchFrame};
 
 const TENANT: &str = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
 
@@ -40,7 +41,7 @@ impl House {
         let (first, second) = (FakeProvider::start().await, FakeProvider::start().await);
         first.require_key(KEY);
         second.require_key(KEY);
-        let ccs = Ccs::start().await;
+        let ccs = FakeDataService::start().await;
         let pack = Self::pack(&ccs, &first, &second, rules);
         let stage = Stage::on(ccs, options(pack)).await;
         Self {
@@ -50,7 +51,12 @@ impl House {
         }
     }
 
-    fn pack(ccs: &Ccs, first: &FakeProvider, second: &FakeProvider, rules: &str) -> Pack {
+    fn pack(
+        ccs: &FakeDataService,
+        first: &FakeProvider,
+        second: &FakeProvider,
+        rules: &str,
+    ) -> TestPack {
         let entries = [
             Entry::new("first", Dialect::Chat, &first.base_url()),
             Entry::new("second", Dialect::Anthropic, &second.base_url()),
@@ -90,9 +96,9 @@ async fn routing_rules_choose_the_model() {
     let house = House::new(RULES).await;
     let (first, second, stage) = (&house.first, &house.second, &house.stage);
     // Nothing special: the default.
-    first.push(Message::text(["Hello."]));
-    let told = stage.ask("Hi!").await;
-    let events = stage.events(told.turn).await;
+    first.push(ModelMessage::text(["Hello."]));
+    let reply = stage.ask("Hi!").await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     let decided = payloads(&events, "route.decided")[0];
     assert_eq!(decided["routing_policy_version"], "policy-1");
@@ -107,67 +113,69 @@ async fn routing_rules_choose_the_model() {
         ("fr-CA", "second:german", "rule germans"),
         ("den", "first:usual", "default"),
     ] {
-        let asked = if model.starts_with("first") {
+        let provider = if model.starts_with("first") {
             first
         } else {
             second
         };
-        asked.push(Message::text(["So."]));
-        let told = stage
-            .asked(Question::new("Hi!").field("locale", locale))
+        provider.push(ModelMessage::text(["So."]));
+        let reply = stage
+            .asked(ChatSubmit::new("Hi!").field("locale", locale))
             .await;
-        let events = stage.events(told.turn).await;
+        let events = stage.events(reply.turn).await;
         assert_eq!(routes(&events), [route(model, reason)], "{locale}");
     }
     // A sub-agent has its own rule; the session's model stays that of the one that speaks.
-    let ask = Part::call("call_1", "ask_shop", &json!({"query": "oat milk"}));
-    first.push(Message::new([ask]));
-    second.push(Message::text(["Two offers."]));
-    let dear = Usage {
+    let ask = MessagePart::call("call_1", "ask_shop", &json!({"query": "oat milk"}));
+    first.push(ModelMessage::new([ask]));
+    second.push(ModelMessage::text(["Two offers."]));
+    let dear = TokenCounts {
         input: 0,
         output: 2_000,
         cached: 0,
         cache_write: 0,
         reasoning: 0,
     };
-    first.push(Message::text(["Two of them."]).usage(dear));
-    let told = stage.ask("Offers?").await;
-    assert_eq!(told.words(), "Two of them.");
-    let events = stage.events(told.turn).await;
+    first.push(ModelMessage::text(["Two of them."]).usage(dear));
+    let reply = stage.ask("Offers?").await;
+    assert_eq!(reply.words(), "Two of them.");
+    let events = stage.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     assert_eq!(
         fields(&events, "llm.call_started", "model"),
         ["first:usual", "second:shop", "first:usual"]
     );
     // The session has cost two cents by now.
-    first.push(Message::text(["Cheap."]));
-    let told = stage.ask("And now?").await;
-    let events = stage.events(told.turn).await;
+    first.push(ModelMessage::text(["Cheap."]));
+    let reply = stage.ask("And now?").await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:cheap", "rule dear")]);
-    let row = stage.rest.attach(stage.session).await.expect("an answer");
+    let row = stage.api.attach(stage.session).await.expect("an answer");
     assert_eq!(row["active_model"], "first:cheap");
     // Another session has cost nothing; the night has its own model.
-    let session = stage.rest.create().await.expect("a session");
-    first.push(Message::text(["Good night."]));
+    let session = stage.api.create().await.expect("a session");
+    first.push(ModelMessage::text(["Good night."]));
     let path = format!("/sessions/{session}/turns");
     let body = json!({"message": "Hi!", "origin": "scheduled"});
-    let answer = stage.rest.post(&path, body).await.expect("an answer");
+    let answer = stage.api.post(&path, body).await.expect("an answer");
     assert_eq!(answer.status, 202, "{}", answer.body);
     let turn = answer.json()["turn_id"]
         .as_str()
         .and_then(|id| id.parse().ok());
     let turn = turn.expect("a turn");
-    stage.rest.ended(turn).await.expect("an end");
+    stage.api.ended(turn).await.expect("an end");
     assert_eq!(
         routes(&stage.log(session).await),
         [route("first:night", "rule nights")]
     );
     // And so has a tenant, whatever else holds.
-    let theirs = stage.rest.clone().with("x-tenant-id", TENANT);
-    let session = theirs.create().await.expect("a session");
-    first.push(Message::text(["Yours."]));
-    let question = Question::new("Hi!").session(session).field("locale", "de");
-    turnwire_e2e::chat::whole(&theirs, "a tenant", &question).await;
+    let tenant_api = stage.api.clone().with("x-tenant-id", TENANT);
+    let session = tenant_api.create().await.expect("a session");
+    first.push(ModelMessage::text(["Yours."]));
+    let question = ChatSubmit::new("Hi!")
+        .session(session)
+        .field("locale", "de");
+    turnwire_e2e::chat::whole(&tenant_api, "a tenant", &question).await;
     let wanted = [
         "usual", "usual", "usual", "usual", "cheap", "night", "tenant",
     ];
@@ -181,20 +189,20 @@ async fn fallback_is_used_only_before_first_token() {
     let house = House::new(RULES).await;
     let (first, second, stage) = (&house.first, &house.second, &house.stage);
     for (trouble, tries, class) in [
-        (Trouble::Unavailable, 3, "provider"),
-        (Trouble::RateLimited, 3, "rate_limited"),
-        (Trouble::Unauthorized, 1, "provider"),
+        (ProviderError::Unavailable, 3, "provider"),
+        (ProviderError::RateLimited, 3, "rate_limited"),
+        (ProviderError::Unauthorized, 1, "provider"),
     ] {
         for _ in 0..tries {
-            first.push(Answer::refuse(trouble));
+            first.push(ProviderAnswer::refuse(trouble));
         }
         // The one that stands in stays for the rest of the turn.
-        let call = Part::call("call_1", "say_back", &json!({"text": "eins"}));
-        second.push(Message::new([Part::text(["Instead. "]), call]));
-        second.push(Message::text(["Done."]));
-        let told = stage.ask("Hi!").await;
-        assert_eq!(told.words(), "Instead. Done.", "{trouble:?}");
-        let events = stage.events(told.turn).await;
+        let call = MessagePart::call("call_1", "say_back", &json!({"text": "eins"}));
+        second.push(ModelMessage::new([MessagePart::text(["Instead. "]), call]));
+        second.push(ModelMessage::text(["Done."]));
+        let reply = stage.ask("Hi!").await;
+        assert_eq!(reply.words(), "Instead. Done.", "{trouble:?}");
+        let events = stage.events(reply.turn).await;
         let reason = format!("fallback after {class}");
         let wanted = [
             route("first:usual", "default"),
@@ -213,38 +221,41 @@ async fn fallback_is_used_only_before_first_token() {
         let failed = fields(&events, "llm.call_failed", "error_class");
         assert_eq!(failed, vec![json!(class); tries], "{trouble:?}");
         assert_eq!(payloads(&events, "turn.completed")[0]["status"], "ok");
-        let row = stage.rest.attach(stage.session).await.expect("an answer");
+        let row = stage.api.attach(stage.session).await.expect("an answer");
         assert_eq!(row["active_model"], "second:spare", "{trouble:?}");
     }
     // The next turn begins with the first again; after a word there is no other.
     let before = second.calls().len();
-    first.push(Answer::text(["One ", "two ", "three."]).cut_inside(2));
-    let told = stage.ask("Hi!").await;
-    let events = stage.events(told.turn).await;
+    first.push(ProviderAnswer::text(["One ", "two ", "three."]).cut_inside(2));
+    let reply = stage.ask("Hi!").await;
+    let events = stage.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     assert_eq!(
-        (told.last().event(), second.calls().len()),
+        (reply.last().event(), second.calls().len()),
         ("error", before)
     );
     // Nobody is left: the last one's failure is the turn's.
     for _ in 0..3 {
-        first.push(Answer::refuse(Trouble::Server));
-        second.push(Answer::refuse(Trouble::RateLimited));
+        first.push(ProviderAnswer::refuse(ProviderError::Server));
+        second.push(ProviderAnswer::refuse(ProviderError::RateLimited));
     }
-    let told = stage.ask("Hi!").await;
-    assert_eq!(told.errors()[0].0, json!({"code": "RATE_LIMIT_ERROR"}));
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("Hi!").await;
+    assert_eq!(reply.errors()[0].0, json!({"code": "RATE_LIMIT_ERROR"}));
+    let events = stage.events(reply.turn).await;
     assert_eq!(fields(&events, "llm.call_failed", "error_class").len(), 6);
     stage.judge().await;
 }
 
 /// The version that a snapshot shows.
 async fn snapshot(stage: &Stage) -> Value {
-    let client = turnwire_testkit::watch::Client::connect(&stage.rest, "late", stage.session);
+    let client = turnwire_testkit::watch::WatchClient::connect(&stage.api, "late", stage.session);
     let mut client = client.await.expect("a connection");
-    client.subscribe(&Ask::snapshot()).await.expect("asked");
+    client
+        .subscribe(&SubscribeOptions::snapshot())
+        .await
+        .expect("asked");
     loop {
-        if let Seen::Frame(frame) = client.next().await.expect("a frame")
+        if let WatchFrame::Frame(frame) = client.next().await.expect("a frame")
             && frame["type"] == "snapshot"
         {
             return frame["session"]["routing_policy_version"].clone();
@@ -256,16 +267,18 @@ async fn snapshot(stage: &Stage) -> Value {
 #[tokio::test]
 async fn new_routing_rules_are_announced_running_turn_keeps_own() {
     let mut house = House::new(RULES).await;
-    let idle = house.stage.rest.create().await.expect("a session");
+    let idle = house.stage.api.create().await.expect("a session");
     assert_eq!(snapshot(&house.stage).await, "policy-1");
-    let mut client = house.stage.watch("here", Ask::live()).await;
+    let mut client = house.stage.watch("here", SubscribeOptions::live()).await;
     // A turn is in the middle of its first call.
-    let call = Part::call("call_1", "say_back", &json!({"text": "eins"}));
-    let first_call = Message::new([Part::text(["Look. "]), call]);
-    house.first.push(Answer::message(first_call).stall_at(2));
-    let accepted = house.stage.rest.submit(house.stage.session, "go").await;
+    let call = MessagePart::call("call_1", "say_back", &json!({"text": "eins"}));
+    let first_call = ModelMessage::new([MessagePart::text(["Look. "]), call]);
+    house
+        .first
+        .push(ProviderAnswer::message(first_call).stall_at(2));
+    let accepted = house.stage.api.submit(house.stage.session, "go").await;
     let turn = accepted.expect("an answer").turn_id;
-    house.first.reached(0, Progress::Held).await;
+    house.first.reached(0, AnswerProgress::Held).await;
     let new = RULES
         .replace("policy-1", "policy-2")
         .replace("first:usual", "second:new");
@@ -275,16 +288,16 @@ async fn new_routing_rules_are_announced_running_turn_keeps_own() {
         .until(|event| event.body.kind() == kind)
         .await
         .expect("news");
-    let told = json_of(&seen).pop().expect("it");
+    let event = json_of(&seen).pop().expect("it");
     assert_eq!(
-        (&told["payload"], &told["turn_id"]),
+        (&event["payload"], &event["turn_id"]),
         (
             &json!({"routing_policy_version": "policy-2", "previous_version": "policy-1"}),
             &Value::Null
         )
     );
     assert_eq!(snapshot(&house.stage).await, "policy-2");
-    house.first.push(Message::text(["Done."]));
+    house.first.push(ModelMessage::text(["Done."]));
     house.first.release(0);
     client.turn(turn).await.expect("the end");
     let events = house.stage.events(turn).await;
@@ -295,12 +308,12 @@ async fn new_routing_rules_are_announced_running_turn_keeps_own() {
     );
     assert_eq!(House::asked(&house.first), ["usual", "usual"]);
     // The next turn goes by the new rules.
-    house.second.push(Message::text(["New."]));
-    let told = house.stage.ask("And now?").await;
-    let events = house.stage.events(told.turn).await;
+    house.second.push(ModelMessage::text(["New."]));
+    let reply = house.stage.ask("And now?").await;
+    let events = house.stage.events(reply.turn).await;
     let decided = payloads(&events, "route.decided")[0];
     assert_eq!(decided["routing_policy_version"], "policy-2");
-    assert_eq!(told.words(), "New.");
+    assert_eq!(reply.words(), "New.");
     // Nobody was in the other session, and nothing was written there.
     let log = house.stage.log(idle).await;
     assert!(
@@ -315,7 +328,7 @@ async fn new_routing_rules_are_announced_running_turn_keeps_own() {
 #[tokio::test]
 async fn broken_routing_rules_are_reported_and_ignored() {
     let mut house = House::new(RULES).await;
-    let mut client = house.stage.watch("here", Ask::live()).await;
+    let mut client = house.stage.watch("here", SubscribeOptions::live()).await;
     for (broken, word) in [
         ("version: [", "routing.yaml"),
         (
@@ -327,14 +340,14 @@ async fn broken_routing_rules_are_reported_and_ignored() {
         let seen = house.stage.server.stderr().len();
         house.rewrite(broken);
         until("the mistake is told", || async {
-            let said = house.stage.server.stderr();
-            let new = said.get(seen..).unwrap_or_default();
+            let stderr = house.stage.server.stderr();
+            let new = stderr.get(seen..).unwrap_or_default();
             new.contains("routing.yaml") && new.contains(word) && new.contains("not applied")
         })
         .await;
-        house.first.push(Message::text(["As before."]));
-        let told = house.stage.ask("Hi!").await;
-        let events = house.stage.events(told.turn).await;
+        house.first.push(ModelMessage::text(["As before."]));
+        let reply = house.stage.ask("Hi!").await;
+        let events = house.stage.events(reply.turn).await;
         assert_eq!(routes(&events), [route("first:usual", "default")], "{word}");
     }
     assert_eq!(snapshot(&house.stage).await, "policy-1");
@@ -352,9 +365,9 @@ async fn broken_routing_rules_are_reported_and_ignored() {
     assert_eq!(reloads.len(), 1, "none of the broken ones was told");
     let version = snapshot(&house.stage).await;
     assert_ne!(version, "policy-1");
-    house.second.push(Message::text(["New."]));
-    let told = house.stage.ask("Hi!").await;
-    let events = house.stage.events(told.turn).await;
+    house.second.push(ModelMessage::text(["New."]));
+    let reply = house.stage.ask("Hi!").await;
+    let events = house.stage.events(reply.turn).await;
     assert_eq!(
         payloads(&events, "route.decided")[0]["routing_policy_version"],
         version

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::models::{Play, canonical, shape, word};
-use turnwire_testkit::provider::{Dialect, Message, Part, Usage};
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, TokenCounts};
 
 /// What every answer costs here; Gemini does not say what it wrote into its cache.
-const USAGE: Usage = Usage {
+const USAGE: TokenCounts = TokenCounts {
     input: 1_000,
     cached: 200,
     cache_write: 0,
@@ -20,24 +20,24 @@ const USAGE: Usage = Usage {
 /// other, since Chat Completions says where a call ends only at the end of them all.
 async fn conversation(dialect: Dialect) -> Vec<Value> {
     let play = Play::new(dialect).await;
-    let thought = Part::Thinking {
+    let thought = MessagePart::Thinking {
         pieces: vec!["Two ".into(), "at once.".into()],
         signature: Vec::new(),
     };
-    let first = Message::new([
+    let first = ModelMessage::new([
         thought,
-        Part::text(["Let me ", "look."]),
-        Part::call("call_alpha", "say_back", &json!({"text": "eins"})),
-        Part::call("call_beta", "nap", &json!({"ms": 300})),
+        MessagePart::text(["Let me ", "look."]),
+        MessagePart::call("call_alpha", "say_back", &json!({"text": "eins"})),
+        MessagePart::call("call_beta", "nap", &json!({"ms": 300})),
     ]);
     let first = first.chat_reasoning("reasoning_content").usage(USAGE);
     play.fake.push(first);
-    let second = Part::call("call_gamma", "boom", &json!({"message": "drei"}));
-    play.fake.push(Message::new([second]).usage(USAGE));
+    let second = MessagePart::call("call_gamma", "boom", &json!({"message": "drei"}));
+    play.fake.push(ModelMessage::new([second]).usage(USAGE));
     play.fake
-        .push(Message::text(["One ", "went wrong."]).usage(USAGE));
+        .push(ModelMessage::text(["One ", "went wrong."]).usage(USAGE));
     play.fake
-        .push(Message::text(["You are ", "welcome."]).usage(USAGE));
+        .push(ModelMessage::text(["You are ", "welcome."]).usage(USAGE));
     let mut events = Vec::new();
     for message in ["Both, please.", "Thank you."] {
         let (_, seen) = play.ask(message).await;
@@ -45,10 +45,10 @@ async fn conversation(dialect: Dialect) -> Vec<Value> {
     }
     play.understood();
     play.stage.judge().await;
-    let mut whole: Vec<Value> = Vec::new();
+    let mut conversations: Vec<Value> = Vec::new();
     for event in canonical(&events) {
         let piece = event["payload"]["partial_json"].as_str().map(str::to_owned);
-        let last = whole.last_mut().filter(|last| {
+        let last = conversations.last_mut().filter(|last| {
             let (of, own) = (&last["payload"], &event["payload"]);
             last["type"] == event["type"] && of["tool_use_id"] == own["tool_use_id"]
         });
@@ -57,7 +57,7 @@ async fn conversation(dialect: Dialect) -> Vec<Value> {
                 let before = last["payload"]["partial_json"].as_str().unwrap_or_default();
                 last["payload"]["partial_json"] = json!(before.to_owned() + &piece);
             }
-            _ => whole.push(event),
+            _ => conversations.push(event),
         }
     }
     let tools = |event: &Value| {
@@ -66,7 +66,7 @@ async fn conversation(dialect: Dialect) -> Vec<Value> {
             .is_some_and(|t| t.starts_with("tool.use_"))
     };
     // Raw fragments are raw: Google puts spaces into its JSON.
-    for event in &mut whole {
+    for event in &mut conversations {
         let parsed = event["payload"]["partial_json"]
             .as_str()
             .map(serde_json::from_str);
@@ -74,12 +74,12 @@ async fn conversation(dialect: Dialect) -> Vec<Value> {
             event["payload"]["partial_json"] = parsed.expect("JSON in the end");
         }
     }
-    for run in whole.chunk_by_mut(|left, right| tools(left) == tools(right)) {
+    for run in conversations.chunk_by_mut(|left, right| tools(left) == tools(right)) {
         if tools(&run[0]) {
             run.sort_by_key(|event| event["payload"]["content_block_index"].as_u64());
         }
     }
-    whole
+    conversations
 }
 
 fn same(left: &[Value], right: &[Value]) {
@@ -93,9 +93,9 @@ fn same(left: &[Value], right: &[Value]) {
 // S3-063, S3-064
 #[tokio::test]
 async fn one_conversation_gives_equal_events_in_every_format() {
-    let left = conversation(Dialect::Anthropic).await;
+    let expected = conversation(Dialect::Anthropic).await;
     for other in [Dialect::Chat, Dialect::Responses, Dialect::Gemini] {
         println!("{} and {}", word(Dialect::Anthropic), word(other));
-        same(&left, &conversation(other).await);
+        same(&expected, &conversation(other).await);
     }
 }

@@ -4,21 +4,23 @@
 use std::process::Command;
 
 use serde_json::json;
-use turnwire_e2e::ccs::Ccs;
 use turnwire_e2e::chat::{raw, whole};
+use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::Stage;
 use turnwire_e2e::models::{Entry, KEY, KEY_NAME, Play, fields, options, pack, word};
-use turnwire_testkit::chat::Question;
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::history::{History, Line};
+use turnwire_testkit::chat::ChatSubmit;
+use turnwire_testkit::history::{ConnectionEntry, History};
 use turnwire_testkit::journal::Journal;
-use turnwire_testkit::provider::{Answer, Dialect, FakeProvider, Message, Part, Trouble};
-use turnwire_testkit::server::{Options, Server, binary};
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::provider::{
+    Dialect, FakeProvider, MessagePart, ModelMessage, ProviderAnswer, ProviderError,
+};
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::server::{ServerOptions, TestServer, binary};
+use turnwire_testkit::watch::SubscribeOptions;
 
 /// A word that no run has had before.
-fn marker(dice: &mut Dice) -> String {
-    format!("mk{:016x}{:016x}", dice.roll(), dice.roll())
+fn marker(rng: &mut SeededRng) -> String {
+    format!("mk{:016x}{:016x}", rng.next_u64(), rng.next_u64())
 }
 
 /// Everything that came over any wire, as one text.
@@ -28,7 +30,7 @@ fn captured(history: &History, out: &mut String) {
         out.extend(chat.blocks.iter().map(|block| block.text.as_str()));
     }
     for line in history.connections.iter().flat_map(|c| &c.lines) {
-        if let Line::Received(frame) = line {
+        if let ConnectionEntry::Received(frame) = line {
             out.push_str(&frame.text);
         }
     }
@@ -58,7 +60,7 @@ async fn listed(play: &Play, token: &str) -> String {
         "/openapi.json",
         "/readyz",
     ];
-    let none = [
+    let missing_paths = [
         "/nowhere",
         "/sessions/sess_0",
         "/usage?from=yesterday",
@@ -67,14 +69,14 @@ async fn listed(play: &Play, token: &str) -> String {
     let mut seen = String::new();
     let paths = own
         .into_iter()
-        .chain(all.into_iter().chain(none).map(str::to_owned));
+        .chain(all.into_iter().chain(missing_paths).map(str::to_owned));
     for path in paths {
-        let answer = play.stage.rest.get(&path).await.expect("an answer");
+        let answer = play.stage.api.get(&path).await.expect("an answer");
         seen += &format!("{path} {:?} {}\n", answer.headers, answer.body);
     }
     let header = format!("authorization: Bearer {token}");
     let lines = [header.as_str(), "content-type: application/json"];
-    let addr = play.stage.rest.addr();
+    let addr = play.stage.api.addr();
     for body in [
         &b"{"[..],
         b"{\"message\": 7}",
@@ -99,73 +101,83 @@ fn printed(play: &Play, words: &[&str]) -> String {
 }
 
 /// Answers of every kind, with a marker in whatever the provider says of itself.
-fn answers(mark: &str) -> Vec<(&'static str, Vec<Answer>)> {
+fn answers(mark: &str) -> Vec<(&'static str, Vec<ProviderAnswer>)> {
     let page = |status| {
         let body = json!({"error": {"type": "x", "message": mark, "code": mark, "status": mark}});
-        Answer::page(status, &body.to_string()).header("x-secret", mark)
+        ProviderAnswer::page(status, &body.to_string()).header("x-secret", mark)
     };
-    let said = || Message::text(["One ", "two."]);
-    let call = Part::call(mark, "say_back", &json!({"text": "eins"}));
+    let answer = || ModelMessage::text(["One ", "two."]);
+    let call = MessagePart::call(mark, "say_back", &json!({"text": "eins"}));
     vec![
-        ("well", vec![said().into()]),
-        ("tools", vec![Message::new([call]).into(), said().into()]),
+        ("well", vec![answer().into()]),
+        (
+            "tools",
+            vec![ModelMessage::new([call]).into(), answer().into()],
+        ),
         ("bad request", vec![page(400)]),
         ("key", vec![page(401)]),
         ("limit", vec![page(429), page(429), page(429)]),
         (
             "server",
-            vec![page(500), page(503), Answer::page(502, mark)],
+            vec![page(500), page(503), ProviderAnswer::page(502, mark)],
         ),
         (
             "stream",
-            vec![Answer::raw(
+            vec![ProviderAnswer::raw(
                 format!("data: {{\"error\": {{\"message\": \"{mark}\"}}}}\n\n").into_bytes(),
             )],
         ),
         (
             "garbage",
             vec![
-                Answer::raw(format!("event: {mark}\ndata: {mark}\n\n").into_bytes()),
-                said().into(),
+                ProviderAnswer::raw(format!("event: {mark}\ndata: {mark}\n\n").into_bytes()),
+                answer().into(),
             ],
         ),
         (
             "cut",
-            vec![Answer::from(said()).header("x-secret", mark).cut_inside(4)],
+            vec![
+                ProviderAnswer::from(answer())
+                    .header("x-secret", mark)
+                    .cut_inside(4),
+            ],
         ),
         (
             "late",
             vec![
-                Answer::from(said()).silent(),
-                Answer::from(said()).silent(),
-                said().into(),
+                ProviderAnswer::from(answer()).silent(),
+                ProviderAnswer::from(answer()).silent(),
+                answer().into(),
             ],
         ),
-        ("refusal", vec![Answer::refuse(Trouble::Forbidden)]),
+        (
+            "refusal",
+            vec![ProviderAnswer::refuse(ProviderError::Forbidden)],
+        ),
     ]
 }
 
 // I7, G8
 #[tokio::test]
 async fn provider_keys_addresses_and_texts_never_leak() {
-    let mut dice = Dice::from_env();
+    let mut rng = SeededRng::from_env();
     for dialect in Dialect::ALL {
-        let (mark, token) = (marker(&mut dice), marker(&mut dice));
+        let (mark, token) = (marker(&mut rng), marker(&mut rng));
         let short = "{connect_ms: 2000, first_byte_ms: 200, idle_ms: 200, total_ms: 900}";
         let play = Play::with(dialect, |entry| entry.with("timeouts", short), |o| o).await;
-        let rest = play
+        let api = play
             .stage
-            .rest
+            .api
             .clone()
             .with("authorization", &format!("Bearer {token}"));
-        let everything = Ask::live().filter(json!({"include_suppressed": true}));
+        let everything = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
         let mut watcher = play.stage.watch("everything", everything).await;
         for (name, list) in answers(&mark) {
             for answer in list {
                 play.fake.push(answer);
             }
-            let question = Question::new(name).session(play.stage.session);
-            let (turn, frames) = whole(&rest, name, &question).await;
+            let question = ChatSubmit::new(name).session(play.stage.session);
+            let (turn, frames) = whole(&api, name, &question).await;
             assert!(
                 frames.last().is_some_and(|f| f.is_terminal()),
                 "{} {name}",
@@ -246,38 +258,41 @@ async fn missing_or_invalid_key_is_named_at_start_but_hidden() {
     let pack = pack("http://127.0.0.1:9", &[entry]);
     let bad = "sk-with a space and\ttab";
     for (env, wanted) in [(None, KEY_NAME), (Some(bad), KEY_NAME)] {
-        let mut options = Options::pack(pack.clone());
+        let mut options = ServerOptions::pack(pack.clone());
         options
             .env
             .extend(env.map(|key: &str| (KEY_NAME.to_owned(), key.to_owned())));
         let journal = Journal::new();
-        let failed = Server::try_start(options, journal).await;
-        let why = failed.expect_err("it does not start");
-        assert!(why.status.is_some_and(|status| !status.success()), "{why}");
-        assert!(why.stderr.contains(wanted), "{why}");
-        assert!(why.stderr.contains("providers.yaml:"), "where: {why}");
-        assert!(!why.stderr.contains(bad), "{why}");
+        let failed = TestServer::try_start(options, journal).await;
+        let error = failed.expect_err("it does not start");
+        assert!(
+            error.status.is_some_and(|status| !status.success()),
+            "{error}"
+        );
+        assert!(error.stderr.contains(wanted), "{error}");
+        assert!(error.stderr.contains("providers.yaml:"), "where: {error}");
+        assert!(!error.stderr.contains(bad), "{error}");
     }
     assert_eq!(fake.connections(), 0, "nobody was asked");
 }
 
 #[tokio::test]
 async fn unreachable_provider_is_a_typed_failure() {
-    let gone = FakeProvider::start().await;
-    let address = gone.addr().to_string();
-    let url = gone.base_url();
-    drop(gone);
-    let ccs = Ccs::start().await;
+    let stopped_provider = FakeProvider::start().await;
+    let address = stopped_provider.addr().to_string();
+    let url = stopped_provider.base_url();
+    drop(stopped_provider);
+    let ccs = FakeDataService::start().await;
     let entry = Entry::new("vendor", Dialect::Chat, &url);
     let entry = entry.with("timeouts", "{connect_ms: 500}");
     let pack = pack(&ccs.url(), &[entry]);
     let options = options(pack);
     let stage = Stage::on(ccs, options).await;
-    let told = stage.ask("Hello?").await;
-    assert_eq!(told.last().event(), "error");
-    told.speaks();
-    told.lacks(&[&address]);
-    let events = stage.events(told.turn).await;
+    let reply = stage.ask("Hello?").await;
+    assert_eq!(reply.last().event(), "error");
+    reply.speaks();
+    reply.lacks(&[&address]);
+    let events = stage.events(reply.turn).await;
     let classes = fields(&events, "llm.call_failed", "error_class");
     assert_eq!(classes, ["transport", "transport", "transport"]);
     assert!(!stage.server.stderr().contains(&address));

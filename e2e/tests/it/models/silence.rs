@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use turnwire_e2e::engine::{json_of, of};
 use turnwire_e2e::models::{Play, payloads, shape, word};
 use turnwire_event::{Event, EventType};
-use turnwire_testkit::cases::{Case, cancel_case};
-use turnwire_testkit::provider::{Answer, Dialect, Message, Part, Progress};
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
+use turnwire_testkit::provider::{
+    AnswerProgress, Dialect, MessagePart, ModelMessage, ProviderAnswer,
+};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 /// Times that end within a test.
 const SHORT: &str = "{connect_ms: 2000, first_byte_ms: 300, idle_ms: 300, total_ms: 900}";
@@ -24,8 +26,8 @@ const fn second_word(dialect: Dialect) -> usize {
     }
 }
 
-fn words() -> Answer {
-    Answer::text(["One ", "two ", "three ", "four."])
+fn words() -> ProviderAnswer {
+    ProviderAnswer::text(["One ", "two ", "three ", "four."])
 }
 
 async fn hurried(dialect: Dialect) -> Play {
@@ -67,7 +69,7 @@ async fn unresponsive_provider_is_abandoned_after_all_tries() {
         told.speaks();
         for call in 0..3 {
             let call = play.fake.closed(call).await;
-            assert_eq!(call.progress, Progress::Left, "{name}");
+            assert_eq!(call.progress, AnswerProgress::Left, "{name}");
         }
         play.stage.judge().await;
     }
@@ -83,7 +85,7 @@ async fn stalling_provider_is_bounded_in_time() {
             // Never silent for long, and never done.
             (
                 "dawdles",
-                Answer::text(many).frames_every(Duration::from_millis(60)),
+                ProviderAnswer::text(many).frames_every(Duration::from_millis(60)),
             ),
         ]
         .into_iter()
@@ -119,13 +121,17 @@ async fn stalling_provider_is_bounded_in_time() {
 #[tokio::test]
 async fn turn_deadline_ends_a_patient_provider_call() {
     for dialect in Dialect::ALL {
-        let change =
-            |options: turnwire_testkit::server::Options| options.set("turn", "timeout_ms", 700);
+        let change = |options: turnwire_testkit::server::ServerOptions| {
+            options.set("turn", "timeout_ms", 700)
+        };
         let play = Play::with(dialect, |entry| entry, change).await;
         for (call, (name, answer)) in [
             ("silent", words().silent()),
             ("stalls", words().stall_at(second_word(dialect))),
-            ("waits", Answer::rate_limited(Duration::from_secs(20))),
+            (
+                "waits",
+                ProviderAnswer::rate_limited(Duration::from_secs(20)),
+            ),
         ]
         .into_iter()
         .enumerate()
@@ -151,8 +157,8 @@ async fn turn_deadline_ends_a_patient_provider_call() {
 /// A line of `/proc/PID/status`, in MiB.
 fn mib(pid: u32, line: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process");
-    let found = status.lines().find_map(|text| text.strip_prefix(line));
-    let kib = found.and_then(|text| text.split_whitespace().next());
+    let value = status.lines().find_map(|text| text.strip_prefix(line));
+    let kib = value.and_then(|text| text.split_whitespace().next());
     kib.and_then(|n| n.parse::<u64>().ok()).expect("a number") / 1024
 }
 
@@ -162,17 +168,18 @@ async fn ten_megabyte_answer_is_bounded_and_ends_once() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         // The largest message that is one: code, caches and pages are there before it is counted.
-        play.fake.push(Message::new([Part::flood(2_000_000)]));
-        let accepted = play.stage.rest.submit(play.stage.session, "Warm up.").await;
+        play.fake
+            .push(ModelMessage::new([MessagePart::flood(2_000_000)]));
+        let accepted = play.stage.api.submit(play.stage.session, "Warm up.").await;
         let turn = accepted.expect("an answer").turn_id;
-        let row = play.stage.rest.ended(turn).await.expect("an end");
+        let row = play.stage.api.ended(turn).await.expect("an end");
         assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
         let pid = play.stage.server.pid();
-        let flood = Answer::message(Message::new([Part::flood(10 << 20)]));
+        let flood = ProviderAnswer::message(ModelMessage::new([MessagePart::flood(10 << 20)]));
         let mut cases = vec![("10 MB", flood)];
         if dialect == Dialect::Chat {
             let pieces = ["word ".repeat(800), "end".to_owned()];
-            cases.push(("endless", Answer::text(pieces).endless()));
+            cases.push(("endless", ProviderAnswer::text(pieces).endless()));
         }
         for (call, (name, answer)) in cases.into_iter().enumerate() {
             let case = format!("{} {name}", word(dialect));
@@ -182,15 +189,15 @@ async fn ten_megabyte_answer_is_bounded_and_ends_once() {
             play.fake.push(answer);
             // Nobody watches: one who cannot keep up with this is sent away, which is told
             // elsewhere.
-            let accepted = play.stage.rest.submit(play.stage.session, "Speak!").await;
+            let accepted = play.stage.api.submit(play.stage.session, "Speak!").await;
             let turn = accepted.expect("an answer").turn_id;
-            play.stage.rest.ended(turn).await.expect("an end");
+            play.stage.api.ended(turn).await.expect("an end");
             let events = play.stage.events(turn).await;
             assert_eq!(failures(&events), ["provider"], "{case}");
             failed(&case, &events);
             let call = play.fake.closed(call + 1).await;
             // Ten megabytes fit into the buffers between two processes.
-            let is_left = call.progress == Progress::Left;
+            let is_left = call.progress == AnswerProgress::Left;
             assert!(is_left || name == "10 MB", "{case}: {:?}", call.progress);
             // The most it ever had.
             let grown = mib(pid, "VmHWM:").saturating_sub(before);
@@ -208,9 +215,9 @@ async fn ten_megabyte_answer_is_bounded_and_ends_once() {
 }
 
 /// Waits for an event of a kind; gives what was seen up to it.
-async fn reach(client: &mut Client, kind: EventType) -> Vec<Event> {
-    let found = client.until(|event| event.body.kind() == kind).await;
-    found.expect("it comes")
+async fn reach(client: &mut WatchClient, kind: EventType) -> Vec<Event> {
+    let events = client.until(|event| event.body.kind() == kind).await;
+    events.expect("it comes")
 }
 
 // SC-22, S3-072
@@ -223,31 +230,35 @@ async fn cancel_mid_token_closes_provider_socket() {
     ] {
         let name = word(dialect);
         let play = Play::new(dialect).await;
-        let call = Part::call_in(
+        let call = MessagePart::call_in(
             Some("call_1"),
             "read_file",
             ["{\"path\":\"/a", " long way\"}"],
         );
-        let message = Message::new([Part::text(["I'll start by"]), call]);
-        play.fake.push(Answer::message(message).stall_at(stall));
-        let mut client = play.stage.watch("canceller", Ask::live()).await;
-        let accepted = play.stage.rest.submit(play.stage.session, "go").await;
+        let message = ModelMessage::new([MessagePart::text(["I'll start by"]), call]);
+        play.fake
+            .push(ProviderAnswer::message(message).stall_at(stall));
+        let mut client = play
+            .stage
+            .watch("canceller", SubscribeOptions::live())
+            .await;
+        let accepted = play.stage.api.submit(play.stage.session, "go").await;
         let turn = accepted.expect("an answer").turn_id;
         let mut seen = reach(&mut client, EventType::ToolUseInputDelta).await;
-        play.fake.reached(0, Progress::Held).await;
+        play.fake.reached(0, AnswerProgress::Held).await;
         let frame = json!({"type": "cancel", "turn_id": turn, "reason": "user_cancel"});
         client.send(&frame).await.expect("sent");
         seen.extend(client.turn(turn).await.expect("an end"));
         seen.retain(|event| event.turn_id == Some(turn));
         play.fake.closed(0).await;
-        assert_eq!(cancel_case(&seen), Ok(Case::Llm), "{name}");
+        assert_eq!(classify_cancel(&seen), Ok(CancelCase::Llm), "{name}");
         let events = json_of(&seen);
-        let asked = shape(&events);
-        let at = asked
+        let kinds = shape(&events);
+        let at = kinds
             .iter()
             .position(|kind| *kind == "turn.cancel_requested");
         assert_eq!(
-            asked[at.expect("it was asked for") + 1..],
+            kinds[at.expect("it was asked for") + 1..],
             [
                 "tool.use_end",
                 "message.complete",
@@ -299,7 +310,7 @@ async fn cancel_while_provider_is_silent_ends_turn_at_once() {
             ("in its words", words().stall_at(second_word(dialect))),
             (
                 "before the next try",
-                Answer::rate_limited(Duration::from_secs(20)),
+                ProviderAnswer::rate_limited(Duration::from_secs(20)),
             ),
         ]
         .into_iter()
@@ -307,8 +318,8 @@ async fn cancel_while_provider_is_silent_ends_turn_at_once() {
         {
             let case = format!("{} {name}", word(dialect));
             play.fake.push(answer);
-            let mut client = play.stage.watch(&case, Ask::live()).await;
-            let accepted = play.stage.rest.submit(play.stage.session, "go").await;
+            let mut client = play.stage.watch(&case, SubscribeOptions::live()).await;
+            let accepted = play.stage.api.submit(play.stage.session, "go").await;
             let turn = accepted.expect("an answer").turn_id;
             let kind = match name {
                 "before its head" => EventType::LlmCallStarted,
@@ -317,7 +328,7 @@ async fn cancel_while_provider_is_silent_ends_turn_at_once() {
             };
             let mut seen = reach(&mut client, kind).await;
             play.fake.call(call).await;
-            play.stage.rest.cancel(turn).await.expect("an answer");
+            play.stage.api.cancel(turn).await.expect("an answer");
             seen.extend(client.turn(turn).await.expect("an end"));
             let events = json_of(&seen);
             assert_eq!(payloads(&events, "turn.cancelled").len(), 1, "{case}");
@@ -336,13 +347,13 @@ async fn killed_server_ends_mid_token_turn_after_restart() {
     let mut play = Play::new(Dialect::Anthropic).await;
     play.fake
         .push(words().stall_at(second_word(Dialect::Anthropic)));
-    let accepted = play.stage.rest.submit(play.stage.session, "go").await;
+    let accepted = play.stage.api.submit(play.stage.session, "go").await;
     let turn = accepted.expect("an answer").turn_id;
-    play.fake.reached(0, Progress::Held).await;
-    play.stage.server.kill9().await;
+    play.fake.reached(0, AnswerProgress::Held).await;
+    play.stage.server.kill().await;
     play.fake.closed(0).await;
     play.stage.server.run().await.expect("it comes back");
-    let row = play.stage.rest.ended(turn).await.expect("an end");
+    let row = play.stage.api.ended(turn).await.expect("an end");
     assert_eq!(
         row["terminal"]["payload"]["reason"], "server_restart",
         "{row}"

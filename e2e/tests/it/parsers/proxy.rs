@@ -15,7 +15,6 @@ use super::reference::head;
 /// One request for a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Its `Last-Event-ID`.
     pub(crate) last_event_id: Option<String>,
     /// The status it was answered with.
     pub(crate) status: u16,
@@ -72,8 +71,8 @@ impl Proxy {
 
     /// What was asked of it so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        let asked = self.shared.asked.lock();
-        asked.unwrap_or_else(PoisonError::into_inner).clone()
+        let requests = self.shared.asked.lock();
+        requests.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether all cuts were made.
@@ -119,18 +118,18 @@ async fn carry(mut reader: TcpStream, shared: Arc<Shared>) -> Option<()> {
     let last_event_id = last.map(|line| line[name.len()..].to_owned());
     // One request a connection, so that each answer is easily told from the next.
     let lines = request.trim_end().split("\r\n");
-    let kept: Vec<&str> = lines.filter(|line| !field(line, "connection:")).collect();
-    let request = format!("{}\r\nConnection: close\r\n\r\n", kept.join("\r\n"));
+    let lines: Vec<&str> = lines.filter(|line| !field(line, "connection:")).collect();
+    let request = format!("{}\r\nConnection: close\r\n\r\n", lines.join("\r\n"));
 
     let mut server = TcpStream::connect(shared.upstream).await.ok()?;
     server.write_all(request.as_bytes()).await.ok()?;
     let (answer, body) = head(&mut server).await?;
     let status = answer[9..12].parse().ok()?;
-    let asked = Asked {
+    let request = Asked {
         last_event_id,
         status,
     };
-    shared.asked.lock().ok()?.push(asked);
+    shared.asked.lock().ok()?.push(request);
     let cut = match status {
         200 => shared.cuts.lock().ok()?.pop_front(),
         _ => None,
@@ -148,16 +147,16 @@ async fn pass(
     cut: Option<usize>,
     shared: &Shared,
 ) -> Option<()> {
-    let mut left = cut.unwrap_or(usize::MAX);
+    let mut remaining = cut.unwrap_or(usize::MAX);
     loop {
-        body.truncate(left);
-        left -= body.len();
+        body.truncate(remaining);
+        remaining -= body.len();
         for piece in body.chunks(shared.piece.unwrap_or(usize::MAX)) {
             reader.write_all(piece).await.ok()?;
             shared.passed.send_modify(|passed| *passed += piece.len());
         }
         body.clear();
-        if left == 0 || server.read_buf(&mut body).await.ok()? == 0 {
+        if remaining == 0 || server.read_buf(&mut body).await.ok()? == 0 {
             return reader.shutdown().await.ok();
         }
     }

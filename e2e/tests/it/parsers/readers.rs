@@ -12,27 +12,22 @@ use turnwire_e2e::python::{programs, text};
 
 use super::reference::{Event, parse};
 
-/// Which reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Chromium's `EventSource`.
     Chromium,
     /// The package `eventsource` on Node.js.
     Package,
-    /// `httpx-sse` on Python.
     Httpx,
     /// `curl -N`, its bytes judged by the reference.
     Curl,
 }
 
 impl Kind {
-    /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::Chromium, Self::Package, Self::Httpx, Self::Curl];
 }
 
 /// A reader that is ready.
 pub(crate) struct Reader {
-    /// Which it is.
     pub(crate) kind: Kind,
     program: Option<Program>,
     _profile: TempDir,
@@ -67,7 +62,6 @@ fn modules() {
 }
 
 impl Reader {
-    /// Starts a reader.
     pub(crate) fn start(kind: Kind) -> Self {
         let profile = tempfile::tempdir().expect("a folder");
         let path = profile.path().to_str().expect("a path");
@@ -138,9 +132,9 @@ impl Drop for Program {
     fn drop(&mut self) {
         // It ends when nobody can ask any more, and its browser with it.
         drop(self.ask.take());
-        let begun = Instant::now();
+        let started = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
-            if begun.elapsed() > Duration::from_secs(10) {
+            if started.elapsed() > Duration::from_secs(10) {
                 let _ = self.child.kill();
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -159,9 +153,9 @@ fn curl(url: &str) -> Vec<Event> {
             .args(["-H", &header, url])
             .output()
             .unwrap_or_else(|why| panic!("curl is needed: {why}"));
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "curl: {said}");
-        match &*said {
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "curl: {stderr}");
+        match &*stderr {
             "200" => parse(&done.stdout, &mut events),
             "204" => return events,
             other => panic!("curl: {other}"),

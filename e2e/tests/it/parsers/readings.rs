@@ -1,7 +1,7 @@
 //! All readers at once on one stream, each behind a proxy of its own, and whether they agree.
 
 use turnwire_event::ResponseId;
-use turnwire_testkit::server::Server;
+use turnwire_testkit::server::TestServer;
 
 use super::proxy::{Manner, Proxy};
 use super::readers::{Kind, Reader};
@@ -15,7 +15,6 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// Starts all readers.
     pub(crate) async fn start() -> Self {
         let starting = || Kind::ALL.map(Reader::start).into_iter().collect();
         let readers = tokio::task::spawn_blocking(starting).await;
@@ -26,7 +25,7 @@ impl Readings {
     }
 
     /// Gives every reader a proxy of its own to the server.
-    pub(crate) async fn behind(&mut self, server: &Server, manner: &Manner) -> Reading<'_> {
+    pub(crate) async fn behind(&mut self, server: &TestServer, manner: &Manner) -> Reading<'_> {
         let first = self.proxies.len();
         for reader in &self.readers {
             let proxy = Proxy::start(server.addr(), manner.clone()).await;

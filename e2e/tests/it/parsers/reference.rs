@@ -13,9 +13,9 @@ pub(crate) type Event = (String, String, String);
 /// Appends the events of whole blocks to `events`. What follows the last blank line is a block
 /// that was cut, which says nothing.
 pub(crate) fn parse(body: &[u8], events: &mut Vec<Event>) {
-    let whole = body.windows(2).rposition(|pair| pair == b"\n\n");
-    let whole = whole.map_or(0, |at| at + 2);
-    let text = std::str::from_utf8(&body[..whole]).expect("the stream is UTF-8");
+    let complete_len = body.windows(2).rposition(|pair| pair == b"\n\n");
+    let complete_len = complete_len.map_or(0, |at| at + 2);
+    let text = std::str::from_utf8(&body[..complete_len]).expect("the stream is UTF-8");
     assert!(
         !text.contains(['\r', '\0']),
         "a control that no line may have"
@@ -56,7 +56,6 @@ fn event(block: &str, before: Option<&Event>) -> Event {
 
 /// An answer on a socket of its own.
 pub(crate) struct Answer {
-    /// The status.
     pub(crate) status: u16,
     head: String,
     /// What of the body came with the head.
@@ -103,7 +102,6 @@ impl Answer {
         id.trim().parse().expect("a response id")
     }
 
-    /// The whole body.
     pub(crate) async fn bytes(mut self) -> Vec<u8> {
         let read = self.io.read_to_end(&mut self.body).await;
         read.expect("a stream that ends");
@@ -126,8 +124,8 @@ pub(crate) async fn head(io: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-            let rest = bytes.split_off(at + 4);
-            return Some((String::from_utf8(bytes).ok()?, rest));
+            let api = bytes.split_off(at + 4);
+            return Some((String::from_utf8(bytes).ok()?, api));
         }
         if io.read_buf(&mut bytes).await.ok()? == 0 {
             return None;

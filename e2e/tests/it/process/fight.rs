@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use turnwire_event::code::StopOutcome;
-use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_testkit::server::binary;
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::ProgramRunner;
 use turnwire_tool::guard::frame::ProgramExit;
 
@@ -16,11 +16,11 @@ use crate::workshop::{GRACE, Shop, WITHIN, row};
 // R-17
 #[tokio::test]
 async fn program_cannot_hold_guard_pipe_open() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let mut guarded = shop.nasty(&nasty, Kind::Holder).await;
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let mut guarded = shop.programs(&programs, StubbornKind::Holder).await;
     guarded.stop();
     let done = guarded.finished().await;
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     assert_eq!((done.end.requested, done.end.killed), (true, true));
     assert_eq!(String::from_utf8_lossy(&done.output), "", "it opened none");
 }
@@ -28,15 +28,15 @@ async fn program_cannot_hold_guard_pipe_open() {
 // R-17
 #[tokio::test]
 async fn interactive_program_attacking_its_guard_is_ended() {
-    for kind in [Kind::Holder, Kind::Stopper] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
-        let spec = shop.spec(&nasty.command(kind));
+    for kind in [StubbornKind::Holder, StubbornKind::Stopper] {
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let spec = shop.spec(&programs.command(kind));
         let piped = shop.workshop.pipe(spec).await.expect("a guard");
-        nasty.until_ready(kind.processes()).await;
+        programs.until_ready(kind.processes()).await;
         let ended = piped.program.ended();
         drop(piped);
         assert_eq!(ended.await, StopOutcome::Killed, "{kind:?}");
-        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(programs.processes(), [0; 0], "{kind:?}");
     }
 }
 
@@ -44,19 +44,19 @@ async fn interactive_program_attacking_its_guard_is_ended() {
 // R-17
 #[tokio::test]
 async fn server_ends_what_a_guard_cannot() {
-    let (mut shop, nasty) = (Shop::open(), Nasty::new());
+    let (mut shop, programs) = (Shop::open(), StubbornPrograms::new());
     shop.workshop = shop.workshop.with_programs_max(1);
     let script = "case ${1-} in
         '') (setsid sh \"$0\" out </dev/null >/dev/null 2>&1 &)
             trap '' TERM; ready; while :; do kill -STOP $PPID; done;;
         out) trap '' TERM; ready; exec sleep 600;;
         esac";
-    let guarded = shop.written(&nasty, script).await;
-    nasty.until_ready(2).await;
+    let guarded = shop.written(&programs, script).await;
+    programs.until_ready(2).await;
     let (guard, ended) = (guarded.id(), guarded.ended());
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Killed);
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     assert_eq!(row(guard), None, "the guard is gone too");
     let next = tokio::time::timeout(WITHIN, shop.workshop.call(shop.script("exit 0"))).await;
     let mut next = next.expect("there is room").expect("a guard");
@@ -66,7 +66,7 @@ async fn server_ends_what_a_guard_cannot() {
 // R-17
 #[tokio::test]
 async fn program_killing_its_guard_dies_with_its_session() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
     // One child in the group of the program, and one in a group of its own.
     let script = "case ${1-} in
         '') sh \"$0\" near & sh \"$0\" far &
@@ -79,28 +79,28 @@ os.setpgid(0, 0)
 open(sys.argv[1], \"w\").close()
 time.sleep(600)' \"$out-far\";;
         esac";
-    let mut guarded = shop.written(&nasty, script).await;
-    nasty.until_ready(3).await;
+    let mut guarded = shop.written(&programs, script).await;
+    programs.until_ready(3).await;
     let done = guarded.finished().await;
     assert_eq!((done.end.requested, done.end.killed), (false, true));
     assert_eq!(done.end.exit, ProgramExit::Refused);
-    nasty.until_gone(WITHIN).await;
+    programs.until_gone(WITHIN).await;
 }
 
 /// The program is done; a stop comes while what it left behind has its grace.
 #[tokio::test]
 async fn killed_program_is_not_reported_as_finished() {
     // Long enough for the stop to come in it, on a busy machine too.
-    let (shop, nasty) = (Shop::with_grace(WITHIN / 4), Nasty::new());
-    let guarded = shop.nasty(&nasty, Kind::Leaver).await;
-    while nasty.processes().len() > 1 {
+    let (shop, programs) = (Shop::with_grace(WITHIN / 4), StubbornPrograms::new());
+    let guarded = shop.programs(&programs, StubbornKind::Leaver).await;
+    while programs.processes().len() > 1 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
     let ended = guarded.ended();
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Killed);
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 /// As a plain user, which a server should be: root may look into everything.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use turnwire_event::code::StopOutcome;
-use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::guard::frame::ProgramExit;
 use turnwire_tool::guard::order::ProgramLimits;
 
@@ -20,36 +20,36 @@ fn signal(pid: u32, signal: Signal) {
 // S3-074
 #[tokio::test]
 async fn program_ignoring_term_is_killed_after_grace() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let guarded = shop.nasty(&nasty, Kind::IgnoresTerm).await;
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let guarded = shop.programs(&programs, StubbornKind::IgnoresTerm).await;
     let (ended, since) = (guarded.ended(), Instant::now());
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Killed);
     assert!(since.elapsed() >= GRACE, "{:?}", since.elapsed());
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 // S3-074
 #[tokio::test]
 async fn program_heeding_term_is_not_killed() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
-    let guarded = shop.nasty(&nasty, Kind::Silent).await;
+    let (shop, programs) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
+    let guarded = shop.programs(&programs, StubbornKind::Silent).await;
     let (ended, since) = (guarded.ended(), Instant::now());
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Stopped);
     assert!(since.elapsed() < WITHIN, "it did not wait for the grace");
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 // S3-074
 #[tokio::test]
 async fn program_gets_one_term_and_may_clean_up() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    let (shop, programs) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
     // A second TERM would end it before its file is there.
     let script = "trap 'trap \"exit 9\" TERM; sleep 0.3; : > tidied; exit 0' TERM; ready
                   while :; do sleep 0.05; done";
-    let mut guarded = shop.written(&nasty, script).await;
-    nasty.until_ready(1).await;
+    let mut guarded = shop.written(&programs, script).await;
+    programs.until_ready(1).await;
     guarded.stop();
     let done = guarded.finished().await;
     assert_eq!(
@@ -63,25 +63,25 @@ async fn program_gets_one_term_and_may_clean_up() {
 // R-17
 #[tokio::test]
 async fn no_process_is_left_when_the_end_is_reported() {
-    for kind in Kind::ALL {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
-        let guarded = shop.nasty(&nasty, kind).await;
+    for kind in StubbornKind::ALL {
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let guarded = shop.programs(&programs, kind).await;
         let (guard, ended) = (guarded.id(), guarded.ended());
         drop(guarded);
         let outcome = ended.await;
-        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(programs.processes(), [0; 0], "{kind:?}");
         assert_eq!(row(guard), None, "{kind:?}: the guard is gone too");
         // What was about to end by itself may have been faster.
         let expected: &[StopOutcome] = match kind {
-            Kind::Silent | Kind::Endless => &[StopOutcome::Stopped],
-            Kind::Leaver => &[StopOutcome::Killed, StopOutcome::Finished],
-            Kind::IgnoresTerm
-            | Kind::Grandchild
-            | Kind::Escapee
-            | Kind::EndlessDeaf
-            | Kind::Headless
-            | Kind::Holder
-            | Kind::Stopper => &[StopOutcome::Killed],
+            StubbornKind::Silent | StubbornKind::Endless => &[StopOutcome::Stopped],
+            StubbornKind::Leaver => &[StopOutcome::Killed, StopOutcome::Finished],
+            StubbornKind::IgnoresTerm
+            | StubbornKind::Grandchild
+            | StubbornKind::Escapee
+            | StubbornKind::EndlessDeaf
+            | StubbornKind::Headless
+            | StubbornKind::Holder
+            | StubbornKind::Stopper => &[StopOutcome::Killed],
         };
         assert!(expected.contains(&outcome), "{kind:?}: {outcome:?}");
     }
@@ -90,10 +90,10 @@ async fn no_process_is_left_when_the_end_is_reported() {
 // R-17
 #[tokio::test]
 async fn background_processes_end_with_their_program() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let mut guarded = shop.nasty(&nasty, Kind::Leaver).await;
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let mut guarded = shop.programs(&programs, StubbornKind::Leaver).await;
     let done = guarded.finished().await;
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     assert_eq!(done.end.exit, ProgramExit::Code(0));
     assert_eq!(
         (done.end.requested, done.end.killed, done.end.descendants),
@@ -106,13 +106,13 @@ async fn background_processes_end_with_their_program() {
 // R-17
 #[tokio::test]
 async fn endless_output_is_ended_and_truncated() {
-    for kind in [Kind::Endless, Kind::EndlessDeaf] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
-        let mut guarded = shop.nasty(&nasty, kind).await;
+    for kind in [StubbornKind::Endless, StubbornKind::EndlessDeaf] {
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let mut guarded = shop.programs(&programs, kind).await;
         let done = guarded.finished().await;
         assert!(done.output_too_large, "{kind:?}");
         assert_eq!(done.output.len(), 100_000);
-        assert_eq!(nasty.processes(), [0; 0]);
+        assert_eq!(programs.processes(), [0; 0]);
     }
 }
 
@@ -137,21 +137,21 @@ async fn program_gets_input_and_its_exit_code_is_reported() {
 
 #[tokio::test]
 async fn program_not_reading_input_blocks_nobody() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
     // More than any pipe holds.
     let input = Some("x".repeat(1_000_000));
     let mut spec = shop.script("exit 0");
     spec.input = input.clone();
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
     assert_eq!(guarded.finished().await.end.exit, ProgramExit::Code(0));
-    let mut spec = shop.spec(&nasty.command(Kind::Silent));
+    let mut spec = shop.spec(&programs.command(StubbornKind::Silent));
     spec.input = input;
     let guarded = shop.workshop.call(spec).await.expect("a guard");
-    nasty.until_ready(1).await;
+    programs.until_ready(1).await;
     let ended = guarded.ended();
     drop(guarded);
     assert_eq!(ended.await, StopOutcome::Stopped);
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 #[tokio::test]
@@ -183,9 +183,9 @@ async fn unstartable_program_is_reported_at_once() {
         (shop.script("exit 127"), ProgramExit::Code(127)),
     ];
     for (spec, expected) in cases {
-        let told = format!("{spec:?}");
+        let debug_text = format!("{spec:?}");
         let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-        assert_eq!(guarded.finished().await.end.exit, expected, "{told}");
+        assert_eq!(guarded.finished().await.end.exit, expected, "{debug_text}");
     }
 }
 
@@ -227,20 +227,20 @@ async fn resource_limits_apply() {
         let output = String::from_utf8(done.output).expect("text");
         (done.end.exit, output.trim().to_owned())
     };
-    let none = ProgramLimits::default();
+    let defaults = ProgramLimits::default();
     assert_eq!(
-        run("ulimit -c", none).await,
+        run("ulimit -c", defaults).await,
         (ProgramExit::Code(0), "0".to_owned())
     );
     let files = ProgramLimits {
         files: Some(50),
-        ..none
+        ..defaults
     };
-    let told = (ProgramExit::Code(0), "50".to_owned());
-    assert_eq!(run("ulimit -n", files).await, told);
+    let expected = (ProgramExit::Code(0), "50".to_owned());
+    assert_eq!(run("ulimit -n", files).await, expected);
     let memory = ProgramLimits {
         memory_bytes: Some(64 * 1_024 * 1_024),
-        ..none
+        ..defaults
     };
     let (how, output) = run("x=x; while :; do x=$x$x; done; echo alive", memory).await;
     assert!(
@@ -249,7 +249,7 @@ async fn resource_limits_apply() {
     );
     let file = ProgramLimits {
         file_bytes: Some(4_096),
-        ..none
+        ..defaults
     };
     let script = "head -c 100000 /dev/zero > large; wc -c < large";
     assert_eq!(
@@ -258,7 +258,7 @@ async fn resource_limits_apply() {
     );
     let cpu = ProgramLimits {
         cpu_s: Some(1),
-        ..none
+        ..defaults
     };
     let (how, _) = run("while :; do :; done", cpu).await;
     assert!(matches!(how, ProgramExit::Signal(_)), "{how:?}");
@@ -267,7 +267,7 @@ async fn resource_limits_apply() {
 // R-17
 #[tokio::test]
 async fn process_crowd_is_killed_at_once() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    let (shop, programs) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
     // No bomb, which would hit what else runs here.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (trap '' TERM; setsid sleep 600) & done
                   ready; wait";
@@ -275,8 +275,8 @@ async fn process_crowd_is_killed_at_once() {
         processes: Some(4),
         ..ProgramLimits::default()
     };
-    let mut spec = shop.spec(&turnwire_testkit::nasty::shell(
-        &nasty.write("crowd", script),
+    let mut spec = shop.spec(&turnwire_testkit::stubborn::shell(
+        &programs.write("crowd", script),
     ));
     spec.limits = few;
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
@@ -286,7 +286,7 @@ async fn process_crowd_is_killed_at_once() {
         "{:?}",
         done.end
     );
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     // Within the bound nothing happens to it.
     let mut spec = shop.script("sleep 0.6 & sleep 0.6; wait; echo done");
     spec.limits = few;
@@ -301,16 +301,16 @@ async fn process_crowd_is_killed_at_once() {
 // R-17
 #[tokio::test]
 async fn guard_told_to_exit_ends_its_program_first() {
-    for kind in [Kind::Silent, Kind::Escapee] {
+    for kind in [StubbornKind::Silent, StubbornKind::Escapee] {
         for sent in [Signal::TERM, Signal::INT, Signal::HUP] {
-            let (shop, nasty) = (Shop::open(), Nasty::new());
-            let mut guarded = shop.nasty(&nasty, kind).await;
+            let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+            let mut guarded = shop.programs(&programs, kind).await;
             let session = row(guarded.id()).expect("a guard")[3].clone();
             assert_eq!(session, guarded.id().to_string(), "no terminal reaches it");
             signal(guarded.id(), sent);
             let done = guarded.finished().await;
             assert!(done.end.requested, "{kind:?} {sent:?}");
-            assert_eq!(nasty.processes(), [0; 0], "{kind:?} {sent:?}");
+            assert_eq!(programs.processes(), [0; 0], "{kind:?} {sent:?}");
         }
     }
 }
@@ -318,21 +318,25 @@ async fn guard_told_to_exit_ends_its_program_first() {
 // R-17
 #[tokio::test]
 async fn program_dies_with_its_guard() {
-    for kind in [Kind::Silent, Kind::IgnoresTerm, Kind::Grandchild] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
-        let mut guarded = shop.nasty(&nasty, kind).await;
+    for kind in [
+        StubbornKind::Silent,
+        StubbornKind::IgnoresTerm,
+        StubbornKind::Grandchild,
+    ] {
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let mut guarded = shop.programs(&programs, kind).await;
         signal(guarded.id(), Signal::KILL);
         let done = guarded.finished().await;
         assert!(done.end.killed, "{kind:?}");
-        nasty.until_gone(WITHIN).await;
+        programs.until_gone(WITHIN).await;
     }
 }
 
 #[tokio::test]
 async fn stopped_program_can_be_ended() {
-    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
-    let guarded = shop.nasty(&nasty, Kind::Silent).await;
-    for pid in nasty.processes() {
+    let (shop, programs) = (Shop::with_grace(WITHIN), StubbornPrograms::new());
+    let guarded = shop.programs(&programs, StubbornKind::Silent).await;
+    for pid in programs.processes() {
         signal(pid, Signal::STOP);
     }
     tokio::time::sleep(Duration::from_millis(50)).await;

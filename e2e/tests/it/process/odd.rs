@@ -6,8 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_testkit::server::binary;
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::ProgramRunner;
 use turnwire_tool::guard::frame::{GuardFrame, HEAD_BYTES, ProgramExit};
 use turnwire_tool::guard::order::{GuardMode, GuardOrder, ProgramLimits};
@@ -17,11 +17,11 @@ use crate::workshop::{GRACE, Shop, WITHIN};
 /// What a guard writes to the server, as it is.
 fn frames(mut bytes: &[u8]) -> Vec<GuardFrame> {
     let mut frames = Vec::new();
-    while let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() {
+    while let Some((head, api)) = bytes.split_first_chunk::<HEAD_BYTES>() {
         let (tag, length) = GuardFrame::head(*head).expect("a head");
-        let (body, rest) = rest.split_at(length);
+        let (body, api) = api.split_at(length);
         frames.push(GuardFrame::read(tag, body.to_vec()).expect("a frame"));
-        bytes = rest;
+        bytes = api;
     }
     frames
 }
@@ -57,11 +57,11 @@ fn output_is_complete_when_server_reads_late() {
     }
     // Longer than a guard waits for output that does not come.
     std::thread::sleep(Duration::from_secs(5));
-    let mut told = Vec::new();
+    let mut outputs = Vec::new();
     let mut output = guard.stdout.take().expect("its output");
-    output.read_to_end(&mut told).expect("frames");
+    output.read_to_end(&mut outputs).expect("frames");
     guard.wait().expect("it goes");
-    let frames = frames(&told);
+    let frames = frames(&outputs);
     let bytes = |frame: &GuardFrame| match frame {
         GuardFrame::Output(bytes) => bytes.len(),
         _ => 0,
@@ -79,7 +79,7 @@ fn output_is_complete_when_server_reads_late() {
 // R-17
 #[tokio::test]
 async fn guard_sees_exits_when_parent_ignores_sigchld() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
     let script = "import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])";
@@ -88,13 +88,13 @@ os.execv(sys.argv[1], sys.argv[1:])";
     let deaf = ProgramRunner::new(shop.dir.path().join("work"), guard, GRACE);
     let mut guarded = deaf.call(shop.script("exit 3")).await.expect("a guard");
     assert_eq!(guarded.finished().await.end.exit, ProgramExit::Code(3));
-    let spec = shop.spec(&nasty.command(Kind::Leaver));
+    let spec = shop.spec(&programs.command(StubbornKind::Leaver));
     let done = deaf.call(spec).await.expect("a guard").finished().await;
     assert_eq!(
         (done.end.exit, done.end.descendants),
         (ProgramExit::Code(0), 1)
     );
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 /// Each process of it lives for a moment only and ignores TERM: it starts the next one in a session
@@ -112,16 +112,16 @@ while time.monotonic() < until:
 #[tokio::test]
 async fn chain_of_reforking_processes_is_caught() {
     for asked in [false, true] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
-        let mut guarded = shop.written(&nasty, CHAIN).await;
-        nasty.until_ready(1).await;
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let mut guarded = shop.written(&programs, CHAIN).await;
+        programs.until_ready(1).await;
         let since = Instant::now();
         if asked {
             guarded.stop();
         }
         let done = guarded.finished().await;
         assert!(done.end.killed, "{:?}", done.end);
-        assert_eq!(nasty.processes(), [0; 0]);
+        assert_eq!(programs.processes(), [0; 0]);
         assert!(since.elapsed() < 3 * WITHIN, "{:?}", since.elapsed());
     }
 }
@@ -134,8 +134,8 @@ async fn other_processes_of_the_user_do_not_count() {
     let mut spec = shop.script("grep '^Max processes' /proc/self/limits");
     spec.limits.processes = Some(4);
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-    let told = String::from_utf8(guarded.finished().await.output).expect("text");
+    let output = String::from_utf8(guarded.finished().await.output).expect("text");
     let own = std::fs::read_to_string("/proc/self/limits").expect("limits");
     let own = own.lines().find(|line| line.starts_with("Max processes"));
-    assert_eq!(told.lines().next(), own);
+    assert_eq!(output.lines().next(), own);
 }

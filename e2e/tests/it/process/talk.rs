@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnwire_event::code::StopOutcome;
-use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::guard::frame::ProgramExit;
 use turnwire_tool::runner::PipedProgram;
 
@@ -46,21 +46,21 @@ async fn interactive_program_ends_when_its_input_ends() {
 #[tokio::test]
 async fn program_ignoring_input_end_is_ended_within_grace() {
     for kind in [
-        Kind::Silent,
-        Kind::IgnoresTerm,
-        Kind::Escapee,
-        Kind::Grandchild,
+        StubbornKind::Silent,
+        StubbornKind::IgnoresTerm,
+        StubbornKind::Escapee,
+        StubbornKind::Grandchild,
     ] {
-        let (shop, nasty) = (Shop::open(), Nasty::new());
-        let spec = shop.spec(&nasty.command(kind));
+        let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+        let spec = shop.spec(&programs.command(kind));
         let piped = shop.workshop.pipe(spec).await.expect("a guard");
-        nasty.until_ready(kind.processes()).await;
+        programs.until_ready(kind.processes()).await;
         let since = Instant::now();
         drop(piped.input);
         let outcome = piped.program.ended().await;
-        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(programs.processes(), [0; 0], "{kind:?}");
         let expected = match kind {
-            Kind::Silent => StopOutcome::Stopped,
+            StubbornKind::Silent => StopOutcome::Stopped,
             _ => StopOutcome::Killed,
         };
         assert_eq!(outcome, expected, "{kind:?}");
@@ -71,27 +71,27 @@ async fn program_ignoring_input_end_is_ended_within_grace() {
 // S3-074
 #[tokio::test]
 async fn handle_ends_program_while_streams_are_held() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let spec = shop.spec(&nasty.command(Kind::Grandchild));
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let spec = shop.spec(&programs.command(StubbornKind::Grandchild));
     let piped = shop.workshop.pipe(spec).await.expect("a guard");
-    nasty.until_ready(3).await;
+    programs.until_ready(3).await;
     let ended = piped.program.ended();
     let (input, mut output) = (piped.input, piped.output);
     drop(piped.program);
     assert_eq!(ended.await, StopOutcome::Killed);
-    assert_eq!(nasty.processes(), [0; 0]);
-    let mut rest = Vec::new();
-    output.read_to_end(&mut rest).await.expect("its end");
+    assert_eq!(programs.processes(), [0; 0]);
+    let mut api = Vec::new();
+    output.read_to_end(&mut api).await.expect("its end");
     drop(input);
 }
 
 //
 #[tokio::test]
 async fn program_reading_nothing_ends_when_server_lets_go() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let spec = shop.spec(&nasty.command(Kind::IgnoresTerm));
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let spec = shop.spec(&programs.command(StubbornKind::IgnoresTerm));
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
-    nasty.until_ready(1).await;
+    programs.until_ready(1).await;
     // Until all pipes on the way are full.
     let much = vec![b'x'; 1_000_000];
     let full = tokio::time::timeout(Duration::from_secs(1), piped.input.write_all(&much)).await;
@@ -99,7 +99,7 @@ async fn program_reading_nothing_ends_when_server_lets_go() {
     let ended = piped.program.ended();
     drop(piped.input);
     assert_eq!(ended.await, StopOutcome::Killed);
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }
 
 #[tokio::test]
@@ -107,9 +107,9 @@ async fn missing_program_is_reported_and_output_ends() {
     let shop = Shop::open();
     let spec = shop.spec(&["no-such-program"]);
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
-    let mut rest = Vec::new();
-    piped.output.read_to_end(&mut rest).await.expect("its end");
-    assert_eq!(rest, [0; 0]);
+    let mut api = Vec::new();
+    piped.output.read_to_end(&mut api).await.expect("its end");
+    assert_eq!(api, [0; 0]);
     assert_eq!(
         piped.program.finished().await.end.exit,
         ProgramExit::MissingProgram
@@ -118,11 +118,11 @@ async fn missing_program_is_reported_and_output_ends() {
 
 #[tokio::test]
 async fn endless_standard_error_blocks_nobody() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let script = nasty.write("loud", "ready; yes \"$MARK\" >&2 & cat; kill $!; wait");
-    let spec = shop.spec(&turnwire_testkit::nasty::shell(&script));
+    let (shop, programs) = (Shop::open(), StubbornPrograms::new());
+    let script = programs.write("loud", "ready; yes \"$MARK\" >&2 & cat; kill $!; wait");
+    let spec = shop.spec(&turnwire_testkit::stubborn::shell(&script));
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
-    nasty.until_ready(1).await;
+    programs.until_ready(1).await;
     piped.input.write_all(b"hello").await.expect("it listens");
     let mut answer = [0; 5];
     piped
@@ -132,5 +132,5 @@ async fn endless_standard_error_blocks_nobody() {
         .expect("it answers");
     drop(piped.input);
     piped.program.finished().await;
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
 }

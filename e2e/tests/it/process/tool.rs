@@ -18,7 +18,7 @@ use turnwire_event::{
 use turnwire_pack::{
     PackFiles, ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolDef, ToolKind, check,
 };
-use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::{
     Connector, ItemStore, NoVerifier, Tool, ToolBuildError, ToolContext, ToolDependencies,
     ToolFailure, ToolInvocation, toolbox,
@@ -193,9 +193,9 @@ async fn program_gets_arguments_and_input_and_returns_text() {
         "{word}",
     ]);
     let word = "two words; $(touch hacked) `id` \"";
-    let given = bench.run(json!({"word": word})).await;
-    let told = format!("--word={word}|{word}\n{}", json!({"word": word}));
-    assert_eq!(given, Ok(json!(told)));
+    let output = bench.run(json!({"word": word})).await;
+    let expected = format!("--word={word}|{word}\n{}", json!({"word": word}));
+    assert_eq!(output, Ok(json!(expected)));
     let folder = bench.shop.spec(&["true"]).dir;
     assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 0);
     let ward = bench.wards.one();
@@ -244,38 +244,38 @@ async fn json_output_and_exit_codes_are_returned() {
 
 #[tokio::test]
 async fn program_removed_after_start_is_reported_without_path() {
-    let nasty = Nasty::new();
-    let script = nasty.write("short", "exit 0");
+    let programs = StubbornPrograms::new();
+    let script = programs.write("short", "exit 0");
     let path = script.to_str().expect("text").to_owned();
     let bench = self::bench(&[&path]);
     std::fs::remove_file(&script).expect("it goes");
     let failure = bench.run(json!({})).await.expect_err("it is not there");
-    let told = "The program of this tool is missing.";
-    assert_eq!(failure, ToolFailure::internal(told));
+    let expected = "The program of this tool is missing.";
+    assert_eq!(failure, ToolFailure::internal(expected));
     let made = make(Shop::open(), process(&[&path]), WITHIN).err();
     assert!(
         matches!(made, Some(ToolBuildError::Definition { .. })),
         "{made:?}"
     );
-    let told = made.expect("an error").to_string();
-    assert!(told.contains("install it"), "{told}");
+    let error = made.expect("an error").to_string();
+    assert!(error.contains("install it"), "{error}");
 }
 
 // R-17
 #[tokio::test]
 async fn program_over_its_time_is_gone_when_model_learns() {
     for kind in [
-        Kind::Silent,
-        Kind::IgnoresTerm,
-        Kind::Escapee,
-        Kind::Stopper,
+        StubbornKind::Silent,
+        StubbornKind::IgnoresTerm,
+        StubbornKind::Escapee,
+        StubbornKind::Stopper,
     ] {
-        let nasty = Nasty::new();
-        let process = process(&nasty.command(kind));
+        let programs = StubbornPrograms::new();
+        let process = process(&programs.command(kind));
         let limit = Duration::from_millis(1_500);
         let bench = make(Shop::open(), process, limit).expect("a tool");
         let failure = bench.run(json!({})).await.expect_err("too long");
-        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(programs.processes(), [0; 0], "{kind:?}");
         assert_eq!(failure.class, ToolErrorClass::Timeout);
         assert_eq!(
             failure.message,
@@ -287,28 +287,31 @@ async fn program_over_its_time_is_gone_when_model_learns() {
 // R-17
 #[tokio::test]
 async fn program_with_too_much_output_is_ended_and_reported() {
-    let nasty = Nasty::new();
-    let bench = bench(&nasty.command(Kind::Endless));
+    let programs = StubbornPrograms::new();
+    let bench = bench(&programs.command(StubbornKind::Endless));
     let failure = bench.run(json!({})).await.expect_err("too much");
-    assert_eq!(nasty.processes(), [0; 0]);
-    let told = "The program wrote more than 10000 bytes and was ended.";
-    assert_eq!(failure, ToolFailure::internal(told));
+    assert_eq!(programs.processes(), [0; 0]);
+    let expected = "The program wrote more than 10000 bytes and was ended.";
+    assert_eq!(failure, ToolFailure::internal(expected));
 }
 
 // R-17
 #[tokio::test]
 async fn dropping_a_call_ends_its_program_and_reports_it() {
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Leaver) {
-        let nasty = Nasty::new();
-        let mut process = process(&nasty.command(kind));
+    for kind in StubbornKind::ALL
+        .into_iter()
+        .filter(|kind| *kind != StubbornKind::Leaver)
+    {
+        let programs = StubbornPrograms::new();
+        let mut process = process(&programs.command(kind));
         process.output_bytes_max = u64::MAX;
         let bench = make(Shop::open(), process, WITHIN).expect("a tool");
         let running = tokio::spawn(bench.run(json!({})));
-        nasty.until_ready(kind.processes()).await;
+        programs.until_ready(kind.processes()).await;
         running.abort();
         let ward = bench.wards.one();
         let outcome = ward.ended.await;
-        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(programs.processes(), [0; 0], "{kind:?}");
         assert_ne!(outcome, StopOutcome::Discarded, "{kind:?}");
     }
 }
@@ -317,8 +320,8 @@ async fn dropping_a_call_ends_its_program_and_reports_it() {
 // R-17
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn call_dropped_at_any_moment_leaves_nothing() {
-    let nasty = Nasty::new();
-    let bench = bench(&nasty.command(Kind::Escapee));
+    let programs = StubbornPrograms::new();
+    let bench = bench(&programs.command(StubbornKind::Escapee));
     for at in 0..30 {
         let running = tokio::spawn(bench.run(json!({})));
         tokio::time::sleep(Duration::from_millis(2 * at)).await;
@@ -335,6 +338,6 @@ async fn call_dropped_at_any_moment_leaves_nothing() {
             assert_eq!(row(id.parse().expect("an id")), None);
         }
     }
-    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(programs.processes(), [0; 0]);
     assert!(since.elapsed() < WITHIN, "{:?}", since.elapsed());
 }

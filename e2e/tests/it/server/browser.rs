@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use turnwire_testkit::nasty::{Kind, Nasty};
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("browser")
@@ -31,7 +31,7 @@ fn run(program: &str, arguments: &[&str]) -> String {
 }
 
 /// Drives the page of a server with one of the programs; gives its report.
-async fn drive(server: &Server, program: &'static str) -> String {
+async fn drive(server: &TestServer, program: &'static str) -> String {
     if !folder().join("node_modules").is_dir() {
         run("npm", &["ci"]);
     }
@@ -39,36 +39,39 @@ async fn drive(server: &Server, program: &'static str) -> String {
     let url = format!("http://{}", server.addr());
     let profile_path = profile.path().to_str().expect("a path").to_owned();
     let driven = tokio::task::spawn_blocking(move || run("node", &[program, &url, &profile_path]));
-    let said = driven.await.expect("the browser's report");
-    println!("{said}");
-    said
+    let report = driven.await.expect("the browser's report");
+    println!("{report}");
+    report
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_streams_stops_and_reloads_without_loss() {
     let words = "Some words, one after the other, so that there is something to see. ";
-    let script = Script::new()
-        .on("^long", [Step::slow(words, 3, 40).repeat(20)])
-        .on("^echo", [Step::text("{{user}}")])
+    let script = ModelScript::new()
+        .on("^long", [ScriptStep::slow(words, 3, 40).repeat(20)])
+        .on("^echo", [ScriptStep::text("{{user}}")])
         .on(
             "",
-            [Step::slow(words, 4, 30), Step::text("This is the end.")],
+            [
+                ScriptStep::slow(words, 4, 30),
+                ScriptStep::text("This is the end."),
+            ],
         );
-    let server = Server::start(Options::script(script)).await;
-    let said = drive(&server, "page.mjs").await;
-    assert!(said.contains("\"messages\":10"), "{said}");
+    let server = TestServer::start(ServerOptions::script(script)).await;
+    let report = drive(&server, "page.mjs").await;
+    assert!(report.contains("\"messages\":10"), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_shows_receipts_approvals_and_workers() {
-    let nasty = Nasty::new();
-    let command = format!("command: {:?}", nasty.command(Kind::IgnoresTerm));
+    let programs = StubbornPrograms::new();
+    let command = format!("command: {:?}", programs.command(StubbornKind::IgnoresTerm));
     let workshop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/workshop");
-    let pack = Pack::read(&workshop).expect("the workshop");
+    let pack = TestPack::read(&workshop).expect("the workshop");
     let pack = pack.change("tools.yaml", "command: [sleep, \"{seconds}\"]", &command);
-    let options = Options::pack(pack).set("tool", "grace_ms", 3000);
-    let server = Server::start(options).await;
-    let said = drive(&server, "workshop.mjs").await;
-    assert!(said.contains("\"receipt\":2"), "{said}");
-    assert_eq!(nasty.processes(), [0; 0]);
+    let options = ServerOptions::pack(pack).set("tool", "grace_ms", 3000);
+    let server = TestServer::start(options).await;
+    let report = drive(&server, "workshop.mjs").await;
+    assert!(report.contains("\"receipt\":2"), "{report}");
+    assert_eq!(programs.processes(), [0; 0]);
 }

@@ -10,19 +10,19 @@ use turnwire_e2e::load;
 use turnwire_e2e::scene::Scene;
 use turnwire_e2e::trace::{Key, Trace, arguments};
 use turnwire_event::SessionId;
-use turnwire_testkit::dice::Dice;
+use turnwire_testkit::api::{AcceptedSubmit, ApiClient, ApiResponse};
 use turnwire_testkit::history::FaultKind;
 use turnwire_testkit::journal::Journal;
-use turnwire_testkit::rest::{Accepted, Answer, Rest};
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 /// Submits turns in a session and watches them until the server is gone.
-async fn use_up(rest: Rest, session: SessionId) -> Option<()> {
-    let mut client = Client::connect(&rest, "watching", session).await.ok()?;
-    client.subscribed(&Ask::live()).await.ok()?;
-    while rest.try_submit(session, "tools").await.is_ok() {
+async fn use_up(api: ApiClient, session: SessionId) -> Option<()> {
+    let mut client = WatchClient::connect(&api, "watching", session).await.ok()?;
+    client.subscribed(&SubscribeOptions::live()).await.ok()?;
+    while api.try_submit(session, "tools").await.is_ok() {
         while !client.event().await.ok()?.body.kind().is_terminal() {}
     }
     None
@@ -33,29 +33,29 @@ async fn fail_sync(nth: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, home) = (folder.path().join("trace"), folder.path().join("home"));
     // The store is made by a server that nothing happens to.
-    let options = Options {
+    let options = ServerOptions {
         home: Some(home),
-        ..Options::script(load::script())
+        ..ServerOptions::script(load::script())
     };
-    let mut first = Server::start(options.clone()).await;
+    let mut first = TestServer::start(options.clone()).await;
     first.sigterm();
     assert!(first.wait(Duration::from_secs(15)).await.success());
 
     let mut strace = arguments(&file);
     let fault = format!("inject=fsync,fdatasync:error=EIO:when={nth}+");
     strace.extend(["-e".to_owned(), fault]);
-    let faulty = Options {
+    let faulty = ServerOptions {
         strace: Some(strace),
         ..options.clone()
     };
     let journal = Journal::new();
-    let server = Server::try_start(faulty, journal.clone()).await;
+    let server = TestServer::try_start(faulty, journal.clone()).await;
     let mut server = server.unwrap_or_else(|why| panic!("{why}"));
-    let rest = server.rest();
-    let sessions = load::sessions(&rest, 4).await;
+    let api = server.api();
+    let sessions = load::sessions(&api, 4).await;
     let users: Vec<_> = sessions
         .iter()
-        .map(|&session| tokio::spawn(use_up(rest.clone(), session)))
+        .map(|&session| tokio::spawn(use_up(api.clone(), session)))
         .collect();
     let status = server.wait(Duration::from_secs(60)).await;
     assert!(!status.success(), "it ended with {status}");
@@ -71,17 +71,17 @@ async fn fail_sync(nth: u64) {
 
     // What was acknowledged is there when the disk is sound again. A crash it was.
     journal.fault(FaultKind::Kill);
-    let sound = Server::try_start(options, journal).await;
+    let sound = TestServer::try_start(options, journal).await;
     let sound = sound.unwrap_or_else(|why| panic!("{why}"));
-    load::judge(&sound.rest(), &sessions).await;
+    load::judge(&sound.api(), &sessions).await;
 }
 
 // F3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failed_sync_ends_process_and_acknowledges_nothing() {
-    let mut dice = Dice::from_env();
+    let mut rng = SeededRng::from_env();
     for _ in 0..3 {
-        fail_sync(dice.between(10, 80)).await;
+        fail_sync(rng.between(10, 80)).await;
     }
 }
 
@@ -134,29 +134,29 @@ impl Drop for SmallDisk {
     }
 }
 
-fn script() -> Script {
+fn script() -> ModelScript {
     let slow = [
-        Step::slow("a slow answer. ", 3, 30).repeat(16),
-        Step::tool(tool::ECHO, json!({"text": "x"})),
-        Step::text("done"),
+        ScriptStep::slow("a slow answer. ", 3, 30).repeat(16),
+        ScriptStep::tool(tool::ECHO, json!({"text": "x"})),
+        ScriptStep::text("done"),
     ];
-    Script::new()
-        .on("^stall", [Step::text("waiting"), Step::stall()])
+    ModelScript::new()
+        .on("^stall", [ScriptStep::text("waiting"), ScriptStep::stall()])
         .on("^slow", slow)
-        .on("", [Step::text("hello")])
+        .on("", [ScriptStep::text("hello")])
 }
 
 /// Submits turns until one is answered with `status`.
-async fn until_answered(scene: &Scene, status: u16) -> Answer {
-    let begun = Instant::now();
+async fn until_answered(scene: &Scene, status: u16) -> ApiResponse {
+    let started = Instant::now();
     loop {
-        let answer = scene.rest.try_submit(scene.session, "hi").await;
+        let answer = scene.api.try_submit(scene.session, "hi").await;
         let answer = answer.expect("an answer");
         if answer.status == status {
             return answer;
         }
         assert!([202, 409, 507].contains(&answer.status), "{}", answer.body);
-        let waited = begun.elapsed();
+        let waited = started.elapsed();
         assert!(
             waited < Duration::from_secs(15),
             "no {status} in {waited:?}: {}",
@@ -171,17 +171,17 @@ async fn until_answered(scene: &Scene, status: u16) -> Answer {
 async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     let folder = tempfile::tempdir().expect("a folder");
     let disk = SmallDisk::mount(&folder.path().join("home"), 48);
-    let options = Options {
+    let options = ServerOptions {
         home: Some(disk.0.clone()),
-        ..Options::script(script())
+        ..ServerOptions::script(script())
     };
     let scene = Scene::new(options).await;
-    let rest = &scene.rest;
-    let busy = rest.create().await.expect("a session");
-    let stalled = rest.create().await.expect("a session");
+    let api = &scene.api;
+    let busy = api.create().await.expect("a session");
+    let stalled = api.create().await.expect("a session");
     scene.turn("hi").await;
-    let slow = rest.submit(busy, "slow").await.expect("an answer").turn_id;
-    let stall = rest
+    let slow = api.submit(busy, "slow").await.expect("an answer").turn_id;
+    let stall = api
         .submit(stalled, "stall")
         .await
         .expect("an answer")
@@ -200,14 +200,14 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     );
 
     // Reads work, a cancel works, what runs comes to its end.
-    let read = rest.get(&format!("/sessions/{busy}/events")).await;
+    let read = api.get(&format!("/sessions/{busy}/events")).await;
     assert_eq!(read.expect("an answer").status, 200);
-    assert_eq!(rest.cancel(stall).await.expect("an answer").status, 202);
-    let row = rest.ended(stall).await.expect("an end");
+    assert_eq!(api.cancel(stall).await.expect("an answer").status, 202);
+    let row = api.ended(stall).await.expect("an end");
     assert_eq!(row["state"], "cancelled");
-    let row = rest.ended(slow).await.expect("an end");
+    let row = api.ended(slow).await.expect("an end");
     assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
-    let still = rest
+    let still = api
         .try_submit(scene.session, "hi")
         .await
         .expect("an answer");
@@ -216,7 +216,7 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     // Room again: the same process takes turns again.
     disk.free();
     let accepted = until_answered(&scene, 202).await;
-    let accepted: Accepted = serde_json::from_str(&accepted.body).expect("an accepted turn");
-    rest.ended(accepted.turn_id).await.expect("an end");
-    load::judge(rest, &[scene.session, busy, stalled]).await;
+    let accepted: AcceptedSubmit = serde_json::from_str(&accepted.body).expect("an accepted turn");
+    api.ended(accepted.turn_id).await.expect("an end");
+    load::judge(api, &[scene.session, busy, stalled]).await;
 }

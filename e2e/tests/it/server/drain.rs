@@ -6,24 +6,28 @@ use rustix::process::Signal;
 use serde_json::json;
 use turnwire_e2e::scene::Scene;
 use turnwire_event::{Body, EventType};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::{Ask, End};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchEnd};
 
-fn script() -> Script {
-    Script::new()
-        .on("^stall", [Step::text("wait"), Step::stall()])
+fn script() -> ModelScript {
+    ModelScript::new()
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
         .on(
             "",
-            [Step::slow("a slow answer that takes about a second", 2, 50)],
+            [ScriptStep::slow(
+                "a slow answer that takes about a second",
+                2,
+                50,
+            )],
         )
 }
 
 // F15
 #[tokio::test]
 async fn draining_server_finishes_turn_and_exits_0() {
-    let mut scene = Scene::new(Options::script(script())).await;
-    let mut client = scene.watch("watching", Ask::live()).await;
+    let mut scene = Scene::new(ServerOptions::script(script())).await;
+    let mut client = scene.watch("watching", SubscribeOptions::live()).await;
     let turn = scene.submit("go").await;
     let mut events = client
         .until(|e| e.body.kind() == EventType::TextDelta)
@@ -32,13 +36,13 @@ async fn draining_server_finishes_turn_and_exits_0() {
     scene.server.sigterm();
     tokio::time::sleep(Duration::from_millis(150)).await;
     let ready = scene
-        .rest
+        .api
         .get("/readyz")
         .await
         .expect("an answer while draining");
     assert_eq!((ready.status, ready.code().as_str()), (503, "draining"));
     let refused = scene
-        .rest
+        .api
         .post("/sessions", json!({}))
         .await
         .expect("an answer while draining");
@@ -49,11 +53,11 @@ async fn draining_server_finishes_turn_and_exits_0() {
             Err(end) => break end,
         }
     };
-    assert!(matches!(last, End::Closed(1001, _)), "{last}");
+    assert!(matches!(last, WatchEnd::Closed(1001, _)), "{last}");
     assert_eq!(last.code(), "draining");
     assert!(scene.server.wait(Duration::from_secs(10)).await.success());
     scene.server.run().await.expect("it comes up again");
-    let row = scene.rest.turn(turn).await.expect("an answer");
+    let row = scene.api.turn(turn).await.expect("an answer");
     assert_eq!(
         (&row["state"], &row["terminal"]["payload"]["status"]),
         (&json!("completed"), &json!("ok")),
@@ -65,20 +69,21 @@ async fn draining_server_finishes_turn_and_exits_0() {
 // F15
 #[tokio::test]
 async fn unfinished_turn_is_ended_when_drain_window_closes() {
-    let mut scene = Scene::new(Options::script(script()).set("listen", "drain_ms", 400)).await;
-    let mut client = scene.watch("watching", Ask::live()).await;
+    let mut scene =
+        Scene::new(ServerOptions::script(script()).set("listen", "drain_ms", 400)).await;
+    let mut client = scene.watch("watching", SubscribeOptions::live()).await;
     let turn = scene.submit("stall").await;
     client
         .until(|e| e.body.kind() == EventType::TextDelta)
         .await
         .expect("words");
-    let begun = Instant::now();
+    let started = Instant::now();
     scene.server.sigterm();
     assert!(scene.server.wait(Duration::from_secs(10)).await.success());
     assert!(
-        begun.elapsed() < Duration::from_secs(4),
+        started.elapsed() < Duration::from_secs(4),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     scene.server.run().await.expect("it comes up again");
     let log = scene.log().await;
@@ -96,17 +101,18 @@ async fn unfinished_turn_is_ended_when_drain_window_closes() {
 // F15
 #[tokio::test]
 async fn second_signal_exits_at_once() {
-    let mut scene = Scene::new(Options::script(script()).set("listen", "drain_ms", 60_000)).await;
+    let mut scene =
+        Scene::new(ServerOptions::script(script()).set("listen", "drain_ms", 60_000)).await;
     scene.submit("stall").await;
     scene.server.sigterm();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     scene.server.signal(Signal::TERM);
     scene.server.wait(Duration::from_secs(5)).await;
     assert!(
-        begun.elapsed() < Duration::from_secs(3),
+        started.elapsed() < Duration::from_secs(3),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     scene.server.run().await.expect("it comes up again");
     scene.judge().await;

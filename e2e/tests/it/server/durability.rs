@@ -9,11 +9,11 @@ use serde_json::json;
 use turnwire_e2e::load;
 use turnwire_e2e::trace::{Trace, arguments};
 use turnwire_event::{Event, SessionId};
+use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::history::History;
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 const SESSIONS: usize = 64;
 const TURNS: usize = 3;
@@ -23,41 +23,41 @@ const CALLS: usize = 12;
 /// Runs turns in sessions of a server under `strace`, and gives what everybody saw.
 async fn run(file: &Path, sessions: usize, durability: &str) -> History {
     // Sessions that are all busy at once: with nothing to wait for, and much to say at a time.
-    let calls = (0..CALLS).map(|_| Step::tool(tool::ECHO, json!({"text": "x"})));
-    let steps = iter::once(Step::text("a few words "))
+    let calls = (0..CALLS).map(|_| ScriptStep::tool(tool::ECHO, json!({"text": "x"})));
+    let steps = iter::once(ScriptStep::text("a few words "))
         .chain(calls)
-        .chain([Step::text("and a few more")]);
-    let script = Script::new().on("", steps);
-    let options = Options {
+        .chain([ScriptStep::text("and a few more")]);
+    let script = ModelScript::new().on("", steps);
+    let options = ServerOptions {
         strace: Some(arguments(file)),
-        ..Options::script(script)
+        ..ServerOptions::script(script)
     };
-    let mut server = Server::start(options.set("store", "durability", durability)).await;
-    let rest = server.rest();
-    let sessions = load::sessions(&rest, sessions).await;
+    let mut server = TestServer::start(options.set("store", "durability", durability)).await;
+    let api = server.api();
+    let sessions = load::sessions(&api, sessions).await;
     let tasks: Vec<_> = sessions
         .iter()
-        .map(|&session| tokio::spawn(talk(rest.clone(), session)))
+        .map(|&session| tokio::spawn(talk(api.clone(), session)))
         .collect();
     for task in tasks {
         task.await.expect("a session");
     }
-    let history = load::judge(&rest, &sessions).await;
+    let history = load::judge(&api, &sessions).await;
     server.sigterm();
     let status = server.wait(Duration::from_secs(30)).await;
     assert!(status.success(), "{status}");
     history
 }
 
-async fn talk(rest: Rest, session: SessionId) {
-    let client = Client::connect(&rest, "watching", session).await;
+async fn talk(api: ApiClient, session: SessionId) {
+    let client = WatchClient::connect(&api, "watching", session).await;
     let mut client = client.expect("a connection");
     client
-        .subscribed(&Ask::live())
+        .subscribed(&SubscribeOptions::live())
         .await
         .expect("an acknowledgement");
     for _ in 0..TURNS {
-        let turn = rest.submit(session, "go").await.expect("an answer");
+        let turn = api.submit(session, "go").await.expect("an answer");
         client.turn(turn.turn_id).await.expect("the turn");
     }
 }

@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
 
 /// A client's text or ping frame, masked with zeros.
 fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
@@ -24,10 +24,10 @@ fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Attaches by hand: a socket that nothing else reads.
-async fn attached(server: &Server) -> TcpStream {
-    let rest = server.rest();
-    let session = rest.create().await.expect("a session");
-    let body = rest.attach(session).await.expect("a token");
+async fn attached(server: &TestServer) -> TcpStream {
+    let api = server.api();
+    let session = api.create().await.expect("a session");
+    let body = api.attach(session).await.expect("a token");
     let url = body["ws_url"].as_str().expect("an address").to_owned();
     let path = url.splitn(4, '/').nth(3).expect("a path").to_owned();
     let mut socket = TcpStream::connect(server.addr()).expect("a connection");
@@ -85,12 +85,12 @@ fn flood(mut socket: TcpStream, piece: &[u8], most: Duration) -> (usize, bool) {
 }
 
 async fn is_bounded(what: &str, piece: Vec<u8>) {
-    let options = Options::script(Script::new().on("", [Step::text("hi")])).set(
+    let options = ServerOptions::script(ModelScript::new().on("", [ScriptStep::text("hi")])).set(
         "stream",
         "write_deadline_ms",
         1_000,
     );
-    let server = Server::start(options).await;
+    let server = TestServer::start(options).await;
     let mut socket = attached(&server).await;
     socket
         .write_all(&frame(1, b"{\"type\":\"subscribe\"}"))
@@ -107,7 +107,7 @@ async fn is_bounded(what: &str, piece: Vec<u8>) {
     );
     assert_eq!(
         server
-            .rest()
+            .api()
             .get("/healthz")
             .await
             .expect("an answer")

@@ -5,36 +5,41 @@ use std::time::Duration;
 use serde_json::json;
 use turnwire_e2e::scene::Scene;
 use turnwire_testkit::journal::Journal;
-use turnwire_testkit::script::Step;
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::script::ScriptStep;
+use turnwire_testkit::server::{ServerOptions, TestServer};
 
 /// Starts a server on a folder and must be refused; gives what it said.
 async fn refused(home: std::path::PathBuf) -> String {
-    let options = Options {
+    let options = ServerOptions {
         home: Some(home),
-        ..Options::default()
+        ..ServerOptions::default()
     };
-    let begun = std::time::Instant::now();
-    let why = Server::try_start(options, Journal::new())
+    let started = std::time::Instant::now();
+    let error = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
     assert!(
-        begun.elapsed() < Duration::from_secs(10),
+        started.elapsed() < Duration::from_secs(10),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
-    assert!(why.status.is_some_and(|status| !status.success()), "{why}");
-    assert!(!why.stderr.contains("panicked"), "{why}");
-    why.stderr
+    assert!(
+        error.status.is_some_and(|status| !status.success()),
+        "{error}"
+    );
+    assert!(!error.stderr.contains("panicked"), "{error}");
+    error.stderr
 }
 
 #[tokio::test]
 async fn second_server_on_same_folder_is_refused() {
-    let scene = Scene::saying([Step::text("hi")]).await;
-    let said = refused(scene.server.home()).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let error_text = refused(scene.server.home()).await;
     assert!(
-        said.contains("another") || said.contains("in use") || said.contains("already"),
-        "{said}"
+        error_text.contains("another")
+            || error_text.contains("in use")
+            || error_text.contains("already"),
+        "{error_text}"
     );
     scene.turn("still there?").await;
     scene.judge().await;
@@ -46,18 +51,18 @@ fn database(home: &std::path::Path) -> std::path::PathBuf {
         .expect("a folder")
         .flatten()
         .map(|entry| entry.path());
-    let mut found = files.filter(|path| {
+    let mut databases = files.filter(|path| {
         let mut head = [0u8; 15];
         let read = std::fs::File::open(path)
             .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
         read.is_ok() && &head == b"SQLite format 3"
     });
-    found.next().expect("a database")
+    databases.next().expect("a database")
 }
 
 #[tokio::test]
 async fn newer_database_is_refused_with_advice() {
-    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
     scene.turn("x").await;
     scene.server.sigterm();
     assert!(scene.server.wait(Duration::from_secs(15)).await.success());
@@ -68,8 +73,8 @@ async fn newer_database_is_refused_with_advice() {
     assert_ne!(old, [0; 4], "the store has a version from the first day");
     bytes[60..64].copy_from_slice(&9_999u32.to_be_bytes());
     std::fs::write(&path, &bytes).expect("writable");
-    let said = refused(scene.server.home()).await;
-    assert!(said.contains("newer"), "{said}");
+    let error_text = refused(scene.server.home()).await;
+    assert!(error_text.contains("newer"), "{error_text}");
     bytes[60..64].copy_from_slice(&old);
     std::fs::write(&path, &bytes).expect("writable");
     scene.server.run().await.expect("it is as it was");
@@ -78,66 +83,72 @@ async fn newer_database_is_refused_with_advice() {
 
 #[tokio::test]
 async fn non_database_file_is_refused_and_untouched() {
-    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
     scene.turn("x").await;
     scene.server.sigterm();
     assert!(scene.server.wait(Duration::from_secs(15)).await.success());
     let path = database(&scene.server.home());
-    let whole = std::fs::read(&path).expect("readable");
+    let original = std::fs::read(&path).expect("readable");
     let garbage = b"this is no database, and nobody should write over it".repeat(100);
     std::fs::write(&path, &garbage).expect("writable");
-    let said = refused(scene.server.home()).await;
+    let error_text = refused(scene.server.home()).await;
     let name = path
         .file_name()
         .and_then(|name| name.to_str())
         .expect("a name");
-    assert!(said.contains(name), "it says which file: {said}");
+    assert!(
+        error_text.contains(name),
+        "it says which file: {error_text}"
+    );
     assert_eq!(std::fs::read(&path).expect("readable"), garbage);
-    std::fs::write(&path, &whole).expect("writable");
+    std::fs::write(&path, &original).expect("writable");
     scene.server.run().await.expect("it is as it was");
     scene.judge().await;
 }
 
 #[tokio::test]
 async fn unknown_setting_is_refused_with_its_place() {
-    let options = Options::default().set("stream", "colour", "red");
-    let why = Server::try_start(options, Journal::new())
+    let options = ServerOptions::default().set("stream", "colour", "red");
+    let error = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
     assert!(
-        why.stderr.contains("colour") && why.stderr.contains(":"),
-        "{why}"
+        error.stderr.contains("colour") && error.stderr.contains(":"),
+        "{error}"
     );
-    let options = Options {
+    let options = ServerOptions {
         env: vec![("TURNWIRE_STREAM_QUEUE_MAX".into(), "none".into())],
-        ..Options::default()
+        ..ServerOptions::default()
     };
-    let why = Server::try_start(options, Journal::new())
+    let error = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
-    assert!(why.stderr.contains("TURNWIRE_STREAM_QUEUE_MAX"), "{why}");
+    assert!(
+        error.stderr.contains("TURNWIRE_STREAM_QUEUE_MAX"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn non_loopback_address_is_refused() {
-    let options = Options {
+    let options = ServerOptions {
         env: vec![("TURNWIRE_LISTEN_ADDRESS".into(), "0.0.0.0:18421".into())],
-        ..Options::default()
+        ..ServerOptions::default()
     };
-    let why = Server::try_start(options, Journal::new())
+    let error = TestServer::try_start(options, Journal::new())
         .await
         .expect_err("it must not come up");
-    assert!(why.stderr.contains("loopback"), "{why}");
+    assert!(error.stderr.contains("loopback"), "{error}");
 }
 
 #[tokio::test]
 async fn session_and_cursor_survive_a_kill() {
-    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
     let events = scene.turn("x").await;
     let last = events.last().expect("an end").id;
     scene.server.restart().await;
     let mut client = scene.connect("back").await;
-    let ask = turnwire_testkit::watch::Ask::since(last)
+    let ask = turnwire_testkit::watch::SubscribeOptions::since(last)
         .filter(json!({"event_types": ["turn.started", "turn.completed"]}));
     let ack = client.subscribed(&ask).await.expect("the cursor works");
     assert_eq!(ack["replay_event_count"], 0);

@@ -6,13 +6,13 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 use turnwire_e2e::scene::Scene;
 use turnwire_event::Body;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::{Ask, End, Seen};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchEnd, WatchFrame};
 
-fn fast() -> Options {
-    let script = Script::new().on("", [Step::text("hello")]);
-    Options::script(script)
+fn fast() -> ServerOptions {
+    let script = ModelScript::new().on("", [ScriptStep::text("hello")]);
+    ServerOptions::script(script)
         .set("stream", "ping_ms", 120)
         .set("stream", "subscribe_wait_ms", 300)
 }
@@ -21,12 +21,12 @@ fn fast() -> Options {
 #[tokio::test]
 async fn idle_socket_is_pinged_and_stays_while_it_answers() {
     let scene = Scene::new(fast()).await;
-    let mut client = scene.watch("alive", Ask::live()).await;
+    let mut client = scene.watch("alive", SubscribeOptions::live()).await;
     client.answers = false;
     let mut nonces = Vec::new();
     while nonces.len() < 8 {
         match client.next().await.expect("the socket lives") {
-            Seen::Frame(frame) if frame["type"] == "ping" => {
+            WatchFrame::Frame(frame) if frame["type"] == "ping" => {
                 let nonce = frame["nonce"].as_str().expect("a nonce").to_owned();
                 client
                     .send(&json!({"type": "pong", "nonce": nonce}))
@@ -34,8 +34,8 @@ async fn idle_socket_is_pinged_and_stays_while_it_answers() {
                     .expect("sent");
                 nonces.push(nonce);
             }
-            Seen::Frame(frame) => panic!("{frame}"),
-            Seen::Event(_) => {}
+            WatchFrame::Frame(frame) => panic!("{frame}"),
+            WatchFrame::Event(_) => {}
         }
     }
     let all = nonces.len();
@@ -49,25 +49,25 @@ async fn idle_socket_is_pinged_and_stays_while_it_answers() {
 #[tokio::test]
 async fn three_unanswered_pings_close_the_connection() {
     let scene = Scene::new(fast()).await;
-    let mut client = scene.watch("silent", Ask::live()).await;
+    let mut client = scene.watch("silent", SubscribeOptions::live()).await;
     client.answers = false;
     let mut pings = 0;
     let end = loop {
         match client.next().await {
-            Ok(Seen::Frame(frame)) if frame["type"] == "ping" => pings += 1,
+            Ok(WatchFrame::Frame(frame)) if frame["type"] == "ping" => pings += 1,
             Ok(_) => {}
             Err(end) => break end,
         }
     };
     assert_eq!(pings, 3);
-    assert!(matches!(end, End::Closed(1008, _)), "{end}");
+    assert!(matches!(end, WatchEnd::Closed(1008, _)), "{end}");
     assert_eq!(end.code(), "ping_timeout");
 }
 
 // S3-044
 #[tokio::test]
 async fn ping_is_answered_with_its_nonce() {
-    let scene = Scene::saying([Step::text("hello")]).await;
+    let scene = Scene::saying([ScriptStep::text("hello")]).await;
     let mut client = scene.connect("asking").await;
     // Also before the first subscribe (D-40).
     for nonce in ["a", "\u{1f30a}"] {
@@ -75,7 +75,7 @@ async fn ping_is_answered_with_its_nonce() {
             .send(&json!({"type": "ping", "nonce": nonce}))
             .await
             .expect("sent");
-        let Seen::Frame(frame) = client.next().await.expect("an answer") else {
+        let WatchFrame::Frame(frame) = client.next().await.expect("an answer") else {
             panic!("an event")
         };
         assert_eq!(frame, json!({"type": "pong", "nonce": nonce}));
@@ -86,13 +86,13 @@ async fn ping_is_answered_with_its_nonce() {
 #[tokio::test]
 async fn ping_position_is_a_lasting_cursor() {
     let scene = Scene::new(fast()).await;
-    let nothing = Ask::live().filter(json!({"event_types": ["approval.requested"]}));
+    let nothing = SubscribeOptions::live().filter(json!({"event_types": ["approval.requested"]}));
     let mut client = scene.watch("bored", nothing).await;
     scene.turn("x").await;
     let last = scene.log().await.last().expect("an event").id;
     client.answers = false;
     let position = loop {
-        let Seen::Frame(frame) = client.next().await.expect("a ping") else {
+        let WatchFrame::Frame(frame) = client.next().await.expect("a ping") else {
             panic!("an event")
         };
         client
@@ -111,7 +111,7 @@ async fn ping_position_is_a_lasting_cursor() {
     let mut again = scene.connect("back").await;
     let filter = json!({"event_types": ["turn.started", "turn.completed"]});
     let ack = again
-        .subscribed(&Ask::since(position).filter(filter))
+        .subscribed(&SubscribeOptions::since(position).filter(filter))
         .await
         .expect("a legal cursor");
     assert_eq!(ack["replay_event_count"], 0);
@@ -123,21 +123,21 @@ async fn ping_position_is_a_lasting_cursor() {
 async fn client_that_never_subscribes_is_closed() {
     let scene = Scene::new(fast()).await;
     let mut client = scene.connect("mute").await;
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let end = client.end().await;
-    assert!(matches!(end, End::Closed(1008, _)), "{end}");
+    assert!(matches!(end, WatchEnd::Closed(1008, _)), "{end}");
     assert_eq!(end.code(), "subscribe_timeout");
     assert!(
-        begun.elapsed() > Duration::from_millis(200),
+        started.elapsed() > Duration::from_millis(200),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
 }
 
 // S3-031
 #[tokio::test]
 async fn binary_invalid_json_and_oversize_close_codes() {
-    let scene = Scene::saying([Step::text("hello")]).await;
+    let scene = Scene::saying([ScriptStep::text("hello")]).await;
     let large = format!("{{\"type\":\"ping\",\"nonce\":\"{}\"}}", "x".repeat(70_000));
     let cases = [
         (Message::binary(vec![1, 2, 3]), 1003, "binary"),
@@ -150,13 +150,13 @@ async fn binary_invalid_json_and_oversize_close_codes() {
             let mut client = scene.connect(&format!("{word} {subscribed}")).await;
             if subscribed {
                 client
-                    .subscribed(&Ask::live())
+                    .subscribed(&SubscribeOptions::live())
                     .await
                     .expect("an acknowledgement");
             }
             client.send_message(message.clone()).await.expect("sent");
             let end = client.end().await;
-            let End::Closed(told, reason) = &end else {
+            let WatchEnd::Closed(told, reason) = &end else {
                 panic!("{end}")
             };
             assert_eq!((*told, end.code().as_str()), (code, word), "{reason}");
@@ -168,8 +168,8 @@ async fn binary_invalid_json_and_oversize_close_codes() {
 // S3-007, S3-031
 #[tokio::test]
 async fn unknown_frame_type_is_ignored_with_warning() {
-    let scene = Scene::saying([Step::text("hello")]).await;
-    let mut client = scene.watch("odd", Ask::live()).await;
+    let scene = Scene::saying([ScriptStep::text("hello")]).await;
+    let mut client = scene.watch("odd", SubscribeOptions::live()).await;
     for frame in [
         json!({"type": "submit", "message": "hi"}),
         json!({"no": "type"}),
@@ -182,7 +182,7 @@ async fn unknown_frame_type_is_ignored_with_warning() {
         .await
         .expect("sent");
     loop {
-        if let Seen::Frame(frame) = client.next().await.expect("the socket lives") {
+        if let WatchFrame::Frame(frame) = client.next().await.expect("the socket lives") {
             assert_eq!(frame, json!({"type": "pong", "nonce": "still here"}));
             break;
         }
@@ -197,7 +197,7 @@ async fn unknown_frame_type_is_ignored_with_warning() {
     assert!(!warning.subscription_name.is_empty());
     // No turn came of it.
     let turns = scene
-        .rest
+        .api
         .get(&format!("/sessions/{}/turns", scene.session))
         .await
         .expect("an answer");

@@ -2,25 +2,25 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::scene::Scene;
-use turnwire_testkit::script::{Step, tool};
+use turnwire_testkit::script::{ScriptStep, tool};
 
 // S3-008
 #[tokio::test]
 async fn messages_page_without_gap_or_repetition() {
-    let scene = Scene::saying([Step::text("You said: {{user}}")]).await;
+    let scene = Scene::saying([ScriptStep::text("You said: {{user}}")]).await;
     for number in 0..65 {
         let turn = scene
-            .rest
+            .api
             .submit(scene.session, &format!("number {number}"))
             .await
             .expect("an answer");
-        scene.rest.ended(turn.turn_id).await.expect("an end");
+        scene.api.ended(turn.turn_id).await.expect("an end");
     }
     let base = format!("/sessions/{}/messages", scene.session);
     let (mut pages, mut query) = (Vec::new(), String::new());
     loop {
         let page = scene
-            .rest
+            .api
             .get(&format!("{base}{query}"))
             .await
             .expect("an answer")
@@ -44,14 +44,18 @@ async fn messages_page_without_gap_or_repetition() {
     }
     // S3-029: a snapshot holds the newest 50.
     let mut client = scene
-        .watch("looking", turnwire_testkit::watch::Ask::snapshot())
+        .watch(
+            "looking",
+            turnwire_testkit::watch::SubscribeOptions::snapshot(),
+        )
         .await;
-    let turnwire_testkit::watch::Seen::Frame(snapshot) = client.next().await.expect("a frame")
+    let turnwire_testkit::watch::WatchFrame::Frame(snapshot) =
+        client.next().await.expect("a frame")
     else {
         panic!("an event")
     };
-    let shown = snapshot["messages"].as_array().expect("a list");
-    assert_eq!(shown.iter().collect::<Vec<_>>(), all[80..]);
+    let messages = snapshot["messages"].as_array().expect("a list");
+    assert_eq!(messages.iter().collect::<Vec<_>>(), all[80..]);
     scene.judge().await;
 }
 
@@ -59,18 +63,18 @@ async fn messages_page_without_gap_or_repetition() {
 #[tokio::test]
 async fn events_page_with_chained_hashes() {
     let scene = Scene::saying([
-        Step::tool(tool::BURST, json!({"count": 40})),
-        Step::text("done"),
+        ScriptStep::tool(tool::BURST, json!({"count": 40})),
+        ScriptStep::text("done"),
     ])
     .await;
     scene.turn("go").await;
     let base = format!("/sessions/{}/events", scene.session);
-    let whole = scene.rest.events(scene.session).await.expect("an answer");
-    assert!(whole.len() > 80);
+    let all_events = scene.api.events(scene.session).await.expect("an answer");
+    assert!(all_events.len() > 80);
     let (mut texts, mut hashes, mut query) = (Vec::new(), Vec::<Value>::new(), String::new());
     loop {
         let path = format!("{base}?limit=7&hashes=true{query}");
-        let page = scene.rest.get(&path).await.expect("an answer").json();
+        let page = scene.api.get(&path).await.expect("an answer").json();
         let events = page["events"].as_array().expect("a list");
         assert!(events.len() <= 7);
         if let Some(last) = hashes.last() {
@@ -84,19 +88,22 @@ async fn events_page_with_chained_hashes() {
         }
     }
     assert_eq!(hashes.len(), texts.len());
-    let told: Vec<&str> = hashes
+    let hashes_read: Vec<&str> = hashes
         .iter()
-        .take(whole.len())
+        .take(all_events.len())
         .filter_map(Value::as_str)
         .collect();
     assert_eq!(
-        told,
-        whole.iter().map(|e| e.hash.as_str()).collect::<Vec<_>>()
+        hashes_read,
+        all_events
+            .iter()
+            .map(|e| e.hash.as_str())
+            .collect::<Vec<_>>()
     );
-    let plain = scene.rest.get(&base).await.expect("an answer").json();
+    let plain = scene.api.get(&base).await.expect("an answer").json();
     assert!(plain.get("hashes").is_none());
     let some = scene
-        .rest
+        .api
         .get(&format!("{base}?types=turn.started,turn.completed"))
         .await
         .expect("an answer")
@@ -115,20 +122,20 @@ async fn events_page_with_chained_hashes() {
 #[tokio::test]
 async fn session_turn_and_call_lists_page_backwards() {
     let scene = Scene::saying([
-        Step::tool(tool::ECHO, json!({"text": "x"})),
-        Step::text("done"),
+        ScriptStep::tool(tool::ECHO, json!({"text": "x"})),
+        ScriptStep::text("done"),
     ])
     .await;
     let mut turns = Vec::new();
     for _ in 0..5 {
         let turn = scene.submit("go").await;
-        scene.rest.ended(turn).await.expect("an end");
+        scene.api.ended(turn).await.expect("an end");
         turns.push(turn.to_string());
     }
     turns.reverse();
     let mut sessions = vec![scene.session.to_string()];
     for _ in 0..4 {
-        sessions.push(scene.rest.create().await.expect("a session").to_string());
+        sessions.push(scene.api.create().await.expect("a session").to_string());
     }
     sessions.reverse();
     let base = format!("/sessions/{}", scene.session);
@@ -152,7 +159,7 @@ async fn session_turn_and_call_lists_page_backwards() {
         let (mut found, mut query) = (Vec::new(), String::new());
         loop {
             let page = scene
-                .rest
+                .api
                 .get(&format!("{path}?limit=2{query}"))
                 .await
                 .expect("an answer")
@@ -181,7 +188,7 @@ async fn session_turn_and_call_lists_page_backwards() {
 
 #[tokio::test]
 async fn invalid_page_cursor_is_refused() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     scene.turn("x").await;
     let base = format!("/sessions/{}", scene.session);
     for (path, status, code) in [
@@ -217,7 +224,7 @@ async fn invalid_page_cursor_is_refused() {
             "invalid_request",
         ),
     ] {
-        let answer = scene.rest.get(&path).await.expect("an answer");
+        let answer = scene.api.get(&path).await.expect("an answer");
         assert_eq!(
             (answer.status, answer.code().as_str()),
             (status, code),
@@ -226,7 +233,7 @@ async fn invalid_page_cursor_is_refused() {
         );
     }
     let answer = scene
-        .rest
+        .api
         .get(&format!(
             "{base}/messages?before=00000000000000000000000000"
         ))

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use turnwire_e2e::python::{programs, text};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_wire::openapi::{DocumentLimits, document, operations};
 
 /// Requests for each operation and kind of generation: a run stays under twenty seconds.
@@ -53,8 +53,8 @@ struct Run<'a> {
 }
 
 /// The document of the server, on a file; without the header for keys if `keys` is false.
-async fn document_of(server: &Server, folder: &Path, keys: bool) -> String {
-    let answer = server.rest().get("/openapi.json").await.expect("an answer");
+async fn document_of(server: &TestServer, folder: &Path, keys: bool) -> String {
+    let answer = server.api().get("/openapi.json").await.expect("an answer");
     let mut document = answer.json();
     let paths = document["paths"].as_object_mut().expect("paths");
     let operations = paths.values_mut().filter_map(Value::as_object_mut);
@@ -70,7 +70,7 @@ async fn document_of(server: &Server, folder: &Path, keys: bool) -> String {
 }
 
 /// Runs schemathesis against the server; every operation is tested and no check fails.
-async fn conforms(server: &Server, run: Run<'_>) {
+async fn conforms(server: &TestServer, run: Run<'_>) {
     let folder = tempfile::tempdir().expect("a folder");
     let document = document_of(server, folder.path(), run.keys).await;
     let (config, phases) = (run.config, run.phases);
@@ -90,28 +90,28 @@ async fn conforms(server: &Server, run: Run<'_>) {
             .expect("schemathesis starts")
     });
     let ran = ran.await.expect("it ran");
-    let said = text(&ran);
-    assert!(ran.status.success(), "{said}");
+    let output = text(&ran);
+    assert!(ran.status.success(), "{output}");
     let all = operations().len();
     assert!(
-        said.contains(&format!("Selected: {all}/{all}\n  Tested: {all}\n")),
-        "{said}"
+        output.contains(&format!("Selected: {all}/{all}\n  Tested: {all}\n")),
+        "{output}"
     );
 }
 
 /// How many requests were answered so: `(method, route, status)`.
-async fn answered(server: &Server, method: &str, route: &str, status: &str) -> u64 {
-    let metrics = server.rest().get("/metrics").await.expect("metrics").body;
+async fn answered(server: &TestServer, method: &str, route: &str, status: &str) -> u64 {
+    let metrics = server.api().get("/metrics").await.expect("metrics").body;
     let series = format!(
         "http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} "
     );
     let lines = metrics.lines();
-    let found = lines.filter_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
-    found.sum()
+    let counts = lines.filter_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
+    counts.sum()
 }
 
-async fn no_server_error(server: &Server) {
-    let metrics = server.rest().get("/metrics").await.expect("metrics").body;
+async fn no_server_error(server: &TestServer) {
+    let metrics = server.api().get("/metrics").await.expect("metrics").body;
     let failed: Vec<&str> = metrics
         .lines()
         .filter(|line| line.starts_with("http_requests_total{") && line.contains("status=\"5"))
@@ -120,13 +120,13 @@ async fn no_server_error(server: &Server) {
 }
 
 /// A server that answers at once: every chat is read to its end.
-fn quick() -> Options {
-    Options::script(Script::new().on("", [Step::text("Yes.")]))
+fn quick() -> ServerOptions {
+    ServerOptions::script(ModelScript::new().on("", [ScriptStep::text("Yes.")]))
 }
 
 #[tokio::test]
 async fn api_matches_its_document_for_strangers() {
-    let server = Server::start(quick()).await;
+    let server = TestServer::start(quick()).await;
     let run = Run {
         config: &format!("{CONFIG}{WITH_KEYS}"),
         phases: "examples,coverage,fuzzing",
@@ -140,16 +140,16 @@ async fn api_matches_its_document_for_strangers() {
 
 #[tokio::test]
 async fn api_matches_its_document_for_owners() {
-    let server = Server::start(quick()).await;
-    let rest = server.rest();
-    let made = rest
+    let server = TestServer::start(quick()).await;
+    let api = server.api();
+    let made = api
         .post("/sessions", json!({}))
         .await
         .expect("a session")
         .json();
     let session = made["session_id"].as_str().expect("an id").to_owned();
     let path = format!("/sessions/{session}/turns");
-    let turn = rest
+    let turn = api
         .post(&path, json!({"message": "hi"}))
         .await
         .expect("a turn")

@@ -3,14 +3,14 @@
 use hyper::Method;
 use serde_json::{Value, json};
 use turnwire_e2e::scene::Scene;
-use turnwire_testkit::rest::{Answer, Rest};
-use turnwire_testkit::script::Step;
-use turnwire_testkit::watch::Client;
+use turnwire_testkit::api::{ApiClient, ApiResponse};
+use turnwire_testkit::script::ScriptStep;
+use turnwire_testkit::watch::WatchClient;
 
 const OTHER_TENANT: &str = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
 
 /// The answer without what names the request itself.
-fn essence(answer: &Answer) -> (u16, Value) {
+fn essence(answer: &ApiResponse) -> (u16, Value) {
     let mut body = answer.json();
     if let Some(fields) = body.as_object_mut() {
         fields.remove("trace_id");
@@ -21,7 +21,7 @@ fn essence(answer: &Answer) -> (u16, Value) {
 // G1
 #[tokio::test]
 async fn foreign_and_missing_are_answered_alike() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     let turn = scene.turn("x").await[0]
         .turn_id
         .expect("a turn")
@@ -34,8 +34,8 @@ async fn foreign_and_missing_are_answered_alike() {
     let requests = |session: &str, turn: &str| {
         let text = json!({"message": "hi"}).to_string();
         let rating = json!({"turn_id": turn, "rating": "up"}).to_string();
-        let asked = "appr_00000000000000000000000001";
-        let answer = json!({"approval_id": asked, "decision": "approve"}).to_string();
+        let approval_id = "appr_00000000000000000000000001";
+        let answer = json!({"approval_id": approval_id, "decision": "approve"}).to_string();
         vec![
             (Method::GET, format!("/sessions/{session}"), None),
             (Method::GET, format!("/sessions/{session}/events"), None),
@@ -66,9 +66,9 @@ async fn foreign_and_missing_are_answered_alike() {
             (Method::DELETE, format!("/sessions/{session}"), None),
         ]
     };
-    let strangers: [Rest; 2] = [
-        scene.rest.clone().with("x-tenant-id", OTHER_TENANT),
-        scene.rest.clone().with("x-turnwire-principal", "mallory"),
+    let strangers: [ApiClient; 2] = [
+        scene.api.clone().with("x-tenant-id", OTHER_TENANT),
+        scene.api.clone().with("x-turnwire-principal", "mallory"),
     ];
     for stranger in strangers {
         let pairs = requests(&session, &turn)
@@ -91,7 +91,7 @@ async fn foreign_and_missing_are_answered_alike() {
     }
     // The owner still has everything.
     let own = scene
-        .rest
+        .api
         .get(&format!("/sessions/{session}"))
         .await
         .expect("an answer");
@@ -102,8 +102,8 @@ async fn foreign_and_missing_are_answered_alike() {
 // G1
 #[tokio::test]
 async fn principal_sees_only_its_own_sessions() {
-    let scene = Scene::saying([Step::text("hi")]).await;
-    let anna = scene.rest.clone().with("x-turnwire-principal", "anna");
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let anna = scene.api.clone().with("x-turnwire-principal", "anna");
     let mine = anna.create().await.expect("a session");
     let list = anna.get("/sessions").await.expect("an answer").json();
     let ids: Vec<&str> = list["sessions"]
@@ -116,7 +116,7 @@ async fn principal_sees_only_its_own_sessions() {
     let url = anna.attach(mine).await.expect("an answer")["ws_url"].to_string();
     // The token is what opens the stream; no header is needed with it.
     assert!(
-        Client::open(&scene.rest, "anna", mine, url.trim_matches('"'), None)
+        WatchClient::open(&scene.api, "anna", mine, url.trim_matches('"'), None)
             .await
             .is_ok()
     );
@@ -124,13 +124,13 @@ async fn principal_sees_only_its_own_sessions() {
 
 #[tokio::test]
 async fn non_uuid_tenant_is_refused() {
-    let scene = Scene::saying([Step::text("hi")]).await;
-    let odd = scene.rest.clone().with("x-tenant-id", "acme");
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let odd = scene.api.clone().with("x-tenant-id", "acme");
     let answer = odd.get("/sessions").await.expect("an answer");
     assert_eq!(
         (answer.status, answer.code().as_str()),
         (400, "tenant_invalid")
     );
-    let odd = scene.rest.clone().with("x-turnwire-principal", "a b");
+    let odd = scene.api.clone().with("x-turnwire-principal", "a b");
     assert_eq!(odd.get("/sessions").await.expect("an answer").status, 422);
 }

@@ -5,22 +5,22 @@ use serde_json::{Value, json};
 use turnwire_e2e::chat::{calm, until, whole};
 use turnwire_e2e::engine::{asks, of, only, working};
 use turnwire_e2e::models::{Play, fields, payloads};
-use turnwire_testkit::chat::Question;
+use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::journal::Journal;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::provider::{Dialect, Message, Part};
-use turnwire_testkit::server::{Options, Server, Setup};
-use turnwire_testkit::site::{Page, Site};
+use turnwire_testkit::pack::TestPack;
+use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage};
+use turnwire_testkit::server::{ServerOptions, ServerPack, TestServer};
+use turnwire_testkit::site::{FakeSite, SitePage};
 
 /// The variable with the key of the site, and the key.
 const KEY_NAME: &str = "WEATHER_KEY";
 const KEY: &str = "wk-41c09e77ab";
 
 /// Four tools of one site, in the hands of the one who speaks.
-fn asking(site: &Site) -> impl FnOnce(Options) -> Options {
+fn asking(site: &FakeSite) -> impl FnOnce(ServerOptions) -> ServerOptions {
     let tools = TOOLS.replace("SITE", &site.url());
     move |mut options| {
-        if let Setup::Pack(pack) = &mut options.pack {
+        if let ServerPack::Pack(pack) = &mut options.pack {
             *pack = pack
                 .clone()
                 .change("tools.yaml", "tools:\n", &format!("tools:\n{tools}"))
@@ -51,8 +51,8 @@ const TOOLS: &str = r#"
     input_schema: {type: object}
 "#;
 
-fn call(n: u32, name: &str, input: Value) -> Part {
-    Part::call(&format!("call_{n}"), name, &input)
+fn call(n: u32, name: &str, input: Value) -> MessagePart {
+    MessagePart::call(&format!("call_{n}"), name, &input)
 }
 
 /// What the model was told of its calls: the whole of the request that followed.
@@ -62,18 +62,18 @@ async fn heard(play: &Play, number: usize) -> String {
 
 #[tokio::test]
 async fn http_tool_calls_pack_address_and_returns_body() {
-    let site = Site::start().await;
+    let site = FakeSite::start().await;
     site.page(
         "/v1/St.%20P%C3%B6lten%2F../now",
-        Page::json(&json!({"celsius": 21})),
+        SitePage::json(&json!({"celsius": 21})),
     );
-    site.page("/v1/reports", Page::new(201, "text/plain", "thanks"));
+    site.page("/v1/reports", SitePage::new(201, "text/plain", "thanks"));
     let play = Play::with(Dialect::Anthropic, |entry| entry, asking(&site)).await;
-    play.fake.push(Message::new([
+    play.fake.push(ModelMessage::new([
         call(1, "weather", json!({"city": "St. Pölten/..", "days": 2})),
         call(2, "report", json!({"sky": "blue", "tags": [1]})),
     ]));
-    play.fake.push(Message::text(["Warm."]));
+    play.fake.push(ModelMessage::text(["Warm."]));
     let (told, events) = play.ask("How is it?").await;
     assert_eq!(told.words(), "Warm.");
     assert_eq!(
@@ -88,14 +88,14 @@ async fn http_tool_calls_pack_address_and_returns_body() {
     ] {
         assert!(second.contains(part), "{part} in {second}");
     }
-    let mut asked = site.asked();
-    asked.sort_by(|a, b| a.line.cmp(&b.line));
+    let mut requests = site.requests();
+    requests.sort_by(|a, b| a.line.cmp(&b.line));
     assert_eq!(
-        asked[0].line,
+        requests[0].line,
         "GET /v1/St.%20P%C3%B6lten%2F../now?units=metric&days=2 HTTP/1.1"
     );
-    assert_eq!(asked[1].line, "POST /v1/reports HTTP/1.1");
-    assert_eq!(asked[1].body, r#"{"sky":"blue","tags":[1]}"#);
+    assert_eq!(requests[1].line, "POST /v1/reports HTTP/1.1");
+    assert_eq!(requests[1].body, r#"{"sky":"blue","tags":[1]}"#);
     play.understood();
     play.stage.judge().await;
 }
@@ -103,14 +103,14 @@ async fn http_tool_calls_pack_address_and_returns_body() {
 // R-06
 #[tokio::test]
 async fn http_tool_failures_are_typed_and_turn_goes_on() {
-    let site = Site::start().await;
-    site.page("/v1/slow/now", Page::drip());
+    let site = FakeSite::start().await;
+    site.page("/v1/slow/now", SitePage::drip());
     site.page(
         "/v1/large/now",
-        Page::new(200, "text/plain", &"x".repeat(5_000)),
+        SitePage::new(200, "text/plain", &"x".repeat(5_000)),
     );
-    site.page("/v1/circle/now", Page::redirect(302, "/v1/circle/now"));
-    let inside = Site::start().await;
+    site.page("/v1/circle/now", SitePage::redirect(302, "/v1/circle/now"));
+    let inside = FakeSite::start().await;
     for (path, place) in [
         ("port", inside.url()),
         ("local", inside.url().replace("127.0.0.1", "localhost")),
@@ -126,7 +126,7 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
         ("private", "http://10.0.0.1/".to_owned()),
         ("file", "file:///etc/passwd".to_owned()),
     ] {
-        site.page(&format!("/v1/{path}/now"), Page::redirect(302, &place));
+        site.page(&format!("/v1/{path}/now"), SitePage::redirect(302, &place));
     }
     let play = Play::with(Dialect::Anthropic, |entry| entry, asking(&site)).await;
     let internal = "internal";
@@ -166,9 +166,12 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
         ),
     ] {
         let before = play.fake.calls().len();
-        play.fake
-            .push(Message::new([call(1, "weather", json!({"city": city}))]));
-        play.fake.push(Message::text(["Never mind."]));
+        play.fake.push(ModelMessage::new([call(
+            1,
+            "weather",
+            json!({"city": city}),
+        )]));
+        play.fake.push(ModelMessage::text(["Never mind."]));
         let (told, events) = play.ask("How is it?").await;
         assert_eq!(told.words(), "Never mind.", "{city}");
         let failed = payloads(&events, "tool.failed");
@@ -193,9 +196,9 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
 // S3-073
 #[tokio::test]
 async fn cancel_closes_http_tool_socket_at_once() {
-    let site = Site::start().await;
-    site.page("/v1/silent/now", Page::Silent);
-    site.page("/v1/drip/now", Page::drip());
+    let site = FakeSite::start().await;
+    site.page("/v1/silent/now", SitePage::Silent);
+    site.page("/v1/drip/now", SitePage::drip());
     let play = Play::with(
         Dialect::Anthropic,
         |entry| entry,
@@ -206,21 +209,24 @@ async fn cancel_closes_http_tool_socket_at_once() {
     )
     .await;
     for (n, city) in ["silent", "drip"].into_iter().enumerate() {
-        play.fake
-            .push(Message::new([call(1, "weather", json!({"city": city}))]));
-        let accepted = play.stage.rest.submit(play.stage.session, "go").await;
+        play.fake.push(ModelMessage::new([call(
+            1,
+            "weather",
+            json!({"city": city}),
+        )]));
+        let accepted = play.stage.api.submit(play.stage.session, "go").await;
         let turn = accepted.expect("an answer").turn_id;
         until("the site is asked", || async {
-            site.asked().len() == n + 1
+            site.requests().len() == n + 1
         })
         .await;
-        play.stage.rest.cancel(turn).await.expect("an answer");
-        play.stage.rest.ended(turn).await.expect("an end");
+        play.stage.api.cancel(turn).await.expect("an answer");
+        play.stage.api.ended(turn).await.expect("an end");
         until("the socket is closed", || async {
             site.open_connections() == 0
         })
         .await;
-        assert!(site.asked()[n].closed, "{city}");
+        assert!(site.requests()[n].closed, "{city}");
         let events = play.stage.events(turn).await;
         let failed = &only(&events, "tool.failed")["payload"];
         assert_eq!(failed["error_class"], "cancelled", "{city}");
@@ -238,8 +244,8 @@ async fn cancel_closes_http_tool_socket_at_once() {
 }
 
 /// The site may take longer than any test does: what ends a call is the cancel.
-fn patient(mut options: Options) -> Options {
-    if let Setup::Pack(pack) = &mut options.pack {
+fn patient(mut options: ServerOptions) -> ServerOptions {
+    if let ServerPack::Pack(pack) = &mut options.pack {
         *pack = pack
             .clone()
             .change("tools.yaml", "timeout_ms: 2000", "timeout_ms: 60000");
@@ -250,41 +256,44 @@ fn patient(mut options: Options) -> Options {
 // G6, G8
 #[tokio::test]
 async fn client_token_stays_and_site_key_goes_to_its_site_only() {
-    let site = Site::start().await;
-    let other = Site::start().await;
+    let site = FakeSite::start().await;
+    let other = FakeSite::start().await;
     // A redirect from one loopback port to another is let out only because it is listed.
-    other.page("/", Page::new(200, "text/plain", "elsewhere"));
+    other.page("/", SitePage::new(200, "text/plain", "elsewhere"));
     site.page(
         "/v1/away/now",
-        Page::redirect(302, &format!("{}/", other.url())),
+        SitePage::redirect(302, &format!("{}/", other.url())),
     );
     site.page(
         "/v1/echo/now",
-        Page::new(200, "text/plain", &format!("you sent Bearer {KEY}")),
+        SitePage::new(200, "text/plain", &format!("you sent Bearer {KEY}")),
     );
     site.page(
         "/v1/blame/now",
-        Page::new(403, "text/plain", &format!("bad key {KEY}")),
+        SitePage::new(403, "text/plain", &format!("bad key {KEY}")),
     );
     let change = |options| asking(&site)(options).set("dial", "allow", "127.0.0.0/8");
     let play = Play::with(Dialect::Anthropic, |entry| entry, change).await;
     let token = "client-token-5d1f0c";
-    let rest = play
+    let api = play
         .stage
-        .rest
+        .api
         .clone()
         .with("authorization", &format!("Bearer {token}"));
     for city in ["away", "echo", "blame", "nowhere"] {
-        play.fake
-            .push(Message::new([call(1, "weather", json!({"city": city}))]));
-        play.fake.push(Message::text(["So."]));
-        let question = Question::new("How is it?").session(play.stage.session);
-        let (_, frames) = whole(&rest, city, &question).await;
+        play.fake.push(ModelMessage::new([call(
+            1,
+            "weather",
+            json!({"city": city}),
+        )]));
+        play.fake.push(ModelMessage::text(["So."]));
+        let question = ChatSubmit::new("How is it?").session(play.stage.session);
+        let (_, frames) = whole(&api, city, &question).await;
         let frames = format!("{frames:?}");
         assert!(!frames.contains(KEY) && !frames.contains(token), "{frames}");
     }
-    assert_eq!(site.asked().len(), 4);
-    for asked in site.asked() {
+    assert_eq!(site.requests().len(), 4);
+    for asked in site.requests() {
         assert!(
             asked.head.contains(&format!("authorization: Bearer {KEY}")),
             "{}",
@@ -294,8 +303,8 @@ async fn client_token_stays_and_site_key_goes_to_its_site_only() {
             assert!(!asked.head.contains(secret), "g8: {}", asked.head);
         }
     }
-    assert_eq!(other.asked().len(), 1);
-    let away = &other.asked()[0].head;
+    assert_eq!(other.requests().len(), 1);
+    let away = &other.requests()[0].head;
     assert!(
         !away.contains(KEY) && !away.contains("authorization"),
         "{away}"
@@ -319,7 +328,7 @@ async fn client_token_stays_and_site_key_goes_to_its_site_only() {
 
 #[tokio::test]
 async fn invalid_http_tool_is_named_at_start() {
-    let site = Site::start().await;
+    let site = FakeSite::start().await;
     let url = "SITE/v1/{city}/now";
     let at_url = "tools.yaml:7:10: error: the url";
     for (from, to, wanted) in [
@@ -335,18 +344,18 @@ async fn invalid_http_tool_is_named_at_start() {
     ] {
         let tools = TOOLS.replace(from, to).replace("SITE", &site.url());
         let tools = format!("tools:\n{tools}");
-        let pack = Pack::stage("http://127.0.0.1:9")
+        let pack = TestPack::market("http://127.0.0.1:9")
             .script(&working(asks(&["shop"], "Hello.")))
             .change("tools.yaml", "tools:\n", &tools)
             .change("orchestrator.yaml", "tools: [", "tools: [weather, report, ");
-        let mut options = Options::pack(pack);
+        let mut options = ServerOptions::pack(pack);
         options.env.push((KEY_NAME.to_owned(), KEY.to_owned()));
         let journal = Journal::new();
-        let why = Server::try_start(options, journal).await.expect_err(to);
-        assert!(why.stderr.contains(wanted), "{to}: {why}");
-        assert_eq!(why.stderr.matches("error:").count(), 1, "{to}: {why}");
+        let error = TestServer::try_start(options, journal).await.expect_err(to);
+        assert!(error.stderr.contains(wanted), "{to}: {error}");
+        assert_eq!(error.stderr.matches("error:").count(), 1, "{to}: {error}");
 
-        assert!(!why.stderr.contains(KEY), "{why}");
+        assert!(!error.stderr.contains(KEY), "{error}");
     }
     assert_eq!(site.connections(), 0);
 }

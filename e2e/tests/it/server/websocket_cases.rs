@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use turnwire_event::SessionId;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::{Options, Server};
-use turnwire_testkit::watch::{Ask, Client};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 const CONTINUATION: u8 = 0x0;
 const TEXT: u8 = 0x1;
@@ -64,27 +64,27 @@ enum Seen {
 
 /// A server with a session to connect to.
 struct House {
-    server: Server,
+    server: TestServer,
     session: SessionId,
 }
 
 impl House {
     async fn start() -> Self {
-        Self::with(Options::default()).await
+        Self::with(ServerOptions::default()).await
     }
 
-    async fn with(options: Options) -> Self {
-        let server = Server::start(options).await;
-        let session = server.rest().create().await.expect("a session");
+    async fn with(options: ServerOptions) -> Self {
+        let server = TestServer::start(options).await;
+        let session = server.api().create().await.expect("a session");
         Self { server, session }
     }
 
     async fn raw(&self) -> Raw {
-        let attached = self.server.rest().attach(self.session).await;
+        let attached = self.server.api().attach(self.session).await;
         let attached = attached.expect("a token");
         let url = attached["ws_url"].as_str().expect("an address");
-        let (_, rest) = url.split_once("://").expect("an address");
-        let (host, path) = rest.split_once('/').expect("a path");
+        let (_, api) = url.split_once("://").expect("an address");
+        let (host, path) = api.split_once('/').expect("a path");
         let mut io = TcpStream::connect(self.server.addr()).await.expect("open");
         io.set_nodelay(true).expect("an option");
         let request = format!(
@@ -119,13 +119,16 @@ impl House {
     }
 
     /// The server serves others as if nothing had been.
-    async fn goes_on(&self) {
-        let rest = self.server.rest();
-        let client = Client::connect(&rest, "after", self.session).await;
+    async fn continue_on_disconnect(&self) {
+        let api = self.server.api();
+        let client = WatchClient::connect(&api, "after", self.session).await;
         let mut client = client.expect("a connection");
-        client.subscribed(&Ask::live()).await.expect("subscribed");
-        let said = self.server.stderr();
-        assert!(!said.contains("panicked"), "{said}");
+        client
+            .subscribed(&SubscribeOptions::live())
+            .await
+            .expect("subscribed");
+        let stderr = self.server.stderr();
+        assert!(!stderr.contains("panicked"), "{stderr}");
     }
 }
 
@@ -170,7 +173,7 @@ impl Raw {
 }
 
 fn subscribe() -> Vec<u8> {
-    Ask::live().frame().to_string().into_bytes()
+    SubscribeOptions::live().frame().to_string().into_bytes()
 }
 
 fn is_ack(seen: &Seen) -> bool {
@@ -181,8 +184,8 @@ fn is_ack(seen: &Seen) -> bool {
 async fn message_is_read_in_any_fragmentation() {
     let house = House::start().await;
     let message = subscribe();
-    let (a, rest) = message.split_at(9);
-    let (b, c) = rest.split_at(1);
+    let (a, api) = message.split_at(9);
+    let (b, c) = api.split_at(1);
     let fragments = [
         frame(TEXT, a),
         frame(FIN | PING, b"one"),
@@ -222,7 +225,7 @@ async fn message_is_read_in_any_fragmentation() {
         let ping = with_length(FIN | PING, length, b"ab");
         assert_eq!(house.answer(&ping).await, Seen::Pong(b"ab".to_vec()));
     }
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -239,7 +242,7 @@ async fn control_frames_must_be_short_and_unfragmented() {
         let part = frame(opcode, b"");
         house.fails("in fragments", 1002, &part).await;
     }
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -268,7 +271,7 @@ async fn forbidden_frames_close_the_connection() {
     house
         .fails("binary", 1003, &frame(FIN | BINARY, b"\0"))
         .await;
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -290,7 +293,7 @@ async fn invalid_utf8_closes_the_connection() {
     // Without waiting for the rest of the message.
     let seen = house.answer(&frame(TEXT, b"\"\xed\xa0\x80")).await;
     assert_eq!(seen, Seen::Closed(Some(1007)));
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -328,16 +331,16 @@ async fn close_is_answered_and_invalid_close_ends_connection() {
     raw.send(&after).await;
     assert_eq!(raw.next().await, Seen::Closed(Some(1000)));
     assert_eq!(raw.next().await, Seen::Dropped);
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
 async fn close_is_answered_mid_stream() {
     let words = "0123456789".repeat(40);
-    let script = Script::new().on("", [Step::slow(&words, 400, 1).repeat(1_000)]);
-    let house = House::with(Options::script(script)).await;
-    let rest = house.server.rest();
-    let turn = rest.submit(house.session, "go").await.expect("accepted");
+    let script = ModelScript::new().on("", [ScriptStep::slow(&words, 400, 1).repeat(1_000)]);
+    let house = House::with(ServerOptions::script(script)).await;
+    let api = house.server.api();
+    let turn = api.submit(house.session, "go").await.expect("accepted");
     for _ in 0..20 {
         let mut raw = house.raw().await;
         raw.send(&text(&subscribe())).await;
@@ -350,8 +353,8 @@ async fn close_is_answered_mid_stream() {
             }
         }
     }
-    rest.cancel(turn.turn_id).await.expect("an answer");
-    house.goes_on().await;
+    api.cancel(turn.turn_id).await.expect("an answer");
+    house.continue_on_disconnect().await;
 }
 
 #[tokio::test]
@@ -371,5 +374,5 @@ async fn oversize_length_closes_before_its_bytes() {
     }
     let seen = house.answer(&many).await;
     assert_eq!(seen, Seen::Closed(Some(1009)));
-    house.goes_on().await;
+    house.continue_on_disconnect().await;
 }

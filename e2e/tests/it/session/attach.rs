@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::json;
 use turnwire_e2e::scene::{Scene, shape};
 use turnwire_event::{Body, EventType};
-use turnwire_testkit::script::Step;
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::{Ask, Client, Seen};
+use turnwire_testkit::script::ScriptStep;
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchFrame};
 
 /// The next frame is the snapshot of a session in which nothing was said (S3-028).
-async fn empty_snapshot(client: &mut Client) {
-    let Seen::Frame(snapshot) = client.next().await.expect("a frame") else {
+async fn empty_snapshot(client: &mut WatchClient) {
+    let WatchFrame::Frame(snapshot) = client.next().await.expect("a frame") else {
         panic!("an event before the snapshot")
     };
     assert_eq!(snapshot["type"], "snapshot");
@@ -37,23 +37,23 @@ async fn empty_snapshot(client: &mut Client) {
 // S3-002, S3-009, S3-023, S3-030, S3-054, SC-19
 #[tokio::test]
 async fn attach_snapshot_then_live() {
-    let scene = Scene::saying([Step::slow("Hello from the script.", 4, 2)]).await;
-    let attached = scene.rest.attach(scene.session).await.expect("an answer");
+    let scene = Scene::saying([ScriptStep::slow("Hello from the script.", 4, 2)]).await;
+    let attached = scene.api.attach(scene.session).await.expect("an answer");
     let token = attached["attach_token"].as_str().expect("a token");
     assert_eq!(token.len(), "atk_".len() + 26);
     assert_eq!(attached["session_id"], scene.session.to_string());
     assert!(attached["active_model"].is_string());
     let url = format!(
         "ws://{}/sessions/{}/stream?attach={token}",
-        scene.rest.addr(),
+        scene.api.addr(),
         scene.session
     );
     assert_eq!(attached["ws_url"], url);
 
-    let mut client = Client::open(&scene.rest, "first", scene.session, &url, None)
+    let mut client = WatchClient::open(&scene.api, "first", scene.session, &url, None)
         .await
         .expect("the url works");
-    let ask = Ask::snapshot().filter("preset:chat");
+    let ask = SubscribeOptions::snapshot().filter("preset:chat");
     let ack = client.subscribed(&ask).await.expect("an acknowledgement");
     assert_eq!(ack["replay_event_count"], 0);
     assert_eq!(ack["snapshot"], true);
@@ -67,7 +67,7 @@ async fn attach_snapshot_then_live() {
     let at = client.last().expect("the snapshot's position");
 
     let turn = scene
-        .rest
+        .api
         .submit(scene.session, "hi")
         .await
         .expect("an answer");
@@ -84,26 +84,26 @@ async fn attach_snapshot_then_live() {
     ];
     assert_eq!(shape(&events), expected);
     assert!(events.iter().all(|event| event.id > at));
-    let said: String = events
+    let texts: String = events
         .iter()
         .filter_map(|event| match &event.body {
             Body::TextDelta(delta) => Some(delta.text.as_str()),
             _ => None,
         })
         .collect();
-    assert_eq!(said, "Hello from the script.");
+    assert_eq!(texts, "Hello from the script.");
     scene.judge().await;
 }
 
 // S3-004
 #[tokio::test]
 async fn token_opens_one_connection_once() {
-    let scene = Scene::saying([Step::text("hi")]).await;
-    let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let url = scene.api.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
     let url = url.trim_matches('"');
-    let first = Client::open(&scene.rest, "first", scene.session, url, None).await;
+    let first = WatchClient::open(&scene.api, "first", scene.session, url, None).await;
     assert!(first.is_ok());
-    let second = Client::open(&scene.rest, "second", scene.session, url, None).await;
+    let second = WatchClient::open(&scene.api, "second", scene.session, url, None).await;
     let refused = second.expect_err("a token is good once");
     assert_eq!(refused.status, 401);
     assert!(
@@ -112,20 +112,20 @@ async fn token_opens_one_connection_once() {
         refused.body
     );
     let without = url.split('?').next().expect("a path");
-    let refused = Client::open(&scene.rest, "third", scene.session, without, None).await;
+    let refused = WatchClient::open(&scene.api, "third", scene.session, without, None).await;
     assert_eq!(refused.expect_err("no token").status, 401);
 }
 
 // S3-004
 #[tokio::test]
 async fn racing_uses_of_a_token_have_one_winner() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     for _ in 0..20 {
-        let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+        let url = scene.api.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
         let url = url.trim_matches('"');
         let (a, b) = tokio::join!(
-            Client::open(&scene.rest, "a", scene.session, url, None),
-            Client::open(&scene.rest, "b", scene.session, url, None),
+            WatchClient::open(&scene.api, "a", scene.session, url, None),
+            WatchClient::open(&scene.api, "b", scene.session, url, None),
         );
         assert_eq!(u8::from(a.is_ok()) + u8::from(b.is_ok()), 1);
     }
@@ -134,15 +134,15 @@ async fn racing_uses_of_a_token_have_one_winner() {
 // S3-004
 #[tokio::test]
 async fn token_expires_soon() {
-    let script = turnwire_testkit::script::Script::new().on("", [Step::text("hi")]);
-    let options = Options::script(script).set("stream", "token_ttl_ms", 150);
+    let script = turnwire_testkit::script::ModelScript::new().on("", [ScriptStep::text("hi")]);
+    let options = ServerOptions::script(script).set("stream", "token_ttl_ms", 150);
     let scene = Scene::new(options).await;
     let url = || async {
-        scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string()
+        scene.api.attach(scene.session).await.expect("an answer")["ws_url"].to_string()
     };
     let fresh = url().await;
-    let opened = Client::open(
-        &scene.rest,
+    let opened = WatchClient::open(
+        &scene.api,
         "fresh",
         scene.session,
         fresh.trim_matches('"'),
@@ -152,8 +152,8 @@ async fn token_expires_soon() {
     assert!(opened.is_ok());
     let old = url().await;
     tokio::time::sleep(Duration::from_millis(400)).await;
-    let refused = Client::open(
-        &scene.rest,
+    let refused = WatchClient::open(
+        &scene.api,
         "old",
         scene.session,
         old.trim_matches('"'),
@@ -166,23 +166,23 @@ async fn token_expires_soon() {
 // S3-005
 #[tokio::test]
 async fn token_is_valid_for_its_session_only() {
-    let scene = Scene::saying([Step::text("hi")]).await;
-    let other = scene.rest.create().await.expect("a session");
-    let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let other = scene.api.create().await.expect("a session");
+    let url = scene.api.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
     let stolen = url
         .trim_matches('"')
         .replace(&scene.session.to_string(), &other.to_string());
-    let refused = Client::open(&scene.rest, "thief", other, &stolen, None).await;
+    let refused = WatchClient::open(&scene.api, "thief", other, &stolen, None).await;
     assert_eq!(refused.expect_err("another session's token").status, 401);
 }
 
 // S3-003
 #[tokio::test]
 async fn unknown_session_is_not_found() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     for id in ["sess_00000000000000000000000000", "sess_x", "x"] {
         let answer = scene
-            .rest
+            .api
             .get(&format!("/sessions/{id}"))
             .await
             .expect("an answer");
@@ -197,17 +197,21 @@ async fn unknown_session_is_not_found() {
 // S3-006
 #[tokio::test]
 async fn each_connection_has_its_own_filter_and_cursor() {
-    let scene = Scene::saying([Step::slow("a few words here", 3, 2)]).await;
-    let mut chat = scene.watch("chat", Ask::live().filter("preset:chat")).await;
+    let scene = Scene::saying([ScriptStep::slow("a few words here", 3, 2)]).await;
+    let mut chat = scene
+        .watch("chat", SubscribeOptions::live().filter("preset:chat"))
+        .await;
     let only = json!({"event_types": ["turn.completed"]});
-    let mut ends = scene.watch("ends", Ask::live().filter(only)).await;
+    let mut ends = scene
+        .watch("ends", SubscribeOptions::live().filter(only))
+        .await;
     let first = scene
-        .rest
+        .api
         .submit(scene.session, "one")
         .await
         .expect("an answer");
-    let whole = chat.turn(first.turn_id).await.expect("the turn");
-    assert!(whole.len() > 8);
+    let events = chat.turn(first.turn_id).await.expect("the turn");
+    assert!(events.len() > 8);
     let end = ends.turn(first.turn_id).await.expect("the turn");
     assert_eq!(shape(&end), ["turn.completed"]);
     scene.judge().await;
@@ -216,10 +220,10 @@ async fn each_connection_has_its_own_filter_and_cursor() {
 // S3-045
 #[tokio::test]
 async fn turn_continues_when_its_watcher_leaves() {
-    let scene = Scene::saying([Step::slow("a long answer that goes on and on", 2, 20)]).await;
-    let mut client = scene.watch("gone", Ask::live()).await;
+    let scene = Scene::saying([ScriptStep::slow("a long answer that goes on and on", 2, 20)]).await;
+    let mut client = scene.watch("gone", SubscribeOptions::live()).await;
     let turn = scene
-        .rest
+        .api
         .submit(scene.session, "go")
         .await
         .expect("an answer");
@@ -228,7 +232,7 @@ async fn turn_continues_when_its_watcher_leaves() {
         .await
         .expect("words");
     drop(client);
-    let row = scene.rest.ended(turn.turn_id).await.expect("an end");
+    let row = scene.api.ended(turn.turn_id).await.expect("an end");
     assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
     scene
         .logged(|e| matches!(e.body, Body::BusSubscriberUnregistered(_)))

@@ -1,7 +1,7 @@
 //! F5: lines are cut anywhere and readers resume.
 
 use turnwire_e2e::cuts;
-use turnwire_testkit::dice::Dice;
+use turnwire_testkit::rng::SeededRng;
 
 /// `cargo xtask campaign cuts N` makes more of them.
 const CUTS: usize = 300;
@@ -9,7 +9,7 @@ const CUTS: usize = 300;
 // S3-035, F5
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_connections_lose_and_repeat_nothing() {
-    let report = cuts::run(CUTS, Dice::from_env()).await;
+    let report = cuts::run(CUTS, SeededRng::from_env()).await;
     println!("{report:?}");
     assert!(report.cuts >= CUTS, "{report:?}");
     assert!(

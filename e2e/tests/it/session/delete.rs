@@ -7,18 +7,18 @@ use hyper::Method;
 use serde_json::json;
 use turnwire_e2e::scene::Scene;
 use turnwire_event::{EventType, SessionId, Ulid};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::{Ask, End};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchEnd};
 
 #[tokio::test]
 async fn deleted_session_closes_its_connections() {
-    let script = Script::new()
-        .on("^stall", [Step::text("wait"), Step::stall()])
-        .on("", [Step::text("hi")]);
-    let scene = Scene::new(Options::script(script)).await;
-    let other = scene.rest.create().await.expect("a session");
-    let mut watching = scene.watch("watching", Ask::live()).await;
+    let script = ModelScript::new()
+        .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
+        .on("", [ScriptStep::text("hi")]);
+    let scene = Scene::new(ServerOptions::script(script)).await;
+    let other = scene.api.create().await.expect("a session");
+    let mut watching = scene.watch("watching", SubscribeOptions::live()).await;
     let turn = scene.submit("stall").await;
     watching
         .until(|e| e.body.kind() == EventType::TextDelta)
@@ -26,13 +26,13 @@ async fn deleted_session_closes_its_connections() {
         .expect("words");
     let path = format!("/sessions/{}", scene.session);
     let answer = scene
-        .rest
+        .api
         .send(Method::DELETE, &path, None)
         .await
         .expect("an answer");
     assert_eq!((answer.status, answer.body.as_str()), (204, ""));
     let end = watching.end().await;
-    assert!(matches!(end, End::Closed(1008, _)), "{end}");
+    assert!(matches!(end, WatchEnd::Closed(1008, _)), "{end}");
     assert_eq!(end.code(), "session_deleted");
     let base = path.as_str();
     for (method, path, code) in [
@@ -54,48 +54,48 @@ async fn deleted_session_closes_its_connections() {
         (Method::DELETE, base.to_owned(), "session_not_found"),
         (Method::GET, format!("/turns/{turn}"), "turn_not_found"),
     ] {
-        let gone = scene.rest.send(method.clone(), &path, None).await;
-        let gone = gone.expect("an answer");
+        let response = scene.api.send(method.clone(), &path, None).await;
+        let deleted = response.expect("an answer");
         assert_eq!(
-            (gone.status, gone.code().as_str()),
+            (deleted.status, deleted.code().as_str()),
             (404, code),
             "{method} {path}"
         );
     }
-    let gone = scene
-        .rest
+    let response = scene
+        .api
         .try_submit(scene.session, "hi")
         .await
         .expect("an answer");
     assert_eq!(
-        (gone.status, gone.code().as_str()),
+        (response.status, response.code().as_str()),
         (404, "session_not_found")
     );
     // The others are as they were.
     let turn = scene
-        .rest
+        .api
         .submit(other, "hi")
         .await
         .expect("an answer")
         .turn_id;
-    let row = scene.rest.ended(turn).await.expect("an end");
+    let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed");
-    let list = scene.rest.get("/sessions").await.expect("an answer").json();
+    let list = scene.api.get("/sessions").await.expect("an answer").json();
     assert_eq!(list["sessions"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]
 async fn deleted_session_stays_deleted_after_a_kill() {
-    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
     scene.turn("x").await;
     let path = format!("/sessions/{}", scene.session);
     scene
-        .rest
+        .api
         .send(Method::DELETE, &path, None)
         .await
         .expect("an answer");
     scene.server.restart().await;
-    let answer = scene.rest.get(&path).await.expect("an answer");
+    let answer = scene.api.get(&path).await.expect("an answer");
     assert_eq!(
         (answer.status, answer.json()["code"].clone()),
         (404, json!("session_not_found"))
@@ -120,13 +120,13 @@ async fn until_gone(folder: &Path) {
 
 #[tokio::test]
 async fn session_folder_is_deleted_also_after_a_kill() {
-    let mut scene = Scene::saying([Step::text("hi")]).await;
-    let other = scene.rest.create().await.expect("a session");
+    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let other = scene.api.create().await.expect("a session");
     let home = scene.server.home();
     let (folder, stays) = (used(&home, scene.session), used(&home, other));
     let path = format!("/sessions/{}", scene.session);
     scene
-        .rest
+        .api
         .send(Method::DELETE, &path, None)
         .await
         .expect("an answer");

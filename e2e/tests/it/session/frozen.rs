@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use turnwire_e2e::scene::Scene;
 use turnwire_event::{Body, Event, EventType};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::{Ask, Client, End, Frozen};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{StalledClient, SubscribeOptions, WatchClient, WatchEnd};
 
 /// Much more than the buffers between a server and a frozen client hold.
-fn options() -> Options {
+fn options() -> ServerOptions {
     let words = "0123456789".repeat(40);
-    let script = Script::new().on("", [Step::slow(&words, 400, 2).repeat(1_000)]);
-    Options::script(script)
+    let script = ModelScript::new().on("", [ScriptStep::slow(&words, 400, 2).repeat(1_000)]);
+    ServerOptions::script(script)
         .set("stream", "queue_max", 50)
         .set("stream", "send_buffer_bytes", 4_096)
 }
@@ -26,15 +26,20 @@ fn too_slow(event: &Event) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frozen_client_is_closed_and_resumes_without_gap() {
     let scene = Scene::new(options()).await;
-    let frozen = Frozen::connect(&scene.rest, "frozen", scene.session, &Ask::live())
-        .await
-        .expect("a connection");
-    let mut live = scene.watch("live", Ask::live()).await;
+    let frozen = StalledClient::connect(
+        &scene.api,
+        "frozen",
+        scene.session,
+        &SubscribeOptions::live(),
+    )
+    .await
+    .expect("a connection");
+    let mut live = scene.watch("live", SubscribeOptions::live()).await;
     let turn = scene.submit("go").await;
     let watching = tokio::spawn(async move {
-        let begun = Instant::now();
+        let started = Instant::now();
         let events = live.turn(turn).await.expect("the whole turn");
-        (events, begun.elapsed())
+        (events, started.elapsed())
     });
     let warning = scene.logged(too_slow).await;
     let Body::BusHandlerWarning(warning) = &warning.body else {
@@ -42,11 +47,11 @@ async fn frozen_client_is_closed_and_resumes_without_gap() {
     };
     assert!(!warning.subscription_name.is_empty(), "{warning:?}");
 
-    let (events, last, end) = frozen.thaw().await;
-    assert!(matches!(end, End::Closed(1008, _)), "{end}");
+    let (events, last, end) = frozen.resume_reading().await;
+    assert!(matches!(end, WatchEnd::Closed(1008, _)), "{end}");
     assert_eq!(
         end,
-        End::Closed(
+        WatchEnd::Closed(
             1008,
             r#"{"code":"client_too_slow","message":"Outbound queue overflowed; reconnect with replay."}"#.into()
         )
@@ -58,10 +63,10 @@ async fn frozen_client_is_closed_and_resumes_without_gap() {
     );
     assert!(events.iter().all(|e| !e.body.kind().is_terminal()));
 
-    let mut back = Client::connect(&scene.rest, "frozen", scene.session)
+    let mut back = WatchClient::connect(&scene.api, "frozen", scene.session)
         .await
         .expect("a connection");
-    back.subscribed(&Ask::since(last.expect("a cursor")))
+    back.subscribed(&SubscribeOptions::since(last.expect("a cursor")))
         .await
         .expect("an acknowledgement");
     back.turn(turn).await.expect("the rest of the turn");
@@ -80,12 +85,17 @@ async fn frozen_client_is_closed_and_resumes_without_gap() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn socket_accepting_no_bytes_is_closed() {
     let scene = Scene::new(options().set("stream", "write_deadline_ms", 300)).await;
-    let frozen = Frozen::connect(&scene.rest, "frozen", scene.session, &Ask::live())
-        .await
-        .expect("a connection");
+    let frozen = StalledClient::connect(
+        &scene.api,
+        "frozen",
+        scene.session,
+        &SubscribeOptions::live(),
+    )
+    .await
+    .expect("a connection");
     let turn = scene.submit("go").await;
     scene.logged(too_slow).await;
-    let row = scene.rest.ended(turn).await.expect("an end");
+    let row = scene.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed");
     let open = |metrics: &str| {
         let line = metrics
@@ -93,14 +103,14 @@ async fn socket_accepting_no_bytes_is_closed() {
             .find(|line| line.starts_with("ws_connections "));
         line.and_then(|line| line.split_whitespace().last()?.parse::<f64>().ok())
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
-        let metrics = scene.rest.get("/metrics").await.expect("an answer").body;
+        let metrics = scene.api.get("/metrics").await.expect("an answer").body;
         if open(&metrics) == Some(0.0) {
             break;
         }
         assert!(
-            begun.elapsed() < Duration::from_secs(10),
+            started.elapsed() < Duration::from_secs(10),
             "the connection is still held: {:?}",
             open(&metrics)
         );

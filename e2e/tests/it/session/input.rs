@@ -4,11 +4,11 @@ use hyper::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnwire_e2e::scene::Scene;
-use turnwire_testkit::rest::Answer;
-use turnwire_testkit::script::Step;
-use turnwire_testkit::watch::Client;
+use turnwire_testkit::api::ApiResponse;
+use turnwire_testkit::script::ScriptStep;
+use turnwire_testkit::watch::WatchClient;
 
-fn problem(answer: &Answer, status: u16, code: &str) {
+fn problem(answer: &ApiResponse, status: u16, code: &str) {
     assert_eq!(
         (answer.status, answer.code().as_str()),
         (status, code),
@@ -77,10 +77,10 @@ const BODIES: [(&str, u16, &str, &str); 12] = [
 // R-37
 #[tokio::test]
 async fn invalid_bodies_get_a_specific_problem() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     let turns = format!("/sessions/{}/turns", scene.session);
     for (body, status, code, mentions) in BODIES {
-        let answer = scene.rest.send(Method::POST, &turns, Some(body)).await;
+        let answer = scene.api.send(Method::POST, &turns, Some(body)).await;
         let answer = answer.expect("an answer");
         problem(&answer, status, code);
         assert!(
@@ -90,28 +90,28 @@ async fn invalid_bodies_get_a_specific_problem() {
         );
     }
     let answer = scene
-        .rest
+        .api
         .post("/sessions", json!({"colour": "red"}))
         .await
         .expect("an answer");
     problem(&answer, 422, "unknown_field");
     assert!(answer.body.contains("colour"));
     // None of it started a turn.
-    let list = scene.rest.get(&turns).await.expect("an answer").json();
+    let list = scene.api.get(&turns).await.expect("an answer").json();
     assert_eq!(list["turns"], json!([]));
 }
 
 // R-37
 #[tokio::test]
 async fn body_over_the_limit_is_413() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     let turns = format!("/sessions/{}/turns", scene.session);
     let wrap = r#"{"message":""}"#.len();
     for (length, status) in [((1 << 20) + 1, 413), (1 << 20, 202)] {
         let body = format!("{{\"message\":\"{}\"}}", "x".repeat(length - wrap));
         assert_eq!(body.len(), length);
         let answer = scene
-            .rest
+            .api
             .send(Method::POST, &turns, Some(&body))
             .await
             .expect("an answer");
@@ -131,24 +131,28 @@ async fn body_over_the_limit_is_413() {
 // R-37
 #[tokio::test]
 async fn invalid_paths_methods_and_types_are_refused() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     let session = format!("/sessions/{}", scene.session);
-    let get = scene.rest.get("/nowhere").await.expect("an answer");
+    let get = scene.api.get("/nowhere").await.expect("an answer");
     problem(&get, 404, "not_found");
-    let put = scene
-        .rest
+    let response = scene
+        .api
         .send(Method::PUT, "/sessions", None)
         .await
         .expect("an answer");
-    problem(&put, 405, "method_not_allowed");
-    assert!(put.header("allow").contains("POST"), "{:?}", put.headers);
+    problem(&response, 405, "method_not_allowed");
+    assert!(
+        response.header("allow").contains("POST"),
+        "{:?}",
+        response.headers
+    );
     let delete = scene
-        .rest
+        .api
         .send(Method::DELETE, &format!("{session}/events"), None)
         .await
         .expect("an answer");
     problem(&delete, 405, "method_not_allowed");
-    let text = scene.rest.clone().with("content-type", "text/plain");
+    let text = scene.api.clone().with("content-type", "text/plain");
     let answer = text
         .send(
             Method::POST,
@@ -160,13 +164,13 @@ async fn invalid_paths_methods_and_types_are_refused() {
     problem(&answer, 415, "unsupported_media_type");
     // An empty POST needs no content type.
     let empty = scene
-        .rest
+        .api
         .send(Method::POST, "/sessions", None)
         .await
         .expect("an answer");
     assert_eq!(empty.status, 201, "{}", empty.body);
     let upgrade = scene
-        .rest
+        .api
         .get(&format!("{session}/stream"))
         .await
         .expect("an answer");
@@ -177,8 +181,8 @@ async fn invalid_paths_methods_and_types_are_refused() {
 // G4
 #[tokio::test]
 async fn foreign_host_or_origin_is_refused() {
-    let scene = Scene::saying([Step::text("hi")]).await;
-    let foreign = scene.rest.clone().with("host", "evil.example:8421");
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let foreign = scene.api.clone().with("host", "evil.example:8421");
     problem(
         &foreign.get("/sessions").await.expect("an answer"),
         403,
@@ -193,7 +197,7 @@ async fn foreign_host_or_origin_is_refused() {
         "host_not_allowed",
     );
     for origin in ["http://evil.example", "null", "https://127.0.0.1"] {
-        let foreign = scene.rest.clone().with("origin", origin);
+        let foreign = scene.api.clone().with("origin", origin);
         let answer = foreign
             .post("/sessions", json!({}))
             .await
@@ -201,9 +205,9 @@ async fn foreign_host_or_origin_is_refused() {
         problem(&answer, 403, "origin_not_allowed");
     }
     let own = scene
-        .rest
+        .api
         .clone()
-        .with("origin", &format!("http://{}", scene.rest.addr()));
+        .with("origin", &format!("http://{}", scene.api.addr()));
     assert_eq!(
         own.post("/sessions", json!({}))
             .await
@@ -212,17 +216,17 @@ async fn foreign_host_or_origin_is_refused() {
         201
     );
     // Any loopback name and port may be the host.
-    let named = scene.rest.clone().with("host", "localhost:9");
+    let named = scene.api.clone().with("host", "localhost:9");
     assert_eq!(named.get("/sessions").await.expect("an answer").status, 200);
 }
 
 // G4
 #[tokio::test]
 async fn foreign_origin_opens_no_stream() {
-    let scene = Scene::saying([Step::text("hi")]).await;
-    let attached = scene.rest.attach(scene.session).await.expect("an answer");
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let attached = scene.api.attach(scene.session).await.expect("an answer");
     let token = attached["attach_token"].as_str().expect("a token");
-    let mut socket = tokio::net::TcpStream::connect(scene.rest.addr())
+    let mut socket = tokio::net::TcpStream::connect(scene.api.addr())
         .await
         .expect("a connection");
     let request = format!(
@@ -230,7 +234,7 @@ async fn foreign_origin_opens_no_stream() {
          Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
         scene.session,
-        scene.rest.addr()
+        scene.api.addr()
     );
     socket.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = vec![0; 1_024];
@@ -240,7 +244,7 @@ async fn foreign_origin_opens_no_stream() {
     // And the token was not used up by it.
     let url = attached["ws_url"].as_str().expect("a url");
     assert!(
-        Client::open(&scene.rest, "own", scene.session, url, None)
+        WatchClient::open(&scene.api, "own", scene.session, url, None)
             .await
             .is_ok()
     );
@@ -249,7 +253,7 @@ async fn foreign_origin_opens_no_stream() {
 // W4
 #[tokio::test]
 async fn garbage_on_the_socket_is_harmless() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     for garbage in [
         &b"\x00\x01\x02\x03\r\n\r\n"[..],
         b"GET / HTTP/9.9\r\n\r\n",
@@ -257,7 +261,7 @@ async fn garbage_on_the_socket_is_harmless() {
         b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
         b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{",
     ] {
-        let mut socket = tokio::net::TcpStream::connect(scene.rest.addr()).await.expect("a connection");
+        let mut socket = tokio::net::TcpStream::connect(scene.api.addr()).await.expect("a connection");
         socket.write_all(garbage).await.expect("sent");
         socket.shutdown().await.expect("closed");
         let mut answer = Vec::new();

@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use turnwire_e2e::scene::{Scene, kinds, shape};
 use turnwire_event::code::{LlmErrorClass, ToolErrorClass, TurnStatus};
 use turnwire_event::{Body, Event, EventType, StopReason};
-use turnwire_testkit::cases::plain_turn;
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::cancel_case::check_uncancelled_turn;
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::SubscribeOptions;
 
 // S3-052
 #[tokio::test]
 async fn tool_turn_events_are_in_order() {
     let steps = [
-        Step::thinking("Let me see.", "c2Vhb"),
-        Step::text("I will echo. "),
-        Step::slow_tool(tool::ECHO, json!({"text": "x"}), 3, 1),
-        Step::text("Done."),
+        ScriptStep::thinking("Let me see.", "c2Vhb"),
+        ScriptStep::text("I will echo. "),
+        ScriptStep::slow_tool(tool::ECHO, json!({"text": "x"}), 3, 1),
+        ScriptStep::text("Done."),
     ];
     let scene = Scene::saying(steps).await;
     let events = scene.turn("go").await;
@@ -45,7 +45,7 @@ async fn tool_turn_events_are_in_order() {
         "turn.completed",
     ];
     assert_eq!(shape(&events), expected);
-    assert_eq!(plain_turn(&events), Ok(()));
+    assert_eq!(check_uncancelled_turn(&events), Ok(()));
     scene.judge().await;
 }
 
@@ -53,8 +53,8 @@ async fn tool_turn_events_are_in_order() {
 #[tokio::test]
 async fn thinking_signature_is_on_its_last_delta() {
     let scene = Scene::saying([
-        Step::thinking("One two three four five six", "c2Vhb"),
-        Step::text("Yes."),
+        ScriptStep::thinking("One two three four five six", "c2Vhb"),
+        ScriptStep::text("Yes."),
     ])
     .await;
     let events = scene.turn("think").await;
@@ -76,8 +76,8 @@ async fn thinking_signature_is_on_its_last_delta() {
 async fn tool_input_fragments_add_up() {
     let input = json!({"text": "a \"quoted\" \u{6c34} \u{1f30a} word"});
     let scene = Scene::saying([
-        Step::slow_tool(tool::ECHO, input.clone(), 9, 1),
-        Step::text("ok"),
+        ScriptStep::slow_tool(tool::ECHO, input.clone(), 9, 1),
+        ScriptStep::text("ok"),
     ])
     .await;
     let events = scene.turn("go").await;
@@ -103,18 +103,18 @@ async fn tool_input_fragments_add_up() {
 #[tokio::test]
 async fn tools_requested_together_run_concurrently() {
     let steps = [
-        Step::tool(tool::SLEEP, json!({"ms": 400})),
-        Step::tool(tool::SLEEP, json!({"ms": 400})),
-        Step::tool(tool::SLEEP, json!({"ms": 400})),
-        Step::text("done"),
+        ScriptStep::tool(tool::SLEEP, json!({"ms": 400})),
+        ScriptStep::tool(tool::SLEEP, json!({"ms": 400})),
+        ScriptStep::tool(tool::SLEEP, json!({"ms": 400})),
+        ScriptStep::text("done"),
     ];
     let scene = Scene::saying(steps).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let events = scene.turn("go").await;
     assert!(
-        begun.elapsed() < Duration::from_millis(1_100),
+        started.elapsed() < Duration::from_millis(1_100),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     let tools: Vec<EventType> = kinds(&events)
         .into_iter()
@@ -122,7 +122,7 @@ async fn tools_requested_together_run_concurrently() {
         .collect();
     let (called, done) = (EventType::ToolCalled, EventType::ToolCompleted);
     assert_eq!(tools, [called, called, called, done, done, done]);
-    assert_eq!(plain_turn(&events), Ok(()));
+    assert_eq!(check_uncancelled_turn(&events), Ok(()));
     scene.judge().await;
 }
 
@@ -131,7 +131,7 @@ async fn tools_requested_together_run_concurrently() {
 async fn large_message_is_sent_whole() {
     // Fewer frames than a connection may be behind, so that a slow reader is not closed.
     let line = "0123456789".repeat(100);
-    let scene = Scene::saying([Step::slow(&line, 1_000, 0).repeat(300)]).await;
+    let scene = Scene::saying([ScriptStep::slow(&line, 1_000, 0).repeat(300)]).await;
     let events = scene.turn("go").await;
     let end = events.iter().find_map(|e| match &e.body {
         Body::MessageComplete(end) => Some(end),
@@ -146,16 +146,16 @@ async fn large_message_is_sent_whole() {
 // S3-096
 #[tokio::test]
 async fn broken_model_stream_fails_the_turn() {
-    let script = Script::new()
-        .on("^early", [Step::error("rate_limited")])
+    let script = ModelScript::new()
+        .on("^early", [ScriptStep::error("rate_limited")])
         .on(
             "",
             [
-                Step::text("In the middle of this"),
-                Step::error("transport"),
+                ScriptStep::text("In the middle of this"),
+                ScriptStep::error("transport"),
             ],
         );
-    let scene = Scene::new(Options::script(script)).await;
+    let scene = Scene::new(ServerOptions::script(script)).await;
     let events = scene.turn("late").await;
     let tail: Vec<&str> = shape(&events).into_iter().skip(4).collect();
     assert_eq!(
@@ -205,14 +205,14 @@ async fn broken_model_stream_fails_the_turn() {
 #[tokio::test]
 async fn failing_tool_fails_alone() {
     let steps = [
-        Step::tool(tool::FAIL, json!({"message": "no luck"})),
-        Step::tool(tool::ECHO, json!({"text": "still here"})),
-        Step::tool("no_such_tool", json!({})),
-        Step::text("done"),
+        ScriptStep::tool(tool::FAIL, json!({"message": "no luck"})),
+        ScriptStep::tool(tool::ECHO, json!({"text": "still here"})),
+        ScriptStep::tool("no_such_tool", json!({})),
+        ScriptStep::text("done"),
     ];
     let scene = Scene::saying(steps).await;
     let events = scene.turn("go").await;
-    assert_eq!(plain_turn(&events), Ok(()));
+    assert_eq!(check_uncancelled_turn(&events), Ok(()));
     let failed: Vec<(&str, ToolErrorClass)> = events
         .iter()
         .filter_map(|e| match &e.body {
@@ -247,13 +247,13 @@ async fn failing_tool_fails_alone() {
 #[tokio::test]
 async fn two_clients_see_the_same_order() {
     let scene = Scene::saying([
-        Step::slow("some words", 2, 3),
-        Step::tool(tool::CLOCK, json!({})),
-        Step::slow("and more", 2, 3),
+        ScriptStep::slow("some words", 2, 3),
+        ScriptStep::tool(tool::CLOCK, json!({})),
+        ScriptStep::slow("and more", 2, 3),
     ])
     .await;
-    let mut one = scene.watch("one", Ask::live()).await;
-    let mut two = scene.watch("two", Ask::live()).await;
+    let mut one = scene.watch("one", SubscribeOptions::live()).await;
+    let mut two = scene.watch("two", SubscribeOptions::live()).await;
     let turn = scene.submit("go").await;
     let (a, b) = tokio::join!(one.turn(turn), two.turn(turn));
     let (a, b): (Vec<Event>, Vec<Event>) = (a.expect("events"), b.expect("events"));
@@ -264,17 +264,17 @@ async fn two_clients_see_the_same_order() {
 // S3-107
 #[tokio::test]
 async fn session_cost_is_the_sum_of_call_costs() {
-    let script = Script::new().on(
+    let script = ModelScript::new().on(
         "",
         [
-            Step::text("a"),
-            Step::tool(tool::CLOCK, json!({})),
-            Step::stop("tool_use", 0.25),
-            Step::text("b"),
-            Step::stop("end_turn", 0.5),
+            ScriptStep::text("a"),
+            ScriptStep::tool(tool::CLOCK, json!({})),
+            ScriptStep::stop("tool_use", 0.25),
+            ScriptStep::text("b"),
+            ScriptStep::stop("end_turn", 0.5),
         ],
     );
-    let scene = Scene::new(Options::script(script)).await;
+    let scene = Scene::new(ServerOptions::script(script)).await;
     for _ in 0..2 {
         let events = scene.turn("go").await;
         let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else {
@@ -289,12 +289,12 @@ async fn session_cost_is_the_sum_of_call_costs() {
             (0.75, 22, 14)
         );
     }
-    let attached = scene.rest.attach(scene.session).await.expect("an answer");
+    let attached = scene.api.attach(scene.session).await.expect("an answer");
     assert_eq!(
         (&attached["cost_so_far_usd"], &attached["turn_count"]),
         (&json!(1.5), &json!(2))
     );
-    let mut client = scene.watch("looking", Ask::snapshot()).await;
+    let mut client = scene.watch("looking", SubscribeOptions::snapshot()).await;
     client
         .send(&json!({"type": "ping", "nonce": "x"}))
         .await
@@ -305,7 +305,7 @@ async fn session_cost_is_the_sum_of_call_costs() {
 
 #[tokio::test]
 async fn model_sees_earlier_messages() {
-    let scene = Scene::saying([Step::text("I heard you.")]).await;
+    let scene = Scene::saying([ScriptStep::text("I heard you.")]).await;
     let mut read = Vec::new();
     for _ in 0..3 {
         let events = scene.turn("the same words each time").await;

@@ -6,20 +6,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_e2e::scene::{Scene, kinds, shape};
 use turnwire_event::{Body, Epoch, Event, EventType, Position, Seq};
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::{Ask, Client, Seen};
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchFrame};
 
 const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
 /// Subscribes and must be refused.
-async fn refused(client: &mut Client, frame: &Value) -> Value {
+async fn refused(client: &mut WatchClient, frame: &Value) -> Value {
     client.send(frame).await.expect("sent");
     loop {
         match client.next().await.expect("an answer") {
-            Seen::Frame(answer) if answer["type"] == "subscribe_error" => return answer,
-            Seen::Frame(answer) => assert_ne!(answer["type"], "subscribe_ack", "{frame}"),
-            Seen::Event(_) => {}
+            WatchFrame::Frame(answer) if answer["type"] == "subscribe_error" => return answer,
+            WatchFrame::Frame(answer) => assert_ne!(answer["type"], "subscribe_ack", "{frame}"),
+            WatchFrame::Event(_) => {}
         }
     }
 }
@@ -36,36 +36,38 @@ async fn tool_events(scene: &Scene) -> Vec<Position> {
     tools.map(|e| e.id).collect()
 }
 
-async fn replay_limit(max: usize, steps: u64, options: Options) {
-    let script = Script::new().on(
+async fn replay_limit(max: usize, steps: u64, options: ServerOptions) {
+    let script = ModelScript::new().on(
         "",
         [
-            Step::tool(tool::BURST, json!({"count": steps})),
-            Step::text("done"),
+            ScriptStep::tool(tool::BURST, json!({"count": steps})),
+            ScriptStep::text("done"),
         ],
     );
-    let scene = Scene::new(Options {
+    let scene = Scene::new(ServerOptions {
         script: Some(script),
         ..options
     })
     .await;
     let turn = scene
-        .rest
+        .api
         .submit(scene.session, "go")
         .await
         .expect("an answer");
-    scene.rest.ended(turn.turn_id).await.expect("an end");
+    scene.api.ended(turn.turn_id).await.expect("an end");
     let ids = tool_events(&scene).await;
     assert!(ids.len() > max + 1, "{} events", ids.len());
     let filter = json!({"event_types": ["tool.called", "tool.completed"]});
-    let over = ids[ids.len() - max - 2];
+    let too_old = ids[ids.len() - max - 2];
     let mut client = scene.connect("limit").await;
-    let frame = Ask::since(over).filter(filter.clone()).frame();
+    let frame = SubscribeOptions::since(too_old)
+        .filter(filter.clone())
+        .frame();
     let answer = refused(&mut client, &frame).await;
     assert_eq!(answer["code"], "replay_too_large", "{answer}");
     let just = ids[ids.len() - max - 1];
     let ack = client
-        .subscribed(&Ask::since(just).filter(filter))
+        .subscribed(&SubscribeOptions::since(just).filter(filter))
         .await
         .expect("that many are allowed");
     assert_eq!(ack["replay_event_count"], max);
@@ -78,52 +80,55 @@ async fn replay_limit(max: usize, steps: u64, options: Options) {
 // S3-037
 #[tokio::test]
 async fn replay_is_bounded_by_its_limit() {
-    replay_limit(10, 20, Options::default().set("stream", "replay_max", 10)).await;
+    replay_limit(
+        10,
+        20,
+        ServerOptions::default().set("stream", "replay_max", 10),
+    )
+    .await;
 }
 
 // S3-037
 #[tokio::test]
 async fn ten_thousand_events_replay_and_one_more_does_not() {
-    replay_limit(10_000, 5_001, Options::default()).await;
+    replay_limit(10_000, 5_001, ServerOptions::default()).await;
 }
 
 // S3-108, S3-036
 #[tokio::test]
 async fn expired_cursor_recovers_with_a_snapshot() {
-    let script = Script::new().on("", [Step::text("hello")]);
-    let options = Options::script(script).set("store", "retention_s", 1).set(
-        "store",
-        "retention_sweep_ms",
-        100,
-    );
+    let script = ModelScript::new().on("", [ScriptStep::text("hello")]);
+    let options = ServerOptions::script(script)
+        .set("store", "retention_s", 1)
+        .set("store", "retention_sweep_ms", 100);
     let scene = Scene::new(options).await;
     let first = scene
-        .rest
+        .api
         .submit(scene.session, "one")
         .await
         .expect("an answer");
-    scene.rest.ended(first.turn_id).await.expect("an end");
+    scene.api.ended(first.turn_id).await.expect("an end");
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     // Something recent, so that the session does not look forgotten.
     let second = scene
-        .rest
+        .api
         .submit(scene.session, "two")
         .await
         .expect("an answer");
-    scene.rest.ended(second.turn_id).await.expect("an end");
+    scene.api.ended(second.turn_id).await.expect("an end");
     let mut client = scene.connect("late").await;
-    let answer = refused(&mut client, &Ask::since(START).frame()).await;
+    let answer = refused(&mut client, &SubscribeOptions::since(START).frame()).await;
     assert_eq!(answer["code"], "cursor_expired", "{answer}");
     client
-        .subscribed(&Ask::snapshot())
+        .subscribed(&SubscribeOptions::snapshot())
         .await
         .expect("a snapshot is always there");
-    let Seen::Frame(snapshot) = client.next().await.expect("a frame") else {
+    let WatchFrame::Frame(snapshot) = client.next().await.expect("a frame") else {
         panic!("an event")
     };
     assert_eq!(snapshot["session"]["turn_count"], 2);
     let answer = scene
-        .rest
+        .api
         .get(&format!("/sessions/{}/events?since={START}", scene.session))
         .await
         .expect("an answer");
@@ -136,7 +141,7 @@ async fn expired_cursor_recovers_with_a_snapshot() {
 // S3-022, S3-038
 #[tokio::test]
 async fn subscribe_ack_counts_persisted_replay_events() {
-    let scene = Scene::saying([Step::slow("several words of an answer", 3, 1)]).await;
+    let scene = Scene::saying([ScriptStep::slow("several words of an answer", 3, 1)]).await;
     scene.turn("x").await;
     let wanted = [
         EventType::TurnStarted,
@@ -146,7 +151,7 @@ async fn subscribe_ack_counts_persisted_replay_events() {
     let filter = json!({"event_types": wanted.map(EventType::name)});
     let mut client = scene.connect("counting").await;
     let ack = client
-        .subscribed(&Ask::since(START).filter(filter))
+        .subscribed(&SubscribeOptions::since(START).filter(filter))
         .await
         .expect("an acknowledgement");
     assert_eq!(ack["replay_event_count"], 3);
@@ -171,10 +176,10 @@ fn words(events: &[Event]) -> String {
 #[tokio::test]
 async fn finished_message_replays_as_start_and_complete() {
     let text = "the quick brown fox jumps over the lazy dog and so on";
-    let scene = Scene::saying([Step::slow(text, 4, 1)]).await;
+    let scene = Scene::saying([ScriptStep::slow(text, 4, 1)]).await;
     let live = scene.turn("x").await;
     let done = |e: &Event| e.body.kind() == EventType::TurnCompleted;
-    let mut late = scene.watch("late", Ask::since(START)).await;
+    let mut late = scene.watch("late", SubscribeOptions::since(START)).await;
     let replayed = late.until(done).await.expect("a replay");
     let of_turn: Vec<Event> = replayed
         .into_iter()
@@ -204,11 +209,11 @@ async fn finished_message_replays_as_start_and_complete() {
                 .collect::<Vec<_>>(),
         );
         let mut inside = scene
-            .watch(&format!("inside {index}"), Ask::since(cut.id))
+            .watch(&format!("inside {index}"), SubscribeOptions::since(cut.id))
             .await;
-        let rest = inside.until(done).await.expect("a replay");
-        assert_eq!(format!("{before}{}", words(&rest)), text);
-        let joined = rest
+        let api = inside.until(done).await.expect("a replay");
+        assert_eq!(format!("{before}{}", words(&api)), text);
+        let joined = api
             .iter()
             .filter(|e| e.body.kind() == EventType::TextDelta)
             .count();
@@ -225,15 +230,15 @@ async fn finished_message_replays_as_start_and_complete() {
 #[tokio::test]
 async fn snapshot_inside_message_plus_deltas_is_the_message() {
     let text = "the quick brown fox jumps over the lazy dog and then it rests for a while";
-    let scene = Scene::saying([Step::slow(text, 3, 15)]).await;
-    let mut first = scene.watch("first", Ask::live()).await;
+    let scene = Scene::saying([ScriptStep::slow(text, 3, 15)]).await;
+    let mut first = scene.watch("first", SubscribeOptions::live()).await;
     let turn = scene.submit("x").await;
     first
         .until(|e| matches!(&e.body, Body::TextDelta(_)))
         .await
         .expect("words");
-    let mut second = scene.watch("second", Ask::snapshot()).await;
-    let Seen::Frame(snapshot) = second.next().await.expect("a frame") else {
+    let mut second = scene.watch("second", SubscribeOptions::snapshot()).await;
+    let WatchFrame::Frame(snapshot) = second.next().await.expect("a frame") else {
         panic!("an event")
     };
     assert_eq!(snapshot["session"]["current_turn_status"], "in_flight");
@@ -247,10 +252,10 @@ async fn snapshot_inside_message_plus_deltas_is_the_message() {
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    let rest = second.turn(turn).await.expect("the rest");
-    assert_eq!(format!("{before}{}", words(&rest)), text);
+    let api = second.turn(turn).await.expect("the rest");
+    assert_eq!(format!("{before}{}", words(&api)), text);
     assert!(
-        !words(&rest).is_empty(),
+        !words(&api).is_empty(),
         "the snapshot was taken too late to tell"
     );
     scene.judge().await;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 use turnwire_e2e::scene::Scene;
 use turnwire_event::{EventType, SessionId, TurnId};
-use turnwire_testkit::dice::Dice;
-use turnwire_testkit::history::{History, Line};
-use turnwire_testkit::rest::Rest;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::{Ask, Client, End};
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::history::{ConnectionEntry, History};
+use turnwire_testkit::rng::SeededRng;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchEnd};
 
 const SNAPSHOTS: usize = 60;
 /// Commits in the middle of the stream.
@@ -20,9 +20,9 @@ const COMMITS: usize = 60;
 const DELTAS: u64 = 120_000;
 
 /// Takes a snapshot and stays: a few for long, the others for a little while.
-async fn look(client: Client, stay: usize) -> Result<(), End> {
+async fn look(client: WatchClient, stay: usize) -> Result<(), WatchEnd> {
     let mut client = client;
-    client.subscribed(&Ask::snapshot()).await?;
+    client.subscribed(&SubscribeOptions::snapshot()).await?;
     for _ in 0..stay {
         if client.event().await?.body.kind().is_terminal() {
             break;
@@ -32,11 +32,11 @@ async fn look(client: Client, stay: usize) -> Result<(), End> {
 }
 
 /// Posts feedback: each is a commit in the middle of the stream.
-async fn post(rest: Rest, session: SessionId, turn: TurnId) {
+async fn post(api: ApiClient, session: SessionId, turn: TurnId) {
     let path = format!("/sessions/{session}/feedback");
     for number in 0..COMMITS {
         let feedback = json!({"turn_id": turn, "rating": number});
-        let answer = rest.post(&path, feedback).await.expect("an answer");
+        let answer = api.post(&path, feedback).await.expect("an answer");
         assert_eq!(answer.status, 202);
         tokio::time::sleep(Duration::from_millis(8)).await;
     }
@@ -49,11 +49,11 @@ fn inside(history: &History) -> usize {
         .iter()
         .flat_map(|connection| &connection.lines);
     let open = lines.filter(|line| match line {
-        Line::Received(frame) => {
+        ConnectionEntry::Received(frame) => {
             frame.text.starts_with("{\"type\":\"snapshot\"")
                 && frame.text.contains("\"status\":\"in_progress\"")
         }
-        Line::Subscribed(_) => false,
+        ConnectionEntry::Subscribed(_) => false,
     });
     open.count()
 }
@@ -61,29 +61,29 @@ fn inside(history: &History) -> usize {
 // S3-030, S3-032, S3-051, LAW-4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn snapshot_plus_later_events_is_the_final_state() {
-    let mut dice = Dice::from_env();
+    let mut rng = SeededRng::from_env();
     let words = "eight ch";
-    let script = Script::new()
-        .on("^fast", [Step::slow(words, 8, 1).repeat(DELTAS)])
-        .on("", [Step::text("hello")]);
-    let scene = Scene::new(Options::script(script)).await;
+    let script = ModelScript::new()
+        .on("^fast", [ScriptStep::slow(words, 8, 1).repeat(DELTAS)])
+        .on("", [ScriptStep::text("hello")]);
+    let scene = Scene::new(ServerOptions::script(script)).await;
     let before = scene.turn("hi").await[0].turn_id.expect("a turn");
-    let mut live = scene.watch("live", Ask::live()).await;
+    let mut live = scene.watch("live", SubscribeOptions::live()).await;
     let turn = scene.submit("fast").await;
     live.until(|e| e.body.kind() == EventType::TextDelta)
         .await
         .expect("words");
     let watching = tokio::spawn(async move { live.turn(turn).await });
 
-    let posting = tokio::spawn(post(scene.rest.clone(), scene.session, before));
+    let posting = tokio::spawn(post(scene.api.clone(), scene.session, before));
     let [mut short, mut long] = [const { Vec::new() }; 2];
     for number in 0..SNAPSHOTS {
-        tokio::time::sleep(dice.millis(20, 80)).await;
+        tokio::time::sleep(rng.millis(20, 80)).await;
         let client = scene.connect(&format!("snapshot {number}")).await;
         if number % 15 == 0 {
             long.push(tokio::spawn(look(client, usize::MAX)));
         } else {
-            let stay = dice.between(5, 60) as usize;
+            let stay = rng.between(5, 60) as usize;
             short.push(tokio::spawn(look(client, stay)));
         }
     }
@@ -93,12 +93,12 @@ async fn snapshot_plus_later_events_is_the_final_state() {
             .expect("a task")
             .expect("events after a snapshot");
     }
-    scene.rest.cancel(turn).await.expect("an answer");
+    scene.api.cancel(turn).await.expect("an answer");
     for task in long {
         task.await.expect("a task").expect("events until the end");
     }
     watching.await.expect("a task").expect("the whole turn");
-    let ended = scene.rest.ended(turn).await.expect("an answer");
+    let ended = scene.api.ended(turn).await.expect("an answer");
     assert_eq!(ended["state"], "cancelled", "the turn ended by itself");
     let history = scene.judge().await;
     assert_eq!(inside(&history), SNAPSHOTS, "snapshots in a message");

@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 use turnwire_e2e::scene::{Scene, shape};
 use turnwire_event::{EventFilter, EventType};
-use turnwire_testkit::script::{Step, tool};
-use turnwire_testkit::watch::{Ask, Client, Seen};
+use turnwire_testkit::script::{ScriptStep, tool};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchFrame};
 
 /// Subscribes and must be refused.
-async fn refused(client: &mut Client, frame: &Value) -> Value {
+async fn refused(client: &mut WatchClient, frame: &Value) -> Value {
     client.send(frame).await.expect("sent");
     loop {
         match client.next().await.expect("an answer") {
-            Seen::Frame(answer) if answer["type"] == "subscribe_error" => return answer,
-            Seen::Frame(answer) => assert_ne!(answer["type"], "subscribe_ack", "{frame}"),
-            Seen::Event(_) => {}
+            WatchFrame::Frame(answer) if answer["type"] == "subscribe_error" => return answer,
+            WatchFrame::Frame(answer) => assert_ne!(answer["type"], "subscribe_ack", "{frame}"),
+            WatchFrame::Event(_) => {}
         }
     }
 }
@@ -21,7 +21,7 @@ async fn refused(client: &mut Client, frame: &Value) -> Value {
 // S3-025, S3-017
 #[tokio::test]
 async fn unknown_event_type_is_named_and_filter_can_be_resent() {
-    let scene = Scene::saying([Step::text("hello")]).await;
+    let scene = Scene::saying([ScriptStep::text("hello")]).await;
     let mut client = scene.connect("strict").await;
     for (filter, named) in [
         (
@@ -47,7 +47,8 @@ async fn unknown_event_type_is_named_and_filter_can_be_resent() {
             "{answer}"
         );
     }
-    let ask = Ask::live().filter(json!({"event_types": ["text.delta", "route.decided"]}));
+    let ask =
+        SubscribeOptions::live().filter(json!({"event_types": ["text.delta", "route.decided"]}));
     let ack = client
         .subscribed(&ask)
         .await
@@ -58,7 +59,7 @@ async fn unknown_event_type_is_named_and_filter_can_be_resent() {
     });
     assert_eq!(ack["resolved_filter"], expected);
     scene
-        .rest
+        .api
         .submit(scene.session, "x")
         .await
         .expect("an answer");
@@ -73,13 +74,13 @@ async fn unknown_event_type_is_named_and_filter_can_be_resent() {
 // S3-015
 #[tokio::test]
 async fn omitted_filter_fields_use_defaults() {
-    let scene = Scene::saying([Step::text("hello")]).await;
+    let scene = Scene::saying([ScriptStep::text("hello")]).await;
     let mut client = scene.connect("plain").await;
     client
         .send(&json!({"type": "subscribe", "filter": {}}))
         .await
         .expect("sent");
-    let Seen::Frame(ack) = client.next().await.expect("a frame") else {
+    let WatchFrame::Frame(ack) = client.next().await.expect("a frame") else {
         panic!("an event")
     };
     assert_eq!(ack["type"], "subscribe_ack");
@@ -95,10 +96,10 @@ async fn omitted_filter_fields_use_defaults() {
 #[tokio::test]
 async fn preset_and_its_expansion_give_equal_frames() {
     let steps = [
-        Step::thinking("hm", "c2VhbA=="),
-        Step::slow("some words", 3, 2),
-        Step::tool(tool::ECHO, json!({"text": "x"})),
-        Step::text("done"),
+        ScriptStep::thinking("hm", "c2VhbA=="),
+        ScriptStep::slow("some words", 3, 2),
+        ScriptStep::tool(tool::ECHO, json!({"text": "x"})),
+        ScriptStep::text("done"),
     ];
     let scene = Scene::saying(steps).await;
     for preset in ["preset:chat", "preset:full"] {
@@ -106,12 +107,15 @@ async fn preset_and_its_expansion_give_equal_frames() {
         let spec = serde_json::to_value(spec).expect("plain data");
         let mut short = scene.connect(&format!("{preset} short")).await;
         let ack = short
-            .subscribed(&Ask::live().filter(preset))
+            .subscribed(&SubscribeOptions::live().filter(preset))
             .await
             .expect("an acknowledgement");
         assert_eq!(ack["resolved_filter"], spec);
         let mut long = scene
-            .watch(&format!("{preset} long"), Ask::live().filter(spec))
+            .watch(
+                &format!("{preset} long"),
+                SubscribeOptions::live().filter(spec),
+            )
             .await;
         let turn = scene.submit("go").await;
         let (a, b) = (
@@ -128,37 +132,43 @@ async fn preset_and_its_expansion_give_equal_frames() {
 #[tokio::test]
 async fn only_events_of_selected_actors_arrive() {
     let steps = [
-        Step::tool(tool::ECHO, json!({"text": "x"})),
-        Step::tool(tool::CLOCK, json!({})),
-        Step::text("done"),
+        ScriptStep::tool(tool::ECHO, json!({"text": "x"})),
+        ScriptStep::tool(tool::CLOCK, json!({})),
+        ScriptStep::text("done"),
     ];
     let scene = Scene::saying(steps).await;
     let mut tools = scene
-        .watch("tools", Ask::live().filter(json!({"actors": ["tool"]})))
+        .watch(
+            "tools",
+            SubscribeOptions::live().filter(json!({"actors": ["tool"]})),
+        )
         .await;
     let mut echo = scene
-        .watch("echo", Ask::live().filter(json!({"actors": ["tool:echo"]})))
+        .watch(
+            "echo",
+            SubscribeOptions::live().filter(json!({"actors": ["tool:echo"]})),
+        )
         .await;
     let mut mouth = scene
         .watch(
             "mouth",
-            Ask::live().filter(json!({"actors": ["orchestrator"]})),
+            SubscribeOptions::live().filter(json!({"actors": ["orchestrator"]})),
         )
         .await;
     let turn = scene.submit("go").await;
-    let said = mouth
+    let sent = mouth
         .until(|e| e.body.kind() == EventType::TurnCompleted)
         .await;
-    let said = match said {
+    let sent = match sent {
         Ok(events) => events,
         Err(end) => panic!("{end}"),
     };
     assert!(
-        said.iter().all(|e| e.actor.to_string() == "orchestrator"),
-        "{said:?}"
+        sent.iter().all(|e| e.actor.to_string() == "orchestrator"),
+        "{sent:?}"
     );
-    assert!(said.iter().any(|e| e.body.kind() == EventType::TextDelta));
-    scene.rest.ended(turn).await.expect("an end");
+    assert!(sent.iter().any(|e| e.body.kind() == EventType::TextDelta));
+    scene.api.ended(turn).await.expect("an end");
     let mut seen = Vec::new();
     for _ in 0..4 {
         seen.push(tools.event().await.expect("an event"));
@@ -181,7 +191,7 @@ async fn only_events_of_selected_actors_arrive() {
 // S3-024
 #[tokio::test]
 async fn cursor_outside_the_session_has_expired() {
-    let scene = Scene::saying([Step::text("hello")]).await;
+    let scene = Scene::saying([ScriptStep::text("hello")]).await;
     scene.turn("x").await;
     let mut client = scene.connect("lost").await;
     for since in [
@@ -203,15 +213,15 @@ async fn cursor_outside_the_session_has_expired() {
 // D-40
 #[tokio::test]
 async fn second_subscribe_replaces_the_first() {
-    let scene = Scene::saying([Step::slow("one two three", 4, 2)]).await;
+    let scene = Scene::saying([ScriptStep::slow("one two three", 4, 2)]).await;
     let mut client = scene
         .watch(
             "twice",
-            Ask::live().filter(json!({"event_types": ["turn.started"]})),
+            SubscribeOptions::live().filter(json!({"event_types": ["turn.started"]})),
         )
         .await;
     let one = scene
-        .rest
+        .api
         .submit(scene.session, "x")
         .await
         .expect("an answer");
@@ -219,8 +229,8 @@ async fn second_subscribe_replaces_the_first() {
         .until(|e| e.body.kind() == EventType::TurnStarted)
         .await
         .expect("the first");
-    scene.rest.ended(one.turn_id).await.expect("an end");
-    let only = Ask::live().filter(json!({"event_types": ["turn.completed"]}));
+    scene.api.ended(one.turn_id).await.expect("an end");
+    let only = SubscribeOptions::live().filter(json!({"event_types": ["turn.completed"]}));
     client
         .subscribed(&only)
         .await
@@ -234,19 +244,24 @@ async fn second_subscribe_replaces_the_first() {
 // S3-024
 #[tokio::test]
 async fn deleted_session_is_not_found() {
-    let scene = Scene::saying([Step::text("hello")]).await;
+    let scene = Scene::saying([ScriptStep::text("hello")]).await;
     let mut client = scene.connect("too late").await;
     let path = format!("/sessions/{}", scene.session);
     let answer = scene
-        .rest
+        .api
         .send(hyper::Method::DELETE, &path, None)
         .await
         .expect("an answer");
     assert_eq!(answer.status, 204, "{}", answer.body);
-    client.send(&Ask::live().frame()).await.expect("sent");
+    client
+        .send(&SubscribeOptions::live().frame())
+        .await
+        .expect("sent");
     match client.next().await {
-        Ok(Seen::Frame(answer)) => assert_eq!(answer["code"], "session_not_found", "{answer}"),
-        Ok(Seen::Event(event)) => panic!("{event:?}"),
+        Ok(WatchFrame::Frame(answer)) => {
+            assert_eq!(answer["code"], "session_not_found", "{answer}")
+        }
+        Ok(WatchFrame::Event(event)) => panic!("{event:?}"),
         // The socket may already have been closed for the same reason.
         Err(end) => assert_eq!(end.code(), "session_deleted", "{end}"),
     }

@@ -3,17 +3,17 @@
 use serde_json::json;
 use turnwire_e2e::scene::{Scene, shape};
 use turnwire_event::{Body, EventType};
-use turnwire_testkit::script::{Script, Step, tool};
-use turnwire_testkit::server::Options;
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::SubscribeOptions;
 
 // S3-011
 #[tokio::test]
 async fn one_turn_runs_at_a_time() {
-    let scene = Scene::saying([Step::slow("a slow answer to something", 2, 30)]).await;
+    let scene = Scene::saying([ScriptStep::slow("a slow answer to something", 2, 30)]).await;
     let running = scene.submit("one").await;
     let busy = scene
-        .rest
+        .api
         .try_submit(scene.session, "two")
         .await
         .expect("an answer");
@@ -21,29 +21,29 @@ async fn one_turn_runs_at_a_time() {
     assert_eq!(busy.header("content-type"), "application/problem+json");
     assert_eq!(busy.json()["turn_id"], running.to_string());
     // Another session is not concerned.
-    let other = scene.rest.create().await.expect("a session");
-    let there = scene
-        .rest
+    let other = scene.api.create().await.expect("a session");
+    let other_turn = scene
+        .api
         .submit(other, "three")
         .await
         .expect("an answer")
         .turn_id;
-    scene.rest.ended(running).await.expect("an end");
-    scene.rest.ended(there).await.expect("an end");
+    scene.api.ended(running).await.expect("an end");
+    scene.api.ended(other_turn).await.expect("an end");
     let after = scene.submit("four").await;
-    scene.rest.ended(after).await.expect("an end");
+    scene.api.ended(after).await.expect("an end");
     scene.judge().await;
 }
 
 // S3-011
 #[tokio::test]
 async fn one_of_many_concurrent_submits_is_accepted() {
-    let scene = Scene::saying([Step::slow("words words words words", 2, 20)]).await;
+    let scene = Scene::saying([ScriptStep::slow("words words words words", 2, 20)]).await;
     let tasks: Vec<_> = (0..12)
         .map(|_| {
-            let (rest, session) = (scene.rest.clone(), scene.session);
+            let (api, session) = (scene.api.clone(), scene.session);
             tokio::spawn(async move {
-                rest.try_submit(session, "me")
+                api.try_submit(session, "me")
                     .await
                     .expect("an answer")
                     .status
@@ -65,14 +65,14 @@ async fn one_of_many_concurrent_submits_is_accepted() {
 #[tokio::test]
 async fn accepted_position_replays_the_whole_turn() {
     let scene = Scene::saying([
-        Step::text("hello "),
-        Step::tool(tool::CLOCK, json!({})),
-        Step::text("done"),
+        ScriptStep::text("hello "),
+        ScriptStep::tool(tool::CLOCK, json!({})),
+        ScriptStep::text("done"),
     ])
     .await;
     for number in 0..3 {
         let answer = scene
-            .rest
+            .api
             .try_submit(scene.session, "go")
             .await
             .expect("an answer");
@@ -88,11 +88,11 @@ async fn accepted_position_replays_the_whole_turn() {
             .expect("a position");
         let turn = turn.parse().expect("a turn");
         let mut client = scene
-            .watch(&format!("since {number}"), Ask::since(since))
+            .watch(&format!("since {number}"), SubscribeOptions::since(since))
             .await;
         let events = client.turn(turn).await.expect("the turn");
         assert_eq!(shape(&events)[..2], ["turn.started", "route.decided"]);
-        let row = scene.rest.turn(turn).await.expect("an answer");
+        let row = scene.api.turn(turn).await.expect("an answer");
         assert_eq!(row["state"], "completed");
         assert_eq!(row["position"], body["position"]);
         assert_eq!(row["terminal"]["type"], "turn.completed");
@@ -104,11 +104,11 @@ async fn accepted_position_replays_the_whole_turn() {
 // D-03
 #[tokio::test]
 async fn turn_is_addressable_by_response_id() {
-    let scene = Scene::saying([Step::stall()]).await;
+    let scene = Scene::saying([ScriptStep::stall()]).await;
     let turn = scene.submit("go").await;
     let path = format!("/turns/resp_{turn}/cancel");
     let answer = scene
-        .rest
+        .api
         .send(hyper::Method::POST, &path, None)
         .await
         .expect("an answer");
@@ -116,9 +116,9 @@ async fn turn_is_addressable_by_response_id() {
         (answer.status, answer.json()["turn_id"].clone()),
         (202, json!(turn))
     );
-    scene.rest.ended(turn).await.expect("an end");
+    scene.api.ended(turn).await.expect("an end");
     let row = scene
-        .rest
+        .api
         .get(&format!("/turns/resp_{turn}"))
         .await
         .expect("an answer");
@@ -132,12 +132,12 @@ async fn turn_is_addressable_by_response_id() {
 
 #[tokio::test]
 async fn message_is_text_or_blocks_and_is_logged() {
-    let scene = Scene::saying([Step::text("You said {{user}}")]).await;
+    let scene = Scene::saying([ScriptStep::text("You said {{user}}")]).await;
     let blocks = json!([{"type": "text", "text": "two "}, {"type": "text", "text": "blocks"}]);
-    let mut client = scene.watch("blocks", Ask::live()).await;
+    let mut client = scene.watch("blocks", SubscribeOptions::live()).await;
     let path = format!("/sessions/{}/turns", scene.session);
     let answer = scene
-        .rest
+        .api
         .post(&path, json!({"message": blocks}))
         .await
         .expect("an answer");
@@ -164,7 +164,7 @@ async fn message_is_text_or_blocks_and_is_logged() {
 //
 #[tokio::test]
 async fn feedback_is_logged_and_streamed() {
-    let scene = Scene::saying([Step::text("hi")]).await;
+    let scene = Scene::saying([ScriptStep::text("hi")]).await;
     let events = scene.turn("x").await;
     let turn = events[0].turn_id.expect("a turn");
     let message = events.iter().find_map(|e| match &e.body {
@@ -172,7 +172,7 @@ async fn feedback_is_logged_and_streamed() {
         _ => None,
     });
     let mut client = scene
-        .watch("watching", Ask::live().filter("preset:chat"))
+        .watch("watching", SubscribeOptions::live().filter("preset:chat"))
         .await;
     let path = format!("/sessions/{}/feedback", scene.session);
     let bodies = [
@@ -181,7 +181,7 @@ async fn feedback_is_logged_and_streamed() {
     ];
     for body in bodies {
         let answer = scene
-            .rest
+            .api
             .post(&path, body.clone())
             .await
             .expect("an answer");
@@ -209,7 +209,7 @@ async fn feedback_is_logged_and_streamed() {
         ),
     ] {
         let answer = scene
-            .rest
+            .api
             .post(&path, body.clone())
             .await
             .expect("an answer");
@@ -221,15 +221,15 @@ async fn feedback_is_logged_and_streamed() {
 // S3-109
 #[tokio::test]
 async fn metrics_report_turns_and_connections() {
-    let script = Script::new()
-        .on("^stall", [Step::stall()])
-        .on("", [Step::text("hi")]);
-    let scene = Scene::new(Options::script(script)).await;
+    let script = ModelScript::new()
+        .on("^stall", [ScriptStep::stall()])
+        .on("", [ScriptStep::text("hi")]);
+    let scene = Scene::new(ServerOptions::script(script)).await;
     scene.turn("x").await;
     let turn = scene.submit("stall").await;
-    scene.rest.cancel(turn).await.expect("an answer");
-    scene.rest.ended(turn).await.expect("an end");
-    let metrics = scene.rest.get("/metrics").await.expect("an answer");
+    scene.api.cancel(turn).await.expect("an answer");
+    scene.api.ended(turn).await.expect("an end");
+    let metrics = scene.api.get("/metrics").await.expect("an answer");
     assert_eq!(metrics.status, 200);
     for name in [
         "ws_connections",
@@ -248,6 +248,6 @@ async fn metrics_report_turns_and_connections() {
         "no session ids as labels"
     );
     for path in ["/healthz", "/readyz"] {
-        assert_eq!(scene.rest.get(path).await.expect("an answer").status, 200);
+        assert_eq!(scene.api.get(path).await.expect("an answer").status, 200);
     }
 }

@@ -8,24 +8,28 @@ use turnwire_e2e::engine::laws;
 use turnwire_e2e::load::judge;
 use turnwire_e2e::workers::{Crew, delegates, of, read_by, told};
 use turnwire_event::{Event, SessionId};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Reader;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::watch::ResumingReader;
 
-fn stalling() -> Script {
+fn stalling() -> ModelScript {
     read_by(
         delegates("Read.", "never said"),
-        [Step::text("Half a "), Step::stall()],
+        [ScriptStep::text("Half a "), ScriptStep::stall()],
     )
 }
 
 /// Nests `levels` deep, then stalls.
-fn nesting() -> Script {
-    let deeper = Step::tool("deeper", json!({"task": "Go on."}));
-    let research = Step::tool("research", json!({"task": "Read."}));
-    Script::new()
-        .heard("orchestrator", "^start$", 1, [deeper])
+fn nesting() -> ModelScript {
+    let deeper = ScriptStep::tool("deeper", json!({"task": "Go on."}));
+    let research = ScriptStep::tool("research", json!({"task": "Read."}));
+    ModelScript::new()
+        .on_call("orchestrator", "^start$", 1, [deeper])
         .call("orchestrator", 1, [research])
-        .call("reader", 1, [Step::text("Half a "), Step::stall()])
+        .call(
+            "reader",
+            1,
+            [ScriptStep::text("Half a "), ScriptStep::stall()],
+        )
 }
 
 async fn line(crew: &Crew, levels: usize) -> Vec<SessionId> {
@@ -50,7 +54,7 @@ async fn cancelling_the_parent_ends_the_worker_first() {
         .until(|event| event.body.kind().name() == "text.delta")
         .await
         .expect("words");
-    assert_eq!(crew.rest.cancel(turn).await.expect("an answer").status, 202);
+    assert_eq!(crew.api.cancel(turn).await.expect("an answer").status, 202);
     // On one connection the worker's end comes before the parent tells of it.
     let ends = |event: &Event| event.turn_id == Some(turn) && event.body.kind().is_terminal();
     let both = all.until(ends).await.expect("the whole turn");
@@ -78,9 +82,9 @@ async fn cancelling_the_parent_ends_the_worker_first() {
     let (log, own) = (crew.log(crew.session).await, crew.log(worker).await);
     laws(&log);
     laws(&own);
-    let asked = &of(&own, "turn.cancel_requested").expect("a request")["payload"];
+    let request = &of(&own, "turn.cancel_requested").expect("a request")["payload"];
     assert_eq!(
-        (&asked["by"], &asked["reason"]),
+        (&request["by"], &request["reason"]),
         (&json!("system"), &json!("parent_cancelled"))
     );
     let failed = of(&log, "delegate.failed").expect("a failure");
@@ -108,9 +112,9 @@ async fn cancel_goes_down_and_ends_come_up_the_worker_chain() {
     let crew = Crew::new(&nesting()).await;
     let turn = crew.say("start").await;
     let line = line(&crew, 2).await;
-    assert_eq!(crew.rest.cancel(turn).await.expect("an answer").status, 202);
+    assert_eq!(crew.api.cancel(turn).await.expect("an answer").status, 202);
     assert_eq!(
-        crew.rest.ended(turn).await.expect("a turn")["state"],
+        crew.api.ended(turn).await.expect("a turn")["state"],
         "cancelled"
     );
     let mut before: Option<String> = None;
@@ -178,20 +182,20 @@ async fn terminated_server_ends_worker_and_parent() {
 //
 #[tokio::test]
 async fn watchers_see_one_order_through_cuts_and_restart() {
-    let words = Step::slow("All about tea and more. ", 3, 5).repeat(8);
-    let script = read_by(delegates("Read.", "Tea is old."), [words]).heard(
+    let words = ScriptStep::slow("All about tea and more. ", 3, 5).repeat(8);
+    let script = read_by(delegates("Read.", "Tea is old."), [words]).on_call(
         "orchestrator",
         "^start$",
         1,
-        [Step::tool("deeper", json!({"task": "Go on."}))],
+        [ScriptStep::tool("deeper", json!({"task": "Go on."}))],
     );
     let mut crew = Crew::new(&script).await;
     crew.say("tea").await;
     let (worker, _) = crew.working(crew.session).await;
     let mut readers = [
-        Reader::new(&crew.rest, "parent 1", crew.session),
-        Reader::new(&crew.rest, "parent 2", crew.session),
-        Reader::new(&crew.rest, "worker", worker),
+        ResumingReader::new(&crew.api, "parent 1", crew.session),
+        ResumingReader::new(&crew.api, "parent 2", crew.session),
+        ResumingReader::new(&crew.api, "worker", worker),
     ];
     for bytes in [700, 1_500, 2_500] {
         for reader in &mut readers {
@@ -199,11 +203,11 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
         }
     }
     for reader in &mut readers {
-        reader.drop_line();
+        reader.drop_connection();
     }
     crew.server.restart().await;
     let again = crew
-        .rest
+        .api
         .submit(crew.session, "more tea")
         .await
         .expect("accepted");
@@ -212,7 +216,7 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
             reader.cut_after(bytes, Duration::from_millis(200)).await;
         }
     }
-    crew.rest.ended(again.turn_id).await.expect("a turn");
+    crew.api.ended(again.turn_id).await.expect("a turn");
     let mut logs = Vec::new();
     for id in [crew.session, worker] {
         let log = crew.log(id).await;
@@ -231,5 +235,5 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
             .to_owned();
         reader.finish(tail.parse().expect("a position")).await;
     }
-    judge(&crew.rest, &[crew.session, worker]).await;
+    judge(&crew.api, &[crew.session, worker]).await;
 }

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 use turnwire_e2e::workers::{Crew, READER, course, delegates, of, pack, read_by, told};
 use turnwire_event::{Epoch, Position, Seq};
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::server::Options;
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
 
-fn reading() -> Script {
+fn reading() -> ModelScript {
     read_by(
         delegates("Read up on tea.", "Tea is old."),
-        [Step::text("Tea came from China.")],
+        [ScriptStep::text("Tea came from China.")],
     )
 }
 
@@ -74,7 +74,7 @@ async fn delegation_events_are_in_order_and_limited() {
     // What the speaker's model is told of it is the last word, with the tool's end.
     let path = format!("/sessions/{}/messages", crew.session);
     let messages = crew
-        .rest
+        .api
         .pages(&path, "messages")
         .await
         .expect("pages")
@@ -90,11 +90,11 @@ async fn delegation_events_are_in_order_and_limited() {
         json!({"success": true, "answer": "Tea came from China."})
     );
 
-    let row = crew.rest.attach(worker).await.expect("a session");
+    let row = crew.api.attach(worker).await.expect("a session");
     assert_eq!(row["parent_session_id"], json!(crew.session));
     assert_eq!(row["agent"], READER);
     let sessions = crew
-        .rest
+        .api
         .pages("/sessions", "sessions")
         .await
         .expect("pages")
@@ -113,12 +113,17 @@ async fn delegation_events_are_in_order_and_limited() {
 // S3-088
 #[tokio::test]
 async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
-    let later = Script::new().heard(READER, "go on", 1, [Step::text("The other half.")]);
-    let task = Step::tool("research", json!({"task": "Read."}));
+    let later =
+        ModelScript::new().on_call(READER, "go on", 1, [ScriptStep::text("The other half.")]);
+    let task = ScriptStep::tool("research", json!({"task": "Read."}));
     let script = later
         .call("orchestrator", 1, [task])
-        .call("orchestrator", 2, [Step::text("It was stopped.")])
-        .call(READER, 1, [Step::text("Half a "), Step::stall()]);
+        .call("orchestrator", 2, [ScriptStep::text("It was stopped.")])
+        .call(
+            READER,
+            1,
+            [ScriptStep::text("Half a "), ScriptStep::stall()],
+        );
     let crew = Crew::new(&script).await;
     let turn = crew.say("tea").await;
     let (worker, worker_turn) = crew.working(crew.session).await;
@@ -135,7 +140,7 @@ async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
         own.last().expect("an end").body.kind().name(),
         "turn.cancelled"
     );
-    let row = crew.rest.ended(turn).await.expect("a turn");
+    let row = crew.api.ended(turn).await.expect("a turn");
     assert_eq!(row["state"], "completed", "the parent goes on: {row}");
     let log = crew.log(crew.session).await;
     let failed = &of(&log, "delegate.failed").expect("a failure")["payload"];
@@ -145,13 +150,13 @@ async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
         "cancelled"
     );
     // Its agent stays its own.
-    let again = crew.rest.submit(worker, "go on").await.expect("accepted");
-    let row = crew.rest.ended(again.turn_id).await.expect("a turn");
+    let again = crew.api.submit(worker, "go on").await.expect("accepted");
+    let row = crew.api.ended(again.turn_id).await.expect("a turn");
     assert_eq!(
         (&row["state"], &row["kind"]),
         (&json!("completed"), &json!("worker"))
     );
-    let stranger = crew.server.rest().with("x-turnwire-principal", "stranger");
+    let stranger = crew.server.api().with("x-turnwire-principal", "stranger");
     for path in [
         format!("/sessions/{worker}"),
         format!("/sessions/{}/workers", crew.session),
@@ -162,16 +167,16 @@ async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
 
 #[tokio::test]
 async fn workers_nest_up_to_the_depth_limit() {
-    let script = Script::new()
+    let script = ModelScript::new()
         .call(
             "orchestrator",
             1,
-            [Step::tool("deeper", json!({"task": "Go on."}))],
+            [ScriptStep::tool("deeper", json!({"task": "Go on."}))],
         )
-        .call("orchestrator", 2, [Step::text("That is it.")]);
+        .call("orchestrator", 2, [ScriptStep::text("That is it.")]);
     let crew = Crew::new(&script).await;
     let turn = crew.say("deep").await;
-    let row = crew.rest.ended(turn).await.expect("a turn");
+    let row = crew.api.ended(turn).await.expect("a turn");
     assert_eq!(row["state"], "completed");
     let mut line = vec![crew.session];
     loop {
@@ -192,32 +197,32 @@ async fn workers_nest_up_to_the_depth_limit() {
     );
     for pair in line.windows(2) {
         let (parent, own) = (crew.log(pair[0]).await, crew.log(pair[1]).await);
-        let told = of(&parent, "delegate.completed").expect("an end");
+        let completed = of(&parent, "delegate.completed").expect("an end");
         let end = own.last().expect("an end");
-        assert!(end["timestamp"].as_str() <= told["timestamp"].as_str());
+        assert!(end["timestamp"].as_str() <= completed["timestamp"].as_str());
     }
     // All of them go with the first.
     let path = format!("/sessions/{}", crew.session);
-    let gone = crew.rest.send(hyper::Method::DELETE, &path, None).await;
-    assert_eq!(gone.expect("an answer").status, 204);
+    let deleted = crew.api.send(hyper::Method::DELETE, &path, None).await;
+    assert_eq!(deleted.expect("an answer").status, 204);
     for id in line {
-        let answer = crew.rest.get(&format!("/sessions/{id}")).await;
+        let answer = crew.api.get(&format!("/sessions/{id}")).await;
         assert_eq!(answer.expect("an answer").status, 404);
     }
 }
 
 #[tokio::test]
 async fn workers_per_turn_are_limited_by_pack_and_server() {
-    let task = || Step::tool("research", json!({"task": "Read."}));
-    let script = Script::new()
+    let task = || ScriptStep::tool("research", json!({"task": "Read."}));
+    let script = ModelScript::new()
         .call("orchestrator", 1, [task(), task(), task()])
-        .call("orchestrator", 2, [Step::text("Done.")])
-        .call(READER, 1, [Step::text("Read.")]);
-    let options = Options::pack(pack(&script, 60_000)).set("session", "workers_max", 2);
+        .call("orchestrator", 2, [ScriptStep::text("Done.")])
+        .call(READER, 1, [ScriptStep::text("Read.")]);
+    let options = ServerOptions::pack(pack(&script, 60_000)).set("session", "workers_max", 2);
     let crew = Crew::on(options).await;
     let turn = crew.say("many").await;
     assert_eq!(
-        crew.rest.ended(turn).await.expect("a turn")["state"],
+        crew.api.ended(turn).await.expect("a turn")["state"],
         "completed"
     );
     assert_eq!(crew.workers(crew.session).await.len(), 2);
@@ -235,10 +240,13 @@ async fn workers_per_turn_are_limited_by_pack_and_server() {
 
 #[tokio::test]
 async fn worker_over_its_time_is_stopped_and_turn_goes_on() {
-    let script = read_by(delegates("Read.", "It took too long."), [Step::stall()]);
-    let crew = Crew::on(Options::pack(pack(&script, 300))).await;
+    let script = read_by(
+        delegates("Read.", "It took too long."),
+        [ScriptStep::stall()],
+    );
+    let crew = Crew::on(ServerOptions::pack(pack(&script, 300))).await;
     let turn = crew.say("slow").await;
-    let row = crew.rest.ended(turn).await.expect("a turn");
+    let row = crew.api.ended(turn).await.expect("a turn");
     assert_eq!(row["state"], "completed");
     let log = crew.log(crew.session).await;
     let failed = of(&log, "delegate.failed").expect("a failure");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use turnwire_event::{SessionId, Ulid};
-use turnwire_testkit::nasty::{Kind, Nasty, shell};
 use turnwire_testkit::server::binary;
+use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms, shell};
 use turnwire_tool::ProgramRunner;
 use turnwire_tool::guard::order::ProgramLimits;
 use turnwire_tool::runner::{GuardedProgram, ProgramSpec};
@@ -45,16 +45,20 @@ impl Shop {
     }
 
     /// A program that is hard to end, set up and running.
-    pub(crate) async fn nasty(&self, nasty: &Nasty, kind: Kind) -> GuardedProgram {
-        let spec = self.spec(&nasty.command(kind));
+    pub(crate) async fn programs(
+        &self,
+        programs: &StubbornPrograms,
+        kind: StubbornKind,
+    ) -> GuardedProgram {
+        let spec = self.spec(&programs.command(kind));
         let guarded = self.workshop.call(spec).await.expect("a guard");
-        nasty.until_ready(kind.processes()).await;
+        programs.until_ready(kind.processes()).await;
         guarded
     }
 
-    /// One more script with the mark of `nasty`, running.
-    pub(crate) async fn written(&self, nasty: &Nasty, script: &str) -> GuardedProgram {
-        let spec = self.spec(&shell(&nasty.write("own", script)));
+    /// One more script with the mark of `programs`, running.
+    pub(crate) async fn written(&self, programs: &StubbornPrograms, script: &str) -> GuardedProgram {
+        let spec = self.spec(&shell(&programs.write("own", script)));
         self.workshop.call(spec).await.expect("a guard")
     }
 }
@@ -82,6 +86,6 @@ pub(crate) fn spec<T: AsRef<str>>(workshop: &ProgramRunner, command: &[T]) -> Pr
 /// What a process table says about `pid`, after its name: state, parent, group, session.
 pub(crate) fn row(pid: u32) -> Option<Vec<String>> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = line.rsplit_once(')')?;
-    Some(rest.split_whitespace().map(str::to_owned).collect())
+    let (_, api) = line.rsplit_once(')')?;
+    Some(api.split_whitespace().map(str::to_owned).collect())
 }

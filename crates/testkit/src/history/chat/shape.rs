@@ -1,38 +1,42 @@
-//! The frames by themselves: what each must carry (S1-002 to S1-028), in which order they may
-//! come, and that what begins also ends.
+//! Checks the frames without the log: the fields of each (S1-002 to S1-028), their order, and that
+//! every started tool ends.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::super::broken::Broken;
-use super::due::Due;
-use super::reading::{Reading, Seen};
+use super::super::chat_violation::ChatViolation;
+use super::expected::ExpectedTurn;
+use super::streams::{ViewedFrame, ViewerStream};
 use crate::sse::Said;
 
-/// The fields that every frame has, in their order.
+/// The first fields of every frame, in order.
 const ENVELOPE: [&str; 4] = ["event_type", "version", "timestamp", "response_id"];
 
 /// Checks the frames of one reading.
-pub(super) fn check(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
+pub(super) fn check(
+    viewer: &ViewerStream<'_>,
+    expected: &ExpectedTurn,
+    broken: &mut Vec<ChatViolation>,
+) {
     let mut before: Option<&str> = None;
-    for frame in &reading.frames {
+    for frame in &viewer.frames {
         let Said::Frame(_, event, data) = &frame.block.said else {
             continue;
         };
-        if let Err(why) = envelope(event, data, due) {
-            broken.push(Broken::Envelope {
+        if let Err(reason) = check_envelope(event, data, expected) {
+            broken.push(ChatViolation::Envelope {
                 id: frame.id.to_string(),
-                why,
+                reason,
                 text: frame.block.text.clone(),
             });
         }
         let at = data.get("timestamp").and_then(Value::as_str);
-        // They are written alike, so that their texts have the order of their times.
+        // Timestamps have one fixed format, so text order is time order.
         if let (Some(before), Some(at)) = (before, at)
             && at < before
         {
-            broken.push(Broken::TimeBack {
+            broken.push(ChatViolation::TimeBack {
                 id: frame.id.to_string(),
                 before: before.to_owned(),
                 after: at.to_owned(),
@@ -40,22 +44,26 @@ pub(super) fn check(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) 
         }
         before = at.or(before);
     }
-    first(reading, due, broken);
-    ending(reading, broken);
-    tools(reading, due, broken);
+    check_first(viewer, expected, broken);
+    check_ending(viewer, broken);
+    check_tools(viewer, expected, broken);
 }
 
-fn envelope(event: &str, data: &Map<String, Value>, due: &Due) -> Result<(), String> {
+fn check_envelope(
+    event: &str,
+    data: &Map<String, Value>,
+    expected: &ExpectedTurn,
+) -> Result<(), String> {
     let keys: Vec<&str> = data.keys().map(String::as_str).collect();
     if keys.len() < ENVELOPE.len() || keys[..ENVELOPE.len()] != ENVELOPE {
         return Err("the envelope is not the first four fields".into());
     }
     let field = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
-    if field("version") != due.version.as_str() {
-        return Err(format!("the turn is bound to {}", due.version));
+    if field("version") != expected.version.as_str() {
+        return Err(format!("the turn is bound to {}", expected.version));
     }
-    if field("response_id") != due.response {
-        return Err(format!("the turn is {}", due.response));
+    if field("response_id") != expected.response {
+        return Err(format!("the turn is {}", expected.response));
     }
     if !is_time(field("timestamp")) {
         return Err("the timestamp is not UTC with milliseconds".into());
@@ -82,7 +90,7 @@ fn envelope(event: &str, data: &Map<String, Value>, due: &Due) -> Result<(), Str
         ],
         "cancelled" => &["error"],
         "error" => &["error", "is_final"],
-        _ => return Err("a type that is not known".into()),
+        _ => return Err("unknown event type".into()),
     };
     if keys[ENVELOPE.len()..] != *payload {
         return Err(format!("the payload should be {payload:?}"));
@@ -99,30 +107,36 @@ fn envelope(event: &str, data: &Map<String, Value>, due: &Due) -> Result<(), Str
             _ => value.is_string(),
         }
     });
-    kinds.then_some(()).ok_or("a field of another kind".into())
+    kinds
+        .then_some(())
+        .ok_or("a field has the wrong type".into())
 }
 
 fn is_time(text: &str) -> bool {
     let shape = b"0000-00-00T00:00:00.000Z";
-    let fits = |(is, shape): (u8, &u8)| match shape {
+    let matches = |(is, shape): (u8, &u8)| match shape {
         b'0' => is.is_ascii_digit(),
         other => is == *other,
     };
-    text.len() == shape.len() && text.bytes().zip(shape).all(fits)
+    text.len() == shape.len() && text.bytes().zip(shape).all(matches)
 }
 
-/// The turn's name is the first frame of the turn, and no other.
-fn first(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
-    let from_start = match (reading.from, due.frames.first()) {
-        (Some(from), Some((first, _))) => {
-            !from.covers(first.position, first.frame.unwrap_or_default())
+/// `response_id` is the first frame of the turn, and only the first.
+fn check_first(
+    viewer: &ViewerStream<'_>,
+    expected: &ExpectedTurn,
+    broken: &mut Vec<ChatViolation>,
+) {
+    let from_start = match (viewer.from, expected.frames.first()) {
+        (Some(from), Some((check_first, _))) => {
+            !from.covers(check_first.position, check_first.frame.unwrap_or_default())
         }
         (None, _) | (_, None) => true,
     };
-    for (index, frame) in reading.frames.iter().enumerate() {
+    for (index, frame) in viewer.frames.iter().enumerate() {
         let named = frame.block.event() == "response_id";
         if named != (index == 0 && from_start) {
-            broken.push(Broken::First {
+            broken.push(ChatViolation::First {
                 id: frame.id.to_string(),
                 event: frame.block.event().to_owned(),
             });
@@ -131,73 +145,77 @@ fn first(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
     }
 }
 
-/// One terminal, last of all; what the turn cost right before it, unless it was cancelled.
-fn ending(reading: &Reading<'_>, broken: &mut Vec<Broken>) {
-    let mut frames = reading.frames.iter().peekable();
-    let mut priced = reading.from.is_some();
+/// One terminal as the last frame, with `usage` right before it unless the turn was cancelled.
+fn check_ending(viewer: &ViewerStream<'_>, broken: &mut Vec<ChatViolation>) {
+    let mut frames = viewer.frames.iter().peekable();
+    let mut has_usage = viewer.from.is_some();
     let mut ended = false;
     while let Some(frame) = frames.next() {
         let event = frame.block.event();
         if ended {
-            broken.push(Broken::AfterTerminal {
+            broken.push(ChatViolation::AfterTerminal {
                 id: frame.id.to_string(),
                 event: event.to_owned(),
             });
         }
         if event == "usage" {
-            priced = true;
+            has_usage = true;
             let next = frames.peek();
             if next.is_some_and(|next| !next.block.is_terminal() || is_cancel(next)) {
-                let why = "what follows it is no terminal that has it".into();
-                broken.push(Broken::Usage { why });
+                let reason = "the next frame is not a terminal with usage".into();
+                broken.push(ChatViolation::Usage { reason });
             }
         }
         if frame.block.is_terminal() {
             ended = true;
-            if !priced && !is_cancel(frame) {
-                let why = format!("{event} without it");
-                broken.push(Broken::Usage { why });
+            if !has_usage && !is_cancel(frame) {
+                let reason = format!("{event} without it");
+                broken.push(ChatViolation::Usage { reason });
             }
         }
     }
 }
 
-fn is_cancel(frame: &Seen) -> bool {
+fn is_cancel(frame: &ViewedFrame) -> bool {
     let code = frame.block.field("error")["code"].as_str();
     matches!(code, Some("REQUEST_CANCELLED" | "IDLE_TIMEOUT"))
 }
 
-/// A tool that ended had begun, as the same tool; and none is left at the end.
-fn tools(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
+/// Every `tool_completed` follows a `tool_call` with the same content; no tool is open at the end.
+fn check_tools(
+    viewer: &ViewerStream<'_>,
+    expected: &ExpectedTurn,
+    broken: &mut Vec<ChatViolation>,
+) {
     let mut open: BTreeMap<String, Value> = BTreeMap::new();
-    let mut tell = |tool: &str, why: &'static str| {
+    let mut report = |tool: &str, reason: &'static str| {
         let tool = tool.to_owned();
-        broken.push(Broken::Tool { tool, why });
+        broken.push(ChatViolation::Tool { tool, reason });
     };
-    // One that came later does not know what had begun.
-    let whole = reading.from.is_none();
-    for frame in &reading.frames {
+    // A viewer with a cursor may have missed the start.
+    let from_start = viewer.from.is_none();
+    for frame in &viewer.frames {
         let tool = frame.block.field("tool_call");
         let id = tool["id"].as_str().unwrap_or_default();
         match frame.block.event() {
             "tool_call" => {
                 let before = open.insert(id.to_owned(), tool.clone());
                 if before.is_some() {
-                    tell(id, "it began twice");
+                    report(id, "started twice");
                 }
             }
             "tool_completed" => match open.remove(id) {
-                Some(begun) if begun != *tool => tell(id, "it ended as another tool"),
-                None if whole => tell(id, "it ended and had not begun"),
+                Some(started) if started != *tool => report(id, "ended as another tool"),
+                None if from_start => report(id, "ended without a start"),
                 Some(_) | None => {}
             },
             _ => {}
         }
     }
-    let last = reading.frames.last();
-    if last.is_some_and(|last| due.is_over(last.id)) {
+    let last = viewer.frames.last();
+    if last.is_some_and(|last| expected.is_over(last.id)) {
         for id in open.keys() {
-            tell(id, "it is open at the terminal");
+            report(id, "open at the terminal");
         }
     }
 }

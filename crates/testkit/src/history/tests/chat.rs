@@ -1,26 +1,29 @@
 //! Doctored chat streams: of each exactly the broken promise is told.
 
-use super::super::record::{Chat, ChatAsk, ChatEnd};
-use super::super::viewers::viewed;
+use super::super::fixture_viewers::with_viewers;
+use super::super::record::{ChatEnd, ChatRecord, ChatRequest};
 use super::*;
 
 /// Applies a change to what was seen, and says what must be found.
-fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
+fn history_violates(expected: &[&str], edit_fixture: impl Fn(&mut History)) {
     for seed in 0..4 {
-        let mut history = viewed(&mut Story::new(seed));
+        let mut history = with_viewers(&mut SessionFixture::new(seed));
         // The other wire has its own tests.
         history.connections.clear();
-        doctor(&mut history);
+        edit_fixture(&mut history);
         let expected: BTreeSet<String> = expected.iter().map(|&name| name.to_owned()).collect();
-        let found = history.violations();
-        let names: BTreeSet<String> = found.iter().map(super::super::Violation::name).collect();
-        assert_eq!(names, expected, "seed {seed}: {found:#?}");
+        let violations = history.violations();
+        let names: BTreeSet<String> = violations
+            .iter()
+            .map(super::super::Violation::name)
+            .collect();
+        assert_eq!(names, expected, "seed {seed}: {violations:#?}");
     }
 }
 
 /// The stream of one that stayed, of the first turn that has a block with `text`.
-fn live<'a>(history: &'a mut History, text: &str) -> (&'a mut Chat, usize) {
-    let has = |chat: &Chat| chat.blocks.iter().position(|b| b.text.contains(text));
+fn live<'a>(history: &'a mut History, text: &str) -> (&'a mut ChatRecord, usize) {
+    let has = |chat: &ChatRecord| chat.blocks.iter().position(|b| b.text.contains(text));
     let live = history.chats.iter_mut().filter(|c| c.client == "chat live");
     live.filter_map(|chat| has(chat).map(|at| (chat, at)))
         .next()
@@ -33,7 +36,7 @@ fn event(name: &str) -> String {
 
 /// Changes the first frame of a type.
 fn edited(expected: &[&str], name: &str, from: &str, to: &str) {
-    found(expected, |history| {
+    history_violates(expected, |history| {
         let (chat, at) = live(history, &event(name));
         let text = &mut chat.blocks[at].text;
         assert!(text.contains(from), "{text}");
@@ -44,7 +47,7 @@ fn edited(expected: &[&str], name: &str, from: &str, to: &str) {
 #[test]
 fn valid_chat_histories_have_no_violation() {
     for seed in 0..40 {
-        let history = viewed(&mut Story::new(seed));
+        let history = with_viewers(&mut SessionFixture::new(seed));
         assert_eq!(history.violations(), [], "seed {seed}");
         assert!(history.chats.len() > 15);
         assert!(history.chats.iter().any(|chat| !chat.tail.is_empty()));
@@ -62,7 +65,7 @@ fn valid_chat_histories_have_no_violation() {
 // I1
 #[test]
 fn accepted_turn_missing_from_log_is_reported() {
-    found(&["TurnLost"], |history| {
+    history_violates(&["TurnLost"], |history| {
         let (chat, _) = live(history, &event("episode"));
         let mut other = chat.clone();
         let head = other.head.as_mut().expect("a head");
@@ -70,7 +73,7 @@ fn accepted_turn_missing_from_log_is_reported() {
         name.expect("a name").1 = "resp_00000000000000000000000ZZZ".into();
         other.blocks.clear();
         other.end = Some(ChatEnd::Cut);
-        other.to_the_end = false;
+        other.stays_to_end = false;
         history.chats.push(other);
     });
 }
@@ -85,7 +88,7 @@ fn frame_not_derived_from_log_is_reported() {
 // I2
 #[test]
 fn missing_frame_is_reported() {
-    found(&["ChatMissed"], |history| {
+    history_violates(&["ChatMissed"], |history| {
         let (chat, at) = live(history, &event("episode"));
         chat.blocks.remove(at);
     });
@@ -94,7 +97,7 @@ fn missing_frame_is_reported() {
 // I2
 #[test]
 fn duplicate_frame_is_reported() {
-    found(&["ChatTwice"], |history| {
+    history_violates(&["ChatTwice"], |history| {
         let (chat, at) = live(history, &event("episode"));
         let again = chat.blocks[at].clone();
         chat.blocks.insert(at + 1, again);
@@ -104,26 +107,29 @@ fn duplicate_frame_is_reported() {
 // I2
 #[test]
 fn frame_repeated_after_resume_is_reported() {
-    found(&["ChatTwice", "ChatAfterTerminal", "ChatOver"], |history| {
-        let (chat, at) = live(history, &event("completed"));
-        let mut again = chat.clone();
-        let last = Block::read(&chat.blocks[at].text, false).expect("a block");
-        let turn = again
-            .head
-            .as_ref()
-            .and_then(|head| head.turn())
-            .expect("a turn");
-        again.asked = ChatAsk::Resume(turn, last.id());
-        again.blocks.drain(..at);
-        again.blocks[0].text.insert_str(0, "retry: 1\n");
-        history.chats.push(again);
-    });
+    history_violates(
+        &["ChatTwice", "ChatAfterTerminal", "ChatWrongStatus"],
+        |history| {
+            let (chat, at) = live(history, &event("completed"));
+            let mut again = chat.clone();
+            let last = Block::read(&chat.blocks[at].text, false).expect("a block");
+            let turn = again
+                .head
+                .as_ref()
+                .and_then(|head| head.turn())
+                .expect("a turn");
+            again.request = ChatRequest::Resume(turn, last.id());
+            again.blocks.drain(..at);
+            again.blocks[0].text.insert_str(0, "retry: 1\n");
+            history.chats.push(again);
+        },
+    );
 }
 
 // I2
 #[test]
 fn non_increasing_frame_ids_are_reported() {
-    found(&["ChatNotRising", "ChatTimeBack"], |history| {
+    history_violates(&["ChatNotRising", "ChatTimeBack"], |history| {
         // Two frames change places: the first of them then comes too late.
         let (chat, at) = live(history, &event("tool_call"));
         let indicator = chat.blocks[..at]
@@ -135,14 +141,14 @@ fn non_increasing_frame_ids_are_reported() {
         // Its words are gone too; another test tells of those.
         chat.blocks.truncate(indicator.expect("found") + 2);
         chat.end = Some(ChatEnd::Cut);
-        chat.to_the_end = false;
+        chat.stays_to_end = false;
     });
 }
 
 // I2
 #[test]
 fn text_outside_model_calls_is_reported() {
-    found(&["ChatStray"], |history| {
+    history_violates(&["ChatStray"], |history| {
         let (chat, at) = live(history, &event("text"));
         let words = chat.blocks[at].text.clone();
         let opening = Block::read(&chat.blocks[1].text, false).expect("the episode");
@@ -210,7 +216,7 @@ fn decreasing_timestamp_is_reported() {
 // S1-013
 #[test]
 fn response_head_of_another_session_is_reported() {
-    found(&["ChatHead"], |history| {
+    history_violates(&["ChatHead"], |history| {
         let (chat, _) = live(history, &event("episode"));
         let head = chat.head.as_mut().expect("a head");
         let name = head.headers.iter_mut().find(|(n, _)| n == "x-session-id");
@@ -221,7 +227,7 @@ fn response_head_of_another_session_is_reported() {
 // S1-022
 #[test]
 fn response_id_not_first_is_reported() {
-    found(&["ChatFirst", "ChatNotRising"], |history| {
+    history_violates(&["ChatFirst", "ChatNotRising"], |history| {
         let (chat, _) = live(history, &event("episode"));
         chat.blocks.swap(0, 1);
         chat.blocks[1].text = chat.blocks[1].text.replacen("retry: 1000\n", "", 1);
@@ -232,7 +238,7 @@ fn response_id_not_first_is_reported() {
 // D-09
 #[test]
 fn unrequested_protocol_version_is_reported() {
-    found(&["ChatVersion"], |history| {
+    history_violates(&["ChatVersion"], |history| {
         live(history, &event("episode")).0.version = Some("0.4".into());
     });
 }
@@ -240,7 +246,7 @@ fn unrequested_protocol_version_is_reported() {
 // I3
 #[test]
 fn missing_terminal_frame_is_reported() {
-    found(&["ChatUnended"], |history| {
+    history_violates(&["ChatUnended"], |history| {
         let (chat, at) = live(history, &event("completed"));
         chat.blocks.truncate(at);
         chat.end = Some(ChatEnd::Lost);
@@ -250,22 +256,22 @@ fn missing_terminal_frame_is_reported() {
 // I3
 #[test]
 fn frame_after_terminal_is_reported() {
-    found(&["ChatAfterTerminal", "ChatLost"], |history| {
+    history_violates(&["ChatAfterTerminal", "ChatLost"], |history| {
         let (chat, at) = live(history, &event("completed"));
-        let mut more = chat.blocks[at].clone();
-        more.text = more.text.replacen("-1\n", "-2\n", 1);
-        chat.blocks.insert(at + 1, more);
+        let mut copy = chat.blocks[at].clone();
+        copy.text = copy.text.replacen("-1\n", "-2\n", 1);
+        chat.blocks.insert(at + 1, copy);
     });
 }
 
 // I3
 #[test]
 fn missing_early_or_misplaced_sentinel_is_reported() {
-    found(&["ChatSentinel"], |history| {
+    history_violates(&["ChatSentinel"], |history| {
         let (chat, at) = live(history, "[DONE]");
         chat.blocks.remove(at);
     });
-    found(&["ChatSentinel"], |history| {
+    history_violates(&["ChatSentinel"], |history| {
         let (chat, at) = live(history, &event("completed"));
         let at = at + 1;
         chat.blocks.remove(at);
@@ -273,29 +279,29 @@ fn missing_early_or_misplaced_sentinel_is_reported() {
         // No kill is near enough to explain it.
         chat.blocks[at - 1].at += std::time::Duration::from_secs(30);
     });
-    found(&["ChatSentinel"], |history| {
+    history_violates(&["ChatSentinel"], |history| {
         let (chat, at) = live(history, "[DONE]");
         let done = chat.blocks[at].clone();
         chat.blocks.insert(2, done);
     });
-    found(&["ChatSentinel"], |history| {
+    history_violates(&["ChatSentinel"], |history| {
         let (chat, at) = live(history, "[DONE]");
-        let mut more = chat.blocks[at].clone();
-        more.text = ": ka\n\n".into();
-        chat.blocks.push(more);
+        let mut copy = chat.blocks[at].clone();
+        copy.text = ": ka\n\n".into();
+        chat.blocks.push(copy);
     });
 }
 
 // I3
 #[test]
 fn premature_end_of_replay_answer_is_reported() {
-    found(&["ChatOver"], |history| {
-        let told = history
+    history_violates(&["ChatWrongStatus"], |history| {
+        let ended = history
             .chats
             .iter_mut()
             .find(|c| c.head.as_ref().is_some_and(|h| h.status == 204));
-        let told = told.expect("one was told");
-        let ChatAsk::Resume(_, cursor) = &mut told.asked else {
+        let ended = ended.expect("one was told");
+        let ChatRequest::Resume(_, cursor) = &mut ended.request else {
             panic!("a resume")
         };
         *cursor = Some(Position::persisted(turnwire_event::Epoch::FIRST, Seq(1)).into());
@@ -305,7 +311,7 @@ fn premature_end_of_replay_answer_is_reported() {
 // I3
 #[test]
 fn misplaced_cost_frame_is_reported() {
-    found(&["ChatUsage", "ChatMissed"], |history| {
+    history_violates(&["ChatUsage", "ChatMissed"], |history| {
         let (chat, at) = live(history, &event("usage"));
         chat.blocks.remove(at);
     });
@@ -320,11 +326,11 @@ fn mismatched_or_missing_tool_end_is_reported() {
         "\"echo\"",
         "\"ohce\"",
     );
-    found(&["ChatTool", "ChatMissed"], |history| {
+    history_violates(&["ChatTool", "ChatMissed"], |history| {
         let (chat, at) = live(history, &event("tool_completed"));
         chat.blocks.remove(at);
     });
-    found(&["ChatTool", "ChatMissed"], |history| {
+    history_violates(&["ChatTool", "ChatMissed"], |history| {
         let (chat, at) = live(history, &event("tool_call"));
         chat.blocks.remove(at);
     });
@@ -339,27 +345,27 @@ fn text_differing_from_stored_message_is_reported() {
         "\"chunk\":\"word",
         "\"chunk\":\"Word",
     );
-    found(&["ChatText"], |history| {
+    history_violates(&["ChatText"], |history| {
         let (chat, at) = live(history, &event("text"));
         chat.blocks.remove(at);
     });
     // Also where the viewer did not stay until the message was whole.
-    found(&["ChatText"], |history| {
+    history_violates(&["ChatText"], |history| {
         let (chat, at) = live(history, &event("text"));
         chat.blocks.truncate(at + 2);
         chat.blocks.remove(at);
         chat.end = Some(ChatEnd::Cut);
-        chat.to_the_end = false;
+        chat.stays_to_end = false;
     });
 }
 
 // I5
 #[test]
 fn text_lost_outside_crash_window_is_reported() {
-    found(&["ChatText"], |history| {
+    history_violates(&["ChatText"], |history| {
         history.faults.clear();
     });
-    found(&["ChatCheckpointLate"], |history| {
+    history_violates(&["ChatCheckpointLate"], |history| {
         for fault in &mut history.faults {
             fault.at += std::time::Duration::from_secs(60);
         }
@@ -368,19 +374,19 @@ fn text_lost_outside_crash_window_is_reported() {
 
 #[test]
 fn malformed_stream_bytes_are_reported() {
-    found(&["Unreadable"], |history| {
+    history_violates(&["Unreadable"], |history| {
         let (chat, _) = live(history, &event("episode"));
-        chat.end = Some(ChatEnd::Garbled("nonsense".into()));
+        chat.end = Some(ChatEnd::Invalid("nonsense".into()));
     });
-    found(&["Unreadable", "ChatMissed"], |history| {
+    history_violates(&["Unreadable", "ChatMissed"], |history| {
         let (chat, at) = live(history, &event("episode"));
         chat.blocks[at].text = chat.blocks[at].text.replacen('\n', "\r\n", 1);
     });
-    found(&["Unreadable"], |history| {
+    history_violates(&["Unreadable"], |history| {
         let (chat, at) = live(history, &event("completed"));
         chat.blocks.truncate(at);
         chat.end = Some(ChatEnd::Cut);
-        chat.to_the_end = false;
+        chat.stays_to_end = false;
         chat.tail = b"nonsense".to_vec();
     });
 }

@@ -5,7 +5,7 @@ use super::*;
 // I1
 #[test]
 fn lost_turn_is_reported() {
-    found(&["TurnLost"], |history| {
+    history_violates(&["TurnLost"], |history| {
         let request = history
             .requests
             .iter_mut()
@@ -20,7 +20,7 @@ fn lost_turn_is_reported() {
 // I1
 #[test]
 fn lost_cancel_is_reported() {
-    found(&["CancelLost"], |history| {
+    history_violates(&["CancelLost"], |history| {
         let request = history
             .requests
             .iter_mut()
@@ -35,7 +35,7 @@ fn lost_cancel_is_reported() {
 // I1
 #[test]
 fn lost_feedback_is_reported() {
-    found(&["FeedbackLost"], |history| {
+    history_violates(&["FeedbackLost"], |history| {
         let again = history
             .requests
             .iter()
@@ -48,7 +48,7 @@ fn lost_feedback_is_reported() {
 // I1
 #[test]
 fn lost_event_is_reported() {
-    found(&["EventLost"], |history| {
+    history_violates(&["EventLost"], |history| {
         // The last of the log is seen by the clients that came to the end, and by them alone.
         let log = &mut history.sessions[0];
         log.events.pop();
@@ -56,7 +56,7 @@ fn lost_event_is_reported() {
         history.requests.retain(|r| !r.path.ends_with("/feedback"));
         for connection in &mut history.connections {
             for line in &mut connection.lines {
-                if let Line::Received(frame) = line
+                if let ConnectionEntry::Received(frame) = line
                     && frame.text.contains("subscribe_ack")
                 {
                     frame.text = r#"{"type":"subscribe_ack","replay_event_count":0}"#.into();
@@ -70,7 +70,7 @@ fn lost_event_is_reported() {
 // I1
 #[test]
 fn changed_event_is_reported() {
-    found(&["EventChanged"], |history| {
+    history_violates(&["EventChanged"], |history| {
         let at = live_line(history, "route.decided");
         edit(
             &mut history.connections[0].lines[at],
@@ -82,7 +82,7 @@ fn changed_event_is_reported() {
 
 #[test]
 fn broken_hash_chain_is_reported() {
-    found(&["ChainBroken"], |history| {
+    history_violates(&["ChainBroken"], |history| {
         let hash = &mut history.sessions[0].events[3].hash;
         let other = if hash.starts_with('0') { "1" } else { "0" };
         hash.replace_range(..1, other);

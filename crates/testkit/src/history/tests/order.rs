@@ -5,13 +5,13 @@ use super::*;
 // I2
 #[test]
 fn sequence_gap_in_log_is_reported() {
-    told(&["NotDense"], |story| {
-        for event in &mut story.events {
+    fixture_violates(&["NotDense"], |fixture| {
+        for event in &mut fixture.events {
             if event.id.seq > Seq(4) {
                 event.id.seq = event.id.seq.next();
             }
         }
-        story.lost = story
+        fixture.lost = fixture
             .lost
             .iter()
             .map(|&id| {
@@ -31,7 +31,7 @@ fn sequence_gap_in_log_is_reported() {
 // I2
 #[test]
 fn missed_event_is_reported() {
-    found(&["Missed"], |history| {
+    history_violates(&["Missed"], |history| {
         let at = live_line(history, "route.decided");
         history.connections[0].lines.remove(at);
     });
@@ -40,7 +40,7 @@ fn missed_event_is_reported() {
 // I2
 #[test]
 fn event_sent_twice_is_reported() {
-    found(&["Twice"], |history| {
+    history_violates(&["Twice"], |history| {
         let at = live_line(history, "route.decided");
         let line = history.connections[0].lines[at].clone();
         history.connections[0].lines.insert(at + 1, line);
@@ -50,10 +50,10 @@ fn event_sent_twice_is_reported() {
 // I2
 #[test]
 fn event_repeated_after_resume_is_reported() {
-    found(&["Twice"], |history| {
+    history_violates(&["Twice"], |history| {
         let mut again = history.connections[0].clone();
         let last = again.lines.last().expect("the last event").clone();
-        let Line::Received(frame) = &last else {
+        let ConnectionEntry::Received(frame) = &last else {
             panic!("not a frame")
         };
         let id: serde_json::Value = serde_json::from_str(&frame.text).expect("a frame");
@@ -62,7 +62,7 @@ fn event_repeated_after_resume_is_reported() {
             .expect("an id")
             .parse()
             .expect("an id");
-        let Line::Subscribed(subscribe) = &mut again.lines[0] else {
+        let ConnectionEntry::Subscribed(subscribe) = &mut again.lines[0] else {
             panic!("not a subscribe")
         };
         subscribe.since = Some(since);
@@ -75,7 +75,7 @@ fn event_repeated_after_resume_is_reported() {
 // I2
 #[test]
 fn non_increasing_event_ids_are_reported() {
-    found(&["NotRising", "Missed"], |history| {
+    history_violates(&["NotRising", "Missed"], |history| {
         // Three persisted events in a row come in the wrong order.
         let at = live_line(history, "turn.started");
         history.connections[0].lines.swap(at, at + 1);
@@ -85,9 +85,9 @@ fn non_increasing_event_ids_are_reported() {
 // I2
 #[test]
 fn event_outside_filter_is_reported() {
-    found(&["Unwanted"], |history| {
+    history_violates(&["Unwanted"], |history| {
         for line in &mut history.connections[0].lines {
-            if let Line::Subscribed(subscribe) = line {
+            if let ConnectionEntry::Subscribed(subscribe) = line {
                 subscribe.filter = turnwire_event::EventFilter::of(
                     turnwire_event::TypeSet::filterable()
                         .iter()
@@ -102,13 +102,13 @@ fn event_outside_filter_is_reported() {
 // I2
 #[test]
 fn overstated_replay_count_is_reported() {
-    found(&["ReplayCount"], |history| {
+    history_violates(&["ReplayCount"], |history| {
         let late = history
             .connections
             .iter_mut()
             .find(|c| c.client == "late")
             .expect("a late client");
-        let Line::Received(frame) = &mut late.lines[1] else {
+        let ConnectionEntry::Received(frame) = &mut late.lines[1] else {
             panic!("not a frame")
         };
         frame.text = r#"{"type":"subscribe_ack","replay_event_count":100000}"#.into();

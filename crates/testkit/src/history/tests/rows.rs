@@ -5,7 +5,7 @@ use super::*;
 // I5
 #[test]
 fn missing_message_row_is_reported() {
-    found(&["RowDiffers"], |history| {
+    history_violates(&["RowDiffers"], |history| {
         history.connections.clear();
         history.sessions[0].messages.remove(0);
     });
@@ -14,7 +14,7 @@ fn missing_message_row_is_reported() {
 // I5
 #[test]
 fn message_row_without_event_is_reported() {
-    found(&["RowDiffers"], |history| {
+    history_violates(&["RowDiffers"], |history| {
         history.connections.clear();
         let rows = &mut history.sessions[0].messages;
         let mut row = rows
@@ -30,7 +30,7 @@ fn message_row_without_event_is_reported() {
 // I5
 #[test]
 fn wrong_turn_row_state_is_reported() {
-    found(&["RowDiffers"], |history| {
+    history_violates(&["RowDiffers"], |history| {
         history.sessions[0].turns[0]["state"] = "running".into()
     });
 }
@@ -38,15 +38,15 @@ fn wrong_turn_row_state_is_reported() {
 // I5
 #[test]
 fn tool_call_row_still_running_is_reported() {
-    found(&["RowDiffers"], |history| {
+    history_violates(&["RowDiffers"], |history| {
         history.sessions[0].tool_calls[0]["status"] = "running".into()
     });
 }
 
 #[test]
 fn unreadable_frame_is_reported() {
-    found(&["Unreadable"], |history| {
-        let frame = Line::Received(super::super::Frame {
+    history_violates(&["Unreadable"], |history| {
+        let frame = ConnectionEntry::Received(super::super::ReceivedFrame {
             at: std::time::Duration::ZERO,
             text: "{\"type\":\"event\",\"event\":{\"id\":".into(),
         });

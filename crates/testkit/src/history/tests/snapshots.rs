@@ -2,17 +2,17 @@
 
 use super::*;
 
-fn snapshots(expected: &[&str], doctor: impl Fn(&mut serde_json::Value) -> bool) {
+fn snapshots(expected: &[&str], edit_fixture: impl Fn(&mut serde_json::Value) -> bool) {
     for seed in SEEDS {
-        let mut history = watched(&mut Story::new(seed));
+        let mut history = with_clients(&mut SessionFixture::new(seed));
         let mut doctored = false;
         for connection in &mut history.connections {
             for line in &mut connection.lines {
-                if let Line::Received(frame) = line
+                if let ConnectionEntry::Received(frame) = line
                     && frame.text.starts_with("{\"type\":\"snapshot\"")
                 {
                     let mut value = serde_json::from_str(&frame.text).expect("a snapshot");
-                    doctored |= doctor(&mut value);
+                    doctored |= edit_fixture(&mut value);
                     frame.text = value.to_string();
                 }
             }
@@ -40,8 +40,8 @@ fn wrong_snapshot_summary_is_reported() {
 fn message_missing_from_snapshot_is_reported() {
     snapshots(&["SnapshotDiffers"], |snapshot| {
         let messages = snapshot["messages"].as_array_mut().expect("a list");
-        let whole = messages.iter().position(|m| m["role"] == "user");
-        whole.map(|at| messages.remove(at)).is_some()
+        let index = messages.iter().position(|m| m["role"] == "user");
+        index.map(|at| messages.remove(at)).is_some()
     });
 }
 

@@ -5,7 +5,7 @@ use super::*;
 // I5
 #[test]
 fn lost_delta_is_reported() {
-    found(&["TextDiffers"], |history| {
+    history_violates(&["TextDiffers"], |history| {
         let at = live_line(history, "text.delta");
         history.connections[0].lines.remove(at);
     });
@@ -14,7 +14,7 @@ fn lost_delta_is_reported() {
 // I5
 #[test]
 fn changed_delta_is_reported() {
-    found(&["TextDiffers"], |history| {
+    history_violates(&["TextDiffers"], |history| {
         let at = live_line(history, "text.delta");
         edit(
             &mut history.connections[0].lines[at],
@@ -27,7 +27,7 @@ fn changed_delta_is_reported() {
 // I5
 #[test]
 fn tool_input_fragments_mismatch_is_reported() {
-    found(&["TextDiffers"], |history| {
+    history_violates(&["TextDiffers"], |history| {
         let at = live_line(history, "tool.use_input_delta");
         history.connections[0].lines.remove(at);
     });
@@ -36,16 +36,15 @@ fn tool_input_fragments_mismatch_is_reported() {
 // I5
 #[test]
 fn text_lost_without_crash_is_reported() {
-    found(
+    history_violates(
         &["SweptWithoutCrash", "CheckpointLate", "TextDiffers"],
         |history| {
             history.faults.clear();
             // One client cannot see the end of the message, so that it is judged by the row.
             let live = &mut history.connections[0];
-            let end = live
-                .lines
-                .iter()
-                .position(|l| matches!(l, Line::Received(f) if f.text.contains(".ZZZZZZ")));
+            let end = live.lines.iter().position(
+                |l| matches!(l, ConnectionEntry::Received(f) if f.text.contains(".ZZZZZZ")),
+            );
             live.lines
                 .remove(end.expect("the killed message has an end"));
         },
@@ -55,7 +54,7 @@ fn text_lost_without_crash_is_reported() {
 // I5
 #[test]
 fn text_lost_long_before_crash_is_reported() {
-    found(&["CheckpointLate"], |history| {
+    history_violates(&["CheckpointLate"], |history| {
         for fault in &mut history.faults {
             fault.at += std::time::Duration::from_secs(60);
         }
@@ -65,10 +64,10 @@ fn text_lost_long_before_crash_is_reported() {
 // I5
 #[test]
 fn row_differing_from_events_is_reported() {
-    found(&["MessageDiffers"], |history| {
+    history_violates(&["MessageDiffers"], |history| {
         for connection in &mut history.connections {
             for line in &mut connection.lines {
-                if let Line::Received(frame) = line
+                if let ConnectionEntry::Received(frame) = line
                     && frame.text.contains("\"type\":\"message.complete\"")
                 {
                     frame.text = frame
@@ -83,7 +82,7 @@ fn row_differing_from_events_is_reported() {
 // I5
 #[test]
 fn row_not_matching_its_hash_is_reported() {
-    found(&["HashDiffers"], |history| {
+    history_violates(&["HashDiffers"], |history| {
         history.connections.clear();
         for row in &mut history.sessions[0].messages {
             if row["role"] == "assistant" {
@@ -96,7 +95,7 @@ fn row_not_matching_its_hash_is_reported() {
 // I5
 #[test]
 fn tool_result_not_matching_its_hash_is_reported() {
-    found(&["HashDiffers"], |history| {
+    history_violates(&["HashDiffers"], |history| {
         history.connections.clear();
         for row in &mut history.sessions[0].messages {
             if row["role"] == "tool" {

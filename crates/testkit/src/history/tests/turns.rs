@@ -5,15 +5,15 @@ use turnwire_event::code::Phase;
 use turnwire_event::{MessageId, TurnId, Ulid};
 
 /// A story without the killed turn, so that events can be renumbered freely.
-fn unkilled(expected: &[&str], doctor: impl Fn(&mut Story)) {
-    told(expected, |story| {
-        let killed = story.kills[0];
-        let turn = story.events[killed].turn_id;
-        story.events.retain(|event| event.turn_id != turn);
-        story.lost.clear();
-        story.kills.clear();
-        doctor(story);
-        renumber(story);
+fn unkilled(expected: &[&str], edit_fixture: impl Fn(&mut SessionFixture)) {
+    fixture_violates(expected, |fixture| {
+        let killed = fixture.kills[0];
+        let turn = fixture.events[killed].turn_id;
+        fixture.events.retain(|event| event.turn_id != turn);
+        fixture.lost.clear();
+        fixture.kills.clear();
+        edit_fixture(fixture);
+        renumber(fixture);
     });
 }
 
@@ -21,150 +21,152 @@ fn unkilled(expected: &[&str], doctor: impl Fn(&mut Story)) {
 #[test]
 fn missing_terminal_is_reported() {
     // The turn after it then starts while it runs, unless it is the last one.
-    unkilled(&["TerminalMissing", "TurnsOverlap"], |story| {
-        let at = index(story, |e| e.body.kind().is_terminal());
-        story.events.remove(at);
+    unkilled(&["TerminalMissing", "TurnsOverlap"], |fixture| {
+        let at = index(fixture, |e| e.body.kind().is_terminal());
+        fixture.events.remove(at);
     });
 }
 
 // I3
 #[test]
 fn overlapping_turn_start_is_reported() {
-    unkilled(&["TurnsOverlap"], |story| {
-        let end = index(story, |e| e.body.kind().is_terminal());
-        let next = (end..story.events.len())
-            .find(|&at| story.events[at].body.kind() == EventType::TurnStarted);
-        let started = story.events.remove(next.expect("it is not the last turn"));
-        story.events.insert(end, started);
+    unkilled(&["TurnsOverlap"], |fixture| {
+        let end = index(fixture, |e| e.body.kind().is_terminal());
+        let next = (end..fixture.events.len())
+            .find(|&at| fixture.events[at].body.kind() == EventType::TurnStarted);
+        let started = fixture
+            .events
+            .remove(next.expect("it is not the last turn"));
+        fixture.events.insert(end, started);
         // A snapshot in between would not know which of the two it is in.
-        story.looks = 0;
+        fixture.snapshot_count = 0;
     });
 }
 
 /// Puts a turn that never ran beside one that calls a tool: its start, its cancel, its end.
-fn beside(story: &mut Story, phase: Phase) {
-    let at = index(story, kind(EventType::ToolCalled));
+fn beside(fixture: &mut SessionFixture, phase: Phase) {
+    let at = index(fixture, kind(EventType::ToolCalled));
     let beside = Some(TurnId(Ulid(9_000)));
-    let mut start = story.events[index(story, kind(EventType::TurnStarted))].clone();
+    let mut start = fixture.events[index(fixture, kind(EventType::TurnStarted))].clone();
     let Body::TurnStarted(started) = &mut start.body else {
         unreachable!("it was found as one")
     };
     started.user_message_id = MessageId(Ulid(9_001));
-    let asked = story.events[index(story, kind(EventType::TurnCancelRequested))].clone();
-    let mut end = story.events[index(story, kind(EventType::TurnCancelled))].clone();
+    let cancel_index = fixture.events[index(fixture, kind(EventType::TurnCancelRequested))].clone();
+    let mut end = fixture.events[index(fixture, kind(EventType::TurnCancelled))].clone();
     let Body::TurnCancelled(cancelled) = &mut end.body else {
         unreachable!("it was found as one")
     };
     cancelled.phase = phase;
-    let timestamp = story.events[at].timestamp;
-    let traced = story.events[index(story, kind(EventType::DispatchTraced))].clone();
-    let its_own = [start, asked, traced, end].map(|event| Event {
+    let timestamp = fixture.events[at].timestamp;
+    let traced = fixture.events[index(fixture, kind(EventType::DispatchTraced))].clone();
+    let its_own = [start, cancel_index, traced, end].map(|event| Event {
         turn_id: beside,
         timestamp,
         ..event
     });
-    story.events.splice(at + 1..at + 1, its_own);
+    fixture.events.splice(at + 1..at + 1, its_own);
 }
 
 // I3
 #[test]
 fn withdrawn_queued_turn_beside_running_turn_is_valid() {
-    unkilled(&[], |story| beside(story, Phase::Queued));
+    unkilled(&[], |fixture| beside(fixture, Phase::Queued));
 }
 
 // I3
 #[test]
 fn ended_turn_that_never_queued_is_reported() {
-    unkilled(&["TurnsOverlap"], |story| {
-        beside(story, Phase::Route);
+    unkilled(&["TurnsOverlap"], |fixture| {
+        beside(fixture, Phase::Route);
         // A snapshot in between would not know which of the two it is in.
-        story.looks = 0;
+        fixture.snapshot_count = 0;
     });
 }
 
 // I3
 #[test]
 fn second_terminal_is_reported() {
-    unkilled(&["TerminalTwice"], |story| {
-        let at = index(story, |e| e.body.kind().is_terminal());
-        let again = story.events[at].clone();
-        story.events.insert(at + 1, again);
+    unkilled(&["TerminalTwice"], |fixture| {
+        let at = index(fixture, |e| e.body.kind().is_terminal());
+        let again = fixture.events[at].clone();
+        fixture.events.insert(at + 1, again);
     });
 }
 
 // I3
 #[test]
 fn event_after_terminal_is_reported() {
-    unkilled(&["AfterTerminal"], |story| {
-        let end = index(story, |e| e.body.kind().is_terminal());
-        let turn = story.events[end].turn_id;
-        let at = index(story, |e| {
+    unkilled(&["AfterTerminal"], |fixture| {
+        let end = index(fixture, |e| e.body.kind().is_terminal());
+        let turn = fixture.events[end].turn_id;
+        let at = index(fixture, |e| {
             e.turn_id == turn && e.body.kind() == EventType::RouteDecided
         });
-        let late = story.events[at].clone();
-        story.events.insert(end + 1, late);
+        let late = fixture.events[at].clone();
+        fixture.events.insert(end + 1, late);
     });
 }
 
 // I3
 #[test]
 fn event_without_turn_is_reported() {
-    unkilled(&["OutsideTurn"], |story| {
-        let at = index(story, kind(EventType::RouteDecided));
-        story.events.swap(at - 1, at);
+    unkilled(&["OutsideTurn"], |fixture| {
+        let at = index(fixture, kind(EventType::RouteDecided));
+        fixture.events.swap(at - 1, at);
     });
 }
 
 // I4
 #[test]
 fn open_tool_call_is_reported() {
-    unkilled(&["LeftOpen"], |story| {
-        let at = index(story, kind(EventType::ToolCompleted));
-        story.events.remove(at);
+    unkilled(&["LeftOpen"], |fixture| {
+        let at = index(fixture, kind(EventType::ToolCompleted));
+        fixture.events.remove(at);
     });
 }
 
 // I4
 #[test]
 fn open_model_call_is_reported() {
-    unkilled(&["LeftOpen"], |story| {
-        let at = index(story, |e| matches!(&e.body, Body::LlmCallFailed(_)));
-        let Body::LlmCallFailed(call) = &mut story.events[at].body else {
+    unkilled(&["LeftOpen"], |fixture| {
+        let at = index(fixture, |e| matches!(&e.body, Body::LlmCallFailed(_)));
+        let Body::LlmCallFailed(call) = &mut fixture.events[at].body else {
             panic!("just found")
         };
         assert!(call.message_id.is_some());
-        let started = index(story, kind(EventType::LlmCallStarted));
-        let mut second = story.events[at].clone();
-        let Body::LlmCallStarted(first) = &story.events[started].body else {
+        let started = index(fixture, kind(EventType::LlmCallStarted));
+        let mut second = fixture.events[at].clone();
+        let Body::LlmCallStarted(first) = &fixture.events[started].body else {
             panic!("just found")
         };
         let mut other = first.clone();
         other.call_id.0.0 += 5_000_000;
         second.body = Body::LlmCallStarted(other);
         let turn = second.turn_id;
-        let begin = index(story, |e| {
+        let begin = index(fixture, |e| {
             e.turn_id == turn && e.body.kind() == EventType::LlmCallStarted
         });
-        story.events.insert(begin, second);
+        fixture.events.insert(begin, second);
     });
 }
 
 // I4
 #[test]
 fn tool_ending_twice_is_reported() {
-    unkilled(&["NotOpen"], |story| {
-        let at = index(story, kind(EventType::ToolFailed));
-        let again = story.events[at].clone();
-        story.events.insert(at, again);
+    unkilled(&["NotOpen"], |fixture| {
+        let at = index(fixture, kind(EventType::ToolFailed));
+        let again = fixture.events[at].clone();
+        fixture.events.insert(at, again);
     });
 }
 
 // I4
 #[test]
 fn wrong_model_call_summary_is_reported() {
-    unkilled(&["CalledFlag"], |story| {
-        let at = index(story, kind(EventType::ToolFailed));
-        let Body::ToolFailed(tool) = &mut story.events[at].body else {
+    unkilled(&["CalledFlag"], |fixture| {
+        let at = index(fixture, kind(EventType::ToolFailed));
+        let Body::ToolFailed(tool) = &mut fixture.events[at].body else {
             panic!("just found")
         };
         tool.called = false;
@@ -174,18 +176,18 @@ fn wrong_model_call_summary_is_reported() {
 // LAW-8
 #[test]
 fn work_started_after_cancel_is_reported() {
-    unkilled(&["StartedAfterCancel"], |story| {
-        let asked = index(story, |e| e.body.kind() == EventType::TurnCancelRequested);
-        let turn = story.events[asked].turn_id;
-        let last = story.events[..asked].iter().rposition(|e| {
+    unkilled(&["StartedAfterCancel"], |fixture| {
+        let cancel_index = index(fixture, |e| e.body.kind() == EventType::TurnCancelRequested);
+        let turn = fixture.events[cancel_index].turn_id;
+        let last = fixture.events[..cancel_index].iter().rposition(|e| {
             e.turn_id == turn
                 && matches!(
                     e.body.kind(),
                     EventType::ToolCalled | EventType::MessageStart
                 )
         });
-        let cancel = story.events.remove(asked);
-        story
+        let cancel = fixture.events.remove(cancel_index);
+        fixture
             .events
             .insert(last.expect("a start before the cancel"), cancel);
     });
@@ -194,22 +196,22 @@ fn work_started_after_cancel_is_reported() {
 // LAW-8
 #[test]
 fn second_cancel_is_reported() {
-    unkilled(&["CancelNotKept"], |story| {
-        let asked = index(story, kind(EventType::TurnCancelRequested));
-        let again = story.events[asked].clone();
-        story.events.insert(asked, again);
+    unkilled(&["CancelNotKept"], |fixture| {
+        let cancel_index = index(fixture, kind(EventType::TurnCancelRequested));
+        let again = fixture.events[cancel_index].clone();
+        fixture.events.insert(cancel_index, again);
     });
 }
 
 // LAW-8
 #[test]
 fn other_terminal_after_cancel_is_reported() {
-    unkilled(&["CancelNotKept"], |story| {
-        let done = index(story, kind(EventType::TurnCompleted));
-        let turn = story.events[done].turn_id;
-        let asked = index(story, kind(EventType::TurnCancelRequested));
-        let mut cancel = story.events[asked].clone();
+    unkilled(&["CancelNotKept"], |fixture| {
+        let done = index(fixture, kind(EventType::TurnCompleted));
+        let turn = fixture.events[done].turn_id;
+        let cancel_index = index(fixture, kind(EventType::TurnCancelRequested));
+        let mut cancel = fixture.events[cancel_index].clone();
         cancel.turn_id = turn;
-        story.events.insert(done, cancel);
+        fixture.events.insert(done, cancel);
     });
 }

@@ -7,34 +7,43 @@ use turnwire_event::{
     Actor, Body, Epoch, Event, EventFilter, FilterSpec, Position, Seq, SessionId, ToolUseId, Ulid,
 };
 
-use super::super::record::{Connection, History, Line, SessionLog, Subscribe};
-use super::super::story::Story;
-use super::super::watchers::{event_frame, frame, logged, replayed, watched};
+use super::super::fixture::SessionFixture;
+use super::super::fixture_clients::{event_frame, frame, logged, replayed, with_clients};
+use super::super::record::{
+    ConnectionEntry, ConnectionRecord, History, SessionLog, SubscribeRecord,
+};
 use super::names;
 
 const PARENT: SessionId = SessionId(Ulid(0xfa));
 
 /// A worker's story as one client of its parent saw it, cut once in the midst of it.
 fn carried(seed: u64) -> History {
-    let mut worker = Story::new(seed);
-    let history = watched(&mut worker);
+    let mut worker = SessionFixture::new(seed);
+    let history = with_clients(&mut worker);
     let (first, second) = worker.events.split_at(worker.events.len() / 2);
     seen_as(&worker, history, first, second)
 }
 
 /// A worker that was over when the client came, told in one go that is cut behind `cut` events.
 fn late(seed: u64, cut: usize) -> Option<History> {
-    let mut worker = Story::new(seed);
-    let history = watched(&mut worker);
+    let mut worker = SessionFixture::new(seed);
+    let history = with_clients(&mut worker);
     let all = worker.events.len();
     let start = Position::persisted(Epoch::FIRST, Seq(0));
-    let told = replayed(&worker, start, all, FinishedReplay::Ends);
-    let first = told.get(..cut).filter(|first| first.len() < told.len())?;
+    let events = replayed(&worker, start, all, FinishedReplay::Ends);
+    let first = events
+        .get(..cut)
+        .filter(|first| first.len() < events.len())?;
     let second = replayed(&worker, first.last()?.id, all, FinishedReplay::Ends);
     Some(seen_as(&worker, history, first, &second))
 }
 
-fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Event]) -> History {
+fn seen_as(
+    worker: &SessionFixture,
+    mut history: History,
+    first: &[Event],
+    second: &[Event],
+) -> History {
     let id = worker.session;
     let about = |seq, body| Event {
         id: Position::persisted(Epoch::FIRST, Seq(seq)),
@@ -56,7 +65,7 @@ fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Even
     };
     let started = about(1, Body::DelegateStarted(started));
     let completed = about(2, Body::DelegateCompleted(completed));
-    let mut parent = Story::new(0);
+    let mut parent = SessionFixture::new(0);
     parent.session = PARENT;
     parent.events = vec![started.clone(), completed.clone()];
     history.sessions.push(SessionLog {
@@ -71,24 +80,27 @@ fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Even
         ..FilterSpec::default()
     };
     let start = Position::persisted(Epoch::FIRST, Seq(0));
-    let connection = |since, at: Option<Position>, events: Vec<Line>| {
-        let subscribe = Subscribe {
+    let connection = |since, at: Option<Position>, events: Vec<ConnectionEntry>| {
+        let subscribe = SubscribeRecord {
             filter: EventFilter::resolve(&spec).expect("a filter"),
             since: Some(since),
             workers: at.map(|at| (id, at)).into_iter().collect(),
             snapshot: false,
         };
         let ack = json!({"type": "subscribe_ack", "replay_event_count": 0});
-        let mut lines = vec![Line::Subscribed(subscribe), frame(0, ack.to_string())];
+        let mut lines = vec![
+            ConnectionEntry::Subscribed(subscribe),
+            frame(0, ack.to_string()),
+        ];
         lines.extend(events);
-        Connection {
+        ConnectionRecord {
             client: "carrier".into(),
             session: PARENT,
             lines,
             end: None,
         }
     };
-    let frames = |events: &[Event]| -> Vec<Line> {
+    let frames = |events: &[Event]| -> Vec<ConnectionEntry> {
         let numbered = events.iter().enumerate();
         numbered.map(|(n, event)| event_frame(n, event)).collect()
     };
@@ -104,10 +116,10 @@ fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Even
     history
 }
 
-fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
+fn history_violates(expected: &[&str], edit_fixture: impl Fn(&mut History)) {
     for seed in 0..8 {
         let mut history = carried(seed);
-        doctor(&mut history);
+        edit_fixture(&mut history);
         let expected = expected.iter().map(|&name| name.to_owned()).collect();
         assert_eq!(names(&history), expected, "seed {seed}");
     }
@@ -131,14 +143,14 @@ fn worker_replayed_later_is_valid_at_every_cut() {
 
 #[test]
 fn worker_event_before_its_start_is_reported() {
-    found(&["WorkerOutside"], |history| {
+    history_violates(&["WorkerOutside"], |history| {
         history.connections[0].lines.swap(2, 3);
     });
 }
 
 #[test]
 fn worker_event_after_its_end_is_reported() {
-    found(&["WorkerOutside"], |history| {
+    history_violates(&["WorkerOutside"], |history| {
         let lines = &mut history.connections[1].lines;
         let end = lines.pop().expect("the end");
         lines.insert(lines.len() - 2, end);
@@ -147,10 +159,10 @@ fn worker_event_after_its_end_is_reported() {
 
 #[test]
 fn incomplete_worker_at_its_end_is_reported() {
-    found(&["Missed"], |history| {
+    history_violates(&["Missed"], |history| {
         let lines = &mut history.connections[1].lines;
         let terminal = lines.iter().rposition(
-            |line| matches!(line, Line::Received(f) if f.text.contains("\"turn.started\"")),
+            |line| matches!(line, ConnectionEntry::Received(f) if f.text.contains("\"turn.started\"")),
         );
         lines.remove(terminal.expect("a turn"));
     });
@@ -158,7 +170,7 @@ fn incomplete_worker_at_its_end_is_reported() {
 
 #[test]
 fn event_repeated_after_cut_is_reported() {
-    found(&["Twice"], |history| {
+    history_violates(&["Twice"], |history| {
         let again = history.connections[0].lines[3].clone();
         history.connections[1].lines.insert(2, again);
     });

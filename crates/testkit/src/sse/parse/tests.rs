@@ -1,7 +1,7 @@
 //! The strict reader on good and bad bytes.
 
 use super::*;
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 
 const GOOD: &str = "retry: 1500\nid: evt_00010000000001-0\nevent: response_id\n\
     data: {\"event_type\":\"response_id\"}\n\n\
@@ -34,12 +34,12 @@ fn parsed_blocks_do_not_depend_on_chunking() {
         whole.iter().map(|b| b.text.as_str()).collect::<String>(),
         GOOD
     );
-    let mut dice = Dice::new(5);
+    let mut rng = SeededRng::new(5);
     for _ in 0..200 {
         let (mut parser, mut blocks) = (Parser::default(), Vec::new());
         let mut rest = GOOD.as_bytes();
         while !rest.is_empty() {
-            let (piece, more) = rest.split_at(dice.index(rest.len()) + 1);
+            let (piece, more) = rest.split_at(rng.index(rest.len()) + 1);
             parser.push(piece);
             blocks.extend(all(&mut parser).expect("a good stream"));
             rest = more;

@@ -22,12 +22,12 @@ pub(crate) fn path(dialect: Dialect) -> &'static str {
 
 /// A request that the provider takes.
 pub(crate) fn request(dialect: Dialect) -> Value {
-    let said = json!([{"role": "user", "content": "hello"}]);
+    let messages = json!([{"role": "user", "content": "hello"}]);
     match dialect {
         Dialect::Anthropic => {
-            json!({"model": "m", "max_tokens": 9, "stream": true, "messages": said})
+            json!({"model": "m", "max_tokens": 9, "stream": true, "messages": messages})
         }
-        Dialect::Chat => json!({"model": "m", "stream": true, "messages": said}),
+        Dialect::Chat => json!({"model": "m", "stream": true, "messages": messages}),
         Dialect::Responses => json!({"model": "m", "stream": true, "input": "hello"}),
         Dialect::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}),
     }

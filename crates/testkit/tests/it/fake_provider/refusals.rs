@@ -1,21 +1,21 @@
 //! What a real provider refuses, the fake refuses: an adapter's mistakes must not pass.
 
 use serde_json::json;
-use turnwire_testkit::provider::{Answer, Dialect, FakeProvider};
+use turnwire_testkit::provider::{Dialect, FakeProvider, ProviderAnswer};
 
 use super::caller::{headers, path, post, request, send};
 
 #[tokio::test]
 async fn request_refused_by_provider_is_refused() {
     let provider = FakeProvider::start().await;
-    provider.always("", Answer::text(["never"]));
+    provider.always("", ProviderAnswer::text(["never"]));
     provider.require_key("k");
     let mut number = 0;
     for dialect in Dialect::ALL {
         for dropped in headers(dialect).iter().skip(1) {
-            let mut left = headers(dialect);
-            left.retain(|header| header != dropped);
-            let got = post(&provider, path(dialect), &left, &request(dialect)).await;
+            let mut headers_left = headers(dialect);
+            headers_left.retain(|header| header != dropped);
+            let got = post(&provider, path(dialect), &headers_left, &request(dialect)).await;
             assert!(
                 [400, 401].contains(&got.status),
                 "{dropped:?}: {}",
@@ -25,10 +25,10 @@ async fn request_refused_by_provider_is_refused() {
             number += 1;
         }
         for field in request(dialect).as_object().expect("an object").keys() {
-            let mut left = request(dialect);
-            left.as_object_mut().expect("an object").remove(field);
+            let mut body_left = request(dialect);
+            body_left.as_object_mut().expect("an object").remove(field);
             assert_eq!(
-                send(&provider, dialect, &left).await.status,
+                send(&provider, dialect, &body_left).await.status,
                 400,
                 "{dialect:?} {field}"
             );
@@ -51,7 +51,7 @@ async fn request_refused_by_provider_is_refused() {
 #[tokio::test]
 async fn tool_calls_and_results_must_match() {
     let provider = FakeProvider::start().await;
-    provider.always("", Answer::text(["fine"]));
+    provider.always("", ProviderAnswer::text(["fine"]));
     let conversation = |dialect, call: bool, result: bool| {
         let mut body = request(dialect);
         let (field, asked, answered) = match dialect {
