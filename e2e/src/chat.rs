@@ -33,7 +33,12 @@ pub async fn whole(api: &ApiClient, name: &str, question: &ChatSubmit) -> (TurnI
 }
 
 /// Comes back into a turn's stream.
-pub async fn back(api: &ApiClient, name: &str, turn: TurnId, cursor: Option<FrameCursor>) -> ChatStream {
+pub async fn back(
+    api: &ApiClient,
+    name: &str,
+    turn: TurnId,
+    cursor: Option<FrameCursor>,
+) -> ChatStream {
     let stream = ChatStream::resume(api, name, turn, cursor, CursorPlacement::Header, None).await;
     stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
 }

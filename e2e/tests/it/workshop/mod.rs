@@ -57,7 +57,11 @@ impl Shop {
     }
 
     /// One more script with the mark of `programs`, running.
-    pub(crate) async fn written(&self, programs: &StubbornPrograms, script: &str) -> GuardedProgram {
+    pub(crate) async fn written(
+        &self,
+        programs: &StubbornPrograms,
+        script: &str,
+    ) -> GuardedProgram {
         let spec = self.spec(&shell(&programs.write("own", script)));
         self.workshop.call(spec).await.expect("a guard")
     }
