@@ -26,6 +26,7 @@ TurnStatus, "snake_case" {
 
 codes!(/// The kind of a turn.
 TurnKind, "snake_case" {
+    /// A message of a user.
     Chat,
     /// One part of a mission.
     Mission,
@@ -38,6 +39,7 @@ TurnKind, "snake_case" {
 codes!(/// The initiator of a turn.
 #[derive(Default)]
 Origin, "snake_case" {
+    /// A user, in a conversation.
     #[default]
     Chat,
     /// A scheduler, on behalf of a user.
@@ -52,6 +54,7 @@ ErrorCode, "SCREAMING_SNAKE_CASE" {
     InternalError,
     /// The model provider's rate limit was exceeded.
     RateLimitError,
+    /// A sub-agent of the turn failed.
     SubAgentFailed,
     /// A data service answered with an error.
     CcsEnvelopeError,
@@ -91,7 +94,9 @@ AgentErrorClass, "snake_case" {
 
 codes!(/// The outcome of a sub-agent.
 DispatchOutcome, "snake_case" {
+    /// The sub-agent gave its answer.
     Success,
+    /// The sub-agent gave no answer.
     Failure,
     /// The sub-agent answered although a data service failed.
     StatusError,
@@ -105,6 +110,7 @@ CapBehavior, "snake_case" {
     /// Fewer than the cap.
     #[default]
     Within,
+    /// Exactly as many as the cap.
     At,
     /// More than the cap.
     Over,
@@ -148,9 +154,11 @@ CancelCode, "SCREAMING_SNAKE_CASE" {
 
 codes!(/// What a turn was doing when it was cancelled.
 Phase, "snake_case" {
+    /// Choosing the model of the turn.
     Route,
     /// Streaming from the model.
     Llm,
+    /// Running the requested tools.
     Tool,
     /// Between the model's answer and the tools.
     Seam,
@@ -204,6 +212,7 @@ ToolType, "snake_case" {
     SubAgent,
     /// A function inside the server.
     Function,
+    /// A call of an HTTP endpoint.
     Http,
     /// A program that the server starts.
     Process,
@@ -211,6 +220,7 @@ ToolType, "snake_case" {
     Client,
     /// A tool that renders a component.
     Render,
+    /// A worker session that is started.
     Delegate,
 });
 
@@ -234,6 +244,7 @@ Decision, "snake_case" {
 
 codes!(/// The state of an approval request.
 ApprovalState, "snake_case" {
+    /// No person has decided yet.
     Pending,
     /// A person approved the tool.
     Approved,
@@ -255,15 +266,21 @@ StopOutcome, "snake_case" {
 
 codes!(/// The kind of work that a receipt line describes.
 ReceiptKind, "snake_case" {
+    /// One call of a model.
     Llm,
+    /// One use of a tool.
     Tool,
+    /// One invocation of a sub-agent.
     Subagent,
+    /// One session of a worker.
     Worker,
+    /// One process of a program.
     Process,
 });
 
 codes!(/// What happens to a turn when its last client disconnects.
 OnDisconnect, "snake_case" {
+    /// The turn continues without clients.
     Continue,
     /// The turn is cancelled after its grace period.
     Cancel,
@@ -285,6 +302,7 @@ codes!(/// The purpose of a model call.
 CallPurpose, "snake_case" {
     /// Decide which tools and sub-agents to call.
     Orchestrate,
+    /// Writes the final answer.
     Compose,
     /// Answer the orchestrator as a sub-agent.
     Subagent,

@@ -89,6 +89,7 @@ pub enum StopReason {
     ToolUse,
     /// The turn was cancelled.
     Cancelled,
+    /// The model call failed midway.
     Error,
 }
 

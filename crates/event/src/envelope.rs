@@ -36,6 +36,7 @@ pub enum RenderPolicy {
     Forward,
     /// Show the event as a sentence in the user's language.
     Transform,
+    /// Hide the event from clients.
     Suppress,
     /// Show the event together with others, as one sentence.
     Batch,

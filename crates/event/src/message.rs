@@ -20,6 +20,7 @@ pub enum Role {
     Assistant,
     /// A tool's result, addressed to the model.
     Tool,
+    /// A message of the server.
     System,
 }
 

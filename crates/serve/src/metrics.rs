@@ -196,7 +196,7 @@ mod tests {
         counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => "invalid_filter").increment(2);
         let text = handle.render();
         for line in [
-            "# HELP ws_connections ws.connections: WebSocket connections open now",
+            "# HELP ws_connections ws.connections: Open WebSocket connections",
             "# TYPE ws_connections gauge",
             "ws_connections 0",
             "# TYPE ws_slow_client_closed_total counter",

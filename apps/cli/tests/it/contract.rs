@@ -130,7 +130,7 @@ fn the_table_of_closes_is_the_table() {
 #[test]
 fn preset_chat_matches_the_document() {
     let list = PAGE
-        .split("what a view for end users needs:")
+        .split("the types that an end-user view needs:")
         .nth(1)
         .expect("the list");
     let list = list.split(".\n\n").next().expect("its end");

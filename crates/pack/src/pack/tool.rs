@@ -19,6 +19,7 @@ pub(crate) const ASK_PREFIX: &str = "ask_";
 pub enum RenderShape {
     /// Shows a list of items.
     List,
+    /// Shows one single item.
     Single,
 }
 
@@ -33,11 +34,13 @@ pub enum RenderShape {
 pub enum BuiltinFunction {
     /// Returns the current time.
     Clock,
+    /// Returns its own input.
     Echo,
     /// Waits for a given time.
     Sleep,
     /// Fails with a given error.
     Fail,
+    /// Emits many events at once.
     Burst,
     /// Emits a status of the agent.
     EmitStatus,
@@ -89,10 +92,15 @@ pub enum ToolKind {
 )]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ToolMethod {
+    /// The HTTP method `GET`.
     Get,
+    /// The HTTP method `POST`.
     Post,
+    /// The HTTP method `PUT`.
     Put,
+    /// The HTTP method `PATCH`.
     Patch,
+    /// The HTTP method `DELETE`.
     Delete,
 }
 
@@ -155,7 +163,9 @@ pub enum ProcessStdin {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessOutput {
+    /// The output is plain text.
     Text,
+    /// The output is one JSON value.
     Json,
 }
 

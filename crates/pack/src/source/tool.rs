@@ -60,6 +60,7 @@ pub(crate) enum Connector {
     Direct,
     /// Calls a service over HTTP.
     Http,
+    /// Runs a program of the pack.
     Process,
     /// Calls a tool of an MCP server.
     Mcp,

@@ -250,7 +250,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - texts: hi\n",
-            "2:12: this should be `language: words` pairs",
+            "2:12: this should be `language: text` pairs",
         ),
         (
             "- steps:\n  - texts: {en: hi, 1de: hallo}\n",

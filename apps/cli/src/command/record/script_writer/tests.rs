@@ -209,8 +209,8 @@ fn failures_tries_and_silence_are_told() {
     };
     let calls = [failed(1, RetryFlag::Yes), failed(2, RetryFlag::Yes), third];
     let (yaml, _) = write(&calls, false);
-    assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Soon"]);
-    assert_eq!(words(&played(&yaml, "a", 2)), ["RateLimited Soon"]);
+    assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Backoff"]);
+    assert_eq!(words(&played(&yaml, "a", 2)), ["RateLimited Backoff"]);
     assert_eq!(words(&played(&yaml, "a", 3)), ["third", "EndTurn 7"]);
     let (yaml, _) = write(&[failed(1, RetryFlag::No)], false);
     assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Never"]);
