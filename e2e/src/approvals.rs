@@ -7,14 +7,14 @@ use turnwire_testkit::api::{ApiResponse, NoResponse};
 use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage};
 use turnwire_testkit::server::ServerPack;
 
-use crate::models::Play;
+use crate::models::ProviderFixture;
 
 /// A stage whose speaker may take notes and nap, if a person says yes, and say something back
 /// without asking.
 #[derive(Debug)]
-pub struct Asking {
+pub struct ApprovalFixture {
     /// The stage and its provider.
-    pub play: Play,
+    pub setup: ProviderFixture,
     notes: tempfile::TempDir,
 }
 
@@ -36,12 +36,12 @@ const TOOLS: &str = r#"
     timeout_ms: 110000
 "#;
 
-impl Asking {
+impl ApprovalFixture {
     /// A stage whose provider speaks a format.
     pub async fn new(dialect: Dialect) -> Self {
         let notes = tempfile::tempdir().expect("a folder");
         let tools = TOOLS.replace("DIR", &notes.path().display().to_string());
-        let play = Play::with(
+        let setup = ProviderFixture::with(
             dialect,
             |entry| entry,
             |mut options| {
@@ -55,7 +55,7 @@ impl Asking {
             },
         );
         Self {
-            play: play.await,
+            setup: setup.await,
             notes,
         }
     }
@@ -72,20 +72,20 @@ impl Asking {
     /// Has the model ask for notes at once.
     pub fn wants(&self, notes: &[&str]) {
         let calls = notes.iter().map(|note| call(note));
-        self.play
+        self.setup
             .fake
             .push(ModelMessage::new(calls.collect::<Vec<MessagePart>>()));
     }
 
     /// Has the model say something.
     pub fn says(&self, words: &str) {
-        self.play.fake.push(ModelMessage::text([words]));
+        self.setup.fake.push(ModelMessage::text([words]));
     }
 
     /// Says something that makes the turn pause; gives the turn and its questions.
     pub async fn paused(&self, message: &str) -> (TurnId, Vec<String>) {
-        let stage = &self.play.stage;
-        let turn = stage.api.submit(stage.session, message).await;
+        let engine = &self.setup.engine;
+        let turn = engine.api.submit(engine.session, message).await;
         let turn = turn.expect("an answer").turn_id;
         let row = self.ended(turn).await;
         assert_eq!(row["terminal"]["payload"]["status"], "paused", "{row}");
@@ -95,10 +95,10 @@ impl Asking {
     /// Begins a session in which the model takes one note and then is done, however often it is
     /// asked; gives the words to say.
     pub async fn anew(&mut self, note: &str) -> String {
-        let stage = &mut self.play.stage;
-        stage.session = stage.api.create().await.expect("a session");
+        let engine = &mut self.setup.engine;
+        engine.session = engine.api.create().await.expect("a session");
         let message = format!("Write for {note}.");
-        let fake = &self.play.fake;
+        let fake = &self.setup.fake;
         fake.push_if(
             &message,
             ModelMessage::new([MessagePart::call(
@@ -113,14 +113,14 @@ impl Asking {
 
     /// Waits for a turn's end.
     pub async fn ended(&self, turn: TurnId) -> Value {
-        let ended = self.play.stage.api.ended(turn).await;
+        let ended = self.setup.engine.api.ended(turn).await;
         ended.expect("an answer")
     }
 
     /// The questions of a turn that have no answer.
     pub async fn open(&self, turn: TurnId) -> Vec<String> {
         let path = format!("/turns/{turn}/approvals");
-        let list = self.play.stage.api.get(&path).await.expect("an answer");
+        let list = self.setup.engine.api.get(&path).await.expect("an answer");
         let list = list.json();
         let approvals = list["approvals"].as_array().expect("a list").iter();
         let open = approvals.filter(|question| question["state"] == "pending");
@@ -142,7 +142,7 @@ impl Asking {
     /// Sends a body with answers.
     pub async fn post(&self, turn: TurnId, body: Value) -> Result<ApiResponse, NoResponse> {
         let path = format!("/turns/{turn}/approvals");
-        self.play.stage.api.post(&path, body).await
+        self.setup.engine.api.post(&path, body).await
     }
 
     /// Says yes to one question, which is the last; gives the turn that goes on.
@@ -152,9 +152,9 @@ impl Asking {
     }
 
     /// Judges all that was seen: the provider refused nothing, and the log keeps every law.
-    pub async fn judge(&self) {
-        self.play.understood();
-        self.play.stage.judge().await;
+    pub async fn check_history(&self) {
+        self.setup.understood();
+        self.setup.engine.check_history().await;
     }
 }
 

@@ -21,7 +21,7 @@ const SESSIONS: usize = 16;
 const LATEST_MS: u64 = 260;
 
 /// What a campaign has seen: how often each case.
-pub type Report = BTreeMap<CancelCase, usize>;
+pub type CancelReport = BTreeMap<CancelCase, usize>;
 
 fn script() -> ModelScript {
     let words = "One two three four five six seven eight nine ten. ";
@@ -54,7 +54,7 @@ fn script() -> ModelScript {
 }
 
 /// Cancels so many turns on one server, and judges.
-pub async fn run(cancels: usize, mut rng: SeededRng) -> Report {
+pub async fn run(cancels: usize, mut rng: SeededRng) -> CancelReport {
     let server = TestServer::start(ServerOptions::script(script())).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
@@ -70,7 +70,7 @@ pub async fn run(cancels: usize, mut rng: SeededRng) -> Report {
             ))
         })
         .collect();
-    let mut report = Report::new();
+    let mut report = CancelReport::new();
     for task in tasks {
         for (case, count) in task.await.expect("a canceller") {
             *report.entry(case).or_default() += count;
@@ -86,8 +86,8 @@ async fn cancel(
     session: SessionId,
     mut rng: SeededRng,
     left: Arc<AtomicUsize>,
-) -> Report {
-    let mut report = Report::new();
+) -> CancelReport {
+    let mut report = CancelReport::new();
     let mut client = WatchClient::connect(&api, "canceller", session)
         .await
         .expect("a connection");

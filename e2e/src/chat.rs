@@ -66,7 +66,7 @@ pub fn code(frames: &[Block]) -> &str {
 
 /// What came for a request that was written by hand.
 #[derive(Clone, Debug, Default)]
-pub struct Raw {
+pub struct RawResponse {
     /// The status; 0 if the connection was closed without an answer.
     pub status: u16,
     /// The head as it came.
@@ -75,7 +75,7 @@ pub struct Raw {
     pub body: String,
 }
 
-impl Raw {
+impl RawResponse {
     /// The code of a problem; empty if it is none.
     pub fn code(&self) -> String {
         let problem: Value = serde_json::from_str(&self.body).unwrap_or_default();
@@ -101,7 +101,7 @@ impl Raw {
 
 /// Sends a request by hand and reads until the server closes. `lines` stand between the request
 /// line and the blank one; the host, the length and the closing are added.
-pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> Raw {
+pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> RawResponse {
     let mut request = format!("{line} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n");
     for line in lines {
         request += &format!("{line}\r\n");
@@ -122,7 +122,7 @@ pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> R
         let _ = tokio::join!(written, read.read_to_end(&mut answer));
         let text = String::from_utf8_lossy(&answer).into_owned();
         let (head, body) = text.split_once("\r\n\r\n")?;
-        Some(Raw {
+        Some(RawResponse {
             status: head.get(9..12)?.parse().ok()?,
             head: head.to_owned(),
             body: body.to_owned(),
@@ -143,9 +143,9 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut()
 
 /// The numbers of `/metrics` at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics(Vec<(String, BTreeMap<String, String>, f64)>);
+pub struct MetricsSnapshot(Vec<(String, BTreeMap<String, String>, f64)>);
 
-impl Metrics {
+impl MetricsSnapshot {
     /// Reads them.
     pub async fn read(api: &ApiClient) -> Self {
         let answer = api.get("/metrics").await.expect("an answer");
@@ -195,7 +195,7 @@ fn number(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
 /// Waits until so many chat streams are open.
 pub async fn streams(api: &ApiClient, count: usize) {
     until("that many open streams", || async {
-        Metrics::read(api).await.sum("sse_streams") as usize == count
+        MetricsSnapshot::read(api).await.sum("sse_streams") as usize == count
     })
     .await;
 }

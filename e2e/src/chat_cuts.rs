@@ -30,7 +30,7 @@ const GRACE_MS: u64 = 30_000;
 
 /// What a campaign has seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct ChatCutReport {
     /// Cuts, each followed by a resume.
     pub cuts: usize,
     /// Of them inside a message.
@@ -51,7 +51,7 @@ pub struct Report {
     pub swept: usize,
 }
 
-impl Report {
+impl ChatCutReport {
     fn add(&mut self, other: Self) {
         self.cuts += other.cuts;
         self.inside += other.inside;
@@ -78,7 +78,7 @@ impl Report {
 }
 
 /// Makes at least so many cuts on one server, and judges.
-pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
+pub async fn run(cuts: usize, mut rng: SeededRng) -> ChatCutReport {
     let options = ServerOptions::script(load::script()).set("listen", "drain_ms", 300);
     let mut server = TestServer::start(options).await;
     let api = server.api();
@@ -88,13 +88,13 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
     let people: Vec<_> = sessions
         .iter()
         .map(|&session| {
-            let person = Person {
+            let person = CutViewer {
                 api: api.clone(),
                 session,
                 rng: rng.fork(),
                 viewer: None,
                 old: false,
-                report: Report::default(),
+                report: ChatCutReport::default(),
             };
             tokio::spawn(person.live(rounds, Arc::clone(&barrier)))
         })
@@ -104,7 +104,7 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
         cuts::restart(&mut server, round).await;
         barrier.wait().await;
     }
-    let mut report = Report::default();
+    let mut report = ChatCutReport::default();
     for person in people {
         report.add(person.await.expect("a viewer"));
     }
@@ -116,17 +116,17 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
 }
 
 /// Someone who asks, is cut, and wants to know the end.
-struct Person {
+struct CutViewer {
     api: ApiClient,
     session: SessionId,
     rng: SeededRng,
     viewer: Option<ChatViewer>,
     old: bool,
-    report: Report,
+    report: ChatCutReport,
 }
 
-impl Person {
-    async fn live(mut self, rounds: usize, barrier: Arc<Barrier>) -> Report {
+impl CutViewer {
+    async fn live(mut self, rounds: usize, barrier: Arc<Barrier>) -> ChatCutReport {
         for _ in 0..rounds {
             for restarted in [false, true] {
                 let place = self.cut().await;

@@ -13,7 +13,7 @@ use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_testkit::watch::{CutPlace, ResumingReader};
 
-use crate::load::{self, Halt};
+use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 25;
 /// Readers of each session.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a campaign has seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct CutReport {
     /// Cuts, each followed by a resume.
     pub cuts: usize,
     /// Of them inside a message.
@@ -37,12 +37,12 @@ pub struct Report {
 }
 
 /// Makes at least so many cuts on one server, and judges.
-pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
+pub async fn run(cuts: usize, mut rng: SeededRng) -> CutReport {
     let options = ServerOptions::script(load::script()).set("listen", "drain_ms", 300);
     let mut server = TestServer::start(options).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let halt = Halt::default();
+    let halt = HaltFlag::default();
     let drivers: Vec<_> = sessions
         .iter()
         .map(|&session| {
@@ -74,9 +74,9 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
         restart(&mut server, round).await;
         barrier.wait().await;
     }
-    let mut report = Report {
+    let mut report = CutReport {
         restarts: rounds,
-        ..Report::default()
+        ..CutReport::default()
     };
     halt.halt();
     for driver in drivers {

@@ -16,12 +16,12 @@ use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 use crate::{chat, load};
 use turnwire_testkit::data_service::FakeDataService;
 
-pub use crate::told::{Told, label};
+pub use crate::chat_reply::{ChatReply, label};
 
 /// Who speaks.
 pub const PRINCIPAL: &str = "user-42";
 /// The orchestrator of the stage.
-pub const CHIEF: &str = "orchestrator";
+pub const ORCHESTRATOR: &str = "orchestrator";
 
 /// What must never leave the engine.
 pub const HIDDEN: [&str; 6] = [
@@ -35,7 +35,7 @@ pub const HIDDEN: [&str; 6] = [
 
 /// A server that runs a pack, one session in it, and the data service behind it.
 #[derive(Debug)]
-pub struct Stage {
+pub struct EngineFixture {
     pub ccs: FakeDataService,
     pub server: TestServer,
     /// A client of it, who speaks for `user-42`.
@@ -43,7 +43,7 @@ pub struct Stage {
     pub session: SessionId,
 }
 
-impl Stage {
+impl EngineFixture {
     /// The pack of the test kit with a script.
     pub async fn new(script: ModelScript) -> Self {
         Self::with(script, |pack| pack).await
@@ -70,24 +70,24 @@ impl Stage {
     }
 
     /// Says something in the session and reads the whole answer.
-    pub async fn ask(&self, message: &str) -> Told {
-        self.asked(ChatSubmit::new(message)).await
+    pub async fn ask(&self, message: &str) -> ChatReply {
+        self.submit(ChatSubmit::new(message)).await
     }
 
     /// The same with more to it.
-    pub async fn asked(&self, question: ChatSubmit) -> Told {
-        self.asked_in(self.session, question).await
+    pub async fn submit(&self, submit: ChatSubmit) -> ChatReply {
+        self.submit_in(self.session, submit).await
     }
 
     /// The same in another session.
-    pub async fn asked_in(&self, session: SessionId, question: ChatSubmit) -> Told {
+    pub async fn submit_in(&self, session: SessionId, question: ChatSubmit) -> ChatReply {
         let question = question.session(session);
         let started = Instant::now();
         let (turn, frames) = chat::whole(&self.api, "a person", &question).await;
-        Told {
+        ChatReply {
             turn,
             frames,
-            took: started.elapsed(),
+            elapsed: started.elapsed(),
         }
     }
 
@@ -145,7 +145,7 @@ impl Stage {
     }
 
     /// Judges all that was seen, and every turn by the laws of dispatch.
-    pub async fn judge(&self) -> History {
+    pub async fn check_history(&self) -> History {
         load::quiet(&self.api, self.session).await;
         laws(&self.log(self.session).await);
         load::judge(&self.api, &[self.session]).await
@@ -200,8 +200,8 @@ pub fn asks(agents: &[&str], answer: &str) -> ModelScript {
         )
     });
     ModelScript::new()
-        .call(CHIEF, 1, asks)
-        .call(CHIEF, 2, [ScriptStep::text(answer)])
+        .call(ORCHESTRATOR, 1, asks)
+        .call(ORCHESTRATOR, 2, [ScriptStep::text(answer)])
 }
 
 /// SC-01: the sub-agent talks in all of its calls.
@@ -209,12 +209,12 @@ pub fn reference() -> ModelScript {
     let offers = json!({"ids": ["OFF_1", "OFF_2"]});
     ModelScript::new()
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             1,
             [ScriptStep::tool("ask_shop", json!({"query": "oat milk"}))],
         )
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             2,
             [
                 ScriptStep::slow("Here are ", 9, 1),

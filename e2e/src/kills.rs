@@ -10,7 +10,7 @@ use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_testkit::watch::ResumingReader;
 
-use crate::load::{self, Halt};
+use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 50;
 /// Cancels among a hundred turns.
@@ -18,7 +18,7 @@ const CANCELS: u64 = 15;
 
 /// What a campaign has seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct KillReport {
     pub kills: usize,
     /// Turns that were accepted.
     pub turns: usize,
@@ -32,11 +32,11 @@ pub struct Report {
 }
 
 /// Kills one server so many times, and judges.
-pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
+pub async fn run(kills: usize, mut rng: SeededRng) -> KillReport {
     let mut server = TestServer::start(ServerOptions::script(load::script())).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let halt = Halt::default();
+    let halt = HaltFlag::default();
     let drivers: Vec<_> = sessions
         .iter()
         .map(|&session| {
@@ -51,9 +51,9 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
             tokio::spawn(read(reader, rng.fork(), halt.clone()))
         })
         .collect();
-    let mut report = Report {
+    let mut report = KillReport {
         kills,
-        ..Report::default()
+        ..KillReport::default()
     };
     for _ in 0..kills {
         tokio::time::sleep(rng.millis(100, 900)).await;
@@ -77,7 +77,7 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
 }
 
 /// Reads with a line that is cut again and again.
-async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> ResumingReader {
+async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: HaltFlag) -> ResumingReader {
     while !halt.is_halted() {
         if rng.chance(10) {
             // Comes back as one who has lost everything.
@@ -96,7 +96,7 @@ async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> Res
     reader
 }
 
-async fn judge(server: &TestServer, sessions: &[SessionId], report: &mut Report) {
+async fn judge(server: &TestServer, sessions: &[SessionId], report: &mut KillReport) {
     let history = load::judge(&server.api(), sessions).await;
     report.cuts = history.count(FaultKind::Cut);
     assert_eq!(history.count(FaultKind::Kill), report.kills);

@@ -3,10 +3,10 @@
 
 pub mod python;
 pub mod load;
-pub mod scene;
+pub mod server_fixture;
 pub mod chat;
 pub mod trace;
-pub mod told;
+pub mod chat_reply;
 pub mod engine;
 pub mod workers;
 pub mod mcp;
@@ -15,10 +15,10 @@ pub mod approvals;
 pub mod probe;
 pub mod kills;
 pub mod cuts;
-pub mod carried;
+pub mod worker_cuts;
 pub mod cancels;
 pub mod stops;
 pub mod chat_cuts;
-pub mod both;
+pub mod both_wires;
 
 pub use turnwire_testkit::data_service;

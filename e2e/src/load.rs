@@ -48,9 +48,9 @@ pub fn question(rng: &mut SeededRng) -> &'static str {
 
 /// Tells drivers when to end.
 #[derive(Clone, Debug, Default)]
-pub struct Halt(Arc<AtomicBool>);
+pub struct HaltFlag(Arc<AtomicBool>);
 
-impl Halt {
+impl HaltFlag {
     /// No new turns.
     pub fn halt(&self) {
         self.0.store(true, Ordering::Release);
@@ -64,7 +64,7 @@ impl Halt {
 
 /// What a driver has done.
 #[derive(Clone, Debug, Default)]
-pub struct Driven {
+pub struct DriverReport {
     /// Turns that were accepted.
     pub accepted: Vec<TurnId>,
     /// Cancels that were answered.
@@ -77,10 +77,10 @@ pub async fn drive(
     api: ApiClient,
     session: SessionId,
     mut rng: SeededRng,
-    halt: Halt,
+    halt: HaltFlag,
     cancels: u64,
-) -> Driven {
-    let mut done = Driven::default();
+) -> DriverReport {
+    let mut done = DriverReport::default();
     while !halt.is_halted() {
         let answer = api.try_submit(session, question(&mut rng)).await;
         let accepted: Option<AcceptedSubmit> = match answer {

@@ -7,19 +7,24 @@ use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
-use crate::engine::{CHIEF, Stage, Told};
+use crate::engine::{ChatReply, EngineFixture, ORCHESTRATOR};
 
 /// What the model does when it hears a word: it calls a tool, then quotes all that it was shown.
-pub type Say<'a> = (&'a str, &'a str, Value);
+pub type McpScript<'a> = (&'a str, &'a str, Value);
 
 /// A script for these words.
-pub fn script(says: &[Say<'_>]) -> ModelScript {
+pub fn script(says: &[McpScript<'_>]) -> ModelScript {
     let script = ModelScript::new();
     says.iter().fold(script, |script, (word, tool, input)| {
         let word = format!("^{word}$");
         script
-            .on_call(CHIEF, &word, 1, [ScriptStep::tool(tool, input.clone())])
-            .on_call(CHIEF, &word, 2, [ScriptStep::text("{{request}}")])
+            .on_call(
+                ORCHESTRATOR,
+                &word,
+                1,
+                [ScriptStep::tool(tool, input.clone())],
+            )
+            .on_call(ORCHESTRATOR, &word, 2, [ScriptStep::text("{{request}}")])
     })
 }
 
@@ -34,8 +39,8 @@ pub fn pack(pack: TestPack, name: &str, server: &Value) -> TestPack {
 }
 
 /// A server of ours with an MCP server behind it.
-pub async fn stage(name: &str, server: &Value, says: &[Say<'_>]) -> Stage {
-    Stage::with(script(says), |stage| pack(stage, name, server)).await
+pub async fn engine(name: &str, server: &Value, says: &[McpScript<'_>]) -> EngineFixture {
+    EngineFixture::with(script(says), |engine| pack(engine, name, server)).await
 }
 
 /// A program as an MCP server.
@@ -50,10 +55,10 @@ pub fn service(url: &str) -> Value {
 
 /// Says a word in a session of its own, and gives what the model was shown last: the tool's
 /// result, as it stands in the request.
-pub async fn said(stage: &Stage, word: &str) -> (SessionId, Told, String) {
-    let session = stage.api.create().await.expect("a session");
-    let reply = stage.asked_in(session, ChatSubmit::new(word)).await;
-    let reply_text = reply.words();
+pub async fn said(engine: &EngineFixture, word: &str) -> (SessionId, ChatReply, String) {
+    let session = engine.api.create().await.expect("a session");
+    let reply = engine.submit_in(session, ChatSubmit::new(word)).await;
+    let reply_text = reply.text();
     (session, reply, reply_text)
 }
 

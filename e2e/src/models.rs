@@ -11,8 +11,8 @@ use turnwire_testkit::provider::{Dialect, FakeProvider};
 use turnwire_testkit::server::ServerOptions;
 use turnwire_testkit::watch::SubscribeOptions;
 
-use crate::engine::{Stage, json_of};
-use crate::told::Told;
+use crate::chat_reply::ChatReply;
+use crate::engine::{EngineFixture, json_of};
 
 /// The variable that has the key of all providers of a stage.
 pub const KEY_NAME: &str = "STAGE_MODEL_KEY";
@@ -33,14 +33,14 @@ pub const fn word(dialect: Dialect) -> &'static str {
 
 /// One provider of a pack.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ModelEntry {
     name: String,
     dialect: Dialect,
     url: String,
     lines: BTreeMap<String, String>,
 }
 
-impl Entry {
+impl ModelEntry {
     /// A provider at an address without a path. It is tried again at once, so that tests are fast.
     pub fn new(name: &str, dialect: Dialect, url: &str) -> Self {
         let entry = Self {
@@ -76,14 +76,14 @@ impl Entry {
 }
 
 /// The file that names these providers.
-pub fn providers(entries: &[Entry]) -> String {
-    let entries: String = entries.iter().map(Entry::yaml).collect();
+pub fn providers(entries: &[ModelEntry]) -> String {
+    let entries: String = entries.iter().map(ModelEntry::yaml).collect();
     format!("providers:\n{entries}")
 }
 
 /// The pack of the test kit with these providers; the first speaks, for everyone. The one that
 /// speaks can say something back, nap and fail by itself.
-pub fn pack(ccs: &str, entries: &[Entry]) -> TestPack {
+pub fn pack(ccs: &str, entries: &[ModelEntry]) -> TestPack {
     let first = entries.first().map_or("none", |entry| &entry.name);
     let tools = [("say_back", "echo"), ("nap", "sleep"), ("boom", "fail")];
     let lines = tools.map(|(name, function)| {
@@ -128,13 +128,13 @@ pub fn options(pack: TestPack) -> ServerOptions {
 
 /// A stage and the provider of all its words.
 #[derive(Debug)]
-pub struct Play {
+pub struct ProviderFixture {
     pub fake: FakeProvider,
     /// The rest of the house.
-    pub stage: Stage,
+    pub engine: EngineFixture,
 }
 
-impl Play {
+impl ProviderFixture {
     /// A stage whose provider speaks a format.
     pub async fn new(dialect: Dialect) -> Self {
         Self::with(dialect, |entry| entry, |options| options).await
@@ -143,33 +143,33 @@ impl Play {
     /// The same with changes.
     pub async fn with(
         dialect: Dialect,
-        entry: impl FnOnce(Entry) -> Entry,
+        entry: impl FnOnce(ModelEntry) -> ModelEntry,
         change: impl FnOnce(ServerOptions) -> ServerOptions,
     ) -> Self {
         let fake = FakeProvider::start().await;
         fake.require_key(KEY);
         let ccs = FakeDataService::start().await;
-        let entry = entry(Entry::new("vendor", dialect, &fake.base_url()));
+        let entry = entry(ModelEntry::new("vendor", dialect, &fake.base_url()));
         let options = change(options(pack(&ccs.url(), &[entry])));
-        let stage = Stage::on(ccs, options).await;
-        Self { fake, stage }
+        let engine = EngineFixture::on(ccs, options).await;
+        Self { fake, engine }
     }
 
     /// Says something; gives what the chat wire told, and what one who watches saw.
-    pub async fn ask(&self, message: &str) -> (Told, Vec<Value>) {
-        self.asked(ChatSubmit::new(message)).await
+    pub async fn ask(&self, message: &str) -> (ChatReply, Vec<Value>) {
+        self.submit(ChatSubmit::new(message)).await
     }
 
     /// The same with more to it.
-    pub async fn asked(&self, question: ChatSubmit) -> (Told, Vec<Value>) {
-        let mut watcher = self.stage.watch("watcher", SubscribeOptions::live()).await;
+    pub async fn submit(&self, submit: ChatSubmit) -> (ChatReply, Vec<Value>) {
+        let mut watcher = self.engine.watch("watcher", SubscribeOptions::live()).await;
         let watching = async {
             let ends = |e: &turnwire_event::Event| e.body.kind().is_terminal();
             watcher.until(ends).await.expect("the turn's end")
         };
-        let (told, mut seen) = tokio::join!(self.stage.asked(question), watching);
-        seen.retain(|event| event.turn_id == Some(told.turn));
-        (told, json_of(&seen))
+        let (reply, mut seen) = tokio::join!(self.engine.submit(submit), watching);
+        seen.retain(|event| event.turn_id == Some(reply.turn));
+        (reply, json_of(&seen))
     }
 
     /// The provider refused nothing for what was sent to it.

@@ -5,13 +5,13 @@
 //! kind of tool × fan-out ─▶ Cell ─▶ runs until all of it is at work ─▶ stop ─▶ judged, table empty
 //! ```
 
-mod house;
+mod fixture;
 mod kind;
-mod told;
+mod expected;
 mod cell;
 pub mod campaign;
 
-pub use cell::{Cell, Way, after, watch};
-pub use house::House;
-pub use kind::{Fan, Kind};
-pub use told::{Expected, stopped};
+pub use cell::{StopCase, StopMethod, after, watch};
+pub use expected::{ExpectedEnd, stopped};
+pub use fixture::StopFixture;
+pub use kind::{FanOut, ToolKind};

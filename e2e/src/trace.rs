@@ -21,17 +21,17 @@ pub fn arguments(file: &Path) -> Vec<String> {
 }
 
 /// A persisted event: its session and id.
-pub type Key = (String, String);
+pub type EventKey = (String, String);
 
 /// What a trace tells.
 #[derive(Debug, Default)]
-pub struct Trace {
+pub struct StraceLog {
     /// By event, the line that wrote it to the store.
-    pub written: HashMap<Key, usize>,
+    pub written: HashMap<EventKey, usize>,
     /// By event, the line at which a later sync had succeeded.
-    pub synced: HashMap<Key, usize>,
+    pub synced: HashMap<EventKey, usize>,
     /// By event, the line that first sent it to a socket.
-    pub sent: HashMap<Key, usize>,
+    pub sent: HashMap<EventKey, usize>,
     /// The lines at which a sync succeeded.
     pub syncs: Vec<usize>,
     /// When the first sync failed.
@@ -40,7 +40,7 @@ pub struct Trace {
     pub last: f64,
 }
 
-impl Trace {
+impl StraceLog {
     /// Reads a trace.
     pub fn read(file: &Path) -> Self {
         let bytes = std::fs::read(file).expect("a trace");
@@ -82,7 +82,7 @@ impl Trace {
         }
         self.syncs.push(ended);
         let fresh = self.written.iter().filter(|(_, line)| **line < begun);
-        let fresh: Vec<Key> = fresh.map(|(key, _)| key.clone()).collect();
+        let fresh: Vec<EventKey> = fresh.map(|(key, _)| key.clone()).collect();
         for key in fresh {
             self.synced.entry(key).or_insert(ended);
         }
@@ -92,7 +92,7 @@ impl Trace {
         &mut self,
         number: usize,
         call: &str,
-        map: impl Fn(&mut Self) -> &mut HashMap<Key, usize>,
+        map: impl Fn(&mut Self) -> &mut HashMap<EventKey, usize>,
     ) {
         for key in keys(call) {
             map(self).entry(key).or_insert(number);
@@ -100,9 +100,9 @@ impl Trace {
     }
 
     /// Events that a socket got before they were durable.
-    pub fn early(&self) -> Vec<&Key> {
+    pub fn early(&self) -> Vec<&EventKey> {
         let durable =
-            |key: &Key, sent: usize| self.synced.get(key).is_some_and(|&synced| synced < sent);
+            |key: &EventKey, sent: usize| self.synced.get(key).is_some_and(|&synced| synced < sent);
         self.sent
             .iter()
             .filter(|(key, sent)| !durable(key, **sent))
@@ -112,7 +112,7 @@ impl Trace {
 }
 
 /// The persisted events whose bytes are among a call's; `strace` escapes their quotes.
-fn keys(call: &str) -> Vec<Key> {
+fn keys(call: &str) -> Vec<EventKey> {
     const ID: &str = r#"{\"id\":\"evt_"#;
     const SESSION: &str = r#"\"session_id\":\""#;
     let mut keys = Vec::new();
@@ -140,11 +140,11 @@ fn keys(call: &str) -> Vec<Key> {
 mod tests {
     use super::*;
 
-    fn read(lines: &[&str]) -> Trace {
+    fn read(lines: &[&str]) -> StraceLog {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("trace");
         std::fs::write(&path, lines.join("\n")).expect("written");
-        Trace::read(&path)
+        StraceLog::read(&path)
     }
 
     fn event(id: &str) -> String {

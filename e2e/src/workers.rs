@@ -12,11 +12,11 @@ use crate::chat::until;
 
 /// The agent that works.
 pub const READER: &str = "reader";
-const CHIEF: &str = "orchestrator";
+const ORCHESTRATOR: &str = "orchestrator";
 
 /// A server whose speaker gives work away, and a session in it.
 #[derive(Debug)]
-pub struct Crew {
+pub struct WorkerFixture {
     pub server: TestServer,
     /// A client of it.
     pub api: ApiClient,
@@ -61,8 +61,8 @@ pub fn pack(script: &ModelScript, limit_ms: u64) -> TestPack {
 pub fn delegates(task: &str, last: &str) -> ModelScript {
     let step = ScriptStep::tool("research", json!({"task": task}));
     ModelScript::new()
-        .call(CHIEF, 1, [ScriptStep::text("I ask somebody."), step])
-        .call(CHIEF, 2, [ScriptStep::text(last)])
+        .call(ORCHESTRATOR, 1, [ScriptStep::text("I ask somebody."), step])
+        .call(ORCHESTRATOR, 2, [ScriptStep::text(last)])
 }
 
 /// The same with what the reader says.
@@ -70,7 +70,7 @@ pub fn read_by(script: ModelScript, steps: impl IntoIterator<Item = ScriptStep>)
     script.call(READER, 1, steps)
 }
 
-impl Crew {
+impl WorkerFixture {
     /// A crew that plays `script`.
     pub async fn new(script: &ModelScript) -> Self {
         Self::on(ServerOptions::pack(pack(script, 60_000))).await
@@ -166,7 +166,7 @@ pub fn course(events: &[Value]) -> Vec<&str> {
 }
 
 /// The same of events that came over a socket.
-pub fn told(events: &[Event]) -> Vec<&'static str> {
+pub fn streamed_course(events: &[Event]) -> Vec<&'static str> {
     let prefixes = ["tool.", "delegate.", "turn.", "llm.", "route."];
     let kinds = events.iter().map(|event| event.body.kind().name());
     kinds

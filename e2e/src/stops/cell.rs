@@ -11,9 +11,9 @@ use turnwire_testkit::provider::{ModelMessage, ProviderAnswer};
 use turnwire_testkit::stubborn::StubbornPrograms;
 use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
-use super::house::House;
-use super::kind::{Fan, Kind};
-use super::told::{Expected, stopped};
+use super::expected::{ExpectedEnd, stopped};
+use super::fixture::StopFixture;
+use super::kind::{FanOut, ToolKind};
 use crate::chat;
 
 /// How long nothing may happen before all of a cell is at work.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a turn is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum StopMethod {
     Http,
     /// By a request that waits for the end.
     Wait,
@@ -36,7 +36,7 @@ pub enum Way {
     Twice,
 }
 
-impl Way {
+impl StopMethod {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Http,
@@ -92,27 +92,27 @@ impl Way {
 
 /// A cell.
 #[derive(Clone, Copy, Debug)]
-pub struct Cell {
+pub struct StopCase {
     /// Its number, which no other has.
     pub number: usize,
     /// The kind of the tools.
-    pub kind: Kind,
+    pub kind: ToolKind,
     /// How many there are.
-    pub fan: Fan,
+    pub fan: FanOut,
     /// How it is stopped.
-    pub way: Way,
+    pub way: StopMethod,
 }
 
-impl Cell {
+impl StopCase {
     /// Runs it in a session of its own, and judges what came of it. Gives the session, and its end.
-    pub async fn run(self, house: &House) -> (SessionId, Cancelled) {
+    pub async fn run(self, fixture: &StopFixture) -> (SessionId, Cancelled) {
         let name = format!("{self:?}");
         let programs = StubbornPrograms::new();
         let needle = format!("cell-{}-", self.number);
         let parts = self.kind.parts(self.fan, &programs);
         let answer: ProviderAnswer = ModelMessage::new(parts).into();
-        house.fake.always(&needle, answer);
-        let api = &house.api;
+        fixture.fake.always(&needle, answer);
+        let api = &fixture.api;
         let session = api.create().await.expect("a session");
         let mut client = watch(api, &name, session).await;
         let turn = api.submit(session, &needle).await.expect("taken").turn_id;
@@ -126,7 +126,7 @@ impl Cell {
         assert_eq!(programs.processes(), [0; 0], "{name}");
         seen.retain(|event| event.turn_id == Some(turn));
         let end = stopped(&name, &seen);
-        self.expected().judge(&name, &end);
+        self.expected().check_history(&name, &end);
         for turn in response {
             assert_eq!(turn["receipt"], json!(end.receipt), "{name}");
             assert_eq!(turn["terminal"]["type"], "turn.cancelled", "{name}");
@@ -149,7 +149,7 @@ impl Cell {
             begun += usize::from(match &event.body {
                 Body::ToolCalled(tool) => {
                     let leaf = !tool.tool_name.starts_with("ask_");
-                    leaf && self.kind != Kind::Delegate && event.turn_id == Some(turn)
+                    leaf && self.kind != ToolKind::Delegate && event.turn_id == Some(turn)
                 }
                 Body::DelegateStarted(_) => true,
                 _ => false,
@@ -159,15 +159,15 @@ impl Cell {
         seen
     }
 
-    fn expected(self) -> Expected {
+    fn expected(self) -> ExpectedEnd {
         let (kind, leaves) = (self.kind, self.fan.leaves());
         let agents = match self.fan {
-            Fan::Agents => leaves,
-            Fan::One | Fan::Three if kind == Kind::Ccs => leaves,
-            Fan::One | Fan::Three => 0,
+            FanOut::Agents => leaves,
+            FanOut::One | FanOut::Three if kind == ToolKind::Ccs => leaves,
+            FanOut::One | FanOut::Three => 0,
         };
         let phase = match kind {
-            Kind::Delegate => Phase::Delegate,
+            ToolKind::Delegate => Phase::Delegate,
             _ => Phase::Tool,
         };
         let stopped = StopOutcome::Stopped;
@@ -185,10 +185,10 @@ impl Cell {
             lines.push((ReceiptKind::Tool, leaves, kind.outcome()));
             lines.push((ReceiptKind::Tool, agents, stopped));
         }
-        if kind == Kind::Delegate {
+        if kind == ToolKind::Delegate {
             lines.push((ReceiptKind::Worker, leaves, stopped));
         }
-        Expected { phase, lines }
+        ExpectedEnd { phase, lines }
     }
 }
 

@@ -9,7 +9,7 @@ use turnwire_testkit::stubborn::{self, StubbornPrograms};
 
 /// What kind of tool works when the stop comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ToolKind {
     /// A function of the server.
     Sleep,
     /// A page that never ends.
@@ -34,14 +34,14 @@ pub enum Kind {
 
 /// How many work at once, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fan {
+pub enum FanOut {
     One,
     Three,
     /// Two sub-agents with one each.
     Agents,
 }
 
-impl Fan {
+impl FanOut {
     /// How many tools do the work.
     pub fn leaves(self) -> usize {
         match self {
@@ -55,7 +55,7 @@ impl Fan {
 /// The sub-agents of the stage.
 const AGENTS: [&str; 3] = ["shop", "rewards", "support"];
 
-impl Kind {
+impl ToolKind {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Sleep,
@@ -141,8 +141,8 @@ impl Kind {
     }
 
     /// What the model asks for.
-    pub fn parts(self, fan: Fan, programs: &StubbornPrograms) -> Vec<MessagePart> {
-        let asks = fan == Fan::Agents || self == Self::Ccs;
+    pub fn parts(self, fan: FanOut, programs: &StubbornPrograms) -> Vec<MessagePart> {
+        let asks = fan == FanOut::Agents || self == Self::Ccs;
         (0..fan.leaves())
             .map(|n| {
                 let id = format!("call_{n}");

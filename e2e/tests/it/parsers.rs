@@ -132,8 +132,8 @@ async fn every_sse_client_reads_the_same_turn() {
     agree(&lists, &wanted[..wanted.len() - 1]);
     for (_, proxy) in &readings.proxies[readings.proxies.len() - Kind::ALL.len()..] {
         let last = &wanted[wanted.len() - 2].0;
-        assert_eq!(proxy.asked()[1].last_event_id.as_ref(), Some(last));
-        assert_eq!(proxy.asked()[1].status, 204);
+        assert_eq!(proxy.requests()[1].last_event_id.as_ref(), Some(last));
+        assert_eq!(proxy.requests()[1].status, 204);
     }
     let reading = readings.behind(&server, &Manner::default()).await;
     reading.reads(response, &wanted).await;

@@ -57,16 +57,16 @@ impl Emitter for Unused {
 
 /// Keeps what a turn would wait for.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Ward>>);
+struct RecordedEvents(Mutex<Vec<Ward>>);
 
-impl Wards for Kept {
+impl Wards for RecordedEvents {
     fn take(&self, ward: Ward) -> Result<(), Refusal> {
         self.0.lock().expect("a lock").push(ward);
         Ok(())
     }
 }
 
-impl Kept {
+impl RecordedEvents {
     fn one(&self) -> Ward {
         let mut wards = self.0.lock().expect("a lock");
         assert_eq!(wards.len(), 1);
@@ -75,10 +75,10 @@ impl Kept {
 }
 
 /// A tool with the wards of its turn.
-struct Bench {
+struct ToolFixture {
     shop: Shop,
     tool: Arc<dyn Tool>,
-    wards: Arc<Kept>,
+    wards: Arc<RecordedEvents>,
 }
 
 fn process<T: AsRef<str>>(command: &[T]) -> ProcessDef {
@@ -101,7 +101,7 @@ fn process<T: AsRef<str>>(command: &[T]) -> ProcessDef {
     }
 }
 
-fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, BadTool> {
+fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<ToolFixture, BadTool> {
     let report = check(&Files::market(), &|_| None);
     let mut pack = report.pack.expect("the pack that is built in");
     pack.tools.push(ToolDef {
@@ -139,7 +139,7 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, BadTo
         workshop: crate::workshop::at(dir.path(), GRACE),
         dir,
     };
-    Ok(Bench {
+    Ok(ToolFixture {
         shop,
         tool,
         wards: Arc::default(),
@@ -147,11 +147,11 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, BadTo
 }
 
 /// A tool that runs `command`.
-fn bench<T: AsRef<str>>(command: &[T]) -> Bench {
+fn bench<T: AsRef<str>>(command: &[T]) -> ToolFixture {
     make(Shop::open(), process(command), WITHIN).expect("a tool")
 }
 
-impl Bench {
+impl ToolFixture {
     fn run(&self, input: Value) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         self.tool.run(Call {
             tool_use_id: ToolUseId(Ulid(7)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use turnwire_e2e::load;
-use turnwire_e2e::trace::{Trace, arguments};
+use turnwire_e2e::trace::{StraceLog, arguments};
 use turnwire_event::{Event, SessionId};
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::history::History;
@@ -68,7 +68,7 @@ async fn no_event_reaches_a_socket_before_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace");
     let history = run(&file, SESSIONS, "full").await;
-    let trace = Trace::read(&file);
+    let trace = StraceLog::read(&file);
     let early = trace.early();
     assert!(
         early.is_empty(),
@@ -113,5 +113,5 @@ async fn trace_detects_events_sent_before_sync() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace");
     run(&file, 2, "relaxed").await;
-    assert!(!Trace::read(&file).early().is_empty());
+    assert!(!StraceLog::read(&file).early().is_empty());
 }

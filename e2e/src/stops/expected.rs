@@ -10,7 +10,7 @@ use turnwire_event::{Body, Event, EventType, StopReason};
 
 /// What a stopped turn must have told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
+pub struct ExpectedEnd {
     /// What it was doing.
     pub phase: Phase,
     /// Lines of the receipt by kind, and what became of them; any number of others of that kind
@@ -133,9 +133,9 @@ fn receipt(name: &str, before: &[Event], after: &[Event], end: &Cancelled) {
     assert_eq!(receipt_lines, due, "{name}: {} events before", before.len());
 }
 
-impl Expected {
+impl ExpectedEnd {
     /// Judges the end of a turn against it.
-    pub fn judge(&self, name: &str, end: &Cancelled) {
+    pub fn check_history(&self, name: &str, end: &Cancelled) {
         assert_eq!(end.phase, self.phase, "{name}: {end:?}");
         for (kind, count, outcome) in &self.lines {
             let of_kind = |line: &&ReceiptLine| line.kind == *kind && line.outcome == *outcome;

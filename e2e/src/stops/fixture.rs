@@ -15,14 +15,14 @@ use turnwire_testkit::site::{FakeSite, SitePage};
 
 use crate::chat::until;
 use crate::engine::PRINCIPAL;
-use crate::models::{Entry, options, pack};
+use crate::models::{ModelEntry, options, pack};
 
 /// What a slow data service takes: longer than a cell.
 const CCS_MS: u64 = 8_000;
 
 /// The server and all that it asks.
 #[derive(Debug)]
-pub struct House {
+pub struct StopFixture {
     pub fake: FakeProvider,
     /// What HTTP tools ask.
     pub site: FakeSite,
@@ -32,7 +32,7 @@ pub struct House {
     pub api: ApiClient,
 }
 
-impl House {
+impl StopFixture {
     /// Opens one whose programs have `grace` between TERM and KILL.
     pub async fn open(grace: Duration) -> Self {
         Self::with(grace, |options| options).await
@@ -55,7 +55,7 @@ impl House {
                 ServiceReply::envelope(&envelope(enricher)).after(CCS_MS),
             );
         }
-        let entry = Entry::new("vendor", Dialect::Anthropic, &fake.base_url());
+        let entry = ModelEntry::new("vendor", Dialect::Anthropic, &fake.base_url());
         let pack = furnish(pack(&ccs.url(), &[entry]), &site.url());
         let options = options(pack).set("tool", "grace_ms", grace.as_millis());
         let server = TestServer::start(change(options)).await;

@@ -10,14 +10,14 @@ use crate::chat;
 
 /// What a turn told on the chat wire.
 #[derive(Debug)]
-pub struct Told {
+pub struct ChatReply {
     pub turn: TurnId,
     pub frames: Vec<Block>,
     /// How long it took, seen from outside.
-    pub took: Duration,
+    pub elapsed: Duration,
 }
 
-impl Told {
+impl ChatReply {
     /// The frames with the names of their tools; neighbours alike as one.
     pub fn labels(&self) -> Vec<String> {
         let mut labels: Vec<String> = self.frames.iter().map(label).collect();
@@ -26,7 +26,7 @@ impl Told {
     }
 
     /// The frames have these labels among them, in this order.
-    pub fn order(&self, wanted: &[&str]) {
+    pub fn assert_order(&self, wanted: &[&str]) {
         let labels = self.labels();
         let mut remaining = labels.iter();
         for one in wanted {
@@ -50,7 +50,7 @@ impl Told {
     }
 
     /// The words.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         chat::words(&self.frames)
     }
 
@@ -84,7 +84,7 @@ impl Told {
     }
 
     /// These stand nowhere in what came.
-    pub fn lacks(&self, words: &[&str]) {
+    pub fn assert_absent(&self, words: &[&str]) {
         let raw = self.raw();
         for word in words {
             assert!(!raw.contains(word), "{word} is on the wire:\n{raw}");
@@ -92,8 +92,8 @@ impl Told {
     }
 
     /// No code, class, host or path in the words, and only the last frame says that it is last.
-    pub fn speaks(&self) {
-        let words = self.words();
+    pub fn assert_valid_answer(&self) {
+        let words = self.text();
         assert!(!words.trim().is_empty(), "{:?}", self.labels());
         for word in [
             "_ERROR",
@@ -107,7 +107,7 @@ impl Told {
         ] {
             assert!(!words.contains(word), "{word} in {words:?}");
         }
-        self.pairs();
+        self.assert_tools_paired();
         let (last, before) = self.frames.split_last().expect("frames");
         assert!(
             before.iter().all(|f| f.field("is_final") != &json!(true)),
@@ -129,7 +129,7 @@ impl Told {
     }
 
     /// Every tool that began has ended, before the last frame and once.
-    pub fn pairs(&self) {
+    pub fn assert_tools_paired(&self) {
         let calls = |event| {
             let mut calls: Vec<String> = self
                 .of(event)

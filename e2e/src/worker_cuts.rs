@@ -13,8 +13,8 @@ use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_testkit::watch::{CutPlace, ResumingReader};
 
-use crate::cuts::{self, Report};
-use crate::load::{self, Halt};
+use crate::cuts::{self, CutReport};
+use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 6;
 /// Readers of each session.
@@ -127,7 +127,7 @@ pub async fn judge(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> {
 }
 
 /// Keeps a turn that delegates in flight; some are cancelled in the midst of it.
-async fn drive(api: ApiClient, session: SessionId, mut rng: SeededRng, halt: Halt) {
+async fn drive(api: ApiClient, session: SessionId, mut rng: SeededRng, halt: HaltFlag) {
     while !halt.is_halted() {
         let answer = api.try_submit(session, "both").await;
         let accepted = answer.ok().filter(|answer| answer.status == 202);
@@ -146,12 +146,12 @@ async fn drive(api: ApiClient, session: SessionId, mut rng: SeededRng, halt: Hal
 
 /// Makes at least so many cuts on one server that is restarted between, and judges; gives back
 /// what was cut and how many workers there were.
-pub async fn run(cuts: usize, mut rng: SeededRng) -> (Report, usize) {
+pub async fn run(cuts: usize, mut rng: SeededRng) -> (CutReport, usize) {
     let options = ServerOptions::pack(pack()).set("listen", "drain_ms", 300);
     let mut server = TestServer::start(options).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let halt = Halt::default();
+    let halt = HaltFlag::default();
     let drive = |&session: &SessionId| drive(api.clone(), session, rng.fork(), halt.clone());
     let drivers: Vec<_> = sessions.iter().map(drive).map(tokio::spawn).collect();
     let rounds = cuts.div_ceil(ROUND).max(1);
@@ -175,9 +175,9 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> (Report, usize) {
         cuts::restart(&mut server, round).await;
         barrier.wait().await;
     }
-    let mut report = Report {
+    let mut report = CutReport {
         restarts: rounds,
-        ..Report::default()
+        ..CutReport::default()
     };
     halt.halt();
     for driver in drivers {

@@ -12,14 +12,14 @@ use crate::load;
 
 /// A server with one session.
 #[derive(Debug)]
-pub struct Scene {
+pub struct ServerFixture {
     pub server: TestServer,
     /// A client of it.
     pub api: ApiClient,
     pub session: SessionId,
 }
 
-impl Scene {
+impl ServerFixture {
     /// Starts a server and makes a session.
     pub async fn new(options: ServerOptions) -> Self {
         let server = TestServer::start(options).await;
@@ -84,7 +84,7 @@ impl Scene {
     }
 
     /// Judges all that was seen.
-    pub async fn judge(&self) -> History {
+    pub async fn check_history(&self) -> History {
         load::quiet(&self.api, self.session).await;
         load::judge(&self.api, &[self.session]).await
     }

@@ -14,7 +14,7 @@ use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_testkit::watch::ResumingReader;
 
 use crate::chat_cuts::submitted;
-use crate::load::{self, Halt};
+use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 5;
 /// Readers of each session by WebSocket; as many view it by chat stream, one of whom asks.
@@ -24,7 +24,7 @@ const CANCELS: u64 = 15;
 
 /// What a campaign has seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct BothWiresReport {
     pub kills: usize,
     /// Clients, of both wires.
     pub clients: usize,
@@ -44,7 +44,7 @@ pub struct Report {
     pub cuts: usize,
 }
 
-impl Report {
+impl BothWiresReport {
     fn add(&mut self, other: Self) {
         self.clients += other.clients;
         self.streamed += other.streamed;
@@ -57,26 +57,26 @@ impl Report {
 }
 
 /// Kills one server so many times, and judges.
-pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
+pub async fn run(kills: usize, mut rng: SeededRng) -> BothWiresReport {
     let mut server = TestServer::start(ServerOptions::script(load::script())).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let halt = Halt::default();
+    let halt = HaltFlag::default();
     let (mut viewers, mut readers) = (Vec::new(), Vec::new());
     for &session in &sessions {
         let mut others = Vec::new();
         for number in 1..WATCHERS {
-            let (tell, told) = mpsc::unbounded_channel();
-            others.push(tell);
+            let (announce, new_turns) = mpsc::unbounded_channel();
+            others.push(announce);
             let name = format!("viewer {number}");
-            viewers.push(tokio::spawn(view(api.clone(), name, told, rng.fork())));
+            viewers.push(tokio::spawn(view(api.clone(), name, new_turns, rng.fork())));
         }
-        let driver = Driver {
+        let driver = TurnDriver {
             api: api.clone(),
             session,
             rng: rng.fork(),
             others,
-            report: Report::default(),
+            report: BothWiresReport::default(),
         };
         viewers.push(tokio::spawn(driver.drive(halt.clone())));
         for number in 0..WATCHERS {
@@ -90,10 +90,10 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
         server.run().await.unwrap_or_else(|why| panic!("{why}"));
     }
     halt.halt();
-    let mut report = Report {
+    let mut report = BothWiresReport {
         kills,
         clients: readers.len(),
-        ..Report::default()
+        ..BothWiresReport::default()
     };
     for viewer in viewers {
         report.add(viewer.await.expect("a viewer"));
@@ -111,7 +111,7 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
 }
 
 /// Reads by WebSocket, with a line that is cut again and again.
-async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> ResumingReader {
+async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: HaltFlag) -> ResumingReader {
     while !halt.is_halted() {
         let bytes = rng.between(1, 30_000);
         let cut = reader.cut_after(bytes, Duration::from_millis(500)).await;
@@ -126,14 +126,14 @@ async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> Res
 async fn view(
     api: ApiClient,
     name: String,
-    mut told: mpsc::UnboundedReceiver<(TurnId, &'static str)>,
+    mut new_turns: mpsc::UnboundedReceiver<(TurnId, &'static str)>,
     mut rng: SeededRng,
-) -> Report {
-    let mut report = Report {
+) -> BothWiresReport {
+    let mut report = BothWiresReport {
         clients: 1,
-        ..Report::default()
+        ..BothWiresReport::default()
     };
-    while let Some((turn, version)) = told.recv().await {
+    while let Some((turn, version)) = new_turns.recv().await {
         let viewer = ChatViewer::of(&api, &name, turn, rng.fork()).version(version);
         follow(viewer, &mut rng, &mut report).await;
     }
@@ -141,7 +141,7 @@ async fn view(
 }
 
 /// Follows a turn with a line that is cut a few times, to its end.
-async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut Report) {
+async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut BothWiresReport) {
     for _ in 0..rng.between(0, 4) {
         let bytes = rng.between(1, 8_000);
         viewer.cut_after(bytes, Duration::from_millis(500)).await;
@@ -156,16 +156,16 @@ async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut Report
 }
 
 /// Keeps a turn in flight in a session, and views it.
-struct Driver {
+struct TurnDriver {
     api: ApiClient,
     session: SessionId,
     rng: SeededRng,
     others: Vec<mpsc::UnboundedSender<(TurnId, &'static str)>>,
-    report: Report,
+    report: BothWiresReport,
 }
 
-impl Driver {
-    async fn drive(mut self, halt: Halt) -> Report {
+impl TurnDriver {
+    async fn drive(mut self, halt: HaltFlag) -> BothWiresReport {
         self.report.clients = 1;
         while !halt.is_halted() {
             let version = if self.rng.chance(50) { "0.4" } else { "0.5" };
