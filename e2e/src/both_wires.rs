@@ -1,6 +1,6 @@
-//! Both wires at once: sessions watched by WebSocket and by chat streams of both versions, their
-//! turns submitted on either, some of them cancelled, while the server is killed again and again
-//! (F1). All that anyone saw is judged against one log.
+//! Kill campaign on both wires: sessions are read by WebSocket and by chat streams of both
+//! versions, turns are submitted on either, some are cancelled, and the server is killed repeatedly
+//! (F1). Everything received is checked against one log.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::chat_cuts::submitted;
 use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 5;
-/// Readers of each session by WebSocket; as many view it by chat stream, one of whom asks.
+/// WebSocket readers per session; as many chat viewers, one of which submits.
 const WATCHERS: usize = 2;
-/// Cancels among a hundred turns.
+/// Percentage of turns that are cancelled.
 const CANCELS: u64 = 15;
 
-/// What a campaign has seen.
+/// The counts of a campaign on both wires.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BothWiresReport {
     pub kills: usize,
@@ -30,17 +30,17 @@ pub struct BothWiresReport {
     pub clients: usize,
     /// Turns submitted by chat stream.
     pub streamed: usize,
-    /// Turns submitted by themselves.
+    /// Turns submitted by `POST /sessions/{id}/turns`.
     pub posted: usize,
     /// Turns of version 0.4.
     pub old: usize,
-    /// Endings that viewers were told.
+    /// Terminals that viewers received.
     pub endings: usize,
-    /// Of them by a crash.
+    /// Terminals from crash recovery.
     pub swept: usize,
-    /// Of them by a cancel.
+    /// Terminals of cancelled turns.
     pub cancelled: usize,
-    /// Lines that were cut.
+    /// Client connections that were cut.
     pub cuts: usize,
 }
 
@@ -56,7 +56,7 @@ impl BothWiresReport {
     }
 }
 
-/// Kills one server so many times, and judges.
+/// Kills one server `kills` times, and checks the history.
 pub async fn run(kills: usize, mut rng: SeededRng) -> BothWiresReport {
     let mut server = TestServer::start(ServerOptions::script(load::script())).await;
     let api = server.api();
@@ -100,17 +100,17 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> BothWiresReport {
     }
     for reader in readers {
         let mut reader = reader.await.expect("a reader");
-        if let Some(end) = load::quiet(&api, reader.session()).await {
+        if let Some(end) = load::wait_until_idle(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
-    let history = load::judge(&api, &sessions).await;
+    let history = load::check_history(&api, &sessions).await;
     assert_eq!(history.count(FaultKind::Kill), kills);
     report.cuts = history.count(FaultKind::Cut);
     report
 }
 
-/// Reads by WebSocket, with a line that is cut again and again.
+/// Reads by WebSocket over a connection that is cut repeatedly.
 async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: HaltFlag) -> ResumingReader {
     while !halt.is_halted() {
         let bytes = rng.between(1, 30_000);
@@ -122,7 +122,7 @@ async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: HaltFlag) ->
     reader
 }
 
-/// Views every turn it is told of, to its end.
+/// Reads every announced turn to its terminal.
 async fn view(
     api: ApiClient,
     name: String,
@@ -140,7 +140,7 @@ async fn view(
     report
 }
 
-/// Follows a turn with a line that is cut a few times, to its end.
+/// Reads a turn to its terminal, with a few cuts.
 async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut BothWiresReport) {
     for _ in 0..rng.between(0, 4) {
         let bytes = rng.between(1, 8_000);
@@ -155,7 +155,7 @@ async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut BothWi
     }
 }
 
-/// Keeps a turn in flight in a session, and views it.
+/// Keeps a turn in flight in a session, and reads it.
 struct TurnDriver {
     api: ApiClient,
     session: SessionId,
@@ -170,7 +170,7 @@ impl TurnDriver {
         while !halt.is_halted() {
             let version = if self.rng.chance(50) { "0.4" } else { "0.5" };
             let Some(viewer) = self.ask(version).await else {
-                // Busy with a turn whose acceptance was lost, or down: again in a moment.
+                // Busy with a turn whose response was lost, or down: retry.
                 tokio::time::sleep(self.rng.millis(5, 40)).await;
                 continue;
             };
@@ -210,7 +210,7 @@ impl TurnDriver {
     }
 }
 
-/// Cancels a turn by the name that the chat wire gives it (D-03).
+/// Cancels a turn by its response id (D-03).
 async fn cancel(api: ApiClient, turn: TurnId, after: Duration) {
     tokio::time::sleep(after).await;
     let path = format!("/turns/{}/cancel", ResponseId::from(turn));

@@ -1,5 +1,5 @@
-//! The whole system under load and faults: campaigns that the tests run for a little while and
-//! the command of this crate for as long as it is told. Each ends with the history checker.
+//! System tests under load and faults: fixtures, and campaigns that the tests run briefly and the
+//! command of this crate runs for any length. Each ends with the history checker.
 
 pub mod python;
 pub mod load;

@@ -1,7 +1,7 @@
 //! Campaigns of any length: `kills N`, `cuts N`, `stops N`, `workers N`; `cargo xtask campaign` runs
-//! them. They run in rounds, each on a fresh server and judged by itself, so that memory stays
+//! them. They run in rounds, each on a new server and checked by itself, so that memory stays
 //! bounded and the rounds after a violation still run. The seed of each round is printed before it begins,
-//! and `TURNWIRE_SEED` plays a campaign again.
+//! and `TURNWIRE_SEED` repeats a campaign.
 
 use std::fmt::Debug;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ usage: turnwire-e2e kills|cuts|stops|workers N
   stops    turns cancelled at random moments, with tools of every kind among them
   workers  connections that carry worker sessions, cut and resumed";
 
-/// What a campaign does.
+/// The kind of campaign to run.
 #[derive(Clone, Copy, Debug)]
 enum CampaignKind {
     Kills,
@@ -38,7 +38,7 @@ impl CampaignKind {
         }
     }
 
-    /// Trials that one server is put through.
+    /// Trials per round, on one server.
     fn round(self) -> usize {
         match self {
             Self::Kills => 50,

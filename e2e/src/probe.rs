@@ -1,4 +1,4 @@
-//! A script that quotes what its model was shown, for tests of what that is.
+//! A script whose model quotes its own input, for tests of the model's context.
 
 use serde_json::{Value, json};
 use turnwire_testkit::chat::ChatSubmit;
@@ -6,7 +6,7 @@ use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 use crate::engine::{EngineFixture, ORCHESTRATOR, working};
 
-/// Answers `probe` with everything the model was shown; anything else goes to the shop.
+/// Answers `probe` with the model's whole input; other messages go to the shop.
 pub fn script() -> ModelScript {
     let script = ModelScript::new()
         .on_call(ORCHESTRATOR, "^probe", 1, [ScriptStep::text("{{request}}")])
@@ -44,7 +44,7 @@ pub fn tools(request: &Value) -> Vec<&str> {
     tools.filter_map(|tool| tool["name"].as_str()).collect()
 }
 
-/// What a model is shown now, in a session of its own: what it quotes grows with the history.
+/// The model's current input, read in a new session, because quotes grow with the history.
 pub async fn probe(engine: &EngineFixture) -> Value {
     let session = engine.api.create().await.expect("a session");
     let reply = engine.submit_in(session, ChatSubmit::new("probe")).await;

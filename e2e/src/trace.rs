@@ -1,4 +1,4 @@
-//! The trace of a server's system calls, as `strace` writes it: which events were written to the
+//! Parses the system calls of a server as `strace` logs them: which events were written to the
 //! store, when they were made durable, and when their first byte went to a socket.
 //!
 //! The tracer stops a process at the entry and the exit of each call and writes the lines in that
@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The arguments that make `strace` write what is read here.
+/// The `strace` arguments for the output that this module parses.
 pub fn arguments(file: &Path) -> Vec<String> {
     let calls = "trace=fsync,fdatasync,write,writev,sendto,sendmsg,pwrite64";
     let file = file.to_str().expect("a path").to_owned();
@@ -23,7 +23,7 @@ pub fn arguments(file: &Path) -> Vec<String> {
 /// A persisted event: its session and id.
 pub type EventKey = (String, String);
 
-/// What a trace tells.
+/// When events were written, synced and sent, by line number of the log.
 #[derive(Debug, Default)]
 pub struct StraceLog {
     /// By event, the line that wrote it to the store.
@@ -36,12 +36,12 @@ pub struct StraceLog {
     pub syncs: Vec<usize>,
     /// When the first sync failed.
     pub failed: Option<f64>,
-    /// When the process was last seen.
+    /// The time of the last line.
     pub last: f64,
 }
 
 impl StraceLog {
-    /// Reads a trace.
+    /// Parses the output file of `strace`.
     pub fn read(file: &Path) -> Self {
         let bytes = std::fs::read(file).expect("a trace");
         let text = String::from_utf8_lossy(&bytes);
@@ -67,28 +67,31 @@ impl StraceLog {
                 let sync_started = syncing.remove(thread).unwrap_or(number);
                 trace.sync(sync_started, number, call);
             } else if call.starts_with("pwrite64(") {
-                trace.note(number, call, |trace| &mut trace.written);
+                trace.record_first(number, call, |trace| &mut trace.written);
             } else if call.contains("<TCP:") || call.contains("<TCPv6:") {
-                trace.note(number, call, |trace| &mut trace.sent);
+                trace.record_first(number, call, |trace| &mut trace.sent);
             }
         }
         trace
     }
 
-    fn sync(&mut self, begun: usize, ended: usize, call: &str) {
+    fn sync(&mut self, sync_started: usize, ended: usize, call: &str) {
         if !call.contains("= 0") {
             self.failed = self.failed.or(Some(self.last));
             return;
         }
         self.syncs.push(ended);
-        let fresh = self.written.iter().filter(|(_, line)| **line < begun);
+        let fresh = self
+            .written
+            .iter()
+            .filter(|(_, line)| **line < sync_started);
         let fresh: Vec<EventKey> = fresh.map(|(key, _)| key.clone()).collect();
         for key in fresh {
             self.synced.entry(key).or_insert(ended);
         }
     }
 
-    fn note(
+    fn record_first(
         &mut self,
         number: usize,
         call: &str,
@@ -99,7 +102,7 @@ impl StraceLog {
         }
     }
 
-    /// Events that a socket got before they were durable.
+    /// Events that were sent to a socket before they were durable.
     pub fn early(&self) -> Vec<&EventKey> {
         let durable =
             |key: &EventKey, sent: usize| self.synced.get(key).is_some_and(|&synced| synced < sent);

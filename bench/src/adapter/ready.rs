@@ -14,9 +14,9 @@ use turnwire_model::{
 use turnwire_pack::DialectName;
 
 /// A transport that has the answer.
-struct Ready(Arc<[Bytes]>);
+struct ReadyTransport(Arc<[Bytes]>);
 
-impl Transport for Ready {
+impl Transport for ReadyTransport {
     fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
         let pieces = Arc::clone(&self.0);
         let pieces = (0..pieces.len()).map(move |at| Ok(pieces[at].clone()));
@@ -30,12 +30,12 @@ impl Transport for Ready {
 }
 
 /// A call that can be made again and again.
-pub struct Call {
+pub struct ReadyCall {
     remote: Remote,
     request: Request,
 }
 
-impl Call {
+impl ReadyCall {
     /// The call that is answered with these pieces.
     pub(super) fn new(dialect: DialectName, pieces: Vec<Bytes>) -> Self {
         let message = Said::new(Role::User, vec![ContentBlock::text("Any tents?")]);
@@ -43,7 +43,7 @@ impl Call {
             remote: Remote::new(
                 "bench",
                 turnwire_model::models::dialect(dialect),
-                Arc::new(Ready(pieces.into())),
+                Arc::new(ReadyTransport(pieces.into())),
                 Params::default(),
                 Timeouts::default(),
                 None,

@@ -1,5 +1,5 @@
-//! Stops at random moments under load, in every way, of turns with models, programs, pages, tool
-//! servers and workers; in the end nothing of them is left.
+//! Stop campaign: turns with models, programs, HTTP tools, MCP servers and workers are stopped at
+//! random times under load, by every method; nothing of them may be left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,22 +14,22 @@ use super::{FanOut, StopFixture, StopMethod, ToolKind, stopped, watch};
 use crate::load;
 
 const SESSIONS: usize = 50;
-/// How late a stop may come after its submit was answered.
+/// The latest stop after the response to the submit.
 const LATEST_MS: u64 = 300;
 
-/// What a campaign has seen.
+/// The counts of a stop campaign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StopReport {
     pub stops: usize,
-    /// Of them after the turn had ended by itself.
+    /// Stops after the end of their turn.
     pub late: usize,
 }
 
-/// Makes so many stops on one server, and judges.
+/// Makes `stops` stops on one server, and checks the history.
 pub async fn run(stops: usize, mut rng: SeededRng) -> StopReport {
     let programs = StubbornPrograms::new();
     let fixture = Arc::new(StopFixture::open(Duration::from_millis(200)).await);
-    let needles = Arc::new(furnish(&fixture, &programs));
+    let needles = Arc::new(add_tools(&fixture, &programs));
     let sessions = load::sessions(&fixture.api, SESSIONS).await;
     let remaining = Arc::new(AtomicUsize::new(stops));
     let tasks = sessions.iter().map(|&session| {
@@ -47,10 +47,10 @@ pub async fn run(stops: usize, mut rng: SeededRng) -> StopReport {
     for task in tasks {
         late += task.await.expect("a stopper");
     }
-    // Every turn has its end: nothing of any of them may be there now.
+    // Every turn has ended: no process or connection of them may be left.
     assert_eq!(programs.processes(), [0; 0]);
     fixture.sockets_closed().await;
-    load::judge(&fixture.api, &sessions).await;
+    load::check_history(&fixture.api, &sessions).await;
     assert!(
         late * 2 < stops,
         "most stops must find a turn that runs: {late} of {stops} were late"
@@ -58,7 +58,7 @@ pub async fn run(stops: usize, mut rng: SeededRng) -> StopReport {
     StopReport { stops, late }
 }
 
-fn furnish(fixture: &StopFixture, programs: &StubbornPrograms) -> Vec<String> {
+fn add_tools(fixture: &StopFixture, programs: &StubbornPrograms) -> Vec<String> {
     let words = ProviderAnswer::text(["One ", "two ", "three ", "four ", "five ", "six."]);
     let words = words.frames_every(Duration::from_millis(25));
     fixture.fake.always("load-words-", words);

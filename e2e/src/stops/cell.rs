@@ -1,4 +1,4 @@
-//! One cell of the matrix: a turn that is stopped when all of it is at work.
+//! One cell of the stop matrix: a turn that is stopped while all of its tools run.
 
 use std::time::Duration;
 
@@ -16,28 +16,28 @@ use super::fixture::StopFixture;
 use super::kind::{FanOut, ToolKind};
 use crate::chat;
 
-/// How long nothing may happen before all of a cell is at work.
+/// Deadline for all tools of a case to run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a turn is stopped.
+/// How a turn is cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopMethod {
     Http,
-    /// By a request that waits for the end.
+    /// A cancel request that waits for the end.
     Wait,
-    /// By a frame of one who watches.
+    /// A cancel frame on the WebSocket.
     Frame,
     Session,
-    /// By its session, waiting.
+    /// A cancel request for the session that waits for the end.
     SessionWait,
-    /// By a request and a frame at the same moment.
+    /// A request and a frame at the same time.
     Both,
-    /// By two requests that wait.
+    /// Two requests that wait for the end.
     Twice,
 }
 
 impl StopMethod {
-    /// All of them.
+    /// All methods, for tests over each.
     pub const ALL: [Self; 7] = [
         Self::Http,
         Self::Wait,
@@ -48,7 +48,7 @@ impl StopMethod {
         Self::Twice,
     ];
 
-    /// Stops a turn. What answers with its end answers with the same end as the log.
+    /// Cancels a turn; checks that responses with an end have the end of the log.
     pub async fn stop(
         self,
         api: &ApiClient,
@@ -90,21 +90,21 @@ impl StopMethod {
     }
 }
 
-/// A cell.
+/// A combination of tool kind, fan-out and stop method.
 #[derive(Clone, Copy, Debug)]
 pub struct StopCase {
-    /// Its number, which no other has.
+    /// A unique number of the case.
     pub number: usize,
-    /// The kind of the tools.
+    /// The kind of tool that runs at the stop.
     pub kind: ToolKind,
-    /// How many there are.
+    /// How many of them run.
     pub fan: FanOut,
-    /// How it is stopped.
+    /// How the turn is cancelled.
     pub way: StopMethod,
 }
 
 impl StopCase {
-    /// Runs it in a session of its own, and judges what came of it. Gives the session, and its end.
+    /// Runs the case in a new session and checks it; returns the session and the turn's end.
     pub async fn run(self, fixture: &StopFixture) -> (SessionId, Cancelled) {
         let name = format!("{self:?}");
         let programs = StubbornPrograms::new();
@@ -122,7 +122,7 @@ impl StopCase {
             .await;
         let response = self.way.stop(api, &mut client, (session, turn)).await;
         seen.extend(client.turn(turn).await.expect("the turn's end"));
-        // At the very moment at which the end is told.
+        // Right when the end is reported.
         assert_eq!(programs.processes(), [0; 0], "{name}");
         seen.retain(|event| event.turn_id == Some(turn));
         let end = stopped(&name, &seen);
@@ -135,7 +135,7 @@ impl StopCase {
         (session, end)
     }
 
-    /// Watches until every tool that does the work has been called.
+    /// Reads events until every tool has been called.
     async fn at_work(self, client: &mut WatchClient, turn: TurnId) -> Vec<Event> {
         let (mut seen, mut begun) = (Vec::new(), 0);
         while begun < self.fan.leaves() {
@@ -192,7 +192,7 @@ impl StopCase {
     }
 }
 
-/// Watches a session from here on.
+/// Connects to a session and subscribes to new events.
 pub async fn watch(api: &ApiClient, name: &str, session: SessionId) -> WatchClient {
     let client = WatchClient::connect(api, name, session).await;
     let mut client = client.expect("a connection");
@@ -203,7 +203,7 @@ pub async fn watch(api: &ApiClient, name: &str, session: SessionId) -> WatchClie
     client
 }
 
-/// What is left of a stopped turn: one ending on the chat wire, and no row that still runs.
+/// Checks a stopped turn: one ending on the chat wire, and no row in a running state.
 pub async fn after(api: &ApiClient, name: &str, session: SessionId, turn: TurnId) {
     let mut stream = chat::back(api, name, turn, None).await;
     let frames = stream.read_to_end().await;

@@ -1,4 +1,4 @@
-//! Kinds of tools, and how many of them work at once.
+//! Kinds of tools, and how many of them run at once.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use turnwire_event::code::StopOutcome;
 use turnwire_testkit::provider::MessagePart;
 use turnwire_testkit::stubborn::{self, StubbornPrograms};
 
-/// What kind of tool works when the stop comes.
+/// The kind of tool that runs when the turn is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolKind {
     /// A function of the server.
@@ -32,7 +32,7 @@ pub enum ToolKind {
     Delegate,
 }
 
-/// How many work at once, and for whom.
+/// How many tools run at once, and for which agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FanOut {
     One,
@@ -56,7 +56,7 @@ impl FanOut {
 const AGENTS: [&str; 3] = ["shop", "rewards", "support"];
 
 impl ToolKind {
-    /// All of them.
+    /// All kinds, for tests over each.
     pub const ALL: [Self; 10] = [
         Self::Sleep,
         Self::Http,

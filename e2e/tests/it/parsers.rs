@@ -1,6 +1,6 @@
-//! A turn's stream in the hands of those who will read it: Chromium's `EventSource`, the npm
-//! package of the same name, `httpx-sse` and `curl -N` all give what a strict reading of the bytes
-//! gives, live and afterwards, in pieces and across cuts; and they stop when the turn is over.
+//! The chat stream with real readers: Chromium's `EventSource`, the npm package of the same name,
+//! `httpx-sse` and `curl -N` all give the result of a strict parser, live and replayed, in small
+//! pieces and across cuts, and stop at the end of the turn.
 
 mod proxy;
 mod readers;

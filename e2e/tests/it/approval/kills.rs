@@ -1,8 +1,8 @@
-//! Tools that wait for a person, and a server that is killed in every step: nothing is asked
-//! twice, nothing acts twice, and what was answered stays answered.
+//! Tools that need approval, with a server that is killed at every step: no approval is requested
+//! twice, no tool runs twice, and decisions are kept.
 
 use serde_json::json;
-use turnwire_e2e::approvals::{ApprovalFixture, leg};
+use turnwire_e2e::approvals::{ApprovalFixture, resumed_turn};
 use turnwire_e2e::engine::of;
 use turnwire_testkit::provider::Dialect;
 
@@ -24,7 +24,7 @@ async fn kill_between_question_and_answers_resumes() {
         {"approval_id": open[1], "decision": "reject"},
         {"approval_id": open[2], "decision": "approve"},
     ]});
-    let next = leg(&approvals.post(turn, body).await.expect("an answer"));
+    let next = resumed_turn(&approvals.post(turn, body).await.expect("an answer"));
     let row = approvals.ended(next).await;
     assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
     let mut notes = approvals.notes();
@@ -73,7 +73,7 @@ async fn kill_during_answer_is_all_or_nothing() {
         // Asked again: the leg that there is, or the one that is opened now.
         let next = approvals.yes(turn, &open[0]).await;
         if let Some(response) = response.filter(|response| response.status == 202) {
-            assert_eq!(leg(&response), next);
+            assert_eq!(resumed_turn(&response), next);
         }
         approvals.ended(next).await;
         let acted = approvals.notes().len() - before;

@@ -1,8 +1,8 @@
-//! Tools that wait for a person, against the real binary: what was allowed happens once, what was
-//! not never does, and every provider is sent a conversation that it takes.
+//! Tools that need approval, with the real binary: approved tools run once, rejected ones never,
+//! and every provider gets a valid conversation.
 
 use serde_json::json;
-use turnwire_e2e::approvals::{ApprovalFixture, call, leg};
+use turnwire_e2e::approvals::{ApprovalFixture, call, resumed_turn};
 use turnwire_e2e::chat::{back, events, words};
 use turnwire_e2e::engine::{kinds, of};
 use turnwire_e2e::models::{thread, word};
@@ -67,7 +67,7 @@ async fn rejection_or_new_message_never_runs_tool() {
         approvals.says("Then not.");
         let (turn, open) = approvals.paused("Write it down.").await;
         let body = json!({"approval_id": open[0], "decision": "reject", "comment": "No paper."});
-        let next = leg(&approvals.post(turn, body).await.expect("an answer"));
+        let next = resumed_turn(&approvals.post(turn, body).await.expect("an answer"));
         approvals.ended(next).await;
         let calls = approvals.setup.fake.calls();
         let rejection_text = "the person said no, and: No paper.";
@@ -122,7 +122,7 @@ async fn resumed_turn_that_asks_again_pauses_again() {
         .iter()
         .map(|id| json!({"approval_id": id, "decision": "approve"}));
     let body = json!({"answers": answers.collect::<Vec<_>>()});
-    let third = leg(&approvals.post(second, body).await.expect("an answer"));
+    let third = resumed_turn(&approvals.post(second, body).await.expect("an answer"));
     let row = approvals.ended(third).await;
     assert_eq!(row["terminal"]["payload"]["status"], "ok");
     let mut notes = approvals.notes();
@@ -172,7 +172,7 @@ async fn two_concurrent_answers_start_one_resumed_turn() {
         for answer in answers {
             let answer = answer.expect("an answer");
             match answer.status {
-                202 => legs.push(leg(&answer)),
+                202 => legs.push(resumed_turn(&answer)),
                 status => assert_eq!(status, 200, "{}", answer.body),
             }
         }
@@ -232,7 +232,7 @@ async fn unanswerable_approval_gets_a_problem() {
     assert_eq!(answer.code(), "turn_not_found");
     let answer = eve.get(&path).await.expect("an answer");
     assert_eq!(answer.code(), "turn_not_found");
-    let next = leg(&approvals.post(turn, yes.clone()).await.expect("an answer"));
+    let next = resumed_turn(&approvals.post(turn, yes.clone()).await.expect("an answer"));
     let answer = approvals
         .answer(turn, &open[0], "reject")
         .await

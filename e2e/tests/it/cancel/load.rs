@@ -1,5 +1,5 @@
-//! F14: stops at random moments under load, after which nothing is left; and a server that is killed
-//! with tools running. `cargo xtask campaign stops N` makes more of them.
+//! F14: cancels at random times under load, after which nothing is left; and a server that is
+//! killed while tools run. `cargo xtask campaign stops N` runs more of them.
 
 use std::time::Duration;
 
@@ -64,5 +64,5 @@ async fn killed_server_leaves_no_process_and_no_open_turn() {
         );
     }
     assert_eq!(programs.processes(), [0; 0]);
-    load::judge(&fixture.api, &sessions).await;
+    load::check_history(&fixture.api, &sessions).await;
 }

@@ -1,5 +1,5 @@
-//! F14: every kind of tool × fan-out, stopped over sockets while all of it is at work. When the end
-//! is told nothing of it is left: no process, no socket, no row that runs.
+//! F14: every kind of tool × fan-out, cancelled while all tools run. When the end is reported no
+//! process, socket or running row is left.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ async fn run(fixture: StopFixture, cells: Vec<StopCase>) -> Vec<(StopCase, Cance
         ends.push((cell, end));
     }
     fixture.sockets_closed().await;
-    load::judge(&fixture.api, &sessions).await;
+    load::check_history(&fixture.api, &sessions).await;
     ends
 }
 

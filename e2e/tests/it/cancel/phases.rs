@@ -1,4 +1,4 @@
-//! F14: a stop in every phase of a turn, over sockets, with a provider whose sockets are looked at.
+//! F14: a cancel in every phase of a turn, with a fake provider whose connections are checked.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn model_call_is_stopped_in_every_phase_and_socket_closes() {
         after(api, cell.name, session, turn).await;
         fixture.sockets_closed().await;
     }
-    load::judge(&fixture.api, &sessions).await;
+    load::check_history(&fixture.api, &sessions).await;
 }
 
 // S3-075, S3-077
@@ -140,7 +140,7 @@ async fn stop_at_end_of_message_matches_a_known_case() {
         println!("{way:?}: {case:?}");
     }
     fixture.sockets_closed().await;
-    load::judge(api, &sessions).await;
+    load::check_history(api, &sessions).await;
 }
 
 async fn submit_with(fixture: &StopFixture, session: SessionId, key: &str, body: Value) -> TurnId {
@@ -221,7 +221,7 @@ async fn queued_and_not_yet_submitted_turns_are_cancelled() {
     let invalid = api.post(&cancel, json!({"idempotency_key": "a b"}));
     assert_eq!(invalid.await.expect("an answer").status, 422);
     fixture.sockets_closed().await;
-    load::judge(api, &[session]).await;
+    load::check_history(api, &[session]).await;
 }
 
 // S3-082, S3-083
@@ -278,5 +278,5 @@ async fn duplicate_late_or_unknown_stops_change_nothing() {
         .iter()
         .any(|event| event.text.contains("redundant_cancel"));
     assert!(warned, "a stop of what has ended leaves a warning");
-    load::judge(api, &[session]).await;
+    load::check_history(api, &[session]).await;
 }

@@ -1,4 +1,4 @@
-//! Cancelling: each case of S3 6.2 by itself, from either side, once and again (SC-22, SC-23).
+//! Cancels: each case of S3 6.2, by HTTP and WebSocket, once and repeated (SC-22, SC-23).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What a chat is asked with: a session or none, a language, a place, a version; and what the
-//! stream says beside its frames (S1-006, D-09, D-14, D-19).
+//! Fields of a chat submit: session, locale, origin, version; and what the stream sends besides
+//! frames (S1-006, D-09, D-14, D-19).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -59,7 +59,7 @@ async fn session_is_created_when_unnamed_and_reused_when_named() {
     let messages = messages(&api, session).await;
     let roles: Vec<&str> = messages.iter().filter_map(|m| m["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
-    load::judge(&api, &[session, other.session()]).await;
+    load::check_history(&api, &[session, other.session()]).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Bad input on the chat wire: every mistake has its answer, nothing is made of it, and the
-//! server goes on.
+//! Invalid input on the chat wire: every error has its problem response and no side effect, and the
+//! server continues.
 
 use std::net::SocketAddr;
 

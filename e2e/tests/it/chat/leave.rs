@@ -1,5 +1,5 @@
-//! Leaving a chat stream: what becomes of the turn, who counts, and how streams end with the
-//! server (D-05, S1-101, S1-112).
+//! Disconnecting from a chat stream: the effect on the turn, which viewers count, and how streams
+//! end when the server drains (D-05, S1-101, S1-112).
 
 use std::time::Duration;
 
@@ -7,7 +7,9 @@ use hyper::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use turnwire_e2e::chat::{back, calm, code, events, say, shape, streams, whole, words};
+use turnwire_e2e::chat::{
+    assert_no_errors_logged, back, code, events, say, shape, streams, whole, words,
+};
 use turnwire_e2e::server_fixture::{ServerFixture, shape as logged_shape};
 use turnwire_event::{Event, EventType, TurnId};
 use turnwire_testkit::chat::{ChatStream, ChatSubmit};
@@ -99,7 +101,7 @@ async fn disconnect_cancels_and_leaves_nothing_running() {
     let open = |message: &Value| message["status"] == "in_progress";
     let messages = messages["messages"].as_array().expect("a list");
     assert!(!messages.iter().any(open), "{messages:?}");
-    calm(&fixture.server);
+    assert_no_errors_logged(&fixture.server);
     fixture.check_history().await;
 }
 
@@ -298,7 +300,7 @@ async fn streams_of_a_draining_server_get_their_terminal() {
         assert_eq!(words(&frames), "a slow answer of some length");
     }
     assert!(fixture.server.wait(Duration::from_secs(30)).await.success());
-    calm(&fixture.server);
+    assert_no_errors_logged(&fixture.server);
     fixture.server.run().await.expect("it comes up again");
     fixture.check_history().await;
 }

@@ -1,4 +1,4 @@
-//! The numbers of the chat wire (S1 1.12): what is counted is exactly what clients got.
+//! Metrics of the chat wire (S1 1.12): the counts are exactly what clients received.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! A session that is busy: turns that wait, that push in, that are refused, and what a restart
-//! makes of them.
+//! A busy session: queued, interrupting and refused turns, and the queue after a restart.
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{MetricsSnapshot, back, events, say, until, whole};

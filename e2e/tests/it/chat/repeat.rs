@@ -1,5 +1,5 @@
-//! A submit that is sent again: the same key and the same body are the same turn, whatever became
-//! of the first answer.
+//! Idempotent submits: the same key with the same body is the same turn, whatever happened to the
+//! first response.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -98,7 +98,7 @@ async fn same_key_and_body_is_same_turn_across_restart() {
     assert_eq!(all(&api, session).await.len(), 2);
     let repeated = MetricsSnapshot::read(&api).await.sum("turn_repeated_total");
     assert_eq!(repeated, 2.0, "since the restart");
-    load::judge(&api, &[session]).await;
+    load::check_history(&api, &[session]).await;
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn twenty_concurrent_submits_with_one_key_are_one_turn() {
         assert_eq!(seen.len(), 1, "{seen:?}");
         api.ended(seen[0]).await.expect("an end");
         assert_eq!(all(&api, session).await.len(), 2);
-        load::judge(&api, &[session]).await;
+        load::check_history(&api, &[session]).await;
     }
 }
 

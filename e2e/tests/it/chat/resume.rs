@@ -1,4 +1,4 @@
-//! Coming back into a stream: what a cursor gives, which cursors are none, and whose turn it is.
+//! Resuming a stream: which frames a cursor gives, invalid cursors, and turns of other owners.
 
 use std::time::Duration;
 

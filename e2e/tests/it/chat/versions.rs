@@ -1,5 +1,5 @@
 //! Versions 0.5 and 0.4 of the chat wire from one log, compared field by field, and read by a
-//! client of the old one that is strict (S1-007, S1-137, D-22).
+//! strict client of version 0.4 (S1-007, S1-137, D-22).
 //!
 //! A turn is bound to one version, so the other is projected from what was seen of the same turn.
 

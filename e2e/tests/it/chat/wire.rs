@@ -1,8 +1,10 @@
-//! The chat wire on a real stream: the envelope and the order of every kind of turn, its headers,
-//! and how turns end (S1).
+//! The chat wire on a real stream: envelope and frame order of every kind of turn, headers, and
+//! endings (S1).
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{back, calm, code, events, raw, say, shape, whole, words};
+use turnwire_e2e::chat::{
+    assert_no_errors_logged, back, code, events, raw, say, shape, whole, words,
+};
 use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::ResponseId;
 use turnwire_testkit::chat::{Block, ChatSubmit, Said};
@@ -149,7 +151,7 @@ async fn every_turn_is_complete_and_in_order() {
         let again = again.expect("a replay");
         assert_eq!((shape(&again), words(&again)), (shape(&live), words(&live)));
     }
-    calm(&fixture.server);
+    assert_no_errors_logged(&fixture.server);
     fixture.check_history().await;
 }
 
@@ -363,7 +365,7 @@ async fn cancel_by_response_id_ends_the_open_stream() {
         frames.extend(remaining_frames);
         envelope(&frames, &response.to_string(), version);
     }
-    calm(&fixture.server);
+    assert_no_errors_logged(&fixture.server);
     fixture.check_history().await;
 }
 

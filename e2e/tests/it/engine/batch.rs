@@ -1,4 +1,4 @@
-//! Statuses of several sub-agents as one sentence, while a flag is on (SC-02).
+//! Statuses of several sub-agents batched into one sentence, while a flag is on (SC-02).
 
 use serde_json::Value;
 use turnwire_e2e::chat::MetricsSnapshot;

@@ -1,12 +1,14 @@
-//! A cancel while sub-agents work: calls to data services end by themselves and are thrown away,
-//! nothing new starts, everything is closed; and a crash in the middle (SC-07, S1-110, S1-111).
+//! A cancel while sub-agents run: calls to data services finish and are discarded, nothing new
+//! starts, everything is closed; and a crash in the middle (SC-07, S1-110, S1-111).
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{MetricsSnapshot, calm, say, until};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged, say, until};
 use turnwire_e2e::data_service::{ServiceReply, envelope};
-use turnwire_e2e::engine::{EngineFixture, asks, json_of, label, laws, of, only, working};
+use turnwire_e2e::engine::{
+    EngineFixture, asks, check_dispatch_rules, json_of, label, of, only, working,
+};
 use turnwire_event::{ResponseId, TurnId};
 use turnwire_testkit::chat::{ChatStream, ChatSubmit};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -173,7 +175,7 @@ async fn cancel_request_ends_turn_but_not_data_service_call() {
             == 0.0
     })
     .await;
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }
 
@@ -194,7 +196,7 @@ async fn disconnect_cancels_within_a_second_call_ends_itself() {
     );
     closed(&engine, turn, &["shop"]).await;
     finished(&engine, 1).await;
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }
 
@@ -282,7 +284,7 @@ async fn crash_in_fan_out_closes_children_first_with_one_trace() {
         "{row}"
     );
     let events = engine.events(turn).await;
-    laws(&events);
+    check_dispatch_rules(&events);
     let at = |kind: &str| -> Vec<usize> {
         let own = events.iter().enumerate().filter(|(_, e)| e["type"] == kind);
         own.map(|(at, _)| at).collect()
@@ -351,6 +353,6 @@ async fn cancel_at_any_moment_of_fan_out_keeps_every_law() {
     }
     println!("40 cancels, one every 3 ms of a fan-out: {cancelled} in time");
     assert!(cancelled >= 10, "{cancelled}");
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }

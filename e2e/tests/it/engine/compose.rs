@@ -1,5 +1,5 @@
-//! When the model that speaks is the part that fails: a template speaks, in the person's language
-//! (S1-098..100), and a flag that makes a failing data service the end (S1-102).
+//! Failures of the composing model: a template answers in the user's language (S1-098..100), and a
+//! flag makes a failing data service end the turn (S1-102).
 
 use serde_json::{Value, json};
 use turnwire_e2e::data_service::{ServiceReply, envelope_with};

@@ -1,6 +1,6 @@
-//! What sub-agents and the orchestrator are given of the past: references that do not grow, a few
-//! words when the subject changes, their own memory, what support noted, and no more than the
-//! budget (SC-17, S2-015..018, S1-144).
+//! What sub-agents and the orchestrator see of earlier turns: references of constant size, a short
+//! note when the subject changes, their own memory, the notes of support, within the budget (SC-17,
+//! S2-015..018, S1-144).
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::{EngineFixture, ORCHESTRATOR, of, only};

@@ -1,13 +1,12 @@
-//! The pack that is built in, as a stranger meets it: `turnwire serve` and nothing else. Questions
-//! in three languages, several at once, nothing found, a service that fails, is slow or is gone,
-//! and many people at the same time.
+//! The built-in demo pack with a plain `turnwire serve`: questions in three languages, several at
+//! once, empty results, a failing, slow or missing data service, and many users at once.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{MetricsSnapshot, calm, raw, whole};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged, raw, whole};
 use turnwire_e2e::data_service::FakeDataService;
-use turnwire_e2e::engine::{ChatReply, EngineFixture, laws, of, only};
+use turnwire_e2e::engine::{ChatReply, EngineFixture, check_dispatch_rules, of, only};
 use turnwire_e2e::load;
 use turnwire_event::SessionId;
 use turnwire_testkit::chat::ChatSubmit;
@@ -72,7 +71,7 @@ async fn questions_are_answered_in_their_language() {
     let mut messages: Vec<&String> = texts.iter().map(|(status, _)| status).collect();
     messages.dedup();
     assert_eq!(messages.len(), 3, "{texts:?}");
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }
 
@@ -226,13 +225,13 @@ async fn two_hundred_concurrent_users_are_answered() {
     assert!(took < Duration::from_secs(60), "{took:?}");
     for &session in &sessions {
         let log = engine.log(session).await;
-        laws(&log);
+        check_dispatch_rules(&log);
         let ends: Vec<&Value> = of(&log, "turn.completed").collect();
         assert_eq!(ends.len(), 1);
     }
     let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(metrics.sum("stream_sse_frame_dropped_total"), 0.0);
     assert_eq!(metrics.sum("turn_started_total") as usize, CROWD);
-    calm(&engine.server);
-    load::judge(&engine.api, &sessions).await;
+    assert_no_errors_logged(&engine.server);
+    load::check_history(&engine.api, &sessions).await;
 }

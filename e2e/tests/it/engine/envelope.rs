@@ -1,10 +1,10 @@
-//! Whatever a data service answers: every status, reason and version, broken bodies, slow ones,
-//! large ones, none at all. The turn always speaks and ends (S1-086, S1-087, S1-091, S2-036..043).
+//! All responses of a data service: every status, reason and version, invalid, slow, large and
+//! missing bodies. The turn always answers and ends (S1-086, S1-087, S1-091, S2-036..043).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{MetricsSnapshot, calm};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged};
 use turnwire_e2e::data_service::{FakeDataService, ServiceReply, envelope, envelope_with, offers};
 use turnwire_e2e::engine::{ChatReply, EngineFixture, asks, only, working};
 use turnwire_testkit::pack::TestPack;
@@ -104,7 +104,7 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
             "s2_022: {name} is not tried again"
         );
     }
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }
 
@@ -162,7 +162,7 @@ async fn invalid_enricher_envelope_is_no_data() {
         assert_eq!(reply.count("data_loaded"), 0, "{name}");
         reply.assert_absent(&["OFF_1", "Oat milk", "MARKER"]);
     }
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }
 

@@ -1,11 +1,10 @@
-//! Failure that speaks: what fails is told in codes, and to the person in words; one sub-agent,
-//! several, all of them, the data behind them, the composing model itself (SC-03, SC-04, D-10,
-//! D-11).
+//! Failures are reported as codes and as text for the user: of one sub-agent, several, all of them,
+//! their data services, and the composing model (SC-03, SC-04, D-10, D-11).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{MetricsSnapshot, calm};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged};
 use turnwire_e2e::data_service::{ServiceReply, envelope_with};
 use turnwire_e2e::engine::{EngineFixture, asks, only};
 use turnwire_testkit::pack::TestPack;
@@ -83,7 +82,7 @@ async fn failing_data_service_gives_error_and_answer() {
     assert!(pair.is_some(), "s1_145");
     let axes = metrics.by("dispatch_axis_failure_total", "axis");
     assert_eq!(axes.get("2"), Some(&1), "s2_073");
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }
 

@@ -1,10 +1,10 @@
-//! Several sub-agents at once: they run side by side, their statuses may be told together, more
-//! than the cap are not run, and one that fails takes nobody along (SC-02, SC-14, S2 2.3).
+//! Several sub-agents in parallel: their statuses may be batched, calls above the cap are not run,
+//! and one failure does not affect the others (SC-02, SC-14, S2 2.3).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{MetricsSnapshot, calm};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged};
 use turnwire_e2e::data_service::{ServiceReply, envelope};
 use turnwire_e2e::engine::{ChatReply, EngineFixture, ORCHESTRATOR, asks, of, only, working};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -99,7 +99,7 @@ async fn two_one_second_sub_agents_take_one_second() {
         2,
         "s2_069"
     );
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }
 

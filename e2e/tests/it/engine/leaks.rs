@@ -1,7 +1,7 @@
-//! Nothing leaks: markers, new in every run, stand in every field of every envelope, error body,
-//! header and status line of the data service, in everything that sub-agents say, think and ask,
-//! in prompts, descriptions and addresses. Every byte of every wire is searched for them; only
-//! items that were rendered may be there.
+//! Nothing leaks: unique markers are in every field of every envelope, error body, header and
+//! status line of the data service, in all text, thinking and queries of sub-agents, and in
+//! prompts, descriptions and addresses. Every byte of every wire is searched for them; only
+//! rendered items may appear.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Turns that nobody waits for: a timer or a message service begins them for a person. They run as
-//! any other, on that person's behalf, and have no chat stream (R-32, S1-121, S2-055).
+//! Turns started by a timer or a message service on behalf of a user. They run as any other turn
+//! and have no chat stream (R-32, S1-121, S2-055).
 
 use serde_json::json;
 use turnwire_e2e::chat::MetricsSnapshot;

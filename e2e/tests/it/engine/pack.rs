@@ -1,5 +1,5 @@
-//! Packs at a running server: mistakes are refused before anything runs, what a turn is bound to
-//! it keeps, changes of files are taken or reported, and a vertical is a folder (SC-08, SC-11).
+//! Packs on a running server: invalid packs are refused at start, a turn keeps its bound versions,
+//! changed files are loaded or reported, and a vertical is a folder (SC-08, SC-11).
 
 use std::process::{Command, Output};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Whose data it is: the principal of the session goes with every request and must come back with
-//! every answer, before anything of it is looked at (SC-15, S2 2.5).
+//! Ownership of data: the session's principal is sent with every request and must be in every
+//! response, which is checked before any other field (SC-15, S2 2.5).
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::MetricsSnapshot;

@@ -1,8 +1,8 @@
-//! The reference turn (SC-01, SC-12): one question, one sub-agent, one answer, as every wire and
-//! every list tells it.
+//! The reference turn (SC-01, SC-12): one message, one sub-agent, one answer, on every wire and in
+//! every list.
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{MetricsSnapshot, calm, until};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged, until};
 use turnwire_e2e::data_service::offers;
 use turnwire_e2e::engine::{
     EngineFixture, HIDDEN, ORCHESTRATOR, json_of, kinds, of, only, reference,
@@ -65,7 +65,7 @@ async fn chat_wire_shows_reference_turn_in_order() {
     assert_eq!(reply.text(), "Here are some offers");
     reply.assert_absent(&HIDDEN);
     reply.assert_tools_paired();
-    calm(&engine.server);
+    assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }
 

@@ -1,5 +1,5 @@
-//! A pack that changes under a running server: turns in flight keep what they were bound to, a
-//! broken change is told and not taken, and a new vertical is files (SC-11, S2-001, S2-010).
+//! A pack that changes on a running server: turns in flight keep their bound versions, an invalid
+//! change is reported and not loaded, and a new vertical needs only files (SC-11, S2-001, S2-010).
 
 use rustix::process::Signal;
 use serde_json::{Value, json};

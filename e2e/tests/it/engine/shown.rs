@@ -1,5 +1,5 @@
-//! What a turn shows: single components, what the orchestrator is given of them, and statuses in
-//! the person's language (S1-054, S1-085, S2-014).
+//! Rendered output of a turn: single components, what the orchestrator sees of them, and statuses
+//! in the user's language (S1-054, S1-085, S2-014).
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::{EngineFixture, HIDDEN, asks, reference, working};

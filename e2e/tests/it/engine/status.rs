@@ -1,5 +1,5 @@
-//! Statuses at run time: policies and their overrides, ids nobody registered, silence, and the
-//! registry as everybody may read it (S1 1.5, 1.6; S2-056..058; D-12b).
+//! Statuses at run time: policies and overrides, unregistered ids, suppression, and the public
+//! registry (S1 1.5, 1.6; S2-056..058; D-12b).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Tools of MCP servers in turns of the real server: what clients see, a cancel in a call, servers
-//! that go or never come, a pack that changes, and what is left when our server ends.
+//! Tools of MCP servers in turns of the real server: what clients see, a cancel during a call,
+//! servers that exit or never start, a changed pack, and remaining processes after shutdown.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Models that do not behave, over a real wire: no end of calls, tokens and money, tools that nobody
-//! has, input that is no JSON, a thousand calls at once, and somebody else's name (G7).
+//! Misbehaving models over a real wire: endless calls, tokens and cost, unknown tools, invalid JSON
+//! input, a thousand calls at once, and a wrong model name (G7).
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::of;
@@ -58,7 +58,7 @@ async fn endless_turn_ends_by_calls_tokens_or_cost() {
             reply.assert_valid_answer();
             // Whatever was asked for was done, and what was done is told.
             assert_eq!(of(&events, "tool.completed").count(), calls, "{case}");
-            setup.understood();
+            setup.assert_no_rejections();
             setup.engine.check_history().await;
         }
     }
@@ -85,7 +85,7 @@ async fn unknown_tool_is_reported_to_model_and_turn_goes_on() {
             "{name}: {}",
             second.text
         );
-        setup.understood();
+        setup.assert_no_rejections();
         setup.engine.check_history().await;
     }
 }
@@ -129,7 +129,7 @@ async fn invalid_json_input_is_not_run_and_reported_to_model() {
                     .contains("not a JSON object"),
                 "{case}"
             );
-            setup.understood();
+            setup.assert_no_rejections();
             setup.engine.check_history().await;
         }
     }
@@ -161,7 +161,7 @@ async fn excess_tool_calls_are_answered_without_running() {
         let failed = payloads(&events, "tool.failed");
         assert_eq!(failed.len(), 995, "{name}");
         assert!(failed.iter().all(|tool| tool["called"] == false), "{name}");
-        setup.understood();
+        setup.assert_no_rejections();
         let thread_text = json!(thread(dialect, &setup.fake.call(1).await.body)).to_string();
         assert_eq!(thread_text.matches("not executed").count(), 995, "{name}");
         setup.engine.check_history().await;
@@ -199,7 +199,7 @@ async fn model_claiming_another_role_is_ignored() {
             "{name}: {request}"
         );
         reply.assert_absent(&["SUBRAW", "user-99"]);
-        setup.understood();
+        setup.assert_no_rejections();
         setup.engine.check_history().await;
     }
 }

@@ -1,6 +1,6 @@
-//! What a provider wants back it gets back, whole and unchanged: ids of calls, proofs of reasoning,
-//! sealed reasoning; in the next call, in the next turn, and after the server was killed. Nobody
-//! else gets it: not the clients, and not another provider.
+//! Provider state is returned to the provider unchanged: call ids, reasoning signatures, encrypted
+//! reasoning; in the next call, in the next turn, and after a kill of the server. Clients and other
+//! providers do not get it.
 
 use serde_json::{Value, json};
 use turnwire_e2e::data_service::FakeDataService;
@@ -166,7 +166,7 @@ async fn provider_state_returns_in_turn_next_turn_and_crash() {
         assert_eq!(reply.text(), "Still here.", "{name}");
         let calls = setup.fake.calls();
         assert_eq!(calls.len(), 4, "{name}");
-        setup.understood();
+        setup.assert_no_rejections();
         let threads: Vec<Vec<Value>> = calls
             .iter()
             .map(|call| plain(thread(dialect, &call.body)))
@@ -237,7 +237,7 @@ async fn sub_agent_provider_state_returns_only_to_it() {
             !seen.contains("SUBRAW") && !seen.contains(SEAL),
             "{name}: {seen}"
         );
-        setup.understood();
+        setup.assert_no_rejections();
         setup.engine.check_history().await;
     }
 }

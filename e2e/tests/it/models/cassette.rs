@@ -1,5 +1,5 @@
-//! What providers stream is recorded by the real server, and played by another one that has neither
-//! key nor network: the same words, in every format, with a sub-agent and a refusal on the way.
+//! The server records provider streams, and another server without key and network replays them:
+//! the same text in every format, with a sub-agent and a refusal.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is used and what it costs: per call, per turn, per session, per day (S1-024, S1-146, S3-107).
+//! Token usage and cost per call, turn, session and day (S1-024, S1-146, S3-107).
 
 use serde_json::{Value, json};
 use turnwire_e2e::models::{MODEL, ProviderFixture, payloads, price, word};

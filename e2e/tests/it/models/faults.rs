@@ -1,6 +1,5 @@
-//! Providers that go wrong in every way they can, in all four formats: every turn ends once and in
-//! order, what is passing is tried again before the first word and never after it (S1-099, S3-096,
-//! D-45, R-05).
+//! Provider faults in all four formats: every turn ends once and in order; transient errors are
+//! retried before the first token and never after it (S1-099, S3-096, D-45, R-05).
 
 use std::time::Duration;
 
@@ -163,7 +162,7 @@ async fn stream_broken_after_first_token_fails_once() {
         setup.fake.push(ProviderAnswer::text(["Here ", "again."]));
         let (reply, _) = setup.ask("Once more.").await;
         assert_eq!(reply.text(), "Here again.", "{}", word(dialect));
-        setup.understood();
+        setup.assert_no_rejections();
         setup.engine.check_history().await;
     }
 }
@@ -243,7 +242,7 @@ async fn transient_failure_before_first_token_is_retried() {
                 "{case}"
             );
         }
-        setup.understood();
+        setup.assert_no_rejections();
         setup.engine.check_history().await;
     }
 }
@@ -379,7 +378,7 @@ async fn tool_use_before_broken_stream_is_never_run() {
         setup.fake.push(words());
         let (reply, _) = setup.ask("Again.").await;
         assert_eq!(reply.text(), PIECES.concat());
-        setup.understood();
+        setup.assert_no_rejections();
         setup.engine.check_history().await;
     }
 }

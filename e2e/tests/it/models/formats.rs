@@ -1,6 +1,5 @@
-//! The four formats in which providers speak, seen from both wires of the server: words, reasoning,
-//! tools, what a turn cost, and the same conversation whoever told it (S3-052..066, S1-015, S1-016,
-//! S1-024, S1-146, S3-107, C-10).
+//! The four provider formats, seen on both wires of the server: text, reasoning, tools, usage and
+//! cost (S3-052..066, S1-015, S1-016, S1-024, S1-146, S3-107, C-10).
 
 use serde_json::{Value, json};
 use turnwire_e2e::models::{KEY, MODEL, ProviderFixture, fields, payloads, price, shape, word};
@@ -103,7 +102,7 @@ async fn plain_turn_is_in_order_in_every_format() {
         assert_eq!(call.dialect, Some(dialect));
         assert!(!call.text.contains(KEY), "a key goes in a header");
         assert!(call.text.contains("Hallo!") && call.text.contains("market's assistant"));
-        setup.understood();
+        setup.assert_no_rejections();
         setup.engine.check_history().await;
     }
 }
@@ -250,7 +249,7 @@ async fn two_parallel_tools_are_kept_apart() {
             (reply.count("tool_call"), reply.text().as_str()),
             (2, "Let me look.Done.")
         );
-        setup.understood();
+        setup.assert_no_rejections();
         setup.engine.check_history().await;
     }
 }

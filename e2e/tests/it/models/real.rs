@@ -1,7 +1,6 @@
-//! A real small model behind llama.cpp's server, asked by the real server through three of its
-//! formats: a conversation that streams, a cancel that stops the generation, a line that is cut and
-//! comes back, and a log that verifies. What it says is never twice the same: only how it comes is
-//! looked at.
+//! A real small model behind llama.cpp's server, called by the real server in three formats: a
+//! streamed conversation, a cancel that stops the generation, a cut connection that resumes, and a
+//! log that verifies. Its output differs from run to run, so only the form is checked.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::{EngineFixture, json_of};
-use turnwire_e2e::load::quiet;
+use turnwire_e2e::load::wait_until_idle;
 use turnwire_e2e::models::{ModelEntry, fields, options, payloads, shape, word};
 use turnwire_event::{Event, EventType};
 use turnwire_testkit::pack::TestPack;
@@ -213,7 +212,9 @@ async fn cut_stream_resumes_real_conversation_completely() {
             cuts += usize::from(reader.cut_after(bytes, deadline).await.is_some());
         }
         let uncut = watcher.turn(turn).await.expect("the turn");
-        let last = quiet(&engine.api, engine.session).await.expect("an end");
+        let last = wait_until_idle(&engine.api, engine.session)
+            .await
+            .expect("an end");
         reader.finish(last).await;
         drop(reader);
         let deltas = uncut

@@ -1,5 +1,5 @@
-//! Which model serves a turn: rules over what the turn is, models that stand in for others, and rules
-//! that change under a running server (R-16, S3-104, D-47, C-19).
+//! Which model serves a turn: routing rules, fallback models, and rules that change on a running
+//! server (R-16, S3-104, D-47, C-19).
 
 use rustix::process::Signal;
 use serde_json::{Value, json};

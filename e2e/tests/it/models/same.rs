@@ -1,5 +1,5 @@
-//! One conversation, told by providers of four formats: the events are the same, whoever told it,
-//! apart from ids and the names of models (S3-062, S3-063, S3-064).
+//! One conversation through the four provider formats: the events are equal apart from ids and
+//! model names (S3-062, S3-063, S3-064).
 
 use serde_json::{Value, json};
 use turnwire_e2e::models::{ProviderFixture, canonical, shape, word};
@@ -45,7 +45,7 @@ async fn conversation(dialect: Dialect) -> Vec<Value> {
         let (_, seen) = setup.ask(message).await;
         events.extend(seen);
     }
-    setup.understood();
+    setup.assert_no_rejections();
     setup.engine.check_history().await;
     let mut conversations: Vec<Value> = Vec::new();
     for event in canonical(&events) {

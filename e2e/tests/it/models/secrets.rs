@@ -1,5 +1,5 @@
-//! What must stay inside stays inside (I7, G8): the provider's key, its address, whatever it says
-//! when it refuses, and the person's own token, which is for this server and nobody behind it.
+//! Secrets stay inside (I7, G8): the provider's key, its address, its error texts, and the user's
+//! own token, which is for this server only.
 
 use std::process::Command;
 

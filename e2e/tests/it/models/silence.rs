@@ -1,5 +1,5 @@
-//! Providers that stall, drip and flood, and people who leave in mid-token: the provider's own time
-//! and the turn's, bounded memory, a socket that is closed at once, and one end (S3-096, SC-22, D-44).
+//! Providers that stall, drip and flood, and users who disconnect mid-token: provider and turn
+//! timeouts, bounded memory, a socket that is closed at once, and one end (S3-096, SC-22, D-44).
 
 use std::time::Duration;
 
@@ -300,7 +300,7 @@ async fn cancel_mid_token_closes_provider_socket() {
         assert_ne!(reply.turn, turn);
         assert_eq!(payloads(&events, "route.decided").len(), 1);
         assert_eq!(reply.text(), "One two three four.", "{name}");
-        setup.understood();
+        setup.assert_no_rejections();
         let stored = setup.engine.messages().await;
         let cut: Vec<&Value> = stored
             .iter()
@@ -373,6 +373,6 @@ async fn killed_server_ends_mid_token_turn_after_restart() {
     setup.fake.push(words());
     let (reply, _) = setup.ask("Again.").await;
     assert_eq!(reply.text(), "One two three four.");
-    setup.understood();
+    setup.assert_no_rejections();
     setup.engine.check_history().await;
 }

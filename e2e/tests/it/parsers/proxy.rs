@@ -1,5 +1,5 @@
-//! A proxy between a reader and the server that passes a stream on in small pieces, cuts it, and
-//! keeps a list of what was asked and answered.
+//! A proxy between a reader and the server that forwards a stream in small pieces, cuts it, and
+//! records requests and statuses.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

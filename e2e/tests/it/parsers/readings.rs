@@ -1,4 +1,4 @@
-//! All readers at once on one stream, each behind a proxy of its own, and whether they agree.
+//! Runs all readers on one stream, each behind its own proxy, and compares their results.
 
 use turnwire_event::ResponseId;
 use turnwire_testkit::server::TestServer;

@@ -1,5 +1,5 @@
-//! G7: the server dies, by its own will or not, and its programs die with it. The server here is a
-//! process that has a workshop and nothing else.
+//! G7: the programs of a server end when the server exits or dies. The server here is a process
+//! that only starts programs.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

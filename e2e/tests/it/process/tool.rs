@@ -1,5 +1,5 @@
-//! F14: process tools, as an agent calls them, with guards of the real binary: what the model is
-//! told, and that a call is not over before its program is.
+//! F14: process tools as an agent calls them, with guards of the real binary: the result for the
+//! model, and that a call ends only after its program.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

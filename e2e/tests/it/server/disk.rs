@@ -1,5 +1,5 @@
-//! A disk that fails or is full (F3, F4): the server stops rather than lie, and goes on by itself
-//! when there is room again.
+//! A failing or full disk (F3, F4): the server exits instead of acknowledging lost writes, and
+//! continues by itself when space is free again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,7 +73,7 @@ async fn fail_sync(nth: u64) {
     journal.fault(FaultKind::Kill);
     let sound = TestServer::try_start(options, journal).await;
     let sound = sound.unwrap_or_else(|why| panic!("{why}"));
-    load::judge(&sound.api(), &sessions).await;
+    load::check_history(&sound.api(), &sessions).await;
 }
 
 // F3
@@ -218,5 +218,5 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     let accepted = until_answered(&fixture, 202).await;
     let accepted: AcceptedSubmit = serde_json::from_str(&accepted.body).expect("an accepted turn");
     api.ended(accepted.turn_id).await.expect("an end");
-    load::judge(api, &[fixture.session, busy, stalled]).await;
+    load::check_history(api, &[fixture.session, busy, stalled]).await;
 }

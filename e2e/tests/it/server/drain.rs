@@ -1,4 +1,4 @@
-//! SIGTERM: the server says so, lets turns finish, and leaves with 0 (F15).
+//! SIGTERM: the server announces the drain, lets turns finish, and exits with 0 (F15).
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Durable before visible, seen from outside: under `strace`, every persisted event is synced to
-//! the disk before its first byte goes to any socket, and many share one sync.
+//! Durable before visible, observed with `strace`: every persisted event is synced to disk before
+//! its first byte goes to any socket, and many events share one sync.
 
 use std::iter;
 use std::path::Path;
@@ -42,7 +42,7 @@ async fn run(file: &Path, sessions: usize, durability: &str) -> History {
     for task in tasks {
         task.await.expect("a session");
     }
-    let history = load::judge(&api, &sessions).await;
+    let history = load::check_history(&api, &sessions).await;
     server.sigterm();
     let status = server.wait(Duration::from_secs(30)).await;
     assert!(status.success(), "{status}");

@@ -1,4 +1,5 @@
-//! The data folder: one server at a time, and only a database it understands.
+//! The data folder: one server at a time, and only with a database version that the server
+//! supports.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The life of a connection: heartbeats, close codes, frames that are none (SC-27, S3-031).
+//! The lifetime of a connection: heartbeats, close codes, invalid frames (SC-27, S3-031).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What belongs to another tenant or principal does not exist (law 10, G1).
+//! Resources of another tenant or principal answer as missing (law 10, G1).
 
 use hyper::Method;
 use serde_json::{Value, json};

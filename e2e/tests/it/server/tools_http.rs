@@ -1,8 +1,8 @@
-//! HTTP tools of the whole binary: a model asks, a real site answers, and what must not happen
-//! does not: no way inside by redirect, no key or token where it does not belong, no socket left.
+//! HTTP tools with the real binary: a model calls them, a fake site answers. Redirects do not reach
+//! internal addresses, keys and tokens go only where they belong, and no socket stays open.
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{calm, until, whole};
+use turnwire_e2e::chat::{assert_no_errors_logged, until, whole};
 use turnwire_e2e::engine::{asks, of, only, working};
 use turnwire_e2e::models::{ProviderFixture, fields, payloads};
 use turnwire_testkit::chat::ChatSubmit;
@@ -96,7 +96,7 @@ async fn http_tool_calls_pack_address_and_returns_body() {
     );
     assert_eq!(requests[1].line, "POST /v1/reports HTTP/1.1");
     assert_eq!(requests[1].body, r#"{"sky":"blue","tags":[1]}"#);
-    setup.understood();
+    setup.assert_no_rejections();
     setup.engine.check_history().await;
 }
 
@@ -189,7 +189,7 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
         site.open_connections() == 0
     })
     .await;
-    calm(&setup.engine.server);
+    assert_no_errors_logged(&setup.engine.server);
     setup.engine.check_history().await;
 }
 

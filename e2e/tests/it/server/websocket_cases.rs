@@ -1,5 +1,5 @@
-//! RFC 6455 on the real server, byte by byte: what a client may send is understood however it is
-//! framed, what it may not send ends its connection and nothing else.
+//! RFC 6455 on the real server, byte by byte: valid frames are accepted in any fragmentation,
+//! invalid ones close their connection and no other.
 
 use std::time::Duration;
 

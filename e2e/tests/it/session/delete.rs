@@ -1,4 +1,5 @@
-//! Deleting a session: everything of it is gone at once, and those who watched are told.
+//! Deleting a session: all its data is removed at once, and its connections are closed with a
+//! reason.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

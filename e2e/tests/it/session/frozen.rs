@@ -1,5 +1,5 @@
-//! A reader that stops reading: it is sent away, nobody else notices, and it resumes (S3-092 to
-//! S3-095, law 7).
+//! A client that stops reading: it is disconnected, other clients are not delayed, and it resumes
+//! (S3-092 to S3-095, law 7).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Bad input: every mistake has its answer, in problem+json, and none hurts the server.
+//! Invalid input: every error has its problem+json response, and the server continues.
 
 use hyper::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What a turn tells, and in which order (S3-046 to S3-061, S3-096).
+//! The events of a turn and their order (S3-046 to S3-061, S3-096).
 
 use std::time::{Duration, Instant};
 

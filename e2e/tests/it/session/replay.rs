@@ -1,5 +1,5 @@
-//! Replay: how much of the past a cursor gives, its limits, and snapshots in the middle (SC-21,
-//! S3-033 to S3-040).
+//! Replay: how many past events a cursor gives, its limits, and snapshots in the middle of a
+//! message (SC-21, S3-033 to S3-040).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Law 4: a snapshot at any moment and what follows it are the state in the end, also while a
-//! thousand deltas a second stream and commits are forced in between.
+//! Law 4: a snapshot at any time plus the events after it is the final state, also with a thousand
+//! deltas a second and forced commits in between.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Subscribing: filters, presets, and what is refused (SC-21, S3-013 to S3-026).
+//! Subscribe requests: filters, presets, and refusals (SC-21, S3-013 to S3-026).
 
 use serde_json::{Value, json};
 use turnwire_e2e::server_fixture::{ServerFixture, shape};

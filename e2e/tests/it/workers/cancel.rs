@@ -1,11 +1,11 @@
-//! Stops and crashes while a worker works: it is ended with a terminal of its own, before that of
-//! the turn it works for.
+//! Cancels and crashes while a worker runs: the worker ends with its own terminal, before that of
+//! its parent's turn.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::engine::laws;
-use turnwire_e2e::load::judge;
+use turnwire_e2e::engine::check_dispatch_rules;
+use turnwire_e2e::load::check_history;
 use turnwire_e2e::workers::{WorkerFixture, delegates, of, read_by, streamed_course};
 use turnwire_event::{Event, SessionId};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -86,8 +86,8 @@ async fn cancelling_the_parent_ends_the_worker_first() {
         fixture.log(fixture.session).await,
         fixture.log(worker).await,
     );
-    laws(&log);
-    laws(&own);
+    check_dispatch_rules(&log);
+    check_dispatch_rules(&own);
     let request = &of(&own, "turn.cancel_requested").expect("a request")["payload"];
     assert_eq!(
         (&request["by"], &request["reason"]),
@@ -129,7 +129,7 @@ async fn cancel_goes_down_and_ends_come_up_the_worker_chain() {
     let mut before: Option<String> = None;
     for id in line.iter().rev() {
         let log = fixture.log(*id).await;
-        laws(&log);
+        check_dispatch_rules(&log);
         let end = log.last().expect("an end");
         assert_eq!(end["type"], "turn.cancelled");
         let at = end["timestamp"].as_str().expect("a time").to_owned();
@@ -150,7 +150,7 @@ async fn killed_server_ends_workers_before_parents() {
     let mut before: Option<String> = None;
     for id in line.iter().rev() {
         let log = fixture.log(*id).await;
-        laws(&log);
+        check_dispatch_rules(&log);
         let end = log.last().expect("an end");
         assert_eq!(end["type"], "turn.completed");
         assert_eq!(end["payload"]["reason"], "server_restart");
@@ -177,7 +177,7 @@ async fn terminated_server_ends_worker_and_parent() {
     fixture.server.run().await.expect("it comes up");
     for id in line {
         let log = fixture.log(id).await;
-        laws(&log);
+        check_dispatch_rules(&log);
         let end = &log.last().expect("an end")["payload"];
         assert_ne!(
             end["reason"], "server_restart",
@@ -229,7 +229,7 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
     let mut logs = Vec::new();
     for id in [fixture.session, worker] {
         let log = fixture.log(id).await;
-        laws(&log);
+        check_dispatch_rules(&log);
         logs.push(log);
     }
     for reader in &mut readers {
@@ -244,5 +244,5 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
             .to_owned();
         reader.finish(tail.parse().expect("a position")).await;
     }
-    judge(&fixture.api, &[fixture.session, worker]).await;
+    check_history(&fixture.api, &[fixture.session, worker]).await;
 }

@@ -1,5 +1,5 @@
-//! Work given to a worker: the order in which it is told, who sees what of it, and the bounds of
-//! how many there are and how deep they go.
+//! Delegated work: the order of its events, who sees which of them, and the limits on number and
+//! depth of workers.
 
 use serde_json::{Value, json};
 use turnwire_e2e::workers::{

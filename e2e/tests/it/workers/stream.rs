@@ -1,4 +1,4 @@
-//! Workers on their parent's stream, with the real binary (S3-085, S3-087).
+//! Worker events on their parent's stream, with the real binary (S3-085, S3-087).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ async fn worker_events_are_included_on_request() {
     .await;
     let late_events = stays_to_end(&mut late, session).await;
     assert_eq!(sessions(&late_events), sessions(&events));
-    let workers = worker_cuts::judge(&api, &[session]).await;
+    let workers = worker_cuts::check_history(&api, &[session]).await;
     assert_eq!(workers.len(), 3);
 }
 
@@ -157,7 +157,7 @@ async fn included_worker_is_stopped_from_the_same_stream() {
         response.body
     );
     api.ended(turn.turn_id).await.expect("ended");
-    worker_cuts::judge(&api, &[session]).await;
+    worker_cuts::check_history(&api, &[session]).await;
 }
 
 // S3-087
@@ -206,7 +206,7 @@ async fn ping_reports_the_position_of_every_session() {
     let mut client = watch(&server, "again", session, again).await;
     let events = stays_to_end(&mut client, session).await;
     assert!(at.keys().all(|worker| sessions(&events).contains(worker)));
-    worker_cuts::judge(&api, &[session]).await;
+    worker_cuts::check_history(&api, &[session]).await;
 }
 
 /// Waits until the log says that a client was too slow.
@@ -259,7 +259,7 @@ async fn client_too_slow_for_a_worker_is_closed_and_resumes() {
     )
     .await;
     stays_to_end(&mut back, session).await;
-    worker_cuts::judge(&api, &[session]).await;
+    worker_cuts::check_history(&api, &[session]).await;
 }
 
 // F5, S3-087
