@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use divan::{Bencher, counter::ItemsCount};
-use turnwire_bench::adapter::{Answer, Args, Cut, NANOS_MAX, RATIO_MAX, run};
+use turnwire_bench::adapter::{Args, NANOS_MAX, PieceCut, RATIO_MAX, RecordedAnswer, run};
 use turnwire_pack::DialectName;
 
 #[global_allocator]
@@ -30,10 +30,10 @@ fn ratios() {
             "{}, {}: {:.0} ns a delta ({:.0} in a whole call), bare {:.0} ns, ratio {:.2}",
             cost.dialect,
             cost.cut,
-            cost.ours,
+            cost.decoder,
             cost.whole,
             cost.bare,
-            cost.ours / cost.bare
+            cost.decoder / cost.bare
         );
     }
 }
@@ -54,10 +54,10 @@ fn bare(bencher: Bencher<'_, '_>, dialect: &str) {
         .bench_local(|| answer.parse(|text| drop(black_box(text))));
 }
 
-fn answer(dialect: &str) -> Answer {
+fn answer(dialect: &str) -> RecordedAnswer {
     let mut all = DialectName::ALL.into_iter();
     let dialect = all
         .find(|known| known.as_str() == dialect)
         .expect("one of the four");
-    Answer::new(dialect, Cut::Frames, WORDS)
+    RecordedAnswer::new(dialect, PieceCut::Frames, WORDS)
 }

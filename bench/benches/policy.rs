@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use divan::Bencher;
-use turnwire_bench::policy::{RATIO_MAX, Round, called, look, run, said, searching, words};
+use turnwire_bench::policy::{PolicyRound, RATIO_MAX, called, look, run, said, searching, words};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -39,18 +39,18 @@ fn bare_lookup(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_size = 1000)]
 fn text_delta_forwarded(bencher: Bencher<'_, '_>) {
-    let mut round = Round::new(said());
+    let mut round = PolicyRound::new(said());
     bencher.bench_local(|| round.pass());
 }
 
 #[divan::bench(sample_size = 1000)]
 fn tool_called_forwarded(bencher: Bencher<'_, '_>) {
-    let mut round = Round::new(called());
+    let mut round = PolicyRound::new(called());
     bencher.bench_local(|| round.pass());
 }
 
 #[divan::bench(sample_size = 1000)]
 fn status_transformed(bencher: Bencher<'_, '_>) {
-    let mut round = Round::new(searching());
+    let mut round = PolicyRound::new(searching());
     bencher.bench_local(|| round.pass());
 }

@@ -1,7 +1,7 @@
-//! What an adapter costs a delta: bytes of a vendor's stream in, deltas out, beside bare parsing of
-//! the same bytes.
+//! The cost of an adapter per delta: bytes of a vendor's stream in, deltas out, compared with bare
+//! parsing of the same bytes.
 //!
-//! Three readers of one answer: ours as far as the dialect goes (`SseReader` and `Decoder`), ours as a
+//! Three readers of one answer: the dialect part of the adapter (`SseReader` and `Decoder`), the adapter as a
 //! turn has it (`Remote` with its timeouts, on a transport that has the bytes), and the reference.
 
 mod wire;
@@ -21,20 +21,20 @@ use turnwire_dial::{SseLimits, SseReader};
 use turnwire_model::Delta;
 use turnwire_pack::DialectName;
 
-pub use ready::Call;
-pub use stream::Cut;
+pub use ready::ReadyCall;
+pub use stream::PieceCut;
 
 use crate::stat::median;
 
-/// A delta may cost so much more than the reference, and so many nanoseconds.
+/// The maximum cost of a delta as a multiple of the reference.
 pub const RATIO_MAX: f64 = 2.5;
-/// The nanoseconds.
+/// The maximum cost of a delta in nanoseconds.
 pub const NANOS_MAX: f64 = 5_000.0;
 
 /// Rounds that medians are taken of; within one the readers follow each other.
 const ROUNDS: usize = 5;
 
-/// How much to do.
+/// Command-line arguments of this role.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Args {
     /// Pieces of text in an answer.
@@ -45,30 +45,30 @@ pub struct Args {
     pub passes: u32,
 }
 
-/// What one stream costs, in nanoseconds a delta.
+/// The cost of one stream in nanoseconds per delta.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Cost {
+pub struct DeltaCost {
     /// The dialect, as files call it.
     pub dialect: String,
-    /// How it was cut.
+    /// How the stream was cut into pieces.
     pub cut: String,
     /// Bytes of the stream for each delta.
     pub bytes: f64,
     /// Our reader and decoder.
-    pub ours: f64,
+    pub decoder: f64,
     pub whole: f64,
     pub bare: f64,
 }
 
-/// An answer in its pieces.
-pub struct Answer {
+/// A vendor's answer as pieces of bytes.
+pub struct RecordedAnswer {
     dialect: DialectName,
     pieces: Vec<Bytes>,
 }
 
-impl Answer {
+impl RecordedAnswer {
     /// An answer of `words` pieces of text and a call of a tool.
-    pub fn new(dialect: DialectName, cut: Cut, words: usize) -> Self {
+    pub fn new(dialect: DialectName, cut: PieceCut, words: usize) -> Self {
         let body = stream::body(dialect, words);
         Self {
             dialect,
@@ -76,7 +76,7 @@ impl Answer {
         }
     }
 
-    /// Reads it as a turn does, but for waiting: gives every delta to `said`.
+    /// Reads the answer as a turn does, without waiting; passes every delta to `said`.
     #[inline]
     pub fn decode(&self, mut said: impl FnMut(Delta)) -> io::Result<()> {
         let mut sse = SseReader::new(SseLimits::per_event(4 << 20));
@@ -95,7 +95,7 @@ impl Answer {
         decoder.end(&mut out).map_err(io::Error::other)
     }
 
-    /// Reads it with the reference: gives every piece of text to `said`.
+    /// Reads the answer with the reference; passes every piece of text to `said`.
     #[inline]
     pub fn parse(&self, said: impl FnMut(String)) -> io::Result<()> {
         match bare::read(self.dialect, &self.pieces, said) {
@@ -104,12 +104,12 @@ impl Answer {
         }
     }
 
-    /// The same as a call of a model.
-    pub fn call(&self) -> Call {
-        Call::new(self.dialect, self.pieces.clone())
+    /// The answer as a model call.
+    pub fn call(&self) -> ReadyCall {
+        ReadyCall::new(self.dialect, self.pieces.clone())
     }
 
-    fn cost(&self, runtime: &Runtime, cut: Cut, passes: u32) -> io::Result<Cost> {
+    fn cost(&self, runtime: &Runtime, cut: PieceCut, passes: u32) -> io::Result<DeltaCost> {
         let mut deltas = 0;
         self.decode(|_| deltas += 1)?;
         let call = self.call();
@@ -120,12 +120,12 @@ impl Answer {
             let spent = began.elapsed().as_nanos() as f64;
             io::Result::Ok(spent / (f64::from(passes) * f64::from(deltas)))
         };
-        let [mut ours, mut whole, mut bare] = [const { Vec::new() }; 3];
+        let [mut decoder, mut whole, mut bare] = [const { Vec::new() }; 3];
         for _ in 0..ROUNDS {
             bare.push(nanos(Box::new(|| {
                 self.parse(|text| drop(black_box(text)))
             }))?);
-            ours.push(nanos(Box::new(|| {
+            decoder.push(nanos(Box::new(|| {
                 self.decode(|delta| drop(black_box(delta)))
             }))?);
             whole.push(nanos(Box::new(|| {
@@ -133,11 +133,11 @@ impl Answer {
             }))?);
         }
         let bytes: usize = self.pieces.iter().map(Bytes::len).sum();
-        Ok(Cost {
+        Ok(DeltaCost {
             dialect: self.dialect.as_str().to_owned(),
             cut: cut.name().to_owned(),
             bytes: bytes as f64 / f64::from(deltas),
-            ours: median(&ours),
+            decoder: median(&decoder),
             whole: median(&whole),
             bare: median(&bare),
         })
@@ -145,14 +145,14 @@ impl Answer {
 }
 
 /// Every dialect, cut in both ways.
-pub fn run(args: Args) -> io::Result<Vec<Cost>> {
+pub fn run(args: Args) -> io::Result<Vec<DeltaCost>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()?;
     let mut costs = Vec::new();
-    for cut in Cut::ALL {
+    for cut in PieceCut::ALL {
         for dialect in DialectName::ALL {
-            let answer = Answer::new(dialect, cut, args.words);
+            let answer = RecordedAnswer::new(dialect, cut, args.words);
             costs.push(answer.cost(&runtime, cut, args.passes)?);
         }
     }
@@ -163,7 +163,7 @@ pub fn run(args: Args) -> io::Result<Vec<Cost>> {
 mod tests {
     use super::*;
 
-    /// The words that a delta says.
+    /// The text of a delta.
     fn words(delta: Delta) -> String {
         match delta {
             Delta::Text { text, .. } => text,
@@ -181,14 +181,14 @@ mod tests {
     #[tokio::test]
     async fn all_three_readers_decode_the_same_text() {
         for dialect in DialectName::ALL {
-            for cut in Cut::ALL {
-                let answer = Answer::new(dialect, cut, 200);
-                let [mut ours, mut whole, mut bare] = [const { String::new() }; 3];
+            for cut in PieceCut::ALL {
+                let answer = RecordedAnswer::new(dialect, cut, 200);
+                let [mut decoder, mut whole, mut bare] = [const { String::new() }; 3];
                 let mut deltas = (0, 0);
                 answer
                     .decode(|delta| {
                         deltas.0 += 1;
-                        ours += &words(delta);
+                        decoder += &words(delta);
                     })
                     .expect("an answer");
                 let call = answer.call();
@@ -198,8 +198,15 @@ mod tests {
                 });
                 cost.await.expect("an answer");
                 answer.parse(|text| bare += &text).expect("frames");
-                assert!(ours.starts_with("Two tents are"), "{dialect:?}: {ours}");
-                assert_eq!((&whole, &bare), (&ours, &ours), "{dialect:?}, {cut:?}");
+                assert!(
+                    decoder.starts_with("Two tents are"),
+                    "{dialect:?}: {decoder}"
+                );
+                assert_eq!(
+                    (&whole, &bare),
+                    (&decoder, &decoder),
+                    "{dialect:?}, {cut:?}"
+                );
                 assert_eq!(deltas.0, deltas.1, "{dialect:?}, {cut:?}");
             }
         }

@@ -19,20 +19,20 @@ use crate::stat::percentile;
 /// Bytes of one stored event, envelope and all.
 pub const EVENT_BYTES: usize = 400;
 
-/// Who appends.
+/// Which implementation appends the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Who {
+pub enum AppendTarget {
     /// SQLite alone, with group commit.
     Bare,
     /// Turnwire's sequencer on its store.
     Turnwire,
 }
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[arg(long)]
-    who: Who,
+    who: AppendTarget,
     #[arg(long)]
     sessions: usize,
     /// How long it counts.
@@ -43,7 +43,7 @@ pub struct Args {
     dir: PathBuf,
 }
 
-/// What came of it.
+/// The figures that the role prints as JSON.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Durable events a second.
@@ -95,17 +95,17 @@ pub async fn drive(
     })
 }
 
-/// Runs it.
+/// Runs the sessions and returns their figures.
 pub async fn run(args: &Args) -> io::Result<Outcome> {
     std::fs::create_dir_all(&args.dir)?;
     let time = Duration::from_millis(args.millis);
     match args.who {
-        Who::Bare => {
-            let bare = Arc::new(bare::Bare::open(&args.dir, args.sessions)?);
+        AppendTarget::Bare => {
+            let bare = Arc::new(bare::BareAppender::open(&args.dir, args.sessions)?);
             drive(bare, args.sessions, time).await
         }
-        Who::Turnwire => {
-            let sequenced = sequenced::Sequenced::open(&args.dir, args.sessions).await?;
+        AppendTarget::Turnwire => {
+            let sequenced = sequenced::SequencedAppender::open(&args.dir, args.sessions).await?;
             drive(Arc::new(sequenced), args.sessions, time).await
         }
     }

@@ -20,9 +20,9 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::frame;
 use crate::http::WEBSOCKET_ACCEPT;
-use crate::sample::{Block, Face};
+use crate::sample::{SampleFormat, SampleRing};
 use crate::sse;
-use crate::window::Pace;
+use crate::window::WindowPermits;
 
 /// How many frames a turn publishes that is not paced: 200 deltas and what is around them.
 pub const TURN_FRAMES: u64 = 207;
@@ -40,12 +40,12 @@ const CHUNK_FRAMES: u64 = 256;
 
 /// What a session has published, as a count: the bytes are the block's.
 #[derive(Debug, Default)]
-struct Ring {
+struct FloorRing {
     head: AtomicU64,
     wake: Notify,
 }
 
-impl Ring {
+impl FloorRing {
     fn publish(&self, frames: u64) {
         self.head.fetch_add(frames, Ordering::Release);
         self.wake.notify_waiters();
@@ -53,12 +53,12 @@ impl Ring {
 }
 
 #[derive(Debug)]
-struct Floor {
-    frames: Block,
-    blocks: Block,
+struct FloorServer {
+    frames: SampleRing,
+    blocks: SampleRing,
     /// The answer to a chat, from its head to its sentinel.
     chat: Vec<u8>,
-    rings: Mutex<HashMap<String, Arc<Ring>>>,
+    rings: Mutex<HashMap<String, Arc<FloorRing>>>,
     next: AtomicU64,
     address: SocketAddr,
     /// Side channels that wait for a paced turn; the listener holds the other end.
@@ -67,7 +67,7 @@ struct Floor {
 
 /// How long what it sends is, at least.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub struct Lengths {
+pub struct SampleLengths {
     /// Bytes of a WebSocket frame.
     #[arg(long)]
     frame_bytes: usize,
@@ -77,7 +77,11 @@ pub struct Lengths {
 }
 
 /// Serves until dropped. `side` takes the side channels of paced turns.
-pub async fn serve(listener: TcpListener, side: TcpListener, lengths: Lengths) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    side: TcpListener,
+    lengths: SampleLengths,
+) -> io::Result<()> {
     let (give, take) = mpsc::channel(4);
     tokio::spawn(async move {
         while let Ok((stream, _)) = side.accept().await {
@@ -86,10 +90,10 @@ pub async fn serve(listener: TcpListener, side: TcpListener, lengths: Lengths) -
             }
         }
     });
-    let blocks = Block::new(Face::Sse, lengths.block_bytes);
+    let blocks = SampleRing::new(SampleFormat::Sse, lengths.block_bytes);
     let turn = blocks.due(0, CHAT_BLOCKS * blocks.frame_bytes(), usize::MAX);
-    let floor = Arc::new(Floor {
-        frames: Block::new(Face::WebSocket, lengths.frame_bytes),
+    let floor = Arc::new(FloorServer {
+        frames: SampleRing::new(SampleFormat::WebSocket, lengths.frame_bytes),
         chat: [sse::HEAD.as_bytes(), turn, sse::SENTINEL].concat(),
         blocks,
         rings: Mutex::default(),
@@ -106,13 +110,13 @@ pub async fn serve(listener: TcpListener, side: TcpListener, lengths: Lengths) -
 }
 
 /// A request: its first line's path, and its body.
-struct Request {
+struct FloorRequest {
     post: bool,
     path: String,
     body: Vec<u8>,
 }
 
-async fn converse(floor: Arc<Floor>, mut stream: TcpStream) -> io::Result<()> {
+async fn converse(floor: Arc<FloorServer>, mut stream: TcpStream) -> io::Result<()> {
     let mut bytes = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut bytes).await? {
         let mut parts = request.path.trim_start_matches('/').split(['/', '?']);
@@ -152,13 +156,13 @@ async fn converse(floor: Arc<Floor>, mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-fn create(floor: &Floor) -> Vec<u8> {
+fn create(floor: &FloorServer) -> Vec<u8> {
     let id = format!("s{}", floor.next.fetch_add(1, Ordering::Relaxed));
     floor.rings.lock().insert(id.clone(), Arc::default());
     answer(201, &format!(r#"{{"session_id":"{id}"}}"#))
 }
 
-fn start_turn(floor: &Arc<Floor>, ring: Arc<Ring>, body: &[u8]) {
+fn start_turn(floor: &Arc<FloorServer>, ring: Arc<FloorRing>, body: &[u8]) {
     if contains(body, b"stall") {
         return;
     }
@@ -169,7 +173,7 @@ fn start_turn(floor: &Arc<Floor>, ring: Arc<Ring>, body: &[u8]) {
     let floor = floor.clone();
     tokio::spawn(async move {
         let side = floor.sides.lock().await.recv().await;
-        let mut pace = Pace::open(side.ok_or(io::ErrorKind::BrokenPipe)?).await?;
+        let mut pace = WindowPermits::open(side.ok_or(io::ErrorKind::BrokenPipe)?).await?;
         loop {
             match pace.permits().await? {
                 0 => return pace.drained().await,
@@ -180,7 +184,11 @@ fn start_turn(floor: &Arc<Floor>, ring: Arc<Ring>, body: &[u8]) {
 }
 
 /// The WebSocket: one frame from the client (the subscribe), then all that is due, until broken.
-async fn carry_frames(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::Result<()> {
+async fn carry_frames(
+    floor: &FloorServer,
+    ring: &FloorRing,
+    mut stream: TcpStream,
+) -> io::Result<()> {
     let accepted = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {WEBSOCKET_ACCEPT}\r\n\r\n"
@@ -197,7 +205,11 @@ async fn carry_frames(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::
 }
 
 /// The stream of a turn: what comes before the deltas, then all that is due, until broken.
-async fn carry_blocks(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::Result<()> {
+async fn carry_blocks(
+    floor: &FloorServer,
+    ring: &FloorRing,
+    mut stream: TcpStream,
+) -> io::Result<()> {
     let blocks = &floor.blocks;
     let opening = blocks.due(0, CHAT_OPENING * blocks.frame_bytes(), usize::MAX);
     let first = [sse::HEAD.as_bytes(), opening].concat();
@@ -207,7 +219,12 @@ async fn carry_blocks(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::
 }
 
 /// Writes what the ring has from frame `from` on, until broken.
-async fn follow(block: &Block, ring: &Ring, mut stream: TcpStream, from: u64) -> io::Result<()> {
+async fn follow(
+    block: &SampleRing,
+    ring: &FloorRing,
+    mut stream: TcpStream,
+    from: u64,
+) -> io::Result<()> {
     let size = block.frame_bytes();
     let mut cursor = from * size;
     loop {
@@ -239,7 +256,10 @@ async fn subscribed_live(stream: &mut TcpStream) -> io::Result<bool> {
 }
 
 /// Reads one request; bytes of a following one stay in `bytes`. None at the end of the stream.
-async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<Request>> {
+async fn read_request(
+    stream: &mut TcpStream,
+    bytes: &mut Vec<u8>,
+) -> io::Result<Option<FloorRequest>> {
     loop {
         if let Some((request, used)) = parse(bytes) {
             bytes.drain(..used);
@@ -251,7 +271,7 @@ async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result
     }
 }
 
-fn parse(bytes: &[u8]) -> Option<(Request, usize)> {
+fn parse(bytes: &[u8]) -> Option<(FloorRequest, usize)> {
     let head_len = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..head_len]);
     let mut first = head.lines().next()?.split(' ');
@@ -263,7 +283,7 @@ fn parse(bytes: &[u8]) -> Option<(Request, usize)> {
         .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
         .map_or(Some(0), |(_, value)| value.trim().parse().ok())?;
     let body = bytes.get(head_len..head_len + body_len)?.to_vec();
-    Some((Request { post, path, body }, head_len + body_len))
+    Some((FloorRequest { post, path, body }, head_len + body_len))
 }
 
 fn answer(status: u16, body: &str) -> Vec<u8> {

@@ -43,7 +43,7 @@ fn header(len: usize, mask: u8) -> Vec<u8> {
 
 /// Finds the ends of frames in a stream of bytes.
 #[derive(Debug)]
-pub struct Counter {
+pub struct FrameCounter {
     header: [u8; 14],
     have: usize,
     body: u64,
@@ -52,7 +52,7 @@ pub struct Counter {
     prefix: Vec<u8>,
 }
 
-impl Counter {
+impl FrameCounter {
     /// A counter that hands over the first `keep` bytes of each body.
     pub fn new(keep: usize) -> Self {
         Self {
@@ -150,7 +150,7 @@ fn body_len(header: &[u8; 14]) -> u64 {
 mod tests {
     use super::*;
 
-    fn seen(counter: &mut Counter, bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    fn seen(counter: &mut FrameCounter, bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
         let mut frames = Vec::new();
         counter.feed(bytes, |opcode, prefix| {
             frames.push((opcode, prefix.to_vec()));
@@ -167,7 +167,7 @@ mod tests {
             .map(|body| (TEXT, body[..body.len().min(8)].to_vec()))
             .collect();
         for step in [1, 2, 3, 5, 131, 4096, stream.len()] {
-            let mut counter = Counter::new(8);
+            let mut counter = FrameCounter::new(8);
             let frames: Vec<_> = stream
                 .chunks(step)
                 .flat_map(|chunk| seen(&mut counter, chunk))
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn masked_frames_and_closes_are_read() {
-        let mut counter = Counter::new(3);
+        let mut counter = FrameCounter::new(3);
         assert_eq!(
             seen(&mut counter, &client_text(b"subscribe")),
             [(TEXT, b"sub".to_vec())]

@@ -24,7 +24,7 @@ impl Histogram {
         Self { buckets }
     }
 
-    /// What was recorded since `before`.
+    /// The samples recorded since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let count_before = |bound: f64| {
@@ -39,7 +39,7 @@ impl Histogram {
         }
     }
 
-    /// How many samples.
+    /// The number of samples in all buckets.
     pub fn count(&self) -> u64 {
         self.buckets.last().map_or(0, |(_, count)| *count)
     }

@@ -1,4 +1,4 @@
-//! The client's HTTP, by hand: requests on a kept connection, and the step up to a WebSocket.
+//! A minimal HTTP client: requests on a keep-alive connection, and the upgrade to a WebSocket.
 //!
 //! Loopback only, answers with `Content-Length` only. It speaks the public interface (create,
 //! attach, turn, feedback), so the floor and Turnwire are driven by the same requests.
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long any one answer may take.
+/// Deadline for one response.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// A kept connection to a server.
+/// A keep-alive connection to a server.
 #[derive(Debug)]
-pub struct Http {
+pub struct HttpConnection {
     stream: BufReader<TcpStream>,
     server: SocketAddr,
 }
 
-impl Http {
-    /// Connects.
+impl HttpConnection {
+    /// Opens a connection to a server.
     pub fn connect(server: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(server)?;
         stream.set_nodelay(true)?;

@@ -25,15 +25,15 @@ use rustix::event::{Timespec, epoll};
 use serde::{Deserialize, Serialize};
 
 use crate::frame;
-use crate::http::Http;
+use crate::http::HttpConnection;
 use crate::machine;
 
 pub use watcher::Watcher;
 
-/// If nothing at all arrives for so long, the run has failed.
+/// The run fails if nothing arrives for this long.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
-/// At most so many bytes a read: a few hundred frames.
+/// Maximum bytes per read: a few hundred frames.
 const READ_BYTES: usize = 256 * 1024;
 
 /// The subscribe frame for `filter`, which is JSON, from the cursor `since`.
@@ -57,7 +57,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Watches nothing yet.
+    /// An epoll instance without sockets.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -99,15 +99,15 @@ impl Readiness {
     }
 }
 
-/// Many connections.
-pub struct Fleet {
+/// Many watched connections, read by one thread.
+pub struct WatcherPool {
     readiness: Readiness,
     pub watchers: Vec<Watcher>,
     buffer: Vec<u8>,
 }
 
-impl Fleet {
-    /// Nobody yet.
+impl WatcherPool {
+    /// A pool without connections.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             readiness: Readiness::new()?,
@@ -118,25 +118,30 @@ impl Fleet {
 
     /// Connects `count` times to one of `sessions` each, in turn, and sends `subscribe` if given.
     pub fn connect(
-        http: &mut Http,
+        http: &mut HttpConnection,
         sessions: &[String],
         count: usize,
         subscribe: Option<&[u8]>,
     ) -> io::Result<Self> {
-        let mut fleet = Self::new()?;
+        let mut pool = Self::new()?;
         for token in 0..count {
             let mut watcher = Watcher::new(http.attach(&sessions[token % sessions.len()])?, 0)?;
             if let Some(subscribe) = subscribe {
                 watcher.subscribe(subscribe)?;
             }
-            fleet.push(watcher)?;
+            pool.push(watcher)?;
         }
-        Ok(fleet)
+        Ok(pool)
     }
 
-    /// Watches `count` streams more, each of one of `turns`, in turn. One after the other, as
-    /// WebSockets are made: what a crowd at the door costs is no matter of the streams.
-    pub fn follow(&mut self, http: &Http, turns: &[String], count: usize) -> io::Result<()> {
+    /// Opens `count` more streams of `turns`, round robin. One after the other, as
+    /// WebSockets are opened, so that concurrent connects are not part of the figure.
+    pub fn follow(
+        &mut self,
+        http: &HttpConnection,
+        turns: &[String],
+        count: usize,
+    ) -> io::Result<()> {
         for at in 0..count {
             self.push(Watcher::of_blocks(http.follow(&turns[at % turns.len()])?)?)?;
             self.await_frames(self.watchers.len() - 1, 1)?;
@@ -200,9 +205,9 @@ impl Fleet {
     }
 }
 
-/// A span of time, and the processor time that client and server used in it.
+/// A span of time, with the CPU time that client and server used in it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Span {
+pub struct CpuSpan {
     /// Seconds on the clock.
     pub seconds: f64,
     /// Seconds of processor in this process.
@@ -211,8 +216,8 @@ pub struct Span {
     pub server_cpu: f64,
 }
 
-impl Span {
-    /// Both together.
+impl CpuSpan {
+    /// The sum of two spans.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -244,10 +249,10 @@ impl Stopwatch {
     }
 
     /// The span so far.
-    pub fn span(&self) -> io::Result<Span> {
+    pub fn span(&self) -> io::Result<CpuSpan> {
         let client = machine::cpu_time(std::process::id())? - self.client;
         let server = machine::cpu_time(self.pid)? - self.server;
-        Ok(Span {
+        Ok(CpuSpan {
             seconds: self.begun.elapsed().as_secs_f64(),
             client_cpu: client.as_secs_f64(),
             server_cpu: server.as_secs_f64(),

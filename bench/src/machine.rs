@@ -34,7 +34,7 @@ pub fn memory_gib() -> u64 {
         .map_or(0, |kb| kb.div_ceil(1 << 20))
 }
 
-/// The kernel's release.
+/// The release of the kernel.
 pub fn kernel() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
@@ -43,22 +43,22 @@ pub fn kernel() -> String {
 /// Holds this thread on one core; dropping it gives back what it had. Children started meanwhile
 /// stay on the core.
 #[derive(Debug)]
-pub struct Pin {
+pub struct CorePin {
     before: Option<CpuSet>,
 }
 
 /// Which of the cores a thread may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Core {
+pub enum CoreChoice {
     /// The first, for servers.
     First,
     /// The last, for load clients.
     Last,
 }
 
-impl Pin {
+impl CorePin {
     /// Takes a core, or nothing where there is only one.
-    pub fn on(core: Core) -> io::Result<Self> {
+    pub fn on(core: CoreChoice) -> io::Result<Self> {
         let before = sched_getaffinity(None)?;
         let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| before.is_set(cpu));
         let (first, last) = (allowed.next(), allowed.next_back());
@@ -67,8 +67,8 @@ impl Pin {
         };
         let mut one = CpuSet::new();
         one.set(match core {
-            Core::First => first,
-            Core::Last => last,
+            CoreChoice::First => first,
+            CoreChoice::Last => last,
         });
         sched_setaffinity(None, &one)?;
         Ok(Self {
@@ -77,7 +77,7 @@ impl Pin {
     }
 }
 
-impl Drop for Pin {
+impl Drop for CorePin {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             // What was allowed before is allowed again; nothing depends on it if not.
@@ -110,13 +110,13 @@ pub fn cpu_time(pid: u32) -> io::Result<Duration> {
 /// Processor time of the whole machine and of this process with all its children, in ticks, since
 /// each began. Interrupts count as used: what they cost our sockets is in our own time as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct CpuUsage {
     all: u64,
     idle: u64,
     own: u64,
 }
 
-impl Usage {
+impl CpuUsage {
     /// What was used up to now; children count once they have ended.
     pub fn now() -> io::Result<Self> {
         let unreadable = || io::Error::other("unreadable /proc/stat");
@@ -191,12 +191,12 @@ mod tests {
     fn other_cpu_time_excludes_idle_and_own() {
         let stat = "cpu  10 1 9 70 5 1 2 2 0 0\ncpu0 1 1 1 1\n";
         assert_eq!(machine_ticks(stat), Some((100, 75)));
-        let before = Usage {
+        let before = CpuUsage {
             all: 100,
             idle: 78,
             own: 5,
         };
-        let after = Usage {
+        let after = CpuUsage {
             all: 300,
             idle: 178,
             own: 55,

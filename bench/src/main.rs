@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use turnwire_bench::machine;
-use turnwire_bench::part::{Bench, Effort, Part, Scope};
-use turnwire_bench::process::Program;
-use turnwire_bench::report::{Run, markdown};
-use turnwire_bench::role::{Role, play};
+use turnwire_bench::part::{BenchConfig, BenchEffort, BenchPart, BenchScope};
+use turnwire_bench::process::BenchProgram;
+use turnwire_bench::report::{RunInfo, markdown};
+use turnwire_bench::role::{BenchRole, play};
 
 // What the release binary has, so that servers started from here have it too.
 #[global_allocator]
@@ -22,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Args {
     /// The parts to measure; all of them by default.
     #[arg(value_enum)]
-    parts: Vec<Part>,
+    parts: Vec<BenchPart>,
     /// A tenth of the work, one round: to see that it runs.
     #[arg(long)]
     quick: bool,
@@ -45,7 +45,7 @@ struct Args {
 #[derive(Parser)]
 struct RoleArgs {
     #[command(subcommand)]
-    role: Role,
+    role: BenchRole,
 }
 
 fn main() -> ExitCode {
@@ -64,18 +64,18 @@ fn main() -> ExitCode {
 }
 
 impl Args {
-    fn bench(&self) -> io::Result<Bench> {
+    fn bench(&self) -> io::Result<BenchConfig> {
         let (rounds, effort) = match self.quick {
-            true => (1, Effort::Quick),
-            false => (self.rounds.max(1), Effort::Full),
+            true => (1, BenchEffort::Quick),
+            false => (self.rounds.max(1), BenchEffort::Full),
         };
-        Ok(Bench {
-            program: Program::own()?,
+        Ok(BenchConfig {
+            program: BenchProgram::own()?,
             rounds,
             effort,
             scope: match self.reference {
-                true => Scope::Reference,
-                false => Scope::Both,
+                true => BenchScope::Reference,
+                false => BenchScope::Both,
             },
             data: self.data.join("bench-data"),
             binary: self.binary.clone(),
@@ -84,7 +84,7 @@ impl Args {
 
     /// What makes the same table again.
     fn command(&self) -> String {
-        let parts = self.parts.iter().filter_map(Part::to_possible_value);
+        let parts = self.parts.iter().filter_map(BenchPart::to_possible_value);
         let mut words: Vec<String> = parts.map(|part| part.get_name().to_owned()).collect();
         for (given, flag) in [
             (self.quick, "--quick"),
@@ -115,7 +115,7 @@ fn measure(args: &Args) -> io::Result<()> {
     let bench = args.bench()?;
     std::fs::create_dir_all(&bench.data)?;
     let parts = match args.parts.is_empty() {
-        true => &Part::ALL[..],
+        true => &BenchPart::ALL[..],
         false => &args.parts,
     };
     bench.prepare(parts)?;
@@ -123,7 +123,7 @@ fn measure(args: &Args) -> io::Result<()> {
         .iter()
         .map(|part| part.run(&bench))
         .collect::<io::Result<Vec<_>>>()?;
-    let run = Run {
+    let run = RunInfo {
         command: args.command(),
         rounds: bench.rounds,
     };

@@ -15,19 +15,19 @@ use turnwire_serve::app::App;
 use turnwire_serve::config::{ServerConfig, SettingFlag, SettingSources};
 use turnwire_serve::listen;
 
-use crate::producer::Paced;
+use crate::producer::PacedProducer;
 
 /// Streams that the one client of a run may have open.
 pub const CHAT_STREAMS_MAX: &str = "10000";
 
 /// A server that is ready to serve.
-pub struct Server {
+pub struct PacedServer {
     app: App,
     pub listener: TcpListener,
 }
 
 /// Puts the server together on `dir`; side channels are taken from `side`.
-pub async fn start(dir: PathBuf, side: TcpListener) -> io::Result<Server> {
+pub async fn start(dir: PathBuf, side: TcpListener) -> io::Result<PacedServer> {
     let sources = SettingSources {
         flags: [
             ("listen.address", "127.0.0.1:0"),
@@ -52,13 +52,13 @@ pub async fn start(dir: PathBuf, side: TcpListener) -> io::Result<Server> {
             }
         }
     });
-    let app = App::start(config, Arc::new(Paced::new(take)))
+    let app = App::start(config, Arc::new(PacedProducer::new(take)))
         .await
         .map_err(io::Error::other)?;
-    Ok(Server { app, listener })
+    Ok(PacedServer { app, listener })
 }
 
-impl Server {
+impl PacedServer {
     /// Serves until `drain` is cancelled.
     pub async fn serve(self, drain: CancellationToken) {
         self.app.serve(self.listener, drain).await;

@@ -18,9 +18,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::machine::Usage;
-use crate::process::{Program, Server};
-use crate::report::Section;
+use crate::machine::CpuUsage;
+use crate::process::{BenchProgram, ServerProcess};
+use crate::report::ReportSection;
 use crate::sample::WORDS;
 use crate::stat::{median, short};
 
@@ -33,7 +33,7 @@ const STALL_MS: u64 = 60_000;
 
 /// Which servers a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum BenchScope {
     /// Turnwire and the references.
     Both,
     /// The references alone: what this machine can do.
@@ -42,30 +42,30 @@ pub enum Scope {
 
 /// How much a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub enum BenchEffort {
     Full,
-    /// Enough to see that it runs.
+    /// A small run that shows that everything works.
     Quick,
 }
 
-/// What every part needs.
+/// The configuration that every part of a run uses.
 #[derive(Clone, Debug)]
-pub struct Bench {
-    pub program: Program,
+pub struct BenchConfig {
+    pub program: BenchProgram,
     /// Rounds that medians are taken of.
     pub rounds: usize,
-    /// How much it does.
-    pub effort: Effort,
-    pub scope: Scope,
+    /// Full or quick run.
+    pub effort: BenchEffort,
+    pub scope: BenchScope,
     /// A folder on the disk that is measured.
     pub data: PathBuf,
     /// The server's binary; none to build it and take the one beside this program.
     pub binary: Option<PathBuf>,
 }
 
-/// A part by name.
+/// A part of the benchmark, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Part {
+pub enum BenchPart {
     /// One producer, many watchers on WebSockets.
     Fanout,
     /// One producer, many watchers on streams of the turn, and on both.
@@ -85,8 +85,8 @@ pub enum Part {
     IdleSse,
 }
 
-impl Part {
-    /// All, in the order of the report.
+impl BenchPart {
+    /// All parts in the order of the report.
     pub const ALL: [Self; 11] = [
         Self::Fanout,
         Self::Sse,
@@ -117,8 +117,8 @@ impl Part {
     }
 
     /// Measures it, and what other programs took of the machine meanwhile.
-    pub fn run(self, bench: &Bench) -> io::Result<Section> {
-        let before = Usage::now()?;
+    pub fn run(self, bench: &BenchConfig) -> io::Result<ReportSection> {
+        let before = CpuUsage::now()?;
         let section = match self {
             Self::Fanout => fanout::run(bench),
             Self::Sse => sse::run(bench),
@@ -132,24 +132,24 @@ impl Part {
             Self::Idle => idle::run(bench, idle::Kind::WebSockets),
             Self::IdleSse => idle::run(bench, idle::Kind::Streams),
         }?;
-        Ok(Section {
-            others: Usage::now()?.others_since(before),
+        Ok(ReportSection {
+            others: CpuUsage::now()?.others_since(before),
             ..section
         })
     }
 }
 
-impl Bench {
+impl BenchConfig {
     /// `full`, or a part of it for a quick run.
     pub fn scaled(&self, full: u64) -> u64 {
         match self.effort {
-            Effort::Full => full,
-            Effort::Quick => (full / 10).max(1),
+            BenchEffort::Full => full,
+            BenchEffort::Quick => (full / 10).max(1),
         }
     }
 
     /// The floor, with WebSocket frames and blocks of streams as long as Turnwire's were.
-    pub fn floor(&self, frame_bytes: f64, block_bytes: f64) -> io::Result<Server> {
+    pub fn floor(&self, frame_bytes: f64, block_bytes: f64) -> io::Result<ServerProcess> {
         let mut command = self.program.role(&["floor"]);
         for (name, bytes) in [
             ("--frame-bytes", frame_bytes),
@@ -157,12 +157,12 @@ impl Bench {
         ] {
             command.args([name, &(bytes.round() as usize).to_string()]);
         }
-        Server::start(command)
+        ServerProcess::start(command)
     }
 
     /// Builds the release binary unless one is given, and writes what its model says.
-    pub fn prepare(&self, parts: &[Part]) -> io::Result<()> {
-        if self.scope == Scope::Reference || !parts.iter().any(|part| part.needs_binary()) {
+    pub fn prepare(&self, parts: &[BenchPart]) -> io::Result<()> {
+        if self.scope == BenchScope::Reference || !parts.iter().any(|part| part.needs_binary()) {
             return Ok(());
         }
         if self.binary.is_none() {
@@ -199,16 +199,16 @@ impl Bench {
     }
 
     /// Turnwire in this program, with a producer that the load client paces.
-    pub fn paced_server(&self) -> io::Result<Server> {
+    pub fn paced_server(&self) -> io::Result<ServerProcess> {
         let dir = self.fresh_dir("paced")?.display().to_string();
-        Server::start(self.program.role(&["paced", "--dir", &dir]))
+        ServerProcess::start(self.program.role(&["paced", "--dir", &dir]))
     }
 
     /// The release binary on `dir`, with more environment.
-    pub fn turnwire_server(&self, dir: &Path, env: &[(&str, &str)]) -> io::Result<Server> {
+    pub fn turnwire_server(&self, dir: &Path, env: &[(&str, &str)]) -> io::Result<ServerProcess> {
         let mut command = self.turnwire(dir, env);
         command.arg("--script").arg(self.script());
-        Server::start(command)
+        ServerProcess::start(command)
     }
 
     /// The command that serves `dir` with the release binary and what is built into it, with
@@ -245,48 +245,48 @@ impl Bench {
         Ok(dir)
     }
 
-    /// Says on standard error what runs now.
+    /// Prints progress on standard error.
     pub fn say(&self, what: &str) {
         eprintln!("bench: {what}");
     }
 }
 
-/// What two servers gave, round by round.
+/// The results of Turnwire and of the reference, one entry per round.
 #[derive(Clone, Debug)]
-pub struct Pair<T> {
-    /// Turnwire; empty where only references run.
-    pub ours: Vec<T>,
-    /// The reference; empty where it has nothing to say.
+pub struct PairedResults<T> {
+    /// Results of Turnwire; empty if only references run.
+    pub turnwire: Vec<T>,
+    /// Results of the reference; empty if it has no such figure.
     pub floor: Vec<T>,
 }
 
-impl<T> Default for Pair<T> {
+impl<T> Default for PairedResults<T> {
     fn default() -> Self {
         Self {
-            ours: Vec::new(),
+            turnwire: Vec::new(),
             floor: Vec::new(),
         }
     }
 }
 
-impl<T> Pair<T> {
+impl<T> PairedResults<T> {
     /// The medians of a figure.
     pub fn medians(&self, figure: impl Fn(&T) -> f64) -> (Option<f64>, Option<f64>) {
         let of = |all: &[T]| {
             (!all.is_empty()).then(|| median(&all.iter().map(&figure).collect::<Vec<_>>()))
         };
-        (of(&self.ours), of(&self.floor))
+        (of(&self.turnwire), of(&self.floor))
     }
 
     /// Ours : reference, round by round.
     fn ratios(&self, figure: impl Fn(&T) -> f64) -> Vec<f64> {
-        let both = self.ours.iter().zip(&self.floor);
-        both.map(|(ours, floor)| figure(ours) / figure(floor))
+        let both = self.turnwire.iter().zip(&self.floor);
+        both.map(|(turnwire, floor)| figure(turnwire) / figure(floor))
             .filter(|ratio| ratio.is_finite())
             .collect()
     }
 
-    /// The median over the rounds of ours : reference.
+    /// The median over the rounds of turnwire : reference.
     pub fn ratio(&self, figure: impl Fn(&T) -> f64) -> Option<f64> {
         let ratios = self.ratios(figure);
         (!ratios.is_empty()).then(|| median(&ratios))
@@ -312,11 +312,16 @@ pub fn cell(figure: Option<f64>, print: impl Fn(f64) -> String) -> String {
 }
 
 /// One line: a figure, and the same of what stands beside it.
-pub fn row<T>(name: &str, pair: &Pair<T>, beside: &str, figure: impl Fn(&T) -> f64) -> Vec<String> {
-    let (ours, floor) = pair.medians(&figure);
+pub fn row<T>(
+    name: &str,
+    pair: &PairedResults<T>,
+    beside: &str,
+    figure: impl Fn(&T) -> f64,
+) -> Vec<String> {
+    let (turnwire, floor) = pair.medians(&figure);
     vec![
         name.to_owned(),
-        cell(ours, short),
+        cell(turnwire, short),
         cell(floor, short),
         pair.ratio_cell(&figure),
         beside.to_owned(),
@@ -329,12 +334,15 @@ mod tests {
 
     #[test]
     fn ratios_show_their_range() {
-        let pair = Pair {
-            ours: vec![1.0, 3.0, 2.0],
+        let pair = PairedResults {
+            turnwire: vec![1.0, 3.0, 2.0],
             floor: vec![2.0, 2.0, 2.0],
         };
         assert_eq!(pair.ratio(|figure| *figure), Some(1.0));
         assert_eq!(pair.ratio_cell(|figure| *figure), "1.00 (0.50–1.50)");
-        assert_eq!(Pair::<f64>::default().ratio_cell(|figure| *figure), "–");
+        assert_eq!(
+            PairedResults::<f64>::default().ratio_cell(|figure| *figure),
+            "–"
+        );
     }
 }

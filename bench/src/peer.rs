@@ -3,7 +3,7 @@
 
 /// A table of figures from elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peers {
+pub struct PeerFigures {
     pub columns: &'static [&'static str],
     pub rows: &'static [&'static [&'static str]],
 }
@@ -14,7 +14,7 @@ pub const ABOVE: &str = "Others, not measured in this run: taken once on two cor
                          3–5 runs, ±20 %. To be compared by their order, not by their digits.";
 
 /// Fan-out, at most 16 messages outstanding.
-pub const FANOUT: Peers = Peers {
+pub const FANOUT: PeerFigures = PeerFigures {
     columns: &[
         "server",
         "1→100",
@@ -31,7 +31,7 @@ pub const FANOUT: Peers = Peers {
 };
 
 /// Memory of idle clients.
-pub const IDLE: Peers = Peers {
+pub const IDLE: PeerFigures = PeerFigures {
     columns: &["server", "KB an idle client"],
     rows: &[
         &["nchan 1.3.6 (C, nginx), SSE", "10.1"],
@@ -41,7 +41,7 @@ pub const IDLE: Peers = Peers {
 };
 
 /// Turns of 200 events, streamed, on one core.
-pub const TURNS: Peers = Peers {
+pub const TURNS: PeerFigures = PeerFigures {
     columns: &[
         "server",
         "at once",

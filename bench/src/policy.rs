@@ -63,7 +63,7 @@ fn measure() -> Outcome {
             (&mut tool, called()),
             (&mut status, searching()),
         ] {
-            let mut round = Round::new(emission);
+            let mut round = PolicyRound::new(emission);
             spent.push(nanos(|| round.pass()));
         }
     }
@@ -85,13 +85,13 @@ fn nanos(mut pass: impl FnMut()) -> f64 {
 }
 
 /// A gate and the event that goes round in it.
-pub struct Round {
+pub struct PolicyRound {
     gate: Box<dyn EventGate>,
     slot: Option<Emission>,
     now: Instant,
 }
 
-impl Round {
+impl PolicyRound {
     /// A gate of a cohort of its own, and what goes round.
     pub fn new(emission: Emission) -> Self {
         let cohort = FlagCohort {
@@ -105,7 +105,7 @@ impl Round {
         }
     }
 
-    /// Once round.
+    /// Sends every event of the round once.
     #[inline]
     pub fn pass(&mut self) {
         let Some(emission) = self.slot.take() else {
@@ -127,7 +127,7 @@ pub fn words() -> HashMap<&'static str, RenderPolicy> {
         .collect()
 }
 
-/// A bare lookup.
+/// The reference: a bare lookup in a map.
 #[inline]
 pub fn look(map: &HashMap<&'static str, RenderPolicy>, word: &str) -> Option<RenderPolicy> {
     map.get(word).copied()
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn gate_passes_events_through() {
         for emission in [said(), called(), searching()] {
-            let mut round = Round::new(emission);
+            let mut round = PolicyRound::new(emission);
             round.pass();
             round.pass();
             assert!(round.slot.is_some());

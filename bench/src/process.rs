@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 
-use crate::machine::{Core, Pin};
+use crate::machine::{CoreChoice, CorePin};
 
 /// How long a server may take to say where it is, and to end when asked.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -22,7 +22,7 @@ const LOAD_MAX: Duration = Duration::from_secs(300);
 
 /// Where a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CorePlacement {
     /// On the servers' core.
     FirstCore,
     /// On the load clients' core.
@@ -30,34 +30,34 @@ pub enum Place {
     Anywhere,
 }
 
-impl Place {
+impl CorePlacement {
     /// Holds this thread there while a process is started.
-    fn pin(self) -> io::Result<Option<Pin>> {
+    fn pin(self) -> io::Result<Option<CorePin>> {
         match self {
-            Self::FirstCore => Pin::on(Core::First).map(Some),
-            Self::LastCore => Pin::on(Core::Last).map(Some),
+            Self::FirstCore => CorePin::on(CoreChoice::First).map(Some),
+            Self::LastCore => CorePin::on(CoreChoice::Last).map(Some),
             Self::Anywhere => Ok(None),
         }
     }
 }
 
-/// A running server.
+/// A running server process.
 #[derive(Debug)]
-pub struct Server {
+pub struct ServerProcess {
     child: Child,
     pub address: SocketAddr,
     /// Where it takes side channels, if it does.
     pub side: Option<SocketAddr>,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts `command` on the servers' core and waits for the line with its addresses.
     pub fn start(command: Command) -> io::Result<Self> {
-        Self::start_at(Place::FirstCore, command)
+        Self::start_at(CorePlacement::FirstCore, command)
     }
 
     /// Starts `command` at a place and waits for the line with its addresses.
-    pub fn start_at(place: Place, mut command: Command) -> io::Result<Self> {
+    pub fn start_at(place: CorePlacement, mut command: Command) -> io::Result<Self> {
         let pin = place.pin()?;
         let mut child = command
             .stdin(Stdio::piped())
@@ -97,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Its process.
+    /// The process id of the server.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -114,7 +114,7 @@ impl Server {
         .to_vec()
     }
 
-    /// Asks it to end, waits until it has.
+    /// Closes its standard input and waits for the exit.
     pub fn stop(mut self) -> io::Result<()> {
         if let Some(pid) = Pid::from_raw(self.pid() as i32) {
             kill_process(pid, Signal::TERM)?;
@@ -123,7 +123,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Gone already is as good.
         let _ = self.child.kill();
@@ -153,13 +153,13 @@ fn wait(child: &mut Child, longest: Duration) -> io::Result<bool> {
     }
 }
 
-/// This program, to be started again.
+/// The path of this program, to start it in another role.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct BenchProgram {
     exe: PathBuf,
 }
 
-impl Program {
+impl BenchProgram {
     /// The program that runs.
     pub fn own() -> io::Result<Self> {
         Ok(Self {
@@ -182,7 +182,7 @@ impl Program {
     /// Plays a role to its end and reads what it tells.
     pub fn tell<T: DeserializeOwned>(
         &self,
-        place: Place,
+        place: CorePlacement,
         args: &[&str],
         more: &[String],
     ) -> io::Result<T> {

@@ -23,19 +23,19 @@ use turnwire_event::{
 use turnwire_render::RenderPolicies;
 
 use crate::sample::WORDS;
-use crate::window::Pace;
+use crate::window::WindowPermits;
 
 /// The name under which it answers.
 const MODEL: &str = "paced";
 
 /// Emits at the pace of a side channel.
 #[derive(Debug)]
-pub struct Paced {
+pub struct PacedProducer {
     /// Side channels that wait for a turn; the listener holds the other end.
     sides: Arc<Mutex<mpsc::Receiver<TcpStream>>>,
 }
 
-impl Paced {
+impl PacedProducer {
     /// Takes side channels from `sides`, one a turn that asks for it.
     pub fn new(sides: mpsc::Receiver<TcpStream>) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Paced {
     }
 }
 
-impl TurnProducer for Paced {
+impl TurnProducer for PacedProducer {
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 0,
@@ -95,7 +95,7 @@ fn outcome(status: TurnStatus) -> TurnOutcome {
 
 /// One message, as long as the order says.
 async fn stream(turn: &TurnContext, side: Option<TcpStream>) -> io::Result<()> {
-    let mut pace = Pace::open(side.ok_or(io::ErrorKind::BrokenPipe)?).await?;
+    let mut pace = WindowPermits::open(side.ok_or(io::ErrorKind::BrokenPipe)?).await?;
     let fresh = |offset| Ulid(turn.input.turn_id.0.0.wrapping_add(offset));
     let (call_id, message_id) = (CallId(fresh(1)), MessageId(fresh(2)));
     let emitter = &*turn.emitter;

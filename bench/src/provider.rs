@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::service::request;
 use crate::stamp;
 
-/// How it answers.
+/// Command-line arguments of this role.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Args {
     /// Words of an answer.

@@ -1,31 +1,31 @@
-//! The table: what was measured, beside what, and whether an aim was reached.
+//! The report as Markdown: measured figures, their references, and whether targets are reached.
 
 use std::fmt::Write as _;
 
 use crate::machine;
-use crate::peer::{self, Peers};
+use crate::peer::{self, PeerFigures};
 use crate::stat::{share, short};
 
-/// One aim and what came of it.
+/// A target for a figure, and the measured value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Aim {
-    /// What is aimed at.
+pub struct PerformanceTarget {
+    /// The figure that the target is about.
     pub figure: String,
-    /// The bound, in words.
+    /// The bound as text, with its unit.
     pub bound: String,
-    /// What was measured, in words.
+    /// The measured value as text, with its unit.
     pub measured: String,
-    /// Whether it was reached.
+    /// True if the target is reached.
     pub reached: bool,
 }
 
-impl Aim {
-    /// An aim that a figure should be at least `bound`.
+impl PerformanceTarget {
+    /// A target that is a lower bound.
     pub fn at_least(figure: &str, measured: f64, bound: f64, unit: &str) -> Self {
         Self::new(figure, "≥", measured, bound, unit, measured >= bound)
     }
 
-    /// An aim that a figure should be at most `bound`.
+    /// A target that is an upper bound.
     pub fn at_most(figure: &str, measured: f64, bound: f64, unit: &str) -> Self {
         Self::new(figure, "≤", measured, bound, unit, measured <= bound)
     }
@@ -42,33 +42,33 @@ impl Aim {
 
 /// One part of the report.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Section {
+pub struct ReportSection {
     pub title: &'static str,
     /// What was done, in a few sentences.
     pub text: String,
     pub columns: Vec<&'static str>,
     pub rows: Vec<Vec<String>>,
-    pub aims: Vec<Aim>,
-    pub peers: Option<Peers>,
+    pub aims: Vec<PerformanceTarget>,
+    pub peers: Option<PeerFigures>,
     /// The share of the machine that other programs used meanwhile.
     pub others: f64,
 }
 
-/// Above this share of the machine used by others no aim is judged, reached or missed: a server
-/// that shares its core waits for it, and a ratio of two such waits is chance.
+/// Targets are not evaluated if other programs used more than this share of the machine: a server
+/// that shares its core waits for it, which makes ratios random.
 const OTHERS_MAX: f64 = 0.1;
 
-/// How the run was made.
+/// The command and the number of rounds of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// The command that makes it again.
+pub struct RunInfo {
+    /// The command to repeat the run.
     pub command: String,
     /// Rounds that medians are taken of.
     pub rounds: usize,
 }
 
 /// The whole report as Markdown.
-pub fn markdown(run: &Run, sections: &[Section]) -> String {
+pub fn markdown(run: &RunInfo, sections: &[ReportSection]) -> String {
     let mut text = String::from("# Results\n\n");
     let _ = writeln!(
         text,
@@ -115,7 +115,7 @@ pub fn markdown(run: &Run, sections: &[Section]) -> String {
     text
 }
 
-fn verdict(section: &Section, aim: &Aim) -> Vec<String> {
+fn verdict(section: &ReportSection, aim: &PerformanceTarget) -> Vec<String> {
     let reached = match (section.others > OTHERS_MAX, aim.reached) {
         (true, _) => "not judged",
         (false, true) => "yes",
@@ -154,35 +154,35 @@ mod tests {
 
     #[test]
     fn targets_are_judged_by_their_bound() {
-        let met = Aim::at_most("first event p50", 2.5, 3.0, " ms");
+        let met = PerformanceTarget::at_most("first event p50", 2.5, 3.0, " ms");
         assert_eq!(
             met,
-            Aim {
+            PerformanceTarget {
                 figure: "first event p50".into(),
                 bound: "≤ 3.00 ms".into(),
                 measured: "2.50 ms".into(),
                 reached: true,
             }
         );
-        assert!(!Aim::at_least("fan-out", 0.69, 0.7, "").reached);
+        assert!(!PerformanceTarget::at_least("fan-out", 0.69, 0.7, "").reached);
     }
 
     #[test]
     fn shared_machine_judges_nothing() {
-        let section = |others| Section {
+        let section = |others| ReportSection {
             title: "Part",
             text: String::new(),
             columns: Vec::new(),
             rows: Vec::new(),
             aims: vec![
-                Aim::at_most("met", 1.0, 2.0, ""),
-                Aim::at_most("missed", 3.0, 2.0, ""),
+                PerformanceTarget::at_most("met", 1.0, 2.0, ""),
+                PerformanceTarget::at_most("missed", 3.0, 2.0, ""),
             ],
             peers: None,
             others,
         };
         let verdicts = |others| {
-            let run = Run {
+            let run = RunInfo {
                 command: String::new(),
                 rounds: 1,
             };

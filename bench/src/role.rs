@@ -23,8 +23,8 @@ const LIFE_MAX: Duration = Duration::from_secs(900);
 
 /// A part to play.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Role {
-    Floor(floor::Lengths),
+pub enum BenchRole {
+    Floor(floor::SampleLengths),
     /// Turnwire with a paced producer.
     Paced {
         /// A new folder for its files.
@@ -58,29 +58,29 @@ pub enum Role {
 }
 
 /// Plays it to its end.
-pub fn play(role: Role) -> io::Result<()> {
+pub fn play(role: BenchRole) -> io::Result<()> {
     match role {
-        Role::Floor(lengths) => serve_floor(lengths),
-        Role::Paced { dir } => serve_paced(dir),
-        Role::Service(args) => serve_data(args),
-        Role::Provider(args) => serve_model(args),
-        Role::Append(args) => {
+        BenchRole::Floor(lengths) => serve_floor(lengths),
+        BenchRole::Paced { dir } => serve_paced(dir),
+        BenchRole::Service(args) => serve_data(args),
+        BenchRole::Provider(args) => serve_model(args),
+        BenchRole::Append(args) => {
             let runtime = Runtime::new()?;
             tell(&runtime.block_on(append::run(&args))?)
         }
-        Role::Fanout(args) => tell(&fanout::run(&args)?),
-        Role::Fill(args) => tell(&fill::run(&args)?),
-        Role::Replay(args) => tell(&replay::run(&args)?),
-        Role::Turns(args) => tell(&turns::run(&args)?),
-        Role::Chat(args) => tell(&chat::run(&args)?),
-        Role::Dispatch(args) => tell(&dispatch::run(&args)?),
-        Role::Policy => tell(&policy::run()?),
-        Role::Adapter(args) => tell(&adapter::run(args)?),
-        Role::Models(args) => {
+        BenchRole::Fanout(args) => tell(&fanout::run(&args)?),
+        BenchRole::Fill(args) => tell(&fill::run(&args)?),
+        BenchRole::Replay(args) => tell(&replay::run(&args)?),
+        BenchRole::Turns(args) => tell(&turns::run(&args)?),
+        BenchRole::Chat(args) => tell(&chat::run(&args)?),
+        BenchRole::Dispatch(args) => tell(&dispatch::run(&args)?),
+        BenchRole::Policy => tell(&policy::run()?),
+        BenchRole::Adapter(args) => tell(&adapter::run(args)?),
+        BenchRole::Models(args) => {
             machine::raise_open_files()?;
             tell(&alone()?.block_on(models::run(&args))?)
         }
-        Role::Idle(args) => tell(&idle::run(&args)?),
+        BenchRole::Idle(args) => tell(&idle::run(&args)?),
     }
 }
 
@@ -89,7 +89,7 @@ fn tell(outcome: &impl Serialize) -> io::Result<()> {
     Ok(())
 }
 
-fn serve_floor(lengths: floor::Lengths) -> io::Result<()> {
+fn serve_floor(lengths: floor::SampleLengths) -> io::Result<()> {
     machine::raise_open_files()?;
     alone()?.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -66,14 +66,14 @@ pub fn chat_block(sub: u32, words: &str) -> Vec<u8> {
 
 /// What bytes on the wire look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Face {
+pub enum SampleFormat {
     /// Frames of a WebSocket.
     WebSocket,
     /// Blocks of server-sent events.
     Sse,
 }
 
-impl Face {
+impl SampleFormat {
     fn frame(self, sub: u32, words: &str) -> Vec<u8> {
         match self {
             Self::WebSocket => delta_frame(sub, words),
@@ -85,14 +85,14 @@ impl Face {
 /// A ring of frames that never changes: frame `n` of a stream is frame `n % FRAMES` of it, and
 /// any run of frames up to the end of the block is one slice.
 #[derive(Debug)]
-pub struct Block {
+pub struct SampleRing {
     bytes: Vec<u8>,
     frame_bytes: usize,
 }
 
-impl Block {
+impl SampleRing {
     /// Frames of exactly `frame_bytes`, or of the natural length where that is longer.
-    pub fn new(face: Face, frame_bytes: usize) -> Self {
+    pub fn new(face: SampleFormat, frame_bytes: usize) -> Self {
         let natural = face.frame(1, WORDS).len();
         let padding = "x".repeat(frame_bytes.saturating_sub(natural));
         let words = format!("{WORDS}{padding}");
@@ -127,22 +127,25 @@ mod tests {
     #[test]
     fn block_holds_complete_frames_of_one_length() {
         for wanted in [0, 400, 411] {
-            let block = Block::new(Face::WebSocket, wanted);
+            let block = SampleRing::new(SampleFormat::WebSocket, wanted);
             assert!(block.frame_bytes() >= wanted as u64);
-            let mut counter = frame::Counter::new(0);
+            let mut counter = frame::FrameCounter::new(0);
             let mut frames = 0;
             counter.feed(&block.bytes, |_, _| frames += 1);
             assert_eq!((frames, counter.at_boundary()), (FRAMES, true));
         }
-        assert_eq!(Block::new(Face::WebSocket, 411).frame_bytes(), 411);
+        assert_eq!(
+            SampleRing::new(SampleFormat::WebSocket, 411).frame_bytes(),
+            411
+        );
     }
 
     #[test]
     fn nested_block_holds_complete_frames() {
         for wanted in [0, 300, 301] {
-            let block = Block::new(Face::Sse, wanted);
+            let block = SampleRing::new(SampleFormat::Sse, wanted);
             assert!(block.frame_bytes() >= wanted as u64);
-            let mut counter = sse::Counter::default();
+            let mut counter = sse::BlockCounter::default();
             assert_eq!(counter.feed(sse::HEAD.as_bytes()), Ok(0));
             assert_eq!(counter.feed(&block.bytes), Ok(FRAMES as u64));
             assert!(block.bytes.ends_with(b"\n\n"));
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn due_bytes_wrap_at_block_end() {
-        let block = Block::new(Face::WebSocket, 0);
+        let block = SampleRing::new(SampleFormat::WebSocket, 0);
         let size = block.frame_bytes();
         let total_bytes = size * FRAMES as u64;
         assert_eq!(block.due(0, 3 * size, usize::MAX).len() as u64, 3 * size);

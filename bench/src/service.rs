@@ -21,7 +21,7 @@ const ENRICHERS: [&str; 3] = ["offer_search", "points", "answers"];
 /// The longest request that is read; those of a run have a few hundred bytes.
 const REQUEST_MAX: usize = 64 * 1024;
 
-/// How it answers.
+/// Command-line arguments of this role.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Args {
     /// How long each answer takes.
@@ -93,10 +93,11 @@ fn whole(bytes: &[u8]) -> Option<&[u8]> {
 /// Which enricher a request means; nothing if it does not say.
 fn enricher(body: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Asked {
+    struct EnrichRequest {
         enricher_id: String,
     }
-    serde_json::from_slice::<Asked>(body).map_or_else(|_| String::new(), |asked| asked.enricher_id)
+    serde_json::from_slice::<EnrichRequest>(body)
+        .map_or_else(|_| String::new(), |asked| asked.enricher_id)
 }
 
 #[cfg(test)]

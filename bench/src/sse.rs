@@ -21,30 +21,30 @@ const HEAD_MAX: usize = 8 * 1024;
 
 /// An answer that is no stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct NotAStream {
     /// Its status; 0 if it has none.
     pub status: u16,
     /// What came with it.
     pub text: String,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for NotAStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no stream: {}", self.text)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for NotAStream {}
 
-impl From<Refused> for io::Error {
-    fn from(refused: Refused) -> Self {
+impl From<NotAStream> for io::Error {
+    fn from(refused: NotAStream) -> Self {
         Self::other(refused)
     }
 }
 
 /// Finds the ends of blocks in the bytes of an answer.
 #[derive(Debug, Default)]
-pub struct Counter {
+pub struct BlockCounter {
     /// The head as far as it has come; none once it is passed.
     head: Option<Vec<u8>>,
     passed: bool,
@@ -52,9 +52,9 @@ pub struct Counter {
     tail: [u8; 8],
 }
 
-impl Counter {
+impl BlockCounter {
     /// Takes more bytes of an answer from its first byte on; gives the blocks that end in them.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<u64, Refused> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<u64, NotAStream> {
         let body = match self.passed {
             true => bytes,
             false => self.take_head(bytes)?,
@@ -75,7 +75,7 @@ impl Counter {
     }
 
     /// Collects the head; gives what stands behind it.
-    fn take_head<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Refused> {
+    fn take_head<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], NotAStream> {
         let head = self.head.get_or_insert_default();
         let before = head.len();
         head.extend_from_slice(bytes);
@@ -91,7 +91,7 @@ impl Counter {
                 self.passed = true;
                 Ok(&bytes[end + 4 - before..])
             }
-            (status, _) => Err(Refused {
+            (status, _) => Err(NotAStream {
                 status: status.unwrap_or_default(),
                 text: text(),
             }),
@@ -126,7 +126,7 @@ mod tests {
             .for_each(|block| stream.extend_from_slice(block.as_bytes()));
         stream.extend_from_slice(SENTINEL);
         for step in [1, 2, 3, 7, 254, 255, 256, stream.len()] {
-            let mut counter = Counter::default();
+            let mut counter = BlockCounter::default();
             let mut blank_lines = 0;
             for chunk in stream.chunks(step) {
                 assert!(!counter.is_done());
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn non_stream_answer_reports_its_status() {
-        let mut counter = Counter::default();
+        let mut counter = BlockCounter::default();
         assert_eq!(counter.feed(b"HTTP/1.1 409 Con"), Ok(0));
         let refused = counter.feed(b"flict\r\n\r\n{}").expect_err("no stream");
         assert_eq!(refused.status, 409);

@@ -18,14 +18,14 @@ pub const WINDOW_MAX: u64 = 64;
 
 /// What the client asks of the producer: the window, and how many events in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct WindowOrder {
     /// At most so many outstanding.
     pub window: u64,
     /// So many in all.
     pub total: u64,
 }
 
-impl Order {
+impl WindowOrder {
     /// The first 16 bytes on the side channel.
     pub fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
@@ -37,19 +37,19 @@ impl Order {
 
 /// The producer's side: reads marks, gives permits.
 #[derive(Debug)]
-pub struct Pace {
+pub struct WindowPermits {
     side: TcpStream,
-    order: Order,
+    order: WindowOrder,
     sent: u64,
     mark: u64,
     partial: [u8; 8],
     have: usize,
 }
 
-impl Pace {
+impl WindowPermits {
     /// Reads the order from a side channel just accepted.
     pub async fn open(mut side: TcpStream) -> io::Result<Self> {
-        let order = Order {
+        let order = WindowOrder {
             window: side.read_u64_le().await?.clamp(1, WINDOW_MAX),
             total: side.read_u64_le().await?,
         };
@@ -104,13 +104,13 @@ impl Pace {
 
 /// The client's side: how many connections have each outstanding event.
 #[derive(Debug)]
-pub struct Tally {
+pub struct WindowTally {
     clients: u32,
     have: [u32; WINDOW_MAX as usize],
     mark: u64,
 }
 
-impl Tally {
+impl WindowTally {
     /// Nothing received yet, by `clients` connections.
     pub fn new(clients: u32) -> Self {
         Self {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn low_mark_is_the_slowest_connection() {
-        let mut tally = Tally::new(3);
+        let mut tally = WindowTally::new(3);
         assert!(!tally.advance(0, 16));
         assert!(!tally.advance(0, 4));
         assert!(tally.advance(0, 9));
@@ -172,13 +172,13 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().expect("bound"))
             .await
             .expect("listening");
-        let order = Order {
+        let order = WindowOrder {
             window: 4,
             total: 10,
         };
         client.write_all(&order.to_bytes()).await.expect("open");
         let (side, _) = listener.accept().await.expect("a client");
-        let mut pace = Pace::open(side).await.expect("an order");
+        let mut pace = WindowPermits::open(side).await.expect("an order");
         assert_eq!(pace.permits().await.expect("open"), 4);
         for (mark, permits) in [(3_u64, 3), (4, 1), (8, 2)] {
             client.write_all(&mark.to_le_bytes()).await.expect("open");

@@ -1,5 +1,5 @@
-//! What tests of tools that wait for a person share: a stage with such tools, which leave a trace
-//! on the disk when they act, and the questions and answers over the wire.
+//! Fixture of the approval tests: a server with tools that need approval and write a file when they
+//! run, and helpers for approval requests and decisions.
 
 use serde_json::{Value, json};
 use turnwire_event::TurnId;
@@ -7,14 +7,14 @@ use turnwire_testkit::api::{ApiResponse, NoResponse};
 use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage};
 use turnwire_testkit::server::ServerPack;
 
-use crate::models::Play;
+use crate::models::ProviderFixture;
 
-/// A stage whose speaker may take notes and nap, if a person says yes, and say something back
-/// without asking.
+/// A server whose orchestrator has the tools `note` and `doze`, which need approval, and others
+/// that do not.
 #[derive(Debug)]
-pub struct Asking {
-    /// The stage and its provider.
-    pub play: Play,
+pub struct ApprovalFixture {
+    /// The server and its fake provider.
+    pub setup: ProviderFixture,
     notes: tempfile::TempDir,
 }
 
@@ -36,12 +36,12 @@ const TOOLS: &str = r#"
     timeout_ms: 110000
 "#;
 
-impl Asking {
-    /// A stage whose provider speaks a format.
+impl ApprovalFixture {
+    /// Starts the server with a provider of this format.
     pub async fn new(dialect: Dialect) -> Self {
         let notes = tempfile::tempdir().expect("a folder");
         let tools = TOOLS.replace("DIR", &notes.path().display().to_string());
-        let play = Play::with(
+        let setup = ProviderFixture::with(
             dialect,
             |entry| entry,
             |mut options| {
@@ -55,12 +55,12 @@ impl Asking {
             },
         );
         Self {
-            play: play.await,
+            setup: setup.await,
             notes,
         }
     }
 
-    /// The notes that were taken: what had to happen once has left one mark.
+    /// The notes written so far, one entry per run of the tool.
     pub fn notes(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.notes.path().join("notes")).unwrap_or_default();
         let texts = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
@@ -69,36 +69,36 @@ impl Asking {
             .collect()
     }
 
-    /// Has the model ask for notes at once.
+    /// Scripts a model answer that calls `note` for each of `notes`.
     pub fn wants(&self, notes: &[&str]) {
         let calls = notes.iter().map(|note| call(note));
-        self.play
+        self.setup
             .fake
             .push(ModelMessage::new(calls.collect::<Vec<MessagePart>>()));
     }
 
-    /// Has the model say something.
+    /// Scripts a model answer with a text.
     pub fn says(&self, words: &str) {
-        self.play.fake.push(ModelMessage::text([words]));
+        self.setup.fake.push(ModelMessage::text([words]));
     }
 
-    /// Says something that makes the turn pause; gives the turn and its questions.
+    /// Submits a turn that must pause; returns the turn and its approval ids.
     pub async fn paused(&self, message: &str) -> (TurnId, Vec<String>) {
-        let stage = &self.play.stage;
-        let turn = stage.api.submit(stage.session, message).await;
+        let engine = &self.setup.engine;
+        let turn = engine.api.submit(engine.session, message).await;
         let turn = turn.expect("an answer").turn_id;
         let row = self.ended(turn).await;
         assert_eq!(row["terminal"]["payload"]["status"], "paused", "{row}");
         (turn, self.open(turn).await)
     }
 
-    /// Begins a session in which the model takes one note and then is done, however often it is
-    /// asked; gives the words to say.
+    /// Creates a session in which the model calls `note` once and then ends, however often it is
+    /// called; returns the message to submit.
     pub async fn anew(&mut self, note: &str) -> String {
-        let stage = &mut self.play.stage;
-        stage.session = stage.api.create().await.expect("a session");
+        let engine = &mut self.setup.engine;
+        engine.session = engine.api.create().await.expect("a session");
         let message = format!("Write for {note}.");
-        let fake = &self.play.fake;
+        let fake = &self.setup.fake;
         fake.push_if(
             &message,
             ModelMessage::new([MessagePart::call(
@@ -111,16 +111,16 @@ impl Asking {
         message
     }
 
-    /// Waits for a turn's end.
+    /// Waits for the end of a turn.
     pub async fn ended(&self, turn: TurnId) -> Value {
-        let ended = self.play.stage.api.ended(turn).await;
+        let ended = self.setup.engine.api.ended(turn).await;
         ended.expect("an answer")
     }
 
-    /// The questions of a turn that have no answer.
+    /// The ids of the pending approval requests of a turn.
     pub async fn open(&self, turn: TurnId) -> Vec<String> {
         let path = format!("/turns/{turn}/approvals");
-        let list = self.play.stage.api.get(&path).await.expect("an answer");
+        let list = self.setup.engine.api.get(&path).await.expect("an answer");
         let list = list.json();
         let approvals = list["approvals"].as_array().expect("a list").iter();
         let open = approvals.filter(|question| question["state"] == "pending");
@@ -128,7 +128,7 @@ impl Asking {
         open.filter_map(id).collect()
     }
 
-    /// Answers one question.
+    /// Decides one approval request.
     pub async fn answer(
         &self,
         turn: TurnId,
@@ -139,32 +139,32 @@ impl Asking {
         self.post(turn, body).await
     }
 
-    /// Sends a body with answers.
+    /// Posts decisions as a JSON body.
     pub async fn post(&self, turn: TurnId, body: Value) -> Result<ApiResponse, NoResponse> {
         let path = format!("/turns/{turn}/approvals");
-        self.play.stage.api.post(&path, body).await
+        self.setup.engine.api.post(&path, body).await
     }
 
-    /// Says yes to one question, which is the last; gives the turn that goes on.
+    /// Approves the last pending request; returns the resumed turn.
     pub async fn yes(&self, turn: TurnId, id: &str) -> TurnId {
         let answer = self.answer(turn, id, "approve").await.expect("an answer");
-        leg(&answer)
+        resumed_turn(&answer)
     }
 
-    /// Judges all that was seen: the provider refused nothing, and the log keeps every law.
-    pub async fn judge(&self) {
-        self.play.understood();
-        self.play.stage.judge().await;
+    /// Checks that the provider rejected no request, and the history.
+    pub async fn check_history(&self) {
+        self.setup.assert_no_rejections();
+        self.setup.engine.check_history().await;
     }
 }
 
-/// A call of a note.
+/// A model call of the tool `note`.
 pub fn call(note: &str) -> MessagePart {
     MessagePart::call(&format!("call_{note}"), "note", &json!({"note": note}))
 }
 
-/// The turn that goes on, of an answer that opened it.
-pub fn leg(answer: &ApiResponse) -> TurnId {
+/// The resumed turn in the response to the last decision.
+pub fn resumed_turn(answer: &ApiResponse) -> TurnId {
     assert_eq!(answer.status, 202, "{}", answer.body);
     let body = answer.json();
     assert_eq!(body["remaining"], 0, "{body}");

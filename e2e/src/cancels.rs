@@ -1,5 +1,5 @@
-//! Cancels: turns of every kind are cancelled at random moments, over HTTP or over the wire,
-//! some of them twice. Each that was cancelled is exactly one of the cases of S3 6.2 (F14).
+//! Cancel campaign: turns of every kind are cancelled at random times, by HTTP or WebSocket, some
+//! of them twice. Each cancelled turn is exactly one of the cases of S3 6.2 (F14).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 use crate::load;
 
 const SESSIONS: usize = 16;
-/// How late a cancel may come: a little later than the longest turn takes.
+/// The latest cancel: slightly later than the end of the longest turn.
 const LATEST_MS: u64 = 260;
 
-/// What a campaign has seen: how often each case.
-pub type Report = BTreeMap<CancelCase, usize>;
+/// The number of cancelled turns per case.
+pub type CancelReport = BTreeMap<CancelCase, usize>;
 
 fn script() -> ModelScript {
     let words = "One two three four five six seven eight nine ten. ";
@@ -53,8 +53,8 @@ fn script() -> ModelScript {
         )
 }
 
-/// Cancels so many turns on one server, and judges.
-pub async fn run(cancels: usize, mut rng: SeededRng) -> Report {
+/// Cancels `cancels` turns on one server, and checks the history.
+pub async fn run(cancels: usize, mut rng: SeededRng) -> CancelReport {
     let server = TestServer::start(ServerOptions::script(script())).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
@@ -70,13 +70,13 @@ pub async fn run(cancels: usize, mut rng: SeededRng) -> Report {
             ))
         })
         .collect();
-    let mut report = Report::new();
+    let mut report = CancelReport::new();
     for task in tasks {
         for (case, count) in task.await.expect("a canceller") {
             *report.entry(case).or_default() += count;
         }
     }
-    load::judge(&api, &sessions).await;
+    load::check_history(&api, &sessions).await;
     report
 }
 
@@ -86,8 +86,8 @@ async fn cancel(
     session: SessionId,
     mut rng: SeededRng,
     left: Arc<AtomicUsize>,
-) -> Report {
-    let mut report = Report::new();
+) -> CancelReport {
+    let mut report = CancelReport::new();
     let mut client = WatchClient::connect(&api, "canceller", session)
         .await
         .expect("a connection");
@@ -114,7 +114,7 @@ async fn cancel(
         let events = client.turn(turn).await.expect("the turn's events");
         let last = events.last().expect("a terminal").body.kind();
         if last == EventType::TurnCompleted {
-            // The cancel came too late, and the turn is whole.
+            // The cancel came too late, and the turn completed.
             check_uncancelled_turn(&events)
                 .unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
             continue;

@@ -1,5 +1,5 @@
-//! What tests of chat streams share: asking and coming back, requests by hand, and the numbers
-//! of `/metrics`.
+//! Helpers of the chat wire's tests: submit and resume, raw HTTP requests, and the values of
+//! `/metrics`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use turnwire_testkit::chat::{Block, ChatStream, ChatSubmit, CursorPlacement};
 use turnwire_testkit::server::TestServer;
 use turnwire_wire::pc3::FrameCursor;
 
-/// How long something may take that must come.
+/// Deadline of every wait.
 const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Submits a turn that is taken.
+/// Submits a turn, which must be accepted.
 pub async fn say(api: &ApiClient, name: &str, question: &ChatSubmit) -> ChatStream {
     let stream = ChatStream::submit(api, name, question).await;
     stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
@@ -32,7 +32,7 @@ pub async fn whole(api: &ApiClient, name: &str, question: &ChatSubmit) -> (TurnI
     (stream.turn(), frames)
 }
 
-/// Comes back into a turn's stream.
+/// Resumes the stream of a turn.
 pub async fn back(
     api: &ApiClient,
     name: &str,
@@ -43,19 +43,19 @@ pub async fn back(
     stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
 }
 
-/// The types of frames.
+/// The types of all frames.
 pub fn events(frames: &[Block]) -> Vec<&str> {
     frames.iter().map(Block::event).collect()
 }
 
-/// The types of frames, neighbours of one type as one: how many chunks there are is no promise.
+/// The types of all frames, with repetitions removed: the number of chunks is not promised.
 pub fn shape(frames: &[Block]) -> Vec<&str> {
     let mut names = events(frames);
     names.dedup();
     names
 }
 
-/// The words of the answer.
+/// The text of the answer.
 pub fn words(frames: &[Block]) -> String {
     let texts = frames.iter().filter(|frame| frame.event() == "text");
     texts
@@ -69,25 +69,25 @@ pub fn code(frames: &[Block]) -> &str {
     last.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What came for a request that was written by hand.
+/// The response to a raw request.
 #[derive(Clone, Debug, Default)]
-pub struct Raw {
-    /// The status; 0 if the connection was closed without an answer.
+pub struct RawResponse {
+    /// The HTTP status; 0 if the connection was closed without a response.
     pub status: u16,
-    /// The head as it came.
+    /// The response head as received.
     pub head: String,
-    /// The body as it came.
+    /// The response body as received.
     pub body: String,
 }
 
-impl Raw {
-    /// The code of a problem; empty if it is none.
+impl RawResponse {
+    /// The code of a problem; empty if the body is not a problem.
     pub fn code(&self) -> String {
         let problem: Value = serde_json::from_str(&self.body).unwrap_or_default();
         problem["code"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The problem without what names the request itself.
+    /// The problem without the fields that identify the request.
     pub fn essence(&self) -> Value {
         let mut problem: Value = serde_json::from_str(&self.body).unwrap_or_default();
         if let Some(fields) = problem.as_object_mut() {
@@ -96,7 +96,7 @@ impl Raw {
         problem
     }
 
-    /// A header's text; empty if it is not there.
+    /// A header's value; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let header = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -104,9 +104,9 @@ impl Raw {
     }
 }
 
-/// Sends a request by hand and reads until the server closes. `lines` stand between the request
-/// line and the blank one; the host, the length and the closing are added.
-pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> Raw {
+/// Sends a raw request and reads until the server closes. `lines` are the headers between the request
+/// line and the blank line; host, length and `connection: close` are added.
+pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> RawResponse {
     let mut request = format!("{line} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n");
     for line in lines {
         request += &format!("{line}\r\n");
@@ -118,7 +118,7 @@ pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> R
     let exchange = async {
         let mut socket = TcpStream::connect(addr).await.ok()?;
         let bytes = [request.as_bytes(), body].concat();
-        // The answer may come before all of it is taken: it counts even so.
+        // The response may arrive before the whole request is sent.
         let mut answer = Vec::new();
         let (mut read, mut write) = socket.split();
         let written = async {
@@ -127,7 +127,7 @@ pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> R
         let _ = tokio::join!(written, read.read_to_end(&mut answer));
         let text = String::from_utf8_lossy(&answer).into_owned();
         let (head, body) = text.split_once("\r\n\r\n")?;
-        Some(Raw {
+        Some(RawResponse {
             status: head.get(9..12)?.parse().ok()?,
             head: head.to_owned(),
             body: body.to_owned(),
@@ -137,7 +137,7 @@ pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> R
     answer.expect("an answer or a close").unwrap_or_default()
 }
 
-/// Waits until something is true.
+/// Waits until a condition is true; `what` names it in the panic message.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let started = std::time::Instant::now();
     while !is_so().await {
@@ -146,19 +146,19 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut()
     }
 }
 
-/// The numbers of `/metrics` at one moment.
+/// The values of `/metrics` at one time.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics(Vec<(String, BTreeMap<String, String>, f64)>);
+pub struct MetricsSnapshot(Vec<(String, BTreeMap<String, String>, f64)>);
 
-impl Metrics {
-    /// Reads them.
+impl MetricsSnapshot {
+    /// Reads the server's metrics.
     pub async fn read(api: &ApiClient) -> Self {
         let answer = api.get("/metrics").await.expect("an answer");
         let lines = answer.body.lines().filter(|line| !line.starts_with('#'));
         Self(lines.filter_map(number).collect())
     }
 
-    /// All series of a metric: their labels and values.
+    /// The labels and values of all series of a metric.
     pub fn series<'a>(
         &'a self,
         name: &'a str,
@@ -172,7 +172,7 @@ impl Metrics {
         self.series(name).map(|(_, value)| value).sum()
     }
 
-    /// The values of a metric by one label, added up; those that are 0 left out.
+    /// The values of a metric summed by one label, without zeros.
     pub fn by(&self, name: &str, label: &str) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (labels, value) in self.series(name).filter(|(_, value)| *value > 0.0) {
@@ -197,16 +197,16 @@ fn number(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
     Some((name.to_owned(), labels.collect(), value.parse().ok()?))
 }
 
-/// Waits until so many chat streams are open.
+/// Waits until `count` chat streams are open.
 pub async fn streams(api: &ApiClient, count: usize) {
     until("that many open streams", || async {
-        Metrics::read(api).await.sum("sse_streams") as usize == count
+        MetricsSnapshot::read(api).await.sum("sse_streams") as usize == count
     })
     .await;
 }
 
-/// The server has logged nothing as an error.
-pub fn calm(server: &TestServer) {
+/// Asserts that the server logged no error.
+pub fn assert_no_errors_logged(server: &TestServer) {
     let stderr = server.stderr();
     let error = stderr.lines().find(|line| line.contains("ERROR"));
     assert_eq!(error, None, "the server's log has an error");

@@ -1,7 +1,7 @@
-//! Cuts on the chat wire: viewers whose line breaks after a random number of bytes and who come
-//! back, half of them inside a message, half of them to a server that was started after the cut;
-//! also right after the turn's name, and between what it cost and its ending (F5). Whatever
-//! happens, every viewer is told the end of its turn.
+//! Cut campaign on the chat wire: streams break after a random number of bytes and viewers resume,
+//! half of them inside a message, half of them after a restart of the server; also right after
+//! `response_id` and between `usage` and the terminal (F5). Every viewer receives the terminal of
+//! its turn.
 //!
 //! ```text
 //! a round:  ask, read ✂ resume, read ✂ │ server killed or drained, started │ resume ...
@@ -19,39 +19,39 @@ use turnwire_testkit::server::{ServerOptions, TestServer};
 
 use crate::{cuts, load};
 
-/// Sessions, each with a viewer that asks for one turn after another.
+/// Sessions, each with a viewer that submits one turn after another.
 const SESSIONS: usize = 50;
 /// Cuts of one round: each viewer is cut once and resumes at once, and once before the restart.
 const ROUND: usize = SESSIONS * 2;
-/// How long a viewer waits for something to be cut in.
+/// Deadline for a viewer to get bytes to cut in.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a turn of those that end without viewers waits for one: longer than any restart.
+/// The disconnect grace of turns, longer than any restart.
 const GRACE_MS: u64 = 30_000;
 
-/// What a campaign has seen.
+/// The counts of a cut campaign.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct ChatCutReport {
     /// Cuts, each followed by a resume.
     pub cuts: usize,
-    /// Of them inside a message.
+    /// Cuts inside a message.
     pub inside: usize,
-    /// Of them with nothing but the turn's name.
+    /// Cuts right after `response_id`.
     pub opening: usize,
-    /// Of them between the cost and the ending.
+    /// Cuts between `usage` and the terminal.
     pub ending: usize,
-    /// Of them after the ending, in the sentinel.
+    /// Cuts after the terminal, in the sentinel.
     pub over: usize,
-    /// Of them before a restart that the resume came after.
+    /// Cuts with a restart before the resume.
     pub restarted: usize,
-    /// Turns, each of which was seen to its end.
+    /// Turns, each read to its terminal.
     pub turns: usize,
-    /// Of them bound to version 0.4.
+    /// Turns with wire version 0.4.
     pub old: usize,
-    /// Of them ended by a restart.
+    /// Turns that crash recovery ended.
     pub swept: usize,
 }
 
-impl Report {
+impl ChatCutReport {
     fn add(&mut self, other: Self) {
         self.cuts += other.cuts;
         self.inside += other.inside;
@@ -77,8 +77,8 @@ impl Report {
     }
 }
 
-/// Makes at least so many cuts on one server, and judges.
-pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
+/// Makes at least `cuts` cuts on one server, and checks the history.
+pub async fn run(cuts: usize, mut rng: SeededRng) -> ChatCutReport {
     let options = ServerOptions::script(load::script()).set("listen", "drain_ms", 300);
     let mut server = TestServer::start(options).await;
     let api = server.api();
@@ -88,13 +88,13 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
     let people: Vec<_> = sessions
         .iter()
         .map(|&session| {
-            let person = Person {
+            let person = CutViewer {
                 api: api.clone(),
                 session,
                 rng: rng.fork(),
                 viewer: None,
                 old: false,
-                report: Report::default(),
+                report: ChatCutReport::default(),
             };
             tokio::spawn(person.live(rounds, Arc::clone(&barrier)))
         })
@@ -104,29 +104,29 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
         cuts::restart(&mut server, round).await;
         barrier.wait().await;
     }
-    let mut report = Report::default();
+    let mut report = ChatCutReport::default();
     for person in people {
         report.add(person.await.expect("a viewer"));
     }
     for &session in &sessions {
-        load::quiet(&api, session).await;
+        load::wait_until_idle(&api, session).await;
     }
-    load::judge(&api, &sessions).await;
+    load::check_history(&api, &sessions).await;
     report
 }
 
-/// Someone who asks, is cut, and wants to know the end.
-struct Person {
+/// Submits turns, is cut while reading, and resumes to the terminal.
+struct CutViewer {
     api: ApiClient,
     session: SessionId,
     rng: SeededRng,
     viewer: Option<ChatViewer>,
     old: bool,
-    report: Report,
+    report: ChatCutReport,
 }
 
-impl Person {
-    async fn live(mut self, rounds: usize, barrier: Arc<Barrier>) -> Report {
+impl CutViewer {
+    async fn live(mut self, rounds: usize, barrier: Arc<Barrier>) -> ChatCutReport {
         for _ in 0..rounds {
             for restarted in [false, true] {
                 let place = self.cut().await;
@@ -139,7 +139,7 @@ impl Person {
         self.report
     }
 
-    /// Reads and is cut: most of the time inside a message, else at the seams or anywhere.
+    /// Reads and is cut: mostly inside a message, else at the start or end of a turn, or anywhere.
     async fn cut(&mut self) -> ViewerPosition {
         let started = Instant::now();
         loop {
@@ -189,7 +189,7 @@ impl Person {
         }
     }
 
-    /// The viewer of the turn at hand, else of a new one.
+    /// The viewer of the current turn, or of a new one.
     async fn turn(&mut self, quick: bool) -> Option<&mut ChatViewer> {
         if self.viewer.is_none() {
             let says = if quick && self.rng.chance(90) {
@@ -223,7 +223,7 @@ impl Person {
         self.viewer.as_mut()
     }
 
-    /// Sees the turn at hand to its end.
+    /// Reads the current turn to its terminal.
     async fn end(&mut self) {
         let Some(mut viewer) = self.viewer.take() else {
             return;
@@ -235,7 +235,7 @@ impl Person {
     }
 }
 
-/// Submits a turn that nobody need watch, in a version of the chat wire.
+/// Submits a turn over HTTP, bound to a version of the chat wire.
 pub async fn submitted(
     api: &ApiClient,
     session: SessionId,
@@ -248,7 +248,7 @@ pub async fn submitted(
     serde_json::from_str(&accepted).ok()
 }
 
-/// Reads on until the viewer is inside a message; false if its turn or its line ended first.
+/// Reads until the viewer is inside a message; false if the turn or the stream ended first.
 async fn inside(viewer: &mut ChatViewer) -> bool {
     while viewer.place() != ViewerPosition::Inside {
         if viewer.step().await.is_err() {

@@ -1,5 +1,5 @@
-//! Cuts: readers whose line breaks after a random number of bytes and who resume, half of them
-//! inside a message, half of them on a server that was started after the cut (F5).
+//! Cut campaign: connections of readers break after a random number of bytes and resume, half of
+//! them inside a message, half of them after a restart of the server (F5).
 //!
 //! ```text
 //! a round:  read ✂ resume, read ✂ │ server killed or drained, started │ resume ...
@@ -13,36 +13,36 @@ use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_testkit::watch::{CutPlace, ResumingReader};
 
-use crate::load::{self, Halt};
+use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 25;
 /// Readers of each session.
 const WATCHERS: usize = 2;
 /// Cuts of one round: each reader is cut once and resumes at once, and once before the restart.
 const ROUND: usize = SESSIONS * WATCHERS * 2;
-/// How long a reader waits for something to be cut in.
+/// Deadline for a reader to get bytes to cut in.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a campaign has seen.
+/// The counts of a cut campaign.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct CutReport {
     /// Cuts, each followed by a resume.
     pub cuts: usize,
-    /// Of them inside a message.
+    /// Cuts inside a message.
     pub inside: usize,
-    /// Of them before a restart that the resume came after.
+    /// Cuts with a restart before the resume.
     pub restarted: usize,
     /// Restarts, every other one a kill.
     pub restarts: usize,
 }
 
-/// Makes at least so many cuts on one server, and judges.
-pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
+/// Makes at least `cuts` cuts on one server, and checks the history.
+pub async fn run(cuts: usize, mut rng: SeededRng) -> CutReport {
     let options = ServerOptions::script(load::script()).set("listen", "drain_ms", 300);
     let mut server = TestServer::start(options).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let halt = Halt::default();
+    let halt = HaltFlag::default();
     let drivers: Vec<_> = sessions
         .iter()
         .map(|&session| {
@@ -74,9 +74,9 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
         restart(&mut server, round).await;
         barrier.wait().await;
     }
-    let mut report = Report {
+    let mut report = CutReport {
         restarts: rounds,
-        ..Report::default()
+        ..CutReport::default()
     };
     halt.halt();
     for driver in drivers {
@@ -90,11 +90,11 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> Report {
             .filter(|place| place.0 == CutPlace::Inside)
             .count();
         report.restarted += places.iter().filter(|place| place.1).count();
-        if let Some(end) = load::quiet(&api, reader.session()).await {
+        if let Some(end) = load::wait_until_idle(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
-    load::judge(&api, &sessions).await;
+    load::check_history(&api, &sessions).await;
     report
 }
 
@@ -128,7 +128,7 @@ pub(crate) async fn read(
     (reader, places)
 }
 
-/// Reads and is cut: most of the time inside a message, else anywhere.
+/// Reads and is cut: mostly inside a message, else anywhere.
 async fn cut(reader: &mut ResumingReader, rng: &mut SeededRng) -> CutPlace {
     let started = std::time::Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! What tests of the turn engine share: a stage (a server that runs a pack, and the data service
-//! behind it), what a turn told on the chat wire, and the laws of dispatch.
+//! Fixtures of the turn engine's tests: a server that runs a pack with a fake data service, scripts
+//! for its agents, and the rules of dispatch that every turn must follow.
 
 use std::time::Instant;
 
@@ -16,14 +16,14 @@ use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 use crate::{chat, load};
 use turnwire_testkit::data_service::FakeDataService;
 
-pub use crate::told::{Told, label};
+pub use crate::chat_reply::{ChatReply, label};
 
-/// Who speaks.
+/// The principal of all requests.
 pub const PRINCIPAL: &str = "user-42";
-/// The orchestrator of the stage.
-pub const CHIEF: &str = "orchestrator";
+/// The id of the orchestrator agent.
+pub const ORCHESTRATOR: &str = "orchestrator";
 
-/// What must never leave the engine.
+/// Texts that must never appear on a wire.
 pub const HIDDEN: [&str; 6] = [
     "SUBRAW",
     "LEAK_CACHE",
@@ -33,30 +33,30 @@ pub const HIDDEN: [&str; 6] = [
     "domain_type",
 ];
 
-/// A server that runs a pack, one session in it, and the data service behind it.
+/// A server that runs a pack, one session, and a fake data service.
 #[derive(Debug)]
-pub struct Stage {
+pub struct EngineFixture {
     pub ccs: FakeDataService,
     pub server: TestServer,
-    /// A client of it, who speaks for `user-42`.
+    /// An HTTP client for the principal [`PRINCIPAL`].
     pub api: ApiClient,
     pub session: SessionId,
 }
 
-impl Stage {
-    /// The pack of the test kit with a script.
+impl EngineFixture {
+    /// Runs [`TestPack::market`] with a script.
     pub async fn new(script: ModelScript) -> Self {
         Self::with(script, |pack| pack).await
     }
 
-    /// The same with changes to the pack.
+    /// Runs [`TestPack::market`] with a script and changes.
     pub async fn with(script: ModelScript, change: impl FnOnce(TestPack) -> TestPack) -> Self {
         let ccs = FakeDataService::start().await;
         let pack = change(TestPack::market(&ccs.url()).script(&script));
         Self::on(ccs, ServerOptions::pack(pack)).await
     }
 
-    /// Whatever is asked for, beside a data service.
+    /// Runs a server with these options beside a data service.
     pub async fn on(ccs: FakeDataService, options: ServerOptions) -> Self {
         let server = TestServer::start(options).await;
         let api = server.api().with("x-turnwire-principal", PRINCIPAL);
@@ -69,29 +69,29 @@ impl Stage {
         }
     }
 
-    /// Says something in the session and reads the whole answer.
-    pub async fn ask(&self, message: &str) -> Told {
-        self.asked(ChatSubmit::new(message)).await
+    /// Submits a message in the session and reads the whole reply.
+    pub async fn ask(&self, message: &str) -> ChatReply {
+        self.submit(ChatSubmit::new(message)).await
     }
 
-    /// The same with more to it.
-    pub async fn asked(&self, question: ChatSubmit) -> Told {
-        self.asked_in(self.session, question).await
+    /// Submits in the session and reads the whole reply.
+    pub async fn submit(&self, submit: ChatSubmit) -> ChatReply {
+        self.submit_in(self.session, submit).await
     }
 
-    /// The same in another session.
-    pub async fn asked_in(&self, session: SessionId, question: ChatSubmit) -> Told {
+    /// Submits in another session and reads the whole reply.
+    pub async fn submit_in(&self, session: SessionId, question: ChatSubmit) -> ChatReply {
         let question = question.session(session);
         let started = Instant::now();
         let (turn, frames) = chat::whole(&self.api, "a person", &question).await;
-        Told {
+        ChatReply {
             turn,
             frames,
-            took: started.elapsed(),
+            elapsed: started.elapsed(),
         }
     }
 
-    /// Watches the session.
+    /// Connects a WebSocket to the session and subscribes.
     pub async fn watch(&self, name: &str, ask: SubscribeOptions) -> WatchClient {
         let client = WatchClient::connect(&self.api, name, self.session).await;
         let mut client = client.expect("a connection");
@@ -114,14 +114,14 @@ impl Stage {
         events.iter().map(|logged| read(&logged.text)).collect()
     }
 
-    /// The messages of the session that clients are shown, oldest first.
+    /// The messages of the session that clients see, oldest first.
     pub async fn messages(&self) -> Vec<Value> {
         let path = format!("/sessions/{}/messages", self.session);
         let pages = self.api.pages(&path, "messages").await.expect("an answer");
         pages.into_iter().rev().flatten().collect()
     }
 
-    /// The axes of the failures of a turn that operators count.
+    /// The axis and `is_final` of every counted failure of a turn.
     pub async fn axes(&self, turn: TurnId) -> Vec<(u64, bool)> {
         let events = self.events(turn).await;
         let axis = |e: &Value| {
@@ -136,7 +136,7 @@ impl Stage {
         of(&events, "agent.error_emit").map(axis).collect()
     }
 
-    /// Waits until the session's turn has an event of a type.
+    /// Waits until the log has an event of a type for the turn.
     pub async fn reached(&self, turn: TurnId, kind: &str) {
         chat::until(kind, || async {
             of(&self.events(turn).await, kind).next().is_some()
@@ -144,11 +144,11 @@ impl Stage {
         .await;
     }
 
-    /// Judges all that was seen, and every turn by the laws of dispatch.
-    pub async fn judge(&self) -> History {
-        load::quiet(&self.api, self.session).await;
-        laws(&self.log(self.session).await);
-        load::judge(&self.api, &[self.session]).await
+    /// Waits until the session is idle, and checks the dispatch rules and the history.
+    pub async fn check_history(&self) -> History {
+        load::wait_until_idle(&self.api, self.session).await;
+        check_dispatch_rules(&self.log(self.session).await);
+        load::check_history(&self.api, &[self.session]).await
     }
 }
 
@@ -191,7 +191,7 @@ pub fn json_of(events: &[Event]) -> Vec<Value> {
     events.iter().map(read).collect()
 }
 
-/// A script in which the orchestrator asks `agents` at once and then says `answer`.
+/// A script in which the orchestrator calls `agents` in parallel and then answers `answer`.
 pub fn asks(agents: &[&str], answer: &str) -> ModelScript {
     let asks = agents.iter().map(|id| {
         ScriptStep::tool(
@@ -200,21 +200,21 @@ pub fn asks(agents: &[&str], answer: &str) -> ModelScript {
         )
     });
     ModelScript::new()
-        .call(CHIEF, 1, asks)
-        .call(CHIEF, 2, [ScriptStep::text(answer)])
+        .call(ORCHESTRATOR, 1, asks)
+        .call(ORCHESTRATOR, 2, [ScriptStep::text(answer)])
 }
 
-/// SC-01: the sub-agent talks in all of its calls.
+/// SC-01: the sub-agent streams text in all of its calls.
 pub fn reference() -> ModelScript {
     let offers = json!({"ids": ["OFF_1", "OFF_2"]});
     ModelScript::new()
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             1,
             [ScriptStep::tool("ask_shop", json!({"query": "oat milk"}))],
         )
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             2,
             [
                 ScriptStep::slow("Here are ", 9, 1),
@@ -240,7 +240,7 @@ pub fn reference() -> ModelScript {
         .call("shop", 3, [ScriptStep::text("SUBRAW")])
 }
 
-/// The same with the sub-agents of the stage at their usual work.
+/// Adds rules in which the sub-agents of the market pack call their tools.
 pub fn working(script: ModelScript) -> ModelScript {
     let offers = json!({"ids": ["OFF_1", "OFF_2"]});
     script
@@ -268,9 +268,9 @@ pub fn working(script: ModelScript) -> ModelScript {
         .call("support", 2, [ScriptStep::text("SUBRAW of support")])
 }
 
-/// What holds of every turn that ended, however: one trace right before one terminal; whatever
-/// was opened is closed, children before parents.
-pub fn laws(events: &[Value]) {
+/// Asserts the rules for every ended turn: one trace right before one terminal; everything that
+/// started has ended, children before parents.
+pub fn check_dispatch_rules(events: &[Value]) {
     let mut turns: Vec<&Value> = of(events, "turn.started").map(|e| &e["turn_id"]).collect();
     turns.dedup();
     for turn in turns {
@@ -280,15 +280,19 @@ pub fn laws(events: &[Value]) {
             at.map(|(at, _)| at).collect()
         };
         let ends = [at("turn.completed"), at("turn.cancelled")].concat();
-        assert_eq!(ends, [own.len() - 1], "one terminal, and last: {turn}");
+        assert_eq!(
+            ends,
+            [own.len() - 1],
+            "one terminal as the last event: {turn}"
+        );
         assert_eq!(at("dispatch.traced"), [own.len() - 2], "one trace: {turn}");
-        nested(&own);
+        check_nesting(&own);
     }
 }
 
-/// Walks a turn: what opens is closed once, by its own kind of end, and nothing of a sub-agent
-/// stays open when it ends.
-fn nested(turn: &[&Value]) {
+/// Asserts that everything that starts in a turn ends once, and that nothing of a sub-agent is
+/// open when the sub-agent ends.
+fn check_nesting(turn: &[&Value]) {
     let mut open: Vec<(String, String)> = Vec::new();
     for event in turn {
         let (kind, payload) = (
@@ -325,7 +329,7 @@ fn nested(turn: &[&Value]) {
         open.remove(place.unwrap_or_else(|| panic!("not open: {event}")));
         if kind.starts_with("subagent.") {
             let own = format!("subagent:{}", id("sub_agent_id"));
-            // Another invocation of it may be at work, and may have its own work open.
+            // Another invocation of the same sub-agent may run with open work.
             let twin = |(key, actor): &&(String, String)| *actor == own && key.starts_with("inv_");
             if open.iter().any(|one| twin(&one)) {
                 continue;
@@ -333,7 +337,7 @@ fn nested(turn: &[&Value]) {
             let unclosed = open.iter().find(|(_, actor)| *actor == own);
             assert_eq!(unclosed, None, "{own} ended with work open: {event}");
         }
-        // A step is over when every tool that asked, and all that they asked for, is.
+        // A step ends after all its tools and their work.
         if kind == "plan.step_completed" {
             assert!(open.is_empty(), "a step ended before {open:?}: {event}");
         }

@@ -1,6 +1,6 @@
-//! Kills: the server is killed at random moments while fifty turns run and fifty readers with
-//! bad lines watch, and starts again on the same folder each time. In the end nothing that was
-//! acknowledged or seen may be missing, and every turn has its one end (F1).
+//! Kill campaign: the server is killed at random times while fifty turns run and fifty readers with
+//! unreliable connections read, and is restarted on the same folder each time. At the end nothing
+//! that was acknowledged or received is missing, and every turn has one terminal (F1).
 
 use std::time::{Duration, Instant};
 
@@ -10,33 +10,33 @@ use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_testkit::watch::ResumingReader;
 
-use crate::load::{self, Halt};
+use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 50;
-/// Cancels among a hundred turns.
+/// Percentage of turns that are cancelled.
 const CANCELS: u64 = 15;
 
-/// What a campaign has seen.
+/// The counts of a kill campaign.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct KillReport {
     pub kills: usize,
     /// Turns that were accepted.
     pub turns: usize,
-    /// Turns that a kill ended.
+    /// Turns that crash recovery ended.
     pub swept: usize,
-    /// Lines that were cut.
+    /// Client connections that were cut.
     pub cuts: usize,
     pub events: usize,
     /// The longest time from start to ready.
     pub ready_max: Duration,
 }
 
-/// Kills one server so many times, and judges.
-pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
+/// Kills one server `kills` times, and checks the history.
+pub async fn run(kills: usize, mut rng: SeededRng) -> KillReport {
     let mut server = TestServer::start(ServerOptions::script(load::script())).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let halt = Halt::default();
+    let halt = HaltFlag::default();
     let drivers: Vec<_> = sessions
         .iter()
         .map(|&session| {
@@ -51,9 +51,9 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
             tokio::spawn(read(reader, rng.fork(), halt.clone()))
         })
         .collect();
-    let mut report = Report {
+    let mut report = KillReport {
         kills,
-        ..Report::default()
+        ..KillReport::default()
     };
     for _ in 0..kills {
         tokio::time::sleep(rng.millis(100, 900)).await;
@@ -68,19 +68,19 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
     }
     for reader in readers {
         let mut reader = reader.await.expect("a reader");
-        if let Some(end) = load::quiet(&api, reader.session()).await {
+        if let Some(end) = load::wait_until_idle(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
-    judge(&server, &sessions, &mut report).await;
+    check_campaign(&server, &sessions, &mut report).await;
     report
 }
 
-/// Reads with a line that is cut again and again.
-async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> ResumingReader {
+/// Reads over a connection that is cut repeatedly.
+async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: HaltFlag) -> ResumingReader {
     while !halt.is_halted() {
         if rng.chance(10) {
-            // Comes back as one who has lost everything.
+            // Resume without a cursor, from a snapshot.
             reader.drop_connection();
             let _ = reader.resume(true).await;
         }
@@ -96,8 +96,8 @@ async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> Res
     reader
 }
 
-async fn judge(server: &TestServer, sessions: &[SessionId], report: &mut Report) {
-    let history = load::judge(&server.api(), sessions).await;
+async fn check_campaign(server: &TestServer, sessions: &[SessionId], report: &mut KillReport) {
+    let history = load::check_history(&server.api(), sessions).await;
     report.cuts = history.count(FaultKind::Cut);
     assert_eq!(history.count(FaultKind::Kill), report.kills);
     for log in &history.sessions {

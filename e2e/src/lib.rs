@@ -1,12 +1,12 @@
-//! The whole system under load and faults: campaigns that the tests run for a little while and
-//! the command of this crate for as long as it is told. Each ends with the history checker.
+//! System tests under load and faults: fixtures, and campaigns that the tests run briefly and the
+//! command of this crate runs for any length. Each ends with the history checker.
 
 pub mod python;
 pub mod load;
-pub mod scene;
+pub mod server_fixture;
 pub mod chat;
 pub mod trace;
-pub mod told;
+pub mod chat_reply;
 pub mod engine;
 pub mod workers;
 pub mod mcp;
@@ -15,10 +15,10 @@ pub mod approvals;
 pub mod probe;
 pub mod kills;
 pub mod cuts;
-pub mod carried;
+pub mod worker_cuts;
 pub mod cancels;
 pub mod stops;
 pub mod chat_cuts;
-pub mod both;
+pub mod both_wires;
 
 pub use turnwire_testkit::data_service;

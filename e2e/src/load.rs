@@ -1,5 +1,5 @@
-//! Load: what the model says in campaigns, and drivers that keep one turn in flight in each of
-//! their sessions, whatever happens to the server.
+//! Load of the campaigns: the model's script, and drivers that keep one turn in flight per session,
+//! whatever happens to the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,52 +40,51 @@ pub fn script() -> ModelScript {
         .on("^quick", [ScriptStep::text(WORDS)])
 }
 
-/// What to ask for, mostly what takes a while.
+/// A random message; most of them start a long turn.
 pub fn question(rng: &mut SeededRng) -> &'static str {
     const QUESTIONS: [&str; 6] = ["talk", "long", "think", "tools", "tools", "quick"];
     QUESTIONS[rng.index(QUESTIONS.len())]
 }
 
-/// Tells drivers when to end.
+/// A shared flag that stops the drivers.
 #[derive(Clone, Debug, Default)]
-pub struct Halt(Arc<AtomicBool>);
+pub struct HaltFlag(Arc<AtomicBool>);
 
-impl Halt {
-    /// No new turns.
+impl HaltFlag {
+    /// Stops the start of new turns.
     pub fn halt(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether to end.
+    /// True after [`Self::halt`] was called.
     pub fn is_halted(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// What a driver has done.
+/// What a driver submitted and cancelled.
 #[derive(Clone, Debug, Default)]
-pub struct Driven {
-    /// Turns that were accepted.
+pub struct DriverReport {
     pub accepted: Vec<TurnId>,
-    /// Cancels that were answered.
+    /// The number of answered cancels.
     pub cancels: usize,
 }
 
-/// Keeps a turn in flight in a session until it is halted; some of them are cancelled. Says which
-/// were accepted; when it is back, all of them have ended.
+/// Keeps a turn in flight in a session until `halt`; some are cancelled. Returns the accepted
+/// turns after all of them have ended.
 pub async fn drive(
     api: ApiClient,
     session: SessionId,
     mut rng: SeededRng,
-    halt: Halt,
+    halt: HaltFlag,
     cancels: u64,
-) -> Driven {
-    let mut done = Driven::default();
+) -> DriverReport {
+    let mut done = DriverReport::default();
     while !halt.is_halted() {
         let answer = api.try_submit(session, question(&mut rng)).await;
         let accepted: Option<AcceptedSubmit> = match answer {
             Ok(answer) if answer.status == 202 => serde_json::from_str(&answer.body).ok(),
-            // Busy with a turn whose acceptance was lost, draining, or down: again in a moment.
+            // Busy with a turn whose response was lost, draining, or down: retry.
             Ok(_) | Err(_) => None,
         };
         let Some(accepted) = accepted else {
@@ -103,7 +102,7 @@ pub async fn drive(
     done
 }
 
-/// Waits until a turn has ended, also over a server that comes and goes; says where it ended.
+/// Waits until a turn has ended, also across restarts; returns the position of its terminal.
 pub async fn ended(api: &ApiClient, turn: TurnId) -> Option<Position> {
     let started = std::time::Instant::now();
     loop {
@@ -123,8 +122,8 @@ pub async fn ended(api: &ApiClient, turn: TurnId) -> Option<Position> {
     }
 }
 
-/// Waits until nothing runs in a session, whoever started it; says where its last turn ended.
-pub async fn quiet(api: &ApiClient, session: SessionId) -> Option<Position> {
+/// Waits until no turn runs in a session; returns the position of the last terminal.
+pub async fn wait_until_idle(api: &ApiClient, session: SessionId) -> Option<Position> {
     loop {
         let path = format!("/sessions/{session}/turns?limit=1");
         if let Ok(answer) = api.get(&path).await {
@@ -137,7 +136,7 @@ pub async fn quiet(api: &ApiClient, session: SessionId) -> Option<Position> {
     }
 }
 
-/// Sessions for a campaign.
+/// Creates `count` sessions for a campaign.
 pub async fn sessions(api: &ApiClient, count: usize) -> Vec<SessionId> {
     let mut sessions = Vec::with_capacity(count);
     for _ in 0..count {
@@ -146,8 +145,8 @@ pub async fn sessions(api: &ApiClient, count: usize) -> Vec<SessionId> {
     sessions
 }
 
-/// Reads the final log of every session and judges everything that happened.
-pub async fn judge(api: &ApiClient, sessions: &[SessionId]) -> History {
+/// Reads the final log of every session and runs the history checker.
+pub async fn check_history(api: &ApiClient, sessions: &[SessionId]) -> History {
     let logs = api.logs(sessions).await.expect("the server answers");
     let history = api.journal().take(logs);
     history.assert_clean();

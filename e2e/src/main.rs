@@ -1,14 +1,14 @@
 //! Campaigns of any length: `kills N`, `cuts N`, `stops N`, `workers N`; `cargo xtask campaign` runs
-//! them. They run in rounds, each on a fresh server and judged by itself, so that memory stays
+//! them. They run in rounds, each on a new server and checked by itself, so that memory stays
 //! bounded and the rounds after a violation still run. The seed of each round is printed before it begins,
-//! and `TURNWIRE_SEED` plays a campaign again.
+//! and `TURNWIRE_SEED` repeats a campaign.
 
 use std::fmt::Debug;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use turnwire_e2e::stops::campaign;
-use turnwire_e2e::{both, cancels, carried, chat_cuts, cuts, kills};
+use turnwire_e2e::{both_wires, cancels, chat_cuts, cuts, kills, worker_cuts};
 use turnwire_testkit::rng::SeededRng;
 
 const USAGE: &str = "\
@@ -18,16 +18,16 @@ usage: turnwire-e2e kills|cuts|stops|workers N
   stops    turns cancelled at random moments, with tools of every kind among them
   workers  connections that carry worker sessions, cut and resumed";
 
-/// What a campaign does.
+/// The kind of campaign to run.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum CampaignKind {
     Kills,
     Cuts,
     Stops,
     Workers,
 }
 
-impl Kind {
+impl CampaignKind {
     fn read(name: &str) -> Option<Self> {
         match name {
             "kills" => Some(Self::Kills),
@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// Trials that one server is put through.
+    /// Trials per round, on one server.
     fn round(self) -> usize {
         match self {
             Self::Kills => 50,
@@ -50,23 +50,23 @@ impl Kind {
 
 /// Runs one round and prints what it saw; rounds of a kind with two scenarios take turns. Gives the
 /// trials that counted. Panics on a violation.
-async fn round(kind: Kind, number: usize, trials: usize, rng: SeededRng) -> usize {
+async fn round(kind: CampaignKind, number: usize, trials: usize, rng: SeededRng) -> usize {
     fn show<R: Debug>(report: R) -> R {
         println!("{report:?}");
         report
     }
     match (kind, number % 2) {
-        (Kind::Kills, 0) => show(kills::run(trials, rng).await).kills,
-        (Kind::Kills, _) => show(both::run(trials, rng).await).kills,
-        (Kind::Cuts, 0) => show(cuts::run(trials, rng).await).cuts,
-        (Kind::Cuts, _) => show(chat_cuts::run(trials, rng).await).cuts,
-        (Kind::Stops, 0) => {
+        (CampaignKind::Kills, 0) => show(kills::run(trials, rng).await).kills,
+        (CampaignKind::Kills, _) => show(both_wires::run(trials, rng).await).kills,
+        (CampaignKind::Cuts, 0) => show(cuts::run(trials, rng).await).cuts,
+        (CampaignKind::Cuts, _) => show(chat_cuts::run(trials, rng).await).cuts,
+        (CampaignKind::Stops, 0) => {
             let report = show(campaign::run(trials, rng).await);
             // A stop that came too late tried nothing.
             report.stops - report.late
         }
-        (Kind::Stops, _) => show(cancels::run(trials, rng).await).values().sum(),
-        (Kind::Workers, _) => show(carried::run(trials, rng).await).0.cuts,
+        (CampaignKind::Stops, _) => show(cancels::run(trials, rng).await).values().sum(),
+        (CampaignKind::Workers, _) => show(worker_cuts::run(trials, rng).await).0.cuts,
     }
 }
 
@@ -78,7 +78,7 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let count = count.parse::<usize>().ok().filter(|count| *count > 0);
-    let (Some(kind), Some(count)) = (Kind::read(name), count) else {
+    let (Some(kind), Some(count)) = (CampaignKind::read(name), count) else {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };

@@ -1,5 +1,5 @@
-//! What tests of tool servers share: a server of ours whose orchestrator has the tools of an MCP
-//! server, what it calls by which word, and a look at the machine's processes.
+//! Fixture of the MCP tests: a server whose orchestrator has the tools of an MCP server, a script
+//! that calls them, and a search of the process table.
 
 use serde_json::{Value, json};
 use turnwire_event::SessionId;
@@ -7,23 +7,28 @@ use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
-use crate::engine::{CHIEF, Stage, Told};
+use crate::engine::{ChatReply, EngineFixture, ORCHESTRATOR};
 
-/// What the model does when it hears a word: it calls a tool, then quotes all that it was shown.
-pub type Say<'a> = (&'a str, &'a str, Value);
+/// A message, and the tool call that the model answers it with; then the model quotes its input.
+pub type McpScript<'a> = (&'a str, &'a str, Value);
 
-/// A script for these words.
-pub fn script(says: &[Say<'_>]) -> ModelScript {
+/// A script with these tool calls.
+pub fn script(says: &[McpScript<'_>]) -> ModelScript {
     let script = ModelScript::new();
     says.iter().fold(script, |script, (word, tool, input)| {
         let word = format!("^{word}$");
         script
-            .on_call(CHIEF, &word, 1, [ScriptStep::tool(tool, input.clone())])
-            .on_call(CHIEF, &word, 2, [ScriptStep::text("{{request}}")])
+            .on_call(
+                ORCHESTRATOR,
+                &word,
+                1,
+                [ScriptStep::tool(tool, input.clone())],
+            )
+            .on_call(ORCHESTRATOR, &word, 2, [ScriptStep::text("{{request}}")])
     })
 }
 
-/// The pack of the test kit whose orchestrator has all tools of the MCP server `name`.
+/// The pack with all tools of the MCP server `name` for the orchestrator.
 pub fn pack(pack: TestPack, name: &str, server: &Value) -> TestPack {
     let servers = format!("mcp_servers:\n  {name}: {server}\ntools:\n");
     pack.change("tools.yaml", "tools:\n", &servers).change(
@@ -33,27 +38,27 @@ pub fn pack(pack: TestPack, name: &str, server: &Value) -> TestPack {
     )
 }
 
-/// A server of ours with an MCP server behind it.
-pub async fn stage(name: &str, server: &Value, says: &[Say<'_>]) -> Stage {
-    Stage::with(script(says), |stage| pack(stage, name, server)).await
+/// Starts a server with one MCP server.
+pub async fn engine(name: &str, server: &Value, says: &[McpScript<'_>]) -> EngineFixture {
+    EngineFixture::with(script(says), |engine| pack(engine, name, server)).await
 }
 
-/// A program as an MCP server.
+/// The pack entry of an MCP server on standard streams.
 pub fn program(command: &[String]) -> Value {
     json!({"command": command, "start_timeout_ms": 40_000, "call_timeout_ms": 60_000})
 }
 
-/// A service as an MCP server.
+/// The pack entry of an MCP server over HTTP.
 pub fn service(url: &str) -> Value {
     json!({"url": url, "start_timeout_ms": 40_000, "call_timeout_ms": 60_000})
 }
 
-/// Says a word in a session of its own, and gives what the model was shown last: the tool's
-/// result, as it stands in the request.
-pub async fn said(stage: &Stage, word: &str) -> (SessionId, Told, String) {
-    let session = stage.api.create().await.expect("a session");
-    let reply = stage.asked_in(session, ChatSubmit::new(word)).await;
-    let reply_text = reply.words();
+/// Submits a message in a new session; returns the tool result that the model saw last,
+/// as in the model request.
+pub async fn said(engine: &EngineFixture, word: &str) -> (SessionId, ChatReply, String) {
+    let session = engine.api.create().await.expect("a session");
+    let reply = engine.submit_in(session, ChatSubmit::new(word)).await;
+    let reply_text = reply.text();
     (session, reply, reply_text)
 }
 

@@ -1,5 +1,6 @@
-//! What tests of models that somebody else runs share: a stage whose words come from providers on
-//! the loopback, what a turn told on both wires, and events without what differs from run to run.
+//! Fixture of the tests of model providers: a server whose models are fake providers on the
+//! loopback, the events of a turn on both wires, and events without the fields that differ from run
+//! to run.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +12,17 @@ use turnwire_testkit::provider::{Dialect, FakeProvider};
 use turnwire_testkit::server::ServerOptions;
 use turnwire_testkit::watch::SubscribeOptions;
 
-use crate::engine::{Stage, json_of};
-use crate::told::Told;
+use crate::chat_reply::ChatReply;
+use crate::engine::{EngineFixture, json_of};
 
-/// The variable that has the key of all providers of a stage.
+/// The environment variable with the key of all providers.
 pub const KEY_NAME: &str = "STAGE_MODEL_KEY";
-/// Their key, which must be nowhere else.
+/// The key of all providers, which must not leak.
 pub const KEY: &str = "sk-stage-7f3a9c51d2";
-/// The model of a provider that is asked where nothing else is said.
+/// The default model of a provider.
 pub const MODEL: &str = "small";
 
-/// What packs call a format.
+/// The name of a format in packs.
 pub const fn word(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Anthropic => "anthropic",
@@ -31,17 +32,17 @@ pub const fn word(dialect: Dialect) -> &'static str {
     }
 }
 
-/// One provider of a pack.
+/// A provider entry of a pack.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ModelEntry {
     name: String,
     dialect: Dialect,
     url: String,
     lines: BTreeMap<String, String>,
 }
 
-impl Entry {
-    /// A provider at an address without a path. It is tried again at once, so that tests are fast.
+impl ModelEntry {
+    /// A provider at a base URL. Retries are immediate, to keep tests fast.
     pub fn new(name: &str, dialect: Dialect, url: &str) -> Self {
         let entry = Self {
             name: name.to_owned(),
@@ -55,7 +56,7 @@ impl Entry {
         entry.with("retries", "{attempts: 3, base_ms: 5, max_ms: 20}")
     }
 
-    /// With a field more, or another in its place.
+    /// Adds a field, or replaces it.
     #[must_use]
     pub fn with(mut self, field: &str, value: &str) -> Self {
         self.lines.insert(field.to_owned(), value.to_owned());
@@ -75,15 +76,15 @@ impl Entry {
     }
 }
 
-/// The file that names these providers.
-pub fn providers(entries: &[Entry]) -> String {
-    let entries: String = entries.iter().map(Entry::yaml).collect();
+/// The pack file with these providers.
+pub fn providers(entries: &[ModelEntry]) -> String {
+    let entries: String = entries.iter().map(ModelEntry::yaml).collect();
     format!("providers:\n{entries}")
 }
 
-/// The pack of the test kit with these providers; the first speaks, for everyone. The one that
-/// speaks can say something back, nap and fail by itself.
-pub fn pack(ccs: &str, entries: &[Entry]) -> TestPack {
+/// [`TestPack::market`] with these providers; the first serves all agents. The orchestrator
+/// also has the tools to echo, sleep and fail.
+pub fn pack(ccs: &str, entries: &[ModelEntry]) -> TestPack {
     let first = entries.first().map_or("none", |entry| &entry.name);
     let tools = [("say_back", "echo"), ("nap", "sleep"), ("boom", "fail")];
     let lines = tools.map(|(name, function)| {
@@ -113,74 +114,74 @@ prices:
   \"*\": {input: 1.0, output: 10.0, cached_input: 0.5, cache_write: 2.0}
 ";
 
-/// What a call costs at the stage's prices.
+/// The cost of a call at the fixture's prices.
 pub fn price(input: u64, cached: u64, written: u64, output: u64) -> f64 {
     let fresh = (input - cached - written) as f64;
     (fresh + cached as f64 * 0.5 + written as f64 * 2.0 + output as f64 * 10.0) / 1e6
 }
 
-/// A server with its key for providers.
+/// Options for a server with the providers' key.
 pub fn options(pack: TestPack) -> ServerOptions {
     let mut options = ServerOptions::pack(pack);
     options.env.push((KEY_NAME.to_owned(), KEY.to_owned()));
     options
 }
 
-/// A stage and the provider of all its words.
+/// A server and the fake provider of its models.
 #[derive(Debug)]
-pub struct Play {
+pub struct ProviderFixture {
     pub fake: FakeProvider,
-    /// The rest of the house.
-    pub stage: Stage,
+    /// The server and its data service.
+    pub engine: EngineFixture,
 }
 
-impl Play {
-    /// A stage whose provider speaks a format.
+impl ProviderFixture {
+    /// Starts a server with a provider of this format.
     pub async fn new(dialect: Dialect) -> Self {
         Self::with(dialect, |entry| entry, |options| options).await
     }
 
-    /// The same with changes.
+    /// Starts a server with changes to the provider entry and the options.
     pub async fn with(
         dialect: Dialect,
-        entry: impl FnOnce(Entry) -> Entry,
+        entry: impl FnOnce(ModelEntry) -> ModelEntry,
         change: impl FnOnce(ServerOptions) -> ServerOptions,
     ) -> Self {
         let fake = FakeProvider::start().await;
         fake.require_key(KEY);
         let ccs = FakeDataService::start().await;
-        let entry = entry(Entry::new("vendor", dialect, &fake.base_url()));
+        let entry = entry(ModelEntry::new("vendor", dialect, &fake.base_url()));
         let options = change(options(pack(&ccs.url(), &[entry])));
-        let stage = Stage::on(ccs, options).await;
-        Self { fake, stage }
+        let engine = EngineFixture::on(ccs, options).await;
+        Self { fake, engine }
     }
 
-    /// Says something; gives what the chat wire told, and what one who watches saw.
-    pub async fn ask(&self, message: &str) -> (Told, Vec<Value>) {
-        self.asked(ChatSubmit::new(message)).await
+    /// Submits a message; returns the chat reply and the events that a WebSocket client saw.
+    pub async fn ask(&self, message: &str) -> (ChatReply, Vec<Value>) {
+        self.submit(ChatSubmit::new(message)).await
     }
 
-    /// The same with more to it.
-    pub async fn asked(&self, question: ChatSubmit) -> (Told, Vec<Value>) {
-        let mut watcher = self.stage.watch("watcher", SubscribeOptions::live()).await;
+    /// Submits; returns the chat reply and the events that a WebSocket client saw.
+    pub async fn submit(&self, submit: ChatSubmit) -> (ChatReply, Vec<Value>) {
+        let mut watcher = self.engine.watch("watcher", SubscribeOptions::live()).await;
         let watching = async {
             let ends = |e: &turnwire_event::Event| e.body.kind().is_terminal();
             watcher.until(ends).await.expect("the turn's end")
         };
-        let (told, mut seen) = tokio::join!(self.stage.asked(question), watching);
-        seen.retain(|event| event.turn_id == Some(told.turn));
-        (told, json_of(&seen))
+        let (reply, mut seen) = tokio::join!(self.engine.submit(submit), watching);
+        seen.retain(|event| event.turn_id == Some(reply.turn));
+        (reply, json_of(&seen))
     }
 
-    /// The provider refused nothing for what was sent to it.
-    pub fn understood(&self) {
+    /// Asserts that the provider rejected no request.
+    pub fn assert_no_rejections(&self) {
         for call in self.fake.calls() {
             assert_eq!(call.refused, None, "call {}: {}", call.number, call.text);
         }
     }
 }
 
-/// The types of events, neighbours of one type as one: how many deltas there are is no promise.
+/// The event types, with repetitions removed: the number of deltas is not promised.
 pub fn shape(events: &[Value]) -> Vec<&str> {
     let mut names: Vec<&str> = events.iter().filter_map(|e| e["type"].as_str()).collect();
     names.dedup();
@@ -202,7 +203,7 @@ pub fn fields(events: &[Value], kind: &str, field: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The conversation as a request shows it: its messages, whatever the format calls them.
+/// The messages of a provider request, in any format.
 pub fn thread(dialect: Dialect, body: &Value) -> Vec<Value> {
     let field = match dialect {
         Dialect::Anthropic | Dialect::Chat => "messages",
@@ -212,8 +213,8 @@ pub fn thread(dialect: Dialect, body: &Value) -> Vec<Value> {
     body[field].as_array().cloned().unwrap_or_default()
 }
 
-/// Fields that say when, how long, which model and what a row's bytes were hashed to: they differ
-/// between two runs, or between two providers of the same words.
+/// Fields with times, durations, models and hashes: they differ
+/// between two runs, or between two providers of the same text.
 const VARYING: [&str; 9] = [
     "timestamp",
     "trace",
@@ -226,37 +227,41 @@ const VARYING: [&str; 9] = [
     "latency_ms",
 ];
 
-/// Events with every id as the number of its first mention, without what varies.
+/// Events with every id replaced by the number of its first use, without the varying fields.
 pub fn canonical(events: &[Value]) -> Vec<Value> {
     let mut ids = BTreeMap::new();
     let events = events.iter().map(|event| {
         let mut event = event.clone();
-        // A place is a matter of how many came before, which the order says.
+        // Positions depend on the number of earlier events; the order is compared anyway.
         event["id"] = Value::Null;
-        even(&event, &mut ids)
+        canonical_value(&event, &mut ids)
     });
     events.collect()
 }
 
-fn even(value: &Value, ids: &mut BTreeMap<String, usize>) -> Value {
+fn canonical_value(value: &Value, ids: &mut BTreeMap<String, usize>) -> Value {
     match value {
         Value::String(text) if is_id(text) => {
             let next = ids.len();
             json!(format!("id {}", ids.entry(text.clone()).or_insert(next)))
         }
-        Value::Array(list) => list.iter().map(|value| even(value, ids)).collect(),
+        Value::Array(list) => list
+            .iter()
+            .map(|value| canonical_value(value, ids))
+            .collect(),
         Value::Object(fields) => {
             let stable_fields = fields
                 .iter()
                 .filter(|(name, _)| !VARYING.contains(&name.as_str()));
-            let stable_fields = stable_fields.map(|(name, value)| (name.clone(), even(value, ids)));
+            let stable_fields =
+                stable_fields.map(|(name, value)| (name.clone(), canonical_value(value, ids)));
             Value::Object(stable_fields.collect::<Map<String, Value>>())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
-/// Whether a text is an id of the house: 26 characters of a ULID, with or without what it names.
+/// True for a Turnwire id: a ULID of 26 characters, with or without a prefix.
 fn is_id(text: &str) -> bool {
     let name = text.rsplit('_').next().unwrap_or(text);
     let digits = |c: char| c.is_ascii_digit() || c.is_ascii_uppercase();

@@ -1,33 +1,33 @@
-//! A script that quotes what its model was shown, for tests of what that is.
+//! A script whose model quotes its own input, for tests of the model's context.
 
 use serde_json::{Value, json};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
-use crate::engine::{CHIEF, Stage, working};
+use crate::engine::{EngineFixture, ORCHESTRATOR, working};
 
-/// Answers `probe` with everything the model was shown; anything else goes to the shop.
+/// Answers `probe` with the model's whole input; other messages go to the shop.
 pub fn script() -> ModelScript {
     let script = ModelScript::new()
-        .on_call(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
+        .on_call(ORCHESTRATOR, "^probe", 1, [ScriptStep::text("{{request}}")])
         .on_call(
-            CHIEF,
+            ORCHESTRATOR,
             "^garden",
             1,
             [ScriptStep::tool("ask_garden", json!({"query": "roses"}))],
         )
         .on_call(
-            CHIEF,
+            ORCHESTRATOR,
             "^support",
             1,
             [ScriptStep::tool("ask_support", json!({"query": "x"}))],
         )
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             1,
             [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
-        .call(CHIEF, 2, [ScriptStep::text("{{request}}")])
+        .call(ORCHESTRATOR, 2, [ScriptStep::text("{{request}}")])
         .call("garden", 1, [ScriptStep::tool("now", json!({}))])
         .call("garden", 2, [ScriptStep::text("SUBRAW of garden")]);
     working(script)
@@ -44,9 +44,9 @@ pub fn tools(request: &Value) -> Vec<&str> {
     tools.filter_map(|tool| tool["name"].as_str()).collect()
 }
 
-/// What a model is shown now, in a session of its own: what it quotes grows with the history.
-pub async fn probe(stage: &Stage) -> Value {
-    let session = stage.api.create().await.expect("a session");
-    let reply = stage.asked_in(session, ChatSubmit::new("probe")).await;
-    asked(&reply.words())
+/// The model's current input, read in a new session, because quotes grow with the history.
+pub async fn probe(engine: &EngineFixture) -> Value {
+    let session = engine.api.create().await.expect("a session");
+    let reply = engine.submit_in(session, ChatSubmit::new("probe")).await;
+    asked(&reply.text())
 }

@@ -1,17 +1,17 @@
-//! What tests of stops share: a house whose model is asked over a socket and whose tools are of
-//! every kind, cells of the matrix, and the judgement of one stopped turn (F14, S3-070 to S3-083).
+//! Fixture and cases of the stop tests: a server with a fake provider and tools of every kind, the
+//! cells of the stop matrix, and the checks of one stopped turn (F14, S3-070 to S3-083).
 //!
 //! ```text
-//! kind of tool × fan-out ─▶ Cell ─▶ runs until all of it is at work ─▶ stop ─▶ judged, table empty
+//! ToolKind × FanOut ─▶ StopCase ─▶ all tools run ─▶ stop ─▶ events checked, no process left
 //! ```
 
-mod house;
+mod fixture;
 mod kind;
-mod told;
+mod expected;
 mod cell;
 pub mod campaign;
 
-pub use cell::{Cell, Way, after, watch};
-pub use house::House;
-pub use kind::{Fan, Kind};
-pub use told::{Expected, stopped};
+pub use cell::{StopCase, StopMethod, after, watch};
+pub use expected::{ExpectedEnd, stopped};
+pub use fixture::StopFixture;
+pub use kind::{FanOut, ToolKind};

@@ -1,4 +1,4 @@
-//! The trace of a server's system calls, as `strace` writes it: which events were written to the
+//! Parses the system calls of a server as `strace` logs them: which events were written to the
 //! store, when they were made durable, and when their first byte went to a socket.
 //!
 //! The tracer stops a process at the entry and the exit of each call and writes the lines in that
@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The arguments that make `strace` write what is read here.
+/// The `strace` arguments for the output that this module parses.
 pub fn arguments(file: &Path) -> Vec<String> {
     let calls = "trace=fsync,fdatasync,write,writev,sendto,sendmsg,pwrite64";
     let file = file.to_str().expect("a path").to_owned();
@@ -21,27 +21,27 @@ pub fn arguments(file: &Path) -> Vec<String> {
 }
 
 /// A persisted event: its session and id.
-pub type Key = (String, String);
+pub type EventKey = (String, String);
 
-/// What a trace tells.
+/// When events were written, synced and sent, by line number of the log.
 #[derive(Debug, Default)]
-pub struct Trace {
+pub struct StraceLog {
     /// By event, the line that wrote it to the store.
-    pub written: HashMap<Key, usize>,
+    pub written: HashMap<EventKey, usize>,
     /// By event, the line at which a later sync had succeeded.
-    pub synced: HashMap<Key, usize>,
+    pub synced: HashMap<EventKey, usize>,
     /// By event, the line that first sent it to a socket.
-    pub sent: HashMap<Key, usize>,
+    pub sent: HashMap<EventKey, usize>,
     /// The lines at which a sync succeeded.
     pub syncs: Vec<usize>,
     /// When the first sync failed.
     pub failed: Option<f64>,
-    /// When the process was last seen.
+    /// The time of the last line.
     pub last: f64,
 }
 
-impl Trace {
-    /// Reads a trace.
+impl StraceLog {
+    /// Parses the output file of `strace`.
     pub fn read(file: &Path) -> Self {
         let bytes = std::fs::read(file).expect("a trace");
         let text = String::from_utf8_lossy(&bytes);
@@ -67,42 +67,45 @@ impl Trace {
                 let sync_started = syncing.remove(thread).unwrap_or(number);
                 trace.sync(sync_started, number, call);
             } else if call.starts_with("pwrite64(") {
-                trace.note(number, call, |trace| &mut trace.written);
+                trace.record_first(number, call, |trace| &mut trace.written);
             } else if call.contains("<TCP:") || call.contains("<TCPv6:") {
-                trace.note(number, call, |trace| &mut trace.sent);
+                trace.record_first(number, call, |trace| &mut trace.sent);
             }
         }
         trace
     }
 
-    fn sync(&mut self, begun: usize, ended: usize, call: &str) {
+    fn sync(&mut self, sync_started: usize, ended: usize, call: &str) {
         if !call.contains("= 0") {
             self.failed = self.failed.or(Some(self.last));
             return;
         }
         self.syncs.push(ended);
-        let fresh = self.written.iter().filter(|(_, line)| **line < begun);
-        let fresh: Vec<Key> = fresh.map(|(key, _)| key.clone()).collect();
+        let fresh = self
+            .written
+            .iter()
+            .filter(|(_, line)| **line < sync_started);
+        let fresh: Vec<EventKey> = fresh.map(|(key, _)| key.clone()).collect();
         for key in fresh {
             self.synced.entry(key).or_insert(ended);
         }
     }
 
-    fn note(
+    fn record_first(
         &mut self,
         number: usize,
         call: &str,
-        map: impl Fn(&mut Self) -> &mut HashMap<Key, usize>,
+        map: impl Fn(&mut Self) -> &mut HashMap<EventKey, usize>,
     ) {
         for key in keys(call) {
             map(self).entry(key).or_insert(number);
         }
     }
 
-    /// Events that a socket got before they were durable.
-    pub fn early(&self) -> Vec<&Key> {
+    /// Events that were sent to a socket before they were durable.
+    pub fn early(&self) -> Vec<&EventKey> {
         let durable =
-            |key: &Key, sent: usize| self.synced.get(key).is_some_and(|&synced| synced < sent);
+            |key: &EventKey, sent: usize| self.synced.get(key).is_some_and(|&synced| synced < sent);
         self.sent
             .iter()
             .filter(|(key, sent)| !durable(key, **sent))
@@ -112,7 +115,7 @@ impl Trace {
 }
 
 /// The persisted events whose bytes are among a call's; `strace` escapes their quotes.
-fn keys(call: &str) -> Vec<Key> {
+fn keys(call: &str) -> Vec<EventKey> {
     const ID: &str = r#"{\"id\":\"evt_"#;
     const SESSION: &str = r#"\"session_id\":\""#;
     let mut keys = Vec::new();
@@ -140,11 +143,11 @@ fn keys(call: &str) -> Vec<Key> {
 mod tests {
     use super::*;
 
-    fn read(lines: &[&str]) -> Trace {
+    fn read(lines: &[&str]) -> StraceLog {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("trace");
         std::fs::write(&path, lines.join("\n")).expect("written");
-        Trace::read(&path)
+        StraceLog::read(&path)
     }
 
     fn event(id: &str) -> String {

@@ -1,4 +1,5 @@
-//! What tests of workers share: a pack whose speaker gives work away, and what its sessions tell.
+//! Fixture of the worker tests: a pack whose orchestrator delegates to workers, and helpers to read
+//! their sessions.
 
 use serde_json::{Value, json};
 use turnwire_event::{Epoch, Event, Position, Seq, SessionId, TurnId};
@@ -10,21 +11,21 @@ use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 use crate::chat::until;
 
-/// The agent that works.
+/// The id of the worker agent.
 pub const READER: &str = "reader";
-const CHIEF: &str = "orchestrator";
+const ORCHESTRATOR: &str = "orchestrator";
 
-/// A server whose speaker gives work away, and a session in it.
+/// A server whose orchestrator delegates, with one session.
 #[derive(Debug)]
-pub struct Crew {
+pub struct WorkerFixture {
     pub server: TestServer,
-    /// A client of it.
+    /// An HTTP client of the server.
     pub api: ApiClient,
     pub session: SessionId,
 }
 
-/// A speaker that gives work to a reader (`research`, within `limit_ms`) or to one of its own kind
-/// (`deeper`).
+/// An orchestrator that delegates to a reader (`research`, within `limit_ms`) or to another
+/// orchestrator (`deeper`).
 pub fn pack(script: &ModelScript, limit_ms: u64) -> TestPack {
     TestPack::default()
         .put(
@@ -57,26 +58,26 @@ pub fn pack(script: &ModelScript, limit_ms: u64) -> TestPack {
         .script(script)
 }
 
-/// The speaker gives `task` away and says `last` when it is done.
+/// A script in which the orchestrator delegates `task` and then answers `last`.
 pub fn delegates(task: &str, last: &str) -> ModelScript {
     let step = ScriptStep::tool("research", json!({"task": task}));
     ModelScript::new()
-        .call(CHIEF, 1, [ScriptStep::text("I ask somebody."), step])
-        .call(CHIEF, 2, [ScriptStep::text(last)])
+        .call(ORCHESTRATOR, 1, [ScriptStep::text("I ask somebody."), step])
+        .call(ORCHESTRATOR, 2, [ScriptStep::text(last)])
 }
 
-/// The same with what the reader says.
+/// Adds the steps of the reader.
 pub fn read_by(script: ModelScript, steps: impl IntoIterator<Item = ScriptStep>) -> ModelScript {
     script.call(READER, 1, steps)
 }
 
-impl Crew {
-    /// A crew that plays `script`.
+impl WorkerFixture {
+    /// Starts a server with this script.
     pub async fn new(script: &ModelScript) -> Self {
         Self::on(ServerOptions::pack(pack(script, 60_000))).await
     }
 
-    /// A crew that runs as it is told.
+    /// Starts a server with these options.
     pub async fn on(options: ServerOptions) -> Self {
         let server = TestServer::start(options).await;
         let api = server.api();
@@ -88,7 +89,7 @@ impl Crew {
         }
     }
 
-    /// Says something in the session.
+    /// Submits a message in the session.
     pub async fn say(&self, message: &str) -> TurnId {
         let accepted = self.api.submit(self.session, message).await;
         accepted.expect("accepted").turn_id
@@ -101,7 +102,7 @@ impl Crew {
         pages.expect("an answer").concat()
     }
 
-    /// Waits until a session has a worker at work; gives its session and its turn.
+    /// Waits until a session has a running worker; returns its session and its turn.
     pub async fn working(&self, session: SessionId) -> (SessionId, TurnId) {
         until("a worker is at work", || async {
             let workers = self.workers(session).await;
@@ -130,12 +131,12 @@ impl Crew {
         events.iter().map(|logged| read(&logged.text)).collect()
     }
 
-    /// Watches a session from its first event on.
+    /// Subscribes to a session from its first event on.
     pub async fn watch(&self, name: &str, session: SessionId) -> WatchClient {
         self.watch_as(name, session, json!("preset:full")).await
     }
 
-    /// Watches the session and all its workers.
+    /// Subscribes to the session and all its workers.
     pub async fn watch_all(&self, name: &str) -> WatchClient {
         let filter = json!({"include_worker_sessions": true});
         self.watch_as(name, self.session, filter).await
@@ -155,7 +156,7 @@ pub fn of<'a>(events: &'a [Value], kind: &str) -> Option<&'a Value> {
     events.iter().find(|event| event["type"] == kind)
 }
 
-/// What of a turn is told of tools, workers and model calls, and its end.
+/// The event types of tools, workers, model calls and the end of a turn.
 pub fn course(events: &[Value]) -> Vec<&str> {
     let prefixes = ["tool.", "delegate.", "turn.", "llm.", "route."];
     let kinds = events.iter().filter_map(|event| event["type"].as_str());
@@ -165,8 +166,8 @@ pub fn course(events: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// The same of events that came over a socket.
-pub fn told(events: &[Event]) -> Vec<&'static str> {
+/// As [`course`], for events received over a socket.
+pub fn streamed_course(events: &[Event]) -> Vec<&'static str> {
     let prefixes = ["tool.", "delegate.", "turn.", "llm.", "route."];
     let kinds = events.iter().map(|event| event.body.kind().name());
     kinds

@@ -1,4 +1,4 @@
-//! `cargo xtask campaign KIND N`: long runs of the campaigns that the tests run for a little while.
+//! `cargo xtask campaign KIND N`: long runs of the fault campaigns that the tests run briefly.
 //! Built for release, so that as many trials as possible fit in an hour.
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::step::{call, cargo};
 
-/// What a campaign can do.
+/// The names of all campaigns.
 const KINDS: [&str; 4] = ["kills", "cuts", "stops", "workers"];
 
 /// Runs a campaign; the command of `e2e` prints trials, violations and the bound.
@@ -23,7 +23,7 @@ pub fn run(root: &Path, kind: Option<&str>, trials: Option<&str>) -> Result<()> 
         .ok()
         .is_none_or(|trials| trials == 0)
     {
-        bail!("{trials:?} is no number of trials: write a whole number from 1");
+        bail!("{trials:?} is not a number of trials: write a whole number from 1");
     }
     let cargo = cargo();
     call(
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_campaign_that_does_not_exist_is_refused() {
+    fn unknown_campaign_is_refused() {
         let run = |kind, trials| run(Path::new("."), kind, trials).expect_err("refused");
         let usage = "usage: cargo xtask campaign kills|cuts|stops|workers N";
         assert_eq!(run(None, None).to_string(), usage);

@@ -1,13 +1,13 @@
-//! A finding: what a check has to say, and where.
+//! A finding of a check: a place and a message.
 
 use std::fmt;
 
-/// One thing that breaks a rule.
+/// A place that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// The file, from the root of the repository; a package's name for findings about packages.
     pub place: String,
-    /// The line, from 1; 0 where a line says nothing.
+    /// The line, from 1; 0 for findings about a whole file or package.
     pub line: usize,
     /// What is wrong, and what to do.
     pub message: String,

@@ -9,8 +9,8 @@ use turnwire_xtask::{campaign, size, source, suite, tidy, trace};
 const HELP: &str = "\
 cargo xtask tidy              check the rules of CONTRIBUTING.md; reports large files and functions
 cargo xtask schema            write schema/*.json from the types
-cargo xtask trace             write which tests answer which requirement into docs/wires/*.md
-cargo xtask test [NAME]       install what the tests need, then format check, lints and all tests,
+cargo xtask trace             write the tests of each requirement into docs/wires/*.md
+cargo xtask test [NAME]       install test dependencies, then format check, lints and all tests,
                               or those whose name contains NAME
 cargo xtask campaign KIND N   N trials of kills, cuts, stops or workers
 cargo xtask size [--no-build] lines, crates, binary size and the time of a cold release build
@@ -25,10 +25,10 @@ fn main() -> Result<ExitCode> {
                 println!("large: {remark}");
             }
             for failure in &report.failures {
-                println!("wrong: {failure}");
+                println!("error: {failure}");
             }
             println!(
-                "tidy: {} wrong, {} large",
+                "tidy: {} errors, {} large",
                 report.failures.len(),
                 report.remarks.len()
             );

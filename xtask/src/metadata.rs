@@ -1,7 +1,7 @@
-//! The dependency graph as cargo tells it, with only what the checks look at.
+//! The dependency graph from `cargo metadata`, reduced to the fields that the checks read.
 //!
-//! Only the packages of this platform are asked for: those are the ones a build has downloaded,
-//! so a fresh machine can answer without the network.
+//! Only packages for this platform are requested: a build has downloaded those, so a fresh
+//! machine needs no network.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,22 +10,22 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-/// All packages, and which of them are ours.
+/// All packages, and which of them belong to the workspace.
 #[derive(Debug, Deserialize)]
 pub struct Metadata {
     /// Every package of the graph.
     pub packages: Vec<Package>,
-    /// The ids of our own.
+    /// The ids of the workspace members.
     pub workspace_members: Vec<String>,
-    /// Who asks for whom, with which features; none if cargo was not asked.
+    /// The dependency edges with features; `None` if cargo did not resolve them.
     #[serde(default)]
     pub resolve: Option<Resolve>,
 }
 
-/// The graph.
+/// The resolved dependency graph.
 #[derive(Debug, Deserialize)]
 pub struct Resolve {
-    /// Every package with what it asks for.
+    /// Every package with its dependencies.
     pub nodes: Vec<Node>,
 }
 
@@ -33,39 +33,39 @@ pub struct Resolve {
 #[derive(Debug, Deserialize)]
 pub struct Node {
     pub id: String,
-    /// The features that are on.
+    /// The enabled features of the package.
     pub features: Vec<String>,
-    /// The ids of what it may ask for.
+    /// The ids of its possible dependencies.
     pub dependencies: Vec<String>,
 }
 
-/// One package.
+/// A package as `cargo metadata` reports it.
 #[derive(Debug, Deserialize)]
 pub struct Package {
-    /// Its id in the graph.
+    /// The package's id in the graph.
     pub id: String,
     pub name: String,
     pub version: String,
-    /// Its licence, as an SPDX expression.
+    /// The licence as an SPDX expression.
     pub license: Option<String>,
-    /// What it asks for.
+    /// The declared dependencies of the package.
     pub dependencies: Vec<Dependency>,
 }
 
-/// One thing a package asks for.
+/// A declared dependency of a package.
 #[derive(Debug, Deserialize)]
 pub struct Dependency {
-    /// The name of the package asked for.
+    /// The name of the required package.
     pub name: String,
     /// `None` for a normal dependency, else `dev` or `build`.
     pub kind: Option<String>,
-    /// Whether a feature must ask for it.
+    /// True if a feature must enable it.
     #[serde(default)]
     pub optional: bool,
 }
 
 impl Metadata {
-    /// Asks cargo; without the network if the packages are here already.
+    /// Runs `cargo metadata`; offline if the packages are downloaded.
     pub fn read(root: &Path) -> Result<Self> {
         let version = output(Command::new("rustc").arg("-vV"))?;
         let host = version
@@ -85,13 +85,13 @@ impl Metadata {
         Self::parse(&ask(&["--offline"]).or_else(|_| ask(&[]))?)
     }
 
-    /// Reads what `cargo metadata` printed.
+    /// Parses the output of `cargo metadata`.
     pub fn parse(json: &str) -> Result<Self> {
         serde_json::from_str(json).context("cargo metadata printed something unexpected")
     }
 
-    /// Whether a build has it: whether our packages lead to it over what is asked for. The graph
-    /// also holds what a feature that is off would ask for.
+    /// True if a build contains the package: it is reachable from the workspace over enabled
+    /// dependencies. The graph also lists dependencies of disabled features.
     pub fn is_built(&self, package: &Package) -> bool {
         let Some(resolve) = &self.resolve else {
             return true;
@@ -107,13 +107,13 @@ impl Metadata {
                 continue;
             };
             let dependencies = node.dependencies.iter().map(String::as_str);
-            queue.extend(dependencies.filter(|to| self.asks(node, to)));
+            queue.extend(dependencies.filter(|to| self.depends_on(node, to)));
         }
         false
     }
 
-    /// Whether `node` asks for `to`, as its features are.
-    fn asks(&self, node: &Node, to: &str) -> bool {
+    /// True if `node` depends on `to` with its enabled features.
+    fn depends_on(&self, node: &Node, to: &str) -> bool {
         let find = |id: &str| self.packages.iter().find(|package| package.id == id);
         let (Some(from), Some(to)) = (find(&node.id), find(to)) else {
             return true;
@@ -122,7 +122,7 @@ impl Metadata {
         named.any(|d| !d.optional || node.features.contains(&d.name))
     }
 
-    /// Our own packages.
+    /// The packages of this workspace.
     pub fn members(&self) -> impl Iterator<Item = &Package> {
         self.packages
             .iter()
@@ -146,7 +146,7 @@ pub(crate) mod examples {
 
     use super::*;
 
-    /// A graph of our own packages with `(package, kind, dependency)` edges and others beside.
+    /// A graph of workspace packages with `(package, kind, dependency)` edges, and other packages.
     pub(crate) fn graph(edges: &[(&str, Option<&str>, &str)], others: &[(&str, &str)]) -> Metadata {
         let mut packages: Vec<Package> = Vec::new();
         for (name, kind, dependency) in edges {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// A file's code, and which of it is for tests alone.
+/// A file's code, and which parts of it only tests compile.
 #[derive(Debug)]
 pub struct Scan {
     pub code: String,
@@ -21,7 +21,7 @@ impl Scan {
         Self { code, tests }
     }
 
-    /// Whether the byte at `at` exists only in tests.
+    /// True if only tests compile the byte at `at`.
     pub fn in_test(&self, at: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&at))
     }
@@ -62,7 +62,7 @@ pub fn block_end(code: &str, open: usize) -> usize {
     code.len()
 }
 
-/// Whether a byte may be part of a name.
+/// True if a byte may be part of an identifier.
 pub fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -136,14 +136,14 @@ fn skip(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-fn block_comment(rest: &[u8]) -> usize {
+fn block_comment(tail: &[u8]) -> usize {
     let mut depth = 0usize;
     let mut at = 0;
-    while at < rest.len() {
-        if rest[at..].starts_with(b"/*") {
+    while at < tail.len() {
+        if tail[at..].starts_with(b"/*") {
             depth += 1;
             at += 2;
-        } else if rest[at..].starts_with(b"*/") {
+        } else if tail[at..].starts_with(b"*/") {
             depth -= 1;
             at += 2;
             if depth == 0 {
@@ -157,36 +157,36 @@ fn block_comment(rest: &[u8]) -> usize {
 }
 
 /// The length of a plain string that begins at the start.
-fn string(rest: &[u8]) -> usize {
+fn string(tail: &[u8]) -> usize {
     let mut at = 1;
-    while at < rest.len() {
-        match rest[at] {
+    while at < tail.len() {
+        match tail[at] {
             b'\\' => at += 2,
             b'"' => return at + 1,
             _ => at += 1,
         }
     }
-    rest.len()
+    tail.len()
 }
 
 /// The length of a raw, byte or C string that begins at the start, if one does.
-fn prefixed(rest: &[u8]) -> Option<usize> {
-    let letters = rest.iter().take_while(|b| b"rbc".contains(b)).count();
+fn prefixed(tail: &[u8]) -> Option<usize> {
+    let letters = tail.iter().take_while(|b| b"rbc".contains(b)).count();
     if letters > 2 {
         return None;
     }
-    let raw = rest[..letters].contains(&b'r');
-    let hashes = rest[letters..].iter().take_while(|&&b| b == b'#').count();
+    let raw = tail[..letters].contains(&b'r');
+    let hashes = tail[letters..].iter().take_while(|&&b| b == b'#').count();
     let open = letters + hashes;
-    if rest.get(open) != Some(&b'"') || (!raw && hashes > 0) {
+    if tail.get(open) != Some(&b'"') || (!raw && hashes > 0) {
         return None;
     }
     if !raw {
-        return Some(letters + string(&rest[letters..]));
+        return Some(letters + string(&tail[letters..]));
     }
     let mut close = vec![b'"'];
     close.resize(hashes + 1, b'#');
-    let inside = &rest[open + 1..];
+    let inside = &tail[open + 1..];
     let length = inside
         .windows(close.len())
         .position(|window| window == close)
@@ -195,18 +195,18 @@ fn prefixed(rest: &[u8]) -> Option<usize> {
 }
 
 /// The length of a character literal at the start; `None` for a lifetime.
-fn char_literal(rest: &[u8]) -> Option<usize> {
-    if rest.get(1) == Some(&b'\\') {
-        let close = rest.iter().skip(3).position(|&b| b == b'\'')?;
+fn char_literal(tail: &[u8]) -> Option<usize> {
+    if tail.get(1) == Some(&b'\\') {
+        let close = tail.iter().skip(3).position(|&b| b == b'\'')?;
         return Some(close + 4);
     }
-    let width = match rest.get(1)? {
+    let width = match tail.get(1)? {
         0..=0x7f => 1,
         0xc0..=0xdf => 2,
         0xe0..=0xef => 3,
         _ => 4,
     };
-    (rest.get(1 + width) == Some(&b'\'')).then_some(width + 2)
+    (tail.get(1 + width) == Some(&b'\'')).then_some(width + 2)
 }
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_told_apart_by_their_braces() {
+    fn test_code_is_delimited_by_braces() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n fn b() { \"}\"; }\n}\nfn c() {}\n";
         let scan = Scan::new(text);
         let lines: Vec<_> = scan.finds("fn ").map(|at| scan.line(at)).collect();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_module_in_another_file_ends_at_its_semicolon() {
+    fn test_module_in_own_file_ends_at_semicolon() {
         let scan = Scan::new("#[cfg(test)]\nmod tests;\nfn a() {}\n");
         assert_eq!(scan.finds("fn ").count(), 1);
     }

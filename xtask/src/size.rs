@@ -15,9 +15,9 @@ use crate::metadata::Metadata;
 use crate::source::{self, Source};
 use crate::step::{cargo, clock, step};
 
-/// Members that are no part of the product.
+/// Members that are not part of the product.
 const KIT: [&str; 5] = ["crates/testkit", "e2e", "bench", "xtask", "schemagen"];
-/// Where the cold build goes.
+/// The target folder of the cold build.
 const TARGET: &str = "target/size";
 
 /// Lines of one member.
@@ -142,7 +142,7 @@ fn test_binaries(sources: &[Source]) -> usize {
     units.len() + integration.count()
 }
 
-/// What a cold build took.
+/// The figures of a cold build.
 struct Built {
     bytes: u64,
     wall: Duration,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_counted_by_what_they_are_for() {
+    fn lines_are_counted_by_purpose() {
         let sources = [
             Source::new(
                 "crates/a/src/lib.rs",
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_is_named_again_counts_once() {
+    fn repeated_crate_counts_once() {
         assert_eq!(
             distinct("a v1.0.0\nb v1.0.0\na v1.0.0 (*)\n\na v2.0.0\n"),
             3

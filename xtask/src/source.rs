@@ -1,4 +1,4 @@
-//! The Rust files of the house, read once, with the crate and the module each one is.
+//! The Rust files of the workspace, read once, with the crate and the module of each.
 //!
 //! In: the root of the repository. Out: every `.rs` file of every member, in path order.
 
@@ -9,10 +9,10 @@ use anyhow::{Context as _, Result};
 use crate::finding::Finding;
 use crate::scan::Scan;
 
-/// One Rust file.
+/// A Rust file of the workspace.
 #[derive(Debug)]
 pub struct Source {
-    /// Its path from the root of the repository, with `/`.
+    /// The path from the root of the repository, with `/`.
     pub path: String,
     pub text: String,
     pub scan: Scan,
@@ -28,14 +28,14 @@ impl Source {
         }
     }
 
-    /// The folder of the crate it belongs to.
+    /// The folder of the crate that contains the file.
     pub fn member(&self) -> &str {
         let inside = ["/src/", "/tests/", "/benches/", "/examples/"];
         let end = inside.iter().filter_map(|dir| self.path.find(dir)).min();
         end.map_or("", |end| &self.path[..end])
     }
 
-    /// Its module path inside the crate's library or binary; `None` for what is not of `src`.
+    /// The module path inside the crate's library or binary; `None` outside of `src`.
     pub fn module(&self) -> Option<Vec<&str>> {
         let inside = self
             .path
@@ -48,7 +48,7 @@ impl Source {
         Some(stem.trim_end_matches("/mod").split('/').collect())
     }
 
-    /// Whether the whole file exists only in tests.
+    /// True if only tests compile the file.
     pub fn is_test(&self) -> bool {
         let inside = self.path.strip_prefix(self.member()).unwrap_or(&self.path);
         let of_tests = |part: &str| part == "tests" || part == "tests.rs" || part == "benches";
@@ -95,7 +95,7 @@ fn walk(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Files that do not say at their top what they hold.
+/// Files without a module comment at the top.
 pub fn undocumented(sources: &[Source]) -> Vec<Finding> {
     sources
         .iter()
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_its_opening_lines_is_named() {
+    fn file_without_module_comment_is_a_finding() {
         let sources = [
             Source::new("crates/a/src/lib.rs", "//! Fine.\n"),
             Source::new("crates/a/src/b.rs", "use x;\n//! Too late.\n"),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_tells_crate_module_and_whether_it_is_a_test() {
+    fn path_gives_crate_module_and_test_flag() {
         let module = |path| Source::new(path, "").module().map(|m| m.join("::"));
         assert_eq!(module("crates/a/src/lib.rs"), Some(String::new()));
         assert_eq!(module("crates/a/src/b.rs"), Some("b".into()));

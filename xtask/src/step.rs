@@ -1,5 +1,5 @@
-//! Steps of a long command: each is named when it begins and timed when it ends, so that a reader
-//! of the output always knows where the command is.
+//! Steps of a long command: each prints its name at the start and its time at the end, so that the
+//! output shows where the command is.
 
 use std::path::Path;
 use std::process::Command;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_well() {
+    fn durations_are_formatted_for_people() {
         let texts = [350, 12_340, 61_000, 245_900].map(Duration::from_millis);
         let texts = texts.map(clock);
         assert_eq!(texts, ["0.3 s", "12.3 s", "1 min 01 s", "4 min 05 s"]);

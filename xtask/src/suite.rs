@@ -69,7 +69,7 @@ pub fn run(root: &Path, filter: Option<&str>) -> Result<bool> {
     let name = format!("{} tests, {jobs} at once", catalog.cases.len());
     let outcomes = step(&name, || Ok(run::run(&catalog.cases, &server, jobs)))?;
     for outcome in &outcomes {
-        times.note(outcome.label.clone(), outcome.took);
+        times.record(outcome.label.clone(), outcome.took);
     }
     times.write(&file)?;
     for label in &catalog.ignored {

@@ -1,4 +1,4 @@
-//! All checks over the whole tree: what fails, and what is only told.
+//! Runs all checks over the workspace: failures and remarks.
 
 pub mod debt;
 pub mod path;
@@ -18,12 +18,12 @@ use crate::finding::Finding;
 use crate::metadata::Metadata;
 use crate::source::{self, Source};
 
-/// What tidy has to say.
+/// The findings of all checks.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What must be put right.
+    /// Violations of a rule; each must be fixed.
     pub failures: Vec<Finding>,
-    /// What deserves a look.
+    /// Large files and functions; no failure.
     pub remarks: Vec<Finding>,
 }
 
@@ -31,19 +31,19 @@ pub struct Report {
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
-        .expect("xtask stands one below the root")
+        .expect("xtask is a folder of the root")
         .to_owned()
 }
 
-/// Runs every check.
+/// Reads the workspace and runs every check.
 pub fn run(root: &Path) -> Result<Report> {
     let sources = source::all(root)?;
     let metadata = Metadata::read(root)?;
-    Ok(judge(&sources, &metadata))
+    Ok(check(&sources, &metadata))
 }
 
-/// Runs every check over what was read.
-pub fn judge(sources: &[Source], metadata: &Metadata) -> Report {
+/// Runs every check over these sources and packages.
+pub fn check(sources: &[Source], metadata: &Metadata) -> Report {
     let mut failures = source::undocumented(sources);
     failures.extend(order::backward(sources));
     failures.extend(folder::crowded(sources));

@@ -14,9 +14,9 @@ use turnwire_model::{
 use turnwire_pack::DialectName;
 
 /// A transport that has the answer.
-struct Ready(Arc<[Bytes]>);
+struct ReadyTransport(Arc<[Bytes]>);
 
-impl ModelTransport for Ready {
+impl ModelTransport for ReadyTransport {
     fn open(
         &self,
         _: TransportRequest,
@@ -33,12 +33,12 @@ impl ModelTransport for Ready {
 }
 
 /// A call that can be made again and again.
-pub struct Call {
+pub struct ReadyCall {
     remote: RemoteProvider,
     request: ModelRequest,
 }
 
-impl Call {
+impl ReadyCall {
     /// The call that is answered with these pieces.
     pub(super) fn new(dialect: DialectName, pieces: Vec<Bytes>) -> Self {
         let message = ModelMessage::new(Role::User, vec![ContentBlock::text("Any tents?")]);
@@ -46,7 +46,7 @@ impl Call {
             remote: RemoteProvider::new(
                 "bench",
                 turnwire_model::models::dialect_for(dialect),
-                Arc::new(Ready(pieces.into())),
+                Arc::new(ReadyTransport(pieces.into())),
                 ModelParams::default(),
                 CallTimeouts::default(),
                 None,

@@ -7,27 +7,27 @@ use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, ProviderAns
 /// Bytes of a large piece: what a TLS record holds at most, and so what a busy reader finds.
 const LARGE: usize = 16 * 1024;
 
-/// What a model says, over and over: pieces as tokenizers cut them, some with what JSON escapes
+/// The repeated output of a model: pieces as tokenizers cut them, some with characters that JSON escapes
 /// and some with more than one byte a character.
 const PIECES: [&str; 16] = [
     "Two", " tents", " are", " on", " offer", " this", " week", ":\n\n", "- ", "**", "Alp", "\"",
     " für", " 49", ".90 €", " each,",
 ];
 
-/// How an answer is cut into what is read at once.
+/// How an answer is cut into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum PieceCut {
     /// One frame a piece, as from a model that is read as it speaks.
     Frames,
     /// Pieces of 16 KiB, wherever that cuts a frame.
     Large,
 }
 
-impl Cut {
-    /// Both.
+impl PieceCut {
+    /// Both ways to cut an answer.
     pub const ALL: [Self; 2] = [Self::Frames, Self::Large];
 
-    /// In words.
+    /// The label in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Frames => "a frame a piece",
@@ -57,13 +57,13 @@ fn fake(dialect: DialectName) -> Dialect {
 }
 
 /// The pieces of a body.
-pub(super) fn pieces(body: &Bytes, cut: Cut) -> Vec<Bytes> {
+pub(super) fn pieces(body: &Bytes, cut: PieceCut) -> Vec<Bytes> {
     let mut remaining = body.clone();
     let mut pieces = Vec::new();
     while !remaining.is_empty() {
         let len = match cut {
-            Cut::Frames => frame_len(&remaining),
-            Cut::Large => LARGE.min(remaining.len()),
+            PieceCut::Frames => frame_len(&remaining),
+            PieceCut::Large => LARGE.min(remaining.len()),
         };
         pieces.push(remaining.split_to(len));
     }
@@ -88,10 +88,10 @@ mod tests {
     fn chunks_concatenate_to_the_answer() {
         for dialect in DialectName::ALL {
             let body = body(dialect, 300);
-            for cut in Cut::ALL {
+            for cut in PieceCut::ALL {
                 assert_eq!(pieces(&body, cut).concat(), body, "{dialect:?}, {cut:?}");
             }
-            let frames = pieces(&body, Cut::Frames);
+            let frames = pieces(&body, PieceCut::Frames);
             assert!(frames.len() > 300, "{dialect:?}: {}", frames.len());
             assert!(frames.iter().all(|frame| frame.ends_with(b"\n")));
         }

@@ -19,7 +19,7 @@ const BATCH_MAX: usize = 1024;
 /// Stands where Turnwire's rows have a link of the chain.
 const HASH: [u8; 32] = [7; 32];
 
-struct Row {
+struct AppendRow {
     session: usize,
     seq: u64,
     payload: Vec<u8>,
@@ -28,12 +28,12 @@ struct Row {
 
 /// The writer's queue. Dropping it ends the writer thread after what it has taken.
 #[derive(Debug)]
-pub struct Bare {
-    rows: mpsc::Sender<Row>,
+pub struct BareAppender {
+    rows: mpsc::Sender<AppendRow>,
     next: Vec<AtomicU64>,
 }
 
-impl Bare {
+impl BareAppender {
     /// Opens a new database in `dir` and starts the writer.
     pub fn open(dir: &Path, sessions: usize) -> io::Result<Self> {
         let connection = Connection::open(dir.join("bare.sqlite")).map_err(io::Error::other)?;
@@ -49,10 +49,10 @@ impl Bare {
     }
 }
 
-impl Appender for Bare {
+impl Appender for BareAppender {
     async fn append(&self, session: usize) -> io::Result<()> {
         let (done, acknowledged) = oneshot::channel();
-        let row = Row {
+        let row = AppendRow {
             session,
             seq: self.next[session].fetch_add(1, Ordering::Relaxed),
             payload: vec![b'x'; EVENT_BYTES],
@@ -89,7 +89,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Ends with the queue, or with the first error: the acknowledgements then fail.
-fn write(mut connection: Connection, mut queue: mpsc::Receiver<Row>) -> rusqlite::Result<()> {
+fn write(mut connection: Connection, mut queue: mpsc::Receiver<AppendRow>) -> rusqlite::Result<()> {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while queue.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
         let transaction = connection.transaction()?;
@@ -120,7 +120,7 @@ mod tests {
     async fn acknowledged_rows_are_in_the_file() {
         let dir = std::env::temp_dir().join(format!("bare-append-{}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("a folder");
-        let bare = Bare::open(&dir, 2).expect("a database");
+        let bare = BareAppender::open(&dir, 2).expect("a database");
         for session in [0, 1, 0] {
             bare.append(session).await.expect("durable");
         }

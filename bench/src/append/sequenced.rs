@@ -36,9 +36,9 @@ impl Clock for Elapsed {
 }
 
 /// Takes what is released and lets it go: nobody watches.
-struct Nobody;
+struct NoSubscriber;
 
-impl EventSink for Nobody {
+impl EventSink for NoSubscriber {
     fn publish(&self, events: &mut Vec<ReleasedEvent>) {
         events.clear();
     }
@@ -48,13 +48,13 @@ impl EventSink for Nobody {
 
 /// Sessions on one store.
 #[derive(Debug)]
-pub struct Sequenced {
+pub struct SequencedAppender {
     sequencers: Vec<Arc<Sequencer>>,
     body: Body,
     writer: Arc<LogWriter>,
 }
 
-impl Sequenced {
+impl SequencedAppender {
     /// Opens a new store in `dir` and makes the sessions.
     pub async fn open(dir: &Path, sessions: usize) -> io::Result<Self> {
         let options = SqliteOptions {
@@ -84,7 +84,7 @@ impl Sequenced {
                 OutboxBounds::default(),
                 clock.clone(),
                 writer.clone(),
-                Arc::new(Nobody),
+                Arc::new(NoSubscriber),
             );
             sequencer
                 .emit_one(created(id)?, OutboxRoom::Reserved)
@@ -105,7 +105,7 @@ impl Sequenced {
     }
 }
 
-impl Appender for Sequenced {
+impl Appender for SequencedAppender {
     async fn append(&self, session: usize) -> io::Result<()> {
         let sequencer = &self.sequencers[session];
         let draft = EventDraft::new(None, Actor::USER, self.body.clone());
@@ -116,7 +116,7 @@ impl Appender for Sequenced {
     }
 }
 
-impl Drop for Sequenced {
+impl Drop for SequencedAppender {
     fn drop(&mut self) {
         self.writer.stop();
     }

@@ -10,12 +10,12 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{READ_BYTES, Readiness, Span, Stopwatch, Target};
-use crate::http::Http;
-use crate::sse::Counter;
+use super::{CpuSpan, READ_BYTES, Readiness, Stopwatch, Target};
+use crate::http::HttpConnection;
+use crate::sse::BlockCounter;
 use crate::stat::percentile;
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -39,14 +39,14 @@ pub struct Args {
     connecting: bool,
 }
 
-/// What came of it.
+/// The figures that the role prints as JSON.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     pub turns: u64,
     /// Their frames; the sentinel is none.
     pub frames: u64,
     /// How long, and at what cost.
-    pub span: Span,
+    pub span: CpuSpan,
     /// Milliseconds from the post or the connect to the first frame: p50, p99.
     pub first_frame_ms: (f64, f64),
     /// Turns that were refused at first because the last one held its lock still.
@@ -62,7 +62,7 @@ struct Chat {
     stream: Option<TcpStream>,
     /// The connection of the next turn, made a turn before, so that the server knows it.
     spare: Option<TcpStream>,
-    counter: Counter,
+    counter: BlockCounter,
     begun: Instant,
     /// Blocks of the turn at hand.
     blocks: u64,
@@ -71,7 +71,7 @@ struct Chat {
 }
 
 /// What a read found.
-enum Found {
+enum ReadProgress {
     /// So many blocks frames, the first of the turn among them or not.
     Blocks { frames: u64, first: bool },
     /// The same, and the last of the turn.
@@ -87,7 +87,7 @@ fn connect(server: SocketAddr) -> io::Result<TcpStream> {
 }
 
 impl Chat {
-    fn open(http: &mut Http, args: &Args) -> io::Result<Self> {
+    fn open(http: &mut HttpConnection, args: &Args) -> io::Result<Self> {
         let mut body = serde_json::json!({ "message": args.message });
         if !args.new_sessions {
             body["session_id"] = http.create_session()?.into();
@@ -95,11 +95,11 @@ impl Chat {
         let server = args.target.server;
         Ok(Self {
             server,
-            request: Http::post_bytes(server, "/chat/stream", &body.to_string()),
+            request: HttpConnection::post_bytes(server, "/chat/stream", &body.to_string()),
             connecting: args.connecting,
             stream: None,
             spare: None,
-            counter: Counter::default(),
+            counter: BlockCounter::default(),
             begun: Instant::now(),
             blocks: 0,
             left: 0,
@@ -107,7 +107,7 @@ impl Chat {
     }
 
     fn start(&mut self, readiness: &Readiness, token: usize) -> io::Result<()> {
-        (self.blocks, self.counter) = (0, Counter::default());
+        (self.blocks, self.counter) = (0, BlockCounter::default());
         let spare = self.spare.take();
         self.begun = Instant::now();
         let mut stream = match spare {
@@ -124,7 +124,7 @@ impl Chat {
         Ok(())
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Found> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<ReadProgress> {
         let mut stream = self.stream.take().ok_or(io::ErrorKind::NotConnected)?;
         let len = match stream.read(buffer) {
             Ok(0) => return Err(io::Error::other("a stream ended before its turn")),
@@ -134,17 +134,17 @@ impl Chat {
         };
         let mut frames = match self.counter.feed(&buffer[..len]) {
             Ok(frames) => frames,
-            Err(refused) if refused.status == 409 => return Ok(Found::Busy),
+            Err(refused) if refused.status == 409 => return Ok(ReadProgress::Busy),
             Err(refused) => return Err(refused.into()),
         };
         let first = self.blocks == 0 && frames > 0;
         self.blocks += frames;
         if self.counter.is_done() {
             frames -= 1;
-            return Ok(Found::End { frames, first });
+            return Ok(ReadProgress::End { frames, first });
         }
         self.stream = Some(stream);
-        Ok(Found::Blocks { frames, first })
+        Ok(ReadProgress::Blocks { frames, first })
     }
 }
 
@@ -157,15 +157,15 @@ struct Totals {
 }
 
 /// All of them, and which have something to read.
-struct Crowd {
+struct ChatClients {
     chats: Vec<Chat>,
     readiness: Readiness,
     buffer: Vec<u8>,
 }
 
-impl Crowd {
+impl ChatClients {
     fn open(args: &Args) -> io::Result<Self> {
-        let mut http = Http::connect(args.target.server)?;
+        let mut http = HttpConnection::connect(args.target.server)?;
         let chats = (0..args.at_once).map(|_| Chat::open(&mut http, args));
         Ok(Self {
             chats: chats.collect::<io::Result<_>>()?,
@@ -188,9 +188,9 @@ impl Crowd {
                 let progress = chat.read(&mut self.buffer)?;
                 let since_ms = chat.begun.elapsed().as_secs_f64() * 1e3;
                 let (frames, first, ended) = match progress {
-                    Found::Blocks { frames, first } => (frames, first, false),
-                    Found::End { frames, first } => (frames, first, true),
-                    Found::Busy => {
+                    ReadProgress::Blocks { frames, first } => (frames, first, false),
+                    ReadProgress::End { frames, first } => (frames, first, true),
+                    ReadProgress::Busy => {
                         totals.busy += 1;
                         chat.start(&self.readiness, token)?;
                         continue;
@@ -211,12 +211,12 @@ impl Crowd {
     }
 }
 
-/// Runs it.
+/// Runs the load and returns the figures.
 pub fn run(args: &Args) -> io::Result<Outcome> {
     let mut totals = Totals::default();
-    let mut span = Span::default();
+    let mut span = CpuSpan::default();
     for _ in 0..args.generations {
-        let mut open_streams = Crowd::open(args)?;
+        let mut open_streams = ChatClients::open(args)?;
         open_streams.round(1, &mut Totals::default())?;
         let stopwatch = Stopwatch::start(args.target.pid)?;
         open_streams.round(args.turns, &mut totals)?;

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use turnwire_event::metric;
 
-use super::{SILENCE_MAX, Span, Stopwatch, Target};
+use super::{CpuSpan, SILENCE_MAX, Stopwatch, Target};
 use crate::histogram::Histogram;
-use crate::http::Http;
+use crate::http::HttpConnection;
 use crate::machine;
 use crate::service::PRINCIPAL;
 use crate::stat::percentile;
@@ -28,7 +28,7 @@ const ANSWER_BYTES_MAX: u64 = 4 << 20;
 const BUSY_MAX: u32 = 200;
 const BUSY_PAUSE: Duration = Duration::from_millis(2);
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -43,17 +43,17 @@ pub struct Args {
     spread_ms: u64,
     /// What is asked, in turn, as `LOCALE:WORDS`.
     #[arg(long, required = true)]
-    ask: Vec<Ask>,
+    ask: Vec<AgentTarget>,
 }
 
 /// A question and its language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Ask {
+struct AgentTarget {
     locale: String,
     words: String,
 }
 
-impl FromStr for Ask {
+impl FromStr for AgentTarget {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -65,7 +65,7 @@ impl FromStr for Ask {
     }
 }
 
-/// What came of it.
+/// The figures that the role prints as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     pub turns: u64,
@@ -76,7 +76,7 @@ pub struct Outcome {
     /// Turns that were refused at first because the last one held its lock still.
     pub busy: u64,
     /// How long, and at what cost.
-    pub span: Span,
+    pub span: CpuSpan,
     /// Milliseconds of a turn: p50, p95.
     pub turn_ms: (f64, f64),
     /// Sub-agents that were asked.
@@ -91,9 +91,9 @@ pub struct Outcome {
 }
 
 /// One of those who ask.
-struct Person {
+struct DispatchClient {
     server: SocketAddr,
-    asks: Vec<Ask>,
+    asks: Vec<AgentTarget>,
     /// Which of the questions is next.
     next: usize,
     /// The session, once there is one.
@@ -118,14 +118,14 @@ impl Totals {
 }
 
 /// How a post was answered.
-enum Answer {
+enum TurnRead {
     /// With the whole stream of a turn.
     Stream { texts: u64, completed: bool },
     /// The session is busy.
     Busy,
 }
 
-impl Person {
+impl DispatchClient {
     /// So many turns after a pause.
     fn talk(&mut self, turns: u64, pause: Duration) -> io::Result<Totals> {
         std::thread::sleep(pause);
@@ -147,13 +147,13 @@ impl Person {
         for _ in 0..BUSY_MAX {
             let started = Instant::now();
             match self.post(&body)? {
-                Answer::Stream { texts, completed } => {
+                TurnRead::Stream { texts, completed } => {
                     totals.turn_ms.push(started.elapsed().as_secs_f64() * 1e3);
                     totals.texts += texts;
                     totals.completed += u64::from(completed);
                     return Ok(());
                 }
-                Answer::Busy => {
+                TurnRead::Busy => {
                     totals.busy += 1;
                     std::thread::sleep(BUSY_PAUSE);
                 }
@@ -162,7 +162,7 @@ impl Person {
         Err(io::Error::other("a session stayed busy"))
     }
 
-    fn post(&mut self, body: &str) -> io::Result<Answer> {
+    fn post(&mut self, body: &str) -> io::Result<TurnRead> {
         let mut stream = TcpStream::connect(self.server)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
@@ -180,7 +180,7 @@ impl Person {
                 self.session = self.session.take().or(session);
                 read_stream(&mut reader)
             }
-            409 => Ok(Answer::Busy),
+            409 => Ok(TurnRead::Busy),
             other => Err(io::Error::other(format!(
                 "a turn was refused: HTTP {other}"
             ))),
@@ -211,7 +211,7 @@ fn head(reader: &mut impl BufRead) -> io::Result<(u16, Option<String>)> {
 }
 
 /// Reads a stream up to its sentinel.
-fn read_stream(reader: &mut impl BufRead) -> io::Result<Answer> {
+fn read_stream(reader: &mut impl BufRead) -> io::Result<TurnRead> {
     let mut line = Vec::new();
     let (mut texts, mut completed) = (0, false);
     loop {
@@ -222,14 +222,14 @@ fn read_stream(reader: &mut impl BufRead) -> io::Result<Answer> {
         match line.as_slice() {
             b"event: text\n" => texts += 1,
             b"event: completed\n" => completed = true,
-            b"data: [DONE]\n" => return Ok(Answer::Stream { texts, completed }),
+            b"data: [DONE]\n" => return Ok(TurnRead::Stream { texts, completed }),
             _ => {}
         }
     }
 }
 
 /// Everyone does so many turns, the first ones spread over a time.
-fn round(people: &mut [Person], turns: u64, spread: Duration) -> io::Result<Totals> {
+fn round(people: &mut [DispatchClient], turns: u64, spread: Duration) -> io::Result<Totals> {
     let step = spread.div_f64(people.len().max(1) as f64);
     std::thread::scope(|scope| {
         let people = people.iter_mut().zip(0..);
@@ -247,23 +247,23 @@ fn round(people: &mut [Person], turns: u64, spread: Duration) -> io::Result<Tota
 
 /// What the server has recorded of dispatches.
 fn overhead(server: SocketAddr) -> io::Result<Histogram> {
-    let text = Http::connect(server)?.metrics()?;
+    let text = HttpConnection::connect(server)?.metrics()?;
     Ok(Histogram::read(
         &text,
         &metric::DISPATCH_OVERHEAD_MS.replace('.', "_"),
     ))
 }
 
-/// Runs it.
+/// Runs the load and returns the figures.
 pub fn run(args: &Args) -> io::Result<Outcome> {
     let Target { server, pid } = args.target;
-    let person = |next| Person {
+    let person = |next| DispatchClient {
         server,
         asks: args.ask.clone(),
         next,
         session: None,
     };
-    let mut people: Vec<Person> = (0..args.at_once).map(person).collect();
+    let mut people: Vec<DispatchClient> = (0..args.at_once).map(person).collect();
     let spread = Duration::from_millis(args.spread_ms);
     round(&mut people, 1, spread)?;
     let before = (overhead(server)?, machine::resident_kb(pid)?);
@@ -298,7 +298,7 @@ mod tests {
         let read = read_stream(&mut text.as_bytes()).expect("a whole stream");
         assert!(matches!(
             read,
-            Answer::Stream {
+            TurnRead::Stream {
                 texts: 2,
                 completed: true
             }
@@ -316,11 +316,11 @@ mod tests {
 
     #[test]
     fn question_carries_its_language() {
-        let ask: Ask = "de:Wie spät: 3?".parse().expect("a question");
+        let ask: AgentTarget = "de:Wie spät: 3?".parse().expect("a question");
         assert_eq!(
             (ask.locale.as_str(), ask.words.as_str()),
             ("de", "Wie spät: 3?")
         );
-        assert!("nothing".parse::<Ask>().is_err());
+        assert!("nothing".parse::<AgentTarget>().is_err());
     }
 }

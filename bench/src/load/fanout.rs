@@ -10,12 +10,12 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fleet, Span, Stopwatch, Target, only, subscribe_frame};
+use super::{CpuSpan, Stopwatch, Target, WatcherPool, only, subscribe_frame};
 use crate::floor::CHAT_OPENING;
-use crate::http::Http;
-use crate::window::{Order, Tally};
+use crate::http::HttpConnection;
+use crate::window::{WindowOrder, WindowTally};
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -35,13 +35,13 @@ pub struct Args {
     events: u64,
 }
 
-/// What came of it.
+/// The figures that the role prints as JSON.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Events delivered in the span, over all connections.
     pub deliveries: u64,
     /// How long, and at what cost.
-    pub span: Span,
+    pub span: CpuSpan,
     /// Bytes of one WebSocket frame on the wire; 0 where there is none.
     pub frame_bytes: f64,
     /// Bytes of one block of a stream on the wire; 0 where there is none.
@@ -52,22 +52,27 @@ pub struct Outcome {
 enum Source {
     Paced(TcpStream),
     Feedback {
-        connections: Vec<Http>,
+        connections: Vec<HttpConnection>,
         request: Vec<u8>,
         sent: u64,
-        order: Order,
+        order: WindowOrder,
     },
 }
 
 impl Source {
-    fn feedback(args: &Args, http: &mut Http, session: &str, order: Order) -> io::Result<Self> {
+    fn feedback(
+        args: &Args,
+        http: &mut HttpConnection,
+        session: &str,
+        order: WindowOrder,
+    ) -> io::Result<Self> {
         let turn = http.submit(session, "turn")?;
         http.await_turn(&turn)?;
         Ok(Self::Feedback {
             connections: (0..order.window)
-                .map(|_| Http::connect(args.target.server))
+                .map(|_| HttpConnection::connect(args.target.server))
                 .collect::<io::Result<_>>()?,
-            request: Http::feedback_bytes(args.target.server, session, &turn),
+            request: HttpConnection::feedback_bytes(args.target.server, session, &turn),
             sent: 0,
             order,
         })
@@ -107,11 +112,11 @@ fn side_channel(side: SocketAddr) -> io::Result<Source> {
     Ok(Source::Paced(side))
 }
 
-/// Runs it.
+/// Runs the load and returns the figures.
 pub fn run(args: &Args) -> io::Result<Outcome> {
-    let mut http = Http::connect(args.target.server)?;
+    let mut http = HttpConnection::connect(args.target.server)?;
     let session = http.create_session()?;
-    let order = Order {
+    let order = WindowOrder {
         window: args.window,
         total: args.events,
     };
@@ -122,28 +127,28 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
             "feedback.recorded",
         ),
     };
-    let mut fleet = Fleet::connect(
+    let mut pool = WatcherPool::connect(
         &mut http,
         std::slice::from_ref(&session),
         args.clients,
         Some(&subscribe_frame(&only(kind), None)),
     )?;
-    fleet.await_acks()?;
+    pool.await_acks()?;
     if let Source::Paced(side) = &mut source {
         let turn = http.submit(&session, "paced")?;
-        fleet.follow(&http, &[turn], args.streams)?;
+        pool.follow(&http, &[turn], args.streams)?;
         // What tells of the turn comes before the order; with the order, that the model thinks.
-        fleet.await_frames(args.clients, CHAT_OPENING - 1)?;
+        pool.await_frames(args.clients, CHAT_OPENING - 1)?;
         side.write_all(&order.to_bytes())?;
     }
-    let opening = Bytes::of(&fleet, args);
+    let opening = Bytes::of(&pool, args);
     if let Source::Feedback { .. } = source {
         source.allow(0)?;
     }
-    let mut tally = Tally::new((args.clients + args.streams) as u32);
+    let mut tally = WindowTally::new((args.clients + args.streams) as u32);
     let mut counting: Option<(Stopwatch, u64)> = None;
     while tally.mark() < order.total {
-        fleet.turn(|token, before, after| {
+        pool.turn(|token, before, after| {
             // The ack is the first frame and no event.
             let skip = if token < args.clients {
                 1
@@ -161,7 +166,7 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
     }
     let (stopwatch, from) = counting.ok_or_else(|| io::Error::other("nothing counted"))?;
     let span = stopwatch.span()?;
-    let bytes = Bytes::of(&fleet, args);
+    let bytes = Bytes::of(&pool, args);
     let each = |bytes: u64, of: usize| bytes as f64 / (order.total * of.max(1) as u64) as f64;
     Ok(Outcome {
         deliveries: (order.total - from) * (args.clients + args.streams) as u64,
@@ -178,10 +183,10 @@ struct Bytes {
 }
 
 impl Bytes {
-    fn of(fleet: &Fleet, args: &Args) -> Self {
+    fn of(pool: &WatcherPool, args: &Args) -> Self {
         Self {
-            frames: fleet.bytes(0..args.clients),
-            blocks: fleet.bytes(args.clients..args.clients + args.streams),
+            frames: pool.bytes(0..args.clients),
+            blocks: pool.bytes(args.clients..args.clients + args.streams),
         }
     }
 }

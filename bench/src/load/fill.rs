@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::Target;
-use crate::http::Http;
+use crate::http::HttpConnection;
 
 /// Posts in flight at once; enough for commits to be shared.
 const THREADS: u64 = 32;
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -20,24 +20,24 @@ pub struct Args {
     events: u64,
 }
 
-/// What came of it.
+/// The figures that the role prints as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The session that has them.
     pub session: String,
 }
 
-/// Runs it.
+/// Runs the load and returns the figures.
 pub fn run(args: &Args) -> io::Result<Outcome> {
     let server = args.target.server;
-    let mut http = Http::connect(server)?;
+    let mut http = HttpConnection::connect(server)?;
     let session = http.create_session()?;
     let turn = http.submit(&session, "turn")?;
     http.await_turn(&turn)?;
-    let request = Http::feedback_bytes(server, &session, &turn);
+    let request = HttpConnection::feedback_bytes(server, &session, &turn);
     let next = AtomicU64::new(0);
     let post = || -> io::Result<()> {
-        let mut http = Http::connect(server)?;
+        let mut http = HttpConnection::connect(server)?;
         while next.fetch_add(1, Ordering::Relaxed) < args.events {
             http.send(&request)?;
             let (status, body) = http.receive()?;

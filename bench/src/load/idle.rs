@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fleet, Target, subscribe_frame};
+use super::{Target, WatcherPool, subscribe_frame};
 use crate::floor::CHAT_OPENING;
-use crate::http::Http;
+use crate::http::HttpConnection;
 use crate::machine;
 
 /// How long memory may settle before it is read.
@@ -16,7 +16,7 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// Connections opened and closed first, so that what a server needs once is not counted.
 const WARM: usize = 10;
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub struct Args {
     streams: bool,
 }
 
-/// What came of it.
+/// The figures that the role prints as JSON.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Resident memory before, in KiB.
@@ -48,10 +48,10 @@ impl Outcome {
     }
 }
 
-/// Runs it.
+/// Runs the load and returns the figures.
 pub fn run(args: &Args) -> io::Result<Outcome> {
     machine::raise_open_files()?;
-    let mut http = Http::connect(args.target.server)?;
+    let mut http = HttpConnection::connect(args.target.server)?;
     let sessions = (0..args.sessions)
         .map(|_| http.create_session())
         .collect::<io::Result<Vec<_>>>()?;
@@ -60,10 +60,10 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
     drop(warm);
     std::thread::sleep(SETTLE);
     let before_kb = machine::resident_kb(args.target.pid)?;
-    let fleet = kind.open(&mut http, &sessions, args.clients)?;
+    let pool = kind.open(&mut http, &sessions, args.clients)?;
     std::thread::sleep(SETTLE);
     let after_kb = machine::resident_kb(args.target.pid)?;
-    drop(fleet);
+    drop(pool);
     Ok(Outcome {
         before_kb,
         after_kb,
@@ -81,7 +81,7 @@ enum Kind {
 impl Kind {
     /// Starts the turns that stall, where streams are to be opened: they have told of themselves
     /// and say nothing for longer than the run takes.
-    fn of(args: &Args, http: &mut Http, sessions: &[String]) -> io::Result<Self> {
+    fn of(args: &Args, http: &mut HttpConnection, sessions: &[String]) -> io::Result<Self> {
         if !args.streams {
             return Ok(Self::WebSockets(subscribe_frame(r#""preset:full""#, None)));
         }
@@ -90,18 +90,23 @@ impl Kind {
     }
 
     /// Opens so many, and waits until each has what there is to have.
-    fn open(&self, http: &mut Http, sessions: &[String], count: usize) -> io::Result<Fleet> {
+    fn open(
+        &self,
+        http: &mut HttpConnection,
+        sessions: &[String],
+        count: usize,
+    ) -> io::Result<WatcherPool> {
         match self {
             Self::WebSockets(subscribe) => {
-                let mut fleet = Fleet::connect(http, sessions, count, Some(subscribe))?;
-                fleet.await_acks()?;
-                Ok(fleet)
+                let mut pool = WatcherPool::connect(http, sessions, count, Some(subscribe))?;
+                pool.await_acks()?;
+                Ok(pool)
             }
             Self::Streams(turns) => {
-                let mut fleet = Fleet::new()?;
-                fleet.follow(http, turns, count)?;
-                fleet.await_frames(0, CHAT_OPENING)?;
-                Ok(fleet)
+                let mut pool = WatcherPool::new()?;
+                pool.follow(http, turns, count)?;
+                pool.await_frames(0, CHAT_OPENING)?;
+                Ok(pool)
             }
         }
     }

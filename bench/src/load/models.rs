@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use sse_stream::SseByteStream;
 use tokio::task::JoinSet;
 
-use super::{SILENCE_MAX, Span, Stopwatch, Target};
+use super::{CpuSpan, SILENCE_MAX, Stopwatch, Target};
 use crate::machine;
 use crate::stamp;
 use crate::stat::{median, percentile};
@@ -31,7 +31,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(2);
 /// How often the server's memory is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub struct Args {
     settle_ms: u64,
 }
 
-/// What came of it.
+/// The figures that the role prints as JSON.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     pub turns: u64,
@@ -65,7 +65,7 @@ pub struct Outcome {
     /// Turns that were refused at first because the last one held its lock still.
     pub busy: u64,
     /// How long, and at what cost.
-    pub span: Span,
+    pub span: CpuSpan,
     /// Microseconds of the first word of a turn, from when it was written: p50, p95.
     pub first_us: (f64, f64),
     /// Microseconds of the first word of a turn, from when it was asked for: p50, p95.
@@ -73,12 +73,12 @@ pub struct Outcome {
     /// The server's memory in KiB before the first turn.
     pub before_kb: f64,
     /// The time in which everyone was reading, in three equal parts.
-    pub thirds: [Third; 3],
+    pub thirds: [ThirdStats; 3],
 }
 
 /// A third of the time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Third {
+pub struct ThirdStats {
     /// Words that were read, a second.
     pub rate: f64,
     /// Microseconds of a word: p50, p95, p99.
@@ -89,13 +89,13 @@ pub struct Third {
 
 /// A word that was read: when, and how long after it was written.
 #[derive(Clone, Copy, Debug)]
-struct Word {
+struct TokenTime {
     at_us: u64,
     delay_us: u64,
 }
 
 /// One of those who read.
-struct Reader {
+struct StreamReader {
     client: Client,
     server: String,
     direct: bool,
@@ -104,8 +104,8 @@ struct Reader {
 }
 
 #[derive(Default)]
-struct Heard {
-    words: Vec<Word>,
+struct StreamTimes {
+    words: Vec<TokenTime>,
     first_us: Vec<f64>,
     asked_us: Vec<f64>,
     completed: u64,
@@ -114,35 +114,35 @@ struct Heard {
 
 /// A frame of Turnwire's `text`.
 #[derive(Deserialize)]
-struct Text<'a> {
+struct DeltaText<'a> {
     #[serde(borrow)]
     chunk: Cow<'a, str>,
 }
 
 /// A chunk of the provider.
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct CompletionChunk<'a> {
     #[serde(borrow)]
-    choices: Vec<Choice<'a>>,
+    choices: Vec<CompletionChoice<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct CompletionChoice<'a> {
     #[serde(borrow)]
-    delta: Said<'a>,
+    delta: ChunkDelta<'a>,
 }
 
 #[derive(Deserialize)]
-struct Said<'a> {
+struct ChunkDelta<'a> {
     #[serde(borrow, default)]
     content: Cow<'a, str>,
 }
 
-impl Reader {
+impl StreamReader {
     /// So many turns after a pause.
-    async fn read(mut self, turns: u64, pause: Duration) -> io::Result<(Self, Heard)> {
+    async fn read(mut self, turns: u64, pause: Duration) -> io::Result<(Self, StreamTimes)> {
         tokio::time::sleep(pause).await;
-        let mut stream = Heard::default();
+        let mut stream = StreamTimes::default();
         for _ in 0..turns {
             let (answer, asked_us) = self.ask(&mut stream).await?;
             self.hear(answer, asked_us, &mut stream).await?;
@@ -151,7 +151,7 @@ impl Reader {
     }
 
     /// The head of an answer, and when it was asked for.
-    async fn ask(&mut self, heard: &mut Heard) -> io::Result<(Response, u64)> {
+    async fn ask(&mut self, heard: &mut StreamTimes) -> io::Result<(Response, u64)> {
         for _ in 0..BUSY_MAX {
             let asked_us = stamp::now_us();
             let answer = self.post().await?;
@@ -199,7 +199,12 @@ impl Reader {
     }
 
     /// Reads an answer to the end of its body, so that its connection can be used again.
-    async fn hear(&self, answer: Response, asked_us: u64, heard: &mut Heard) -> io::Result<()> {
+    async fn hear(
+        &self,
+        answer: Response,
+        asked_us: u64,
+        heard: &mut StreamTimes,
+    ) -> io::Result<()> {
         let mut events = pin!(SseByteStream::new(answer.bytes_stream()));
         let (mut is_first, mut is_done) = (true, false);
         while let Some(event) = events.next().await {
@@ -211,7 +216,7 @@ impl Reader {
             }
             let text = match (self.direct, event.event.as_deref()) {
                 (true, _) => chunk(&data)?,
-                (false, Some("text")) => serde_json::from_str::<Text<'_>>(&data)?.chunk,
+                (false, Some("text")) => serde_json::from_str::<DeltaText<'_>>(&data)?.chunk,
                 (false, Some("completed")) => {
                     heard.completed += 1;
                     continue;
@@ -221,7 +226,7 @@ impl Reader {
             let at_us = stamp::now_us();
             for written_us in stamp::times(&text) {
                 let delay_us = at_us.saturating_sub(written_us);
-                heard.words.push(Word { at_us, delay_us });
+                heard.words.push(TokenTime { at_us, delay_us });
                 if std::mem::take(&mut is_first) {
                     heard.first_us.push(delay_us as f64);
                     let since_us = at_us.saturating_sub(asked_us);
@@ -239,17 +244,17 @@ impl Reader {
 
 /// The words of a chunk of the provider.
 fn chunk(data: &str) -> io::Result<Cow<'_, str>> {
-    let chunk: Chunk<'_> = serde_json::from_str(data)?;
+    let chunk: CompletionChunk<'_> = serde_json::from_str(data)?;
     let first = chunk.choices.into_iter().next();
     Ok(first.map(|choice| choice.delta.content).unwrap_or_default())
 }
 
 /// Everyone does so many turns, the first ones spread over a time; what each of them heard.
 async fn round(
-    readers: Vec<Reader>,
+    readers: Vec<StreamReader>,
     turns: u64,
     spread: Duration,
-) -> io::Result<(Vec<Reader>, Vec<Heard>)> {
+) -> io::Result<(Vec<StreamReader>, Vec<StreamTimes>)> {
     let step = spread.div_f64(readers.len().max(1) as f64);
     let mut running = JoinSet::new();
     for (reader, at) in readers.into_iter().zip(0..) {
@@ -265,9 +270,9 @@ async fn round(
 }
 
 /// The server's memory: when, and how much.
-type Looks = Arc<Mutex<Vec<(u64, f64)>>>;
+type MemorySamples = Arc<Mutex<Vec<(u64, f64)>>>;
 
-async fn look(pid: u32, looks: Looks) {
+async fn look(pid: u32, looks: MemorySamples) {
     while let Ok(kb) = machine::resident_kb(pid) {
         looks.lock().push((stamp::now_us(), kb as f64));
         tokio::time::sleep(LOOK_EVERY).await;
@@ -275,7 +280,7 @@ async fn look(pid: u32, looks: Looks) {
 }
 
 /// The time in which everyone was reading, without its beginning, cut in three.
-fn thirds(all: &[Heard], looks: &[(u64, f64)], settle: Duration) -> [Third; 3] {
+fn thirds(all: &[StreamTimes], looks: &[(u64, f64)], settle: Duration) -> [ThirdStats; 3] {
     let began = all.iter().filter_map(|heard| heard.words.first());
     let ended = all.iter().filter_map(|heard| heard.words.last());
     let from = began.map(|word| word.at_us).max().unwrap_or_default();
@@ -291,7 +296,7 @@ fn thirds(all: &[Heard], looks: &[(u64, f64)], settle: Duration) -> [Third; 3] {
             .collect();
         let seen = looks.iter().filter(|(at, _)| span.contains(at));
         let delay = |percent| percentile(&delays, percent);
-        Third {
+        ThirdStats {
             rate: delays.len() as f64 / (length.max(1) as f64 / 1e6),
             delay_us: (delay(50.0), delay(95.0), delay(99.0)),
             resident_kb: median(&seen.map(|(_, kb)| *kb).collect::<Vec<_>>()),
@@ -299,7 +304,7 @@ fn thirds(all: &[Heard], looks: &[(u64, f64)], settle: Duration) -> [Third; 3] {
     })
 }
 
-/// Runs it.
+/// Runs the load and returns the figures.
 pub async fn run(args: &Args) -> io::Result<Outcome> {
     let Target { server, pid } = args.target;
     // The client asks for the TLS provider of the process, though it speaks plain HTTP here.
@@ -307,23 +312,23 @@ pub async fn run(args: &Args) -> io::Result<Outcome> {
     let client = Client::builder().no_proxy().tcp_nodelay(true);
     let client = client.read_timeout(SILENCE_MAX).build();
     let client = client.map_err(io::Error::other)?;
-    let reader = |_| Reader {
+    let reader = |_| StreamReader {
         client: client.clone(),
         server: format!("http://{server}"),
         direct: args.direct,
         session: None,
     };
-    let readers: Vec<Reader> = (0..args.at_once).map(reader).collect();
+    let readers: Vec<StreamReader> = (0..args.at_once).map(reader).collect();
     let spread = Duration::from_millis(args.spread_ms);
     let (readers, _) = round(readers, args.warm, spread).await?;
     let before_kb = machine::resident_kb(pid)? as f64;
-    let looks = Looks::default();
+    let looks = MemorySamples::default();
     let looking = tokio::spawn(look(pid, Arc::clone(&looks))).abort_handle();
     let stopwatch = Stopwatch::start(pid)?;
     let (_, all) = round(readers, args.turns, spread).await?;
     let span = stopwatch.span()?;
     looking.abort();
-    let spent = |of: fn(&Heard) -> &Vec<f64>| {
+    let spent = |of: fn(&StreamTimes) -> &Vec<f64>| {
         let all: Vec<f64> = all.iter().flat_map(of).copied().collect();
         (percentile(&all, 50.0), percentile(&all, 95.0))
     };
@@ -356,9 +361,11 @@ mod tests {
 
     #[test]
     fn only_the_common_reading_window_is_split_in_three() {
-        let stream = |from: u64, to: u64, delay_us| Heard {
-            words: (from..to).map(|at_us| Word { at_us, delay_us }).collect(),
-            ..Heard::default()
+        let stream = |from: u64, to: u64, delay_us| StreamTimes {
+            words: (from..to)
+                .map(|at_us| TokenTime { at_us, delay_us })
+                .collect(),
+            ..StreamTimes::default()
         };
         // Both read from 90 to 400, and the first tenth is not looked at.
         let all = [stream(0, 401, 5), stream(90, 1_000, 7)];

@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fleet, Target, subscribe_frame};
-use crate::http::Http;
+use super::{Target, WatcherPool, subscribe_frame};
+use crate::http::HttpConnection;
 
 /// The cursor before the first event of a session.
 const START: &str = "evt_00010000000000";
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -36,36 +36,36 @@ pub struct Args {
 
 /// What came of one time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Once {
+pub struct ReplayTiming {
     /// When the last reader got its first event, in milliseconds.
     pub first_ms: f64,
     /// When the last reader had all.
     pub all_ms: f64,
 }
 
-/// Runs it.
-pub fn run(args: &Args) -> io::Result<Vec<Once>> {
+/// Runs the load and returns the figures.
+pub fn run(args: &Args) -> io::Result<Vec<ReplayTiming>> {
     (0..args.times).map(|_| once(args)).collect()
 }
 
-fn once(args: &Args) -> io::Result<Once> {
-    let mut http = Http::connect(args.target.server)?;
-    let mut fleet = Fleet::connect(
+fn once(args: &Args) -> io::Result<ReplayTiming> {
+    let mut http = HttpConnection::connect(args.target.server)?;
+    let mut pool = WatcherPool::connect(
         &mut http,
         std::slice::from_ref(&args.session),
         args.readers,
         None,
     )?;
     let opened = Instant::now();
-    fleet.subscribe(&subscribe_frame(&args.filter, Some(START)))?;
+    pool.subscribe(&subscribe_frame(&args.filter, Some(START)))?;
     let wanted = args.events + 1;
     let (mut started, mut finished) = (0, 0);
-    let mut timing = Once {
+    let mut timing = ReplayTiming {
         first_ms: 0.0,
         all_ms: 0.0,
     };
     while finished < args.readers {
-        fleet.turn(|_, before, after| {
+        pool.turn(|_, before, after| {
             let now = opened.elapsed().as_secs_f64() * 1e3;
             if before <= 1 && after > 1 {
                 started += 1;

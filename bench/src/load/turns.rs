@@ -11,14 +11,14 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{READ_BYTES, Readiness, Span, Stopwatch, Target, Watcher, subscribe_frame};
-use crate::http::Http;
+use super::{CpuSpan, READ_BYTES, Readiness, Stopwatch, Target, Watcher, subscribe_frame};
+use crate::http::HttpConnection;
 use crate::stat::percentile;
 
 /// Bytes of a frame that are looked at: enough to hold the event's type.
 const PREFIX_BYTES: usize = 96;
 
-/// What to run.
+/// Command-line arguments of this role.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -39,13 +39,13 @@ pub struct Args {
     turn_events: Option<u64>,
 }
 
-/// What came of it.
+/// The figures that the role prints as JSON.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     pub turns: u64,
     pub events: u64,
     /// How long, and at what cost.
-    pub span: Span,
+    pub span: CpuSpan,
     /// Milliseconds from the post to the first event: p50, p95.
     pub first_event_ms: (f64, f64),
     /// Milliseconds from the post to the first delta: p50, p95.
@@ -70,7 +70,7 @@ struct Session {
 
 /// What a read found.
 #[derive(Default)]
-struct Found {
+struct SessionProgress {
     first_event: bool,
     first_delta: bool,
     ended: bool,
@@ -78,7 +78,7 @@ struct Found {
 }
 
 impl Session {
-    fn open(http: &mut Http, args: &Args) -> io::Result<Self> {
+    fn open(http: &mut HttpConnection, args: &Args) -> io::Result<Self> {
         let id = http.create_session()?;
         let mut watcher = Watcher::new(http.attach(&id)?, PREFIX_BYTES)?;
         watcher.subscribe(&subscribe_frame(r#""preset:full""#, None))?;
@@ -88,7 +88,7 @@ impl Session {
         Ok(Self {
             watcher,
             post,
-            request: Http::post_bytes(
+            request: HttpConnection::post_bytes(
                 args.target.server,
                 &format!("/sessions/{id}/turns"),
                 &serde_json::json!({ "message": args.message }).to_string(),
@@ -107,8 +107,8 @@ impl Session {
         self.post.write_all(&self.request)
     }
 
-    fn read(&mut self, buffer: &mut [u8], turn_events: Option<u64>) -> io::Result<Found> {
-        let mut progress = Found::default();
+    fn read(&mut self, buffer: &mut [u8], turn_events: Option<u64>) -> io::Result<SessionProgress> {
+        let mut progress = SessionProgress::default();
         let Self {
             watcher,
             events,
@@ -187,16 +187,16 @@ struct Totals {
 
 /// All sessions, and which of them have something to read: the watcher of session `n` is token
 /// `2n`, its posting connection token `2n + 1`.
-struct Crowd {
+struct TurnSessions {
     sessions: Vec<Session>,
     readiness: Readiness,
     buffer: Vec<u8>,
     turn_events: Option<u64>,
 }
 
-impl Crowd {
+impl TurnSessions {
     fn open(args: &Args) -> io::Result<Self> {
-        let mut http = Http::connect(args.target.server)?;
+        let mut http = HttpConnection::connect(args.target.server)?;
         let readiness = Readiness::new()?;
         let mut sessions = Vec::with_capacity(args.sessions);
         for at in 0..args.sessions {
@@ -252,12 +252,12 @@ impl Crowd {
     }
 }
 
-/// Runs it.
+/// Runs the load and returns the figures.
 pub fn run(args: &Args) -> io::Result<Outcome> {
     let mut totals = Totals::default();
-    let mut span = Span::default();
+    let mut span = CpuSpan::default();
     for _ in 0..args.generations {
-        let mut open_streams = Crowd::open(args)?;
+        let mut open_streams = TurnSessions::open(args)?;
         open_streams.round(1, &mut Totals::default())?;
         let stopwatch = Stopwatch::start(args.target.pid)?;
         open_streams.round(args.turns, &mut totals)?;

@@ -4,21 +4,21 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::frame::{self, Counter};
+use crate::frame::{self, FrameCounter};
 use crate::sse;
 
 /// How its bytes are cut.
 #[derive(Debug)]
-enum Cut {
-    Frames(Counter),
-    Blocks(sse::Counter),
+enum ByteFormat {
+    Frames(FrameCounter),
+    Blocks(sse::BlockCounter),
 }
 
-/// One connection.
+/// A watched connection: a WebSocket or a chat stream.
 #[derive(Debug)]
 pub struct Watcher {
     stream: TcpStream,
-    cut: Cut,
+    cut: ByteFormat,
     /// Text frames so far, the ack included; or blocks of a stream.
     pub frames: u64,
     pub bytes: u64,
@@ -33,15 +33,15 @@ impl AsFd for Watcher {
 impl Watcher {
     /// A WebSocket that keeps the first `keep` bytes of each frame for the caller to look at.
     pub fn new(stream: TcpStream, keep: usize) -> io::Result<Self> {
-        Self::cut(stream, Cut::Frames(Counter::new(keep)))
+        Self::cut(stream, ByteFormat::Frames(FrameCounter::new(keep)))
     }
 
     /// The stream of a turn, from the first byte of the answer on.
     pub fn of_blocks(stream: TcpStream) -> io::Result<Self> {
-        Self::cut(stream, Cut::Blocks(sse::Counter::default()))
+        Self::cut(stream, ByteFormat::Blocks(sse::BlockCounter::default()))
     }
 
-    fn cut(stream: TcpStream, cut: Cut) -> io::Result<Self> {
+    fn cut(stream: TcpStream, cut: ByteFormat) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
@@ -66,8 +66,8 @@ impl Watcher {
         };
         self.bytes += len as u64;
         let counter = match &mut self.cut {
-            Cut::Frames(counter) => counter,
-            Cut::Blocks(counter) => {
+            ByteFormat::Frames(counter) => counter,
+            ByteFormat::Blocks(counter) => {
                 self.frames += counter.feed(&buffer[..len])?;
                 return Ok(());
             }

@@ -2,21 +2,21 @@
 
 use std::io;
 
-use super::{Bench, Effort, Pair, Scope, cell};
+use super::{BenchConfig, BenchEffort, BenchScope, PairedResults, cell};
 use crate::append::{EVENT_BYTES, Outcome};
-use crate::process::Place;
-use crate::report::{Aim, Section};
+use crate::process::CorePlacement;
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::stat::short;
 
-fn measure(bench: &Bench, who: &str, sessions: u64) -> io::Result<Outcome> {
+fn measure(bench: &BenchConfig, who: &str, sessions: u64) -> io::Result<Outcome> {
     let millis = match bench.effort {
-        Effort::Full => "4000",
-        Effort::Quick => "800",
+        BenchEffort::Full => "4000",
+        BenchEffort::Quick => "800",
     };
     let dir = bench.fresh_dir("append")?;
     let sessions = sessions.to_string();
     let outcome = bench.program.tell(
-        Place::Anywhere,
+        CorePlacement::Anywhere,
         &[
             "append",
             "--who",
@@ -36,27 +36,27 @@ fn rate(outcome: &Outcome) -> f64 {
     outcome.events_per_second
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     let mut rows = Vec::new();
     let mut aims = Vec::new();
     for sessions in [64, 1_000] {
         bench.say(&format!("append from {sessions} sessions"));
-        let mut pair = Pair::default();
+        let mut pair = PairedResults::default();
         for _ in 0..bench.rounds {
-            if bench.scope == Scope::Both {
-                pair.ours.push(measure(bench, "turnwire", sessions)?);
+            if bench.scope == BenchScope::Both {
+                pair.turnwire.push(measure(bench, "turnwire", sessions)?);
             }
             pair.floor.push(measure(bench, "bare", sessions)?);
         }
-        let (ours, bare) = pair.medians(rate);
+        let (turnwire, bare) = pair.medians(rate);
         let ack = |percentile: fn(&Outcome) -> f64| {
-            let (ours, bare) = pair.medians(percentile);
-            format!("{} / {}", cell(ours, short), cell(bare, short))
+            let (turnwire, bare) = pair.medians(percentile);
+            format!("{} / {}", cell(turnwire, short), cell(bare, short))
         };
         rows.push(vec![
             format!("{sessions} sessions"),
-            cell(ours, short),
+            cell(turnwire, short),
             cell(bare, short),
             pair.ratio_cell(rate),
             ack(|outcome| outcome.ack_ms.0),
@@ -64,10 +64,10 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         ]);
         if let Some(ratio) = pair.ratio(rate) {
             let figure = format!("durable append, {sessions} sessions, against bare SQLite");
-            aims.push(Aim::at_least(&figure, ratio, 0.7, ""));
+            aims.push(PerformanceTarget::at_least(&figure, ratio, 0.7, ""));
         }
     }
-    Ok(Section {
+    Ok(ReportSection {
         title: "Durable append",
         text: format!(
             "Durable events a second in a closed loop: each session appends its next event when \

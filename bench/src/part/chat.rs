@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::{Bench, Pair, SLOW_MS, Scope, cell};
+use super::{BenchConfig, BenchScope, PairedResults, SLOW_MS, cell};
 use crate::load::chat::Outcome;
 use crate::paced::CHAT_STREAMS_MAX;
 use crate::peer;
-use crate::process::{Place, Server};
-use crate::report::{Aim, Section};
+use crate::process::{CorePlacement, ServerProcess};
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::stat::{share, short};
 
 /// What differs from a turn in a session that goes on, posted on a connection that is open.
@@ -50,7 +50,7 @@ impl Case {
     }
 
     /// What is said in each turn, turns that follow each other, and how often with new sessions.
-    fn work(&self, bench: &Bench) -> (&'static str, u64, u64) {
+    fn work(&self, bench: &BenchConfig) -> (&'static str, u64, u64) {
         match self.0 {
             Kind::Plain | Kind::Connecting | Kind::NewSession => {
                 ("turn", 10, bench.scaled(300 / (self.1 + 9)))
@@ -59,7 +59,7 @@ impl Case {
         }
     }
 
-    fn load(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
+    fn load(&self, bench: &BenchConfig, server: &ServerProcess) -> io::Result<Outcome> {
         let mut args = server.target();
         let (message, turns, generations) = self.work(bench);
         for (name, value) in [
@@ -76,7 +76,9 @@ impl Case {
             Kind::NewSession => Some("--new-sessions"),
         };
         args.extend(flag.map(str::to_owned));
-        let outcome: Outcome = bench.program.tell(Place::LastCore, &["chat"], &args)?;
+        let outcome: Outcome = bench
+            .program
+            .tell(CorePlacement::LastCore, &["chat"], &args)?;
         if outcome.busy > 0 {
             bench.say(&format!("{} posts met a held lock", outcome.busy));
         }
@@ -91,17 +93,17 @@ impl Case {
         }
     }
 
-    fn measure(&self, bench: &Bench) -> io::Result<Pair<Outcome>> {
-        let mut pair = Pair::default();
+    fn measure(&self, bench: &BenchConfig) -> io::Result<PairedResults<Outcome>> {
+        let mut pair = PairedResults::default();
         for _ in 0..bench.rounds {
-            if bench.scope == Scope::Both {
+            if bench.scope == BenchScope::Both {
                 let dir = bench.fresh_dir("chat")?;
                 let env = [
                     ("TURNWIRE_STORE_DURABILITY", "full"),
                     ("TURNWIRE_STREAM_CHAT_STREAMS_MAX", CHAT_STREAMS_MAX),
                 ];
                 let server = bench.turnwire_server(&dir, &env)?;
-                pair.ours.push(self.load(bench, &server)?);
+                pair.turnwire.push(self.load(bench, &server)?);
                 server.stop()?;
                 std::fs::remove_dir_all(dir)?;
             }
@@ -112,10 +114,10 @@ impl Case {
         Ok(pair)
     }
 
-    fn row(&self, pair: &Pair<Outcome>) -> Vec<String> {
+    fn row(&self, pair: &PairedResults<Outcome>) -> Vec<String> {
         let beside = |figure: fn(&Outcome) -> f64| {
-            let (ours, floor) = pair.medians(figure);
-            format!("{} / {}", cell(ours, short), cell(floor, short))
+            let (turnwire, floor) = pair.medians(figure);
+            format!("{} / {}", cell(turnwire, short), cell(floor, short))
         };
         let (p50, floor_p50) = pair.medians(|o| o.first_frame_ms.0);
         let p99 = pair.medians(|o| o.first_frame_ms.1).0;
@@ -130,7 +132,7 @@ impl Case {
         ]
     }
 
-    fn aims(&self, pair: &Pair<Outcome>) -> Vec<Aim> {
+    fn aims(&self, pair: &PairedResults<Outcome>) -> Vec<PerformanceTarget> {
         let first = pair.medians(|o| o.first_frame_ms.0).0;
         let bound_ms = match (self.0, self.1) {
             (Kind::Plain | Kind::Connecting | Kind::NewSession, 1) => Some(3.0),
@@ -141,14 +143,14 @@ impl Case {
         let name = self.name();
         aims.extend(first.zip(bound_ms).map(|(first, bound)| {
             let figure = format!("chat, first frame p50, {name}, full");
-            Aim::at_most(&figure, first, bound, " ms")
+            PerformanceTarget::at_most(&figure, first, bound, " ms")
         }));
         let (cpu, rate) = (pair.medians(cpu_micros).0, pair.medians(rate).0);
         if let (Kind::Plain, 50, Some(cpu), Some(rate)) = (self.0, self.1, cpu, rate) {
             let figure = format!("chat, CPU a frame, {name}, full");
-            aims.push(Aim::at_most(&figure, cpu, 20.0, " µs"));
+            aims.push(PerformanceTarget::at_most(&figure, cpu, 20.0, " µs"));
             let figure = format!("chat, frames/s, {name}, full");
-            aims.push(Aim::at_least(&figure, rate, 100e3, ""));
+            aims.push(PerformanceTarget::at_least(&figure, rate, 100e3, ""));
         }
         aims
     }
@@ -166,9 +168,9 @@ fn client_share(outcome: &Outcome) -> f64 {
     outcome.span.client_cpu / outcome.span.seconds
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
-    let mut section = Section {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
+    let mut section = ReportSection {
         title: "Chats: turns whose answer is their stream",
         text:
             "The release binary with the scripted model and durability full; whoever chats posts \
@@ -198,7 +200,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         others: 0.0,
     };
     for case in &CASES {
-        if bench.scope == Scope::Reference && !case.has_floor() {
+        if bench.scope == BenchScope::Reference && !case.has_floor() {
             continue;
         }
         bench.say(&format!("chat, {}", case.name()));

@@ -11,11 +11,11 @@ use serde_json::json;
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
-use super::{Bench, Pair, SLOW_MS, Scope, row};
+use super::{BenchConfig, BenchScope, PairedResults, SLOW_MS, row};
 use crate::load::dispatch::Outcome;
 use crate::policy::{self, RATIO_MAX};
-use crate::process::{Place, Server};
-use crate::report::{Aim, Section};
+use crate::process::{CorePlacement, ServerProcess};
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::sample::WORDS;
 
 /// How long the data service takes where a turn's own time is looked at.
@@ -34,16 +34,16 @@ const TIMED: usize = 50;
 const TIMED_MS: u64 = 350;
 
 /// One run of the load client.
-struct Load<'a> {
-    place: Place,
+struct DispatchLoad<'a> {
+    place: CorePlacement,
     at_once: usize,
     turns: u64,
     spread_ms: u64,
     asks: &'a [&'a str],
 }
 
-impl Load<'_> {
-    fn run(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
+impl DispatchLoad<'_> {
+    fn run(&self, bench: &BenchConfig, server: &ServerProcess) -> io::Result<Outcome> {
         let mut args = server.target();
         for (name, value) in [
             ("--at-once", self.at_once as u64),
@@ -62,17 +62,17 @@ impl Load<'_> {
 }
 
 /// Turnwire with the pack of the stage, and the data service it asks.
-struct Stage {
-    server: Server,
+struct DispatchServer {
+    server: ServerProcess,
     // Answers until the stage is gone.
-    _service: Server,
+    _service: ServerProcess,
 }
 
-impl Stage {
-    fn start(bench: &Bench, data_ms: u64, durability: &str) -> io::Result<Self> {
+impl DispatchServer {
+    fn start(bench: &BenchConfig, data_ms: u64, durability: &str) -> io::Result<Self> {
         let delay = data_ms.to_string();
         let service = bench.program.role(&["service", "--delay-ms", &delay]);
-        let service = Server::start_at(Place::LastCore, service)?;
+        let service = ServerProcess::start_at(CorePlacement::LastCore, service)?;
         let pack = bench.data.join("pack");
         let url = format!("http://{}", service.address);
         TestPack::market(&url).script(&script()).write(&pack)?;
@@ -80,7 +80,7 @@ impl Stage {
         let mut command = bench.turnwire(&dir, &[("TURNWIRE_STORE_DURABILITY", durability)]);
         command.arg("--pack").arg(pack);
         Ok(Self {
-            server: Server::start(command)?,
+            server: ServerProcess::start(command)?,
             _service: service,
         })
     }
@@ -106,19 +106,20 @@ fn script() -> ModelScript {
 }
 
 /// Turns of two sub-agents beside turns of one, one at a time.
-fn seconds(bench: &Bench, section: &mut Section) -> io::Result<()> {
+fn seconds(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
     bench.say("dispatch, two sub-agents of a second each");
-    let mut pair = Pair::default();
+    let mut pair = PairedResults::default();
     for _ in 0..bench.rounds {
-        let stage = Stage::start(bench, SECOND_MS, "full")?;
-        let load = |ask| Load {
-            place: Place::LastCore,
+        let stage = DispatchServer::start(bench, SECOND_MS, "full")?;
+        let load = |ask| DispatchLoad {
+            place: CorePlacement::LastCore,
             at_once: 1,
             turns: bench.scaled(20),
             spread_ms: 0,
             asks: ask,
         };
-        pair.ours.push(load(&["en:two"]).run(bench, &stage.server)?);
+        pair.turnwire
+            .push(load(&["en:two"]).run(bench, &stage.server)?);
         pair.floor
             .push(load(&["en:one"]).run(bench, &stage.server)?);
         stage.server.stop()?;
@@ -132,13 +133,13 @@ fn seconds(bench: &Bench, section: &mut Section) -> io::Result<()> {
     section.rows.push(row);
     section.aims.extend(pair.medians(p95).0.map(|ms| {
         let figure = "dispatch, turn of two sub-agents of 1 s each, p95";
-        Aim::at_most(figure, ms / 1e3, 1.2, " s")
+        PerformanceTarget::at_most(figure, ms / 1e3, 1.2, " s")
     }));
     Ok(())
 }
 
 /// The overhead of a dispatch with many turns at once, beside one turn at a time.
-fn overhead(bench: &Bench, section: &mut Section) -> io::Result<()> {
+fn overhead(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
     for (ask, what, durability) in [
         ("en:one long", "one sub-agent a turn", "full"),
         ("en:two long", "two sub-agents a turn", "full"),
@@ -146,18 +147,18 @@ fn overhead(bench: &Bench, section: &mut Section) -> io::Result<()> {
     ] {
         bench.say(&format!("dispatch, overhead, {what}, {durability}"));
         let asks = [ask];
-        let mut pair = Pair::default();
+        let mut pair = PairedResults::default();
         for _ in 0..bench.rounds {
-            let stage = Stage::start(bench, DATA_MS, durability)?;
-            let load = |at_once, turns| Load {
-                place: Place::LastCore,
+            let stage = DispatchServer::start(bench, DATA_MS, durability)?;
+            let load = |at_once, turns| DispatchLoad {
+                place: CorePlacement::LastCore,
                 at_once,
                 turns: bench.scaled(turns),
                 spread_ms: TIMED_MS,
                 asks: &asks,
             };
             let many = load(TIMED, 20).run(bench, &stage.server)?;
-            pair.ours.push(many);
+            pair.turnwire.push(many);
             let one = load(1, 40).run(bench, &stage.server)?;
             pair.floor.push(one);
             stage.server.stop()?;
@@ -173,7 +174,7 @@ fn overhead(bench: &Bench, section: &mut Section) -> io::Result<()> {
             .rows
             .push(row(&format!("{name}: p95, ms"), &pair, beside, p95));
         if durability == "full" {
-            let aim = |ms| Aim::at_most(&format!("{name}, p95"), ms, 2.0, " ms");
+            let aim = |ms| PerformanceTarget::at_most(&format!("{name}, p95"), ms, 2.0, " ms");
             section.aims.extend(pair.medians(p95).0.map(aim));
         }
     }
@@ -181,13 +182,16 @@ fn overhead(bench: &Bench, section: &mut Section) -> io::Result<()> {
 }
 
 /// A forwarded event beside a bare lookup.
-fn gate(bench: &Bench, section: &mut Section) -> io::Result<()> {
+fn gate(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
     bench.say("dispatch, the gate of the rendering policy");
-    let mut pair = Pair::default();
+    let mut pair = PairedResults::default();
     for _ in 0..bench.rounds {
-        let spent: policy::Outcome = bench.program.tell(Place::FirstCore, &["policy"], &[])?;
-        if bench.scope == Scope::Both {
-            pair.ours.push(spent.text);
+        let spent: policy::Outcome =
+            bench
+                .program
+                .tell(CorePlacement::FirstCore, &["policy"], &[])?;
+        if bench.scope == BenchScope::Both {
+            pair.turnwire.push(spent.text);
         }
         pair.floor.push(spent.bare);
     }
@@ -196,14 +200,14 @@ fn gate(bench: &Bench, section: &mut Section) -> io::Result<()> {
     section.rows.push(row(name, &pair, beside, |nanos| *nanos));
     section.aims.extend(pair.ratio(|nanos| *nanos).map(|ratio| {
         let figure = "gate, text.delta forwarded : bare lookup";
-        Aim::at_most(figure, ratio, RATIO_MAX, "")
+        PerformanceTarget::at_most(figure, ratio, RATIO_MAX, "")
     }));
     Ok(())
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
-    let mut section = Section {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
+    let mut section = ReportSection {
         title: "Dispatch: turns that ask sub-agents",
         text: format!(
             "The release binary, everyone posts the next turn (`POST /chat/stream`) when the last one \
@@ -235,7 +239,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         peers: None,
         others: 0.0,
     };
-    if bench.scope == Scope::Both {
+    if bench.scope == BenchScope::Both {
         seconds(bench, &mut section)?;
         overhead(bench, &mut section)?;
         demo::measure(bench, &mut section)?;

@@ -3,10 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
-use super::{Bench, Pair, Scope, cell};
+use super::{BenchConfig, BenchScope, PairedResults, cell};
 use crate::load::fanout::Outcome;
-use crate::process::{Place, Server};
-use crate::report::{Aim, Section};
+use crate::process::{CorePlacement, ServerProcess};
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::stat::{share, short};
 
 /// One case: what makes the events, how many watch, how many are outstanding.
@@ -31,8 +31,8 @@ impl Crowd {
     /// Everyone takes everything; the producer is paced over `side`, else by feedback.
     pub(super) fn load(
         &self,
-        bench: &Bench,
-        server: &Server,
+        bench: &BenchConfig,
+        server: &ServerProcess,
         side: Option<SocketAddr>,
     ) -> io::Result<Outcome> {
         let events = bench.scaled(self.deliveries) / (self.sockets + self.streams);
@@ -46,7 +46,9 @@ impl Crowd {
             args.extend([name.to_owned(), value.to_string()]);
         }
         args.extend(side.map(|side| format!("--side={side}")));
-        bench.program.tell(Place::LastCore, &["fanout"], &args)
+        bench
+            .program
+            .tell(CorePlacement::LastCore, &["fanout"], &args)
     }
 }
 
@@ -83,7 +85,7 @@ impl Case {
         format!("1→{}, window {}, {label}", self.clients, self.window)
     }
 
-    fn load(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
+    fn load(&self, bench: &BenchConfig, server: &ServerProcess) -> io::Result<Outcome> {
         let side = server.side.filter(|_| self.source == Source::Paced);
         let open_streams = Crowd {
             sockets: self.clients,
@@ -94,14 +96,14 @@ impl Case {
         open_streams.load(bench, server, side)
     }
 
-    fn measure(&self, bench: &Bench) -> io::Result<Pair<Outcome>> {
-        let mut pair = Pair::default();
+    fn measure(&self, bench: &BenchConfig) -> io::Result<PairedResults<Outcome>> {
+        let mut pair = PairedResults::default();
         for _ in 0..bench.rounds {
             let mut frame_bytes = 0.0;
-            if bench.scope == Scope::Both {
+            if bench.scope == BenchScope::Both {
                 let turnwire = self.load(bench, &bench.paced_server()?)?;
                 frame_bytes = turnwire.frame_bytes;
-                pair.ours.push(turnwire);
+                pair.turnwire.push(turnwire);
             }
             pair.floor
                 .push(self.load(bench, &bench.floor(frame_bytes, 0.0)?)?);
@@ -123,13 +125,13 @@ pub(super) fn client_share(outcome: &Outcome) -> f64 {
 }
 
 /// One line: rates, ratios, what a delivery costs, and the bytes of what was sent.
-pub(super) fn row(name: String, pair: &Pair<Outcome>) -> Vec<String> {
-    let (ours, floor) = pair.medians(rate);
+pub(super) fn row(name: String, pair: &PairedResults<Outcome>) -> Vec<String> {
+    let (turnwire, floor) = pair.medians(rate);
     let (ours_cpu, floor_cpu) = pair.medians(cpu_micros);
     let (ours_client, floor_client) = pair.medians(client_share);
     vec![
         name,
-        cell(ours, short),
+        cell(turnwire, short),
         cell(floor, short),
         pair.ratio_cell(rate),
         format!("{} / {}", cell(ours_cpu, short), cell(floor_cpu, short)),
@@ -144,10 +146,10 @@ pub(super) fn row(name: String, pair: &Pair<Outcome>) -> Vec<String> {
 }
 
 /// The length of a frame, of a block, or of both.
-fn bytes_cell(pair: &Pair<Outcome>) -> String {
+fn bytes_cell(pair: &PairedResults<Outcome>) -> String {
     let of = |figure: fn(&Outcome) -> f64| {
-        let (ours, floor) = pair.medians(figure);
-        ours.or(floor).filter(|&bytes| bytes > 0.0)
+        let (turnwire, floor) = pair.medians(figure);
+        turnwire.or(floor).filter(|&bytes| bytes > 0.0)
     };
     let lengths = [of(|o| o.frame_bytes), of(|o| o.block_bytes)];
     let printed: Vec<String> = lengths
@@ -170,36 +172,36 @@ pub(super) const COLUMNS: [&str; 8] = [
     "frame bytes",
 ];
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     let mut rows = Vec::new();
     let mut aims = Vec::new();
     for case in &CASES {
         bench.say(&format!("fan-out {}", case.name()));
         let pair = case.measure(bench)?;
         rows.push(row(case.name(), &pair));
-        if let (Source::Paced, 1_000, 16, Some(ratio), (Some(ours), _)) = (
+        if let (Source::Paced, 1_000, 16, Some(ratio), (Some(turnwire), _)) = (
             case.source,
             case.clients,
             case.window,
             pair.ratio(rate),
             pair.medians(rate),
         ) {
-            aims.push(Aim::at_least(
+            aims.push(PerformanceTarget::at_least(
                 "fan-out 1→1,000, window 16, against the floor",
                 ratio,
                 0.7,
                 "",
             ));
-            aims.push(Aim::at_least(
+            aims.push(PerformanceTarget::at_least(
                 "fan-out 1→1,000, window 16",
-                ours,
+                turnwire,
                 850e3,
                 "/s",
             ));
         }
     }
-    Ok(Section {
+    Ok(ReportSection {
         title: "Fan-out over WebSocket",
         text: "Delivered events a second. Window W: the producer sends event n when every client \
                has event n − W. *Deltas* are transient `text.delta` events emitted inside the \

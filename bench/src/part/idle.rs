@@ -2,19 +2,19 @@
 
 use std::io;
 
-use super::{Bench, Pair, Scope, cell};
+use super::{BenchConfig, BenchScope, PairedResults, cell};
 use crate::load::idle::Outcome;
 use crate::paced::CHAT_STREAMS_MAX;
 use crate::peer;
-use crate::process::{Place, Server};
-use crate::report::{Aim, Section};
+use crate::process::{CorePlacement, ServerProcess};
+use crate::report::{PerformanceTarget, ReportSection};
 
 const CLIENTS: u64 = 5_000;
 
 /// Over how many sessions.
 const SESSIONS: u64 = 50;
 
-/// What idles.
+/// The kind of idle connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// WebSockets that have subscribed.
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn load(self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
+    fn load(self, bench: &BenchConfig, server: &ServerProcess) -> io::Result<Outcome> {
         let mut args = server.target();
         for (name, value) in [
             ("--clients", bench.scaled(CLIENTS)),
@@ -33,7 +33,9 @@ impl Kind {
             args.extend([name.to_owned(), value.to_string()]);
         }
         args.extend((self == Self::Streams).then(|| "--streams".to_owned()));
-        bench.program.tell(Place::LastCore, &["idle"], &args)
+        bench
+            .program
+            .tell(CorePlacement::LastCore, &["idle"], &args)
     }
 
     fn title(self) -> &'static str {
@@ -55,23 +57,27 @@ impl Kind {
         }
     }
 
-    fn aim(self, kb: f64) -> Aim {
+    fn aim(self, kb: f64) -> PerformanceTarget {
         match self {
-            Self::WebSockets => Aim::at_most("memory of an idle WebSocket", kb, 15.0, " KiB"),
-            Self::Streams => Aim::at_most("memory of an idle chat stream", kb, 10.0, " KiB"),
+            Self::WebSockets => {
+                PerformanceTarget::at_most("memory of an idle WebSocket", kb, 15.0, " KiB")
+            }
+            Self::Streams => {
+                PerformanceTarget::at_most("memory of an idle chat stream", kb, 10.0, " KiB")
+            }
         }
     }
 }
 
-fn measure(bench: &Bench, kind: Kind) -> io::Result<Pair<Outcome>> {
-    let mut pair = Pair::default();
+fn measure(bench: &BenchConfig, kind: Kind) -> io::Result<PairedResults<Outcome>> {
+    let mut pair = PairedResults::default();
     for _ in 0..bench.rounds {
         bench.say(kind.title());
-        if bench.scope == Scope::Both {
+        if bench.scope == BenchScope::Both {
             let dir = bench.fresh_dir("idle")?;
             let env = [("TURNWIRE_STREAM_CHAT_STREAMS_MAX", CHAT_STREAMS_MAX)];
             let server = bench.turnwire_server(&dir, &env)?;
-            pair.ours.push(kind.load(bench, &server)?);
+            pair.turnwire.push(kind.load(bench, &server)?);
             drop(server);
             std::fs::remove_dir_all(dir)?;
         }
@@ -80,13 +86,13 @@ fn measure(bench: &Bench, kind: Kind) -> io::Result<Pair<Outcome>> {
     Ok(pair)
 }
 
-/// Measures it.
-pub fn run(bench: &Bench, kind: Kind) -> io::Result<Section> {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig, kind: Kind) -> io::Result<ReportSection> {
     let pair = measure(bench, kind)?;
     let kilobytes = |kb: f64| format!("{kb:.1}");
-    let (ours, floor) = pair.medians(Outcome::each_kb);
+    let (turnwire, floor) = pair.medians(Outcome::each_kb);
     let (base, floor_base) = pair.medians(|outcome| outcome.before_kb as f64 / 1024.0);
-    Ok(Section {
+    Ok(ReportSection {
         title: kind.title(),
         text: format!(
             "{} connections {}, made one after the other. Memory is the growth of the server's resident set (`VmRSS`), read \
@@ -98,7 +104,7 @@ pub fn run(bench: &Bench, kind: Kind) -> io::Result<Section> {
         rows: vec![
             vec![
                 "KiB a connection".to_owned(),
-                cell(ours, kilobytes),
+                cell(turnwire, kilobytes),
                 cell(floor, kilobytes),
                 pair.ratio_cell(Outcome::each_kb),
             ],
@@ -109,7 +115,7 @@ pub fn run(bench: &Bench, kind: Kind) -> io::Result<Section> {
                 String::new(),
             ],
         ],
-        aims: ours.map(|kb| kind.aim(kb)).into_iter().collect(),
+        aims: turnwire.map(|kb| kind.aim(kb)).into_iter().collect(),
         peers: match kind {
             Kind::WebSockets => None,
             Kind::Streams => Some(peer::IDLE),

@@ -8,12 +8,12 @@ mod streams;
 
 use std::io;
 
-use super::Bench;
-use crate::report::Section;
+use super::BenchConfig;
+use crate::report::ReportSection;
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
-    let mut section = Section {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
+    let mut section = ReportSection {
         title: "Models: providers' streams",
         text: format!(
             "*Adapter*: an answer of thousands of pieces of text and a call of a tool, in each \

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::{Bench, Pair, Scope, cell};
-use crate::load::{fill, only, replay::Once};
-use crate::process::{Place, Server};
-use crate::report::{Aim, Section};
+use super::{BenchConfig, BenchScope, PairedResults, cell};
+use crate::load::{fill, only, replay::ReplayTiming};
+use crate::process::{CorePlacement, ServerProcess};
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::stat::short;
 
 /// What the session wire replays at most by default.
@@ -18,22 +18,24 @@ const REPLAY_MAX: (&str, &str) = ("TURNWIRE_STREAM_REPLAY_MAX", "20000");
 /// Late readers at once.
 const READERS: u64 = 20;
 
-fn filled(bench: &Bench, server: &Server) -> io::Result<String> {
+fn filled(bench: &BenchConfig, server: &ServerProcess) -> io::Result<String> {
     let mut args = server.target();
     args.extend(["--events".to_owned(), EVENTS.to_string()]);
-    let outcome: fill::Outcome = bench.program.tell(Place::LastCore, &["fill"], &args)?;
+    let outcome: fill::Outcome = bench
+        .program
+        .tell(CorePlacement::LastCore, &["fill"], &args)?;
     Ok(outcome.session)
 }
 
 /// What readers ask for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ask {
+enum ReplayRequest {
     Full,
     /// One type, so that the server has to look which events pass.
     OneType,
 }
 
-impl Ask {
+impl ReplayRequest {
     const ALL: [Self; 2] = [Self::Full, Self::OneType];
 
     fn name(self) -> &'static str {
@@ -50,7 +52,12 @@ impl Ask {
         }
     }
 
-    fn load(self, bench: &Bench, to: (&Server, &str), readers: u64) -> io::Result<Vec<Once>> {
+    fn load(
+        self,
+        bench: &BenchConfig,
+        to: (&ServerProcess, &str),
+        readers: u64,
+    ) -> io::Result<Vec<ReplayTiming>> {
         let (server, session) = to;
         let mut args = server.target();
         for (name, value) in [
@@ -62,40 +69,45 @@ impl Ask {
         ] {
             args.extend([name.to_owned(), value]);
         }
-        bench.program.tell(Place::LastCore, &["replay"], &args)
+        bench
+            .program
+            .tell(CorePlacement::LastCore, &["replay"], &args)
     }
 }
 
 /// What one way of asking gave: one reader, and 20 at once.
 struct Case {
-    ask: Ask,
-    one: Pair<Once>,
-    many: Pair<Once>,
+    ask: ReplayRequest,
+    one: PairedResults<ReplayTiming>,
+    many: PairedResults<ReplayTiming>,
 }
 
 impl Case {
-    fn ours(&mut self, bench: &Bench, to: (&Server, &str)) -> io::Result<()> {
-        self.one.ours.extend(self.ask.load(bench, to, 1)?);
-        self.many.ours.extend(self.ask.load(bench, to, READERS)?);
+    fn ours(&mut self, bench: &BenchConfig, to: (&ServerProcess, &str)) -> io::Result<()> {
+        self.one.turnwire.extend(self.ask.load(bench, to, 1)?);
+        self.many
+            .turnwire
+            .extend(self.ask.load(bench, to, READERS)?);
         Ok(())
     }
 
-    fn floor(&mut self, bench: &Bench, to: (&Server, &str)) -> io::Result<()> {
+    fn floor(&mut self, bench: &BenchConfig, to: (&ServerProcess, &str)) -> io::Result<()> {
         self.one.floor.extend(self.ask.load(bench, to, 1)?);
         self.many.floor.extend(self.ask.load(bench, to, READERS)?);
         Ok(())
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let line = |name: &str, pair: &Pair<Once>, figure: fn(&Once) -> f64| {
-            let (ours, floor) = pair.medians(figure);
-            vec![
-                format!("{}, {name}", self.ask.name()),
-                cell(ours, short),
-                cell(floor, short),
-                pair.ratio_cell(figure),
-            ]
-        };
+        let line =
+            |name: &str, pair: &PairedResults<ReplayTiming>, figure: fn(&ReplayTiming) -> f64| {
+                let (turnwire, floor) = pair.medians(figure);
+                vec![
+                    format!("{}, {name}", self.ask.name()),
+                    cell(turnwire, short),
+                    cell(floor, short),
+                    pair.ratio_cell(figure),
+                ]
+            };
         vec![
             line("one reader, events/s", &self.one, rate),
             line("one reader, first event, ms", &self.one, first),
@@ -107,20 +119,20 @@ impl Case {
         ]
     }
 
-    fn aims(&self) -> Vec<Aim> {
+    fn aims(&self) -> Vec<PerformanceTarget> {
         let (Some(rate), Some(first)) = (self.one.medians(rate).0, self.many.medians(first).0)
         else {
             return Vec::new();
         };
         let name = self.ask.name();
         vec![
-            Aim::at_least(
+            PerformanceTarget::at_least(
                 &format!("replay of 10,000, {name}, one reader"),
                 rate,
                 300e3,
                 " events/s",
             ),
-            Aim::at_most(
+            PerformanceTarget::at_most(
                 &format!("replay, {name}, first event of the last of 20 readers"),
                 first,
                 50.0,
@@ -130,28 +142,28 @@ impl Case {
     }
 }
 
-fn rate(once: &Once) -> f64 {
+fn rate(once: &ReplayTiming) -> f64 {
     EVENTS as f64 / once.all_ms * 1e3
 }
 
-fn first(once: &Once) -> f64 {
+fn first(once: &ReplayTiming) -> f64 {
     once.first_ms
 }
 
-fn all(once: &Once) -> f64 {
+fn all(once: &ReplayTiming) -> f64 {
     once.all_ms
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
-    let mut cases = Ask::ALL.map(|ask| Case {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
+    let mut cases = ReplayRequest::ALL.map(|ask| Case {
         ask,
-        one: Pair::default(),
-        many: Pair::default(),
+        one: PairedResults::default(),
+        many: PairedResults::default(),
     });
     for _ in 0..bench.rounds {
         bench.say("replay of 10,000");
-        if bench.scope == Scope::Both {
+        if bench.scope == BenchScope::Both {
             let dir = bench.fresh_dir("replay")?;
             let server = bench.turnwire_server(&dir, &[])?;
             let session = filled(bench, &server)?;
@@ -170,7 +182,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
             case.floor(bench, (&floor, &session))?;
         }
     }
-    Ok(Section {
+    Ok(ReportSection {
         title: "Replay of 10,000 events",
         text: "A session gets 10,000 persisted events by feedback posts; the server (the release \
                binary, durability full) is restarted, so that all of them come from the store; \

@@ -3,10 +3,10 @@
 use std::io;
 
 use super::fanout::{COLUMNS, Crowd, cpu_micros, rate, row};
-use super::{Bench, Pair, Scope};
+use super::{BenchConfig, BenchScope, PairedResults};
 use crate::load::fanout::Outcome;
 use crate::peer;
-use crate::report::{Aim, Section};
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::stat::median;
 
 /// All viewers are streams.
@@ -57,17 +57,17 @@ fn name(open_streams: &Crowd) -> String {
 }
 
 /// All crowds in every round, so that those that are compared had the same machine.
-fn measure(bench: &Bench) -> io::Result<[Pair<Outcome>; CROWDS.len()]> {
-    let mut pairs: [Pair<Outcome>; CROWDS.len()] = Default::default();
+fn measure(bench: &BenchConfig) -> io::Result<[PairedResults<Outcome>; CROWDS.len()]> {
+    let mut pairs: [PairedResults<Outcome>; CROWDS.len()] = Default::default();
     for _ in 0..bench.rounds {
         for (open_streams, pair) in CROWDS.iter().zip(&mut pairs) {
             bench.say(&format!("chat fan-out {}", name(open_streams)));
             let mut lengths = (0.0, 0.0);
-            if bench.scope == Scope::Both {
+            if bench.scope == BenchScope::Both {
                 let server = bench.paced_server()?;
                 let turnwire = open_streams.load(bench, &server, server.side)?;
                 lengths = (turnwire.frame_bytes, turnwire.block_bytes);
-                pair.ours.push(turnwire);
+                pair.turnwire.push(turnwire);
             }
             let floor = bench.floor(lengths.0, lengths.1)?;
             pair.floor
@@ -78,8 +78,8 @@ fn measure(bench: &Bench) -> io::Result<[Pair<Outcome>; CROWDS.len()]> {
 }
 
 /// What a delivery of the mix costs against the mean of both wires alone, round by round.
-fn mix(pairs: &[Pair<Outcome>]) -> Option<f64> {
-    let of = |at: usize| pairs[at].ours.iter().map(cpu_micros);
+fn mix(pairs: &[PairedResults<Outcome>]) -> Option<f64> {
+    let of = |at: usize| pairs[at].turnwire.iter().map(cpu_micros);
     let alone = of(STREAMS).zip(of(SOCKETS));
     let both = of(MIXED).zip(alone);
     let ratios: Vec<f64> = both
@@ -88,28 +88,28 @@ fn mix(pairs: &[Pair<Outcome>]) -> Option<f64> {
     (!ratios.is_empty()).then(|| median(&ratios))
 }
 
-fn aims(pairs: &[Pair<Outcome>]) -> Vec<Aim> {
+fn aims(pairs: &[PairedResults<Outcome>]) -> Vec<PerformanceTarget> {
     let streams = &pairs[STREAMS];
-    let (Some(ratio), (Some(ours), _)) = (streams.ratio(rate), streams.medians(rate)) else {
+    let (Some(ratio), (Some(turnwire), _)) = (streams.ratio(rate), streams.medians(rate)) else {
         return Vec::new();
     };
     let name = "chat fan-out 1→1,000, window 16";
     let mut aims = vec![
-        Aim::at_least(&format!("{name}, against the floor"), ratio, 0.7, ""),
-        Aim::at_least(name, ours, 850e3, "/s"),
+        PerformanceTarget::at_least(&format!("{name}, against the floor"), ratio, 0.7, ""),
+        PerformanceTarget::at_least(name, turnwire, 850e3, "/s"),
     ];
     aims.extend(mix(pairs).map(|ratio| {
         let figure = "500 streams + 500 WebSockets, CPU a delivery against the mean of both alone";
-        Aim::at_most(figure, ratio, MIX_MAX, "")
+        PerformanceTarget::at_most(figure, ratio, MIX_MAX, "")
     }));
     aims
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     let pairs = measure(bench)?;
     let rows = CROWDS.iter().zip(&pairs);
-    Ok(Section {
+    Ok(ReportSection {
         title: "Fan-out over the chat wire (SSE)",
         text: "As fan-out over WebSocket, with deltas of one turn: viewers are streams \
                (`GET /chat/{response_id}/stream`), or streams and WebSockets together. A stream \
@@ -129,23 +129,23 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Span;
+    use crate::load::CpuSpan;
 
     #[test]
     fn mixed_load_is_compared_with_the_mean_of_both() {
-        let cost = |micros: f64| Pair {
-            ours: vec![Outcome {
+        let cost = |micros: f64| PairedResults {
+            turnwire: vec![Outcome {
                 deliveries: 1_000_000,
-                span: Span {
+                span: CpuSpan {
                     server_cpu: micros,
-                    ..Span::default()
+                    ..CpuSpan::default()
                 },
                 frame_bytes: 0.0,
                 block_bytes: 0.0,
             }],
             floor: Vec::new(),
         };
-        let mut pairs: [Pair<Outcome>; CROWDS.len()] = Default::default();
+        let mut pairs: [PairedResults<Outcome>; CROWDS.len()] = Default::default();
         assert_eq!(mix(&pairs), None);
         for (at, micros) in [(STREAMS, 0.5), (SOCKETS, 1.5), (MIXED, 2.0)] {
             pairs[at] = cost(micros);

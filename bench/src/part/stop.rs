@@ -4,10 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Bench, Pair, Scope, cell};
-use crate::http::Http;
-use crate::process::Server;
-use crate::report::{Aim, Section};
+use super::{BenchConfig, BenchScope, PairedResults, cell};
+use crate::http::HttpConnection;
+use crate::process::ServerProcess;
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::stat::{percentile, short};
 
 const AT_ONCE: usize = 10;
@@ -70,7 +70,7 @@ impl Kind {
     }
 
     /// Stops of each of those at once.
-    fn stops(self, bench: &Bench) -> u64 {
+    fn stops(self, bench: &BenchConfig) -> u64 {
         match self {
             Self::Model | Self::Program | Self::Worker => bench.scaled(20),
             Self::Deaf => bench.scaled(5),
@@ -79,7 +79,7 @@ impl Kind {
 }
 
 /// The workshop, with a program that ignores TERM and a script that asks for each kind.
-fn pack(bench: &Bench) -> io::Result<PathBuf> {
+fn pack(bench: &BenchConfig) -> io::Result<PathBuf> {
     let into = bench.fresh_dir("stop-pack")?;
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/workshop");
     copy(&from, &into)?;
@@ -123,7 +123,7 @@ fn copy(from: &Path, into: &Path) -> io::Result<()> {
 
 /// What one of those at once does; gives the times in milliseconds.
 fn stops(server: std::net::SocketAddr, kind: Kind, count: u64) -> io::Result<Vec<f64>> {
-    let mut http = Http::connect(server)?;
+    let mut http = HttpConnection::connect(server)?;
     let session = http.create_session()?;
     let mut times = Vec::new();
     for _ in 0..count {
@@ -144,7 +144,7 @@ fn stops(server: std::net::SocketAddr, kind: Kind, count: u64) -> io::Result<Vec
 
 /// The one thing beside it: a request that is answered when its one commit is on disk.
 fn commits(server: std::net::SocketAddr) -> io::Result<Vec<f64>> {
-    let mut http = Http::connect(server)?;
+    let mut http = HttpConnection::connect(server)?;
     let mut times = Vec::new();
     for _ in 0..BESIDE {
         let stop_sent = Instant::now();
@@ -166,9 +166,9 @@ fn at_once(work: impl Fn() -> io::Result<Vec<f64>> + Sync) -> io::Result<Vec<f64
     })
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
-    let mut section = Section {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
+    let mut section = ReportSection {
         title: "Stops: from the cancel to the terminal on disk",
         text: format!(
             "The release binary with the scripted model and durability full; {AT_ONCE} clients at \
@@ -193,22 +193,22 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         peers: None,
         others: 0.0,
     };
-    if bench.scope == Scope::Reference {
+    if bench.scope == BenchScope::Reference {
         return Ok(section);
     }
     let pack = pack(bench)?;
     for kind in KINDS {
         bench.say(&format!("stops, {}", kind.name()));
-        let mut pair: Pair<f64> = Pair::default();
+        let mut pair: PairedResults<f64> = PairedResults::default();
         let mut all = Vec::new();
         for _ in 0..bench.rounds {
             let dir = bench.fresh_dir("stop")?;
             let mut command = bench.turnwire(&dir, &[("TURNWIRE_STORE_DURABILITY", "full")]);
             command.arg("--pack").arg(&pack);
-            let server = Server::start(command)?;
+            let server = ServerProcess::start(command)?;
             let address = server.address;
             let times = at_once(|| stops(address, kind, kind.stops(bench)))?;
-            pair.ours.push(percentile(&times, 50.0));
+            pair.turnwire.push(percentile(&times, 50.0));
             pair.floor.push(match kind {
                 Kind::Deaf => GRACE_MS,
                 Kind::Model | Kind::Program | Kind::Worker => {
@@ -219,21 +219,24 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
             server.stop()?;
             std::fs::remove_dir_all(dir)?;
         }
-        let (ours, floor) = pair.medians(|figure| *figure);
+        let (turnwire, floor) = pair.medians(|figure| *figure);
         let p99 = percentile(&all, 99.0);
         section.rows.push(vec![
             kind.name().to_owned(),
             all.len().to_string(),
-            cell(ours, short),
+            cell(turnwire, short),
             short(p99),
             short(percentile(&all, 100.0)),
             cell(floor, short),
             pair.ratio_cell(|figure| *figure),
         ]);
         let figure = format!("stop, p99 to the terminal, {}", kind.name());
-        section
-            .aims
-            .push(Aim::at_most(&figure, p99, kind.bound_ms(), " ms"));
+        section.aims.push(PerformanceTarget::at_most(
+            &figure,
+            p99,
+            kind.bound_ms(),
+            " ms",
+        ));
     }
     std::fs::remove_dir_all(pack)?;
     Ok(section)

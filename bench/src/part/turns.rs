@@ -2,11 +2,11 @@
 
 use std::io;
 
-use super::{Bench, Pair, SLOW_MS, Scope, cell};
+use super::{BenchConfig, BenchScope, PairedResults, SLOW_MS, cell};
 use crate::floor::TURN_FRAMES;
 use crate::load::turns::Outcome;
-use crate::process::{Place, Server};
-use crate::report::{Aim, Section};
+use crate::process::{CorePlacement, ServerProcess};
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::stat::{share, short};
 
 /// What the sessions of a case are like.
@@ -57,7 +57,7 @@ impl Case {
     }
 
     /// What is said in each turn, turns a session, and how often with new sessions.
-    fn work(&self, bench: &Bench) -> (&'static str, u64, u64) {
+    fn work(&self, bench: &BenchConfig) -> (&'static str, u64, u64) {
         match self.kind {
             Kind::FlatOut => ("turn", 10, bench.scaled(300 / (self.sessions + 9))),
             Kind::Slow => ("slow", bench.scaled(5), 1),
@@ -65,7 +65,7 @@ impl Case {
         }
     }
 
-    fn load(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
+    fn load(&self, bench: &BenchConfig, server: &ServerProcess) -> io::Result<Outcome> {
         let mut args = server.target();
         let (message, turns, generations) = self.work(bench);
         for (name, value) in [
@@ -80,21 +80,23 @@ impl Case {
         if server.side.is_some() {
             args.extend(["--turn-events".to_owned(), TURN_FRAMES.to_string()]);
         }
-        let outcome: Outcome = bench.program.tell(Place::LastCore, &["turns"], &args)?;
+        let outcome: Outcome = bench
+            .program
+            .tell(CorePlacement::LastCore, &["turns"], &args)?;
         if outcome.busy > 0 {
             bench.say(&format!("{} posts met a held lock", outcome.busy));
         }
         Ok(outcome)
     }
 
-    fn measure(&self, bench: &Bench) -> io::Result<Pair<Outcome>> {
-        let mut pair = Pair::default();
+    fn measure(&self, bench: &BenchConfig) -> io::Result<PairedResults<Outcome>> {
+        let mut pair = PairedResults::default();
         for _ in 0..bench.rounds {
-            if bench.scope == Scope::Both {
+            if bench.scope == BenchScope::Both {
                 let dir = bench.fresh_dir("turns")?;
                 let env = [("TURNWIRE_STORE_DURABILITY", self.durability)];
                 let server = bench.turnwire_server(&dir, &env)?;
-                pair.ours.push(self.load(bench, &server)?);
+                pair.turnwire.push(self.load(bench, &server)?);
                 server.stop()?;
                 std::fs::remove_dir_all(dir)?;
             }
@@ -105,10 +107,10 @@ impl Case {
         Ok(pair)
     }
 
-    fn row(&self, pair: &Pair<Outcome>) -> Vec<String> {
+    fn row(&self, pair: &PairedResults<Outcome>) -> Vec<String> {
         let beside = |figure: fn(&Outcome) -> f64| {
-            let (ours, floor) = pair.medians(figure);
-            format!("{} / {}", cell(ours, short), cell(floor, short))
+            let (turnwire, floor) = pair.medians(figure);
+            format!("{} / {}", cell(turnwire, short), cell(floor, short))
         };
         let two = |p50: fn(&Outcome) -> f64, p95: fn(&Outcome) -> f64| {
             let (a, b) = (pair.medians(p50).0, pair.medians(p95).0);
@@ -126,7 +128,7 @@ impl Case {
         ]
     }
 
-    fn aims(&self, pair: &Pair<Outcome>) -> Vec<Aim> {
+    fn aims(&self, pair: &PairedResults<Outcome>) -> Vec<PerformanceTarget> {
         let (Some(first), Some(cpu), Some(rate)) = (
             pair.medians(|o| o.first_event_ms.0).0,
             pair.medians(cpu_micros).0,
@@ -140,16 +142,16 @@ impl Case {
         let bound_ms = if self.durability == "full" { 3.0 } else { 1.0 };
         let name = self.name();
         let mut aims = vec![
-            Aim::at_most(
+            PerformanceTarget::at_most(
                 &format!("turns, first event p50, {name}"),
                 first,
                 bound_ms,
                 " ms",
             ),
-            Aim::at_most(&format!("turns, CPU an event, {name}"), cpu, 20.0, " µs"),
+            PerformanceTarget::at_most(&format!("turns, CPU an event, {name}"), cpu, 20.0, " µs"),
         ];
         if self.sessions == 50 && self.kind == Kind::FlatOut {
-            aims.push(Aim::at_least(
+            aims.push(PerformanceTarget::at_least(
                 &format!("turns, events/s, {name}"),
                 rate,
                 100e3,
@@ -172,9 +174,9 @@ fn client_share(outcome: &Outcome) -> f64 {
     outcome.span.client_cpu / outcome.span.seconds
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
-    let mut section = Section {
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
+    let mut section = ReportSection {
         title: "Turns of 200 deltas",
         text: "The release binary with the scripted model; each session posts its next turn when \
                its last one ended, and one WebSocket a session takes all events (`preset:full`). \
@@ -204,7 +206,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
     for case in &CASES {
         // The floor knows no pauses, no past and no disk: three cases tell all of it.
         let has_target = case.kind == Kind::FlatOut && case.durability == "full";
-        if bench.scope == Scope::Reference && !has_target {
+        if bench.scope == BenchScope::Reference && !has_target {
             continue;
         }
         bench.say(&format!("turns, {}", case.name()));

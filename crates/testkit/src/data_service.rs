@@ -47,7 +47,7 @@ impl ServiceReply {
         }
     }
 
-    /// Delays the reply.
+    /// Delays the reply by `ms` milliseconds.
     #[must_use]
     pub fn after(mut self, ms: u64) -> Self {
         self.delay = Duration::from_millis(ms);
@@ -148,7 +148,7 @@ impl FakeDataService {
         own.map(|mut call| call.request["params"].take()).collect()
     }
 
-    /// Closes the port.
+    /// Closes the port of the service.
     pub fn stop(&self) {
         self.task.abort();
     }

@@ -109,7 +109,7 @@ impl ScriptStep {
         self
     }
 
-    /// Streams a text.
+    /// Streams a text without delays.
     pub fn text(text: &str) -> Self {
         Self::of("text", text)
     }

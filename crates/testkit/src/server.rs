@@ -39,7 +39,6 @@ pub struct ServerOptions {
     pub settings: ServerSettings,
     /// The data folder; `None` is a temporary folder that is removed with the server.
     pub home: Option<PathBuf>,
-    /// Additional environment variables.
     pub env: Vec<(String, String)>,
     /// Arguments to run the server under `strace`.
     pub strace: Option<Vec<String>>,

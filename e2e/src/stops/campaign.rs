@@ -1,5 +1,5 @@
-//! Stops at random moments under load, in every way, of turns with models, programs, pages, tool
-//! servers and workers; in the end nothing of them is left.
+//! Stop campaign: turns with models, programs, HTTP tools, MCP servers and workers are stopped at
+//! random times under load, by every method; nothing of them may be left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,57 +10,63 @@ use turnwire_testkit::provider::{ModelMessage, ProviderAnswer};
 use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::stubborn::StubbornPrograms;
 
-use super::{Fan, House, Kind, Way, stopped, watch};
+use super::{FanOut, StopFixture, StopMethod, ToolKind, stopped, watch};
 use crate::load;
 
 const SESSIONS: usize = 50;
-/// How late a stop may come after its submit was answered.
+/// The latest stop after the response to the submit.
 const LATEST_MS: u64 = 300;
 
-/// What a campaign has seen.
+/// The counts of a stop campaign.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct StopReport {
     pub stops: usize,
-    /// Of them after the turn had ended by itself.
+    /// Stops after the end of their turn.
     pub late: usize,
 }
 
-/// Makes so many stops on one server, and judges.
-pub async fn run(stops: usize, mut rng: SeededRng) -> Report {
+/// Makes `stops` stops on one server, and checks the history.
+pub async fn run(stops: usize, mut rng: SeededRng) -> StopReport {
     let programs = StubbornPrograms::new();
-    let house = Arc::new(House::open(Duration::from_millis(200)).await);
-    let needles = Arc::new(furnish(&house, &programs));
-    let sessions = load::sessions(&house.api, SESSIONS).await;
+    let fixture = Arc::new(StopFixture::open(Duration::from_millis(200)).await);
+    let needles = Arc::new(add_tools(&fixture, &programs));
+    let sessions = load::sessions(&fixture.api, SESSIONS).await;
     let remaining = Arc::new(AtomicUsize::new(stops));
     let tasks = sessions.iter().map(|&session| {
-        let (house, needles) = (house.clone(), needles.clone());
-        tokio::spawn(stop(house, session, needles, rng.fork(), remaining.clone()))
+        let (fixture, needles) = (fixture.clone(), needles.clone());
+        tokio::spawn(stop(
+            fixture,
+            session,
+            needles,
+            rng.fork(),
+            remaining.clone(),
+        ))
     });
     let tasks: Vec<_> = tasks.collect();
     let mut late = 0;
     for task in tasks {
         late += task.await.expect("a stopper");
     }
-    // Every turn has its end: nothing of any of them may be there now.
+    // Every turn has ended: no process or connection of them may be left.
     assert_eq!(programs.processes(), [0; 0]);
-    house.sockets_closed().await;
-    load::judge(&house.api, &sessions).await;
+    fixture.sockets_closed().await;
+    load::check_history(&fixture.api, &sessions).await;
     assert!(
         late * 2 < stops,
         "most stops must find a turn that runs: {late} of {stops} were late"
     );
-    Report { stops, late }
+    StopReport { stops, late }
 }
 
-fn furnish(house: &House, programs: &StubbornPrograms) -> Vec<String> {
+fn add_tools(fixture: &StopFixture, programs: &StubbornPrograms) -> Vec<String> {
     let words = ProviderAnswer::text(["One ", "two ", "three ", "four ", "five ", "six."]);
     let words = words.frames_every(Duration::from_millis(25));
-    house.fake.always("load-words-", words);
+    fixture.fake.always("load-words-", words);
     let mut needles = vec!["load-words-".to_owned()];
-    for kind in Kind::ALL {
-        for fan in [Fan::One, Fan::Agents] {
+    for kind in ToolKind::ALL {
+        for fan in [FanOut::One, FanOut::Agents] {
             let needle = format!("load-{kind:?}-{fan:?}-");
-            house
+            fixture
                 .fake
                 .always(&needle, ModelMessage::new(kind.parts(fan, programs)));
             needles.push(needle);
@@ -71,13 +77,13 @@ fn furnish(house: &House, programs: &StubbornPrograms) -> Vec<String> {
 
 /// Stops turns in one session until enough have been stopped in all.
 async fn stop(
-    house: Arc<House>,
+    fixture: Arc<StopFixture>,
     session: SessionId,
     needles: Arc<Vec<String>>,
     mut rng: SeededRng,
     left: Arc<AtomicUsize>,
 ) -> usize {
-    let api = house.api.clone();
+    let api = fixture.api.clone();
     let mut client = watch(&api, "stopper", session).await;
     let mut late = 0;
     while left
@@ -87,7 +93,7 @@ async fn stop(
         let needle = &needles[rng.index(needles.len())];
         let turn = api.submit(session, needle).await.expect("taken").turn_id;
         tokio::time::sleep(rng.millis(0, LATEST_MS)).await;
-        let way = Way::ALL[rng.index(Way::ALL.len())];
+        let way = StopMethod::ALL[rng.index(StopMethod::ALL.len())];
         way.stop(&api, &mut client, (session, turn)).await;
         if rng.chance(30) {
             api.cancel(turn).await.expect("an answer");

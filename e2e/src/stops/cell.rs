@@ -1,4 +1,4 @@
-//! One cell of the matrix: a turn that is stopped when all of it is at work.
+//! One cell of the stop matrix: a turn that is stopped while all of its tools run.
 
 use std::time::Duration;
 
@@ -11,33 +11,33 @@ use turnwire_testkit::provider::{ModelMessage, ProviderAnswer};
 use turnwire_testkit::stubborn::StubbornPrograms;
 use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
-use super::house::House;
-use super::kind::{Fan, Kind};
-use super::told::{Expected, stopped};
+use super::expected::{ExpectedEnd, stopped};
+use super::fixture::StopFixture;
+use super::kind::{FanOut, ToolKind};
 use crate::chat;
 
-/// How long nothing may happen before all of a cell is at work.
+/// Deadline for all tools of a case to run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a turn is stopped.
+/// How a turn is cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum StopMethod {
     Http,
-    /// By a request that waits for the end.
+    /// A cancel request that waits for the end.
     Wait,
-    /// By a frame of one who watches.
+    /// A cancel frame on the WebSocket.
     Frame,
     Session,
-    /// By its session, waiting.
+    /// A cancel request for the session that waits for the end.
     SessionWait,
-    /// By a request and a frame at the same moment.
+    /// A request and a frame at the same time.
     Both,
-    /// By two requests that wait.
+    /// Two requests that wait for the end.
     Twice,
 }
 
-impl Way {
-    /// All of them.
+impl StopMethod {
+    /// All methods, for tests over each.
     pub const ALL: [Self; 7] = [
         Self::Http,
         Self::Wait,
@@ -48,7 +48,7 @@ impl Way {
         Self::Twice,
     ];
 
-    /// Stops a turn. What answers with its end answers with the same end as the log.
+    /// Cancels a turn; checks that responses with an end have the end of the log.
     pub async fn stop(
         self,
         api: &ApiClient,
@@ -90,29 +90,29 @@ impl Way {
     }
 }
 
-/// A cell.
+/// A combination of tool kind, fan-out and stop method.
 #[derive(Clone, Copy, Debug)]
-pub struct Cell {
-    /// Its number, which no other has.
+pub struct StopCase {
+    /// A unique number of the case.
     pub number: usize,
-    /// The kind of the tools.
-    pub kind: Kind,
-    /// How many there are.
-    pub fan: Fan,
-    /// How it is stopped.
-    pub way: Way,
+    /// The kind of tool that runs at the stop.
+    pub kind: ToolKind,
+    /// How many of them run.
+    pub fan: FanOut,
+    /// How the turn is cancelled.
+    pub way: StopMethod,
 }
 
-impl Cell {
-    /// Runs it in a session of its own, and judges what came of it. Gives the session, and its end.
-    pub async fn run(self, house: &House) -> (SessionId, TurnCancelled) {
+impl StopCase {
+    /// Runs the case in a new session and checks it; returns the session and the turn's end.
+    pub async fn run(self, fixture: &StopFixture) -> (SessionId, TurnCancelled) {
         let name = format!("{self:?}");
         let programs = StubbornPrograms::new();
         let needle = format!("cell-{}-", self.number);
         let parts = self.kind.parts(self.fan, &programs);
         let answer: ProviderAnswer = ModelMessage::new(parts).into();
-        house.fake.always(&needle, answer);
-        let api = &house.api;
+        fixture.fake.always(&needle, answer);
+        let api = &fixture.api;
         let session = api.create().await.expect("a session");
         let mut client = watch(api, &name, session).await;
         let turn = api.submit(session, &needle).await.expect("taken").turn_id;
@@ -122,11 +122,11 @@ impl Cell {
             .await;
         let response = self.way.stop(api, &mut client, (session, turn)).await;
         seen.extend(client.turn(turn).await.expect("the turn's end"));
-        // At the very moment at which the end is told.
+        // Right when the end is reported.
         assert_eq!(programs.processes(), [0; 0], "{name}");
         seen.retain(|event| event.turn_id == Some(turn));
         let end = stopped(&name, &seen);
-        self.expected().judge(&name, &end);
+        self.expected().check_history(&name, &end);
         for turn in response {
             assert_eq!(turn["receipt"], json!(end.receipt), "{name}");
             assert_eq!(turn["terminal"]["type"], "turn.cancelled", "{name}");
@@ -135,7 +135,7 @@ impl Cell {
         (session, end)
     }
 
-    /// Watches until every tool that does the work has been called.
+    /// Reads events until every tool has been called.
     async fn at_work(self, client: &mut WatchClient, turn: TurnId) -> Vec<Event> {
         let (mut seen, mut begun) = (Vec::new(), 0);
         while begun < self.fan.leaves() {
@@ -149,7 +149,7 @@ impl Cell {
             begun += usize::from(match &event.body {
                 Body::ToolCalled(tool) => {
                     let leaf = !tool.tool_name.starts_with("ask_");
-                    leaf && self.kind != Kind::Delegate && event.turn_id == Some(turn)
+                    leaf && self.kind != ToolKind::Delegate && event.turn_id == Some(turn)
                 }
                 Body::DelegateStarted(_) => true,
                 _ => false,
@@ -159,15 +159,15 @@ impl Cell {
         seen
     }
 
-    fn expected(self) -> Expected {
+    fn expected(self) -> ExpectedEnd {
         let (kind, leaves) = (self.kind, self.fan.leaves());
         let agents = match self.fan {
-            Fan::Agents => leaves,
-            Fan::One | Fan::Three if kind == Kind::Ccs => leaves,
-            Fan::One | Fan::Three => 0,
+            FanOut::Agents => leaves,
+            FanOut::One | FanOut::Three if kind == ToolKind::Ccs => leaves,
+            FanOut::One | FanOut::Three => 0,
         };
         let phase = match kind {
-            Kind::Delegate => Phase::Delegate,
+            ToolKind::Delegate => Phase::Delegate,
             _ => Phase::Tool,
         };
         let stopped = StopOutcome::Stopped;
@@ -185,14 +185,14 @@ impl Cell {
             lines.push((ReceiptKind::Tool, leaves, kind.outcome()));
             lines.push((ReceiptKind::Tool, agents, stopped));
         }
-        if kind == Kind::Delegate {
+        if kind == ToolKind::Delegate {
             lines.push((ReceiptKind::Worker, leaves, stopped));
         }
-        Expected { phase, lines }
+        ExpectedEnd { phase, lines }
     }
 }
 
-/// Watches a session from here on.
+/// Connects to a session and subscribes to new events.
 pub async fn watch(api: &ApiClient, name: &str, session: SessionId) -> WatchClient {
     let client = WatchClient::connect(api, name, session).await;
     let mut client = client.expect("a connection");
@@ -203,7 +203,7 @@ pub async fn watch(api: &ApiClient, name: &str, session: SessionId) -> WatchClie
     client
 }
 
-/// What is left of a stopped turn: one ending on the chat wire, and no row that still runs.
+/// Checks a stopped turn: one ending on the chat wire, and no row in a running state.
 pub async fn after(api: &ApiClient, name: &str, session: SessionId, turn: TurnId) {
     let mut stream = chat::back(api, name, turn, None).await;
     let frames = stream.read_to_end().await;

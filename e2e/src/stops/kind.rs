@@ -1,4 +1,4 @@
-//! Kinds of tools, and how many of them work at once.
+//! Kinds of tools, and how many of them run at once.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,9 @@ use turnwire_event::code::StopOutcome;
 use turnwire_testkit::provider::MessagePart;
 use turnwire_testkit::stubborn::{self, StubbornPrograms};
 
-/// What kind of tool works when the stop comes.
+/// The kind of tool that runs when the turn is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ToolKind {
     /// A function of the server.
     Sleep,
     /// A page that never ends.
@@ -32,16 +32,16 @@ pub enum Kind {
     Delegate,
 }
 
-/// How many work at once, and for whom.
+/// How many tools run at once, and for which agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fan {
+pub enum FanOut {
     One,
     Three,
     /// Two sub-agents with one each.
     Agents,
 }
 
-impl Fan {
+impl FanOut {
     /// How many tools do the work.
     pub fn leaves(self) -> usize {
         match self {
@@ -55,8 +55,8 @@ impl Fan {
 /// The sub-agents of the stage.
 const AGENTS: [&str; 3] = ["shop", "rewards", "support"];
 
-impl Kind {
-    /// All of them.
+impl ToolKind {
+    /// All kinds, for tests over each.
     pub const ALL: [Self; 10] = [
         Self::Sleep,
         Self::Http,
@@ -141,8 +141,8 @@ impl Kind {
     }
 
     /// What the model asks for.
-    pub fn parts(self, fan: Fan, programs: &StubbornPrograms) -> Vec<MessagePart> {
-        let asks = fan == Fan::Agents || self == Self::Ccs;
+    pub fn parts(self, fan: FanOut, programs: &StubbornPrograms) -> Vec<MessagePart> {
+        let asks = fan == FanOut::Agents || self == Self::Ccs;
         (0..fan.leaves())
             .map(|n| {
                 let id = format!("call_{n}");

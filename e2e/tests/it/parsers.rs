@@ -1,6 +1,6 @@
-//! A turn's stream in the hands of those who will read it: Chromium's `EventSource`, the npm
-//! package of the same name, `httpx-sse` and `curl -N` all give what a strict reading of the bytes
-//! gives, live and afterwards, in pieces and across cuts; and they stop when the turn is over.
+//! The chat stream with real readers: Chromium's `EventSource`, the npm package of the same name,
+//! `httpx-sse` and `curl -N` all give the result of a strict parser, live and replayed, in small
+//! pieces and across cuts, and stop at the end of the turn.
 
 mod proxy;
 mod readers;
@@ -132,8 +132,8 @@ async fn every_sse_client_reads_the_same_turn() {
     agree(&lists, &wanted[..wanted.len() - 1]);
     for (_, proxy) in &readings.proxies[readings.proxies.len() - Kind::ALL.len()..] {
         let last = &wanted[wanted.len() - 2].0;
-        assert_eq!(proxy.asked()[1].last_event_id.as_ref(), Some(last));
-        assert_eq!(proxy.asked()[1].status, 204);
+        assert_eq!(proxy.requests()[1].last_event_id.as_ref(), Some(last));
+        assert_eq!(proxy.requests()[1].status, 204);
     }
     let reading = readings.behind(&server, &Manner::default()).await;
     reading.reads(response, &wanted).await;

@@ -237,7 +237,7 @@ fn message_bodies() -> [Body; 5] {
 
 //
 #[test]
-fn real_events_satisfy_the_schema() {
+fn valid_events_pass_the_schema() {
     let schema = schema();
     for event in examples() {
         let value: Value = serde_json::from_slice(&event.to_bytes()).expect("an event is JSON");
@@ -246,7 +246,7 @@ fn real_events_satisfy_the_schema() {
 }
 
 #[test]
-fn broken_events_do_not_satisfy_the_schema() {
+fn invalid_events_fail_the_schema() {
     let schema = schema();
     let event: Value = serde_json::from_slice(&examples()[0].to_bytes()).expect("JSON");
     let breaks: [fn(&mut Value); 5] = [

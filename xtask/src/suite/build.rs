@@ -46,7 +46,7 @@ const PASSES: [(&[&str], &str); 2] = [
     ),
 ];
 
-/// A test binary.
+/// A test binary that cargo built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestBinary {
     /// The folder of its crate from the root, and the target if it is not the crate's own unit

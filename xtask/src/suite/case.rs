@@ -11,16 +11,16 @@ use anyhow::{Context as _, Result, bail};
 use super::build::TestBinary;
 use crate::trace::test_index::TestIndex;
 
-/// How long a test is taken to run before it has run once.
+/// The assumed duration of a test without a previous run.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// One test.
+/// One test of a test binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     pub binary: TestBinary,
-    /// Its path inside the binary.
+    /// The test's path inside the binary.
     pub name: String,
-    /// Whether it runs while no other does.
+    /// True if the test runs alone.
     pub serial: bool,
 }
 
@@ -31,7 +31,7 @@ impl Case {
     }
 }
 
-/// What is run, and what is not.
+/// The tests to run, and the ignored ones.
 #[derive(Debug, Default)]
 pub struct Catalog {
     pub cases: Vec<Case>,
@@ -40,7 +40,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Asks every binary for its tests; `index` knows which of them run alone.
+    /// Lists the tests of every binary; `index` says which of them run alone.
     pub fn read(binaries: &[TestBinary], index: &TestIndex) -> Result<Self> {
         let mut catalog = Self::default();
         for binary in binaries {
@@ -72,12 +72,12 @@ impl Catalog {
         missing.map(str::to_owned).collect()
     }
 
-    /// Leaves only the tests whose label contains `filter`.
+    /// Keeps only the tests whose label contains `filter`.
     pub fn retain(&mut self, filter: &str) {
         self.cases.retain(|case| case.label().contains(filter));
     }
 
-    /// Puts the longest tests first.
+    /// Sorts the tests by duration, longest first.
     pub fn sort(&mut self, times: &Times) {
         let last_time = |case: &Case| times.0.get(&case.label()).copied().unwrap_or(UNKNOWN);
         self.cases
@@ -104,7 +104,7 @@ fn list(binary: &TestBinary, args: &[&str]) -> Result<Vec<String>> {
 pub struct Times(BTreeMap<String, Duration>);
 
 impl Times {
-    /// Reads the file of the last run; nothing is known without one.
+    /// Reads the durations of the last run; empty without a file.
     pub fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let pairs = text.lines().filter_map(|line| line.split_once(' '));
@@ -115,8 +115,8 @@ impl Times {
         Self(times.collect())
     }
 
-    /// Notes how long a test took.
-    pub fn note(&mut self, label: String, took: Duration) {
+    /// Records the duration of a test.
+    pub fn record(&mut self, label: String, took: Duration) {
         self.0.insert(label, took);
     }
 
@@ -163,8 +163,8 @@ mod tests {
     fn long_and_unknown_tests_start_first() {
         let folder = std::env::temp_dir().join(format!("xtask-times-{}", std::process::id()));
         let mut times = Times::default();
-        times.note("e2e it: quick".to_owned(), Duration::from_millis(5));
-        times.note("e2e it: long one".to_owned(), Duration::from_secs(9));
+        times.record("e2e it: quick".to_owned(), Duration::from_millis(5));
+        times.record("e2e it: long one".to_owned(), Duration::from_secs(9));
         times.write(&folder).expect("a file");
         let times = Times::read(&folder);
         std::fs::remove_file(&folder).expect("the file is there");
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_no_binary_has_is_named() {
+    fn unlisted_test_is_reported() {
         let text = "#[test]\nfn here() {}\n#[test]\nfn nowhere() {}\n";
         let index = TestIndex::new(&[Source::new("crates/a/src/b.rs", text)]);
         assert_eq!(catalog(&["b::tests::here"]).unlisted(&index), ["nowhere"]);
     }
 
     #[test]
-    fn a_filter_keeps_what_contains_it() {
+    fn filter_keeps_matching_tests() {
         let mut catalog = catalog(&["chat::cuts", "chat::ask", "kills"]);
         catalog.retain("it: chat");
         assert_eq!(names(&catalog), ["chat::cuts", "chat::ask"]);

@@ -50,13 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_is_found_behind_any_name() {
+    fn parent_is_parsed_after_any_process_name() {
         assert_eq!(parent("7 (a) b) S 42 7 7 0"), Some(42));
         assert_eq!(parent(""), None);
     }
 
     #[test]
-    fn a_grandchild_is_killed_too() {
+    fn grandchild_is_killed_with_the_tree() {
         let mut child = Command::new("sh")
             .args(["-c", "sleep 300 & echo $! >&2; wait"])
             .stderr(Stdio::piped())

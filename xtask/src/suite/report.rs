@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_are_first_and_the_counts_last() {
+    fn report_lists_slowest_first_and_counts_last() {
         let outcome = |label: &str, millis, failure: Option<&str>| Outcome {
             label: label.to_owned(),
             took: Duration::from_millis(millis),

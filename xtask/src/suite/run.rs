@@ -18,20 +18,20 @@ use super::case::Case;
 use super::process::kill_tree;
 use crate::step::{cargo, clock};
 
-/// After which a test is stopped and has failed: ten times what the longest takes.
+/// Deadline of a test: ten times the longest. Then it is killed and has failed.
 const DEADLINE: Duration = Duration::from_secs(300);
-/// How often a running test is looked at.
+/// Poll interval of a running test.
 const POLL: Duration = Duration::from_millis(3);
 /// How often progress is printed.
 const PROGRESS: Duration = Duration::from_secs(15);
 
-/// What became of a test.
+/// The result of one test.
 #[derive(Debug)]
 pub struct Outcome {
     pub label: String,
-    /// How long it ran.
+    /// The run time of the test.
     pub took: Duration,
-    /// What it printed, if it failed.
+    /// The output, if the test failed.
     pub failure: Option<String>,
 }
 
@@ -63,14 +63,14 @@ impl Pool<'_> {
             for _ in 0..jobs.min(cases.len()) {
                 scope.spawn(|| {
                     while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        self.note(one(case, self.server));
+                        self.record(run_case(case, self.server));
                     }
                 });
             }
         });
     }
 
-    fn note(&self, outcome: Outcome) {
+    fn record(&self, outcome: Outcome) {
         if let Some(output) = &outcome.failure {
             eprintln!("\n--- FAILED {} ({})", outcome.label, clock(outcome.took));
             eprintln!("{}\n---", output.trim_end());
@@ -78,7 +78,10 @@ impl Pool<'_> {
         let (done, failed) = {
             let mut outcomes = self.outcomes.lock().expect("no test thread panics");
             outcomes.push(outcome);
-            let failed = outcomes.iter().filter(|one| one.failure.is_some()).count();
+            let failed = outcomes
+                .iter()
+                .filter(|run_case| run_case.failure.is_some())
+                .count();
             (outcomes.len(), failed)
         };
         let mut last = self.progress.lock().expect("no test thread panics");
@@ -90,7 +93,7 @@ impl Pool<'_> {
 }
 
 /// Runs one test in a process.
-fn one(case: &Case, server: &Path) -> Outcome {
+fn run_case(case: &Case, server: &Path) -> Outcome {
     let started = Instant::now();
     let failure = match attempt(case, server) {
         Ok(None) => None,
@@ -104,9 +107,9 @@ fn one(case: &Case, server: &Path) -> Outcome {
     }
 }
 
-/// What the test printed if it failed.
+/// The output of the test if it failed.
 fn attempt(case: &Case, server: &Path) -> Result<Option<String>> {
-    // A file and no pipe: a process that a test leaves behind holds nobody up.
+    // A file instead of a pipe: a process that outlives its test would keep a pipe open.
     let mut output = unnamed_file()?;
     let mut child = Command::new(&case.binary.path)
         .args(["--exact", &case.name, "--test-threads=1"])
@@ -134,11 +137,11 @@ fn attempt(case: &Case, server: &Path) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     output.seek(SeekFrom::Start(0))?;
     output.read_to_end(&mut bytes)?;
-    Ok(judge(status, &String::from_utf8_lossy(&bytes)))
+    Ok(failure_message(status, &String::from_utf8_lossy(&bytes)))
 }
 
-/// What is said of a failed test. A process that ran no test has failed too.
-fn judge(status: Option<ExitStatus>, output: &str) -> Option<String> {
+/// The failure message of a test, or `None` if it passed. A process that ran no test has failed.
+fn failure_message(status: Option<ExitStatus>, output: &str) -> Option<String> {
     let Some(status) = status else {
         let limit = clock(DEADLINE);
         return Some(format!("{output}\nstopped: it ran for more than {limit}"));
@@ -147,7 +150,7 @@ fn judge(status: Option<ExitStatus>, output: &str) -> Option<String> {
     (!passed).then(|| format!("{output}\nthe test's process ended with {status}"))
 }
 
-/// A file that is gone when it is closed.
+/// A file without a name, which is deleted when it is closed.
 fn unnamed_file() -> Result<File> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -172,13 +175,13 @@ mod tests {
     const ONE: &str = "running 1 test\ntest result: ok. 1 passed; 0 failed";
 
     #[test]
-    fn only_a_process_that_ran_its_test_has_passed() {
+    fn process_without_a_run_test_has_failed() {
         let ended = |code: i32| Some(ExitStatus::from_raw(code << 8));
-        assert_eq!(judge(ended(0), ONE), None);
-        assert!(judge(ended(101), ONE).is_some());
+        assert_eq!(failure_message(ended(0), ONE), None);
+        assert!(failure_message(ended(101), ONE).is_some());
         let no_tests = "running 0 tests\ntest result: ok. 0 passed; 0 failed";
-        assert!(judge(ended(0), no_tests).is_some());
-        let late = judge(None, "so far").expect("failed");
+        assert!(failure_message(ended(0), no_tests).is_some());
+        let late = failure_message(None, "so far").expect("failed");
         assert_eq!(late, "so far\nstopped: it ran for more than 5 min 00 s");
     }
 }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arrows_of_the_picture_are_fine() {
+    fn allowed_dependencies_pass() {
         let edges = [
             ("turnwire-hub", None, "turnwire-log"),
             ("turnwire-hub", None, "tokio"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_back_are_named() {
+    fn backward_dependency_is_a_finding() {
         let cases = [
             (
                 ("turnwire-wire", None, "turnwire-log"),

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_files_and_functions_are_told() {
+    fn long_files_and_functions_are_remarks() {
         let body = "    x();\n".repeat(FUNCTION_LINES_MAX - 1);
         let text = format!("fn fits() {{\n{}}}\nfn long() {{\n{body}}}\n", &body[9..]);
         let source = Source::new("crates/a/src/b.rs", &text);

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_licence_and_a_missing_one_are_named() {
+    fn foreign_or_missing_licence_is_a_finding() {
         let metadata = graph(
             &[],
             &[("good", "MIT"), ("copyleft", "AGPL-3.0"), ("silent", "")],
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_crates_are_named_with_the_reason() {
+    fn refused_crate_is_a_finding_with_reason() {
         let edges = [("turnwire-log", None, "chrono")];
         let metadata = graph(&edges, &[("native-tls", "MIT"), ("chrono", "MIT")]);
         let findings: Vec<_> = refused(&metadata).iter().map(Finding::to_string).collect();

@@ -187,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_taken_apart() {
+    fn use_groups_are_expanded() {
         let text = "use crate::{a, b::{self, c, d::E}, f::*};";
         assert_eq!(named("x.rs", text), ["a", "b", "b::c", "b::d::E", "f"]);
     }
 
     #[test]
-    fn an_inline_module_is_one_step_down() {
+    fn inline_module_is_one_level_down() {
         let text = "mod inner { use super::c; use super::super::d; }";
         assert_eq!(named("a.rs", text), ["a::c", "d"]);
     }

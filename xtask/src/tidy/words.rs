@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn unwrap_is_for_tests() {
+    fn unwrap_outside_tests_is_a_finding() {
         let text = "fn a() { b().unwrap() }\n// x.unwrap()\n#[cfg(test)]\nmod tests { fn c() { d().unwrap() } }\n";
         assert_eq!(lines("crates/a/src/b.rs", text), [1]);
         assert_eq!(lines("crates/a/tests/b.rs", text), [0; 0]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_to_self_are_found_in_comments_too() {
+    fn notes_in_comments_are_findings() {
         let text = format!(
             "// {} later\nlet mastodon = 1;\n{}();\n",
             NOTES[0], UNFINISHED[0]
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_has_one_reader() {
+    fn wall_clock_is_read_in_one_place() {
         let text = "fn now() { std::time::SystemTime::now() }\n";
         assert_eq!(lines("crates/log/src/b.rs", text), [1]);
         assert_eq!(lines(CLOCK_FILE, text), [0; 0]);

@@ -3,7 +3,7 @@
 use turnwire_xtask::{source, tidy, trace};
 
 #[test]
-fn the_tree_is_tidy() {
+fn workspace_is_tidy() {
     let report = tidy::run(&tidy::root()).expect("the sources and cargo metadata can be read");
     let failures: Vec<_> = report.failures.iter().map(ToString::to_string).collect();
     assert_eq!(failures, [""; 0], "cargo xtask tidy tells the same");

@@ -9,12 +9,12 @@ use std::process::Stdio;
 
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
-use super::Load;
+use super::DispatchLoad;
 use crate::load::dispatch::Outcome;
 use crate::paced::CHAT_STREAMS_MAX;
-use crate::part::{Bench, Pair, cell, row};
-use crate::process::{Place, Server};
-use crate::report::{Aim, Section};
+use crate::part::{BenchConfig, PairedResults, cell, row};
+use crate::process::{CorePlacement, ServerProcess};
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::service::PRINCIPAL;
 use crate::stat::share;
 
@@ -39,17 +39,17 @@ const DEMO_WORD_MS: u64 = 22;
 const DEMO_FIRST_MS: u64 = 270;
 
 /// What is told of both, and in which words.
-type Figure = (&'static str, fn(&Demo) -> f64);
+type Figure = (&'static str, fn(&DemoRun) -> f64);
 
 /// What two hundred turns of the demo gave.
-struct Demo {
+struct DemoRun {
     load: Outcome,
     /// Sessions whose log holds every law.
     sound: usize,
 }
 
-impl Demo {
-    fn run(bench: &Bench, script: Option<&Path>) -> io::Result<Self> {
+impl DemoRun {
+    fn run(bench: &BenchConfig, script: Option<&Path>) -> io::Result<Self> {
         let dir = bench.fresh_dir("demo")?;
         let env = [
             ("TURNWIRE_STORE_DURABILITY", "full"),
@@ -61,9 +61,9 @@ impl Demo {
         if let Some(script) = script {
             command.arg("--script").arg(script);
         }
-        let server = Server::start_at(Place::Anywhere, command)?;
-        let load = Load {
-            place: Place::Anywhere,
+        let server = ServerProcess::start_at(CorePlacement::Anywhere, command)?;
+        let load = DispatchLoad {
+            place: CorePlacement::Anywhere,
             at_once: DEMO,
             turns: bench.scaled(5),
             spread_ms: 0,
@@ -106,7 +106,7 @@ impl Demo {
 }
 
 /// Whether `turnwire verify` finds every law held in a session's log.
-fn verified(bench: &Bench, dir: &Path, session: &str) -> io::Result<bool> {
+fn verified(bench: &BenchConfig, dir: &Path, session: &str) -> io::Result<bool> {
     let mut command = bench.turnwire_verify(session);
     command
         .args(["--principal", PRINCIPAL, "--data"])
@@ -117,33 +117,33 @@ fn verified(bench: &Bench, dir: &Path, session: &str) -> io::Result<bool> {
 }
 
 /// Demo turns beside as many plain turns of as many words.
-pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
+pub(super) fn measure(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
     bench.say(&format!("dispatch, {DEMO} demo turns at once"));
-    let mut pair = Pair::default();
+    let mut pair = PairedResults::default();
     for _ in 0..bench.rounds {
-        let turnwire = Demo::run(bench, None)?;
+        let turnwire = DemoRun::run(bench, None)?;
         let words = (turnwire.load.texts / turnwire.load.turns.max(1)).max(1);
         let script = bench.data.join("plain.yaml");
         let say = ScriptStep::slow("word ", 5, DEMO_WORD_MS).repeat(words);
         ModelScript::new()
             .on(".*", [ScriptStep::pause(DEMO_FIRST_MS), say])
             .write(&script)?;
-        pair.ours.push(turnwire);
-        pair.floor.push(Demo::run(bench, Some(&script))?);
+        pair.turnwire.push(turnwire);
+        pair.floor.push(DemoRun::run(bench, Some(&script))?);
     }
     let name = |what: &str| format!("{DEMO} demo turns at once, both cores: {what}");
     let figures: [Figure; 9] = [
-        ("server CPU ms a turn", Demo::cpu_ms),
-        ("turns/s", Demo::rate),
+        ("server CPU ms a turn", DemoRun::cpu_ms),
+        ("turns/s", DemoRun::rate),
         ("turn p50, ms", |demo| demo.load.turn_ms.0),
         ("turn p95, ms", |demo| demo.load.turn_ms.1),
         ("pieces of text a turn", |demo| {
             demo.load.texts as f64 / demo.load.turns as f64
         }),
-        ("memory at its most, MiB", Demo::peak_mib),
-        ("memory growth a turn, KiB", Demo::growth_kb),
-        ("turns that ended as completed, %", Demo::completed),
-        ("sessions whose log verifies, %", Demo::sound),
+        ("memory at its most, MiB", DemoRun::peak_mib),
+        ("memory growth a turn, KiB", DemoRun::growth_kb),
+        ("turns that ended as completed, %", DemoRun::completed),
+        ("sessions whose log verifies, %", DemoRun::sound),
     ];
     for (what, figure) in figures {
         let row = row(&name(what), &pair, "plain turns", figure);
@@ -158,11 +158,11 @@ pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
         "plain turns".to_owned(),
     ]);
     for (what, figure) in &figures[7..] {
-        let least = pair.ours.iter().map(figure).reduce(f64::min);
+        let least = pair.turnwire.iter().map(figure).reduce(f64::min);
         let figure = format!("dispatch, {DEMO} demo turns at once, {what}");
         section
             .aims
-            .extend(least.map(|least| Aim::at_least(&figure, least, 100.0, "")));
+            .extend(least.map(|least| PerformanceTarget::at_least(&figure, least, 100.0, "")));
     }
     Ok(())
 }

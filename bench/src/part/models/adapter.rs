@@ -2,10 +2,10 @@
 
 use std::io;
 
-use crate::adapter::{Cost, NANOS_MAX, RATIO_MAX};
-use crate::part::{Bench, Pair, Scope, row};
-use crate::process::Place;
-use crate::report::{Aim, Section};
+use crate::adapter::{DeltaCost, NANOS_MAX, RATIO_MAX};
+use crate::part::{BenchConfig, BenchScope, PairedResults, row};
+use crate::process::CorePlacement;
+use crate::report::{PerformanceTarget, ReportSection};
 
 /// Pieces of text in an answer, and how often one is read in a round.
 const WORDS: u64 = 5_000;
@@ -13,24 +13,24 @@ const PASSES: u64 = 20;
 
 /// One stream, over the rounds.
 #[derive(Default)]
-struct Line {
+struct AdapterRow {
     name: String,
-    decoded: Pair<f64>,
-    whole: Pair<f64>,
+    decoded: PairedResults<f64>,
+    whole: PairedResults<f64>,
 }
 
-impl Line {
-    fn add(&mut self, scope: Scope, cost: &Cost) {
+impl AdapterRow {
+    fn add(&mut self, scope: BenchScope, cost: &DeltaCost) {
         self.name = format!(
             "`{}`, {}, {:.0} bytes a delta",
             cost.dialect, cost.cut, cost.bytes
         );
-        for (pair, ours) in [
-            (&mut self.decoded, cost.ours),
+        for (pair, cost_ns) in [
+            (&mut self.decoded, cost.decoder),
             (&mut self.whole, cost.whole),
         ] {
-            if scope == Scope::Both {
-                pair.ours.push(ours);
+            if scope == BenchScope::Both {
+                pair.turnwire.push(cost_ns);
             }
             pair.floor.push(cost.bare);
         }
@@ -50,21 +50,24 @@ impl Line {
 }
 
 /// What every dialect costs, cut in each way.
-pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
+pub(super) fn measure(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
     bench.say("models, adapters");
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<AdapterRow> = Vec::new();
     for _ in 0..bench.rounds {
         let args = [
             format!("--words={}", bench.scaled(WORDS)),
             format!("--passes={}", bench.scaled(PASSES)),
         ];
-        let costs: Vec<Cost> = bench.program.tell(Place::FirstCore, &["adapter"], &args)?;
-        lines.resize_with(costs.len(), Line::default);
+        let costs: Vec<DeltaCost> =
+            bench
+                .program
+                .tell(CorePlacement::FirstCore, &["adapter"], &args)?;
+        lines.resize_with(costs.len(), AdapterRow::default);
         for (line, cost) in lines.iter_mut().zip(&costs) {
             line.add(bench.scope, cost);
         }
     }
-    section.rows.extend(lines.iter().flat_map(Line::rows));
+    section.rows.extend(lines.iter().flat_map(AdapterRow::rows));
     let ratios = lines.iter().filter_map(|line| line.decoded.ratio(|it| *it));
     let nanos = lines
         .iter()
@@ -72,11 +75,11 @@ pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
     let worst = "the worst of all dialects and pieces";
     section.aims.extend(ratios.reduce(f64::max).map(|ratio| {
         let figure = format!("models, a delta decoded : bare parsing, {worst}");
-        Aim::at_most(&figure, ratio, RATIO_MAX, "")
+        PerformanceTarget::at_most(&figure, ratio, RATIO_MAX, "")
     }));
     section.aims.extend(nanos.reduce(f64::max).map(|nanos| {
         let figure = format!("models, a delta of a whole call, {worst}");
-        Aim::at_most(&figure, nanos / 1e3, NANOS_MAX / 1e3, " µs")
+        PerformanceTarget::at_most(&figure, nanos / 1e3, NANOS_MAX / 1e3, " µs")
     }));
     Ok(())
 }

@@ -7,8 +7,8 @@ use turnwire_testkit::pack::TestPack;
 use crate::load::models::Outcome;
 use crate::machine;
 use crate::paced::CHAT_STREAMS_MAX;
-use crate::part::Bench;
-use crate::process::{Place, Server};
+use crate::part::BenchConfig;
+use crate::process::{CorePlacement, ServerProcess};
 
 /// The pack file that says where the provider is.
 const PROVIDERS: &str = "providers:\n  clock: {dialect: openai_chat, base_url: 'URL/v1'}\n";
@@ -26,8 +26,8 @@ pub(super) struct Pace {
 
 /// The provider, with Turnwire before it or not.
 pub(super) struct Clock {
-    turnwire: Option<Server>,
-    provider: Server,
+    turnwire: Option<ServerProcess>,
+    provider: ServerProcess,
 }
 
 /// One run of the readers.
@@ -49,7 +49,7 @@ pub(super) struct Told {
 }
 
 impl Clock {
-    pub(super) fn alone(bench: &Bench, pace: Pace) -> io::Result<Self> {
+    pub(super) fn alone(bench: &BenchConfig, pace: Pace) -> io::Result<Self> {
         let mut command = bench.program.role(&["provider"]);
         for (name, value) in [
             ("--words", pace.words),
@@ -60,12 +60,12 @@ impl Clock {
         }
         Ok(Self {
             turnwire: None,
-            provider: Server::start_at(Place::LastCore, command)?,
+            provider: ServerProcess::start_at(CorePlacement::LastCore, command)?,
         })
     }
 
     /// The same provider behind Turnwire.
-    pub(super) fn behind_turnwire(bench: &Bench, pace: Pace) -> io::Result<Self> {
+    pub(super) fn behind_turnwire(bench: &BenchConfig, pace: Pace) -> io::Result<Self> {
         let mut clock = Self::alone(bench, pace)?;
         let url = format!("http://{}", clock.provider.address);
         let pack = bench.data.join("pack");
@@ -81,12 +81,12 @@ impl Clock {
         ];
         let mut command = bench.turnwire(&dir, &env);
         command.arg("--pack").arg(pack);
-        clock.turnwire = Some(Server::start(command)?);
+        clock.turnwire = Some(ServerProcess::start(command)?);
         Ok(clock)
     }
 
     /// Lets readers read, then stops.
-    pub(super) fn run(self, bench: &Bench, load: Load) -> io::Result<Told> {
+    pub(super) fn run(self, bench: &BenchConfig, load: Load) -> io::Result<Told> {
         let before = machine::cpu_time(self.provider.pid())?;
         let mut args = self.turnwire.as_ref().unwrap_or(&self.provider).target();
         for (name, value) in [
@@ -100,7 +100,9 @@ impl Clock {
         }
         let direct = self.turnwire.is_none().then(|| "--direct".to_owned());
         args.extend(direct);
-        let outcome: Outcome = bench.program.tell(Place::LastCore, &["models"], &args)?;
+        let outcome: Outcome = bench
+            .program
+            .tell(CorePlacement::LastCore, &["models"], &args)?;
         if outcome.busy > 0 {
             bench.say(&format!("{} posts met a held lock", outcome.busy));
         }

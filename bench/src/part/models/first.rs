@@ -3,8 +3,8 @@
 use std::io;
 
 use super::clock::{Clock, Load, Pace, Told};
-use crate::part::{Bench, Pair, Scope, row};
-use crate::report::{Aim, Section};
+use crate::part::{BenchConfig, BenchScope, PairedResults, row};
+use crate::report::{PerformanceTarget, ReportSection};
 use crate::stat::{median, short};
 
 /// What the provider says in a turn, and how fast after its first word.
@@ -81,7 +81,7 @@ impl Case {
         }
     }
 
-    fn measure(&self, bench: &Bench) -> io::Result<Pair<Told>> {
+    fn measure(&self, bench: &BenchConfig) -> io::Result<PairedResults<Told>> {
         let pace = Pace {
             words: WORDS,
             think_ms: self.think_ms,
@@ -95,11 +95,11 @@ impl Case {
             spread_ms: self.think_ms + WORDS * EVERY_US / 1_000,
             settle_ms: 0,
         };
-        let mut pair = Pair::default();
+        let mut pair = PairedResults::default();
         for _ in 0..bench.rounds {
-            if bench.scope == Scope::Both {
+            if bench.scope == BenchScope::Both {
                 let clock = Clock::behind_turnwire(bench, pace)?;
-                pair.ours.push(clock.run(bench, load)?);
+                pair.turnwire.push(clock.run(bench, load)?);
             }
             pair.floor
                 .push(Clock::alone(bench, pace)?.run(bench, load)?);
@@ -107,7 +107,7 @@ impl Case {
         Ok(pair)
     }
 
-    fn tell(&self, pair: &Pair<Told>, section: &mut Section) {
+    fn tell(&self, pair: &PairedResults<Told>, section: &mut ReportSection) {
         let name = self.name();
         for (what, figure, usual) in FIGURES {
             let line = format!("{name}: {what}, ms");
@@ -127,25 +127,29 @@ impl Case {
             ]);
             if what == AIMED && self.think_ms > 0 {
                 let figure = format!("models, added to the {name}, {what}");
-                let aim = Aim::at_most(&figure, added, ADDED_MS_MAX, " ms");
+                let aim = PerformanceTarget::at_most(&figure, added, ADDED_MS_MAX, " ms");
                 section.aims.push(aim);
             }
         }
     }
 }
 
-/// The median over the rounds of what a figure of ours is above what is usual for the reference, in
+/// The median over the rounds of what a figure of turnwire is above what is usual for the reference, in
 /// milliseconds.
-fn added(pair: &Pair<Told>, figure: fn(&Told) -> f64, usual: fn(&Told) -> f64) -> Option<f64> {
-    let both = pair.ours.iter().zip(&pair.floor);
+fn added(
+    pair: &PairedResults<Told>,
+    figure: fn(&Told) -> f64,
+    usual: fn(&Told) -> f64,
+) -> Option<f64> {
+    let both = pair.turnwire.iter().zip(&pair.floor);
     let added: Vec<f64> = both
-        .map(|(ours, floor)| (figure(ours) - usual(floor)) / 1e3)
+        .map(|(turnwire, floor)| (figure(turnwire) - usual(floor)) / 1e3)
         .collect();
     (!added.is_empty()).then(|| median(&added))
 }
 
 /// First tokens, one turn at a time and some at once.
-pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
+pub(super) fn measure(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
     for case in &CASES {
         bench.say(&format!("models, {}", case.name()));
         let pair = case.measure(bench)?;

@@ -4,9 +4,9 @@
 use std::io;
 
 use super::clock::{Clock, Load, Pace, Told};
-use crate::load::models::Third;
-use crate::part::{Bench, Pair, Scope, row};
-use crate::report::{Aim, Section};
+use crate::load::models::ThirdStats;
+use crate::part::{BenchConfig, BenchScope, PairedResults, row};
+use crate::report::{PerformanceTarget, ReportSection};
 
 pub(super) const STREAMS: u64 = 100;
 
@@ -36,7 +36,7 @@ const MEMORY_GROWTH_MAX: f64 = 1.1;
 type Figure<T> = (&'static str, fn(&T) -> f64);
 
 /// What is told of a third.
-const FIGURES: [Figure<Third>; 5] = [
+const FIGURES: [Figure<ThirdStats>; 5] = [
     ("tokens/s", |third| third.rate),
     ("delay p50, ms", |third| third.delay_us.0 / 1e3),
     ("delay p95, ms", |third| third.delay_us.1 / 1e3),
@@ -65,22 +65,22 @@ const SHARES: [Figure<Told>; 2] = [
     }),
 ];
 
-fn first(told: &Told) -> &Third {
+fn first(told: &Told) -> &ThirdStats {
     &told.load.thirds[0]
 }
 
-fn last(told: &Told) -> &Third {
+fn last(told: &Told) -> &ThirdStats {
     &told.load.thirds[2]
 }
 
 /// All streams, behind Turnwire and from the provider itself.
-pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
+pub(super) fn measure(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
     bench.say(&format!("models, {STREAMS} streams"));
-    let mut pair = Pair::default();
+    let mut pair = PairedResults::default();
     for _ in 0..bench.rounds {
-        if bench.scope == Scope::Both {
+        if bench.scope == BenchScope::Both {
             let settle_ms = bench.scaled(SETTLE_S * 1_000);
-            pair.ours
+            pair.turnwire
                 .push(run(bench, settle_ms, Clock::behind_turnwire)?);
         }
         pair.floor.push(run(bench, 0, Clock::alone)?);
@@ -92,9 +92,9 @@ pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
 
 /// One run; every token must come.
 fn run(
-    bench: &Bench,
+    bench: &BenchConfig,
     settle_ms: u64,
-    start: fn(&Bench, Pace) -> io::Result<Clock>,
+    start: fn(&BenchConfig, Pace) -> io::Result<Clock>,
 ) -> io::Result<Told> {
     let words = (settle_ms + SPREAD_MS + bench.scaled(SECONDS * 1_000)) * 1_000 / EVERY_US;
     let pace = Pace {
@@ -116,18 +116,18 @@ fn run(
     }
 }
 
-fn tell(pair: &Pair<Told>, section: &mut Section) {
+fn tell(pair: &PairedResults<Told>, section: &mut ReportSection) {
     let name = |what: &str| format!("{STREAMS} streams: {what}");
     let beside = "the provider read directly";
     for (what, figure) in FIGURES {
-        for (when, third) in [("first", first as fn(&Told) -> &Third), ("last", last)] {
+        for (when, third) in [("first", first as fn(&Told) -> &ThirdStats), ("last", last)] {
             let name = name(&format!("{what}, {when} third"));
             let line = row(&name, pair, beside, |told| figure(third(told)));
             section.rows.push(line);
         }
     }
-    let turnwire = Pair {
-        ours: pair.ours.clone(),
+    let turnwire = PairedResults {
+        turnwire: pair.turnwire.clone(),
         floor: Vec::new(),
     };
     for (what, figure) in ALONE {
@@ -138,8 +138,8 @@ fn tell(pair: &Pair<Told>, section: &mut Section) {
     }
 }
 
-fn aims(pair: &Pair<Told>) -> Vec<Aim> {
-    let growth = |figure: fn(&Third) -> f64| {
+fn aims(pair: &PairedResults<Told>) -> Vec<PerformanceTarget> {
+    let growth = |figure: fn(&ThirdStats) -> f64| {
         let grown = pair.medians(|told| figure(last(told)) / figure(first(told)));
         grown.0
     };
@@ -148,15 +148,15 @@ fn aims(pair: &Pair<Told>) -> Vec<Aim> {
     let rate = pair.medians(|told| last(told).rate).0;
     let rate = rate.map(|rate| {
         let figure = name("tokens/s in the last third");
-        Aim::at_least(&figure, rate, wanted * RATE_MIN, "")
+        PerformanceTarget::at_least(&figure, rate, wanted * RATE_MIN, "")
     });
     let delay = growth(|third| third.delay_us.1).map(|grown| {
         let figure = name("delay p95, last third : first");
-        Aim::at_most(&figure, grown, DELAY_GROWTH_MAX, "")
+        PerformanceTarget::at_most(&figure, grown, DELAY_GROWTH_MAX, "")
     });
     let memory = growth(|third| third.resident_kb).map(|grown| {
         let figure = name("memory, last third : first");
-        Aim::at_most(&figure, grown, MEMORY_GROWTH_MAX, "")
+        PerformanceTarget::at_most(&figure, grown, MEMORY_GROWTH_MAX, "")
     });
     [rate, delay, memory].into_iter().flatten().collect()
 }

@@ -118,7 +118,7 @@ impl ChatViewer {
         self.terminal.as_ref()
     }
 
-    /// The received text.
+    /// The text received so far.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -4,10 +4,6 @@ use turnwire_event::MessageId;
 
 /// One broken promise of the chat wire; reported as [`Violation::Chat`](super::Violation::Chat).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(
-    missing_docs,
-    reason = "the sentence above each variant says what its fields are"
-)]
 pub enum ChatViolation {
     /// A response header is missing or has an unexpected value.
     #[error("the head's {name} is {actual:?}")]

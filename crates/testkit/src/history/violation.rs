@@ -7,10 +7,6 @@ use super::chat_violation::ChatViolation;
 
 /// A broken promise of the server, found in a [`History`](super::History).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(
-    missing_docs,
-    reason = "the sentence above each variant says what its fields are"
-)]
 pub enum Violation {
     /// A stored row or a received frame cannot be parsed.
     #[error("unreadable {subject}: {reason}: {text}")]

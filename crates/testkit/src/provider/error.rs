@@ -29,7 +29,6 @@ pub(crate) struct ErrorText {
     /// `type` at Anthropic and OpenAI, `status` at Google.
     pub(crate) kind: &'static str,
     pub(crate) code: Option<&'static str>,
-    /// The human-readable message.
     pub(crate) message: &'static str,
 }
 

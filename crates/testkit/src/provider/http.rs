@@ -115,7 +115,8 @@ impl HttpSocket {
         }
     }
 
-    /// Writes all bytes; calls `on_blocked` with `true` when the socket is full and `false` when it accepts again.
+    /// Writes all bytes; calls `on_blocked` with true when the socket is full, and with
+    /// false when it accepts bytes again.
     pub(crate) async fn send(
         &mut self,
         mut bytes: &[u8],

@@ -20,7 +20,7 @@ pub enum AnswerProgress {
     Sending,
     /// The socket's buffers are full.
     Blocked,
-    /// Waits for [`release`](super::FakeProvider::release).
+    /// Stalled until the test calls [`release`](super::FakeProvider::release).
     Held,
     /// The whole answer was sent.
     Sent,

@@ -6,7 +6,6 @@ use serde_json::Value;
 /// One part of a [`ModelMessage`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum MessagePart {
-    /// Visible reasoning.
     Thinking {
         /// The text, one delta per piece.
         pieces: Vec<String>,

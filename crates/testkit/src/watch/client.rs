@@ -78,7 +78,7 @@ pub struct WatchClient {
     session: SessionId,
     recorder: ConnectionRecorder,
     last: Option<Position>,
-    /// True answers pings.
+    /// False leaves pings unanswered.
     pub answers: bool,
     /// Deadline for the next frame.
     pub deadline: Duration,

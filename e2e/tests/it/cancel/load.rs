@@ -1,11 +1,11 @@
-//! F14: stops at random moments under load, after which nothing is left; and a server that is killed
-//! with tools running. `cargo xtask campaign stops N` makes more of them.
+//! F14: cancels at random times under load, after which nothing is left; and a server that is
+//! killed while tools run. `cargo xtask campaign stops N` runs more of them.
 
 use std::time::Duration;
 
 use serde_json::json;
 use turnwire_e2e::load;
-use turnwire_e2e::stops::{Fan, House, Kind, campaign};
+use turnwire_e2e::stops::{FanOut, StopFixture, ToolKind, campaign};
 use turnwire_testkit::provider::ModelMessage;
 use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::stubborn::StubbornPrograms;
@@ -24,37 +24,38 @@ async fn random_stops_under_load_leave_nothing_running() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_server_leaves_no_process_and_no_open_turn() {
     let kinds = [
-        Kind::Ignores,
-        Kind::Grandchild,
-        Kind::Escapee,
-        Kind::Endless,
-        Kind::Stopper,
-        Kind::Delegate,
+        ToolKind::Ignores,
+        ToolKind::Grandchild,
+        ToolKind::Escapee,
+        ToolKind::Endless,
+        ToolKind::Stopper,
+        ToolKind::Delegate,
     ];
     let programs = StubbornPrograms::new();
-    let mut house = House::open(Duration::from_secs(5)).await;
+    let mut fixture = StopFixture::open(Duration::from_secs(5)).await;
     let (mut sessions, mut turns, mut processes) = (Vec::new(), Vec::new(), 0);
     for n in 0..20 {
         let kind = kinds[n % kinds.len()];
         let needle = format!("killed-{n}-");
-        house
-            .fake
-            .always(&needle, ModelMessage::new(kind.parts(Fan::One, &programs)));
-        let session = house.api.create().await.expect("a session");
-        let turn = house.api.submit(session, &needle).await.expect("taken");
+        fixture.fake.always(
+            &needle,
+            ModelMessage::new(kind.parts(FanOut::One, &programs)),
+        );
+        let session = fixture.api.create().await.expect("a session");
+        let turn = fixture.api.submit(session, &needle).await.expect("taken");
         sessions.push(session);
         turns.push(turn.turn_id);
         processes += kind.processes();
     }
     programs.until_ready(processes).await;
-    house.server.kill().await;
+    fixture.server.kill().await;
     let took = programs.until_gone(Duration::from_secs(30)).await;
     println!("nothing is left {took:?} after the server was killed");
     // Five of grace; a machine that is busy may take longer, but not twice as long.
     assert!(took < Duration::from_secs(10), "{took:?}");
-    house.server.run().await.expect("it starts again");
+    fixture.server.run().await.expect("it starts again");
     for turn in turns {
-        let row = house.api.turn(turn).await.expect("a turn");
+        let row = fixture.api.turn(turn).await.expect("a turn");
         assert_eq!(row["state"], "completed", "{row}");
         let end = &row["terminal"]["payload"];
         assert_eq!(
@@ -63,5 +64,5 @@ async fn killed_server_leaves_no_process_and_no_open_turn() {
         );
     }
     assert_eq!(programs.processes(), [0; 0]);
-    load::judge(&house.api, &sessions).await;
+    load::check_history(&fixture.api, &sessions).await;
 }

@@ -1,10 +1,10 @@
-//! F14: a stop in every phase of a turn, over sockets, with a provider whose sockets are looked at.
+//! F14: a cancel in every phase of a turn, with a fake provider whose connections are checked.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::load;
-use turnwire_e2e::stops::{House, Way, after, stopped, watch};
+use turnwire_e2e::stops::{StopFixture, StopMethod, after, stopped, watch};
 use turnwire_event::code::Phase;
 use turnwire_event::{EventType, SessionId, TurnId};
 use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
@@ -19,7 +19,7 @@ fn say_back(n: u32, text: &str) -> MessagePart {
 }
 
 /// One phase: what the model says, at which event the stop comes, and what it must come to.
-struct Cell {
+struct PhaseCase {
     name: &'static str,
     answers: Vec<(&'static str, ProviderAnswer)>,
     /// The events to wait for, one after the other.
@@ -28,7 +28,7 @@ struct Cell {
     phase: Phase,
 }
 
-fn cells() -> Vec<Cell> {
+fn cells() -> Vec<PhaseCase> {
     let words = || ProviderAnswer::text(["One ", "two ", "three ", "four."]).frames_every(PIECE);
     let input = MessagePart::call_in(
         Some("call_1"),
@@ -36,21 +36,21 @@ fn cells() -> Vec<Cell> {
         ["{\"te", "xt\": \"a", " b c", " d\"}"],
     );
     vec![
-        Cell {
+        PhaseCase {
             name: "silent-phase",
             answers: vec![("silent-phase", ProviderAnswer::text(["never"]).silent())],
             at: &[EventType::LlmCallStarted],
             case: CancelCase::Silent,
             phase: Phase::Llm,
         },
-        Cell {
+        PhaseCase {
             name: "words-phase",
             answers: vec![("words-phase", words())],
             at: &[EventType::TextDelta],
             case: CancelCase::Llm,
             phase: Phase::Llm,
         },
-        Cell {
+        PhaseCase {
             name: "input-phase",
             answers: vec![(
                 "input-phase",
@@ -60,7 +60,7 @@ fn cells() -> Vec<Cell> {
             case: CancelCase::Llm,
             phase: Phase::Llm,
         },
-        Cell {
+        PhaseCase {
             name: "later-phase",
             answers: vec![
                 ("behind-the-tool", words()),
@@ -88,19 +88,19 @@ async fn reach(client: &mut WatchClient, kinds: &[EventType]) -> Vec<turnwire_ev
 // S3-072, S3-076, S3-077
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn model_call_is_stopped_in_every_phase_and_socket_closes() {
-    let house = House::open(Duration::from_secs(1)).await;
+    let fixture = StopFixture::open(Duration::from_secs(1)).await;
     let mut sessions = Vec::new();
     for (n, cell) in cells().into_iter().enumerate() {
         for (needle, answer) in cell.answers {
-            house.fake.always(needle, answer);
+            fixture.fake.always(needle, answer);
         }
-        let api = &house.api;
+        let api = &fixture.api;
         let session = api.create().await.expect("a session");
         sessions.push(session);
         let mut client = watch(api, cell.name, session).await;
         let turn = api.submit(session, cell.name).await.expect("taken").turn_id;
         let mut seen = reach(&mut client, cell.at).await;
-        let way = Way::ALL[n % Way::ALL.len()];
+        let way = StopMethod::ALL[n % StopMethod::ALL.len()];
         way.stop(api, &mut client, (session, turn)).await;
         seen.extend(client.turn(turn).await.expect("the end"));
         seen.retain(|event| event.turn_id == Some(turn));
@@ -108,20 +108,20 @@ async fn model_call_is_stopped_in_every_phase_and_socket_closes() {
         assert_eq!(end.phase, cell.phase, "{}", cell.name);
         assert_eq!(classify_cancel(&seen), Ok(cell.case), "{}", cell.name);
         after(api, cell.name, session, turn).await;
-        house.sockets_closed().await;
+        fixture.sockets_closed().await;
     }
-    load::judge(&house.api, &sessions).await;
+    load::check_history(&fixture.api, &sessions).await;
 }
 
 // S3-075, S3-077
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stop_at_end_of_message_matches_a_known_case() {
-    let house = House::open(Duration::from_secs(1)).await;
+    let fixture = StopFixture::open(Duration::from_secs(1)).await;
     let parts = (0..8).map(|n| say_back(n, "a word"));
-    house.fake.always("seam-phase", ModelMessage::new(parts));
-    let api = &house.api;
+    fixture.fake.always("seam-phase", ModelMessage::new(parts));
+    let api = &fixture.api;
     let mut sessions = Vec::new();
-    for way in Way::ALL {
+    for way in StopMethod::ALL {
         let session = api.create().await.expect("a session");
         sessions.push(session);
         let mut client = watch(api, "seam", session).await;
@@ -139,12 +139,12 @@ async fn stop_at_end_of_message_matches_a_known_case() {
         assert!(case.is_ok(), "{way:?}: {case:?}");
         println!("{way:?}: {case:?}");
     }
-    house.sockets_closed().await;
-    load::judge(api, &sessions).await;
+    fixture.sockets_closed().await;
+    load::check_history(api, &sessions).await;
 }
 
-async fn submit_with(house: &House, session: SessionId, key: &str, body: Value) -> TurnId {
-    let api = house.api.clone().with("idempotency-key", key);
+async fn submit_with(fixture: &StopFixture, session: SessionId, key: &str, body: Value) -> TurnId {
+    let api = fixture.api.clone().with("idempotency-key", key);
     let path = format!("/sessions/{session}/turns");
     let answer = api.post(&path, body).await.expect("an answer");
     assert_eq!(answer.status, 202, "{}", answer.body);
@@ -155,10 +155,10 @@ async fn submit_with(house: &House, session: SessionId, key: &str, body: Value) 
 // S3-077
 #[tokio::test]
 async fn queued_and_not_yet_submitted_turns_are_cancelled() {
-    let house = House::open(Duration::from_secs(1)).await;
+    let fixture = StopFixture::open(Duration::from_secs(1)).await;
     let nap = MessagePart::call("call_1", "nap", &json!({"ms": 30_000}));
-    house.fake.always("busy-phase", ModelMessage::new([nap]));
-    let api = &house.api;
+    fixture.fake.always("busy-phase", ModelMessage::new([nap]));
+    let api = &fixture.api;
     let session = api.create().await.expect("a session");
     let cancel = format!("/sessions/{session}/cancel");
     let nothing = api.post(&cancel, json!({})).await.expect("an answer");
@@ -175,7 +175,7 @@ async fn queued_and_not_yet_submitted_turns_are_cancelled() {
     reach(&mut client, &[EventType::ToolCalled]).await;
     // In line.
     let body = json!({"message": "waits", "on_busy": "enqueue"});
-    let waits = submit_with(&house, session, "key-1", body).await;
+    let waits = submit_with(&fixture, session, "key-1", body).await;
     let by_key = json!({"idempotency_key": "key-1", "reason": "too long"});
     let path = format!("{cancel}?wait=true");
     let answer = api.post(&path, by_key.clone()).await.expect("an answer");
@@ -199,7 +199,7 @@ async fn queued_and_not_yet_submitted_turns_are_cancelled() {
             (202, json!({"turn_id": null}))
         );
         let body = json!({"message": "comes late", "on_busy": "enqueue"});
-        let late = submit_with(&house, session, key, body).await;
+        let late = submit_with(&fixture, session, key, body).await;
         let row = api.ended(late).await.expect("an end");
         assert_eq!(row["state"], "cancelled", "{row}");
         assert_eq!(row["terminal"]["payload"]["phase"], phase, "{row}");
@@ -210,9 +210,9 @@ async fn queued_and_not_yet_submitted_turns_are_cancelled() {
             assert_eq!(now.json()["turn_id"], json!(busy), "what runs now");
         }
     }
-    let calls = house.fake.calls();
+    let calls = fixture.fake.calls();
     assert_eq!(calls.len(), 1, "the model of the others was never asked");
-    let stranger = house.server.api().with("x-turnwire-principal", "eve");
+    let stranger = fixture.server.api().with("x-turnwire-principal", "eve");
     let foreign = stranger.post(&cancel, json!({})).await.expect("an answer");
     assert_eq!(
         (foreign.status, foreign.code().as_str()),
@@ -220,21 +220,21 @@ async fn queued_and_not_yet_submitted_turns_are_cancelled() {
     );
     let invalid = api.post(&cancel, json!({"idempotency_key": "a b"}));
     assert_eq!(invalid.await.expect("an answer").status, 422);
-    house.sockets_closed().await;
-    load::judge(api, &[session]).await;
+    fixture.sockets_closed().await;
+    load::check_history(api, &[session]).await;
 }
 
 // S3-082, S3-083
 #[tokio::test]
 async fn duplicate_late_or_unknown_stops_change_nothing() {
-    let house = House::open(Duration::from_secs(1)).await;
+    let fixture = StopFixture::open(Duration::from_secs(1)).await;
     let nap = MessagePart::call("call_1", "nap", &json!({"ms": 30_000}));
     // In this order: what was said first is in the second question too.
-    house
+    fixture
         .fake
         .always("quick-phase", ProviderAnswer::text(["Yes."]));
-    house.fake.always("busy-phase", ModelMessage::new([nap]));
-    let api = &house.api;
+    fixture.fake.always("busy-phase", ModelMessage::new([nap]));
+    let api = &fixture.api;
     let session = api.create().await.expect("a session");
     let mut client = watch(api, "twice", session).await;
     let turn = api
@@ -278,5 +278,5 @@ async fn duplicate_late_or_unknown_stops_change_nothing() {
         .iter()
         .any(|event| event.text.contains("redundant_cancel"));
     assert!(warned, "a stop of what has ended leaves a warning");
-    load::judge(api, &[session]).await;
+    load::check_history(api, &[session]).await;
 }

@@ -1,9 +1,9 @@
-//! Cancelling: each case of S3 6.2 by itself, from either side, once and again (SC-22, SC-23).
+//! Cancels: each case of S3 6.2, by HTTP and WebSocket, once and repeated (SC-22, SC-23).
 
 use std::time::Duration;
 
 use serde_json::json;
-use turnwire_e2e::scene::{Scene, shape};
+use turnwire_e2e::server_fixture::{ServerFixture, shape};
 use turnwire_event::code::{LlmErrorClass, Phase, ToolErrorClass};
 use turnwire_event::{Body, Event, EventType, StopReason, TurnId};
 use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
@@ -16,12 +16,12 @@ const SLOW: &str = "a long answer that takes its time and that nobody will want 
 
 /// Watches a turn up to its first event of a kind, and on for a moment.
 async fn reach(
-    scene: &Scene,
+    fixture: &ServerFixture,
     client: &mut WatchClient,
     kind: EventType,
     nth: usize,
 ) -> (TurnId, Vec<Event>) {
-    let turn = scene.submit("go").await;
+    let turn = fixture.submit("go").await;
     let mut seen = Vec::new();
     for _ in 0..nth {
         seen.extend(
@@ -97,9 +97,9 @@ async fn cancel_while_model_streams_a_tool_use() {
         ),
         ScriptStep::stall(),
     ];
-    let scene = Scene::saying(steps).await;
-    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
-    let (turn, seen) = reach(&scene, &mut client, EventType::ToolUseInputDelta, 2).await;
+    let fixture = ServerFixture::saying(steps).await;
+    let mut client = fixture.watch("canceller", SubscribeOptions::live()).await;
+    let (turn, seen) = reach(&fixture, &mut client, EventType::ToolUseInputDelta, 2).await;
     let frame = json!({"type": "cancel", "turn_id": turn, "reason": "user_cancel"});
     client.send(&frame).await.expect("sent");
     let events = rest_of(&mut client, turn, seen).await;
@@ -120,18 +120,21 @@ async fn cancel_while_model_streams_a_tool_use() {
     // A second cancel adds nothing anyone sees; a new turn is a new turn (S3-080).
     client.send(&frame).await.expect("sent");
     assert_eq!(
-        scene.api.cancel(turn).await.expect("an answer").json()["state"],
+        fixture.api.cancel(turn).await.expect("an answer").json()["state"],
         "cancelled"
     );
-    let next = scene.submit("again").await;
+    let next = fixture.submit("again").await;
     assert_ne!(next, turn);
     client
         .until(|e| e.turn_id == Some(next) && e.body.kind() == EventType::RouteDecided)
         .await
         .expect("fresh routing");
-    assert_eq!(scene.api.cancel(next).await.expect("an answer").status, 202);
+    assert_eq!(
+        fixture.api.cancel(next).await.expect("an answer").status,
+        202
+    );
     client.turn(next).await.expect("an end");
-    let history = scene.judge().await;
+    let history = fixture.check_history().await;
     assert_eq!(statuses(&history, "assistant")[0], "cancelled");
 }
 
@@ -145,11 +148,11 @@ async fn cancel_while_tools_run() {
         ScriptStep::tool(tool::ECHO, json!({"text": "quick"})),
         ScriptStep::text("done"),
     ];
-    let scene = Scene::saying(steps).await;
-    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
-    let (turn, seen) = reach(&scene, &mut client, EventType::ToolCompleted, 1).await;
+    let fixture = ServerFixture::saying(steps).await;
+    let mut client = fixture.watch("canceller", SubscribeOptions::live()).await;
+    let (turn, seen) = reach(&fixture, &mut client, EventType::ToolCompleted, 1).await;
     let started = std::time::Instant::now();
-    let answer = scene.api.cancel(turn).await.expect("an answer");
+    let answer = fixture.api.cancel(turn).await.expect("an answer");
     assert_eq!(
         (answer.status, answer.json()["turn_id"].clone()),
         (202, json!(turn))
@@ -179,7 +182,7 @@ async fn cancel_while_tools_run() {
         names.iter().filter(|&&n| n == "message.complete").count(),
         1
     );
-    let history = scene.judge().await;
+    let history = fixture.check_history().await;
     // S3-079: what was stopped is stored as cancelled, what was done as done.
     let calls = &history.sessions[0].tool_calls;
     let count = |status: &str| calls.iter().filter(|call| call["status"] == status).count();
@@ -197,16 +200,16 @@ async fn cancel_in_later_call_equals_cancel_in_first() {
         ScriptStep::tool(tool::CLOCK, json!({})),
         ScriptStep::slow(SLOW, 2, 30),
     ];
-    let scene = Scene::saying(steps).await;
-    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
-    let (turn, mut seen) = reach(&scene, &mut client, EventType::ToolCompleted, 1).await;
+    let fixture = ServerFixture::saying(steps).await;
+    let mut client = fixture.watch("canceller", SubscribeOptions::live()).await;
+    let (turn, mut seen) = reach(&fixture, &mut client, EventType::ToolCompleted, 1).await;
     seen.extend(
         client
             .until(|e| e.body.kind() == EventType::TextDelta)
             .await
             .expect("words"),
     );
-    scene.api.cancel(turn).await.expect("an answer");
+    fixture.api.cancel(turn).await.expect("an answer");
     let events = rest_of(&mut client, turn, seen).await;
     assert_eq!(
         tail(&events),
@@ -218,32 +221,32 @@ async fn cancel_in_later_call_equals_cancel_in_first() {
         ]
     );
     assert_eq!(classify_cancel(&events), Ok(CancelCase::LaterLlm));
-    let history = scene.judge().await;
+    let history = fixture.check_history().await;
     assert_eq!(statuses(&history, "assistant"), ["complete", "cancelled"]);
 }
 
 // S3-077
 #[tokio::test]
 async fn cancel_of_call_without_output() {
-    let scene = Scene::saying([ScriptStep::stall()]).await;
-    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
-    let (turn, seen) = reach(&scene, &mut client, EventType::LlmCallStarted, 1).await;
-    scene.api.cancel(turn).await.expect("an answer");
+    let fixture = ServerFixture::saying([ScriptStep::stall()]).await;
+    let mut client = fixture.watch("canceller", SubscribeOptions::live()).await;
+    let (turn, seen) = reach(&fixture, &mut client, EventType::LlmCallStarted, 1).await;
+    fixture.api.cancel(turn).await.expect("an answer");
     let events = rest_of(&mut client, turn, seen).await;
     assert_eq!(
         tail(&events),
         ["llm.call_failed", "dispatch.traced", "turn.cancelled"]
     );
     assert_eq!(classify_cancel(&events), Ok(CancelCase::Silent));
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-082
 #[tokio::test]
 async fn redundant_cancel_changes_nothing_but_warns() {
-    let scene = Scene::saying([ScriptStep::slow(SLOW, 2, 50)]).await;
-    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
-    let (turn, seen) = reach(&scene, &mut client, EventType::TextDelta, 1).await;
+    let fixture = ServerFixture::saying([ScriptStep::slow(SLOW, 2, 50)]).await;
+    let mut client = fixture.watch("canceller", SubscribeOptions::live()).await;
+    let (turn, seen) = reach(&fixture, &mut client, EventType::TextDelta, 1).await;
     let frame = json!({"type": "cancel", "turn_id": turn});
     client.send(&frame).await.expect("sent");
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -254,7 +257,7 @@ async fn redundant_cancel_changes_nothing_but_warns() {
         panic!("no end")
     };
     assert_eq!(end.reason, "user_cancel", "the reason nobody gave");
-    let warning = scene
+    let warning = fixture
         .logged(|e| matches!(e.body, Body::BusHandlerWarning(_)))
         .await;
     let Body::BusHandlerWarning(warning) = warning.body else {
@@ -265,22 +268,22 @@ async fn redundant_cancel_changes_nothing_but_warns() {
         ["redundant_cancel", "unknown_turn"].contains(&warning.reason.as_str()),
         "{warning:?}"
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-083
 #[tokio::test]
 async fn cancel_of_unknown_or_ended_turn_changes_nothing() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let ended = scene.turn("x").await[0].turn_id.expect("a turn");
-    let answer = scene.api.cancel(ended).await.expect("an answer");
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let ended = fixture.turn("x").await[0].turn_id.expect("a turn");
+    let answer = fixture.api.cancel(ended).await.expect("an answer");
     assert_eq!(
         (answer.status, answer.json()["state"].clone()),
         (202, json!("completed"))
     );
     for unknown in ["00000000000000000000000000", "nothing"] {
         let path = format!("/turns/{unknown}/cancel");
-        let answer = scene
+        let answer = fixture
             .api
             .send(hyper::Method::POST, &path, None)
             .await
@@ -291,24 +294,24 @@ async fn cancel_of_unknown_or_ended_turn_changes_nothing() {
             "{unknown}"
         );
     }
-    let mut client = scene.watch("wrong", SubscribeOptions::live()).await;
+    let mut client = fixture.watch("wrong", SubscribeOptions::live()).await;
     client
         .send(&json!({"type": "cancel", "turn_id": "00000000000000000000000000"}))
         .await
         .expect("sent");
     let warned =
         |e: &Event| matches!(&e.body, Body::BusHandlerWarning(w) if w.reason == "unknown_turn");
-    scene.logged(warned).await;
-    scene.judge().await;
+    fixture.logged(warned).await;
+    fixture.check_history().await;
 }
 
 // S3-078
 #[tokio::test]
 async fn every_client_sees_the_same_cancel() {
-    let scene = Scene::saying([ScriptStep::slow(SLOW, 2, 30)]).await;
-    let mut other = scene.watch("other", SubscribeOptions::live()).await;
-    let mut client = scene.watch("canceller", SubscribeOptions::live()).await;
-    let (turn, seen) = reach(&scene, &mut client, EventType::TextDelta, 2).await;
+    let fixture = ServerFixture::saying([ScriptStep::slow(SLOW, 2, 30)]).await;
+    let mut other = fixture.watch("other", SubscribeOptions::live()).await;
+    let mut client = fixture.watch("canceller", SubscribeOptions::live()).await;
+    let (turn, seen) = reach(&fixture, &mut client, EventType::TextDelta, 2).await;
     client
         .send(&json!({"type": "cancel", "turn_id": turn, "reason": "because"}))
         .await
@@ -320,15 +323,16 @@ async fn every_client_sees_the_same_cancel() {
         panic!("no end")
     };
     assert_eq!(end.reason, "because");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-071
 #[tokio::test]
 async fn server_cancels_turn_over_its_time_limit() {
     let script = ModelScript::new().on("", [ScriptStep::text("Wait "), ScriptStep::stall()]);
-    let scene = Scene::new(ServerOptions::script(script).set("turn", "timeout_ms", 400)).await;
-    let events = scene.turn("go").await;
+    let fixture =
+        ServerFixture::new(ServerOptions::script(script).set("turn", "timeout_ms", 400)).await;
+    let events = fixture.turn("go").await;
     assert_eq!(classify_cancel(&events), Ok(CancelCase::Llm));
     for event in &events {
         match &event.body {
@@ -342,18 +346,18 @@ async fn server_cancels_turn_over_its_time_limit() {
             _ => {}
         }
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn turn_is_cancelled_when_last_watcher_leaves() {
-    let scene = Scene::saying([ScriptStep::slow(SLOW, 1, 40)]).await;
-    let path = format!("/sessions/{}/turns", scene.session);
+    let fixture = ServerFixture::saying([ScriptStep::slow(SLOW, 1, 40)]).await;
+    let path = format!("/sessions/{}/turns", fixture.session);
     for (mode, state) in [("cancel", "cancelled"), ("continue", "completed")] {
-        let mut client = scene.watch(mode, SubscribeOptions::live()).await;
+        let mut client = fixture.watch(mode, SubscribeOptions::live()).await;
         let body = json!({"message": "go", "on_disconnect": mode, "disconnect_grace_ms": 100});
-        let answer = scene.api.post(&path, body).await.expect("an answer");
+        let answer = fixture.api.post(&path, body).await.expect("an answer");
         let turn: TurnId = answer.json()["turn_id"]
             .as_str()
             .and_then(|id| id.parse().ok())
@@ -363,22 +367,22 @@ async fn turn_is_cancelled_when_last_watcher_leaves() {
             .await
             .expect("words");
         drop(client);
-        let row = scene.api.ended(turn).await.expect("an end");
+        let row = fixture.api.ended(turn).await.expect("an end");
         assert_eq!(row["state"], state, "{row}");
         assert_eq!(row["on_disconnect"], mode);
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn watcher_back_within_grace_keeps_the_turn() {
-    let scene = Scene::saying([ScriptStep::slow(SLOW, 2, 25)]).await;
-    let mut client = scene.watch("brief", SubscribeOptions::live()).await;
+    let fixture = ServerFixture::saying([ScriptStep::slow(SLOW, 2, 25)]).await;
+    let mut client = fixture.watch("brief", SubscribeOptions::live()).await;
     let body = json!({"message": "go", "on_disconnect": "cancel", "disconnect_grace_ms": 5_000});
-    let answer = scene
+    let answer = fixture
         .api
-        .post(&format!("/sessions/{}/turns", scene.session), body)
+        .post(&format!("/sessions/{}/turns", fixture.session), body)
         .await
         .expect("an answer");
     let turn: TurnId = answer.json()["turn_id"]
@@ -391,11 +395,11 @@ async fn watcher_back_within_grace_keeps_the_turn() {
         .expect("words");
     let last = client.last().expect("a cursor");
     drop(client);
-    let mut client = scene.watch("brief", SubscribeOptions::since(last)).await;
+    let mut client = fixture.watch("brief", SubscribeOptions::since(last)).await;
     let events = client.turn(turn).await.expect("an end");
     assert_eq!(
         events.last().map(|e| e.body.kind()),
         Some(EventType::TurnCompleted)
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }

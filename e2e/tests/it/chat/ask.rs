@@ -1,5 +1,5 @@
-//! What a chat is asked with: a session or none, a language, a place, a version; and what the
-//! stream says beside its frames (S1-006, D-09, D-14, D-19).
+//! Fields of a chat submit: session, locale, origin, version; and what the stream sends besides
+//! frames (S1-006, D-09, D-14, D-19).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{back, say, shape, whole, words};
 use turnwire_e2e::load;
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{Body, SessionId};
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::chat::{Block, ChatStream, ChatSubmit, CursorPlacement, Said};
@@ -59,7 +59,7 @@ async fn session_is_created_when_unnamed_and_reused_when_named() {
     let messages = messages(&api, session).await;
     let roles: Vec<&str> = messages.iter().filter_map(|m| m["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
-    load::judge(&api, &[session, other.session()]).await;
+    load::check_history(&api, &[session, other.session()]).await;
 }
 
 #[tokio::test]
@@ -83,16 +83,16 @@ async fn unknown_session_is_not_created() {
 // D-19
 #[tokio::test]
 async fn language_comes_from_body_then_header_then_english() {
-    let scene = Scene::new(ServerOptions::script(script())).await;
-    let plain = || ChatSubmit::new("hi").session(scene.session);
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
+    let plain = || ChatSubmit::new("hi").session(fixture.session);
     let accept = |question: ChatSubmit| question.header("accept-language", "es;q=0.5, de-AT;q=0.9");
     for (name, question) in [
         ("en", plain()),
         ("de-AT", accept(plain())),
         ("fr", accept(plain().field("locale", "fr"))),
     ] {
-        let (turn, _) = whole(&scene.api, name, &question).await;
-        let event = scene
+        let (turn, _) = whole(&fixture.api, name, &question).await;
+        let event = fixture
             .logged(|event| {
                 event.turn_id == Some(turn) && matches!(event.body, Body::TurnStarted(_))
             })
@@ -106,16 +106,16 @@ async fn language_comes_from_body_then_header_then_english() {
 
 #[tokio::test]
 async fn attached_data_is_stored_with_the_message() {
-    let scene = Scene::new(ServerOptions::script(script())).await;
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
     let question = ChatSubmit::new("hi")
-        .session(scene.session)
+        .session(fixture.session)
         .field("location", "Graz")
         .field("metadata", json!({"page": 3, "tags": ["a"]}));
-    whole(&scene.api, "along", &question).await;
-    let messages = messages(&scene.api, scene.session).await;
+    whole(&fixture.api, "along", &question).await;
+    let messages = messages(&fixture.api, fixture.session).await;
     let expected = json!({"page": 3, "tags": ["a"], "location": "Graz"});
     assert_eq!(messages[0]["metadata"], expected, "{}", messages[0]);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 fn version(frames: &[Block]) -> BTreeSet<&str> {
@@ -205,14 +205,15 @@ fn retry(block: &Block) -> u64 {
 // D-14
 #[tokio::test]
 async fn each_connection_gets_its_own_retry_time() {
-    let scene = Scene::new(ServerOptions::script(script()).set("stream", "retry_ms", 700)).await;
-    let question = ChatSubmit::new("hi").session(scene.session);
-    let mut stream = say(&scene.api, "submit", &question).await;
+    let fixture =
+        ServerFixture::new(ServerOptions::script(script()).set("stream", "retry_ms", 700)).await;
+    let question = ChatSubmit::new("hi").session(fixture.session);
+    let mut stream = say(&fixture.api, "submit", &question).await;
     let mut waits = vec![retry(&stream.block().await.expect("a block"))];
     let turn = stream.turn();
     stream.read_to_end().await.expect("the rest");
     for number in 0..20 {
-        let mut stream = back(&scene.api, &format!("back {number}"), turn, None).await;
+        let mut stream = back(&fixture.api, &format!("back {number}"), turn, None).await;
         waits.push(retry(&stream.block().await.expect("a block")));
         let next_block = stream.block().await.expect("a block");
         assert!(!next_block.text.contains("retry:"), "{}", next_block.text);
@@ -228,9 +229,10 @@ async fn each_connection_gets_its_own_retry_time() {
 // D-14
 #[tokio::test]
 async fn silent_stream_gets_heartbeat_comments() {
-    let scene = Scene::new(ServerOptions::script(script()).set("stream", "heartbeat_ms", 20)).await;
-    let question = ChatSubmit::new("stall").session(scene.session);
-    let mut stream = say(&scene.api, "silent", &question).await;
+    let fixture =
+        ServerFixture::new(ServerOptions::script(script()).set("stream", "heartbeat_ms", 20)).await;
+    let question = ChatSubmit::new("stall").session(fixture.session);
+    let mut stream = say(&fixture.api, "silent", &question).await;
     stream.until("text").await.expect("words");
     for _ in 0..3 {
         let block = stream.block().await.expect("a block");
@@ -240,10 +242,10 @@ async fn silent_stream_gets_heartbeat_comments() {
         );
     }
     // They neither have an id nor hold the turn's frames up.
-    scene.api.cancel(stream.turn()).await.expect("an answer");
+    fixture.api.cancel(stream.turn()).await.expect("an answer");
     assert_eq!(
         shape(&stream.read_to_end().await.expect("an end")),
         ["cancelled"]
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,11 +1,11 @@
-//! Bad input on the chat wire: every mistake has its answer, nothing is made of it, and the
-//! server goes on.
+//! Invalid input on the chat wire: every error has its problem response and no side effect, and the
+//! server continues.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, Raw, back, raw, say, streams, until};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::chat::{MetricsSnapshot, RawResponse, back, raw, say, streams, until};
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_testkit::chat::{ChatStream, ChatSubmit, CursorPlacement, open_streams};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::{ServerOptions, TestServer};
@@ -17,7 +17,7 @@ fn options() -> ServerOptions {
     ServerOptions::script(script)
 }
 
-async fn posted(addr: SocketAddr, lines: &[&str], body: &[u8]) -> Raw {
+async fn posted(addr: SocketAddr, lines: &[&str], body: &[u8]) -> RawResponse {
     raw(addr, "POST /chat/stream", lines, body).await
 }
 
@@ -26,7 +26,10 @@ async fn unharmed(server: &TestServer) {
     let api = server.api();
     let list = api.get("/sessions").await.expect("an answer").json();
     assert_eq!(list["sessions"], json!([]));
-    assert_eq!(Metrics::read(&api).await.sum("turn_started_total"), 0.0);
+    assert_eq!(
+        MetricsSnapshot::read(&api).await.sum("turn_started_total"),
+        0.0
+    );
     let mut stream = say(&api, "after", &ChatSubmit::new("hi")).await;
     stream.read_to_end().await.expect("a whole stream");
 }
@@ -198,18 +201,18 @@ async fn excessive_headers_are_answered_or_closed() {
 }
 
 /// A turn that runs and has no stream of its own.
-async fn turn(scene: &Scene) -> turnwire_event::TurnId {
-    scene.submit("stall").await
+async fn turn(fixture: &ServerFixture) -> turnwire_event::TurnId {
+    fixture.submit("stall").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_up_to_the_limit_are_served() {
-    let scene = Scene::new(options().set("stream", "chat_streams_max", 50)).await;
-    let turn = turn(&scene).await;
+    let fixture = ServerFixture::new(options().set("stream", "chat_streams_max", 50)).await;
+    let turn = turn(&fixture).await;
     let mut open = Vec::new();
     let mut refused = 0;
     for batch in 0..10 {
-        for answer in open_streams(&scene.api, &format!("crowd {batch}"), turn, 100).await {
+        for answer in open_streams(&fixture.api, &format!("crowd {batch}"), turn, 100).await {
             match answer {
                 Ok(stream) => open.push(stream),
                 Err(why) => {
@@ -228,32 +231,45 @@ async fn streams_up_to_the_limit_are_served() {
     assert_eq!((open.len(), refused), (50, 950));
     // A submit is a stream too; it is refused before a turn is made of it.
     let question = ChatSubmit::new("hi");
-    let submit = ChatStream::submit(&scene.api, "submit", &question).await;
+    let submit = ChatStream::submit(&fixture.api, "submit", &question).await;
     assert_eq!(submit.expect_err("refused").status(), 429);
-    let list = scene.api.get("/sessions").await.expect("an answer").json();
+    let list = fixture
+        .api
+        .get("/sessions")
+        .await
+        .expect("an answer")
+        .json();
     assert_eq!(list["sessions"].as_array().map(Vec::len), Some(1));
     // Places are counted by principal, and given back.
-    let other = scene.api.clone().with("x-turnwire-principal", "other");
+    let other = fixture.api.clone().with("x-turnwire-principal", "other");
     let mut other_stream = say(&other, "other", &question).await;
     other_stream.read_to_end().await.expect("a whole stream");
     drop(open);
-    streams(&scene.api, 0).await;
+    streams(&fixture.api, 0).await;
     until("all places are free again", || async {
-        let again = open_streams(&scene.api, "again", turn, 50).await;
+        let again = open_streams(&fixture.api, "again", turn, 50).await;
         again.iter().all(Result::is_ok)
     })
     .await;
-    let row: Value = scene.api.turn(turn).await.expect("an answer");
+    let row: Value = fixture.api.turn(turn).await.expect("an answer");
     assert_eq!(row["state"], "running", "{row}");
 }
 
 #[tokio::test]
 async fn connections_over_the_limit_get_retry_later() {
-    let scene = Scene::new(options().set("http", "connections_max", 20)).await;
-    let turn = turn(&scene).await;
+    let fixture = ServerFixture::new(options().set("http", "connections_max", 20)).await;
+    let turn = turn(&fixture).await;
     let resume = |name: String| async {
         let name = name;
-        ChatStream::resume(&scene.api, &name, turn, None, CursorPlacement::Header, None).await
+        ChatStream::resume(
+            &fixture.api,
+            &name,
+            turn,
+            None,
+            CursorPlacement::Header,
+            None,
+        )
+        .await
     };
     let mut open = Vec::new();
     let started = std::time::Instant::now();
@@ -278,13 +294,13 @@ async fn connections_over_the_limit_get_retry_later() {
     }
     drop(open);
     until("places are free again", || async {
-        scene
+        fixture
             .api
             .get("/readyz")
             .await
             .is_ok_and(|answer| answer.status == 200)
     })
     .await;
-    let mut stream = back(&scene.api, "after", turn, None).await;
+    let mut stream = back(&fixture.api, "after", turn, None).await;
     stream.until("text").await.expect("words");
 }

@@ -1,6 +1,6 @@
 //! F1 on both wires at once.
 
-use turnwire_e2e::both;
+use turnwire_e2e::both_wires;
 use turnwire_testkit::rng::SeededRng;
 
 /// `cargo xtask campaign kills N` makes more of them.
@@ -9,7 +9,7 @@ const KILLS: usize = 5;
 // F1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_wires_agree_after_a_kill() {
-    let report = both::run(KILLS, SeededRng::from_env()).await;
+    let report = both_wires::run(KILLS, SeededRng::from_env()).await;
     println!("{report:?}");
     assert_eq!(report.clients, 20, "{report:?}");
     assert!(report.streamed > 0 && report.posted > 0, "{report:?}");

@@ -1,4 +1,4 @@
-//! F5 on the chat wire: lines are cut anywhere and viewers resume.
+//! F5 on the chat wire: connections are cut at any byte and viewers resume.
 
 use turnwire_e2e::chat_cuts;
 use turnwire_testkit::rng::SeededRng;

@@ -1,5 +1,5 @@
-//! Leaving a chat stream: what becomes of the turn, who counts, and how streams end with the
-//! server (D-05, S1-101, S1-112).
+//! Disconnecting from a chat stream: the effect on the turn, which viewers count, and how streams
+//! end when the server drains (D-05, S1-101, S1-112).
 
 use std::time::Duration;
 
@@ -7,8 +7,10 @@ use hyper::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use turnwire_e2e::chat::{back, calm, code, events, say, shape, streams, whole, words};
-use turnwire_e2e::scene::{Scene, shape as logged_shape};
+use turnwire_e2e::chat::{
+    assert_no_errors_logged, back, code, events, say, shape, streams, whole, words,
+};
+use turnwire_e2e::server_fixture::{ServerFixture, shape as logged_shape};
 use turnwire_event::{Event, EventType, TurnId};
 use turnwire_testkit::chat::{ChatStream, ChatSubmit};
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
@@ -40,21 +42,21 @@ fn script() -> ModelScript {
         .on("", [ScriptStep::text("yes")])
 }
 
-async fn scene() -> Scene {
-    Scene::new(ServerOptions::script(script())).await
+async fn fixture() -> ServerFixture {
+    ServerFixture::new(ServerOptions::script(script())).await
 }
 
 /// Submits a turn and waits until it speaks.
-async fn speaking(scene: &Scene, name: &str, question: ChatSubmit) -> ChatStream {
-    let question = question.session(scene.session);
-    let mut stream = say(&scene.api, name, &question).await;
+async fn speaking(fixture: &ServerFixture, name: &str, question: ChatSubmit) -> ChatStream {
+    let question = question.session(fixture.session);
+    let mut stream = say(&fixture.api, name, &question).await;
     stream.until("text").await.expect("words");
     stream
 }
 
 /// How a turn that was cancelled ended.
-async fn cancelled(scene: &Scene, turn: TurnId) -> Value {
-    let row = scene.api.ended(turn).await.expect("an end");
+async fn cancelled(fixture: &ServerFixture, turn: TurnId) -> Value {
+    let row = fixture.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "cancelled", "{row}");
     let payload = row["terminal"]["payload"].clone();
     assert_eq!(payload["code"], "REQUEST_CANCELLED", "{row}");
@@ -62,8 +64,8 @@ async fn cancelled(scene: &Scene, turn: TurnId) -> Value {
 }
 
 /// The events of one turn in the log.
-async fn logged(scene: &Scene, turn: TurnId) -> Vec<Event> {
-    let mut log = scene.log().await;
+async fn logged(fixture: &ServerFixture, turn: TurnId) -> Vec<Event> {
+    let mut log = fixture.log().await;
     log.retain(|event| event.turn_id == Some(turn));
     log
 }
@@ -71,18 +73,18 @@ async fn logged(scene: &Scene, turn: TurnId) -> Vec<Event> {
 // S1-101, S1-112, D-05
 #[tokio::test]
 async fn disconnect_cancels_and_leaves_nothing_running() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     for (name, message) in [("words", "stall"), ("tool", "busy")] {
-        let mut stream = speaking(&scene, name, ChatSubmit::new(message)).await;
+        let mut stream = speaking(&fixture, name, ChatSubmit::new(message)).await;
         if message == "busy" {
             stream.until("tool_call").await.expect("a tool");
         }
         let turn = stream.turn();
         drop(stream);
-        let end = cancelled(&scene, turn).await;
+        let end = cancelled(&fixture, turn).await;
         assert_eq!(end["reason"], "client_disconnected");
         // Whoever comes later sees it whole.
-        let frames = back(&scene.api, &format!("{name} later"), turn, None)
+        let frames = back(&fixture.api, &format!("{name} later"), turn, None)
             .await
             .read_to_end()
             .await;
@@ -90,61 +92,61 @@ async fn disconnect_cancels_and_leaves_nothing_running() {
         assert_eq!(events(&frames).last(), Some(&"cancelled"));
         assert_eq!(code(&frames), "REQUEST_CANCELLED");
         // The session is free at once.
-        let question = ChatSubmit::new("next").session(scene.session);
-        let (_, next) = whole(&scene.api, &format!("{name} next"), &question).await;
+        let question = ChatSubmit::new("next").session(fixture.session);
+        let (_, next) = whole(&fixture.api, &format!("{name} next"), &question).await;
         assert_eq!(events(&next).last(), Some(&"completed"));
     }
-    let path = format!("/sessions/{}/messages", scene.session);
-    let messages = scene.api.get(&path).await.expect("an answer").json();
+    let path = format!("/sessions/{}/messages", fixture.session);
+    let messages = fixture.api.get(&path).await.expect("an answer").json();
     let open = |message: &Value| message["status"] == "in_progress";
     let messages = messages["messages"].as_array().expect("a list");
     assert!(!messages.iter().any(open), "{messages:?}");
-    calm(&scene.server);
-    scene.judge().await;
+    assert_no_errors_logged(&fixture.server);
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn session_watchers_do_not_own_the_turn() {
-    let scene = scene().await;
-    let mut watcher = scene.watch("watching", SubscribeOptions::live()).await;
-    let stream = speaking(&scene, "owner", ChatSubmit::new("stall")).await;
+    let fixture = fixture().await;
+    let mut watcher = fixture.watch("watching", SubscribeOptions::live()).await;
+    let stream = speaking(&fixture, "owner", ChatSubmit::new("stall")).await;
     let turn = stream.turn();
     drop(stream);
     let seen = watcher.turn(turn).await.expect("its events");
     let last = seen.last().expect("an end").body.kind();
     assert_eq!(last, EventType::TurnCancelled);
     assert_eq!(
-        cancelled(&scene, turn).await["reason"],
+        cancelled(&fixture, turn).await["reason"],
         "client_disconnected"
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn session_turn_ignores_chat_viewers_leaving() {
-    let scene = scene().await;
-    let turn = scene.submit("slow").await;
-    let mut viewer = back(&scene.api, "viewer", turn, None).await;
+    let fixture = fixture().await;
+    let turn = fixture.submit("slow").await;
+    let mut viewer = back(&fixture.api, "viewer", turn, None).await;
     viewer.until("text").await.expect("words");
     drop(viewer);
-    streams(&scene.api, 0).await;
-    let row = scene.api.ended(turn).await.expect("an end");
+    streams(&fixture.api, 0).await;
+    let row = fixture.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed", "{row}");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn return_within_grace_keeps_the_turn() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     // The turn takes longer than the grace.
-    let stream = speaking(&scene, "viewer", ChatSubmit::new("long").grace_ms(3_000)).await;
+    let stream = speaking(&fixture, "viewer", ChatSubmit::new("long").grace_ms(3_000)).await;
     let (turn, last) = (stream.turn(), stream.last());
     drop(stream);
-    streams(&scene.api, 0).await;
-    let frames = back(&scene.api, "viewer", turn, last)
+    streams(&fixture.api, 0).await;
+    let frames = back(&fixture.api, "viewer", turn, last)
         .await
         .read_to_end()
         .await;
@@ -156,39 +158,39 @@ async fn return_within_grace_keeps_the_turn() {
         shape(&frames)
     );
     assert_eq!(words(&frames), "and see");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn absence_beyond_grace_cancels_the_turn() {
-    let scene = scene().await;
-    let stream = speaking(&scene, "viewer", ChatSubmit::new("stall").grace_ms(150)).await;
+    let fixture = fixture().await;
+    let stream = speaking(&fixture, "viewer", ChatSubmit::new("stall").grace_ms(150)).await;
     let turn = stream.turn();
     drop(stream);
     assert_eq!(
-        cancelled(&scene, turn).await["reason"],
+        cancelled(&fixture, turn).await["reason"],
         "client_disconnected"
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn continuing_turn_ignores_disconnect() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     let stream = speaking(
-        &scene,
+        &fixture,
         "viewer",
         ChatSubmit::new("slow").continue_on_disconnect(),
     )
     .await;
     let (turn, last) = (stream.turn(), stream.last());
     drop(stream);
-    streams(&scene.api, 0).await;
-    let row = scene.api.ended(turn).await.expect("an end");
+    streams(&fixture.api, 0).await;
+    let row = fixture.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed", "{row}");
-    let frames = back(&scene.api, "viewer", turn, last)
+    let frames = back(&fixture.api, "viewer", turn, last)
         .await
         .read_to_end()
         .await;
@@ -196,55 +198,55 @@ async fn continuing_turn_ignores_disconnect() {
         events(&frames.expect("the rest")).last(),
         Some(&"completed")
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn last_stream_leaving_decides_not_the_first() {
-    let scene = scene().await;
-    let first = speaking(&scene, "first", ChatSubmit::new("stall")).await;
+    let fixture = fixture().await;
+    let first = speaking(&fixture, "first", ChatSubmit::new("stall")).await;
     let turn = first.turn();
-    let mut second = back(&scene.api, "second", turn, None).await;
+    let mut second = back(&fixture.api, "second", turn, None).await;
     second.until("text").await.expect("words");
     drop(first);
-    streams(&scene.api, 1).await;
+    streams(&fixture.api, 1).await;
     // Had it been cancelled by the leaving, this cancel would come too late to give the reason.
     let path = format!("/turns/{turn}/cancel");
-    let answer = scene.api.post(&path, json!({"reason": "enough"})).await;
+    let answer = fixture.api.post(&path, json!({"reason": "enough"})).await;
     assert_eq!(answer.expect("an answer").status, 202);
     assert_eq!(
         events(&second.read_to_end().await.expect("an end")),
         ["cancelled"]
     );
-    assert_eq!(cancelled(&scene, turn).await["reason"], "enough");
+    assert_eq!(cancelled(&fixture, turn).await["reason"], "enough");
 
-    let first = speaking(&scene, "third", ChatSubmit::new("stall")).await;
+    let first = speaking(&fixture, "third", ChatSubmit::new("stall")).await;
     let turn = first.turn();
-    let mut second = back(&scene.api, "fourth", turn, None).await;
+    let mut second = back(&fixture.api, "fourth", turn, None).await;
     second.until("text").await.expect("words");
     drop((first, second));
     assert_eq!(
-        cancelled(&scene, turn).await["reason"],
+        cancelled(&fixture, turn).await["reason"],
         "client_disconnected"
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-05
 #[tokio::test]
 async fn queued_turn_is_cancelled_when_its_stream_leaves() {
-    let scene = scene().await;
-    let mut first = speaking(&scene, "first", ChatSubmit::new("stall")).await;
+    let fixture = fixture().await;
+    let mut first = speaking(&fixture, "first", ChatSubmit::new("stall")).await;
     let question = ChatSubmit::new("next")
-        .session(scene.session)
+        .session(fixture.session)
         .field("on_busy", "enqueue");
-    let waiting = say(&scene.api, "waiting", &question).await;
+    let waiting = say(&fixture.api, "waiting", &question).await;
     let turn = waiting.turn();
-    let row = scene.api.turn(turn).await.expect("an answer");
+    let row = fixture.api.turn(turn).await.expect("an answer");
     assert_eq!(row["state"], "queued", "{row}");
     drop(waiting);
-    let end = cancelled(&scene, turn).await;
+    let end = cancelled(&fixture, turn).await;
     assert_eq!(
         (&end["phase"], &end["reason"]),
         (&json!("queued"), &json!("client_disconnected"))
@@ -255,8 +257,8 @@ async fn queued_turn_is_cancelled_when_its_stream_leaves() {
         "dispatch.traced",
         "turn.cancelled",
     ];
-    assert_eq!(logged_shape(&logged(&scene, turn).await), expected);
-    let frames = back(&scene.api, "later", turn, None)
+    assert_eq!(logged_shape(&logged(&fixture, turn).await), expected);
+    let frames = back(&fixture.api, "later", turn, None)
         .await
         .read_to_end()
         .await;
@@ -265,26 +267,26 @@ async fn queued_turn_is_cancelled_when_its_stream_leaves() {
         ["response_id", "episode", "cancelled"]
     );
     // The one that runs did not notice.
-    scene.api.cancel(first.turn()).await.expect("an answer");
+    fixture.api.cancel(first.turn()).await.expect("an answer");
     assert_eq!(
         events(&first.read_to_end().await.expect("an end")),
         ["cancelled"]
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // F15
 #[tokio::test]
 async fn streams_of_a_draining_server_get_their_terminal() {
-    let mut scene = scene().await;
-    let mut owner = speaking(&scene, "owner", ChatSubmit::new("slow")).await;
+    let mut fixture = fixture().await;
+    let mut owner = speaking(&fixture, "owner", ChatSubmit::new("slow")).await;
     // A crowd is woken later than a few, and is told the ending all the same.
     let mut viewers = Vec::new();
     for name in 0..16 {
         let name = format!("viewer-{name}");
-        viewers.push(back(&scene.api, &name, owner.turn(), None).await);
+        viewers.push(back(&fixture.api, &name, owner.turn(), None).await);
     }
-    scene.server.sigterm();
+    fixture.server.sigterm();
     let frames = owner
         .read_to_end()
         .await
@@ -297,24 +299,24 @@ async fn streams_of_a_draining_server_get_their_terminal() {
             .expect("the terminal and the sentinel");
         assert_eq!(words(&frames), "a slow answer of some length");
     }
-    assert!(scene.server.wait(Duration::from_secs(30)).await.success());
-    calm(&scene.server);
-    scene.server.run().await.expect("it comes up again");
-    scene.judge().await;
+    assert!(fixture.server.wait(Duration::from_secs(30)).await.success());
+    assert_no_errors_logged(&fixture.server);
+    fixture.server.run().await.expect("it comes up again");
+    fixture.check_history().await;
 }
 
 // F15
 #[tokio::test]
 async fn unfinished_turn_at_drain_ends_its_streams() {
     let options = ServerOptions::script(script()).set("listen", "drain_ms", 300);
-    let mut scene = Scene::new(options).await;
-    let mut stream = speaking(&scene, "owner", ChatSubmit::new("stall")).await;
+    let mut fixture = ServerFixture::new(options).await;
+    let mut stream = speaking(&fixture, "owner", ChatSubmit::new("stall")).await;
     let turn = stream.turn();
     let waiting = ChatSubmit::new("next")
-        .session(scene.session)
+        .session(fixture.session)
         .field("on_busy", "enqueue");
-    let mut waiting = say(&scene.api, "waiting", &waiting.continue_on_disconnect()).await;
-    scene.server.sigterm();
+    let mut waiting = say(&fixture.api, "waiting", &waiting.continue_on_disconnect()).await;
+    fixture.server.sigterm();
     let frames = stream
         .read_to_end()
         .await
@@ -325,11 +327,11 @@ async fn unfinished_turn_at_drain_ends_its_streams() {
     );
     // One that waits has no ending to be told; its line breaks, and it runs after the restart.
     waiting.next().await.expect_err("nothing, and then the end");
-    assert!(scene.server.wait(Duration::from_secs(30)).await.success());
-    scene.server.run().await.expect("it comes up again");
-    let row = scene.api.turn(turn).await.expect("an answer");
+    assert!(fixture.server.wait(Duration::from_secs(30)).await.success());
+    fixture.server.run().await.expect("it comes up again");
+    let row = fixture.api.turn(turn).await.expect("an answer");
     assert_eq!(row["terminal"]["payload"]["reason"], "server_shutdown");
-    let frames = back(&scene.api, "waiting", waiting.turn(), None)
+    let frames = back(&fixture.api, "waiting", waiting.turn(), None)
         .await
         .read_to_end()
         .await;
@@ -337,29 +339,29 @@ async fn unfinished_turn_at_drain_ends_its_streams() {
         events(&frames.expect("its turn")).last(),
         Some(&"completed")
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S1-147
 #[tokio::test]
 async fn stream_of_deleted_session_ends() {
-    let scene = scene().await;
-    let turn = scene.api.submit(scene.session, "stall").await;
+    let fixture = fixture().await;
+    let turn = fixture.api.submit(fixture.session, "stall").await;
     let turn = turn.expect("accepted").turn_id;
-    let mut socket = TcpStream::connect(scene.server.addr())
+    let mut socket = TcpStream::connect(fixture.server.addr())
         .await
         .expect("a socket");
     let ask = format!(
         "GET /chat/resp_{turn}/stream HTTP/1.1\r\nhost: {}\r\n\r\n",
-        scene.server.addr()
+        fixture.server.addr()
     );
     socket.write_all(ask.as_bytes()).await.expect("asked");
     let mut got = Vec::new();
     while !String::from_utf8_lossy(&got).contains("event: text\n") {
         assert!(socket.read_buf(&mut got).await.expect("more") > 0);
     }
-    let path = format!("/sessions/{}", scene.session);
-    let deleted = scene.api.send(Method::DELETE, &path, None).await;
+    let path = format!("/sessions/{}", fixture.session);
+    let deleted = fixture.api.send(Method::DELETE, &path, None).await;
     assert_eq!(deleted.expect("an answer").status, 204);
     socket.read_to_end(&mut got).await.expect("the end");
     let text = String::from_utf8(got).expect("text");

@@ -1,10 +1,10 @@
-//! The numbers of the chat wire (S1 1.12): what is counted is exactly what clients got.
+//! Metrics of the chat wire (S1 1.12): the counts are exactly what clients received.
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use turnwire_e2e::chat::{Metrics, back, say, streams, whole};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::chat::{MetricsSnapshot, back, say, streams, whole};
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_testkit::chat::{Block, ChatSubmit};
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
 use turnwire_testkit::server::ServerOptions;
@@ -42,17 +42,17 @@ fn script() -> ModelScript {
         .on("", [ScriptStep::slow("plain words", 2, 1)])
 }
 
-type Sums = BTreeMap<String, u64>;
+type MetricSums = BTreeMap<String, u64>;
 
 /// What the frames that clients got add up to.
 #[derive(Debug, Default, PartialEq)]
-struct Got {
-    events: Sums,
-    terminals: Sums,
-    errors: Sums,
+struct MetricDeltas {
+    events: MetricSums,
+    terminals: MetricSums,
+    errors: MetricSums,
 }
 
-impl Got {
+impl MetricDeltas {
     fn add(&mut self, frames: &[Block]) {
         for frame in frames {
             let event = frame.event().to_owned();
@@ -67,7 +67,7 @@ impl Got {
         }
     }
 
-    fn counted(metrics: &Metrics) -> Self {
+    fn counted(metrics: &MetricsSnapshot) -> Self {
         Self {
             events: metrics.by("stream_events_emitted_total", "event_type"),
             terminals: metrics.by("stream_terminal_frame_emitted_total", "type"),
@@ -77,10 +77,10 @@ impl Got {
 }
 
 /// Submits a turn that stalls, and cancels it; gives all its frames.
-async fn cancelled(scene: &Scene, name: &str, question: ChatSubmit) -> Vec<Block> {
-    let mut stream = say(&scene.api, name, &question.session(scene.session)).await;
+async fn cancelled(fixture: &ServerFixture, name: &str, question: ChatSubmit) -> Vec<Block> {
+    let mut stream = say(&fixture.api, name, &question.session(fixture.session)).await;
     let mut frames = stream.until("text").await.expect("words");
-    scene.api.cancel(stream.turn()).await.expect("an answer");
+    fixture.api.cancel(stream.turn()).await.expect("an answer");
     frames.extend(stream.read_to_end().await.expect("an end"));
     frames
 }
@@ -88,104 +88,104 @@ async fn cancelled(scene: &Scene, name: &str, question: ChatSubmit) -> Vec<Block
 // LAW-11, S1-103, S1-123, S1-126, S1-127, S1-129
 #[tokio::test]
 async fn counters_equal_the_frames_clients_received() {
-    let scene = Scene::new(ServerOptions::script(script())).await;
-    let mut got = Got::default();
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
+    let mut got = MetricDeltas::default();
     let mut turns = 0;
     for version in ["0.5", "0.4"] {
         for message in ["plain", "tools", "limited", "broken"] {
             let question = ChatSubmit::new(message)
-                .session(scene.session)
+                .session(fixture.session)
                 .version(version);
             let name = format!("{message} {version}");
-            let (turn, frames) = whole(&scene.api, &name, &question).await;
+            let (turn, frames) = whole(&fixture.api, &name, &question).await;
             turns += 1;
             got.add(&frames);
             // Everybody who resumes gets the rest, and the last one nothing.
             for (at, frame) in frames.iter().enumerate().step_by(4) {
                 let late = &format!("{name} from {at}");
                 if !frame.is_terminal() {
-                    let mut late = back(&scene.api, late, turn, frame.id()).await;
+                    let mut late = back(&fixture.api, late, turn, frame.id()).await;
                     got.add(&late.read_to_end().await.expect("the rest"));
                 }
             }
-            let mut all = back(&scene.api, &format!("{name} again"), turn, None).await;
+            let mut all = back(&fixture.api, &format!("{name} again"), turn, None).await;
             got.add(&all.read_to_end().await.expect("a replay"));
         }
         let question = ChatSubmit::new("stall").version(version);
-        got.add(&cancelled(&scene, &format!("cancelled {version}"), question).await);
+        got.add(&cancelled(&fixture, &format!("cancelled {version}"), question).await);
         turns += 1;
     }
     // Two at once.
-    let question = ChatSubmit::new("tools").session(scene.session);
-    let mut one = say(&scene.api, "one", &question).await;
-    let mut two = back(&scene.api, "two", one.turn(), None).await;
+    let question = ChatSubmit::new("tools").session(fixture.session);
+    let mut one = say(&fixture.api, "one", &question).await;
+    let mut two = back(&fixture.api, "two", one.turn(), None).await;
     got.add(&one.read_to_end().await.expect("a whole stream"));
     got.add(&two.read_to_end().await.expect("a whole stream"));
     turns += 1;
-    streams(&scene.api, 0).await;
+    streams(&fixture.api, 0).await;
 
-    let metrics = Metrics::read(&scene.api).await;
-    assert_eq!(Got::counted(&metrics), got);
+    let metrics = MetricsSnapshot::read(&fixture.api).await;
+    assert_eq!(MetricDeltas::counted(&metrics), got);
     for event in ["reasoning", "cancelled", "error", "tool_completed"] {
         assert!(got.events.contains_key(event), "no {event} was tried");
     }
     assert_eq!(got.errors.len(), 3, "{:?}", got.errors);
     assert_eq!(metrics.sum("stream_sse_frame_dropped_total"), 0.0);
     assert_eq!(metrics.sum("turn_started_total") as u64, turns);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S1-131
 #[tokio::test]
 async fn cancelled_turn_is_counted_once_by_code() {
-    let scene = Scene::new(ServerOptions::script(script())).await;
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
     let count = || async {
-        let metrics = Metrics::read(&scene.api).await;
+        let metrics = MetricsSnapshot::read(&fixture.api).await;
         metrics.by("stream_cancellation_total", "code")
     };
-    assert_eq!(count().await, Sums::new());
-    cancelled(&scene, "one", ChatSubmit::new("stall")).await;
-    let after = |n: u64| Sums::from([("REQUEST_CANCELLED".to_owned(), n)]);
+    assert_eq!(count().await, MetricSums::new());
+    cancelled(&fixture, "one", ChatSubmit::new("stall")).await;
+    let after = |n: u64| MetricSums::from([("REQUEST_CANCELLED".to_owned(), n)]);
     assert_eq!(count().await, after(1));
     // In the old shape too, by leaving, and while it waits.
-    cancelled(&scene, "two", ChatSubmit::new("stall").version("0.4")).await;
+    cancelled(&fixture, "two", ChatSubmit::new("stall").version("0.4")).await;
     let mut abandoned = say(
-        &scene.api,
+        &fixture.api,
         "three",
-        &ChatSubmit::new("stall").session(scene.session),
+        &ChatSubmit::new("stall").session(fixture.session),
     )
     .await;
     abandoned.until("text").await.expect("words");
     let question = ChatSubmit::new("next")
-        .session(scene.session)
+        .session(fixture.session)
         .field("on_busy", "enqueue");
-    let waiting = say(&scene.api, "four", &question).await;
+    let waiting = say(&fixture.api, "four", &question).await;
     let turns = [abandoned.turn(), waiting.turn()];
     drop(waiting);
-    scene.api.ended(turns[1]).await.expect("an end");
+    fixture.api.ended(turns[1]).await.expect("an end");
     assert_eq!(count().await, after(3));
     drop(abandoned);
-    scene.api.ended(turns[0]).await.expect("an end");
+    fixture.api.ended(turns[0]).await.expect("an end");
     assert_eq!(count().await, after(4));
     // One that ends by itself, or fails, is none.
     for message in ["plain", "limited"] {
-        let question = ChatSubmit::new(message).session(scene.session);
-        whole(&scene.api, message, &question).await;
+        let question = ChatSubmit::new(message).session(fixture.session);
+        whole(&fixture.api, message, &question).await;
     }
     assert_eq!(count().await, after(4));
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S1-048, S1-049, S1-130, S1-133
 #[tokio::test]
 async fn stream_metrics_have_five_dimensions_and_times() {
-    let scene = Scene::new(ServerOptions::script(script())).await;
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
     for message in ["plain", "limited", "tools"] {
-        let question = ChatSubmit::new(message).session(scene.session);
-        whole(&scene.api, message, &question).await;
+        let question = ChatSubmit::new(message).session(fixture.session);
+        whole(&fixture.api, message, &question).await;
     }
-    cancelled(&scene, "cancelled", ChatSubmit::new("stall")).await;
-    let metrics = Metrics::read(&scene.api).await;
+    cancelled(&fixture, "cancelled", ChatSubmit::new("stall")).await;
+    let metrics = MetricsSnapshot::read(&fixture.api).await;
     let names: Vec<&str> = metrics
         .names()
         .filter(|name| name.starts_with("stream_"))

@@ -1,9 +1,8 @@
-//! A session that is busy: turns that wait, that push in, that are refused, and what a restart
-//! makes of them.
+//! A busy session: queued, interrupting and refused turns, and the queue after a restart.
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, back, events, say, until, whole};
-use turnwire_e2e::scene::{Scene, kinds};
+use turnwire_e2e::chat::{MetricsSnapshot, back, events, say, until, whole};
+use turnwire_e2e::server_fixture::{ServerFixture, kinds};
 use turnwire_event::{Event, EventType, ResponseId, TurnId};
 use turnwire_testkit::api::ApiResponse;
 use turnwire_testkit::chat::{ChatStream, ChatSubmit};
@@ -17,26 +16,26 @@ fn script() -> ModelScript {
 }
 
 /// A scene in which a turn runs until it is cancelled; its stream.
-async fn busy() -> (Scene, ChatStream) {
-    let scene = Scene::new(ServerOptions::script(script())).await;
+async fn busy() -> (ServerFixture, ChatStream) {
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
     let question = ChatSubmit::new("stall")
-        .session(scene.session)
+        .session(fixture.session)
         .continue_on_disconnect();
-    let mut stream = say(&scene.api, "running", &question).await;
+    let mut stream = say(&fixture.api, "running", &question).await;
     stream.until("text").await.expect("words");
-    (scene, stream)
+    (fixture, stream)
 }
 
 /// Submits without a stream.
-async fn submit(scene: &Scene, message: &str, on_busy: &str) -> ApiResponse {
-    let path = format!("/sessions/{}/turns", scene.session);
+async fn submit(fixture: &ServerFixture, message: &str, on_busy: &str) -> ApiResponse {
+    let path = format!("/sessions/{}/turns", fixture.session);
     let body = json!({"message": message, "on_busy": on_busy});
-    scene.api.post(&path, body).await.expect("an answer")
+    fixture.api.post(&path, body).await.expect("an answer")
 }
 
 /// Puts a turn in line.
-async fn enqueue(scene: &Scene, message: &str) -> TurnId {
-    let answer = submit(scene, message, "enqueue").await;
+async fn enqueue(fixture: &ServerFixture, message: &str) -> TurnId {
+    let answer = submit(fixture, message, "enqueue").await;
     assert_eq!(answer.status, 202, "{}", answer.body);
     assert_eq!(answer.json()["state"], "queued", "{}", answer.body);
     id(&answer.json()["turn_id"])
@@ -47,8 +46,8 @@ fn id(value: &Value) -> TurnId {
     id.unwrap_or_else(|| panic!("no turn: {value}"))
 }
 
-fn waiting(scene: &Scene, message: &str) -> ChatSubmit {
-    let question = ChatSubmit::new(message).session(scene.session);
+fn waiting(fixture: &ServerFixture, message: &str) -> ChatSubmit {
+    let question = ChatSubmit::new(message).session(fixture.session);
     question
         .field("on_busy", "enqueue")
         .continue_on_disconnect()
@@ -72,26 +71,29 @@ fn started(log: &[Event]) -> Vec<TurnId> {
     order
 }
 
-async fn terminal(scene: &Scene, turn: TurnId) -> Value {
-    let row = scene.api.ended(turn).await.expect("an end");
+async fn terminal(fixture: &ServerFixture, turn: TurnId) -> Value {
+    let row = fixture.api.ended(turn).await.expect("an end");
     row["terminal"]["payload"].clone()
 }
 
 #[tokio::test]
 async fn queued_turns_run_in_order_and_report_their_start() {
-    let (scene, mut running) = busy().await;
-    let mut order = vec![running.turn(), enqueue(&scene, "one").await];
-    let mut stream = say(&scene.api, "two", &waiting(&scene, "two")).await;
+    let (fixture, mut running) = busy().await;
+    let mut order = vec![running.turn(), enqueue(&fixture, "one").await];
+    let mut stream = say(&fixture.api, "two", &waiting(&fixture, "two")).await;
     order.push(stream.turn());
-    order.push(enqueue(&scene, "three").await);
-    assert_eq!(Metrics::read(&scene.api).await.sum("turn_queued"), 3.0);
+    order.push(enqueue(&fixture, "three").await);
+    assert_eq!(
+        MetricsSnapshot::read(&fixture.api).await.sum("turn_queued"),
+        3.0
+    );
     for turn in &order[1..] {
-        let row = scene.api.turn(*turn).await.expect("an answer");
+        let row = fixture.api.turn(*turn).await.expect("an answer");
         assert_eq!(row["state"], "queued", "{row}");
     }
     // A viewer of one that waits waits with it.
-    let mut viewer = back(&scene.api, "viewer", order[3], None).await;
-    scene.api.cancel(running.turn()).await.expect("an answer");
+    let mut viewer = back(&fixture.api, "viewer", order[3], None).await;
+    fixture.api.cancel(running.turn()).await.expect("an answer");
     assert_eq!(
         events(&running.read_to_end().await.expect("an end")),
         ["cancelled"]
@@ -101,20 +103,23 @@ async fn queued_turns_run_in_order_and_report_their_start() {
         assert_eq!(events(&frames)[0], "response_id");
         assert_eq!(events(&frames).last(), Some(&"completed"));
     }
-    assert_eq!(started(&scene.log().await), order);
-    assert_eq!(Metrics::read(&scene.api).await.sum("turn_queued"), 0.0);
-    scene.judge().await;
+    assert_eq!(started(&fixture.log().await), order);
+    assert_eq!(
+        MetricsSnapshot::read(&fixture.api).await.sum("turn_queued"),
+        0.0
+    );
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn ninth_queued_turn_is_refused_with_retry() {
-    let (scene, running) = busy().await;
+    let (fixture, running) = busy().await;
     let mut line = Vec::new();
     for number in 0..8 {
-        line.push(enqueue(&scene, &format!("number {number}")).await);
+        line.push(enqueue(&fixture, &format!("number {number}")).await);
     }
     for on_busy in ["enqueue", "interrupt"] {
-        let ninth = submit(&scene, "ninth", on_busy).await;
+        let ninth = submit(&fixture, "ninth", on_busy).await;
         assert_eq!((ninth.status, ninth.code().as_str()), (429, "queue_full"));
         assert_eq!(ninth.header("content-type"), "application/problem+json");
         assert!(
@@ -124,7 +129,7 @@ async fn ninth_queued_turn_is_refused_with_retry() {
                 .is_ok_and(|s| s >= 1)
         );
     }
-    let refused = ChatStream::submit(&scene.api, "ninth", &waiting(&scene, "ninth")).await;
+    let refused = ChatStream::submit(&fixture.api, "ninth", &waiting(&fixture, "ninth")).await;
     let refused = refused.expect_err("refused");
     assert_eq!(
         (refused.status(), refused.code().as_str()),
@@ -138,48 +143,51 @@ async fn ninth_queued_turn_is_refused_with_retry() {
             .is_ok_and(|s| s >= 1)
     );
     // One that leaves the line makes room.
-    scene.api.cancel(line.remove(3)).await.expect("an answer");
-    line.push(enqueue(&scene, "ninth").await);
-    scene.api.cancel(running.turn()).await.expect("an answer");
+    fixture.api.cancel(line.remove(3)).await.expect("an answer");
+    line.push(enqueue(&fixture, "ninth").await);
+    fixture.api.cancel(running.turn()).await.expect("an answer");
     for turn in line {
-        assert_eq!(terminal(&scene, turn).await["status"], "ok");
+        assert_eq!(terminal(&fixture, turn).await["status"], "ok");
     }
     drop(running);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn interrupt_cancels_running_turn_and_runs_next() {
-    let (scene, mut running) = busy().await;
-    let first = enqueue(&scene, "in line").await;
+    let (fixture, mut running) = busy().await;
+    let first = enqueue(&fixture, "in line").await;
     let question = ChatSubmit::new("now")
-        .session(scene.session)
+        .session(fixture.session)
         .field("on_busy", "interrupt");
-    let (pushed, frames) = whole(&scene.api, "pushing in", &question).await;
+    let (pushed, frames) = whole(&fixture.api, "pushing in", &question).await;
     assert_eq!(events(&frames).last(), Some(&"completed"));
     assert_eq!(
         events(&running.read_to_end().await.expect("an end")),
         ["cancelled"]
     );
-    let end = terminal(&scene, running.turn()).await;
+    let end = terminal(&fixture, running.turn()).await;
     assert_eq!(
         (&end["code"], &end["reason"]),
         (&json!("REQUEST_CANCELLED"), &json!("interrupted"))
     );
-    scene.api.ended(first).await.expect("an end");
-    assert_eq!(started(&scene.log().await), [running.turn(), pushed, first]);
-    scene.judge().await;
+    fixture.api.ended(first).await.expect("an end");
+    assert_eq!(
+        started(&fixture.log().await),
+        [running.turn(), pushed, first]
+    );
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn no_wait_submit_names_the_running_turn() {
-    let (scene, running) = busy().await;
+    let (fixture, running) = busy().await;
     for on_busy in [json!({}), json!({"on_busy": "reject"})] {
-        let mut question = ChatSubmit::new("now").session(scene.session);
+        let mut question = ChatSubmit::new("now").session(fixture.session);
         if let Some(value) = on_busy.get("on_busy") {
             question = question.field("on_busy", value.clone());
         }
-        let refused = ChatStream::submit(&scene.api, "refused", &question).await;
+        let refused = ChatStream::submit(&fixture.api, "refused", &question).await;
         let refused = refused.expect_err("refused");
         assert_eq!(
             (refused.status(), refused.code().as_str()),
@@ -188,14 +196,14 @@ async fn no_wait_submit_names_the_running_turn() {
         let problem: Value = serde_json::from_str(&refused.body).expect("a problem");
         assert_eq!(id(&problem["turn_id"]), running.turn(), "{problem}");
     }
-    let refused = submit(&scene, "now", "reject").await;
+    let refused = submit(&fixture, "now", "reject").await;
     assert_eq!(
         (refused.status, id(&refused.json()["turn_id"])),
         (409, running.turn())
     );
-    let turns = scene
+    let turns = fixture
         .api
-        .get(&format!("/sessions/{}/turns", scene.session))
+        .get(&format!("/sessions/{}/turns", fixture.session))
         .await;
     assert_eq!(
         turns.expect("an answer").json()["turns"]
@@ -207,11 +215,11 @@ async fn no_wait_submit_names_the_running_turn() {
 
 #[tokio::test]
 async fn cancelled_queued_turn_has_one_complete_history() {
-    let (scene, running) = busy().await;
-    let mut stream = say(&scene.api, "waiting", &waiting(&scene, "never")).await;
+    let (fixture, running) = busy().await;
+    let mut stream = say(&fixture.api, "waiting", &waiting(&fixture, "never")).await;
     let path = format!("/turns/{}/cancel", ResponseId::from(stream.turn()));
     for state in ["cancelled", "cancelled"] {
-        let answer = scene
+        let answer = fixture
             .api
             .post(&path, json!({"reason": "changed my mind"}))
             .await;
@@ -223,7 +231,7 @@ async fn cancelled_queued_turn_has_one_complete_history() {
     }
     let frames = stream.read_to_end().await.expect("an end");
     assert_eq!(events(&frames), ["response_id", "episode", "cancelled"]);
-    let log = scene.log().await;
+    let log = fixture.log().await;
     let story: Vec<&Event> = log
         .iter()
         .filter(|e| e.turn_id == Some(stream.turn()))
@@ -239,44 +247,47 @@ async fn cancelled_queued_turn_has_one_complete_history() {
     // Neighbours in the log: nothing of the turn that runs came between.
     let places: Vec<u64> = all_events.iter().map(|event| event.id.seq.0).collect();
     assert_eq!(places, [0, 1, 2, 3].map(|n| places[0] + n));
-    let end = terminal(&scene, stream.turn()).await;
+    let end = terminal(&fixture, stream.turn()).await;
     assert_eq!(
         (&end["phase"], &end["reason"]),
         (&json!("queued"), &json!("changed my mind"))
     );
-    let row = scene.api.turn(running.turn()).await.expect("an answer");
+    let row = fixture.api.turn(running.turn()).await.expect("an answer");
     assert_eq!(row["state"], "running", "{row}");
-    scene.api.cancel(running.turn()).await.expect("an answer");
+    fixture.api.cancel(running.turn()).await.expect("an answer");
     drop(running);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn kill_ends_running_turn_and_runs_queue_in_order() {
-    let (mut scene, mut running) = busy().await;
+    let (mut fixture, mut running) = busy().await;
     let mut order = vec![running.turn()];
     for message in ["one", "two"] {
-        order.push(enqueue(&scene, message).await);
+        order.push(enqueue(&fixture, message).await);
     }
-    let mut stream = say(&scene.api, "three", &waiting(&scene, "three")).await;
+    let mut stream = say(&fixture.api, "three", &waiting(&fixture, "three")).await;
     order.push(stream.turn());
-    let withdrawn = enqueue(&scene, "four").await;
-    scene.api.cancel(withdrawn).await.expect("an answer");
-    scene.api.ended(withdrawn).await.expect("an end");
-    scene.server.restart().await;
+    let withdrawn = enqueue(&fixture, "four").await;
+    fixture.api.cancel(withdrawn).await.expect("an answer");
+    fixture.api.ended(withdrawn).await.expect("an end");
+    fixture.server.restart().await;
     running.next().await.expect_err("the line is cut");
     stream.next().await.expect_err("the line is cut");
-    let frames = back(&scene.api, "running", order[0], running.last())
+    let frames = back(&fixture.api, "running", order[0], running.last())
         .await
         .read_to_end()
         .await;
     let frames = frames.expect("the rest");
     assert_eq!(events(&frames), ["usage", "error"]);
-    assert_eq!(terminal(&scene, order[0]).await["reason"], "server_restart");
+    assert_eq!(
+        terminal(&fixture, order[0]).await["reason"],
+        "server_restart"
+    );
     for turn in &order[1..] {
-        assert_eq!(terminal(&scene, *turn).await["status"], "ok");
+        assert_eq!(terminal(&fixture, *turn).await["status"], "ok");
     }
-    let frames = back(&scene.api, "three", order[3], None)
+    let frames = back(&fixture.api, "three", order[3], None)
         .await
         .read_to_end()
         .await;
@@ -284,13 +295,13 @@ async fn kill_ends_running_turn_and_runs_queue_in_order() {
         events(&frames.expect("its turn")).last(),
         Some(&"completed")
     );
-    let mut log = scene.log().await;
+    let mut log = fixture.log().await;
     // Its story stands inside that of the turn that ran.
     log.retain(|event| event.turn_id != Some(withdrawn));
     assert_eq!(started(&log), order);
     until("the line is empty", || async {
-        Metrics::read(&scene.api).await.sum("turn_queued") == 0.0
+        MetricsSnapshot::read(&fixture.api).await.sum("turn_queued") == 0.0
     })
     .await;
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,5 +1,5 @@
-//! A submit that is sent again: the same key and the same body are the same turn, whatever became
-//! of the first answer.
+//! Idempotent submits: the same key with the same body is the same turn, whatever happened to the
+//! first response.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -7,9 +7,9 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, events, say, until, whole, words};
+use turnwire_e2e::chat::{MetricsSnapshot, events, say, until, whole, words};
 use turnwire_e2e::load;
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{SessionId, TurnId};
 use turnwire_testkit::api::{ApiClient, ApiResponse};
 use turnwire_testkit::chat::{ChatStream, ChatSubmit};
@@ -96,27 +96,27 @@ async fn same_key_and_body_is_same_turn_across_restart() {
     let answer = keyed.send(hyper::Method::POST, &path, Some(text)).await;
     assert_eq!(turn_id(&answer.expect("an answer")), other);
     assert_eq!(all(&api, session).await.len(), 2);
-    let repeated = Metrics::read(&api).await.sum("turn_repeated_total");
+    let repeated = MetricsSnapshot::read(&api).await.sum("turn_repeated_total");
     assert_eq!(repeated, 2.0, "since the restart");
-    load::judge(&api, &[session]).await;
+    load::check_history(&api, &[session]).await;
 }
 
 #[tokio::test]
 async fn same_key_with_other_body_is_refused() {
-    let scene = Scene::new(ServerOptions::script(script())).await;
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
     let (turn, _) = whole(
-        &scene.api,
+        &fixture.api,
         "first",
-        &keyed("go", "k").session(scene.session),
+        &keyed("go", "k").session(fixture.session),
     )
     .await;
-    let base = || keyed("go", "k").session(scene.session);
+    let base = || keyed("go", "k").session(fixture.session);
     for (name, question) in [
-        ("message", keyed("go on", "k").session(scene.session)),
+        ("message", keyed("go on", "k").session(fixture.session)),
         ("field", base().field("locale", "de")),
         ("leaving", base().continue_on_disconnect()),
     ] {
-        let refused = ChatStream::submit(&scene.api, name, &question)
+        let refused = ChatStream::submit(&fixture.api, name, &question)
             .await
             .expect_err("refused");
         assert_eq!(
@@ -125,33 +125,39 @@ async fn same_key_with_other_body_is_refused() {
         );
     }
     // The version is no part of the body, and the turn's own.
-    let refused = ChatStream::submit(&scene.api, "version", &base().version("0.4")).await;
+    let refused = ChatStream::submit(&fixture.api, "version", &base().version("0.4")).await;
     let refused = refused.expect_err("refused");
     assert_eq!(
         (refused.status(), refused.code().as_str()),
         (409, "wire_version_mismatch")
     );
-    turn_id(&turns(&scene.api, scene.session, "k", json!({"message": "go"})).await);
-    let other = turns(&scene.api, scene.session, "k", json!({"message": "went"})).await;
+    turn_id(&turns(&fixture.api, fixture.session, "k", json!({"message": "go"})).await);
+    let other = turns(
+        &fixture.api,
+        fixture.session,
+        "k",
+        json!({"message": "went"}),
+    )
+    .await;
     assert_eq!(
         (other.status, other.code().as_str()),
         (422, "idempotency_mismatch")
     );
-    let ids = all(&scene.api, scene.session).await;
+    let ids = all(&fixture.api, fixture.session).await;
     assert!(ids.len() == 2 && ids.contains(&turn.to_string()), "{ids:?}");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn key_is_scoped_to_principal_session_and_route() {
-    let scene = Scene::new(ServerOptions::script(script())).await;
-    let api = &scene.api;
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
+    let api = &fixture.api;
     let other = api.clone().with("x-turnwire-principal", "other");
     let second = api.create().await.expect("a session");
     let mut made = Vec::new();
     for (name, api, question) in [
         ("new", api, keyed("go", "k")),
-        ("one", api, keyed("go", "k").session(scene.session)),
+        ("one", api, keyed("go", "k").session(fixture.session)),
         ("two", api, keyed("go", "k").session(second)),
         ("theirs", &other, keyed("go", "k")),
     ] {
@@ -161,10 +167,10 @@ async fn key_is_scoped_to_principal_session_and_route() {
         again.read_to_end().await.expect("a replay");
     }
     let body = json!({"message": "go"});
-    made.push(turn_id(&turns(api, scene.session, "k", body).await));
+    made.push(turn_id(&turns(api, fixture.session, "k", body).await));
     let different: std::collections::HashSet<&TurnId> = made.iter().collect();
     assert_eq!(different.len(), made.len(), "{made:?}");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -204,18 +210,18 @@ async fn twenty_concurrent_submits_with_one_key_are_one_turn() {
         assert_eq!(seen.len(), 1, "{seen:?}");
         api.ended(seen[0]).await.expect("an end");
         assert_eq!(all(&api, session).await.len(), 2);
-        load::judge(&api, &[session]).await;
+        load::check_history(&api, &[session]).await;
     }
 }
 
 /// A tracer that kills the server with its next call of certain ones, before the call is done.
-struct Killer {
+struct ServerKiller {
     strace: Child,
     /// Kept open: the tracer may say more.
     _said: BufReader<ChildStderr>,
 }
 
-impl Killer {
+impl ServerKiller {
     fn at(calls: &str, server: &TestServer) -> Self {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-e", &format!("trace={calls}"), "-e", "signal=none"]);
@@ -251,18 +257,18 @@ const COMMIT: &str = "fdatasync,fsync";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_between_commit_and_answer_keeps_one_turn() {
     for calls in [ANSWER, COMMIT] {
-        let mut scene = Scene::new(ServerOptions::script(script())).await;
-        let question = keyed("stall", "k").session(scene.session);
-        let killer = Killer::at(calls, &scene.server);
-        let lost = ChatStream::submit(&scene.api, "lost", &question).await;
+        let mut fixture = ServerFixture::new(ServerOptions::script(script())).await;
+        let question = keyed("stall", "k").session(fixture.session);
+        let killer = ServerKiller::at(calls, &fixture.server);
+        let lost = ChatStream::submit(&fixture.api, "lost", &question).await;
         assert_eq!(lost.expect_err("no answer").status(), 0);
-        killer.done(&mut scene.server).await;
-        let before = all(&scene.api, scene.session).await;
+        killer.done(&mut fixture.server).await;
+        let before = all(&fixture.api, fixture.session).await;
         if calls == ANSWER {
             assert_eq!(before.len(), 1, "stored before it is answered");
         }
-        let mut again = say(&scene.api, "again", &question).await;
-        let after = all(&scene.api, scene.session).await;
+        let mut again = say(&fixture.api, "again", &question).await;
+        let after = all(&fixture.api, fixture.session).await;
         assert_eq!(after, [again.turn().to_string()]);
         if !before.is_empty() {
             assert_eq!(before, after, "the first submit's own");
@@ -278,26 +284,26 @@ async fn kill_between_commit_and_answer_keeps_one_turn() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn submit_without_stream_survives_the_same_kill() {
-    let mut scene = Scene::new(ServerOptions::script(script())).await;
+    let mut fixture = ServerFixture::new(ServerOptions::script(script())).await;
     let body = json!({"message": "go"});
-    let killer = Killer::at(ANSWER, &scene.server);
-    let path = format!("/sessions/{}/turns", scene.session);
-    let api = scene.api.clone().with("idempotency-key", "k");
+    let killer = ServerKiller::at(ANSWER, &fixture.server);
+    let path = format!("/sessions/{}/turns", fixture.session);
+    let api = fixture.api.clone().with("idempotency-key", "k");
     api.post(&path, body.clone()).await.expect_err("no answer");
-    killer.done(&mut scene.server).await;
-    let before = all(&scene.api, scene.session).await;
+    killer.done(&mut fixture.server).await;
+    let before = all(&fixture.api, fixture.session).await;
     assert_eq!(before.len(), 1);
-    let again = turns(&scene.api, scene.session, "k", body).await;
+    let again = turns(&fixture.api, fixture.session, "k", body).await;
     assert_eq!(turn_id(&again).to_string(), before[0]);
-    assert_eq!(all(&scene.api, scene.session).await, before);
+    assert_eq!(all(&fixture.api, fixture.session).await, before);
     let turn = turn_id(&again);
     let ended = || async {
-        scene
+        fixture
             .api
             .turn(turn)
             .await
             .is_ok_and(|row| row["state"] == "completed")
     };
     until("the restart ended it", ended).await;
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,9 +1,9 @@
-//! Coming back into a stream: what a cursor gives, which cursors are none, and whose turn it is.
+//! Resuming a stream: which frames a cursor gives, invalid cursors, and turns of other owners.
 
 use std::time::Duration;
 
-use turnwire_e2e::chat::{Raw, back, events, raw, say, until, whole, words};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::chat::{RawResponse, back, events, raw, say, until, whole, words};
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{Position, ResponseId, Seq, TurnId};
 use turnwire_testkit::chat::{Block, ChatStream, ChatSubmit, CursorPlacement};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -16,20 +16,20 @@ fn script() -> ModelScript {
         .on("", [ScriptStep::slow("some words of an answer", 3, 1)])
 }
 
-async fn scene() -> Scene {
-    Scene::new(ServerOptions::script(script())).await
+async fn fixture() -> ServerFixture {
+    ServerFixture::new(ServerOptions::script(script())).await
 }
 
 /// A turn that is over, with its frames.
-async fn over(scene: &Scene, name: &str) -> (TurnId, Vec<Block>) {
-    let question = ChatSubmit::new("go").session(scene.session);
-    whole(&scene.api, name, &question).await
+async fn over(fixture: &ServerFixture, name: &str) -> (TurnId, Vec<Block>) {
+    let question = ChatSubmit::new("go").session(fixture.session);
+    whole(&fixture.api, name, &question).await
 }
 
 /// A turn that runs until it is cancelled.
-async fn running(scene: &Scene, name: &str) -> ChatStream {
-    let question = ChatSubmit::new("stall").session(scene.session);
-    let mut stream = say(&scene.api, name, &question).await;
+async fn running(fixture: &ServerFixture, name: &str) -> ChatStream {
+    let question = ChatSubmit::new("stall").session(fixture.session);
+    let mut stream = say(&fixture.api, name, &question).await;
     stream.until("text").await.expect("words");
     stream
 }
@@ -38,12 +38,12 @@ fn path(turn: TurnId) -> String {
     format!("GET /chat/{}/stream", ResponseId::from(turn))
 }
 
-async fn asked(scene: &Scene, turn: TurnId, query: &str, lines: &[&str]) -> Raw {
+async fn asked(fixture: &ServerFixture, turn: TurnId, query: &str, lines: &[&str]) -> RawResponse {
     let line = format!("{}{query}", path(turn));
-    raw(scene.server.addr(), &line, lines, b"").await
+    raw(fixture.server.addr(), &line, lines, b"").await
 }
 
-fn problem(answer: &Raw, status: u16, code: &str, of: &str) {
+fn problem(answer: &RawResponse, status: u16, code: &str, of: &str) {
     assert_eq!(
         (answer.status, answer.code().as_str()),
         (status, code),
@@ -61,9 +61,9 @@ fn id(frame: &Block) -> FrameCursor {
 //
 #[tokio::test]
 async fn unreadable_cursor_is_refused() {
-    let scene = scene().await;
-    let (ended, frames) = over(&scene, "one").await;
-    let open = running(&scene, "two").await;
+    let fixture = fixture().await;
+    let (ended, frames) = over(&fixture, "one").await;
+    let open = running(&fixture, "two").await;
     let good = id(&frames[0]).to_string();
     let huge = format!("evt_{}", "0".repeat(8_000));
     let bad = [
@@ -86,28 +86,28 @@ async fn unreadable_cursor_is_refused() {
     for turn in [ended, open.turn()] {
         for text in bad {
             let header = format!("last-event-id: {text}");
-            let answer = asked(&scene, turn, "", &[&header]).await;
+            let answer = asked(&fixture, turn, "", &[&header]).await;
             problem(&answer, 400, "invalid_cursor", text);
-            let answer = asked(&scene, turn, &format!("?last_event_id={text}"), &[]).await;
+            let answer = asked(&fixture, turn, &format!("?last_event_id={text}"), &[]).await;
             problem(&answer, 400, "invalid_cursor", text);
         }
         let header = format!("last-event-id: {good}");
-        let twice = asked(&scene, turn, "", &[&header, &header]).await;
+        let twice = asked(&fixture, turn, "", &[&header, &header]).await;
         problem(&twice, 400, "invalid_cursor", "said twice");
-        let bytes = asked(&scene, turn, "", &["last-event-id: \u{e9}"]).await;
+        let bytes = asked(&fixture, turn, "", &["last-event-id: \u{e9}"]).await;
         problem(&bytes, 400, "invalid_cursor", "no ASCII");
-        let unknown = asked(&scene, turn, "?since=x", &[]).await;
+        let unknown = asked(&fixture, turn, "?since=x", &[]).await;
         assert_eq!(unknown.status, 422, "{}", unknown.body);
     }
-    scene.api.cancel(open.turn()).await.expect("an answer");
-    scene.judge().await;
+    fixture.api.cancel(open.turn()).await.expect("an answer");
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn cursor_ahead_or_of_other_epoch_has_expired() {
-    let scene = scene().await;
-    let (ended, frames) = over(&scene, "one").await;
-    let open = running(&scene, "two").await;
+    let fixture = fixture().await;
+    let (ended, frames) = over(&fixture, "one").await;
+    let open = running(&fixture, "two").await;
     let mut ahead = id(frames.last().expect("a frame"));
     ahead.position.seq = Seq(ahead.position.seq.0 + 1_000);
     let mut epoch = id(&frames[0]);
@@ -115,12 +115,12 @@ async fn cursor_ahead_or_of_other_epoch_has_expired() {
     for cursor in [ahead, ahead.position.into(), epoch] {
         for turn in [open.turn(), ended] {
             let header = format!("last-event-id: {cursor}");
-            let answer = asked(&scene, turn, "", &[&header]).await;
+            let answer = asked(&fixture, turn, "", &[&header]).await;
             problem(&answer, 410, "cursor_expired", &header);
         }
     }
     // The refused ones did not count among those who stream it: it still runs.
-    let row = scene.api.turn(open.turn()).await.expect("an answer");
+    let row = fixture.api.turn(open.turn()).await.expect("an answer");
     assert_eq!(row["state"], "running", "{row}");
 }
 
@@ -128,19 +128,19 @@ async fn cursor_ahead_or_of_other_epoch_has_expired() {
 /// that this session does not have is ahead of it, any other is where it would be here.
 #[tokio::test]
 async fn cursor_of_another_session_reads_as_a_position() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     for number in 0..3 {
-        over(&scene, &format!("long {number}")).await;
+        over(&fixture, &format!("long {number}")).await;
     }
-    let (_, long) = over(&scene, "long last").await;
-    let mut short = say(&scene.api, "short", &ChatSubmit::new("stall")).await;
+    let (_, long) = over(&fixture, "long last").await;
+    let mut short = say(&fixture.api, "short", &ChatSubmit::new("stall")).await;
     let first = short.until("text").await.expect("words");
     let header = format!("last-event-id: {}", id(&long[0]));
-    let answer = asked(&scene, short.turn(), "", &[&header]).await;
+    let answer = asked(&fixture, short.turn(), "", &[&header]).await;
     problem(&answer, 410, "cursor_expired", "a longer session's");
     // A shorter session's names the same place here, and gives what follows it.
-    let turn = over(&scene, "again").await.0;
-    let mut stream = back(&scene.api, "foreign", turn, Some(id(&first[0]))).await;
+    let turn = over(&fixture, "again").await.0;
+    let mut stream = back(&fixture.api, "foreign", turn, Some(id(&first[0]))).await;
     let frames = stream
         .read_to_end()
         .await
@@ -153,12 +153,12 @@ async fn cursor_older_than_retention_has_expired() {
     let options = ServerOptions::script(script())
         .set("store", "retention_s", 1)
         .set("store", "retention_sweep_ms", 100);
-    let mut scene = Scene::new(options).await;
-    let (turn, frames) = over(&scene, "old").await;
+    let mut fixture = ServerFixture::new(options).await;
+    let (turn, frames) = over(&fixture, "old").await;
     let start = Position::persisted(id(&frames[0]).position.epoch, Seq(0));
-    let past = format!("/sessions/{}/events?since={start}", scene.session);
+    let past = format!("/sessions/{}/events?since={start}", fixture.session);
     until("the old events are gone", || async {
-        scene
+        fixture
             .api
             .get(&past)
             .await
@@ -166,25 +166,25 @@ async fn cursor_older_than_retention_has_expired() {
     })
     .await;
     // What is still in memory may be told; after a restart there is only the store.
-    scene.server.sigterm();
-    assert!(scene.server.wait(Duration::from_secs(30)).await.success());
-    scene.server.run().await.expect("it comes up again");
+    fixture.server.sigterm();
+    assert!(fixture.server.wait(Duration::from_secs(30)).await.success());
+    fixture.server.run().await.expect("it comes up again");
     for lines in [vec![], vec![format!("last-event-id: {}", id(&frames[1]))]] {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let answer = asked(&scene, turn, "", &lines).await;
+        let answer = asked(&fixture, turn, "", &lines).await;
         problem(&answer, 410, "cursor_expired", &format!("{lines:?}"));
     }
     // Whoever has the terminal is told that there is nothing more, as ever.
     let header = format!("last-event-id: {}", id(frames.last().expect("a frame")));
-    assert_eq!(asked(&scene, turn, "", &[&header]).await.status, 204);
+    assert_eq!(asked(&fixture, turn, "", &[&header]).await.status, 204);
 }
 
 // S1-005
 #[tokio::test]
 async fn after_the_terminal_nothing_is_sent() {
-    let scene = scene().await;
-    let (turn, frames) = over(&scene, "one").await;
-    over(&scene, "another").await;
+    let fixture = fixture().await;
+    let (turn, frames) = over(&fixture, "one").await;
+    over(&fixture, "another").await;
     let last = id(frames.last().expect("a frame"));
     let behind = Position {
         seq: last.position.seq.next(),
@@ -194,21 +194,21 @@ async fn after_the_terminal_nothing_is_sent() {
         let header = format!("last-event-id: {cursor}");
         let query = format!("?last_event_id={cursor}");
         for (query, lines) in [("", vec![header.as_str()]), (query.as_str(), vec![])] {
-            let answer = asked(&scene, turn, query, &lines).await;
+            let answer = asked(&fixture, turn, query, &lines).await;
             assert_eq!((answer.status, answer.body.as_str()), (204, ""), "{cursor}");
         }
         let line = path(turn).replacen("GET", "HEAD", 1);
-        let head = raw(scene.server.addr(), &line, &[&header], b"").await;
+        let head = raw(fixture.server.addr(), &line, &[&header], b"").await;
         assert_eq!(head.status, 204);
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S1-005
 #[tokio::test]
 async fn after_the_cost_only_the_terminal_is_sent() {
-    let scene = scene().await;
-    let (turn, frames) = over(&scene, "one").await;
+    let fixture = fixture().await;
+    let (turn, frames) = over(&fixture, "one").await;
     let usage = &frames[frames.len() - 2];
     assert_eq!(usage.event(), "usage");
     for (name, carry) in [
@@ -216,7 +216,8 @@ async fn after_the_cost_only_the_terminal_is_sent() {
         ("query", CursorPlacement::Query),
         ("both", CursorPlacement::Both),
     ] {
-        let stream = ChatStream::resume(&scene.api, name, turn, Some(id(usage)), carry, None).await;
+        let stream =
+            ChatStream::resume(&fixture.api, name, turn, Some(id(usage)), carry, None).await;
         let mut stream = stream.expect("a stream");
         let remaining_frames = stream
             .read_to_end()
@@ -228,24 +229,30 @@ async fn after_the_cost_only_the_terminal_is_sent() {
             frames[frames.len() - 1].text
         );
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // LAW-2
 #[tokio::test]
 async fn every_cursor_resumes_exactly_and_header_wins() {
-    let scene = scene().await;
-    let (turn, frames) = over(&scene, "one").await;
+    let fixture = fixture().await;
+    let (turn, frames) = over(&fixture, "one").await;
     for (index, frame) in frames.iter().enumerate().take(frames.len() - 1) {
         let cursor = id(frame);
-        let mut stream = back(&scene.api, &format!("at {index}"), turn, Some(cursor)).await;
+        let mut stream = back(&fixture.api, &format!("at {index}"), turn, Some(cursor)).await;
         let remaining_frames = stream.read_to_end().await.expect("the rest");
         assert_eq!(
             words(&frames[..=index]) + &words(&remaining_frames),
             words(&frames)
         );
         let query = format!("?last_event_id={}", id(&frames[0]));
-        let answer = asked(&scene, turn, &query, &[&format!("last-event-id: {cursor}")]).await;
+        let answer = asked(
+            &fixture,
+            turn,
+            &query,
+            &[&format!("last-event-id: {cursor}")],
+        )
+        .await;
         let first = format!("id: {}\n", id(&remaining_frames[0]));
         assert!(answer.body.contains(&first), "{index}: {}", answer.body);
         assert!(
@@ -256,23 +263,25 @@ async fn every_cursor_resumes_exactly_and_header_wins() {
     }
     // An empty header says nothing, as that of an `EventSource` that has seen nothing.
     let query = format!("?last_event_id={}", id(&frames[frames.len() - 2]));
-    let answer = asked(&scene, turn, &query, &["last-event-id: "]).await;
+    let answer = asked(&fixture, turn, &query, &["last-event-id: "]).await;
     assert!(answer.body.contains("event: completed") && !answer.body.contains("event: usage"));
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-09
 #[tokio::test]
 async fn other_version_conflicts_and_unknown_is_refused() {
-    let scene = scene().await;
-    let question = ChatSubmit::new("go").session(scene.session).version("0.4");
-    let (turn, _) = whole(&scene.api, "old", &question).await;
-    let answer = asked(&scene, turn, "", &["x-wire-version: 0.5"]).await;
+    let fixture = fixture().await;
+    let question = ChatSubmit::new("go")
+        .session(fixture.session)
+        .version("0.4");
+    let (turn, _) = whole(&fixture.api, "old", &question).await;
+    let answer = asked(&fixture, turn, "", &["x-wire-version: 0.5"]).await;
     problem(&answer, 409, "wire_version_mismatch", "0.5");
     for unknown in ["0.6", "05", "0.4,0.4"] {
         let header = format!("x-wire-version: {unknown}");
         problem(
-            &asked(&scene, turn, "", &[&header]).await,
+            &asked(&fixture, turn, "", &[&header]).await,
             422,
             "invalid_request",
             unknown,
@@ -280,20 +289,20 @@ async fn other_version_conflicts_and_unknown_is_refused() {
     }
     let twice = ["x-wire-version: 0.4", "x-wire-version: 0.4"];
     problem(
-        &asked(&scene, turn, "", &twice).await,
+        &asked(&fixture, turn, "", &twice).await,
         422,
         "invalid_request",
         "twice",
     );
-    let answer = asked(&scene, turn, "", &["x-wire-version: 0.4"]).await;
+    let answer = asked(&fixture, turn, "", &["x-wire-version: 0.4"]).await;
     assert_eq!(answer.status, 200);
 }
 
 // LAW-10, G1
 #[tokio::test]
 async fn foreign_turn_is_answered_as_missing() {
-    let scene = scene().await;
-    let open = running(&scene, "mine").await;
+    let fixture = fixture().await;
+    let open = running(&fixture, "mine").await;
     let missing = "GET /chat/resp_00000000000000000000000001/stream";
     let tenant = "x-tenant-id: 3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
     let cursor = format!("last-event-id: {}", open.last().expect("a frame"));
@@ -303,18 +312,18 @@ async fn foreign_turn_is_answered_as_missing() {
             vec![stranger, &cursor],
             vec![stranger, "x-wire-version: 0.4"],
         ] {
-            let one = asked(&scene, open.turn(), "", &lines).await;
-            let two = raw(scene.server.addr(), missing, &lines, b"").await;
+            let one = asked(&fixture, open.turn(), "", &lines).await;
+            let two = raw(fixture.server.addr(), missing, &lines, b"").await;
             problem(&one, 404, "turn_not_found", stranger);
             assert_eq!((one.status, one.essence()), (two.status, two.essence()));
         }
         let body = format!(
             "{{\"message\":\"hi\",\"session_id\":\"{}\"}}",
-            scene.session
+            fixture.session
         );
         let lines = [stranger, "content-type: application/json"];
         let post = raw(
-            scene.server.addr(),
+            fixture.server.addr(),
             "POST /chat/stream",
             &lines,
             body.as_bytes(),
@@ -322,30 +331,30 @@ async fn foreign_turn_is_answered_as_missing() {
         .await;
         problem(&post, 404, "session_not_found", stranger);
     }
-    let row = scene.api.turn(open.turn()).await.expect("an answer");
+    let row = fixture.api.turn(open.turn()).await.expect("an answer");
     assert_eq!(row["state"], "running", "{row}");
 }
 
 // D-05
 #[tokio::test]
 async fn head_request_does_not_attend_the_turn() {
-    let scene = scene().await;
-    let stream = running(&scene, "mine").await;
+    let fixture = fixture().await;
+    let stream = running(&fixture, "mine").await;
     let turn = stream.turn();
     let line = path(turn).replacen("GET", "HEAD", 1);
-    let head = raw(scene.server.addr(), &line, &[], b"").await;
+    let head = raw(fixture.server.addr(), &line, &[], b"").await;
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert_eq!(
         head.header("x-response-id"),
         ResponseId::from(turn).to_string()
     );
-    let row = scene.api.turn(turn).await.expect("an answer");
+    let row = fixture.api.turn(turn).await.expect("an answer");
     assert_eq!(
         row["state"], "running",
         "a head that left has cancelled nothing: {row}"
     );
     drop(stream);
-    let row = scene.api.ended(turn).await.expect("an end");
+    let row = fixture.api.ended(turn).await.expect("an end");
     assert_eq!(row["terminal"]["payload"]["reason"], "client_disconnected");
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,8 +1,10 @@
-//! A viewer that stops reading is cut and nobody waits for it; a frame that is too large for the
-//! aim is sent whole (D-75, D-15, law 7).
+//! A viewer that stops reading is disconnected and delays nobody; an oversized frame is sent whole
+//! (D-75, D-15, law 7).
 
-use turnwire_e2e::chat::{Metrics, back, calm, events, say, until, whole, words};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::chat::{
+    MetricsSnapshot, assert_no_errors_logged, back, events, say, until, whole, words,
+};
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::TurnId;
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::chat::{Block, ChatStream, ChatStreamEnd, ChatSubmit, CursorPlacement};
@@ -40,7 +42,7 @@ async fn frozen(api: &ApiClient, turn: TurnId) -> ChatStream {
 /// Waits until a frozen viewer was cut.
 async fn cut(api: &ApiClient) {
     until("the frozen viewer is cut", || async {
-        Metrics::read(api).await.sum(DROPPED) > 0.0
+        MetricsSnapshot::read(api).await.sum(DROPPED) > 0.0
     })
     .await;
 }
@@ -61,13 +63,13 @@ async fn resume_reading(stream: &mut ChatStream) -> Vec<Block> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frozen_viewer_is_closed_and_neighbour_gets_everything() {
     // Room enough for one that reads, on a busy machine too.
-    let scene = Scene::new(options(1_000)).await;
-    let question = ChatSubmit::new("go").session(scene.session);
-    let mut fast = say(&scene.api, "fast", &question).await;
+    let fixture = ServerFixture::new(options(1_000)).await;
+    let question = ChatSubmit::new("go").session(fixture.session);
+    let mut fast = say(&fixture.api, "fast", &question).await;
     let turn = fast.turn();
-    let mut frozen = frozen(&scene.api, turn).await;
+    let mut frozen = frozen(&fixture.api, turn).await;
     let reading = tokio::spawn(async move { fast.read_to_end().await });
-    cut(&scene.api).await;
+    cut(&fixture.api).await;
     let early = resume_reading(&mut frozen).await;
     assert!(!early.is_empty() && !early.iter().any(Block::is_terminal));
     // It counts as leaving, and the other is still there: the turn goes on to its end.
@@ -75,60 +77,60 @@ async fn frozen_viewer_is_closed_and_neighbour_gets_everything() {
     assert_eq!(events(&frames).last(), Some(&"completed"));
     assert_eq!(words(&frames).len() as u64, 400 * CHUNKS);
     // What was cut was contiguous: it comes back and has everything, each frame once.
-    let mut again = back(&scene.api, "frozen", turn, frozen.last()).await;
+    let mut again = back(&fixture.api, "frozen", turn, frozen.last()).await;
     let late = again.read_to_end().await.expect("the rest");
     assert_eq!(words(&early) + &words(&late), words(&frames));
-    calm(&scene.server);
-    scene.judge().await;
+    assert_no_errors_logged(&fixture.server);
+    fixture.check_history().await;
 }
 
 // D-75
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_a_slow_viewer_counts_as_disconnect() {
-    let scene = Scene::new(options(50)).await;
-    let question = ChatSubmit::new("go").session(scene.session);
-    let first = say(&scene.api, "first", &question).await;
+    let fixture = ServerFixture::new(options(50)).await;
+    let question = ChatSubmit::new("go").session(fixture.session);
+    let first = say(&fixture.api, "first", &question).await;
     let turn = first.turn();
-    let mut alone = frozen(&scene.api, turn).await;
+    let mut alone = frozen(&fixture.api, turn).await;
     drop(first);
-    let row = scene.api.ended(turn).await.expect("an end");
+    let row = fixture.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "cancelled", "{row}");
     let reason = &row["terminal"]["payload"]["reason"];
     assert_eq!(reason, "client_disconnected", "{row}");
-    assert!(Metrics::read(&scene.api).await.sum(DROPPED) > 0.0);
+    assert!(MetricsSnapshot::read(&fixture.api).await.sum(DROPPED) > 0.0);
     resume_reading(&mut alone).await;
-    calm(&scene.server);
-    scene.judge().await;
+    assert_no_errors_logged(&fixture.server);
+    fixture.check_history().await;
 }
 
 // D-75
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn continuing_turn_ignores_a_closed_slow_viewer() {
-    let scene = Scene::new(options(50)).await;
+    let fixture = ServerFixture::new(options(50)).await;
     let question = ChatSubmit::new("go")
-        .session(scene.session)
+        .session(fixture.session)
         .continue_on_disconnect();
-    let first = say(&scene.api, "first", &question).await;
+    let first = say(&fixture.api, "first", &question).await;
     let turn = first.turn();
-    let mut alone = frozen(&scene.api, turn).await;
+    let mut alone = frozen(&fixture.api, turn).await;
     drop(first);
-    cut(&scene.api).await;
-    let row = scene.api.ended(turn).await.expect("an end");
+    cut(&fixture.api).await;
+    let row = fixture.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed", "{row}");
     let early = resume_reading(&mut alone).await;
-    let mut again = back(&scene.api, "frozen", turn, alone.last()).await;
+    let mut again = back(&fixture.api, "frozen", turn, alone.last()).await;
     let late = again.read_to_end().await.expect("the rest");
     let all = words(&early) + &words(&late);
     assert_eq!(all.len() as u64, 400 * CHUNKS);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-15, S1-012
 #[tokio::test]
 async fn large_frame_is_sent_whole_and_counted() {
-    let scene = Scene::new(options(50)).await;
-    let question = ChatSubmit::new("large").session(scene.session);
-    let (turn, frames) = whole(&scene.api, "live", &question).await;
+    let fixture = ServerFixture::new(options(50)).await;
+    let question = ChatSubmit::new("large").session(fixture.session);
+    let (turn, frames) = whole(&fixture.api, "live", &question).await;
     let large = |frames: &[Block]| {
         frames
             .iter()
@@ -136,17 +138,17 @@ async fn large_frame_is_sent_whole_and_counted() {
             .count()
     };
     assert_eq!((large(&frames), words(&frames).len()), (1, 300_000));
-    assert_eq!(Metrics::read(&scene.api).await.sum(OVERSIZE), 1.0);
-    let again = back(&scene.api, "again", turn, None)
+    assert_eq!(MetricsSnapshot::read(&fixture.api).await.sum(OVERSIZE), 1.0);
+    let again = back(&fixture.api, "again", turn, None)
         .await
         .read_to_end()
         .await;
     let again = again.expect("a replay");
     assert_eq!((large(&again), words(&again)), (1, words(&frames)));
-    let metrics = Metrics::read(&scene.api).await;
+    let metrics = MetricsSnapshot::read(&fixture.api).await;
     assert_eq!((metrics.sum(OVERSIZE), metrics.sum(DROPPED)), (2.0, 0.0));
     // It is said in the log, and not as an error.
-    assert!(scene.server.stderr().contains("above 256 KB"));
-    calm(&scene.server);
-    scene.judge().await;
+    assert!(fixture.server.stderr().contains("above 256 KB"));
+    assert_no_errors_logged(&fixture.server);
+    fixture.check_history().await;
 }

@@ -1,10 +1,10 @@
 //! Versions 0.5 and 0.4 of the chat wire from one log, compared field by field, and read by a
-//! client of the old one that is strict (S1-007, S1-137, D-22).
+//! strict client of version 0.4 (S1-007, S1-137, D-22).
 //!
 //! A turn is bound to one version, so the other is projected from what was seen of the same turn.
 
 use serde_json::{Map, Value, json};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{Event, ResponseId};
 use turnwire_testkit::chat::{Block, ChatStream, ChatSubmit, Said};
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
@@ -53,13 +53,13 @@ struct Capture {
 }
 
 /// Has a turn over the chat stream in one version, and sees its events over the other wire.
-async fn capture(scene: &Scene, says: &str, version: WireVersion) -> Capture {
+async fn capture(fixture: &ServerFixture, says: &str, version: WireVersion) -> Capture {
     let name = format!("{says} {version}");
-    let mut watcher = scene.watch(&name, SubscribeOptions::live()).await;
+    let mut watcher = fixture.watch(&name, SubscribeOptions::live()).await;
     let question = ChatSubmit::new(says)
-        .session(scene.session)
+        .session(fixture.session)
         .version(version.as_str());
-    let mut stream = ChatStream::submit(&scene.api, &name, &question)
+    let mut stream = ChatStream::submit(&fixture.api, &name, &question)
         .await
         .expect("a stream");
     let turn = stream.turn();
@@ -67,7 +67,7 @@ async fn capture(scene: &Scene, says: &str, version: WireVersion) -> Capture {
     if says == "cancelled" {
         frames = stream.until("text").await.expect("words");
         let path = format!("/turns/{}/cancel", ResponseId::from(turn));
-        let answer = scene.api.post(&path, json!({})).await.expect("an answer");
+        let answer = fixture.api.post(&path, json!({})).await.expect("an answer");
         assert_eq!(answer.status, 202, "{}", answer.body);
     }
     frames.extend(stream.read_to_end().await.expect("a whole stream"));
@@ -211,10 +211,10 @@ fn compare(old: &Block, new: &Block) {
 
 /// Has the turn in either version, projects the other, compares, and gives what old clients see.
 async fn both(says: &str) -> OldClient {
-    let scene = Scene::new(ServerOptions::script(script())).await;
+    let fixture = ServerFixture::new(ServerOptions::script(script())).await;
     let mut seen = Vec::new();
     for version in WireVersion::ALL {
-        let captured = capture(&scene, says, version).await;
+        let captured = capture(&fixture, says, version).await;
         assert_eq!(captured.version, version);
         assert_eq!(captured.bytes, projected(&captured.events, version));
         assert!(captured.bytes.ends_with("data: [DONE]\n\n"));
@@ -236,7 +236,7 @@ async fn both(says: &str) -> OldClient {
         client.tools.sort();
         seen.push(client);
     }
-    scene.judge().await;
+    fixture.check_history().await;
     let mut second = seen.pop().expect("two turns");
     let first = seen.pop().expect("two turns");
     assert_ne!(first.response_id, second.response_id);

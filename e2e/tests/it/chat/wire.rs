@@ -1,9 +1,11 @@
-//! The chat wire on a real stream: the envelope and the order of every kind of turn, its headers,
-//! and how turns end (S1).
+//! The chat wire on a real stream: envelope and frame order of every kind of turn, headers, and
+//! endings (S1).
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{back, calm, code, events, raw, say, shape, whole, words};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::chat::{
+    assert_no_errors_logged, back, code, events, raw, say, shape, whole, words,
+};
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::ResponseId;
 use turnwire_testkit::chat::{Block, ChatSubmit, Said};
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
@@ -74,8 +76,8 @@ fn script() -> ModelScript {
         .on("", [ScriptStep::text("yes")])
 }
 
-async fn scene() -> Scene {
-    Scene::new(ServerOptions::script(script())).await
+async fn fixture() -> ServerFixture {
+    ServerFixture::new(ServerOptions::script(script())).await
 }
 
 /// Every frame has the four fields first, those of its turn alike, times in order.
@@ -120,13 +122,13 @@ fn last(frames: &[Block]) -> &Block {
 // S1-002, S1-003, S1-004, S1-005, S1-009, S1-010
 #[tokio::test]
 async fn every_turn_is_complete_and_in_order() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     let messages = [
         "plain", "think", "tools", "failing", "limited", "broken", "late",
     ];
     for message in messages {
-        let question = ChatSubmit::new(message).session(scene.session);
-        let (turn, live) = whole(&scene.api, message, &question).await;
+        let question = ChatSubmit::new(message).session(fixture.session);
+        let (turn, live) = whole(&fixture.api, message, &question).await;
         envelope(&live, &ResponseId::from(turn).to_string(), "0.5");
         let ids: Vec<String> = live
             .iter()
@@ -142,32 +144,32 @@ async fn every_turn_is_complete_and_in_order() {
         );
         assert_eq!(events(&live)[live.len() - 2], "usage");
         assert_eq!(live.iter().filter(|f| f.is_terminal()).count(), 1);
-        let again = back(&scene.api, &format!("{message} again"), turn, None)
+        let again = back(&fixture.api, &format!("{message} again"), turn, None)
             .await
             .read_to_end()
             .await;
         let again = again.expect("a replay");
         assert_eq!((shape(&again), words(&again)), (shape(&live), words(&live)));
     }
-    calm(&scene.server);
-    scene.judge().await;
+    assert_no_errors_logged(&fixture.server);
+    fixture.check_history().await;
 }
 
 // S1-013
 #[tokio::test]
 async fn stream_is_uncached_unbuffered_and_names_its_turn() {
-    let scene = scene().await;
-    let question = ChatSubmit::new("plain").session(scene.session);
-    let mut stream = say(&scene.api, "headers", &question).await;
+    let fixture = fixture().await;
+    let question = ChatSubmit::new("plain").session(fixture.session);
+    let mut stream = say(&fixture.api, "headers", &question).await;
     let turn = stream.turn();
     stream.read_to_end().await.expect("a whole stream");
-    let late = back(&scene.api, "later", turn, None).await;
+    let late = back(&fixture.api, "later", turn, None).await;
     for head in [stream.head(), late.head()] {
         assert_eq!(head.header("content-type"), "text/event-stream");
         assert_eq!(head.header("cache-control"), "no-cache, no-transform");
         assert_eq!(head.header("x-accel-buffering"), "no");
         assert_eq!(head.header("content-length"), "");
-        assert_eq!(head.session(), Some(scene.session));
+        assert_eq!(head.session(), Some(fixture.session));
         let response = ResponseId::from(turn).to_string();
         assert_eq!(head.header("x-response-id"), response);
     }
@@ -176,9 +178,9 @@ async fn stream_is_uncached_unbuffered_and_names_its_turn() {
 // S1-014, S1-015, S1-016, S1-022, S1-023, S1-024, S1-027
 #[tokio::test]
 async fn text_and_thinking_equal_the_stored_message() {
-    let scene = scene().await;
-    let question = ChatSubmit::new("think").session(scene.session);
-    let (_, frames) = whole(&scene.api, "thinking", &question).await;
+    let fixture = fixture().await;
+    let question = ChatSubmit::new("think").session(fixture.session);
+    let (_, frames) = whole(&fixture.api, "thinking", &question).await;
     let expected = [
         "response_id",
         "episode",
@@ -206,8 +208,8 @@ async fn text_and_thinking_equal_the_stored_message() {
     assert_eq!(all("thinking", "content"), "first a thought");
     assert_eq!(all("reasoning", "chunk"), "another thought");
     assert_eq!(words(&frames), "then words and more words");
-    let path = format!("/sessions/{}/messages", scene.session);
-    let messages = scene.api.get(&path).await.expect("an answer").json();
+    let path = format!("/sessions/{}/messages", fixture.session);
+    let messages = fixture.api.get(&path).await.expect("an answer").json();
     let stored: String = messages["messages"][1]["content"]
         .as_array()
         .expect("blocks")
@@ -223,16 +225,16 @@ async fn text_and_thinking_equal_the_stored_message() {
     }
     assert_eq!(usage.field("total_tokens"), &json!(sum));
     assert_eq!(fields(usage).len(), 5, "{}", usage.text);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S1-017, S1-018, S1-031
 #[tokio::test]
 async fn tool_frames_are_paired_including_failures() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     for (message, tools) in [("tools", 2), ("failing", 1), ("late", 1)] {
-        let question = ChatSubmit::new(message).session(scene.session);
-        let (_, frames) = whole(&scene.api, message, &question).await;
+        let question = ChatSubmit::new(message).session(fixture.session);
+        let (_, frames) = whole(&fixture.api, message, &question).await;
         let of = |event: &str| -> Vec<&Value> {
             let own = frames.iter().filter(|frame| frame.event() == event);
             own.map(|frame| frame.field("tool_call")).collect()
@@ -259,13 +261,13 @@ async fn tool_frames_are_paired_including_failures() {
             "{message}"
         );
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S1-026, S1-093, S1-098, S1-099, S1-100
 #[tokio::test]
 async fn failure_exposes_a_code_and_nothing_else() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     for (message, expected) in [
         ("limited", "RATE_LIMIT_ERROR"),
         ("broken", "INTERNAL_ERROR"),
@@ -273,9 +275,9 @@ async fn failure_exposes_a_code_and_nothing_else() {
         ("late", "INTERNAL_ERROR"),
         ("failing", ""),
     ] {
-        let question = ChatSubmit::new(message).session(scene.session);
-        let (turn, frames) = whole(&scene.api, message, &question).await;
-        let again = back(&scene.api, &format!("{message} again"), turn, None)
+        let question = ChatSubmit::new(message).session(fixture.session);
+        let (turn, frames) = whole(&fixture.api, message, &question).await;
+        let again = back(&fixture.api, &format!("{message} again"), turn, None)
             .await
             .read_to_end()
             .await;
@@ -301,16 +303,16 @@ async fn failure_exposes_a_code_and_nothing_else() {
         assert!(!words(&frames).contains(expected));
     }
     // The process goes on.
-    let question = ChatSubmit::new("plain").session(scene.session);
-    let (_, frames) = whole(&scene.api, "after", &question).await;
+    let question = ChatSubmit::new("plain").session(fixture.session);
+    let (_, frames) = whole(&fixture.api, "after", &question).await;
     assert_eq!(last(&frames).event(), "completed");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S1-028, S1-105, S1-106, S1-114, D-03
 #[tokio::test]
 async fn cancel_by_response_id_ends_the_open_stream() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     for (version, message) in [
         ("0.5", "stall"),
         ("0.4", "stall"),
@@ -319,9 +321,9 @@ async fn cancel_by_response_id_ends_the_open_stream() {
     ] {
         let name = format!("{message} {version}");
         let question = ChatSubmit::new(message)
-            .session(scene.session)
+            .session(fixture.session)
             .version(version);
-        let mut stream = say(&scene.api, &name, &question).await;
+        let mut stream = say(&fixture.api, &name, &question).await;
         let until = if message == "busy" {
             "tool_call"
         } else {
@@ -331,7 +333,7 @@ async fn cancel_by_response_id_ends_the_open_stream() {
         let response = ResponseId::from(stream.turn());
         let path = format!("/turns/{response}/cancel");
         for _ in 0..2 {
-            let answer = scene.api.post(&path, json!({"reason": "enough"})).await;
+            let answer = fixture.api.post(&path, json!({"reason": "enough"})).await;
             assert_eq!(answer.expect("an answer").status, 202);
         }
         let remaining_frames = stream.read_to_end().await.expect("an end");
@@ -363,21 +365,21 @@ async fn cancel_by_response_id_ends_the_open_stream() {
         frames.extend(remaining_frames);
         envelope(&frames, &response.to_string(), version);
     }
-    calm(&scene.server);
-    scene.judge().await;
+    assert_no_errors_logged(&fixture.server);
+    fixture.check_history().await;
 }
 
 // S1-013
 #[tokio::test]
 async fn head_has_no_body_and_missing_turn_is_a_problem() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     let (turn, _) = whole(
-        &scene.api,
+        &fixture.api,
         "one",
-        &ChatSubmit::new("x").session(scene.session),
+        &ChatSubmit::new("x").session(fixture.session),
     )
     .await;
-    let addr = scene.server.addr();
+    let addr = fixture.server.addr();
     let path = format!("/chat/{}/stream", ResponseId::from(turn));
     let head = raw(addr, &format!("HEAD {path}"), &[], b"").await;
     assert_eq!((head.status, head.body.as_str()), (200, ""));

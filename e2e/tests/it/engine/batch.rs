@@ -1,17 +1,17 @@
-//! Statuses of several sub-agents as one sentence, while a flag is on (SC-02).
+//! Statuses of several sub-agents batched into one sentence, while a flag is on (SC-02).
 
 use serde_json::Value;
-use turnwire_e2e::chat::Metrics;
+use turnwire_e2e::chat::MetricsSnapshot;
 use turnwire_e2e::data_service::{ServiceReply, envelope};
-use turnwire_e2e::engine::{Stage, asks, json_of, of, working};
+use turnwire_e2e::engine::{EngineFixture, asks, json_of, of, working};
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::watch::SubscribeOptions;
 
 const FLAG: &str = "ai_assistant_batch_status";
 
 /// The data service takes so long for an enricher.
-fn takes(stage: &Stage, enricher: &str, ms: u64) {
-    stage.ccs.set(
+fn takes(engine: &EngineFixture, enricher: &str, ms: u64) {
+    engine.ccs.set(
         enricher,
         ServiceReply::envelope(&envelope(enricher)).after(ms),
     );
@@ -27,12 +27,12 @@ fn batched(pack: TestPack) -> TestPack {
 #[tokio::test]
 async fn statuses_are_batched_while_the_flag_is_on() {
     let script = working(asks(&["shop", "rewards"], "Both."));
-    let mut stage = Stage::with(script.clone(), batched).await;
+    let mut engine = EngineFixture::with(script.clone(), batched).await;
     for enricher in ["offer_search", "points"] {
-        takes(&stage, enricher, 400);
+        takes(&engine, enricher, 400);
     }
-    let mut full = stage.watch("full", SubscribeOptions::live()).await;
-    let reply = stage.ask("offers and points").await;
+    let mut full = engine.watch("full", SubscribeOptions::live()).await;
+    let reply = engine.ask("offers and points").await;
     let seen = json_of(&full.turn(reply.turn).await.expect("the turn"));
     let status: Vec<&Value> = reply.of("status").map(|f| f.field("data")).collect();
     assert_eq!(status.len(), 1, "{status:?}");
@@ -57,20 +57,20 @@ async fn statuses_are_batched_while_the_flag_is_on() {
     );
     assert!(message.starts_with(char::is_uppercase), "{message}");
     assert_eq!(of(&seen, "status.emitted").count(), 2, "{seen:?}");
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(
         metrics
             .by("stream_rendering_policy_applied_total", "policy")
             .get("batch"),
         Some(&2)
     );
-    stage.judge().await;
+    engine.check_history().await;
     // The flag goes, the server comes back, and so does the default.
-    let plain = TestPack::market(&stage.ccs.url()).script(&script);
-    stage.server.repack(plain);
-    stage.server.restart().await;
-    let mut full = stage.watch("full again", SubscribeOptions::live()).await;
-    let reply = stage.ask("offers and points").await;
+    let plain = TestPack::market(&engine.ccs.url()).script(&script);
+    engine.server.repack(plain);
+    engine.server.restart().await;
+    let mut full = engine.watch("full again", SubscribeOptions::live()).await;
+    let reply = engine.ask("offers and points").await;
     let seen = json_of(&full.turn(reply.turn).await.expect("the turn"));
     let emitted: Vec<&Value> = of(&seen, "status.emitted")
         .map(|e| &e["payload"]["event_id"])
@@ -84,18 +84,18 @@ async fn statuses_are_batched_while_the_flag_is_on() {
             .filter_map(|id| id.as_str())
             .collect::<Vec<_>>()
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-057
 #[tokio::test]
 async fn batched_status_is_in_the_users_language() {
-    let stage = Stage::with(working(asks(&["shop", "rewards"], "Beides.")), batched).await;
+    let engine = EngineFixture::with(working(asks(&["shop", "rewards"], "Beides.")), batched).await;
     for enricher in ["offer_search", "points"] {
-        takes(&stage, enricher, 300);
+        takes(&engine, enricher, 300);
     }
     let question = turnwire_testkit::chat::ChatSubmit::new("beides").field("locale", "de");
-    let reply = stage.asked(question).await;
+    let reply = engine.submit(question).await;
     let statuses = reply.statuses();
     assert_eq!(statuses.len(), 1, "{statuses:?}");
     let message = &statuses[0].1;

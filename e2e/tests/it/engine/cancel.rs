@@ -1,12 +1,14 @@
-//! A cancel while sub-agents work: calls to data services end by themselves and are thrown away,
-//! nothing new starts, everything is closed; and a crash in the middle (SC-07, S1-110, S1-111).
+//! A cancel while sub-agents run: calls to data services finish and are discarded, nothing new
+//! starts, everything is closed; and a crash in the middle (SC-07, S1-110, S1-111).
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, calm, say, until};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged, say, until};
 use turnwire_e2e::data_service::{ServiceReply, envelope};
-use turnwire_e2e::engine::{Stage, asks, json_of, label, laws, of, only, working};
+use turnwire_e2e::engine::{
+    EngineFixture, asks, check_dispatch_rules, json_of, label, of, only, working,
+};
 use turnwire_event::{ResponseId, TurnId};
 use turnwire_testkit::chat::{ChatStream, ChatSubmit};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -15,41 +17,41 @@ use turnwire_testkit::watch::SubscribeOptions;
 /// What a slow data service takes.
 const SLOW_MS: u64 = 1_500;
 
-async fn slow(script: ModelScript) -> Stage {
-    let stage = Stage::new(working(script)).await;
+async fn slow(script: ModelScript) -> EngineFixture {
+    let engine = EngineFixture::new(working(script)).await;
     for enricher in ["offer_search", "points", "answers"] {
-        stage.ccs.set(
+        engine.ccs.set(
             enricher,
             ServiceReply::envelope(&envelope(enricher)).after(SLOW_MS),
         );
     }
-    stage
+    engine
 }
 
 /// Asks, and waits until the data services have `calls` requests.
-async fn begun(stage: &Stage, calls: usize) -> ChatStream {
+async fn begun(engine: &EngineFixture, calls: usize) -> ChatStream {
     let question = ChatSubmit::new("oat milk offers")
-        .session(stage.session)
+        .session(engine.session)
         .grace_ms(0);
-    let stream = say(&stage.api, "a person", &question).await;
+    let stream = say(&engine.api, "a person", &question).await;
     until("the data service is asked", || async {
-        stage.ccs.calls().len() == calls
+        engine.ccs.calls().len() == calls
     })
     .await;
     stream
 }
 
 /// The calls that were in flight are answered in full, and none follows.
-async fn finished(stage: &Stage, calls: usize) {
+async fn finished(engine: &EngineFixture, calls: usize) {
     until("the calls are answered", || async {
-        stage
+        engine
             .ccs
             .calls()
             .iter()
             .all(|call| call.answered.is_some() || call.cut)
     })
     .await;
-    let seen = stage.ccs.calls();
+    let seen = engine.ccs.calls();
     assert_eq!(seen.len(), calls, "s1_110: no new one");
     for call in seen {
         assert!(
@@ -61,8 +63,8 @@ async fn finished(stage: &Stage, calls: usize) {
 }
 
 /// What is left of a turn that was cancelled while its data services were asked.
-async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
-    let events = stage.events(turn).await;
+async fn closed(engine: &EngineFixture, turn: TurnId, agents: &[&str]) -> Vec<Value> {
+    let events = engine.events(turn).await;
     assert_eq!(of(&events, "data.loaded").count(), 0);
     assert_eq!(of(&events, "tool.completed").count(), 0);
     let end = &only(&events, "turn.cancelled")["payload"];
@@ -104,13 +106,13 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
     for failed in of(&events, "subagent.failed").chain(of(&events, "tool.failed")) {
         assert_eq!(failed["payload"]["error_class"], "cancelled", "{failed}");
     }
-    let messages = stage.messages().await;
+    let messages = engine.messages().await;
     assert!(
         messages.iter().all(|m| m["status"] != "in_progress"),
         "{messages:?}"
     );
-    let path = format!("/sessions/{}/tool-calls", stage.session);
-    let rows = stage.api.get(&path).await.expect("an answer").json();
+    let path = format!("/sessions/{}/tool-calls", engine.session);
+    let rows = engine.api.get(&path).await.expect("an answer").json();
     for row in rows["tool_calls"].as_array().expect("rows") {
         assert_eq!(row["status"], "cancelled", "{row}");
     }
@@ -118,9 +120,9 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
 }
 
 /// Asks a turn to stop, by the name that the chat wire gives it.
-async fn cancel(stage: &Stage, turn: TurnId) {
+async fn cancel(engine: &EngineFixture, turn: TurnId) {
     let path = format!("/turns/{}/cancel", ResponseId::from(turn));
-    let answer = stage.api.post(&path, json!({})).await;
+    let answer = engine.api.post(&path, json!({})).await;
     assert_eq!(answer.expect("an answer").status, 202);
 }
 
@@ -128,11 +130,11 @@ async fn cancel(stage: &Stage, turn: TurnId) {
 // SC-07, S1-046, S1-110, S1-111, D-79
 #[tokio::test]
 async fn cancel_request_ends_turn_but_not_data_service_call() {
-    let stage = slow(asks(&["shop"], "never said")).await;
-    let mut stream = begun(&stage, 1).await;
-    let mut watcher = stage.watch("watcher", SubscribeOptions::live()).await;
+    let engine = slow(asks(&["shop"], "never said")).await;
+    let mut stream = begun(&engine, 1).await;
+    let mut watcher = engine.watch("watcher", SubscribeOptions::live()).await;
     let cancelled_at = Instant::now();
-    cancel(&stage, stream.turn()).await;
+    cancel(&engine, stream.turn()).await;
     let frames = stream.read_to_end().await.expect("an end");
     let took = cancelled_at.elapsed();
     assert!(
@@ -156,67 +158,70 @@ async fn cancel_request_ends_turn_but_not_data_service_call() {
         frames.last().expect("it").field("error"),
         &json!({"code": "REQUEST_CANCELLED"})
     );
-    cancel(&stage, stream.turn()).await;
-    let events = closed(&stage, stream.turn(), &["shop"]).await;
+    cancel(&engine, stream.turn()).await;
+    let events = closed(&engine, stream.turn(), &["shop"]).await;
     let seen = json_of(&watcher.turn(stream.turn()).await.expect("the end"));
     assert!(of(&seen, "text.delta").next().is_none());
-    finished(&stage, 1).await;
+    finished(&engine, 1).await;
     assert_eq!(
-        stage.events(stream.turn()).await,
+        engine.events(stream.turn()).await,
         events,
         "the late result adds nothing"
     );
     until("no task is left", || async {
-        Metrics::read(&stage.api).await.sum("engine_tasks_live") == 0.0
+        MetricsSnapshot::read(&engine.api)
+            .await
+            .sum("engine_tasks_live")
+            == 0.0
     })
     .await;
-    calm(&stage.server);
-    stage.judge().await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }
 
 // serial: a client that leaves cancels within 1 s
 // SC-07, S1-105
 #[tokio::test]
 async fn disconnect_cancels_within_a_second_call_ends_itself() {
-    let stage = slow(asks(&["shop"], "never said")).await;
-    let stream = begun(&stage, 1).await;
+    let engine = slow(asks(&["shop"], "never said")).await;
+    let stream = begun(&engine, 1).await;
     let turn = stream.turn();
     let disconnected_at = Instant::now();
     drop(stream);
-    stage.api.ended(turn).await.expect("an end");
+    engine.api.ended(turn).await.expect("an end");
     assert!(
         disconnected_at.elapsed() < Duration::from_secs(1),
         "{:?}",
         disconnected_at.elapsed()
     );
-    closed(&stage, turn, &["shop"]).await;
-    finished(&stage, 1).await;
-    calm(&stage.server);
-    stage.judge().await;
+    closed(&engine, turn, &["shop"]).await;
+    finished(&engine, 1).await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }
 
 // S1-110, S2-064
 #[tokio::test]
 async fn cancel_during_fan_out_closes_all_sub_agents() {
-    let stage = slow(asks(&["shop", "rewards", "support"], "never said")).await;
-    let mut stream = begun(&stage, 3).await;
-    stage.api.cancel(stream.turn()).await.expect("an answer");
+    let engine = slow(asks(&["shop", "rewards", "support"], "never said")).await;
+    let mut stream = begun(&engine, 3).await;
+    engine.api.cancel(stream.turn()).await.expect("an answer");
     let frames = stream.read_to_end().await.expect("an end");
     let ended = frames
         .iter()
         .filter(|f| f.event() == "tool_completed")
         .count();
     assert_eq!(ended, 6, "three tools, and three that asked");
-    closed(&stage, stream.turn(), &["shop", "rewards", "support"]).await;
-    finished(&stage, 3).await;
+    closed(&engine, stream.turn(), &["shop", "rewards", "support"]).await;
+    finished(&engine, 3).await;
     // The session goes on.
     for enricher in ["offer_search", "points", "answers"] {
-        stage
+        engine
             .ccs
             .set(enricher, ServiceReply::envelope(&envelope(enricher)));
     }
-    assert_eq!(stage.ask("again").await.last().event(), "completed");
-    stage.judge().await;
+    assert_eq!(engine.ask("again").await.last().event(), "completed");
+    engine.check_history().await;
 }
 
 // S1-110
@@ -225,22 +230,22 @@ async fn streaming_sub_agent_and_its_sibling_are_stopped() {
     let script = asks(&["shop", "rewards"], "never said")
         .call("shop", 1, [ScriptStep::slow("SUBRAW ", 2, 20).repeat(500)])
         .call("rewards", 1, [ScriptStep::stall()]);
-    let stage = Stage::new(script).await;
-    let question = ChatSubmit::new("both").session(stage.session);
-    let mut stream = say(&stage.api, "a person", &question).await;
+    let engine = EngineFixture::new(script).await;
+    let question = ChatSubmit::new("both").session(engine.session);
+    let mut stream = say(&engine.api, "a person", &question).await;
     let turn = stream.turn();
     until("both work", || async {
-        let events = stage.events(turn).await;
+        let events = engine.events(turn).await;
         of(&events, "llm.call_started")
             .filter(|e| e["payload"]["purpose"] == "subagent")
             .count()
             == 2
     })
     .await;
-    stage.api.cancel(turn).await.expect("an answer");
+    engine.api.cancel(turn).await.expect("an answer");
     let frames = stream.read_to_end().await.expect("an end");
     assert_eq!(frames.last().expect("it").event(), "cancelled");
-    let events = stage.events(turn).await;
+    let events = engine.events(turn).await;
     assert_eq!(of(&events, "llm.call_failed").count(), 2);
     assert_eq!(of(&events, "subagent.failed").count(), 2);
     let end = only(&events, "turn.cancelled");
@@ -256,30 +261,30 @@ async fn streaming_sub_agent_and_its_sibling_are_stopped() {
         "{end}"
     );
     assert!(!json!(events).to_string().contains("SUBRAW"));
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-064
 #[tokio::test]
 async fn crash_in_fan_out_closes_children_first_with_one_trace() {
-    let mut stage = slow(asks(&["shop", "rewards", "support"], "never said")).await;
-    let question = ChatSubmit::new("oat milk offers").session(stage.session);
-    let stream = say(&stage.api, "a person", &question).await;
+    let mut engine = slow(asks(&["shop", "rewards", "support"], "never said")).await;
+    let question = ChatSubmit::new("oat milk offers").session(engine.session);
+    let stream = say(&engine.api, "a person", &question).await;
     let turn = stream.turn();
     until("the data service is asked", || async {
-        stage.ccs.calls().len() == 3
+        engine.ccs.calls().len() == 3
     })
     .await;
-    stage.server.kill().await;
+    engine.server.kill().await;
     drop(stream);
-    stage.server.run().await.expect("it comes back");
-    let row = stage.api.ended(turn).await.expect("an end");
+    engine.server.run().await.expect("it comes back");
+    let row = engine.api.ended(turn).await.expect("an end");
     assert_eq!(
         row["terminal"]["payload"]["reason"], "server_restart",
         "{row}"
     );
-    let events = stage.events(turn).await;
-    laws(&events);
+    let events = engine.events(turn).await;
+    check_dispatch_rules(&events);
     let at = |kind: &str| -> Vec<usize> {
         let own = events.iter().enumerate().filter(|(_, e)| e["type"] == kind);
         own.map(|(at, _)| at).collect()
@@ -312,42 +317,42 @@ async fn crash_in_fan_out_closes_children_first_with_one_trace() {
     );
     only(&events, "turn.completed");
     // A second restart changes nothing, and the session goes on.
-    stage.server.restart().await;
-    assert_eq!(stage.events(turn).await, events);
+    engine.server.restart().await;
+    assert_eq!(engine.events(turn).await, events);
     for enricher in ["offer_search", "points", "answers"] {
-        stage
+        engine
             .ccs
             .set(enricher, ServiceReply::envelope(&envelope(enricher)));
     }
-    assert_eq!(stage.ask("again").await.last().event(), "completed");
-    stage.judge().await;
+    assert_eq!(engine.ask("again").await.last().event(), "completed");
+    engine.check_history().await;
 }
 
 // LAW-8
 #[tokio::test]
 async fn cancel_at_any_moment_of_fan_out_keeps_every_law() {
-    let stage = Stage::new(working(asks(
+    let engine = EngineFixture::new(working(asks(
         &["shop", "rewards", "support"],
         "All of it, word by word.",
     )))
     .await;
     for (enricher, ms) in [("offer_search", 20), ("points", 35), ("answers", 50)] {
-        stage.ccs.set(
+        engine.ccs.set(
             enricher,
             ServiceReply::envelope(&envelope(enricher)).after(ms),
         );
     }
     let mut cancelled = 0;
     for round in 0..40u64 {
-        let question = ChatSubmit::new("everything").session(stage.session);
-        let mut stream = say(&stage.api, &format!("round {round}"), &question).await;
+        let question = ChatSubmit::new("everything").session(engine.session);
+        let mut stream = say(&engine.api, &format!("round {round}"), &question).await;
         tokio::time::sleep(Duration::from_millis(round * 3)).await;
-        stage.api.cancel(stream.turn()).await.expect("an answer");
+        engine.api.cancel(stream.turn()).await.expect("an answer");
         let frames = stream.read_to_end().await.expect("an end");
         cancelled += usize::from(frames.last().expect("it").event() == "cancelled");
     }
     println!("40 cancels, one every 3 ms of a fan-out: {cancelled} in time");
     assert!(cancelled >= 10, "{cancelled}");
-    calm(&stage.server);
-    stage.judge().await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }

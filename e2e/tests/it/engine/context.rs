@@ -1,9 +1,9 @@
-//! What sub-agents and the orchestrator are given of the past: references that do not grow, a few
-//! words when the subject changes, their own memory, what support noted, and no more than the
-//! budget (SC-17, S2-015..018, S1-144).
+//! What sub-agents and the orchestrator see of earlier turns: references of constant size, a short
+//! note when the subject changes, their own memory, the notes of support, within the budget (SC-17,
+//! S2-015..018, S1-144).
 
 use serde_json::{Value, json};
-use turnwire_e2e::engine::{CHIEF, Stage, of, only};
+use turnwire_e2e::engine::{EngineFixture, ORCHESTRATOR, of, only};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
@@ -20,12 +20,12 @@ fn script() -> ModelScript {
         ScriptStep::tool("ask_support", json!({"query": "x"})),
     ];
     ModelScript::new()
-        .on_call(CHIEF, "^shop", 1, ask("shop"))
-        .on_call(CHIEF, "^rewards", 1, ask("rewards"))
-        .on_call(CHIEF, "^mixed", 1, mixed)
-        .on_call(CHIEF, "^probe", 1, [ScriptStep::text("{{request}}")])
-        .call(CHIEF, 2, [ScriptStep::text("Here is the answer.")])
-        .call(CHIEF, 1, [ScriptStep::text("Just words.")])
+        .on_call(ORCHESTRATOR, "^shop", 1, ask("shop"))
+        .on_call(ORCHESTRATOR, "^rewards", 1, ask("rewards"))
+        .on_call(ORCHESTRATOR, "^mixed", 1, mixed)
+        .on_call(ORCHESTRATOR, "^probe", 1, [ScriptStep::text("{{request}}")])
+        .call(ORCHESTRATOR, 2, [ScriptStep::text("Here is the answer.")])
+        .call(ORCHESTRATOR, 1, [ScriptStep::text("Just words.")])
         .call(
             "shop",
             1,
@@ -52,9 +52,9 @@ fn script() -> ModelScript {
         .call("support", 2, [ScriptStep::text("SUBRAW of support")])
 }
 
-async fn context(stage: &Stage, question: ChatSubmit) -> Value {
-    let reply = stage.asked(question).await;
-    let events = stage.events(reply.turn).await;
+async fn context(engine: &EngineFixture, question: ChatSubmit) -> Value {
+    let reply = engine.submit(question).await;
+    let events = engine.events(reply.turn).await;
     let started = only(&events, "subagent.started");
     let context = started["payload"]["context"].clone();
     assert_eq!(
@@ -71,8 +71,8 @@ async fn context(stage: &Stage, question: ChatSubmit) -> Value {
 }
 
 /// What the newest request of an enricher says that its agent was shown.
-fn shown(stage: &Stage, enricher: &str) -> Value {
-    let params = stage.ccs.params(enricher).pop().expect("a call");
+fn shown(engine: &EngineFixture, enricher: &str) -> Value {
+    let params = engine.ccs.params(enricher).pop().expect("a call");
     let text = params["query"].as_str().expect("a request");
     serde_json::from_str(text).unwrap_or_else(|why| panic!("{why}: {text}"))
 }
@@ -80,13 +80,13 @@ fn shown(stage: &Stage, enricher: &str) -> Value {
 // SC-17, S2-015, S2-016, S2-017
 #[tokio::test]
 async fn sub_agent_inherits_references_and_prior_turns() {
-    let stage = Stage::new(script()).await;
+    let engine = EngineFixture::new(script()).await;
     let berlin = |words: &str| {
         ChatSubmit::new(words)
             .field("locale", "de")
             .field("location", "Berlin")
     };
-    let first = context(&stage, ChatSubmit::new("shop for oats")).await;
+    let first = context(&engine, ChatSubmit::new("shop for oats")).await;
     assert_eq!(
         (
             &first["prior_context"],
@@ -95,7 +95,7 @@ async fn sub_agent_inherits_references_and_prior_turns() {
         ),
         (&Value::Null, &Value::Null, &json!("en"))
     );
-    let switched = context(&stage, berlin("rewards please")).await;
+    let switched = context(&engine, berlin("rewards please")).await;
     assert_eq!(
         (&switched["locale"], &switched["location"]),
         (&json!("de"), &json!("Berlin"))
@@ -111,33 +111,33 @@ async fn sub_agent_inherits_references_and_prior_turns() {
         !prior.contains("SUBRAW"),
         "in the orchestrator's words: {prior}"
     );
-    let same = context(&stage, berlin("rewards again")).await;
+    let same = context(&engine, berlin("rewards again")).await;
     assert_eq!(same["prior_context"], Value::Null);
     let keys: Vec<&String> = same.as_object().expect("an object").keys().collect();
     assert_eq!(keys.len(), 6, "r_31: {keys:?}");
     // A long session later the bundle is as small as it was.
     for _ in 0..95 {
-        stage.ask("words").await;
+        engine.ask("words").await;
     }
-    context(&stage, ChatSubmit::new("shop for oats")).await;
-    let late = context(&stage, berlin("rewards please")).await;
+    context(&engine, ChatSubmit::new("shop for oats")).await;
+    let late = context(&engine, berlin("rewards please")).await;
     let (before, after) = (
         switched.to_string().len() as f64,
         late.to_string().len() as f64,
     );
     assert!((after / before - 1.0).abs() < 0.05, "{switched} {late}");
-    assert!(stage.messages().await.len() >= 200);
-    stage.judge().await;
+    assert!(engine.messages().await.len() >= 200);
+    engine.check_history().await;
 }
 
 // S2-018, D-46
 #[tokio::test]
 async fn sub_agent_remembers_only_its_own_exchanges() {
-    let stage = Stage::new(script()).await;
-    stage.ask("shop for the FIRST time").await;
-    stage.ask("rewards too").await;
-    stage.ask("shop again").await;
-    let shop = shown(&stage, "offer_search");
+    let engine = EngineFixture::new(script()).await;
+    engine.ask("shop for the FIRST time").await;
+    engine.ask("rewards too").await;
+    engine.ask("shop again").await;
+    let shop = shown(&engine, "offer_search");
     let text = shop["messages"].to_string();
     assert!(text.contains("SUBRAW of shop"), "its own answer: {text}");
     assert!(
@@ -152,37 +152,37 @@ async fn sub_agent_remembers_only_its_own_exchanges() {
         !text.contains("Here is the answer."),
         "not the orchestrator's history: {text}"
     );
-    let rewards = shown(&stage, "points");
+    let rewards = shown(&engine, "points");
     assert!(!rewards["messages"].to_string().contains("SUBRAW of shop"));
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-030, S1-144
 #[tokio::test]
 async fn support_notes_are_kept_in_memory_and_on_no_wire() {
-    let stage = Stage::new(script()).await;
+    let engine = EngineFixture::new(script()).await;
     let everything = turnwire_testkit::watch::SubscribeOptions::live()
         .filter(json!({"include_suppressed": true}));
-    let mut watcher = stage.watch("everything", everything).await;
-    let reply = stage.ask("mixed question").await;
-    reply.lacks(&["Wait a day.", "support_content", "support.noted"]);
-    let first = shown(&stage, "offer_search");
+    let mut watcher = engine.watch("everything", everything).await;
+    let reply = engine.ask("mixed question").await;
+    reply.assert_absent(&["Wait a day.", "support_content", "support.noted"]);
+    let first = shown(&engine, "offer_search");
     assert!(!first.to_string().contains("Wait a day."));
-    let next = stage.ask("shop again").await;
-    let second = shown(&stage, "offer_search");
+    let next = engine.ask("shop again").await;
+    let second = shown(&engine, "offer_search");
     assert!(
         second.to_string().contains("Wait a day."),
         "the next turn's sub-agent knows it: {second}"
     );
     let mut seen = watcher.turn(reply.turn).await.expect("the turn");
     seen.extend(watcher.turn(next.turn).await.expect("the turn"));
-    let log = stage.log(stage.session).await;
-    let text = format!("{seen:?} {} {}", json!(log), json!(stage.messages().await));
+    let log = engine.log(engine.session).await;
+    let text = format!("{seen:?} {} {}", json!(log), json!(engine.messages().await));
     assert!(
         !text.contains("Wait a day.") && !text.contains("support.noted"),
         "{text}"
     );
-    let metrics = turnwire_e2e::chat::Metrics::read(&stage.api).await;
+    let metrics = turnwire_e2e::chat::MetricsSnapshot::read(&engine.api).await;
     let counted = metrics
         .series("stream_rendering_policy_applied_total")
         .find(|(labels, _)| {
@@ -193,20 +193,20 @@ async fn support_notes_are_kept_in_memory_and_on_no_wire() {
                     .is_some_and(|t| t.contains("support"))
         });
     assert_eq!(counted.map(|(_, value)| value), Some(1.0), "s1_030");
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 #[tokio::test]
 async fn oldest_turns_are_dropped_whole_over_history_budget() {
-    let stage = Stage::with(script(), |pack| {
+    let engine = EngineFixture::with(script(), |pack| {
         pack.change("orchestrator.yaml", "max_messages: 60", "max_messages: 8")
     })
     .await;
     for _ in 0..5 {
-        stage.ask("shop for oats").await;
+        engine.ask("shop for oats").await;
     }
-    let reply = stage.ask("probe").await;
-    let request: Value = serde_json::from_str(&reply.words()).expect("the request");
+    let reply = engine.ask("probe").await;
+    let request: Value = serde_json::from_str(&reply.text()).expect("the request");
     let messages = request["messages"].as_array().expect("messages");
     assert!(messages.len() <= 8 + 1, "{}", messages.len());
     assert_eq!(
@@ -220,13 +220,13 @@ async fn oldest_turns_are_dropped_whole_over_history_budget() {
         count("\"tool_result\""),
         "no call without its result: {text}"
     );
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     let omitted = only(&events, "turn.started")["payload"]["history_omitted"].as_u64();
     assert!(omitted.is_some_and(|n| n > 0), "{omitted:?}");
-    let log = stage.log(stage.session).await;
+    let log = engine.log(engine.session).await;
     let first = of(&log, "turn.started").next().expect("a turn");
     assert_eq!(first["payload"]["history_omitted"], 0);
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-005, R-08
@@ -234,23 +234,23 @@ async fn oldest_turns_are_dropped_whole_over_history_budget() {
 async fn orchestrator_records_feedback_without_sub_agents() {
     let script = ModelScript::new()
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             1,
             [ScriptStep::tool(
                 "llm_feedback",
                 json!({"rating": "up", "comment": "quick"}),
             )],
         )
-        .call(CHIEF, 2, [ScriptStep::text("Thank you.")]);
-    let stage = Stage::new(script).await;
-    let reply = stage.ask("that was good").await;
+        .call(ORCHESTRATOR, 2, [ScriptStep::text("Thank you.")]);
+    let engine = EngineFixture::new(script).await;
+    let reply = engine.ask("that was good").await;
     assert_eq!(
-        (reply.words().as_str(), reply.last().event()),
+        (reply.text().as_str(), reply.last().event()),
         ("Thank you.", "completed")
     );
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     // Feedback is about a turn and no part of it.
-    let log = stage.log(stage.session).await;
+    let log = engine.log(engine.session).await;
     let payload = &only(&log, "feedback.recorded")["payload"];
     assert_eq!(
         (&payload["rating"], &payload["comment"]),
@@ -263,5 +263,5 @@ async fn orchestrator_records_feedback_without_sub_agents() {
         only(&events, "dispatch.traced")["payload"]["intent_count"],
         0
     );
-    stage.judge().await;
+    engine.check_history().await;
 }

@@ -1,12 +1,12 @@
-//! Whatever a data service answers: every status, reason and version, broken bodies, slow ones,
-//! large ones, none at all. The turn always speaks and ends (S1-086, S1-087, S1-091, S2-036..043).
+//! All responses of a data service: every status, reason and version, invalid, slow, large and
+//! missing bodies. The turn always answers and ends (S1-086, S1-087, S1-091, S2-036..043).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged};
 use turnwire_e2e::data_service::{FakeDataService, ServiceReply, envelope, envelope_with, offers};
-use turnwire_e2e::engine::{Stage, Told, asks, only, working};
+use turnwire_e2e::engine::{ChatReply, EngineFixture, asks, only, working};
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
@@ -25,31 +25,31 @@ fn script() -> ModelScript {
     working(asks(&["shop"], SORRY))
 }
 
-async fn stage() -> Stage {
-    Stage::with(script(), hasty).await
+async fn engine() -> EngineFixture {
+    EngineFixture::with(script(), hasty).await
 }
 
 /// One question that finds the service broken: an error with its reason, words, an end.
-async fn unavailable(stage: &Stage, name: &str, reason: &str) -> Told {
-    let reply = stage.ask(name).await;
+async fn unavailable(engine: &EngineFixture, name: &str, reason: &str) -> ChatReply {
+    let reply = engine.ask(name).await;
     let error =
         json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": reason});
     assert_eq!(reply.errors(), [(error, json!(false))], "{name}");
     assert_eq!(
-        (reply.words().as_str(), reply.last().event()),
+        (reply.text().as_str(), reply.last().event()),
         (SORRY, "completed"),
         "{name}"
     );
     assert_eq!(reply.count("data_loaded"), 0, "{name}");
-    reply.lacks(&["OFF_1", "Oat milk", "MARKER"]);
-    reply.pairs();
+    reply.assert_absent(&["OFF_1", "Oat milk", "MARKER"]);
+    reply.assert_tools_paired();
     reply
 }
 
 // S1-091, S2-049, D-29
 #[tokio::test]
 async fn every_failure_reason_is_reported_unknown_as_unavailable() {
-    let stage = stage().await;
+    let engine = engine().await;
     let error = |reason: Value| {
         let fields = json!({"status": "error", "reason": reason, "MARKER": "MARKER"});
         ServiceReply::envelope(&envelope_with("offer_search", &fields))
@@ -61,16 +61,16 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
         "unauthorized",
         "invalid_request",
     ] {
-        stage.ccs.set("offer_search", error(json!(reason)));
-        unavailable(&stage, reason, reason).await;
+        engine.ccs.set("offer_search", error(json!(reason)));
+        unavailable(&engine, reason, reason).await;
     }
     for (name, reason) in [
         ("new", json!("MARKER_new_word")),
         ("none", Value::Null),
         ("odd", json!({"MARKER": 1})),
     ] {
-        stage.ccs.set("offer_search", error(reason));
-        unavailable(&stage, name, "upstream_unavailable").await;
+        engine.ccs.set("offer_search", error(reason));
+        unavailable(&engine, name, "upstream_unavailable").await;
     }
     let refused = |status: &str, body: Value| ServiceReply::http(status, &[], &body.to_string());
     for (name, reply, reason) in [
@@ -95,23 +95,23 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
             "upstream_unavailable",
         ),
     ] {
-        stage.ccs.set("offer_search", reply);
-        stage.ccs.take();
-        unavailable(&stage, name, reason).await;
+        engine.ccs.set("offer_search", reply);
+        engine.ccs.take();
+        unavailable(&engine, name, reason).await;
         assert_eq!(
-            stage.ccs.calls().len(),
+            engine.ccs.calls().len(),
             1,
             "s2_022: {name} is not tried again"
         );
     }
-    calm(&stage.server);
-    stage.judge().await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }
 
 // S1-084, S2-036, S2-037
 #[tokio::test]
 async fn invalid_enricher_envelope_is_no_data() {
-    let stage = stage().await;
+    let engine = engine().await;
     let with = |fields: Value| ServiceReply::envelope(&envelope_with("offer_search", &fields));
     for (name, reply) in [
         (
@@ -149,27 +149,27 @@ async fn invalid_enricher_envelope_is_no_data() {
         ),
         ("version", with(json!({"version": "MARKER"}))),
     ] {
-        stage.ccs.set("offer_search", reply);
-        let reply = stage.ask(name).await;
+        engine.ccs.set("offer_search", reply);
+        let reply = engine.ask(name).await;
         let errors = reply.errors();
         assert_eq!(errors.len(), 1, "{name}: {errors:?}");
         assert_eq!(errors[0].0["code"], "CCS_ENVELOPE_ERROR", "{name}");
         assert_eq!(
-            (reply.words().as_str(), reply.last().event()),
+            (reply.text().as_str(), reply.last().event()),
             (SORRY, "completed"),
             "{name}"
         );
         assert_eq!(reply.count("data_loaded"), 0, "{name}");
-        reply.lacks(&["OFF_1", "Oat milk", "MARKER"]);
+        reply.assert_absent(&["OFF_1", "Oat milk", "MARKER"]);
     }
-    calm(&stage.server);
-    stage.judge().await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }
 
 // D-31, S1-142
 #[tokio::test]
 async fn slow_endless_large_and_absent_services_end_in_time() {
-    let stage = stage().await;
+    let engine = engine().await;
     let good = || ServiceReply::envelope(&envelope("offer_search"));
     let large = json!({"items": [{"id": "OFF_1", "title": "Oat milk".repeat(20_000)}]});
     let large = ServiceReply::envelope(&envelope_with("offer_search", &json!({"payload": large})));
@@ -178,64 +178,68 @@ async fn slow_endless_large_and_absent_services_end_in_time() {
         ("drop by drop", good().in_pieces(1, 50), "upstream_timeout"),
         ("large", large, "upstream_unavailable"),
     ] {
-        stage.ccs.set("offer_search", reply);
-        let reply = unavailable(&stage, name, reason).await;
+        engine.ccs.set("offer_search", reply);
+        let reply = unavailable(&engine, name, reason).await;
         assert!(
-            reply.took < Duration::from_secs(3),
+            reply.elapsed < Duration::from_secs(3),
             "{name}: {:?}",
-            reply.took
+            reply.elapsed
         );
     }
-    stage.ccs.stop();
+    engine.ccs.stop();
     // The listener is gone when the task has ended.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let reply = unavailable(&stage, "nobody there", "upstream_unavailable").await;
-    assert!(reply.took < Duration::from_secs(3), "{:?}", reply.took);
-    reply.lacks(&["127.0.0.1", "refused"]);
-    stage.judge().await;
+    let reply = unavailable(&engine, "nobody there", "upstream_unavailable").await;
+    assert!(
+        reply.elapsed < Duration::from_secs(3),
+        "{:?}",
+        reply.elapsed
+    );
+    reply.assert_absent(&["127.0.0.1", "refused"]);
+    engine.check_history().await;
 }
 
 // S1-087, S2-042
 #[tokio::test]
 async fn newer_minor_is_accepted_and_major_is_no_data() {
-    let stage = stage().await;
+    let engine = engine().await;
     let version = |version: &str| {
         ServiceReply::envelope(&envelope_with("offer_search", &json!({"version": version})))
     };
     let mismatches = || async {
-        Metrics::read(&stage.api)
+        MetricsSnapshot::read(&engine.api)
             .await
             .sum("ps6_envelope_version_mismatch_total")
     };
-    let same = stage.ask("as declared").await;
+    let same = engine.ask("as declared").await;
     for minor in ["1.9.0", "1.0.0", "1.2.7"] {
-        stage.ccs.set("offer_search", version(minor));
-        let reply = stage.ask(minor).await;
+        engine.ccs.set("offer_search", version(minor));
+        let reply = engine.ask(minor).await;
         assert_eq!(reply.labels(), same.labels(), "{minor}");
         assert_eq!(reply.errors(), []);
     }
     assert_eq!(mismatches().await, 0.0);
     for major in ["2.0.0", "0.9.0"] {
-        stage.ccs.set("offer_search", version(major));
-        let reply = unavailable(&stage, major, "upstream_unavailable").await;
-        reply.lacks(&["\"2.0.0\"", "\"0.9.0\"", "mismatch"]);
+        engine.ccs.set("offer_search", version(major));
+        let reply = unavailable(&engine, major, "upstream_unavailable").await;
+        reply.assert_absent(&["\"2.0.0\"", "\"0.9.0\"", "mismatch"]);
     }
     assert_eq!(mismatches().await, 2.0);
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-086, S2-039
 #[tokio::test]
 async fn partial_data_is_shown_and_marked_for_orchestrator() {
     let script = working(asks(&["shop"], "Some of it: {{last_tool_result}}"));
-    let stage = Stage::new(script).await;
+    let engine = EngineFixture::new(script).await;
     let partial = json!([{"source": "FIDORA", "critical": false, "reason": "upstream_timeout"}]);
     let fields = json!({"status": "partial", "partial": partial});
-    stage.ccs.set(
+    engine.ccs.set(
         "offer_search",
         ServiceReply::envelope(&envelope_with("offer_search", &fields)),
     );
-    let reply = stage.ask("offers").await;
+    let reply = engine.ask("offers").await;
     assert_eq!(
         (reply.errors(), reply.last().event()),
         (vec![], "completed")
@@ -243,22 +247,22 @@ async fn partial_data_is_shown_and_marked_for_orchestrator() {
     let loaded = reply.of("data_loaded").next().expect("the data there is");
     assert_eq!(loaded.field("data")["items"], offers()["items"]);
     let result: Value =
-        serde_json::from_str(reply.words().trim_start_matches("Some of it: ")).expect("the result");
+        serde_json::from_str(reply.text().trim_start_matches("Some of it: ")).expect("the result");
     assert_eq!(result["caveat"], true);
-    reply.lacks(&["FIDORA", "critical", "\"partial\"", "upstream_timeout"]);
-    let events = stage.events(reply.turn).await;
+    reply.assert_absent(&["FIDORA", "critical", "\"partial\"", "upstream_timeout"]);
+    let events = engine.events(reply.turn).await;
     assert_eq!(
         only(&events, "subagent.completed")["payload"]["outcome"],
         "success"
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-038, S2-041, S2-043
 #[tokio::test]
 async fn ok_envelope_is_ok_whatever_other_fields_say() {
-    let stage = stage().await;
-    let plain = stage.ask("plain").await;
+    let engine = engine().await;
+    let plain = engine.ask("plain").await;
     let critical = json!([{"source": "FIDORA", "critical": true, "reason": "upstream_timeout"}]);
     for (name, fields) in [
         ("critical", json!({"partial": critical})),
@@ -275,25 +279,25 @@ async fn ok_envelope_is_ok_whatever_other_fields_say() {
             json!({"zzz": {"LEAK": 1}, "reason": "unauthorized"}),
         ),
     ] {
-        stage.ccs.set(
+        engine.ccs.set(
             "offer_search",
             ServiceReply::envelope(&envelope_with("offer_search", &fields)),
         );
-        let reply = stage.ask(name).await;
+        let reply = engine.ask(name).await;
         assert_eq!(reply.labels(), plain.labels(), "{name}");
-        reply.lacks(&["FIDORA", "LEAK"]);
+        reply.assert_absent(&["FIDORA", "LEAK"]);
     }
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-035, S2-048, R-21
 #[tokio::test]
 async fn data_request_is_one_post_with_every_field() {
-    let stage = stage().await;
+    let engine = engine().await;
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let question = turnwire_testkit::chat::ChatSubmit::new("offers").header("traceparent", trace);
-    stage.asked(question).await;
-    let calls = stage.ccs.calls();
+    engine.submit(question).await;
+    let calls = engine.ccs.calls();
     assert_eq!(calls.len(), 1);
     let call = &calls[0];
     assert!(
@@ -370,9 +374,9 @@ async fn no_retry_within_turn_and_recovered_service_is_used() {
         )
         .call("shop", 4, [ScriptStep::text("SUBRAW")]);
     let pack = TestPack::market(&ccs.url()).script(&script);
-    let stage = Stage::on(ccs, turnwire_testkit::server::ServerOptions::pack(pack)).await;
-    let reply = stage.ask("offers").await;
-    let params: Vec<Value> = stage.ccs.params("offer_search");
+    let engine = EngineFixture::on(ccs, turnwire_testkit::server::ServerOptions::pack(pack)).await;
+    let reply = engine.ask("offers").await;
+    let params: Vec<Value> = engine.ccs.params("offer_search");
     assert_eq!(
         params,
         [json!({"query": "first"}), json!({"query": "second"})]
@@ -380,5 +384,5 @@ async fn no_retry_within_turn_and_recovered_service_is_used() {
     assert_eq!(reply.count("error"), 1);
     let loaded = reply.of("data_loaded").next().expect("data").field("data");
     assert_eq!(loaded["items"], json!([offers()["items"][1]]));
-    stage.judge().await;
+    engine.check_history().await;
 }

@@ -1,23 +1,22 @@
-//! Failure that speaks: what fails is told in codes, and to the person in words; one sub-agent,
-//! several, all of them, the data behind them, the composing model itself (SC-03, SC-04, D-10,
-//! D-11).
+//! Failures are reported as codes and as text for the user: of one sub-agent, several, all of them,
+//! their data services, and the composing model (SC-03, SC-04, D-10, D-11).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged};
 use turnwire_e2e::data_service::{ServiceReply, envelope_with};
-use turnwire_e2e::engine::{Stage, asks, only};
+use turnwire_e2e::engine::{EngineFixture, asks, only};
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const SORRY: &str = "I wasn't able to look that up right now";
 
 /// The data service fails for an enricher.
-fn fails(stage: &Stage, enricher: &str, reason: &str) {
+fn fails(engine: &EngineFixture, enricher: &str, reason: &str) {
     let partial = json!([{"source": "FIDORA", "critical": true, "reason": reason}]);
     let fields = json!({"status": "error", "reason": reason, "partial": partial});
-    stage.ccs.set(
+    engine.ccs.set(
         enricher,
         ServiceReply::envelope(&envelope_with(enricher, &fields)),
     );
@@ -48,20 +47,20 @@ fn searching() -> ModelScript {
 // SC-03, S1-095, S2-022, S2-060
 #[tokio::test]
 async fn failing_data_service_gives_error_and_answer() {
-    let stage = Stage::new(searching()).await;
-    fails(&stage, "offer_search", "upstream_timeout");
-    let reply = stage.ask("oat milk offers").await;
+    let engine = EngineFixture::new(searching()).await;
+    fails(&engine, "offer_search", "upstream_timeout");
+    let reply = engine.ask("oat milk offers").await;
     let expected = envelope_error("offer_search", "upstream_timeout");
     assert_eq!(reply.errors(), [(expected, json!(false))]);
     assert_eq!(
-        (reply.words().as_str(), reply.last().event()),
+        (reply.text().as_str(), reply.last().event()),
         (SORRY, "completed")
     );
-    reply.lacks(&["FIDORA", "OFF_1", "SUBRAW", "critical"]);
-    reply.speaks();
-    assert_eq!(stage.ccs.calls().len(), 1, "no second try");
-    assert_eq!(stage.axes(reply.turn).await, [(2, false)]);
-    let events = stage.events(reply.turn).await;
+    reply.assert_absent(&["FIDORA", "OFF_1", "SUBRAW", "critical"]);
+    reply.assert_valid_answer();
+    assert_eq!(engine.ccs.calls().len(), 1, "no second try");
+    assert_eq!(engine.axes(reply.turn).await, [(2, false)]);
+    let events = engine.events(reply.turn).await;
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(
         (&failed["tool_name"], &failed["error_class"]),
@@ -71,7 +70,7 @@ async fn failing_data_service_gives_error_and_answer() {
     assert_eq!(completed["outcome"], "status_error");
     let trace = &only(&events, "dispatch.traced")["payload"];
     assert_eq!(trace["outcomes"][0]["outcome"], "status_error");
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     let codes = metrics.by("stream_error_frame_emitted_total", "code");
     assert_eq!(codes.get("CCS_ENVELOPE_ERROR"), Some(&1));
     let pair = metrics
@@ -83,8 +82,8 @@ async fn failing_data_service_gives_error_and_answer() {
     assert!(pair.is_some(), "s1_145");
     let axes = metrics.by("dispatch_axis_failure_total", "axis");
     assert_eq!(axes.get("2"), Some(&1), "s2_073");
-    calm(&stage.server);
-    stage.judge().await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }
 
 // S2-040, S2-045
@@ -106,21 +105,21 @@ async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
             )],
         )
         .call("shop", 3, [ScriptStep::text("SUBRAW")]);
-    let stage = Stage::with(script, TestPack::with_shared_points).await;
-    fails(&stage, "offer_search", "upstream_timeout");
-    let reply = stage.ask("oat milk offers").await;
+    let engine = EngineFixture::with(script, TestPack::with_shared_points).await;
+    fails(&engine, "offer_search", "upstream_timeout");
+    let reply = engine.ask("oat milk offers").await;
     assert_eq!(
         (reply.count("error"), reply.last().event()),
         (1, "completed")
     );
-    let enrichers: Vec<String> = stage.ccs.calls().into_iter().map(|c| c.enricher).collect();
+    let enrichers: Vec<String> = engine.ccs.calls().into_iter().map(|c| c.enricher).collect();
     assert_eq!(enrichers, ["offer_search", "points"]);
-    let params = stage.ccs.params("points")[0].to_string();
+    let params = engine.ccs.params("points")[0].to_string();
     assert!(params.contains("data unavailable"), "{params}");
     for word in ["OFF_1", "FIDORA", "upstream"] {
         assert!(!params.contains(word), "{word} in {params}");
     }
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // SC-04, S1-094, S2-021, S2-059
@@ -151,27 +150,27 @@ async fn single_failed_sub_agent_ends_turn_after_text() {
             "timeout",
         ),
     ] {
-        let stage = Stage::with(script, |pack| {
+        let engine = EngineFixture::with(script, |pack| {
             stalled(pack.function("shop", "nap", "sleep"))
         })
         .await;
-        let reply = stage.ask("oat milk offers").await;
+        let reply = engine.ask("oat milk offers").await;
         assert_eq!(
             reply.errors(),
             [(agent_failed("shop"), json!(true))],
             "{name}"
         );
-        reply.order(&[
+        reply.assert_order(&[
             "tool_call ask_shop",
             "tool_completed ask_shop",
             "text",
             "error",
         ]);
-        assert_eq!(reply.words(), SORRY, "{name}");
-        reply.lacks(&["SUBRAW"]);
-        reply.speaks();
-        assert_eq!(stage.axes(reply.turn).await, [(1, true)], "{name}");
-        let events = stage.events(reply.turn).await;
+        assert_eq!(reply.text(), SORRY, "{name}");
+        reply.assert_absent(&["SUBRAW"]);
+        reply.assert_valid_answer();
+        assert_eq!(engine.axes(reply.turn).await, [(1, true)], "{name}");
+        let events = engine.events(reply.turn).await;
         let failed = &only(&events, "subagent.failed")["payload"];
         assert_eq!(failed["error_class"], class, "{name}");
         let end = &only(&events, "turn.completed")["payload"];
@@ -181,11 +180,11 @@ async fn single_failed_sub_agent_ends_turn_after_text() {
             "{name}"
         );
         assert!(
-            reply.took < Duration::from_secs(5),
+            reply.elapsed < Duration::from_secs(5),
             "{name}: {:?}",
-            reply.took
+            reply.elapsed
         );
-        stage.judge().await;
+        engine.check_history().await;
     }
 }
 
@@ -209,11 +208,11 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         [ScriptStep::tool("support_answer", json!({}))],
     )
     .call("support", 2, [ScriptStep::text("wait a day")]);
-    let stage = Stage::new(script).await;
-    fails(&stage, "points", "unauthorized");
-    let reply = stage.ask("everything").await;
+    let engine = EngineFixture::new(script).await;
+    fails(&engine, "points", "unauthorized");
+    let reply = engine.ask("everything").await;
     assert_eq!(
-        reply.words(),
+        reply.text(),
         "Support says: wait a day. The rest I could not get."
     );
     let errors = reply.errors();
@@ -239,11 +238,11 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         (reply.count("completed"), reply.last().event()),
         (1, "completed")
     );
-    reply.speaks();
-    let mut counted = stage.axes(reply.turn).await;
+    reply.assert_valid_answer();
+    let mut counted = engine.axes(reply.turn).await;
     counted.sort_unstable();
     assert_eq!(counted, [(1, false), (2, false), (3, false)]);
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(
         only(&events, "turn.completed")["payload"]["status"],
         "degraded"
@@ -261,13 +260,13 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         [outcome("shop"), outcome("rewards"), outcome("support")],
         ["failure", "status_error", "success"]
     );
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     let counted = metrics.by("dispatch_axis_failure_total", "axis");
     assert_eq!(
         (counted.get("1"), counted.get("2"), counted.get("3")),
         (Some(&1), Some(&1), Some(&1))
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-096, D-11
@@ -276,10 +275,10 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
     let script = asks(&["shop", "rewards"], SORRY)
         .call("shop", 1, [ScriptStep::error("provider")])
         .call("rewards", 1, [ScriptStep::error("timeout")]);
-    let stage = Stage::new(script).await;
-    let reply = stage.ask("offers and points").await;
+    let engine = EngineFixture::new(script).await;
+    let reply = engine.ask("offers and points").await;
     assert_eq!(
-        (reply.words().as_str(), reply.last().event()),
+        (reply.text().as_str(), reply.last().event()),
         (SORRY, "completed")
     );
     let codes: Vec<Value> = reply
@@ -291,8 +290,8 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
         codes,
         ["SUB_AGENT_FAILED", "SUB_AGENT_FAILED", "PARTIAL_FAN_OUT"]
     );
-    reply.speaks();
-    let events = stage.events(reply.turn).await;
+    reply.assert_valid_answer();
+    let events = engine.events(reply.turn).await;
     assert_eq!(
         only(&events, "turn.completed")["payload"]["status"],
         "degraded"
@@ -301,7 +300,7 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
         only(&events, "plan.step_completed")["payload"]["status"],
         "failed"
     );
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(metrics.sum("dispatch_fanout_success_ratio_sum"), 0.0);
-    stage.judge().await;
+    engine.check_history().await;
 }

@@ -1,35 +1,35 @@
-//! Several sub-agents at once: they run side by side, their statuses may be told together, more
-//! than the cap are not run, and one that fails takes nobody along (SC-02, SC-14, S2 2.3).
+//! Several sub-agents in parallel: their statuses may be batched, calls above the cap are not run,
+//! and one failure does not affect the others (SC-02, SC-14, S2 2.3).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged};
 use turnwire_e2e::data_service::{ServiceReply, envelope};
-use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, of, only, working};
+use turnwire_e2e::engine::{ChatReply, EngineFixture, ORCHESTRATOR, asks, of, only, working};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 const BOTH: &str = "{{result.ask_shop.text}} and {{result.ask_rewards.text}}";
 
 /// The data service takes so long for an enricher.
-fn takes(stage: &Stage, enricher: &str, ms: u64) {
-    stage.ccs.set(
+fn takes(engine: &EngineFixture, enricher: &str, ms: u64) {
+    engine.ccs.set(
         enricher,
         ServiceReply::envelope(&envelope(enricher)).after(ms),
     );
 }
 
 /// How far apart the requests came.
-fn spread(stage: &Stage) -> Duration {
-    let times: Vec<_> = stage.ccs.calls().iter().map(|call| call.arrived).collect();
+fn spread(engine: &EngineFixture) -> Duration {
+    let times: Vec<_> = engine.ccs.calls().iter().map(|call| call.arrived).collect();
     let (first, last) = (times.iter().min(), times.iter().max());
     last.expect("a call")
         .duration_since(*first.expect("a call"))
 }
 
 /// The trace of a turn.
-async fn traced(stage: &Stage, told: &Told) -> Value {
-    let events = stage.events(told.turn).await;
+async fn traced(engine: &EngineFixture, reply: &ChatReply) -> Value {
+    let events = engine.events(reply.turn).await;
     only(&events, "dispatch.traced")["payload"].clone()
 }
 
@@ -37,33 +37,33 @@ async fn traced(stage: &Stage, told: &Told) -> Value {
 // S2-023, S2-024, S2-032
 #[tokio::test]
 async fn two_one_second_sub_agents_take_one_second() {
-    let stage = Stage::new(working(asks(&["shop", "rewards"], BOTH))).await;
-    takes(&stage, "offer_search", 1_000);
-    takes(&stage, "points", 1_000);
-    let reply = stage.ask("offers and points").await;
+    let engine = EngineFixture::new(working(asks(&["shop", "rewards"], BOTH))).await;
+    takes(&engine, "offer_search", 1_000);
+    takes(&engine, "points", 1_000);
+    let reply = engine.ask("offers and points").await;
     println!(
         "two sub-agents of 1 s at once: the turn took {:?}",
-        reply.took
+        reply.elapsed
     );
-    assert!(reply.took >= Duration::from_secs(1));
+    assert!(reply.elapsed >= Duration::from_secs(1));
     assert!(
-        reply.took < Duration::from_millis(1_900),
+        reply.elapsed < Duration::from_millis(1_900),
         "{:?}",
-        reply.took
+        reply.elapsed
     );
-    assert_eq!(stage.ccs.calls().len(), 2);
+    assert_eq!(engine.ccs.calls().len(), 2);
     assert!(
-        spread(&stage) < Duration::from_millis(300),
+        spread(&engine) < Duration::from_millis(300),
         "{:?}",
-        spread(&stage)
+        spread(&engine)
     );
     assert_eq!(
-        reply.words(),
+        reply.text(),
         "SUBRAW of shop and SUBRAW of rewards",
         "s2_087: composed of both"
     );
-    reply.pairs();
-    let events = stage.events(reply.turn).await;
+    reply.assert_tools_paired();
+    let events = engine.events(reply.turn).await;
     let at = |kind: &str, agent: &str| {
         let index = events
             .iter()
@@ -85,12 +85,12 @@ async fn two_one_second_sub_agents_take_one_second() {
         only(&events, "plan.step_completed")["payload"]["status"],
         "success"
     );
-    let trace = traced(&stage, &reply).await;
+    let trace = traced(&engine, &reply).await;
     assert_eq!(
         (&trace["intent_count"], &trace["cap_behavior"]),
         (&json!(2), &json!("within"))
     );
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(metrics.sum("dispatch_fanout_success_ratio_count"), 1.0);
     assert_eq!(
         metrics
@@ -99,8 +99,8 @@ async fn two_one_second_sub_agents_take_one_second() {
         2,
         "s2_069"
     );
-    calm(&stage.server);
-    stage.judge().await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }
 
 // serial: three sub-agents at once within 1.1 s
@@ -108,33 +108,33 @@ async fn two_one_second_sub_agents_take_one_second() {
 #[tokio::test]
 async fn three_at_the_cap_run_and_are_reported() {
     let answer = format!("{BOTH} and {{{{result.ask_support.text}}}}");
-    let stage = Stage::new(working(asks(&["shop", "rewards", "support"], &answer))).await;
+    let engine = EngineFixture::new(working(asks(&["shop", "rewards", "support"], &answer))).await;
     for enricher in ["offer_search", "points", "answers"] {
-        takes(&stage, enricher, 400);
+        takes(&engine, enricher, 400);
     }
-    let reply = stage.ask("everything").await;
+    let reply = engine.ask("everything").await;
     println!(
         "three sub-agents of 0.4 s at once: the turn took {:?}",
-        reply.took
+        reply.elapsed
     );
     assert!(
-        reply.took < Duration::from_millis(1_100),
+        reply.elapsed < Duration::from_millis(1_100),
         "{:?}",
-        reply.took
+        reply.elapsed
     );
     assert!(
-        spread(&stage) < Duration::from_millis(300),
+        spread(&engine) < Duration::from_millis(300),
         "{:?}",
-        spread(&stage)
+        spread(&engine)
     );
     for agent in ["shop", "rewards", "support"] {
         assert!(
-            reply.words().contains(&format!("SUBRAW of {agent}")),
+            reply.text().contains(&format!("SUBRAW of {agent}")),
             "{}",
-            reply.words()
+            reply.text()
         );
     }
-    let trace = traced(&stage, &reply).await;
+    let trace = traced(&engine, &reply).await;
     assert_eq!(
         (&trace["intent_count"], &trace["cap_behavior"]),
         (&json!(3), &json!("at"))
@@ -142,24 +142,24 @@ async fn three_at_the_cap_run_and_are_reported() {
     assert_eq!(trace["dropped"], json!([]));
     assert_eq!(trace["outcomes"].as_array().map(Vec::len), Some(3));
     assert_eq!(reply.count("status"), 3);
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-025
 #[tokio::test]
 async fn answer_waits_for_slow_sub_agent_and_uses_both() {
-    let stage = Stage::new(working(asks(&["shop", "rewards"], BOTH))).await;
-    takes(&stage, "offer_search", 50);
-    takes(&stage, "points", 900);
-    let reply = stage.ask("offers and points").await;
-    assert_eq!(reply.words(), "SUBRAW of shop and SUBRAW of rewards");
-    reply.order(&[
+    let engine = EngineFixture::new(working(asks(&["shop", "rewards"], BOTH))).await;
+    takes(&engine, "offer_search", 50);
+    takes(&engine, "points", 900);
+    let reply = engine.ask("offers and points").await;
+    assert_eq!(reply.text(), "SUBRAW of shop and SUBRAW of rewards");
+    reply.assert_order(&[
         "tool_completed ask_shop",
         "tool_completed points_balance",
         "tool_completed ask_rewards",
         "text",
     ]);
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     let ends: Vec<&Value> = of(&events, "subagent.completed")
         .map(|e| &e["payload"]["sub_agent_id"])
         .collect();
@@ -168,7 +168,7 @@ async fn answer_waits_for_slow_sub_agent_and_uses_both() {
         .map(|e| e["payload"]["latency_ms"].as_u64().expect("a number"));
     let latency: Vec<u64> = latency.collect();
     assert!(latency[0] < 700 && latency[1] >= 900, "{latency:?}");
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // SC-14, S2-027, S2-029
@@ -176,32 +176,27 @@ async fn answer_waits_for_slow_sub_agent_and_uses_both() {
 async fn sub_agents_over_the_cap_get_a_result_without_running() {
     let third = "{{result.ask_support}} / {{result.ask_shop.text}} / {{result.ask_rewards.text}}";
     let script = working(asks(&["shop", "rewards", "support"], third));
-    let stage = Stage::with(script, |pack| pack.change("pack.yaml", "cap: 3", "cap: 2")).await;
-    let reply = stage.ask("everything").await;
+    let engine =
+        EngineFixture::with(script, |pack| pack.change("pack.yaml", "cap: 3", "cap: 2")).await;
+    let reply = engine.ask("everything").await;
+    assert!(reply.text().starts_with("not executed"), "{}", reply.text());
     assert!(
-        reply.words().starts_with("not executed"),
+        reply.text().ends_with("SUBRAW of shop / SUBRAW of rewards"),
         "{}",
-        reply.words()
+        reply.text()
     );
-    assert!(
-        reply
-            .words()
-            .ends_with("SUBRAW of shop / SUBRAW of rewards"),
-        "{}",
-        reply.words()
-    );
-    let enrichers: Vec<String> = stage
+    let enrichers: Vec<String> = engine
         .ccs
         .calls()
         .into_iter()
         .map(|call| call.enricher)
         .collect();
     assert!(!enrichers.contains(&"answers".to_owned()), "{enrichers:?}");
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(of(&events, "subagent.started").count(), 2);
     let support = |e: &&Value| e["payload"]["tool_name"] == "ask_support";
     assert_eq!(of(&events, "tool.called").filter(support).count(), 0);
-    reply.pairs();
+    reply.assert_tools_paired();
     assert!(
         !reply
             .labels()
@@ -221,9 +216,9 @@ async fn sub_agents_over_the_cap_get_a_result_without_running() {
     let step = &only(&events, "plan.step_started")["payload"];
     assert_eq!(step["dropped"], json!(["support"]));
     assert_eq!(reply.last().event(), "completed");
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(metrics.sum("dispatch_cap_exceeded_total"), 1.0);
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-030, S2-031, S2-089
@@ -248,15 +243,15 @@ async fn fatal_sub_agent_failure_leaves_siblings_running() {
         [ScriptStep::tool("points_balance", json!({}))],
     )
     .call("rewards", 2, [ScriptStep::text("1240")]);
-    let stage = Stage::with(script, |pack| pack.function("shop", "boom", "fail")).await;
-    takes(&stage, "points", 300);
-    let reply = stage.ask("offers and points").await;
+    let engine = EngineFixture::with(script, |pack| pack.function("shop", "boom", "fail")).await;
+    takes(&engine, "points", 300);
+    let reply = engine.ask("offers and points").await;
     assert_eq!(
-        reply.words(),
+        reply.text(),
         "I have your points: 1240. The offers I could not get."
     );
-    reply.lacks(&["MARKER", "SUBRAW"]);
-    reply.pairs();
+    reply.assert_absent(&["MARKER", "SUBRAW"]);
+    reply.assert_tools_paired();
     let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
     let all = json!({"code": "PARTIAL_FAN_OUT", "failed": [failed]});
     assert_eq!(
@@ -264,7 +259,7 @@ async fn fatal_sub_agent_failure_leaves_siblings_running() {
         [(failed, json!(false)), (all, json!(false))]
     );
     // The failure is told at once, not after the sibling.
-    reply.order(&[
+    reply.assert_order(&[
         "tool_completed ask_shop",
         "error",
         "tool_completed ask_rewards",
@@ -272,7 +267,7 @@ async fn fatal_sub_agent_failure_leaves_siblings_running() {
         "text",
         "completed",
     ]);
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     let failed = &only(&events, "subagent.failed")["payload"];
     assert_eq!(
         (&failed["sub_agent_id"], &failed["error_class"]),
@@ -290,7 +285,7 @@ async fn fatal_sub_agent_failure_leaves_siblings_running() {
         only(&events, "turn.completed")["payload"]["status"],
         "degraded"
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-089
@@ -307,14 +302,14 @@ async fn recoverable_tool_failure_returns_to_its_model() {
             2,
             [ScriptStep::text("was told: {{last_tool_result}}")],
         );
-    let stage = Stage::with(script, |pack| pack.function("shop", "boom", "fail")).await;
-    let reply = stage.ask("offers").await;
-    assert_eq!(reply.words(), "was told: not today");
+    let engine = EngineFixture::with(script, |pack| pack.function("shop", "boom", "fail")).await;
+    let reply = engine.ask("offers").await;
+    assert_eq!(reply.text(), "was told: not today");
     assert_eq!(
         (reply.errors(), reply.last().event()),
         (vec![], "completed")
     );
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(
         only(&events, "subagent.completed")["payload"]["outcome"],
         "success"
@@ -323,7 +318,7 @@ async fn recoverable_tool_failure_returns_to_its_model() {
         only(&events, "tool.failed")["payload"]["error_class"],
         "internal"
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-009, S2-020
@@ -331,39 +326,39 @@ async fn recoverable_tool_failure_returns_to_its_model() {
 async fn model_alone_chooses_the_sub_agents() {
     let script = ModelScript::new()
         .on_call(
-            CHIEF,
+            ORCHESTRATOR,
             "^nobody",
             1,
             [ScriptStep::text("I know that myself.")],
         )
         .on_call(
-            CHIEF,
+            ORCHESTRATOR,
             "^points",
             1,
             [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
         .on_call(
-            CHIEF,
+            ORCHESTRATOR,
             "^twice",
             1,
             [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
         .on_call(
-            CHIEF,
+            ORCHESTRATOR,
             "^twice",
             2,
             [ScriptStep::tool("ask_rewards", json!({"query": "x"}))],
         )
-        .call(CHIEF, 2, [ScriptStep::text("Done.")])
-        .call(CHIEF, 3, [ScriptStep::text("Done.")]);
-    let stage = Stage::new(working(script)).await;
+        .call(ORCHESTRATOR, 2, [ScriptStep::text("Done.")])
+        .call(ORCHESTRATOR, 3, [ScriptStep::text("Done.")]);
+    let engine = EngineFixture::new(working(script)).await;
     for (message, agents, steps) in [
         ("nobody", vec![], 0),
         ("points", vec!["shop"], 1),
         ("twice", vec!["shop", "rewards"], 2),
     ] {
-        let reply = stage.ask(message).await;
-        let events = stage.events(reply.turn).await;
+        let reply = engine.ask(message).await;
+        let events = engine.events(reply.turn).await;
         let trace = &only(&events, "dispatch.traced")["payload"];
         assert_eq!(trace["sub_agents_invoked"], json!(agents), "{message}");
         assert_eq!(trace["intent_count"], json!(agents.len()), "{message}");
@@ -371,5 +366,5 @@ async fn model_alone_chooses_the_sub_agents() {
         assert_eq!(of(&events, "plan.step_started").count(), steps, "{message}");
         assert_eq!(reply.last().event(), "completed");
     }
-    stage.judge().await;
+    engine.check_history().await;
 }

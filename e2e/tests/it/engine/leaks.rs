@@ -1,7 +1,7 @@
-//! Nothing leaks: markers, new in every run, stand in every field of every envelope, error body,
-//! header and status line of the data service, in everything that sub-agents say, think and ask,
-//! in prompts, descriptions and addresses. Every byte of every wire is searched for them; only
-//! items that were rendered may be there.
+//! Nothing leaks: unique markers are in every field of every envelope, error body, header and
+//! status line of the data service, in all text, thinking and queries of sub-agents, and in
+//! prompts, descriptions and addresses. Every byte of every wire is searched for them; only
+//! rendered items may appear.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{back, raw};
 use turnwire_e2e::data_service::{FakeDataService, ServiceReply, envelope_with};
-use turnwire_e2e::engine::{CHIEF, Stage};
+use turnwire_e2e::engine::{EngineFixture, ORCHESTRATOR};
 use turnwire_event::ResponseId;
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::history::{ConnectionEntry, History};
@@ -211,11 +211,11 @@ fn script(marks: &mut Markers) -> ModelScript {
             ],
         )
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             1,
             [ScriptStep::tool("ask_shop", json!({"query": "{{user}}"}))],
         )
-        .call(CHIEF, 2, [ScriptStep::text("COMPOSED")])
+        .call(ORCHESTRATOR, 2, [ScriptStep::text("COMPOSED")])
 }
 
 /// The pack with markers in whatever only models and operators read.
@@ -268,11 +268,11 @@ fn captured(history: &History, out: &mut String) {
 }
 
 /// What a command prints about the stored session.
-fn printed(stage: &Stage, words: &[&str]) -> String {
+fn printed(engine: &EngineFixture, words: &[&str]) -> String {
     let mut command = Command::new(binary());
     command
         .args(words)
-        .env("TURNWIRE_HOME", stage.server.home());
+        .env("TURNWIRE_HOME", engine.server.home());
     let done = command.output().expect("the command runs");
     assert!(
         done.status.success(),
@@ -284,10 +284,13 @@ fn printed(stage: &Stage, words: &[&str]) -> String {
 
 /// Everything that is asked, in both versions of the wire, with those who watch and come late;
 /// gives what they saw apart from the journal, and how often something rendered was shown.
-async fn asked(stage: &Stage, replies: &[(&'static str, ServiceReply)]) -> (String, usize) {
+async fn asked(
+    engine: &EngineFixture,
+    replies: &[(&'static str, ServiceReply)],
+) -> (String, usize) {
     let everything = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
-    let mut live = stage.watch("live", everything).await;
-    let mut chat = stage
+    let mut live = engine.watch("live", everything).await;
+    let mut chat = engine
         .watch("chat", SubscribeOptions::live().filter("preset:chat"))
         .await;
     let (mut seen, mut shown) = (String::new(), 0);
@@ -295,15 +298,15 @@ async fn asked(stage: &Stage, replies: &[(&'static str, ServiceReply)]) -> (Stri
         let named = replies.iter().map(|(name, reply)| (*name, Some(reply)));
         for (name, reply) in named.chain(OTHERS.map(|name| (name, None))) {
             if let Some(reply) = reply {
-                stage.ccs.set("offer_search", reply.clone());
+                engine.ccs.set("offer_search", reply.clone());
             }
-            let reply = stage.asked(ChatSubmit::new(name).version(version)).await;
+            let reply = engine.submit(ChatSubmit::new(name).version(version)).await;
             assert!(reply.last().is_terminal(), "{name}");
-            let words = reply.words();
+            let words = reply.text();
             assert!(words.starts_with("COMPOSED"), "{name}: {words}");
             shown += reply.raw().matches("SHOWN").count();
             let late = format!("{name} {version} late");
-            let mut late = back(&stage.api, &late, reply.turn, None).await;
+            let mut late = back(&engine.api, &late, reply.turn, None).await;
             late.read_to_end().await.expect("a replay");
             live.turn(reply.turn).await.expect("the turn");
             chat.turn(reply.turn).await.expect("the turn");
@@ -312,23 +315,23 @@ async fn asked(stage: &Stage, replies: &[(&'static str, ServiceReply)]) -> (Stri
                 format!("GET /turns/{}", reply.turn),
                 format!("GET /chat/{}/stream", ResponseId::from(reply.turn)),
             ] {
-                let answer = raw(stage.server.addr(), &path, &headers, b"").await;
+                let answer = raw(engine.server.addr(), &path, &headers, b"").await;
                 assert_eq!(answer.status, 200, "{path}");
                 seen += &(answer.head + &answer.body);
             }
         }
     }
     let everything = SubscribeOptions::snapshot().filter(json!({"include_suppressed": true}));
-    let mut late = stage.watch("late", everything).await;
+    let mut late = engine.watch("late", everything).await;
     late.deadline = Duration::from_millis(200);
     late.end().await;
     (seen, shown)
 }
 
 /// Every list, and what the commands print.
-async fn listed(stage: &Stage) -> String {
+async fn listed(engine: &EngineFixture) -> String {
     let mut seen = String::new();
-    let session = stage.session.to_string();
+    let session = engine.session.to_string();
     let own = ["", "/messages", "/turns", "/tool-calls", "/llm-calls"];
     let own = own.map(|list| format!("/sessions/{session}{list}"));
     let all = [
@@ -341,16 +344,16 @@ async fn listed(stage: &Stage) -> String {
         "/nowhere",
     ];
     for path in own.into_iter().chain(all.map(str::to_owned)) {
-        let answer = stage.api.get(&path).await.expect("an answer");
+        let answer = engine.api.get(&path).await.expect("an answer");
         seen += &format!("{path} {:?} {}\n", answer.headers, answer.body);
     }
-    let home = stage.server.home().display().to_string();
+    let home = engine.server.home().display().to_string();
     let tail = ["tail", &session, "--data", &home, "--principal", "user-42"];
-    seen += &printed(stage, &tail);
-    seen += &printed(stage, &[&tail[..], &["--json"]].concat());
+    seen += &printed(engine, &tail);
+    seen += &printed(engine, &[&tail[..], &["--json"]].concat());
     let replay = ["replay", &session, "--home", &home, "--wire"];
     for wire in [&["pc3"][..], &["pc3", "--version", "0.4"], &["session"]] {
-        seen += &printed(stage, &[&replay[..], wire].concat());
+        seen += &printed(engine, &[&replay[..], wire].concat());
     }
     seen
 }
@@ -362,21 +365,21 @@ async fn marker_secrets_appear_on_no_wire() {
     let script = script(&mut marks);
     let ccs = FakeDataService::start().await;
     let pack = pack(&mut marks, &ccs, &script);
-    let stage = Stage::on(ccs, ServerOptions::pack(pack)).await;
-    let (mut capture, shown) = asked(&stage, &cases(&mut marks)).await;
+    let engine = EngineFixture::on(ccs, ServerOptions::pack(pack)).await;
+    let (mut capture, shown) = asked(&engine, &cases(&mut marks)).await;
     assert!(shown >= 4, "what is rendered is shown: {shown}");
-    let requested = json!(stage.ccs.params("offer_search")).to_string();
+    let requested = json!(engine.ccs.params("offer_search")).to_string();
     assert!(
         requested.contains(&marks.run),
         "the markers are in use: {requested}"
     );
-    capture += &listed(&stage).await;
-    captured(&stage.judge().await, &mut capture);
+    capture += &listed(&engine).await;
+    captured(&engine.check_history().await, &mut capture);
     assert!(
         capture.len() > 100_000 && capture.contains("SHOWN"),
         "there is something to search"
     );
-    let address = stage.ccs.url();
+    let address = engine.ccs.url();
     let address = address.trim_start_matches("http://");
     for word in [marks.run.as_str(), "db-7.internal", "java.lang", address] {
         if let Some(at) = capture.find(word) {

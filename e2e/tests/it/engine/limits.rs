@@ -1,12 +1,12 @@
-//! Models that do not behave: the same sub-agent twice, input that does not fit, no words at all,
-//! no end of tool calls, and more data than a frame should hold. Every turn ends, in order.
+//! Misbehaving models: the same sub-agent twice, invalid input, no text, endless tool calls,
+//! oversized data. Every turn ends in order.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged};
 use turnwire_e2e::data_service::{ServiceReply, envelope_with};
-use turnwire_e2e::engine::{CHIEF, Stage, asks, of, only, working};
+use turnwire_e2e::engine::{EngineFixture, ORCHESTRATOR, asks, of, only, working};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
 // S2-023, D-78
@@ -14,18 +14,18 @@ use turnwire_testkit::script::{ModelScript, ScriptStep};
 async fn same_sub_agent_called_twice_runs_twice() {
     let script = ModelScript::new()
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             1,
             [
                 ScriptStep::tool("ask_shop", json!({"query": "oats"})),
                 ScriptStep::tool("ask_shop", json!({"query": "rye"})),
             ],
         )
-        .call(CHIEF, 2, [ScriptStep::text("Both.")]);
-    let stage = Stage::new(working(script)).await;
-    let reply = stage.ask("oats and rye").await;
+        .call(ORCHESTRATOR, 2, [ScriptStep::text("Both.")]);
+    let engine = EngineFixture::new(working(script)).await;
+    let reply = engine.ask("oats and rye").await;
     assert_eq!(
-        (reply.words().as_str(), reply.last().event()),
+        (reply.text().as_str(), reply.last().event()),
         ("Both.", "completed")
     );
     assert_eq!(
@@ -37,8 +37,8 @@ async fn same_sub_agent_called_twice_runs_twice() {
         .map(|frame| &frame.field("data")["id"])
         .collect();
     assert_ne!(ids[0], ids[1], "s1_082: two places");
-    reply.pairs();
-    let events = stage.events(reply.turn).await;
+    reply.assert_tools_paired();
+    let events = engine.events(reply.turn).await;
     let invocations: Vec<&Value> = of(&events, "subagent.started")
         .map(|e| &e["payload"]["invocation_id"])
         .collect();
@@ -50,7 +50,7 @@ async fn same_sub_agent_called_twice_runs_twice() {
         only(&events, "dispatch.traced")["payload"]["intent_count"],
         2
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-011
@@ -58,8 +58,12 @@ async fn same_sub_agent_called_twice_runs_twice() {
 async fn sub_agent_with_other_input_shape_gets_user_text() {
     for input in [json!({"query": 7}), json!({"question": "rye"})] {
         let script = ModelScript::new()
-            .call(CHIEF, 1, [ScriptStep::tool("ask_shop", input.clone())])
-            .call(CHIEF, 2, [ScriptStep::text("Done.")])
+            .call(
+                ORCHESTRATOR,
+                1,
+                [ScriptStep::tool("ask_shop", input.clone())],
+            )
+            .call(ORCHESTRATOR, 2, [ScriptStep::text("Done.")])
             .call(
                 "shop",
                 1,
@@ -69,10 +73,10 @@ async fn sub_agent_with_other_input_shape_gets_user_text() {
                 )],
             )
             .call("shop", 2, [ScriptStep::text("SUBRAW")]);
-        let stage = Stage::new(script).await;
-        let reply = stage.ask("offers").await;
+        let engine = EngineFixture::new(script).await;
+        let reply = engine.ask("offers").await;
         assert_eq!(reply.last().event(), "completed", "{input}");
-        let query = stage.ccs.params("offer_search")[0]["query"].clone();
+        let query = engine.ccs.params("offer_search")[0]["query"].clone();
         let query = query.as_str().expect("a text");
         let (_, value) = input
             .as_object()
@@ -80,7 +84,7 @@ async fn sub_agent_with_other_input_shape_gets_user_text() {
             .expect("one");
         let value = value.to_string();
         assert!(query.contains(value.trim_matches('"')), "{input}: {query}");
-        stage.judge().await;
+        engine.check_history().await;
     }
 }
 
@@ -92,13 +96,13 @@ async fn sub_agent_without_text_has_not_answered() {
         1,
         [ScriptStep::stop("end_turn", 0.0)],
     );
-    let stage = Stage::new(script).await;
-    let reply = stage.ask("offers").await;
-    assert_eq!(reply.words(), "I have nothing for you.");
+    let engine = EngineFixture::new(script).await;
+    let reply = engine.ask("offers").await;
+    assert_eq!(reply.text(), "I have nothing for you.");
     let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
     assert_eq!(reply.errors(), [(failed, json!(true))]);
-    reply.speaks();
-    stage.judge().await;
+    reply.assert_valid_answer();
+    engine.check_history().await;
 }
 
 #[tokio::test]
@@ -107,19 +111,23 @@ async fn endless_sub_agent_is_stopped_and_turn_answers() {
         "about shop",
         [ScriptStep::tool("search_offers", json!({"query": "again"}))],
     );
-    let stage = Stage::with(script, |pack| {
+    let engine = EngineFixture::with(script, |pack| {
         let text = format!("{}limits: {{calls_max: 3}}\n", pack.text("pack.yaml"));
         pack.put("pack.yaml", &text)
     })
     .await;
-    let reply = stage.ask("offers").await;
+    let reply = engine.ask("offers").await;
     assert!(reply.last().is_terminal());
-    assert_eq!(reply.words(), "That took too long.");
-    assert!(reply.took < Duration::from_secs(10), "{:?}", reply.took);
-    let calls = stage.ccs.calls().len();
+    assert_eq!(reply.text(), "That took too long.");
+    assert!(
+        reply.elapsed < Duration::from_secs(10),
+        "{:?}",
+        reply.elapsed
+    );
+    let calls = engine.ccs.calls().len();
     assert!((2..=3).contains(&calls), "{calls} calls");
-    reply.speaks();
-    stage.judge().await;
+    reply.assert_valid_answer();
+    engine.check_history().await;
 }
 
 #[tokio::test]
@@ -128,36 +136,36 @@ async fn endless_orchestrator_is_stopped() {
         "^offers$",
         [ScriptStep::tool("ask_shop", json!({"query": "again"}))],
     );
-    let stage = Stage::with(script, |pack| {
+    let engine = EngineFixture::with(script, |pack| {
         let text = format!("{}limits: {{calls_max: 4}}\n", pack.text("pack.yaml"));
         pack.put("pack.yaml", &text)
     })
     .await;
-    let reply = stage.ask("offers").await;
+    let reply = engine.ask("offers").await;
     assert!(reply.last().is_terminal(), "{:?}", reply.labels());
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     let step_count = of(&events, "plan.step_started").count();
     assert!(step_count <= 8, "{step_count} rounds");
-    reply.pairs();
-    stage.judge().await;
+    reply.assert_tools_paired();
+    engine.check_history().await;
 }
 
 // S1-012, D-15
 #[tokio::test]
 async fn large_data_frame_is_sent_whole_and_counted() {
-    let stage = Stage::new(working(asks(&["shop"], "A lot."))).await;
+    let engine = EngineFixture::new(working(asks(&["shop"], "A lot."))).await;
     let title = "Oat milk, very much of it. ".repeat(6_000);
     let items = json!([{"id": "OFF_1", "title": title}, {"id": "OFF_2", "title": title}]);
     let fields = json!({"payload": {"items": items}});
     let reply = ServiceReply::envelope(&envelope_with("offer_search", &fields));
-    stage.ccs.set("offer_search", reply);
-    let reply = stage.ask("offers").await;
-    assert_eq!((reply.words().as_str(), reply.errors()), ("A lot.", vec![]));
+    engine.ccs.set("offer_search", reply);
+    let reply = engine.ask("offers").await;
+    assert_eq!((reply.text().as_str(), reply.errors()), ("A lot.", vec![]));
     let loaded = reply.of("data_loaded").next().expect("the data");
     assert!(loaded.text.len() > 256 << 10);
     assert_eq!(loaded.field("data")["items"], items);
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(metrics.sum("stream_frame_oversize_total"), 1.0);
-    calm(&stage.server);
-    stage.judge().await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }

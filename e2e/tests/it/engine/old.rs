@@ -1,10 +1,10 @@
-//! Old clients (0.4): what they see of statuses, failures and cancels, and that their leaving at
-//! the first error is no failure of the turn (S1-101, S1-137, D-22).
+//! Clients of version 0.4: which statuses, failures and cancels they see, and that their disconnect
+//! at the first error does not fail the turn (S1-101, S1-137, D-22).
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{calm, say};
+use turnwire_e2e::chat::{assert_no_errors_logged, say};
 use turnwire_e2e::data_service::{ServiceReply, envelope, envelope_with};
-use turnwire_e2e::engine::{Stage, Told, asks, of, only, working};
+use turnwire_e2e::engine::{ChatReply, EngineFixture, asks, of, only, working};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::script::ScriptStep;
 
@@ -15,8 +15,8 @@ fn broken(enricher: &str) -> ServiceReply {
     ServiceReply::envelope(&envelope_with(enricher, &fields))
 }
 
-async fn old(stage: &Stage, message: &str) -> Told {
-    let reply = stage.asked(ChatSubmit::new(message).version("0.4")).await;
+async fn old(engine: &EngineFixture, message: &str) -> ChatReply {
+    let reply = engine.submit(ChatSubmit::new(message).version("0.4")).await;
     assert!(
         reply
             .frames
@@ -29,13 +29,13 @@ async fn old(stage: &Stage, message: &str) -> Told {
         "{:?}",
         reply.labels()
     );
-    reply.lacks(&[
+    reply.assert_absent(&[
         "SUB_AGENT_FAILED",
         "CCS_ENVELOPE_ERROR",
         "PARTIAL_FAN_OUT",
         "\"is_final\":false",
     ]);
-    reply.pairs();
+    reply.assert_tools_paired();
     reply
 }
 
@@ -47,9 +47,9 @@ fn internal() -> Vec<(Value, Value)> {
 // S1-137, S1-139, D-22
 #[tokio::test]
 async fn reference_turn_has_no_status_for_v04_client() {
-    let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
-    let reply = old(&stage, "offers").await;
-    reply.order(&[
+    let engine = EngineFixture::new(working(asks(&["shop"], "Here."))).await;
+    let reply = old(&engine, "offers").await;
+    reply.assert_order(&[
         "response_id",
         "thinking",
         "tool_call ask_shop",
@@ -58,23 +58,23 @@ async fn reference_turn_has_no_status_for_v04_client() {
         "completed",
     ]);
     assert_eq!(reply.errors(), []);
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(of(&events, "status.emitted").count(), 1, "the log has it");
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-137, D-22
 #[tokio::test]
 async fn non_terminal_failure_is_omitted_for_v04_client() {
-    let stage = Stage::new(working(asks(&["shop"], SORRY))).await;
-    stage.ccs.set("offer_search", broken("offer_search"));
-    let reply = old(&stage, "offers").await;
+    let engine = EngineFixture::new(working(asks(&["shop"], SORRY))).await;
+    engine.ccs.set("offer_search", broken("offer_search"));
+    let reply = old(&engine, "offers").await;
     assert_eq!(
         (reply.errors(), reply.last().event()),
         (vec![], "completed")
     );
-    assert_eq!(reply.words(), SORRY);
-    drop(stage);
+    assert_eq!(reply.text(), SORRY);
+    drop(engine);
     let script = asks(&["shop", "rewards"], SORRY)
         .call("shop", 1, [ScriptStep::error("provider")])
         .call(
@@ -83,54 +83,49 @@ async fn non_terminal_failure_is_omitted_for_v04_client() {
             [ScriptStep::tool("points_balance", json!({}))],
         )
         .call("rewards", 2, [ScriptStep::text("SUBRAW")]);
-    let stage = Stage::new(script).await;
-    let reply = old(&stage, "both").await;
+    let engine = EngineFixture::new(script).await;
+    let reply = old(&engine, "both").await;
     assert_eq!(
         (reply.errors(), reply.last().event()),
         (vec![], "completed")
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-137, D-22
 #[tokio::test]
 async fn terminal_failure_is_internal_error_for_v04_client() {
-    let stage =
-        Stage::new(asks(&["shop"], SORRY).call("shop", 1, [ScriptStep::error("provider")])).await;
-    let reply = old(&stage, "offers").await;
-    assert_eq!(
-        (reply.errors(), reply.words().as_str()),
-        (internal(), SORRY)
-    );
-    drop(stage);
+    let engine =
+        EngineFixture::new(asks(&["shop"], SORRY).call("shop", 1, [ScriptStep::error("provider")]))
+            .await;
+    let reply = old(&engine, "offers").await;
+    assert_eq!((reply.errors(), reply.text().as_str()), (internal(), SORRY));
+    drop(engine);
     let script = working(asks(&["shop"], SORRY));
-    let stage = Stage::with(script, |pack| {
+    let engine = EngineFixture::with(script, |pack| {
         pack.flag("ai_assistant_axis2_terminal", "true")
     })
     .await;
-    stage.ccs.set("offer_search", broken("offer_search"));
-    let reply = old(&stage, "offers").await;
-    assert_eq!(
-        (reply.errors(), reply.words().as_str()),
-        (internal(), SORRY)
-    );
-    stage.judge().await;
+    engine.ccs.set("offer_search", broken("offer_search"));
+    let reply = old(&engine, "offers").await;
+    assert_eq!((reply.errors(), reply.text().as_str()), (internal(), SORRY));
+    engine.check_history().await;
 }
 
 // S1-137
 #[tokio::test]
 async fn cancel_is_error_with_code_for_v04_client() {
-    let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
-    stage.ccs.set(
+    let engine = EngineFixture::new(working(asks(&["shop"], "Here."))).await;
+    engine.ccs.set(
         "offer_search",
         ServiceReply::envelope(&envelope("offer_search")).after(1_000),
     );
     let question = ChatSubmit::new("offers")
-        .session(stage.session)
+        .session(engine.session)
         .version("0.4");
-    let mut stream = say(&stage.api, "old", &question).await;
-    stage.reached(stream.turn(), "status.emitted").await;
-    stage.api.cancel(stream.turn()).await.expect("an answer");
+    let mut stream = say(&engine.api, "old", &question).await;
+    engine.reached(stream.turn(), "status.emitted").await;
+    engine.api.cancel(stream.turn()).await.expect("an answer");
     let frames = stream.read_to_end().await.expect("an end");
     let last = frames.last().expect("a frame");
     assert_eq!(
@@ -138,7 +133,7 @@ async fn cancel_is_error_with_code_for_v04_client() {
         ("error", &json!({"code": "REQUEST_CANCELLED"}))
     );
     assert_eq!(last.field("is_final"), &json!(true));
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-101
@@ -151,20 +146,22 @@ async fn leaving_at_non_terminal_error_cancels_the_turn() {
             2,
             [ScriptStep::pause(20_000), ScriptStep::text("SUBRAW")],
         );
-    let stage = Stage::new(script).await;
-    stage.ccs.set("offer_search", broken("offer_search"));
-    let question = ChatSubmit::new("offers").session(stage.session).grace_ms(0);
-    let mut stream = say(&stage.api, "leaves", &question).await;
+    let engine = EngineFixture::new(script).await;
+    engine.ccs.set("offer_search", broken("offer_search"));
+    let question = ChatSubmit::new("offers")
+        .session(engine.session)
+        .grace_ms(0);
+    let mut stream = say(&engine.api, "leaves", &question).await;
     let turn = stream.turn();
     let frames = stream.until("error").await.expect("an error");
     assert_eq!(frames.last().expect("it").field("is_final"), &json!(false));
     drop(stream);
-    let row = stage.api.ended(turn).await.expect("an end");
+    let row = engine.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "cancelled", "{row}");
-    let events = stage.events(turn).await;
+    let events = engine.events(turn).await;
     let end = &only(&events, "turn.cancelled")["payload"];
     assert_eq!(end["code"], "REQUEST_CANCELLED");
     only(&events, "dispatch.traced");
-    calm(&stage.server);
-    stage.judge().await;
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }

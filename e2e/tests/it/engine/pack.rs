@@ -1,12 +1,12 @@
-//! Packs at a running server: mistakes are refused before anything runs, what a turn is bound to
-//! it keeps, changes of files are taken or reported, and a vertical is a folder (SC-08, SC-11).
+//! Packs on a running server: invalid packs are refused at start, a turn keeps its bound versions,
+//! changed files are loaded or reported, and a vertical is a folder (SC-08, SC-11).
 
 use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::data_service::FakeDataService;
-use turnwire_e2e::engine::{CHIEF, Stage, of, only};
+use turnwire_e2e::engine::{EngineFixture, ORCHESTRATOR, of, only};
 use turnwire_e2e::probe::{asked, probe, script, tools};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::journal::Journal;
@@ -55,10 +55,10 @@ async fn refused(name: &str, pack: TestPack, words: &[&str]) {
 #[tokio::test]
 async fn invalid_pack_prevents_start_and_names_the_mistake() {
     let ccs = FakeDataService::start().await;
-    let stage = || TestPack::market(&ccs.url()).script(&script());
+    let engine = || TestPack::market(&ccs.url()).script(&script());
     let shop = "verticals/shop/agent.yaml";
     let emits = |id: &str| {
-        stage().change(
+        engine().change(
             shop,
             "emits: [searching_offers]",
             &format!("emits: [searching_offers, {id}]"),
@@ -78,12 +78,14 @@ async fn invalid_pack_prevents_start_and_names_the_mistake() {
     .await;
     refused(
         "no on_cancel",
-        stage().change(shop, "on_cancel: discard\n", ""),
+        engine().change(shop, "on_cancel: discard\n", ""),
         &["on_cancel", shop],
     )
     .await;
-    let twice = stage().text("verticals/shop/status_events.yaml").to_owned();
-    let twice = stage().put("platform/status_events.yaml", &twice);
+    let twice = engine()
+        .text("verticals/shop/status_events.yaml")
+        .to_owned();
+    let twice = engine().put("platform/status_events.yaml", &twice);
     let files = [
         "searching_offers",
         "platform/status_events.yaml",
@@ -92,13 +94,13 @@ async fn invalid_pack_prevents_start_and_names_the_mistake() {
     refused("twice", twice, &files).await;
     refused(
         "a model that nothing serves",
-        stage().change(shop, "model: default", "model: 'nowhere:none'"),
+        engine().change(shop, "model: default", "model: 'nowhere:none'"),
         &["unknown provider `nowhere`", shop],
     )
     .await;
     refused(
         "no words",
-        stage().put("locales/en.yaml", "status.asking_support: x\n"),
+        engine().put("locales/en.yaml", "status.asking_support: x\n"),
         &["status.searching_offers"],
     )
     .await;
@@ -117,13 +119,13 @@ async fn invalid_pack_prevents_start_and_names_the_mistake() {
 // S1-135
 #[tokio::test]
 async fn removed_status_prevents_the_next_start() {
-    let mut stage = Stage::new(script()).await;
-    stage.ask("offers").await;
-    let pack = TestPack::market(&stage.ccs.url()).script(&script());
+    let mut engine = EngineFixture::new(script()).await;
+    engine.ask("offers").await;
+    let pack = TestPack::market(&engine.ccs.url()).script(&script());
     let pack = pack.put("verticals/shop/status_events.yaml", "[]\n");
-    stage.server.kill().await;
-    stage.server.repack(pack);
-    let start = stage.server.run().await;
+    engine.server.kill().await;
+    engine.server.repack(pack);
+    let start = engine.server.run().await;
     let start = start.expect_err("it must not start");
     assert!(
         start.stderr.contains("searching_offers"),
@@ -135,7 +137,7 @@ async fn removed_status_prevents_the_next_start() {
 // SC-11, S2-002, S2-003, S2-004, S2-028
 #[tokio::test]
 async fn model_sees_exactly_the_agents_and_the_cap() {
-    let stage = Stage::with(script(), |pack| {
+    let engine = EngineFixture::with(script(), |pack| {
         pack.put("prompts/persona.md", "Ask at most {{cap}} at once.\n")
             .change(
                 "verticals/shop/agent.yaml",
@@ -144,7 +146,7 @@ async fn model_sees_exactly_the_agents_and_the_cap() {
             )
     })
     .await;
-    let request = probe(&stage).await;
+    let request = probe(&engine).await;
     let mut names = tools(&request);
     names.sort_unstable();
     assert_eq!(
@@ -175,11 +177,11 @@ async fn model_sees_exactly_the_agents_and_the_cap() {
 async fn sub_agent_sees_its_tools_and_no_other_agent() {
     let script = ModelScript::new()
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             1,
             [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
-        .call(CHIEF, 2, [ScriptStep::text("done")])
+        .call(ORCHESTRATOR, 2, [ScriptStep::text("done")])
         .call(
             "shop",
             1,
@@ -189,9 +191,9 @@ async fn sub_agent_sees_its_tools_and_no_other_agent() {
             )],
         )
         .call("shop", 2, [ScriptStep::text("SUBRAW")]);
-    let stage = Stage::new(script).await;
-    stage.ask("offers").await;
-    let request = stage.ccs.params("offer_search")[0]["query"].clone();
+    let engine = EngineFixture::new(script).await;
+    engine.ask("offers").await;
+    let request = engine.ccs.params("offer_search")[0]["query"].clone();
     let request = asked(request.as_str().expect("the request"));
     let names = tools(&request);
     assert_eq!(names.len(), 4, "{names:?}");
@@ -210,22 +212,22 @@ async fn sub_agent_sees_its_tools_and_no_other_agent() {
 // S2-002
 #[tokio::test]
 async fn flagged_sub_agent_exists_only_for_its_cohort() {
-    let stage = Stage::with(script(), |pack| {
+    let engine = EngineFixture::with(script(), |pack| {
         let gated = "[shop, rewards, {id: support, flag: ai_assistant_support}]";
         pack.change("orchestrator.yaml", "[shop, rewards, support]", gated)
             .flag("ai_assistant_support", "{principals: [user-7]}")
     })
     .await;
-    assert!(!tools(&probe(&stage).await).contains(&"ask_support"));
+    assert!(!tools(&probe(&engine).await).contains(&"ask_support"));
     // A model that names it all the same is told so; nothing runs.
-    let reply = stage.ask("support").await;
+    let reply = engine.ask("support").await;
     assert_eq!(reply.last().event(), "completed");
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(of(&events, "subagent.started").count(), 0);
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(failed["error_class"], "invalid_input");
-    reply.pairs();
-    let other = stage.api.clone().with("x-turnwire-principal", "user-7");
+    reply.assert_tools_paired();
+    let other = engine.api.clone().with("x-turnwire-principal", "user-7");
     let session = other.create().await.expect("a session");
     let (_, frames) =
         turnwire_e2e::chat::whole(&other, "user-7", &ChatSubmit::new("probe").session(session))
@@ -234,7 +236,7 @@ async fn flagged_sub_agent_exists_only_for_its_cohort() {
     assert!(tools(&request).contains(&"ask_support"));
     let cohort =
         |log: Vec<Value>| only(&log, "turn.started")["payload"]["versions"]["cohort"].clone();
-    let mine = stage.log(stage.session).await;
+    let mine = engine.log(engine.session).await;
     let mine = cohort(
         mine.into_iter()
             .take_while(|e| e["type"] != "turn.completed")
@@ -259,10 +261,10 @@ async fn new_pack_passes_check_and_answers() {
     assert!(!again.status.success(), "it does not write over a pack");
     let ccs = FakeDataService::start().await;
     let pack = TestPack::read(&dir).expect("a pack");
-    let stage = Stage::on(ccs, ServerOptions::pack(pack)).await;
-    let reply = stage.ask("hello").await;
+    let engine = EngineFixture::on(ccs, ServerOptions::pack(pack)).await;
+    let reply = engine.ask("hello").await;
     assert_eq!(reply.last().event(), "completed", "{:?}", reply.labels());
-    assert!(!reply.words().is_empty());
-    assert!(reply.took < Duration::from_secs(5));
-    stage.judge().await;
+    assert!(!reply.text().is_empty());
+    assert!(reply.elapsed < Duration::from_secs(5));
+    engine.check_history().await;
 }

@@ -1,10 +1,10 @@
-//! Whose data it is: the principal of the session goes with every request and must come back with
-//! every answer, before anything of it is looked at (SC-15, S2 2.5).
+//! Ownership of data: the session's principal is sent with every request and must be in every
+//! response, which is checked before any other field (SC-15, S2 2.5).
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::Metrics;
+use turnwire_e2e::chat::MetricsSnapshot;
 use turnwire_e2e::data_service::{ServiceReply, envelope_with};
-use turnwire_e2e::engine::{Stage, asks, only, working};
+use turnwire_e2e::engine::{EngineFixture, asks, only, working};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::ScriptStep;
@@ -20,13 +20,13 @@ fn for_another() -> ServiceReply {
 }
 
 /// One mismatch is counted and logged as a matter of security, and not even the log has the data.
-async fn alarmed(stage: &Stage) {
-    let metrics = Metrics::read(&stage.api).await;
+async fn alarmed(engine: &EngineFixture) {
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(
         metrics.by(MISMATCH, "consumer").get("consumer-agent"),
         Some(&1)
     );
-    let log = stage.server.stderr();
+    let log = engine.server.stderr();
     let alarms: Vec<&str> = log
         .lines()
         .filter(|line| line.contains("security"))
@@ -62,21 +62,21 @@ async fn data_of_another_principal_is_dropped_and_alarmed() {
             )],
         )
         .call("shop", 3, [ScriptStep::text("it was: {{request}}")]);
-    let stage = Stage::with(script, TestPack::with_shared_points).await;
-    stage.ccs.set("offer_search", for_another());
-    let reply = stage.ask("oat milk offers").await;
+    let engine = EngineFixture::with(script, TestPack::with_shared_points).await;
+    engine.ccs.set("offer_search", for_another());
+    let reply = engine.ask("oat milk offers").await;
     let error = json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": "unauthorized"});
     assert_eq!(reply.errors(), [(error, json!(false))]);
     assert_eq!(reply.last().event(), "completed");
-    assert!(!reply.words().is_empty());
-    reply.lacks(&["OFF_1", "Oat milk", "user-99", "mismatch"]);
-    let calls = stage.ccs.calls();
+    assert!(!reply.text().is_empty());
+    reply.assert_absent(&["OFF_1", "Oat milk", "user-99", "mismatch"]);
+    let calls = engine.ccs.calls();
     let count = calls
         .iter()
         .filter(|call| call.enricher == "offer_search")
         .count();
     assert_eq!(count, 1, "no second try");
-    let params = stage.ccs.params("points")[0].to_string();
+    let params = engine.ccs.params("points")[0].to_string();
     assert!(params.contains("data unavailable"), "{params}");
     for marker in ["OFF_1", "Granola", "user-99"] {
         assert!(
@@ -84,21 +84,21 @@ async fn data_of_another_principal_is_dropped_and_alarmed() {
             "the model was shown {marker}: {params}"
         );
     }
-    let events = stage.events(reply.turn).await;
-    let text = json!(events).to_string() + &json!(stage.messages().await).to_string();
+    let events = engine.events(reply.turn).await;
+    let text = json!(events).to_string() + &json!(engine.messages().await).to_string();
     for marker in ["OFF_1", "Granola", "user-99"] {
         assert!(!text.contains(marker), "{marker} is stored: {text}");
     }
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(failed["error_class"], "principal_mismatch");
-    alarmed(&stage).await;
-    stage.judge().await;
+    alarmed(&engine).await;
+    engine.check_history().await;
 }
 
 // S2-050
 #[tokio::test]
 async fn missing_or_malformed_principal_is_a_mismatch() {
-    let stage = Stage::new(working(asks(&["shop"], SORRY))).await;
+    let engine = EngineFixture::new(working(asks(&["shop"], SORRY))).await;
     let principals = [
         Value::Null,
         json!(""),
@@ -112,19 +112,19 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
             "offer_search",
             &json!({"principal": principal}),
         ));
-        stage.ccs.set("offer_search", reply);
-        let reply = stage.ask("offers").await;
+        engine.ccs.set("offer_search", reply);
+        let reply = engine.ask("offers").await;
         assert_eq!(
             reply.errors()[0].0["code"],
             "CCS_ENVELOPE_ERROR",
             "{principal}"
         );
         assert_eq!(
-            (reply.words().as_str(), reply.count("data_loaded")),
+            (reply.text().as_str(), reply.count("data_loaded")),
             (SORRY, 0),
             "{principal}"
         );
-        reply.lacks(&["OFF_1"]);
+        reply.assert_absent(&["OFF_1"]);
         assert!(
             reply.errors()[0].0["reason"] != "upstream_timeout",
             "{before}"
@@ -132,13 +132,13 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
     }
     // An error for someone else is not read either: its reason is not told.
     let fields = json!({"principal": "user-99", "status": "error", "reason": "upstream_partial"});
-    stage.ccs.set(
+    engine.ccs.set(
         "offer_search",
         ServiceReply::envelope(&envelope_with("offer_search", &fields)),
     );
-    let reply = stage.ask("offers").await;
+    let reply = engine.ask("offers").await;
     assert_eq!(reply.errors()[0].0["reason"], "unauthorized");
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // SC-15, S2-046, S2-047, S2-048
@@ -172,9 +172,9 @@ async fn every_data_request_carries_session_principal() {
             )],
         )
         .call("support", 2, [ScriptStep::text("SUBRAW")]);
-    let stage = Stage::new(script).await;
-    stage.ask("everything").await;
-    let calls = stage.ccs.take();
+    let engine = EngineFixture::new(script).await;
+    engine.ask("everything").await;
+    let calls = engine.ccs.take();
     assert_eq!(calls.len(), 3);
     for call in calls {
         assert_eq!(call.request["principal"], "user-42", "{}", call.request);
@@ -185,12 +185,12 @@ async fn every_data_request_carries_session_principal() {
             call.request
         );
     }
-    let other = stage.api.clone().with("x-turnwire-principal", "user-7");
+    let other = engine.api.clone().with("x-turnwire-principal", "user-7");
     let session = other.create().await.expect("a session");
     let question = ChatSubmit::new("everything").session(session);
     let (_, frames) = turnwire_e2e::chat::whole(&other, "user-7", &question).await;
     assert!(!frames.is_empty());
-    let calls = stage.ccs.take();
+    let calls = engine.ccs.take();
     assert_eq!(calls.len(), 3);
     assert!(
         calls
@@ -199,6 +199,6 @@ async fn every_data_request_carries_session_principal() {
     );
     // The service still answers for user-42: nothing of it may reach user-7.
     assert!(frames.iter().all(|frame| !frame.text.contains("OFF_1")));
-    let count = Metrics::read(&stage.api).await.sum(MISMATCH);
+    let count = MetricsSnapshot::read(&engine.api).await.sum(MISMATCH);
     assert_eq!(count, 3.0);
 }

@@ -1,10 +1,12 @@
-//! The reference turn (SC-01, SC-12): one question, one sub-agent, one answer, as every wire and
-//! every list tells it.
+//! The reference turn (SC-01, SC-12): one message, one sub-agent, one answer, on every wire and in
+//! every list.
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, calm, until};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged, until};
 use turnwire_e2e::data_service::offers;
-use turnwire_e2e::engine::{CHIEF, HIDDEN, Stage, json_of, kinds, of, only, reference};
+use turnwire_e2e::engine::{
+    EngineFixture, HIDDEN, ORCHESTRATOR, json_of, kinds, of, only, reference,
+};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::watch::SubscribeOptions;
@@ -12,9 +14,9 @@ use turnwire_testkit::watch::SubscribeOptions;
 // SC-01, S1-031, S1-052, S1-063
 #[tokio::test]
 async fn chat_wire_shows_reference_turn_in_order() {
-    let stage = Stage::new(reference()).await;
-    let reply = stage
-        .asked(ChatSubmit::new("oat milk offers").field("locale", "en"))
+    let engine = EngineFixture::new(reference()).await;
+    let reply = engine
+        .submit(ChatSubmit::new("oat milk offers").field("locale", "en"))
         .await;
     let expected = [
         "response_id",
@@ -60,25 +62,25 @@ async fn chat_wire_shows_reference_turn_in_order() {
     );
     assert_eq!(loaded["id"], loading["id"], "s1_082");
     assert_eq!(loaded["items"], offers()["items"], "s1_020");
-    assert_eq!(reply.words(), "Here are some offers");
-    reply.lacks(&HIDDEN);
-    reply.pairs();
-    calm(&stage.server);
-    stage.judge().await;
+    assert_eq!(reply.text(), "Here are some offers");
+    reply.assert_absent(&HIDDEN);
+    reply.assert_tools_paired();
+    assert_no_errors_logged(&engine.server);
+    engine.check_history().await;
 }
 
 // SC-01, S1-124, S1-125, S1-126, S2-067
 #[tokio::test]
 async fn reference_turn_is_counted_once() {
-    let stage = Stage::new(reference()).await;
-    stage.ask("oat milk offers").await;
+    let engine = EngineFixture::new(reference()).await;
+    engine.ask("oat milk offers").await;
     // The numbers of a dispatch are those of its trace: counted when it is stored.
     until("the dispatch is counted", || async {
-        let metrics = Metrics::read(&stage.api).await;
+        let metrics = MetricsSnapshot::read(&engine.api).await;
         metrics.sum("dispatch_intent_count_count") == 1.0
     })
     .await;
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     let one = |name: &str, label: &str, key: &str| {
         assert_eq!(metrics.by(name, label).get(key), Some(&1), "{name} {key}");
     };
@@ -142,23 +144,23 @@ fn transient(events: &[Value]) -> Vec<Value> {
 // SC-01, S1-088
 #[tokio::test]
 async fn watchers_and_log_agree_on_reference_turn() {
-    let stage = Stage::new(reference()).await;
-    let mut full = stage.watch("full", SubscribeOptions::live()).await;
+    let engine = EngineFixture::new(reference()).await;
+    let mut full = engine.watch("full", SubscribeOptions::live()).await;
     let everything = json!({"include_suppressed": true});
-    let mut all_events = stage
+    let mut all_events = engine
         .watch(
             "suppressed too",
             SubscribeOptions::live().filter(everything),
         )
         .await;
-    let mut chat = stage
+    let mut chat = engine
         .watch("chat", SubscribeOptions::live().filter("preset:chat"))
         .await;
-    let reply = stage.ask("oat milk offers").await;
+    let reply = engine.ask("oat milk offers").await;
     let full = json_of(&full.turn(reply.turn).await.expect("the turn"));
     let all_events = json_of(&all_events.turn(reply.turn).await.expect("the turn"));
     let chat = json_of(&chat.turn(reply.turn).await.expect("the turn"));
-    let logged = stage.events(reply.turn).await;
+    let logged = engine.events(reply.turn).await;
     assert_eq!(kinds(&logged), LOGGED);
     assert_eq!(
         persisted(&full),
@@ -206,15 +208,15 @@ async fn watchers_and_log_agree_on_reference_turn() {
             .expect("a summary");
         assert!(summary.ends_with(" bytes"), "d_46: {tool}");
     }
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // SC-01, S1-088
 #[tokio::test]
 async fn messages_show_components_but_no_sub_agent_text() {
-    let stage = Stage::new(reference()).await;
-    let reply = stage.ask("oat milk offers").await;
-    let messages = stage.messages().await;
+    let engine = EngineFixture::new(reference()).await;
+    let reply = engine.ask("oat milk offers").await;
+    let messages = engine.messages().await;
     let roles: Vec<&str> = messages.iter().filter_map(|m| m["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
     let data = &messages[2];
@@ -229,15 +231,15 @@ async fn messages_show_components_but_no_sub_agent_text() {
     for word in HIDDEN {
         assert!(!text.contains(word), "{word} in {text}");
     }
-    let path = format!("/sessions/{}/tool-calls", stage.session);
-    let rows = stage.api.get(&path).await.expect("an answer").json();
+    let path = format!("/sessions/{}/tool-calls", engine.session);
+    let rows = engine.api.get(&path).await.expect("an answer").json();
     let rows = rows["tool_calls"].as_array().expect("rows");
     assert_eq!(rows.len(), 3, "{rows:?}");
     assert!(
         rows.iter().all(|row| row["status"] == "completed"),
         "{rows:?}"
     );
-    let row = stage.api.turn(reply.turn).await.expect("a turn");
+    let row = engine.api.turn(reply.turn).await.expect("a turn");
     assert_eq!(
         (&row["state"], &row["terminal"]["payload"]["status"]),
         (&json!("completed"), &json!("ok")),
@@ -250,23 +252,23 @@ async fn messages_show_components_but_no_sub_agent_text() {
 async fn only_orchestrator_speaks_and_each_step_happens_once() {
     let script = ModelScript::new()
         .call(
-            CHIEF,
+            ORCHESTRATOR,
             1,
             [ScriptStep::tool("ask_shop", json!({"query": "x"}))],
         )
-        .call(CHIEF, 2, [ScriptStep::slow("COMPOSED", 1, 1)])
+        .call(ORCHESTRATOR, 2, [ScriptStep::slow("COMPOSED", 1, 1)])
         .call("shop", 1, [ScriptStep::slow("SUBRAW secret voice ", 1, 1)]);
-    let stage = Stage::new(script).await;
-    let mut full = stage.watch("full", SubscribeOptions::live()).await;
-    let reply = stage.ask("anything").await;
-    assert_eq!(reply.words(), "COMPOSED");
+    let engine = EngineFixture::new(script).await;
+    let mut full = engine.watch("full", SubscribeOptions::live()).await;
+    let reply = engine.ask("anything").await;
+    assert_eq!(reply.text(), "COMPOSED");
     let seen = json_of(&full.turn(reply.turn).await.expect("the turn"));
     let streamed_text: String = of(&seen, "text.delta")
         .filter_map(|e| e["payload"]["text"].as_str())
         .collect();
     assert_eq!(streamed_text, "COMPOSED");
     assert!(!json!(seen).to_string().contains("secret voice"));
-    reply.lacks(&["SUBRAW", "secret voice"]);
+    reply.assert_absent(&["SUBRAW", "secret voice"]);
     let called = only(&seen, "tool.called");
     let started = only(&seen, "subagent.started");
     assert_eq!(
@@ -290,5 +292,5 @@ async fn only_orchestrator_speaks_and_each_step_happens_once() {
         (&json!(1), &json!(3), &json!("within"))
     );
     assert_eq!(traced["outcomes"][0]["outcome"], "success");
-    stage.judge().await;
+    engine.check_history().await;
 }

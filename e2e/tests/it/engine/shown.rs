@@ -1,8 +1,8 @@
-//! What a turn shows: single components, what the orchestrator is given of them, and statuses in
-//! the person's language (S1-054, S1-085, S2-014).
+//! Rendered output of a turn: single components, what the orchestrator sees of them, and statuses
+//! in the user's language (S1-054, S1-085, S2-014).
 
 use serde_json::{Value, json};
-use turnwire_e2e::engine::{HIDDEN, Stage, asks, reference, working};
+use turnwire_e2e::engine::{EngineFixture, HIDDEN, asks, reference, working};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::script::ScriptStep;
 
@@ -10,16 +10,16 @@ use turnwire_testkit::script::ScriptStep;
 #[tokio::test]
 async fn orchestrator_gets_narration_and_rendered_items() {
     let script = working(asks(&["shop"], "{{last_tool_result}}"));
-    let stage = Stage::new(script).await;
-    let reply = stage.ask("offers").await;
-    let result: Value = serde_json::from_str(&reply.words()).expect("the result as it was given");
+    let engine = EngineFixture::new(script).await;
+    let reply = engine.ask("offers").await;
+    let result: Value = serde_json::from_str(&reply.text()).expect("the result as it was given");
     assert_eq!(result["text"], "SUBRAW of shop");
     assert_eq!(
         result["components"],
         json!([{"type": "offer_list", "ids": ["OFF_1", "OFF_2"]}])
     );
     assert_eq!(result["caveat"], Value::Null);
-    assert!(!reply.words().contains("Oat milk"), "references, not data");
+    assert!(!reply.text().contains("Oat milk"), "references, not data");
 }
 
 // S1-021, S1-085
@@ -36,9 +36,9 @@ async fn single_component_is_a_frame_and_a_message() {
             )],
         )
         .call("shop", 3, [ScriptStep::text("SUBRAW")]);
-    let stage = Stage::new(script).await;
-    let reply = stage.ask("granola").await;
-    reply.order(&[
+    let engine = EngineFixture::new(script).await;
+    let reply = engine.ask("granola").await;
+    reply.assert_order(&[
         "tool_call render_offer_card",
         "component render_offer_card",
         "tool_completed render_offer_card",
@@ -57,8 +57,8 @@ async fn single_component_is_a_frame_and_a_message() {
         .field("tool_call");
     assert_eq!(component.field("tool_call"), call);
     assert_eq!(reply.count("data_loaded"), 0);
-    reply.lacks(&HIDDEN);
-    let messages = stage.messages().await;
+    reply.assert_absent(&HIDDEN);
+    let messages = engine.messages().await;
     let tool_message = messages
         .iter()
         .find(|m| m["role"] == "tool")
@@ -69,13 +69,13 @@ async fn single_component_is_a_frame_and_a_message() {
         json!({"id": "OFF_2", "title": "Granola"})
     );
     assert_eq!(tool_message["turn_id"], json!(reply.turn));
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-054, S1-081, D-86
 #[tokio::test]
 async fn status_text_is_localised_and_keeps_its_id() {
-    let stage = Stage::new(reference()).await;
+    let engine = EngineFixture::new(reference()).await;
     let german = "Angebote werden gesucht …";
     for (locale, message) in [
         ("de", german),
@@ -83,8 +83,8 @@ async fn status_text_is_localised_and_keeps_its_id() {
         ("en", "Searching for offers..."),
         ("fr", "Searching for offers..."),
     ] {
-        let reply = stage
-            .asked(ChatSubmit::new("offers").field("locale", locale))
+        let reply = engine
+            .submit(ChatSubmit::new("offers").field("locale", locale))
             .await;
         assert_eq!(
             reply.statuses(),
@@ -92,19 +92,19 @@ async fn status_text_is_localised_and_keeps_its_id() {
             "{locale}"
         );
     }
-    drop(stage);
+    drop(engine);
     let forward = |pack: turnwire_testkit::pack::TestPack| {
         let file = "verticals/shop/status_events.yaml";
         pack.change(file, "default_policy: transform", "default_policy: forward")
     };
-    let stage = Stage::with(reference(), forward).await;
-    let reply = stage
-        .asked(ChatSubmit::new("offers").field("locale", "de"))
+    let engine = EngineFixture::with(reference(), forward).await;
+    let reply = engine
+        .submit(ChatSubmit::new("offers").field("locale", "de"))
         .await;
     assert_eq!(
         reply.statuses()[0].1,
         "Searching for offers...",
         "forward is the default language"
     );
-    stage.judge().await;
+    engine.check_history().await;
 }

@@ -1,12 +1,12 @@
-//! Statuses at run time: policies and their overrides, ids nobody registered, silence, and the
-//! registry as everybody may read it (S1 1.5, 1.6; S2-056..058; D-12b).
+//! Statuses at run time: policies and overrides, unregistered ids, suppression, and the public
+//! registry (S1 1.5, 1.6; S2-056..058; D-12b).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, until};
+use turnwire_e2e::chat::{MetricsSnapshot, until};
 use turnwire_e2e::data_service::{ServiceReply, envelope};
-use turnwire_e2e::engine::{Stage, asks, json_of, of, only, working};
+use turnwire_e2e::engine::{EngineFixture, asks, json_of, of, only, working};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -29,11 +29,11 @@ fn script() -> ModelScript {
 // S1-055, S1-059, S1-136
 #[tokio::test]
 async fn override_changes_or_hides_text_with_its_flag() {
-    let mut stage = Stage::with(script(), |pack| {
+    let mut engine = EngineFixture::with(script(), |pack| {
         overridden(pack, "render_key: status.asking_support")
     })
     .await;
-    let reply = stage.ask("offers").await;
+    let reply = engine.ask("offers").await;
     assert_eq!(
         reply.statuses(),
         [(
@@ -41,14 +41,14 @@ async fn override_changes_or_hides_text_with_its_flag() {
             "Asking support...".to_owned()
         )]
     );
-    let pack = |stage: &Stage| TestPack::market(&stage.ccs.url()).script(&script());
-    let hidden = overridden(pack(&stage), "policy: suppress");
-    stage.server.repack(hidden);
-    stage.server.restart().await;
+    let pack = |engine: &EngineFixture| TestPack::market(&engine.ccs.url()).script(&script());
+    let hidden = overridden(pack(&engine), "policy: suppress");
+    engine.server.repack(hidden);
+    engine.server.restart().await;
     let all = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
-    let mut all = stage.watch("all", all).await;
-    let mut watcher = stage.watch("shown", SubscribeOptions::live()).await;
-    let reply = stage.ask("offers").await;
+    let mut all = engine.watch("all", all).await;
+    let mut watcher = engine.watch("shown", SubscribeOptions::live()).await;
+    let reply = engine.ask("offers").await;
     assert_eq!(reply.count("status"), 0);
     let seen = json_of(&watcher.turn(reply.turn).await.expect("the turn"));
     assert_eq!(of(&seen, "status.emitted").count(), 0);
@@ -58,22 +58,22 @@ async fn override_changes_or_hides_text_with_its_flag() {
         (&status["payload"]["event_id"], &status["render"]["policy"]),
         (&json!("searching_offers"), &json!("suppress"))
     );
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     let suppressed = metrics.by("stream_rendering_policy_applied_total", "policy");
     assert!(
         suppressed.get("suppress").is_some_and(|n| *n >= 1),
         "{suppressed:?}"
     );
     // Without the flag, also without a restart, the default is back.
-    let plain = pack(&stage);
-    stage.server.repack(plain);
-    stage.server.signal(rustix::process::Signal::HUP);
+    let plain = pack(&engine);
+    engine.server.repack(plain);
+    engine.server.signal(rustix::process::Signal::HUP);
     until("the default is back", || async {
-        let reply = stage.ask("offers").await;
+        let reply = engine.ask("offers").await;
         reply.statuses() == [("searching_offers".to_owned(), PLAIN.to_owned())]
     })
     .await;
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S1-040
@@ -84,16 +84,16 @@ async fn event_type_hidden_from_cohort_stays_in_log() {
         pack.flag(FLAG, "{principals: [user-42]}")
             .put("overrides.yaml", &format!("{FLAG}: {{{types}}}\n"))
     };
-    let stage = Stage::with(script(), hide).await;
-    let reply = stage.ask("offers").await;
+    let engine = EngineFixture::with(script(), hide).await;
+    let reply = engine.ask("offers").await;
     assert_eq!(
         (reply.count("tool_call"), reply.count("tool_completed")),
         (0, 0),
         "{:?}",
         reply.labels()
     );
-    reply.order(&["status", "data_loaded", "text", "completed"]);
-    let events = stage.events(reply.turn).await;
+    reply.assert_order(&["status", "data_loaded", "text", "completed"]);
+    let events = engine.events(reply.turn).await;
     assert_eq!(
         (
             of(&events, "tool.called").count(),
@@ -102,7 +102,7 @@ async fn event_type_hidden_from_cohort_stays_in_log() {
         (3, 3),
         "s1_045"
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // SC-08, S1-047, S1-069, S2-058
@@ -121,8 +121,8 @@ async fn unregistered_status_is_dropped_counted_and_logged() {
             ],
         )
         .call("shop", 2, [ScriptStep::text("SUBRAW")]);
-    let stage = Stage::new(script).await;
-    let reply = stage.ask("offers").await;
+    let engine = EngineFixture::new(script).await;
+    let reply = engine.ask("offers").await;
     assert_eq!(reply.last().event(), "completed");
     let ids: Vec<String> = reply.statuses().into_iter().map(|(id, _)| id).collect();
     assert_eq!(
@@ -130,10 +130,10 @@ async fn unregistered_status_is_dropped_counted_and_logged() {
         ["searching_offers"],
         "another agent's id is no better than none (s1_070)"
     );
-    reply.lacks(&["searching_x", "Searching offers…", "asking_support"]);
-    let metrics = Metrics::read(&stage.api).await;
+    reply.assert_absent(&["searching_x", "Searching offers…", "asking_support"]);
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(metrics.sum("status_event_unregistered_id"), 3.0);
-    let log = stage.server.stderr();
+    let log = engine.server.stderr();
     let warned = log
         .lines()
         .filter(|line| line.contains("WARN") && line.contains("searching_x"));
@@ -144,7 +144,7 @@ async fn unregistered_status_is_dropped_counted_and_logged() {
             .len(),
         1
     );
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 /// Milliseconds between two stored events.
@@ -168,34 +168,34 @@ async fn silent_sub_agent_gets_default_status_in_two_seconds() {
     let script = asks(&["shop"], "Here.")
         .call("shop", 1, [ScriptStep::tool("nap", json!({"ms": 2_400}))])
         .call("shop", 2, [ScriptStep::text("SUBRAW")]);
-    let stage = Stage::with(script, |pack| pack.function("shop", "nap", "sleep")).await;
-    let reply = stage.ask("offers").await;
+    let engine = EngineFixture::with(script, |pack| pack.function("shop", "nap", "sleep")).await;
+    let reply = engine.ask("offers").await;
     assert_eq!(
         reply.statuses(),
         [("searching_offers".to_owned(), PLAIN.to_owned())]
     );
-    reply.order(&["tool_call nap", "status", "tool_completed nap", "text"]);
-    let events = stage.events(reply.turn).await;
+    reply.assert_order(&["tool_call nap", "status", "tool_completed nap", "text"]);
+    let events = engine.events(reply.turn).await;
     let waited = between(
         only(&events, "subagent.started"),
         only(&events, "status.emitted"),
     );
     println!("a silent sub-agent: its default status after {waited} ms");
     assert!((1_400..2_000).contains(&waited), "{waited}");
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 // S2-056
 #[tokio::test]
 async fn sub_agent_with_status_in_time_gets_no_default() {
-    let stage = Stage::new(script()).await;
-    stage.ccs.set(
+    let engine = EngineFixture::new(script()).await;
+    engine.ccs.set(
         "offer_search",
         ServiceReply::envelope(&envelope("offer_search")).after(1_300),
     );
-    let reply = stage.ask("offers").await;
+    let reply = engine.ask("offers").await;
     assert_eq!(reply.count("status"), 1, "{:?}", reply.statuses());
-    assert!(reply.took > Duration::from_millis(1_300));
+    assert!(reply.elapsed > Duration::from_millis(1_300));
 }
 
 // S1-064, S1-065, S1-073
@@ -210,22 +210,22 @@ async fn registry_is_readable_with_emission_counts() {
   lifecycle: deprecated
   note: Use words.
 ";
-    let mut stage = Stage::with(script(), |pack| {
+    let mut engine = EngineFixture::with(script(), |pack| {
         pack.put("platform/status_events.yaml", deprecated)
     })
     .await;
     for _ in 0..2 {
-        stage.ask("offers").await;
+        engine.ask("offers").await;
     }
-    let read = |stage: &Stage| {
-        let api = stage.api.clone();
+    let read = |engine: &EngineFixture| {
+        let api = engine.api.clone();
         async move {
             let answer = api.get("/status-events").await.expect("an answer");
             assert_eq!(answer.status, 200, "{}", answer.body);
             answer.json()
         }
     };
-    let list = read(&stage).await;
+    let list = read(&engine).await;
     let entry = |list: &Value, id: &str| {
         let entries = list["status_events"].as_array().expect("entries");
         entries
@@ -255,14 +255,14 @@ async fn registry_is_readable_with_emission_counts() {
         (&json!("platform/status_events.yaml"), &json!("Use words."))
     );
     assert_eq!(waving["emissions"]["total"], 0);
-    let log = stage.log(stage.session).await;
+    let log = engine.log(engine.session).await;
     let bound =
         &of(&log, "turn.started").next().expect("a turn")["payload"]["versions"]["registry"];
     assert_eq!(&list["version"], bound);
     // Counted in the commit: a crash forgets nothing.
-    stage.server.restart().await;
+    engine.server.restart().await;
     assert_eq!(
-        entry(&read(&stage).await, "searching_offers")["emissions"]["total"],
+        entry(&read(&engine).await, "searching_offers")["emissions"]["total"],
         2
     );
 }
@@ -270,9 +270,9 @@ async fn registry_is_readable_with_emission_counts() {
 // S1-133, S2-067, S2-071
 #[tokio::test]
 async fn stream_metrics_have_their_dimensions() {
-    let stage = Stage::new(script()).await;
-    stage.asked(ChatSubmit::new("offers")).await;
-    let metrics = Metrics::read(&stage.api).await;
+    let engine = EngineFixture::new(script()).await;
+    engine.submit(ChatSubmit::new("offers")).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     let dimensions = [
         "vertical",
         "sub_agent_id",

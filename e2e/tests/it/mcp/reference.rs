@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, until};
-use turnwire_e2e::engine::{Stage, only};
-use turnwire_e2e::mcp::{Say, program, said, service, stage};
+use turnwire_e2e::chat::{MetricsSnapshot, until};
+use turnwire_e2e::engine::{EngineFixture, only};
+use turnwire_e2e::mcp::{McpScript, engine, program, said, service};
 use turnwire_e2e::probe;
 use turnwire_testkit::environment::javascript;
 use turnwire_testkit::server::free_port;
@@ -28,7 +28,7 @@ fn command(name: &str, args: &[&str]) -> Value {
     program(&command)
 }
 
-fn everything() -> Vec<Say<'static>> {
+fn everything() -> Vec<McpScript<'static>> {
     let long = |duration: f64| json!({"duration": duration, "steps": 4});
     vec![
         ("echo", "everything_echo", json!({"message": "oats"})),
@@ -54,7 +54,7 @@ fn everything() -> Vec<Say<'static>> {
 }
 
 /// Everything that is asked of `server-everything`, whatever the way to it.
-async fn tried(stage: &Stage) {
+async fn tried(engine: &EngineFixture) {
     for (word, expected) in [
         ("echo", "Echo: oats"),
         ("sum", "42"),
@@ -62,35 +62,35 @@ async fn tried(stage: &Stage) {
         ("weather", "temperature"),
         ("picture", "[an image, image/png"),
     ] {
-        let (_, _, shown) = said(stage, word).await;
+        let (_, _, shown) = said(engine, word).await;
         assert!(shown.contains(expected), "{word}: {shown}");
     }
-    let (_, told, shown) = said(stage, "long").await;
+    let (_, reply, shown) = said(engine, "long").await;
     assert!(
         shown.contains("Long running operation completed"),
         "{shown}"
     );
     assert!(
-        told.count("mcp_session_progress") >= 2,
+        reply.count("mcp_session_progress") >= 2,
         "{:?}",
-        told.labels()
+        reply.labels()
     );
 
-    let session = stage.api.create().await.expect("a session");
-    let accepted = stage.api.submit(session, "endless").await;
+    let session = engine.api.create().await.expect("a session");
+    let accepted = engine.api.submit(session, "endless").await;
     let turn = accepted.expect("an answer").turn_id;
     until("it is called", || async {
-        let events = stage.log(session).await;
+        let events = engine.log(session).await;
         events.iter().any(|event| event["type"] == "tool.called")
     })
     .await;
-    stage.api.cancel(turn).await.expect("an answer");
-    let ended = stage.api.ended(turn).await.expect("an end");
+    engine.api.cancel(turn).await.expect("an answer");
+    let ended = engine.api.ended(turn).await.expect("an end");
     assert_eq!(ended["terminal"]["type"], "turn.cancelled", "{ended}");
     // It serves as before.
-    let (_, _, shown) = said(stage, "echo").await;
+    let (_, _, shown) = said(engine, "echo").await;
     assert!(shown.contains("Echo: oats"), "{shown}");
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     let outcomes = metrics.by("mcp_calls_total", "outcome");
     assert_eq!(outcomes.get("cancelled"), Some(&1), "{outcomes:?}");
     assert_eq!(metrics.sum("mcp_server_restarts_total"), 0.0);
@@ -101,14 +101,14 @@ async fn everything_server_works_over_pipes() {
     let server = command("server-everything", &["stdio"]);
     let mut says = everything();
     says.push(("probe", "everything_nothing", json!({})));
-    let stage = stage("everything", &server, &says).await;
+    let engine = engine("everything", &server, &says).await;
     // Every tool that it lists is shown to the model.
-    let (_, _, shown) = said(&stage, "probe").await;
+    let (_, _, shown) = said(&engine, "probe").await;
     let request = probe::asked(&shown);
     let tools = probe::tools(&request);
     let server_tools = tools.iter().filter(|name| name.starts_with("everything_"));
     assert!(server_tools.count() >= 10, "{tools:?}");
-    tried(&stage).await;
+    tried(&engine).await;
 }
 
 /// `server-everything` over HTTP; dropping it ends it.
@@ -152,19 +152,19 @@ impl Drop for Service {
 async fn everything_server_works_over_http_and_after_restart() {
     let port = free_port().port();
     let server = Service::start(port).await;
-    let stage = stage("everything", &service(&server.url), &everything()).await;
-    tried(&stage).await;
+    let engine = engine("everything", &service(&server.url), &everything()).await;
+    tried(&engine).await;
     drop(server);
-    let (session, _, shown) = said(&stage, "echo").await;
+    let (session, _, shown) = said(&engine, "echo").await;
     assert!(!shown.contains("Echo: oats"), "{shown}");
-    let events = stage.log(session).await;
+    let events = engine.log(session).await;
     assert_eq!(
         only(&events, "tool.failed")["payload"]["error_class"],
         "internal"
     );
     let _server = Service::start(port).await;
     until("it is used again", || async {
-        let (_, _, shown) = said(&stage, "echo").await;
+        let (_, _, shown) = said(&engine, "echo").await;
         shown.contains("Echo: oats")
     })
     .await;
@@ -177,7 +177,7 @@ async fn filesystem_server_respects_its_allowed_folders() {
     std::fs::write(root.join("note.txt"), "oats and milk").expect("a file");
     let at = |name: &str| -> String { root.join(name).display().to_string() };
     let outside = PathBuf::from("/etc/hostname").display().to_string();
-    let says: Vec<Say<'_>> = vec![
+    let says: Vec<McpScript<'_>> = vec![
         (
             "read",
             "files_read_text_file",
@@ -192,17 +192,17 @@ async fn filesystem_server_respects_its_allowed_folders() {
         ("outside", "files_read_text_file", json!({"path": outside})),
     ];
     let server = command("server-filesystem", &[&root.display().to_string()]);
-    let stage = stage("files", &server, &says).await;
-    let (_, _, shown) = said(&stage, "read").await;
+    let engine = engine("files", &server, &says).await;
+    let (_, _, shown) = said(&engine, "read").await;
     assert!(shown.contains("oats and milk"), "{shown}");
-    let (_, _, _) = said(&stage, "write").await;
+    let (_, _, _) = said(&engine, "write").await;
     let wrote = std::fs::read_to_string(root.join("new.txt"));
     assert_eq!(wrote.expect("a file"), "bread");
-    let (_, _, shown) = said(&stage, "list").await;
+    let (_, _, shown) = said(&engine, "list").await;
     assert!(shown.contains("new.txt"), "{shown}");
-    let (session, _, shown) = said(&stage, "outside").await;
+    let (session, _, shown) = said(&engine, "outside").await;
     assert!(shown.contains("denied"), "{shown}");
-    let events = stage.log(session).await;
+    let events = engine.log(session).await;
     assert_eq!(
         only(&events, "tool.failed")["payload"]["error_class"],
         "internal"

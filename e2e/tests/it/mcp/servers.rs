@@ -1,23 +1,23 @@
-//! Tools of MCP servers in turns of the real server: what clients see, a cancel in a call, servers
-//! that go or never come, a pack that changes, and what is left when our server ends.
+//! Tools of MCP servers in turns of the real server: what clients see, a cancel during a call,
+//! servers that exit or never start, a changed pack, and remaining processes after shutdown.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{Metrics, until};
+use turnwire_e2e::chat::{MetricsSnapshot, until};
 use turnwire_e2e::data_service::FakeDataService;
-use turnwire_e2e::engine::{Stage, of, only};
-use turnwire_e2e::mcp::{Say, pack, processes, program, said, script, service, stage};
+use turnwire_e2e::engine::{EngineFixture, of, only};
+use turnwire_e2e::mcp::{McpScript, engine, pack, processes, program, said, script, service};
 use turnwire_testkit::journal::Journal;
 use turnwire_testkit::mcp::{self, McpHttpServer, is_cancelled, journal};
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::server::{ServerOptions, TestServer};
 
 /// A folder with the journal of an MCP server.
-struct Desk(tempfile::TempDir);
+struct McpFixture(tempfile::TempDir);
 
-impl Desk {
+impl McpFixture {
     fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder"))
     }
@@ -42,7 +42,7 @@ impl Desk {
     }
 }
 
-fn says() -> Vec<Say<'static>> {
+fn says() -> Vec<McpScript<'static>> {
     vec![
         ("echo", "small_echo", json!({"text": "a word of theirs"})),
         ("slow", "small_slow", json!({"seconds": 2.0, "steps": 8})),
@@ -56,14 +56,14 @@ fn says() -> Vec<Say<'static>> {
 // S1-029
 #[tokio::test]
 async fn mcp_tool_turn_reports_session_and_progress() {
-    let desk = Desk::new();
-    let stage = stage("small", &desk.program("good"), &says()).await;
-    let (session, told, shown) = said(&stage, "slow").await;
+    let desk = McpFixture::new();
+    let engine = engine("small", &desk.program("good"), &says()).await;
+    let (session, reply, shown) = said(&engine, "slow").await;
     assert!(shown.contains("slowly done"), "{shown}");
-    assert_eq!(told.count("mcp_session_start"), 1);
+    assert_eq!(reply.count("mcp_session_start"), 1);
     // Eight steps in two seconds, two of them in a second, and the last.
-    let steps: Vec<_> = told.of("mcp_session_progress").collect();
-    assert!((2..=8).contains(&steps.len()), "{:?}", told.labels());
+    let steps: Vec<_> = reply.of("mcp_session_progress").collect();
+    assert!((2..=8).contains(&steps.len()), "{:?}", reply.labels());
     let last = steps[steps.len() - 1];
     assert_eq!(
         (
@@ -73,17 +73,17 @@ async fn mcp_tool_turn_reports_session_and_progress() {
         ),
         (&json!("small"), Some(8.0), Some(8.0))
     );
-    told.order(&[
+    reply.assert_order(&[
         "tool_call small_slow",
         "mcp_session_start",
         "mcp_session_progress",
         "tool_completed small_slow",
     ]);
-    let events = stage.log(session).await;
+    let events = engine.log(session).await;
     let called = &only(&events, "tool.called")["payload"];
     assert_eq!(called["tool_type"], "mcp", "{called}");
     assert_eq!(of(&events, "mcp.session_started").count(), 0, "live only");
-    let metrics = Metrics::read(&stage.api).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(metrics.sum("mcp_server_up"), 1.0);
     assert_eq!(metrics.by("mcp_calls_total", "outcome").get("ok"), Some(&1));
     assert_eq!(desk.count("tools/list"), 2, "s2_001: never in a turn");
@@ -91,16 +91,16 @@ async fn mcp_tool_turn_reports_session_and_progress() {
 
 #[tokio::test]
 async fn mcp_failures_are_typed_and_texts_reach_only_the_model() {
-    let desk = Desk::new();
-    let stage = stage("small", &desk.program("good"), &says()).await;
+    let desk = McpFixture::new();
+    let engine = engine("small", &desk.program("good"), &says()).await;
     for (word, class, expected) in [
         ("fail", "internal", "it does not work"),
         ("wrong", "invalid_input", "The input does not fit"),
         ("die", "internal", "disconnected during the call"),
     ] {
-        let (session, told, shown) = said(&stage, word).await;
+        let (session, reply, shown) = said(&engine, word).await;
         assert!(shown.contains(expected), "{word}: {shown}");
-        let events = stage.log(session).await;
+        let events = engine.log(session).await;
         let failed = &only(&events, "tool.failed")["payload"];
         assert_eq!(failed["error_class"], class, "{failed}");
         assert_eq!(only(&events, "turn.completed")["payload"]["status"], "ok");
@@ -111,14 +111,14 @@ async fn mcp_failures_are_typed_and_texts_reach_only_the_model() {
         {
             assert!(!event.to_string().contains("it does not work"), "{event}");
         }
-        let tool = told.of("tool_completed").chain(told.of("tool_call"));
+        let tool = reply.of("tool_completed").chain(reply.of("tool_call"));
         for frame in tool {
             assert!(!format!("{frame:?}").contains("it does not work"));
         }
     }
     // The one that died is there again.
     until("it is back", || async {
-        let (_, _, shown) = said(&stage, "echo").await;
+        let (_, _, shown) = said(&engine, "echo").await;
         shown.matches("a word of theirs").count() > 1
     })
     .await;
@@ -127,29 +127,29 @@ async fn mcp_failures_are_typed_and_texts_reach_only_the_model() {
 #[tokio::test]
 async fn cancel_reaches_mcp_server_over_pipes_and_http() {
     for over_http in [false, true] {
-        let desk = Desk::new();
+        let desk = McpFixture::new();
         let http = over_http.then(|| McpHttpServer::start("good", &desk.journal()));
         let server = match &http {
             Some(http) => service(&http.url),
             None => desk.program("good"),
         };
-        let stage = stage("small", &server, &says()).await;
-        let accepted = stage.api.submit(stage.session, "long").await;
+        let engine = engine("small", &server, &says()).await;
+        let accepted = engine.api.submit(engine.session, "long").await;
         let turn = accepted.expect("an answer").turn_id;
         until("the server has the call", || async {
             desk.count("tools/call") == 1
         })
         .await;
         let started = Instant::now();
-        stage.api.cancel(turn).await.expect("an answer");
-        let ended = stage.api.ended(turn).await.expect("an end");
+        engine.api.cancel(turn).await.expect("an answer");
+        let ended = engine.api.ended(turn).await.expect("an end");
         assert_eq!(ended["terminal"]["type"], "turn.cancelled", "{ended}");
         println!("cancelled after {:?}", started.elapsed());
         until("the server is told", || async {
             is_cancelled(&desk.journal())
         })
         .await;
-        let (_, _, shown) = said(&stage, "echo").await;
+        let (_, _, shown) = said(&engine, "echo").await;
         assert!(shown.contains("a word of theirs"), "{shown}");
     }
 }
@@ -168,7 +168,7 @@ async fn refused(server: &Value) -> String {
 
 #[tokio::test]
 async fn unusable_mcp_server_is_named_at_start() {
-    let desk = Desk::new();
+    let desk = McpFixture::new();
     let mut never = desk.program("never");
     never["start_timeout_ms"] = json!(1_500);
     let nowhere = service("http://127.0.0.1:9/mcp");
@@ -201,43 +201,43 @@ async fn unusable_mcp_server_is_named_at_start() {
 // S2-001
 #[tokio::test]
 async fn reload_keeps_mcp_server_and_rejects_bad_pack() {
-    let desk = Desk::new();
+    let desk = McpFixture::new();
     let server = desk.program("good");
-    let mut stage = stage("small", &server, &says()).await;
-    let changed = |stage: &Stage, server: &Value, words: &str| {
-        let base = TestPack::market(&stage.ccs.url()).script(&script(&says()));
+    let mut engine = engine("small", &server, &says()).await;
+    let changed = |engine: &EngineFixture, server: &Value, words: &str| {
+        let base = TestPack::market(&engine.ccs.url()).script(&script(&says()));
         pack(base, "small", server).put("prompts/persona.md", words)
     };
-    let good = changed(&stage, &server, "You are NEW.\n");
-    stage.server.repack(good);
+    let good = changed(&engine, &server, "You are NEW.\n");
+    engine.server.repack(good);
     until("the change is taken", || async {
-        let (_, _, shown) = said(&stage, "echo").await;
+        let (_, _, shown) = said(&engine, "echo").await;
         shown.contains("You are NEW.")
     })
     .await;
     assert_eq!(desk.count("initialize"), 1, "the connection was kept");
 
-    let other = Desk::new();
-    let bad = changed(&stage, &other.program("dies"), "You are WORSE.\n");
-    stage.server.repack(bad);
+    let other = McpFixture::new();
+    let bad = changed(&engine, &other.program("dies"), "You are WORSE.\n");
+    engine.server.repack(bad);
     until("the change is refused", || async {
-        stage
+        engine
             .server
             .stderr()
             .contains("the MCP server `small` cannot be used")
     })
     .await;
-    let (_, _, shown) = said(&stage, "echo").await;
+    let (_, _, shown) = said(&engine, "echo").await;
     assert!(
         shown.contains("You are NEW.") && shown.contains("a word of theirs"),
         "{shown}"
     );
 
     // Another definition is another server, and the old one is left.
-    let third = changed(&stage, &other.program("good"), "You are THIRD.\n");
-    stage.server.repack(third);
+    let third = changed(&engine, &other.program("good"), "You are THIRD.\n");
+    engine.server.repack(third);
     until("the change is taken", || async {
-        let (_, _, shown) = said(&stage, "echo").await;
+        let (_, _, shown) = said(&engine, "echo").await;
         shown.contains("You are THIRD.")
     })
     .await;
@@ -249,9 +249,9 @@ async fn reload_keeps_mcp_server_and_rejects_bad_pack() {
 #[tokio::test]
 async fn no_mcp_process_outlives_the_server() {
     for hard in [false, true] {
-        let desk = Desk::new();
-        let mut stage = stage("small", &desk.program("good"), &says()).await;
-        let accepted = stage.api.submit(stage.session, "long").await;
+        let desk = McpFixture::new();
+        let mut engine = engine("small", &desk.program("good"), &says()).await;
+        let accepted = engine.api.submit(engine.session, "long").await;
         accepted.expect("an answer");
         until("the server has the call", || async {
             desk.count("tools/call") == 1
@@ -259,10 +259,10 @@ async fn no_mcp_process_outlives_the_server() {
         .await;
         assert!(desk.runs());
         if hard {
-            stage.server.kill().await;
+            engine.server.kill().await;
         } else {
-            stage.server.sigterm();
-            stage.server.wait(Duration::from_secs(60)).await;
+            engine.server.sigterm();
+            engine.server.wait(Duration::from_secs(60)).await;
         }
         let started = Instant::now();
         until("nothing is left", || async { !desk.runs() }).await;

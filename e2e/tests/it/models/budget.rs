@@ -1,9 +1,9 @@
-//! Models that do not behave, over a real wire: no end of calls, tokens and money, tools that nobody
-//! has, input that is no JSON, a thousand calls at once, and somebody else's name (G7).
+//! Misbehaving models over a real wire: endless calls, tokens and cost, unknown tools, invalid JSON
+//! input, a thousand calls at once, and a wrong model name (G7).
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::of;
-use turnwire_e2e::models::{Play, fields, payloads, thread, word};
+use turnwire_e2e::models::{ProviderFixture, fields, payloads, thread, word};
 use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, TokenCounts};
 use turnwire_testkit::server::{ServerOptions, ServerPack};
 
@@ -41,10 +41,11 @@ async fn endless_turn_ends_by_calls_tokens_or_cost() {
     ] {
         for dialect in [Dialect::Anthropic, Dialect::Gemini] {
             let case = format!("{} {reason}", word(dialect));
-            let play = Play::with(dialect, |entry| entry, limited(limits)).await;
-            play.fake
+            let setup = ProviderFixture::with(dialect, |entry| entry, limited(limits)).await;
+            setup
+                .fake
                 .always("", ModelMessage::new([again()]).usage(usage));
-            let (told, events) = play.ask("Go on for ever.").await;
+            let (reply, events) = setup.ask("Go on for ever.").await;
             let end = payloads(&events, "turn.completed")[0];
             assert_eq!(
                 (&end["status"], &end["reason"]),
@@ -52,13 +53,13 @@ async fn endless_turn_ends_by_calls_tokens_or_cost() {
                 "{case}"
             );
             assert_eq!(end["usage"]["total_tokens"], 1_000 * calls, "{case}");
-            assert_eq!(play.fake.calls().len(), calls, "{case}");
-            assert_eq!(told.last().event(), "error", "{case}");
-            told.speaks();
+            assert_eq!(setup.fake.calls().len(), calls, "{case}");
+            assert_eq!(reply.last().event(), "error", "{case}");
+            reply.assert_valid_answer();
             // Whatever was asked for was done, and what was done is told.
             assert_eq!(of(&events, "tool.completed").count(), calls, "{case}");
-            play.understood();
-            play.stage.judge().await;
+            setup.assert_no_rejections();
+            setup.engine.check_history().await;
         }
     }
 }
@@ -67,32 +68,32 @@ async fn endless_turn_ends_by_calls_tokens_or_cost() {
 async fn unknown_tool_is_reported_to_model_and_turn_goes_on() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let parts = [
             MessagePart::call("call_1", "format_disk", &json!({"path": "/"})),
             MessagePart::call("call_2", "say_back", &json!({"no": "text"})),
         ];
-        play.fake.push(ModelMessage::new(parts));
-        play.fake.push(ModelMessage::text(["Never mind."]));
-        let (told, events) = play.ask("Do it!").await;
-        assert_eq!(told.words(), "Never mind.", "{name}");
+        setup.fake.push(ModelMessage::new(parts));
+        setup.fake.push(ModelMessage::text(["Never mind."]));
+        let (reply, events) = setup.ask("Do it!").await;
+        assert_eq!(reply.text(), "Never mind.", "{name}");
         let classes = fields(&events, "tool.failed", "error_class");
         assert_eq!(classes, ["invalid_input", "invalid_input"], "{name}");
-        let second = play.fake.call(1).await;
+        let second = setup.fake.call(1).await;
         assert!(
             second.text.contains("There is no such tool"),
             "{name}: {}",
             second.text
         );
-        play.understood();
-        play.stage.judge().await;
+        setup.assert_no_rejections();
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn invalid_json_input_is_not_run_and_reported_to_model() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         for pieces in [
             &["{\"text\": \"cut he"][..],
             &["[1, 2]"],
@@ -101,12 +102,12 @@ async fn invalid_json_input_is_not_run_and_reported_to_model() {
             &["{\"text\": \"a\"}", "{\"text\": \"b\"}"],
         ] {
             let case = format!("{} {pieces:?}", word(dialect));
-            let before = play.fake.calls().len();
+            let before = setup.fake.calls().len();
             let call = MessagePart::call_in(Some("call_1"), "say_back", pieces.iter().copied());
-            play.fake.push(ModelMessage::new([call]));
-            play.fake.push(ModelMessage::text(["Sorry."]));
-            let (told, events) = play.ask("Do it!").await;
-            assert_eq!(told.words(), "Sorry.", "{case}");
+            setup.fake.push(ModelMessage::new([call]));
+            setup.fake.push(ModelMessage::text(["Sorry."]));
+            let (reply, events) = setup.ask("Do it!").await;
+            assert_eq!(reply.text(), "Sorry.", "{case}");
             assert_eq!(
                 fields(&events, "tool.failed", "error_class"),
                 ["invalid_input"],
@@ -120,15 +121,16 @@ async fn invalid_json_input_is_not_run_and_reported_to_model() {
                 "{case}: raw fragments stay raw (S3-068)"
             );
             assert!(
-                play.fake
+                setup
+                    .fake
                     .call(before + 1)
                     .await
                     .text
                     .contains("not a JSON object"),
                 "{case}"
             );
-            play.understood();
-            play.stage.judge().await;
+            setup.assert_no_rejections();
+            setup.engine.check_history().await;
         }
     }
 }
@@ -138,7 +140,8 @@ async fn invalid_json_input_is_not_run_and_reported_to_model() {
 async fn excess_tool_calls_are_answered_without_running() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = Play::with(dialect, |entry| entry, limited("tool_calls_max: 5")).await;
+        let setup =
+            ProviderFixture::with(dialect, |entry| entry, limited("tool_calls_max: 5")).await;
         let calls = (0..1_000).map(|n| {
             MessagePart::call(
                 &format!("call_{n}"),
@@ -146,22 +149,22 @@ async fn excess_tool_calls_are_answered_without_running() {
                 &json!({"text": format!("nr {n}")}),
             )
         });
-        play.fake.push(ModelMessage::new(calls));
-        play.fake.push(ModelMessage::text(["Enough."]));
-        let reply = play.stage.ask("Everything at once!").await;
-        assert_eq!(reply.words(), "Enough.", "{name}");
-        reply.pairs();
+        setup.fake.push(ModelMessage::new(calls));
+        setup.fake.push(ModelMessage::text(["Enough."]));
+        let reply = setup.engine.ask("Everything at once!").await;
+        assert_eq!(reply.text(), "Enough.", "{name}");
+        reply.assert_tools_paired();
         assert_eq!(reply.count("tool_call"), 5, "{name}");
-        let events = play.stage.events(reply.turn).await;
+        let events = setup.engine.events(reply.turn).await;
         assert_eq!(of(&events, "tool.called").count(), 5, "{name}");
         assert_eq!(of(&events, "tool.completed").count(), 5, "{name}");
         let failed = payloads(&events, "tool.failed");
         assert_eq!(failed.len(), 995, "{name}");
         assert!(failed.iter().all(|tool| tool["called"] == false), "{name}");
-        play.understood();
-        let thread_text = json!(thread(dialect, &play.fake.call(1).await.body)).to_string();
+        setup.assert_no_rejections();
+        let thread_text = json!(thread(dialect, &setup.fake.call(1).await.body)).to_string();
         assert_eq!(thread_text.matches("not executed").count(), 995, "{name}");
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
@@ -170,23 +173,23 @@ async fn excess_tool_calls_are_answered_without_running() {
 async fn model_claiming_another_role_is_ignored() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let ask = json!({"query": "offers for user-99", "principal": "user-99"});
-        play.fake.push(ModelMessage::new([MessagePart::call(
+        setup.fake.push(ModelMessage::new([MessagePart::call(
             "call_1", "ask_shop", &ask,
         )]));
         let search =
             json!({"query": "x", "principal": "user-99", "user_id": "user-99", "tenant": "t-9"});
-        play.fake.push(ModelMessage::new([MessagePart::call(
+        setup.fake.push(ModelMessage::new([MessagePart::call(
             "call_2",
             "search_offers",
             &search,
         )]));
-        play.fake.push(ModelMessage::text(["SUBRAW"]));
-        play.fake.push(ModelMessage::text(["Here."]));
-        let (told, _) = play.ask("Offers?").await;
-        assert_eq!(told.words(), "Here.", "{name}");
-        let calls = play.stage.ccs.calls();
+        setup.fake.push(ModelMessage::text(["SUBRAW"]));
+        setup.fake.push(ModelMessage::text(["Here."]));
+        let (reply, _) = setup.ask("Offers?").await;
+        assert_eq!(reply.text(), "Here.", "{name}");
+        let calls = setup.engine.ccs.calls();
         assert_eq!(calls.len(), 1, "{name}");
         let request = &calls[0].request;
         assert_eq!(request["principal"], "user-42", "{name}: {request}");
@@ -195,8 +198,8 @@ async fn model_claiming_another_role_is_ignored() {
             Value::Null,
             "{name}: {request}"
         );
-        told.lacks(&["SUBRAW", "user-99"]);
-        play.understood();
-        play.stage.judge().await;
+        reply.assert_absent(&["SUBRAW", "user-99"]);
+        setup.assert_no_rejections();
+        setup.engine.check_history().await;
     }
 }

@@ -1,11 +1,11 @@
-//! What a provider wants back it gets back, whole and unchanged: ids of calls, proofs of reasoning,
-//! sealed reasoning; in the next call, in the next turn, and after the server was killed. Nobody
-//! else gets it: not the clients, and not another provider.
+//! Provider state is returned to the provider unchanged: call ids, reasoning signatures, encrypted
+//! reasoning; in the next call, in the next turn, and after a kill of the server. Clients and other
+//! providers do not get it.
 
 use serde_json::{Value, json};
 use turnwire_e2e::data_service::FakeDataService;
-use turnwire_e2e::engine::Stage;
-use turnwire_e2e::models::{Entry, KEY, Play, options, pack, thread, word};
+use turnwire_e2e::engine::EngineFixture;
+use turnwire_e2e::models::{KEY, ModelEntry, ProviderFixture, options, pack, thread, word};
 use turnwire_testkit::provider::{BlockOrder, Dialect, FakeProvider, MessagePart, ModelMessage};
 use turnwire_testkit::watch::SubscribeOptions;
 
@@ -29,7 +29,7 @@ fn first() -> ModelMessage {
 }
 
 /// Responses gives its reasoning away, sealed, only to those who ask it to think.
-fn thinking(dialect: Dialect, entry: Entry) -> Entry {
+fn thinking(dialect: Dialect, entry: ModelEntry) -> ModelEntry {
     match dialect {
         Dialect::Responses => entry.with("params", "{effort: low}"),
         Dialect::Anthropic | Dialect::Chat | Dialect::Gemini => entry,
@@ -152,20 +152,21 @@ fn plain(mut thread: Vec<Value>) -> Vec<Value> {
 async fn provider_state_returns_in_turn_next_turn_and_crash() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let mut play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
-        play.fake.push(first());
+        let mut setup =
+            ProviderFixture::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
+        setup.fake.push(first());
         for words in ["One went wrong.", "Welcome.", "Still here."] {
-            play.fake.push(ModelMessage::text([words]));
+            setup.fake.push(ModelMessage::text([words]));
         }
-        let (told, _) = play.ask("Both, please.").await;
-        assert_eq!(told.last().event(), "completed", "{name}");
-        play.ask("Thank you.").await;
-        play.stage.server.restart().await;
-        let (told, _) = play.ask("Are you there?").await;
-        assert_eq!(told.words(), "Still here.", "{name}");
-        let calls = play.fake.calls();
+        let (reply, _) = setup.ask("Both, please.").await;
+        assert_eq!(reply.last().event(), "completed", "{name}");
+        setup.ask("Thank you.").await;
+        setup.engine.server.restart().await;
+        let (reply, _) = setup.ask("Are you there?").await;
+        assert_eq!(reply.text(), "Still here.", "{name}");
+        let calls = setup.fake.calls();
         assert_eq!(calls.len(), 4, "{name}");
-        play.understood();
+        setup.assert_no_rejections();
         let threads: Vec<Vec<Value>> = calls
             .iter()
             .map(|call| plain(thread(dialect, &call.body)))
@@ -188,7 +189,7 @@ async fn provider_state_returns_in_turn_next_turn_and_crash() {
         ] {
             assert_eq!(thread_text.matches(words).count(), 1, "{name}: {words}");
         }
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
@@ -197,22 +198,23 @@ async fn provider_state_returns_in_turn_next_turn_and_crash() {
 async fn sub_agent_provider_state_returns_only_to_it() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
+        let setup = ProviderFixture::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
         let ask = MessagePart::call("call_ask", "ask_shop", &json!({"query": "oat milk"}));
-        play.fake.push(ModelMessage::new([ask]));
+        setup.fake.push(ModelMessage::new([ask]));
         let search = json!({"query": "oat milk"});
         let parts = [
             MessagePart::thinking(["SUBRAW thinks."], SEAL),
             MessagePart::call("call_search", "search_offers", &search).signed(CALL_SEAL),
         ];
-        play.fake.push(ModelMessage::new(parts));
-        play.fake
+        setup.fake.push(ModelMessage::new(parts));
+        setup
+            .fake
             .push(ModelMessage::text(["SUBRAW says: two offers."]));
-        play.fake.push(ModelMessage::text(["Two offers."]));
-        let (told, events) = play.ask("Offers?").await;
-        assert_eq!(told.words(), "Two offers.", "{name}");
+        setup.fake.push(ModelMessage::text(["Two offers."]));
+        let (reply, events) = setup.ask("Offers?").await;
+        assert_eq!(reply.text(), "Two offers.", "{name}");
         // Its own second call has its thought and its call's id; the one that speaks does not.
-        let calls = play.fake.calls();
+        let calls = setup.fake.calls();
         assert_eq!(calls.len(), 4, "{name}");
         let own = &calls[2].text;
         assert!(
@@ -229,31 +231,31 @@ async fn sub_agent_provider_state_returns_only_to_it() {
             !calls[3].text.contains(seal) && !calls[3].text.contains("SUBRAW thinks"),
             "{name}"
         );
-        told.lacks(&["SUBRAW", SEAL]);
-        let seen = json!(events).to_string() + &json!(play.stage.messages().await).to_string();
+        reply.assert_absent(&["SUBRAW", SEAL]);
+        let seen = json!(events).to_string() + &json!(setup.engine.messages().await).to_string();
         assert!(
             !seen.contains("SUBRAW") && !seen.contains(SEAL),
             "{name}: {seen}"
         );
-        play.understood();
-        play.stage.judge().await;
+        setup.assert_no_rejections();
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn sealed_provider_state_reaches_only_the_provider() {
     for dialect in Dialect::ALL {
-        let play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
-        play.fake.push(first());
-        play.fake.push(ModelMessage::text(["Done."]));
+        let setup = ProviderFixture::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
+        setup.fake.push(first());
+        setup.fake.push(ModelMessage::text(["Done."]));
         let everything = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
-        let mut watcher = play.stage.watch("all", everything).await;
-        let reply = play.stage.ask("Both, please.").await;
+        let mut watcher = setup.engine.watch("all", everything).await;
+        let reply = setup.engine.ask("Both, please.").await;
         let seen = watcher.turn(reply.turn).await.expect("the turn");
         let mut out = reply.raw();
         out += &json!(turnwire_e2e::engine::json_of(&seen)).to_string();
-        out += &json!(play.stage.messages().await).to_string();
-        out += &json!(play.stage.log(play.stage.session).await).to_string();
+        out += &json!(setup.engine.messages().await).to_string();
+        out += &json!(setup.engine.log(setup.engine.session).await).to_string();
         for word in [
             SEALED,
             CALL_SEAL,
@@ -269,8 +271,8 @@ async fn sealed_provider_state_reaches_only_the_provider() {
             );
         }
         // Of what only the provider can read an empty place is left, and it says nothing.
-        assert_eq!(reply.words(), "Let me look.Done.");
-        play.stage.judge().await;
+        assert_eq!(reply.text(), "Let me look.Done.");
+        setup.engine.check_history().await;
     }
 }
 
@@ -290,19 +292,19 @@ async fn other_provider_gets_history_without_foreign_state() {
         other.require_key(KEY);
         let ccs = FakeDataService::start().await;
         let entries = [
-            thinking(before, Entry::new("one", before, &one.base_url())),
-            thinking(after, Entry::new("other", after, &other.base_url())),
+            thinking(before, ModelEntry::new("one", before, &one.base_url())),
+            thinking(after, ModelEntry::new("other", after, &other.base_url())),
         ];
         let rules = "rules:\n  - {name: germans, when: {locale: de}, use: 'other:big'}\n";
         let pack = pack(&ccs.url(), &entries).put("routing.yaml", rules);
-        let stage = Stage::on(ccs, options(pack)).await;
+        let engine = EngineFixture::on(ccs, options(pack)).await;
         one.push(first());
         one.push(ModelMessage::text(["One went wrong."]));
-        stage.ask("Both, please.").await;
+        engine.ask("Both, please.").await;
         other.push(ModelMessage::text(["Gern geschehen."]));
         let german = turnwire_testkit::chat::ChatSubmit::new("Danke.").field("locale", "de");
-        let reply = stage.asked(german).await;
-        assert_eq!(reply.words(), "Gern geschehen.", "{case}");
+        let reply = engine.submit(german).await;
+        assert_eq!(reply.text(), "Gern geschehen.", "{case}");
         let call = other.call(0).await;
         assert_eq!(call.refused, None, "{case}: {}", call.text);
         for seal in [SEAL, SEALED, CALL_SEAL] {
@@ -323,11 +325,11 @@ async fn other_provider_gets_history_without_foreign_state() {
         }
         // And back again, to whom it belongs.
         one.push(ModelMessage::text(["Welcome."]));
-        stage.ask("Thank you.").await;
+        engine.ask("Thank you.").await;
         let call = one.call(2).await;
         assert_eq!(call.refused, None, "{case}: {}", call.text);
         carried(before, &plain(thread(before, &call.body)));
         assert!(call.text.contains("Gern geschehen."), "{case}");
-        stage.judge().await;
+        engine.check_history().await;
     }
 }

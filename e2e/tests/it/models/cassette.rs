@@ -1,11 +1,11 @@
-//! What providers stream is recorded by the real server, and played by another one that has neither
-//! key nor network: the same words, in every format, with a sub-agent and a refusal on the way.
+//! The server records provider streams, and another server without key and network replays them:
+//! the same text in every format, with a sub-agent and a refusal.
 
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::engine::{Stage, of};
+use turnwire_e2e::engine::{EngineFixture, of};
 use turnwire_testkit::data_service::FakeDataService;
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::provider::{
@@ -57,15 +57,15 @@ async fn provider() -> FakeProvider {
 }
 
 /// The words of a turn, and how its model calls ended.
-async fn converse(stage: &Stage) -> (String, Vec<Value>) {
-    let reply = stage.ask(ASKED).await;
+async fn converse(engine: &EngineFixture) -> (String, Vec<Value>) {
+    let reply = engine.ask(ASKED).await;
     assert_eq!(reply.last().event(), "completed", "{:?}", reply.labels());
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     let mut ends: Vec<Value> = of(&events, "llm.call_completed")
         .map(|event| json!([event["actor"], event["payload"]["usage"]["output_tokens"]]))
         .collect();
     ends.extend(of(&events, "llm.call_failed").map(|e| e["payload"]["error_class"].clone()));
-    (reply.words(), ends)
+    (reply.text(), ends)
 }
 
 async fn recorded(dialect: Dialect, file: &Path) -> (String, Vec<Value>) {
@@ -80,11 +80,11 @@ async fn recorded(dialect: Dialect, file: &Path) -> (String, Vec<Value>) {
         ..ServerOptions::pack(pack)
     };
     let options = options.set("model", "record", file.display());
-    let mut stage = Stage::on(ccs, options).await;
-    let replayed = converse(&stage).await;
-    stage.judge().await;
-    stage.server.sigterm();
-    stage.server.wait(Duration::from_secs(30)).await;
+    let mut engine = EngineFixture::on(ccs, options).await;
+    let replayed = converse(&engine).await;
+    engine.check_history().await;
+    engine.server.sigterm();
+    engine.server.wait(Duration::from_secs(30)).await;
     replayed
 }
 
@@ -95,14 +95,14 @@ async fn played(cassette: &str) -> (String, Vec<Value>) {
         .put("cassettes/tents.jsonl", cassette)
         .put("prices.yaml", PRICES);
     let options = ServerOptions::pack(pack).set("model", "cassette_pace_percent", 10);
-    let stage = Stage::on(ccs, options).await;
-    let first = converse(&stage).await;
+    let engine = EngineFixture::on(ccs, options).await;
+    let first = converse(&engine).await;
     // A second conversation plays as the first did.
-    let other = stage.api.create().await.expect("a session");
+    let other = engine.api.create().await.expect("a session");
     let question = turnwire_testkit::chat::ChatSubmit::new(ASKED);
-    let again = stage.asked_in(other, question).await;
-    assert_eq!(again.words(), first.0);
-    stage.judge().await;
+    let again = engine.submit_in(other, question).await;
+    assert_eq!(again.text(), first.0);
+    engine.check_history().await;
     first
 }
 
@@ -150,18 +150,18 @@ async fn recorded_session_replays_from_script() {
         env: vec![("CASSETTE_KEY".into(), KEY.into())],
         ..ServerOptions::pack(pack.clone())
     };
-    let stage = Stage::on(ccs, options).await;
-    let (words, _) = converse(&stage).await;
+    let engine = EngineFixture::on(ccs, options).await;
+    let (words, _) = converse(&engine).await;
     assert!(words.ends_with("There are two ⛺."), "{words}");
     let dir = tempfile::tempdir().expect("a folder");
     let out = dir.path().display().to_string();
-    let home = stage.server.home().display().to_string();
-    let session = stage.session.to_string();
+    let home = engine.server.home().display().to_string();
+    let session = engine.session.to_string();
     turnwire(&["record", &session, "--data", &home, "--out", &out]);
     // Nobody is there any more, and there is no key.
     drop(provider);
     let again = ServerOptions::pack(pack).set("script", "file", format!("{out}/script.yaml"));
-    let again = Stage::on(stage.ccs, again).await;
+    let again = EngineFixture::on(engine.ccs, again).await;
     let url = format!("http://{}", again.server.addr());
     let stdout = turnwire(&["rerun", &format!("{out}/case.yaml"), "--server", &url]);
     assert!(stdout.contains("1 of 1 turns as expected"), "{stdout}");

@@ -1,7 +1,7 @@
-//! What is used and what it costs: per call, per turn, per session, per day (S1-024, S1-146, S3-107).
+//! Token usage and cost per call, turn, session and day (S1-024, S1-146, S3-107).
 
 use serde_json::{Value, json};
-use turnwire_e2e::models::{MODEL, Play, payloads, price, word};
+use turnwire_e2e::models::{MODEL, ProviderFixture, payloads, price, word};
 use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, TokenCounts};
 
 /// What every answer costs here; Gemini does not say what it wrote into its cache.
@@ -29,7 +29,7 @@ fn tool() -> ModelMessage {
 async fn turn_cost_is_the_sum_of_its_calls() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let second = TokenCounts {
             input: 2_000,
             cached: 500,
@@ -37,17 +37,18 @@ async fn turn_cost_is_the_sum_of_its_calls() {
             output: 5,
             reasoning: 0,
         };
-        play.fake.push(tool().id("answer-one"));
-        play.fake
+        setup.fake.push(tool().id("answer-one"));
+        setup
+            .fake
             .push(ModelMessage::text(["Done."]).usage(second).id("answer-two"));
-        let (told, events) = play.ask("Both, please.").await;
-        let usage = told.of("usage").next().expect("a usage");
+        let (reply, events) = setup.ask("Both, please.").await;
+        let usage = reply.of("usage").next().expect("a usage");
         let counts = ["input", "output", "total", "reasoning", "cached"];
         let counts = counts.map(|name| usage.field(&format!("{name}_tokens")).as_u64());
         assert_eq!(counts, [3_000, 55, 3_055, 10, 700].map(Some), "{name}");
-        assert_eq!(told.count("usage"), 1);
+        assert_eq!(reply.count("usage"), 1);
         assert_eq!(
-            told.labels().iter().rev().nth(1).map(String::as_str),
+            reply.labels().iter().rev().nth(1).map(String::as_str),
             Some("usage")
         );
         let cost = price(1_000, 200, 0, 50) + price(2_000, 500, 0, 5);
@@ -55,15 +56,15 @@ async fn turn_cost_is_the_sum_of_its_calls() {
             &payloads(&events, "turn.completed")[0]["usage"]["cost_usd"],
             cost,
         );
-        let row = play
-            .stage
+        let row = setup
+            .engine
             .api
-            .attach(play.stage.session)
+            .attach(setup.engine.session)
             .await
             .expect("an answer");
         close(&row["cost_so_far_usd"], cost);
-        let path = format!("/sessions/{}/llm-calls", play.stage.session);
-        let calls = play.stage.api.get(&path).await.expect("an answer").json();
+        let path = format!("/sessions/{}/llm-calls", setup.engine.session);
+        let calls = setup.engine.api.get(&path).await.expect("an answer").json();
         let mut calls = calls["llm_calls"].as_array().expect("rows").clone();
         calls.sort_by_key(|call| call["started_at"].to_string());
         let ids: Vec<&Value> = calls
@@ -72,12 +73,12 @@ async fn turn_cost_is_the_sum_of_its_calls() {
             .collect();
         assert_eq!(ids, ["answer-one", "answer-two"], "{name}");
         assert_ne!(
-            told.of("usage").next().expect("it").field("response_id"),
+            reply.of("usage").next().expect("it").field("response_id"),
             "answer-one"
         );
         close(&calls[1]["usage"]["cost_usd"], price(2_000, 500, 0, 5));
-        let report = play
-            .stage
+        let report = setup
+            .engine
             .api
             .get("/usage")
             .await
@@ -96,20 +97,20 @@ async fn turn_cost_is_the_sum_of_its_calls() {
         );
         assert_eq!(report["totals"]["usage"]["total_tokens"], 3_055, "{report}");
         close(&report["totals"]["usage"]["cost_usd"], cost);
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn cache_writes_are_billed() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let usage = TokenCounts {
             cache_write: 300,
             ..USAGE
         };
-        play.fake.push(ModelMessage::text(["So."]).usage(usage));
-        let (_, events) = play.ask("Hallo!").await;
+        setup.fake.push(ModelMessage::text(["So."]).usage(usage));
+        let (_, events) = setup.ask("Hallo!").await;
         let cost = &payloads(&events, "llm.call_completed")[0]["usage"]["cost_usd"];
         close(cost, price(1_000, 200, 300, 50));
     }

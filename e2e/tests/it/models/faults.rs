@@ -1,13 +1,12 @@
-//! Providers that go wrong in every way they can, in all four formats: every turn ends once and in
-//! order, what is passing is tried again before the first word and never after it (S1-099, S3-096,
-//! D-45, R-05).
+//! Provider faults in all four formats: every turn ends once and in order; transient errors are
+//! retried before the first token and never after it (S1-099, S3-096, D-45, R-05).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::code;
-use turnwire_e2e::models::{Play, fields, payloads, shape, word};
-use turnwire_e2e::told::Told;
+use turnwire_e2e::chat_reply::ChatReply;
+use turnwire_e2e::models::{ProviderFixture, fields, payloads, shape, word};
 use turnwire_testkit::provider::{
     Dialect, ErrorForm, LineEnding, MessagePart, ModelMessage, ProviderAnswer, ProviderError,
 };
@@ -60,7 +59,7 @@ fn tried(list: &[(u64, &str)]) -> Vec<(u64, String)> {
 }
 
 /// A turn that failed after its first words (D-45): told so once, and in words of the house.
-fn broken(case: &str, told: &Told, events: &[Value], class: &str) {
+fn broken(case: &str, reply: &ChatReply, events: &[Value], class: &str) {
     assert_eq!(tries(events), tried(&[(1, class)]), "{case}: no second try");
     let own = fields(events, "message.start", "message_id")[0].clone();
     let ends = payloads(events, "message.complete");
@@ -78,11 +77,11 @@ fn broken(case: &str, told: &Told, events: &[Value], class: &str) {
         at("message.complete") + 1,
         "{case}: {names:?}"
     );
-    failure(case, told, events, "INTERNAL_ERROR");
+    failure(case, reply, events, "INTERNAL_ERROR");
 }
 
 /// A turn that failed.
-fn failure(case: &str, told: &Told, events: &[Value], wanted: &str) {
+fn failure(case: &str, reply: &ChatReply, events: &[Value], wanted: &str) {
     let end = payloads(events, "turn.completed")[0];
     assert_eq!(
         (&end["status"], &end["error"]["code"]),
@@ -90,24 +89,24 @@ fn failure(case: &str, told: &Told, events: &[Value], wanted: &str) {
         "{case}"
     );
     assert_eq!(
-        (told.last().event(), code(&told.frames)),
+        (reply.last().event(), code(&reply.frames)),
         ("error", wanted),
         "{case}"
     );
-    assert_eq!(told.last().field("is_final"), &json!(true), "{case}");
+    assert_eq!(reply.last().field("is_final"), &json!(true), "{case}");
     assert_eq!(
         *shape(events).last().expect("an end"),
         "turn.completed",
         "{case}"
     );
-    told.speaks();
+    reply.assert_valid_answer();
 }
 
 // S3-096, D-45
 #[tokio::test]
 async fn stream_broken_after_first_token_fails_once() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let next = first_word(dialect) + 1;
         let mut cases = vec![
             ("cut in a frame", words().cut_inside(next), "transport"),
@@ -144,34 +143,34 @@ async fn stream_broken_after_first_token_fails_once() {
         ));
         for (name, answer, class) in cases {
             let case = format!("{} {name}", word(dialect));
-            let before = play.fake.calls().len();
-            play.fake.push(answer);
-            let (told, events) = play.ask("Speak!").await;
+            let before = setup.fake.calls().len();
+            setup.fake.push(answer);
+            let (reply, events) = setup.ask("Speak!").await;
             if class == "rate_limited" {
                 assert_eq!(tries(&events), tried(&[(1, class)]), "{case}");
-                failure(&case, &told, &events, "RATE_LIMIT_ERROR");
+                failure(&case, &reply, &events, "RATE_LIMIT_ERROR");
             } else {
-                broken(&case, &told, &events, class);
+                broken(&case, &reply, &events, class);
             }
-            assert_eq!(play.fake.calls().len(), before + 1, "{case}");
+            assert_eq!(setup.fake.calls().len(), before + 1, "{case}");
             assert!(
-                told.words().starts_with("Grüße ") || told.words().starts_with("So. "),
+                reply.text().starts_with("Grüße ") || reply.text().starts_with("So. "),
                 "{case}"
             );
         }
         // Whatever was left of all these, a provider understands it.
-        play.fake.push(ProviderAnswer::text(["Here ", "again."]));
-        let (told, _) = play.ask("Once more.").await;
-        assert_eq!(told.words(), "Here again.", "{}", word(dialect));
-        play.understood();
-        play.stage.judge().await;
+        setup.fake.push(ProviderAnswer::text(["Here ", "again."]));
+        let (reply, _) = setup.ask("Once more.").await;
+        assert_eq!(reply.text(), "Here again.", "{}", word(dialect));
+        setup.assert_no_rejections();
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn transient_failure_before_first_token_is_retried() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         // Anthropic says how long in whole seconds.
         let wait = Duration::from_millis(if dialect == Dialect::Anthropic { 1 } else { 30 });
         for (name, answer, class) in [
@@ -214,16 +213,16 @@ async fn transient_failure_before_first_token_is_retried() {
             ),
         ] {
             let case = format!("{} {name}", word(dialect));
-            let before = play.fake.calls().len();
-            play.fake.push(answer);
-            play.fake.push(words());
-            let (told, events) = play.ask("Speak!").await;
+            let before = setup.fake.calls().len();
+            setup.fake.push(answer);
+            setup.fake.push(words());
+            let (reply, events) = setup.ask("Speak!").await;
             assert_eq!(
                 tries(&events),
                 tried(&[(1, class), (2, "completed")]),
                 "{case}"
             );
-            assert_eq!(play.fake.calls().len(), before + 2, "{case}");
+            assert_eq!(setup.fake.calls().len(), before + 2, "{case}");
             assert_eq!(payloads(&events, "message.start").len(), 1, "{case}");
             assert_eq!(payloads(&events, "message.complete").len(), 1, "{case}");
             let failed = payloads(&events, "llm.call_failed")[0];
@@ -231,9 +230,9 @@ async fn transient_failure_before_first_token_is_retried() {
                 (&failed["message_id"], &failed["content_sha256"]),
                 (&Value::Null, &Value::Null)
             );
-            assert_eq!(told.words(), PIECES.concat(), "{case}");
+            assert_eq!(reply.text(), PIECES.concat(), "{case}");
             assert_eq!(
-                (told.last().event(), told.count("thinking")),
+                (reply.last().event(), reply.count("thinking")),
                 ("completed", 1),
                 "{case}"
             );
@@ -243,8 +242,8 @@ async fn transient_failure_before_first_token_is_retried() {
                 "{case}"
             );
         }
-        play.understood();
-        play.stage.judge().await;
+        setup.assert_no_rejections();
+        setup.engine.check_history().await;
     }
 }
 
@@ -253,32 +252,33 @@ async fn transient_failure_before_first_token_is_retried() {
 async fn rate_limit_on_all_tries_ends_turn_and_next_is_new() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         for _ in 0..3 {
-            play.fake
+            setup
+                .fake
                 .push(ProviderAnswer::refuse(ProviderError::RateLimited));
         }
-        let (told, events) = play.ask("Speak!").await;
+        let (reply, events) = setup.ask("Speak!").await;
         let limited = "rate_limited";
         assert_eq!(
             tries(&events),
             tried(&[(1, limited), (2, limited), (3, limited)]),
             "{name}"
         );
-        failure(name, &told, &events, "RATE_LIMIT_ERROR");
-        assert_eq!(told.count("text"), 1, "{name}: one sentence of the house");
-        play.fake.push(words());
-        let (told, events) = play.ask("Again.").await;
+        failure(name, &reply, &events, "RATE_LIMIT_ERROR");
+        assert_eq!(reply.count("text"), 1, "{name}: one sentence of the house");
+        setup.fake.push(words());
+        let (reply, events) = setup.ask("Again.").await;
         assert_eq!(tries(&events), tried(&[(1, "completed")]), "{name}");
-        assert_eq!(told.words(), PIECES.concat(), "{name}");
-        play.stage.judge().await;
+        assert_eq!(reply.text(), PIECES.concat(), "{name}");
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn permanent_failure_is_not_retried() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         for trouble in [
             ProviderError::Unauthorized,
             ProviderError::Forbidden,
@@ -287,26 +287,27 @@ async fn permanent_failure_is_not_retried() {
             ProviderError::TooLarge,
         ] {
             let case = format!("{} {trouble:?}", word(dialect));
-            play.fake.push(ProviderAnswer::refuse(trouble));
-            let (told, events) = play.ask("Speak!").await;
+            setup.fake.push(ProviderAnswer::refuse(trouble));
+            let (reply, events) = setup.ask("Speak!").await;
             assert_eq!(tries(&events), tried(&[(1, "provider")]), "{case}");
-            failure(&case, &told, &events, "INTERNAL_ERROR");
-            assert_eq!(play.fake.unused_lines(), 0, "{case}");
+            failure(&case, &reply, &events, "INTERNAL_ERROR");
+            assert_eq!(setup.fake.unused_lines(), 0, "{case}");
         }
         // A page that is no stream, although the status says that all is well.
-        play.fake
+        setup
+            .fake
             .push(ProviderAnswer::page(200, "<html>please sign in</html>"));
-        let (told, events) = play.ask("Speak!").await;
-        failure(word(dialect), &told, &events, "INTERNAL_ERROR");
+        let (reply, events) = setup.ask("Speak!").await;
+        failure(word(dialect), &reply, &events, "INTERNAL_ERROR");
         assert_eq!(tries(&events).len(), 1);
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn unusual_but_valid_stream_changes_nothing() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let next = first_word(dialect) + 1;
         for (name, answer) in [
             ("byte by byte", words().byte_by_byte()),
@@ -330,9 +331,9 @@ async fn unusual_but_valid_stream_changes_nothing() {
                     .byte_by_byte(),
             ),
         ] {
-            play.fake.push(answer);
-            let (told, events) = play.ask("Speak!").await;
-            assert_eq!(told.words(), PIECES.concat(), "{} {name}", word(dialect));
+            setup.fake.push(answer);
+            let (reply, events) = setup.ask("Speak!").await;
+            assert_eq!(reply.text(), PIECES.concat(), "{} {name}", word(dialect));
             assert_eq!(
                 tries(&events),
                 tried(&[(1, "completed")]),
@@ -340,7 +341,7 @@ async fn unusual_but_valid_stream_changes_nothing() {
                 word(dialect)
             );
         }
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
@@ -348,7 +349,7 @@ async fn unusual_but_valid_stream_changes_nothing() {
 #[tokio::test]
 async fn tool_use_before_broken_stream_is_never_run() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let call = MessagePart::call(
             "call_alpha",
             "say_back",
@@ -362,8 +363,8 @@ async fn tool_use_before_broken_stream_is_never_run() {
             Dialect::Chat | Dialect::Gemini => 3,
             Dialect::Responses => 4,
         };
-        play.fake.push(cut(frame));
-        let (told, events) = play.ask("Do it!").await;
+        setup.fake.push(cut(frame));
+        let (reply, events) = setup.ask("Do it!").await;
         assert_eq!(
             payloads(&events, "tool.use_start").len(),
             1,
@@ -373,11 +374,11 @@ async fn tool_use_before_broken_stream_is_never_run() {
         let end = payloads(&events, "tool.use_end")[0];
         assert_eq!(end["final_input"], json!({}), "{}", word(dialect));
         assert!(payloads(&events, "tool.called").is_empty());
-        broken(word(dialect), &told, &events, "transport");
-        play.fake.push(words());
-        let (told, _) = play.ask("Again.").await;
-        assert_eq!(told.words(), PIECES.concat());
-        play.understood();
-        play.stage.judge().await;
+        broken(word(dialect), &reply, &events, "transport");
+        setup.fake.push(words());
+        let (reply, _) = setup.ask("Again.").await;
+        assert_eq!(reply.text(), PIECES.concat());
+        setup.assert_no_rejections();
+        setup.engine.check_history().await;
     }
 }

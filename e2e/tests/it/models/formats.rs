@@ -1,9 +1,8 @@
-//! The four formats in which providers speak, seen from both wires of the server: words, reasoning,
-//! tools, what a turn cost, and the same conversation whoever told it (S3-052..066, S1-015, S1-016,
-//! S1-024, S1-146, S3-107, C-10).
+//! The four provider formats, seen on both wires of the server: text, reasoning, tools, usage and
+//! cost (S3-052..066, S1-015, S1-016, S1-024, S1-146, S3-107, C-10).
 
 use serde_json::{Value, json};
-use turnwire_e2e::models::{KEY, MODEL, Play, fields, payloads, price, shape, word};
+use turnwire_e2e::models::{KEY, MODEL, ProviderFixture, fields, payloads, price, shape, word};
 use turnwire_testkit::provider::{
     BlockOrder, Dialect, FinishReason, MessagePart, ModelMessage, TokenCounts,
 };
@@ -53,10 +52,10 @@ fn joined(events: &[Value], kind: &str, field: &str) -> Vec<(u64, String)> {
 #[tokio::test]
 async fn plain_turn_is_in_order_in_every_format() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let answer = ModelMessage::text(["Guten ", "Tag, ", "schön 水 \u{1f30a}."]);
-        play.fake.push(answer.usage(USAGE).id("answer-0815"));
-        let (told, events) = play.ask("Hallo!").await;
+        setup.fake.push(answer.usage(USAGE).id("answer-0815"));
+        let (reply, events) = setup.ask("Hallo!").await;
         let name = word(dialect);
         assert_eq!(shape(&events), PLAIN, "{name}");
         let words = "Guten Tag, schön 水 \u{1f30a}.";
@@ -78,10 +77,10 @@ async fn plain_turn_is_in_order_in_every_format() {
         let counts = ["input", "output", "total", "reasoning", "cached"];
         let counts = counts.map(|name| usage[format!("{name}_tokens")].as_u64());
         assert_eq!(counts, [1_000, 50, 1_050, 10, 200].map(Some), "{name}");
-        let stored = play.stage.messages().await;
+        let stored = setup.engine.messages().await;
         assert_eq!(stored[1]["content"], end["final_content"], "s3_051");
         // The opening indicator has no content; nothing else was thought (C-10).
-        let labels = told.labels();
+        let labels = reply.labels();
         assert_eq!(
             labels,
             [
@@ -94,17 +93,17 @@ async fn plain_turn_is_in_order_in_every_format() {
             ],
             "{name}"
         );
-        let opening = told.of("thinking").next().expect("it");
+        let opening = reply.of("thinking").next().expect("it");
         assert_eq!(
-            (opening.field("content"), told.words().as_str()),
+            (opening.field("content"), reply.text().as_str()),
             (&Value::Null, words)
         );
-        let call = play.fake.call(0).await;
+        let call = setup.fake.call(0).await;
         assert_eq!(call.dialect, Some(dialect));
         assert!(!call.text.contains(KEY), "a key goes in a header");
         assert!(call.text.contains("Hallo!") && call.text.contains("market's assistant"));
-        play.understood();
-        play.stage.judge().await;
+        setup.assert_no_rejections();
+        setup.engine.check_history().await;
     }
 }
 
@@ -124,9 +123,9 @@ fn thoughtful() -> ModelMessage {
 async fn reasoning_is_reported_before_and_after_text() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = Play::new(dialect).await;
-        play.fake.push(thoughtful());
-        let (told, events) = play.ask("Think!").await;
+        let setup = ProviderFixture::new(dialect).await;
+        setup.fake.push(thoughtful());
+        let (reply, events) = setup.ask("Think!").await;
         let thoughts = joined(&events, "thinking.delta", "text");
         let thoughts: Vec<&str> = thoughts.iter().map(|(_, text)| text.as_str()).collect();
         assert_eq!(thoughts, ["Let me see.", "And then?"], "{name}");
@@ -154,21 +153,21 @@ async fn reasoning_is_reported_before_and_after_text() {
             .map(|block| &block["type"])
             .collect();
         assert_eq!(kinds, ["thinking", "text", "thinking", "text"], "{name}");
-        let labels = told.labels();
+        let labels = reply.labels();
         let middle = &labels[2..labels.len() - 2];
         assert_eq!(middle, ["thinking", "text", "reasoning", "text"], "{name}");
-        let thinking: Vec<&Value> = told.of("thinking").map(|f| f.field("content")).collect();
+        let thinking: Vec<&Value> = reply.of("thinking").map(|f| f.field("content")).collect();
         assert_eq!(thinking[0], &Value::Null, "the first indicator is empty");
         let content: String = thinking.iter().filter_map(|c| c.as_str()).collect();
         assert_eq!(content, "Let me see.", "{name}");
-        let reasoning = told
+        let reasoning = reply
             .of("reasoning")
             .filter_map(|f| f.field("chunk").as_str());
         assert_eq!(reasoning.collect::<String>(), "And then?", "{name}");
-        assert_eq!(told.words(), "First this. Then that.", "{name}");
+        assert_eq!(reply.text(), "First this. Then that.", "{name}");
         // A proof is for the provider: it is in no frame of the chat wire.
-        told.lacks(&["c2VhbCBvbmU", "c2VhbCB0d28"]);
-        play.stage.judge().await;
+        reply.assert_absent(&["c2VhbCBvbmU", "c2VhbCB0d28"]);
+        setup.engine.check_history().await;
     }
 }
 
@@ -196,10 +195,10 @@ fn two_tools() -> ModelMessage {
 async fn two_parallel_tools_are_kept_apart() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = Play::new(dialect).await;
-        play.fake.push(two_tools());
-        play.fake.push(ModelMessage::text(["Done."]));
-        let (told, events) = play.ask("Both, please.").await;
+        let setup = ProviderFixture::new(dialect).await;
+        setup.fake.push(two_tools());
+        setup.fake.push(ModelMessage::text(["Done."]));
+        let (reply, events) = setup.ask("Both, please.").await;
         let starts = payloads(&events, "tool.use_start");
         assert_eq!(starts.len(), 2, "{name}");
         assert_ne!(starts[0]["tool_use_id"], starts[1]["tool_use_id"]);
@@ -245,13 +244,13 @@ async fn two_parallel_tools_are_kept_apart() {
             [1, 1],
             "{name}"
         );
-        told.pairs();
+        reply.assert_tools_paired();
         assert_eq!(
-            (told.count("tool_call"), told.words().as_str()),
+            (reply.count("tool_call"), reply.text().as_str()),
             (2, "Let me look.Done.")
         );
-        play.understood();
-        play.stage.judge().await;
+        setup.assert_no_rejections();
+        setup.engine.check_history().await;
     }
 }
 
@@ -259,7 +258,7 @@ async fn two_parallel_tools_are_kept_apart() {
 #[tokio::test]
 async fn message_reports_its_stop_reason() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let anthropic = dialect == Dialect::Anthropic;
         for (finish, reason) in [
             (FinishReason::Done, "end_turn"),
@@ -278,14 +277,15 @@ async fn message_reports_its_stop_reason() {
             if dialect == Dialect::Responses && matches!(finish, FinishReason::Word(_)) {
                 continue;
             }
-            play.fake
+            setup
+                .fake
                 .push(ModelMessage::text(["So."]).finish(finish.clone()));
-            let (told, events) = play.ask("Speak!").await;
+            let (reply, events) = setup.ask("Speak!").await;
             let end = payloads(&events, "message.complete")[0];
             assert_eq!(end["stop_reason"], reason, "{} {finish:?}", word(dialect));
-            assert_eq!(told.last().event(), "completed");
+            assert_eq!(reply.last().event(), "completed");
         }
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
@@ -293,15 +293,16 @@ async fn message_reports_its_stop_reason() {
 #[tokio::test]
 async fn message_of_300_kilobytes_arrives_whole() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
-        play.fake
+        let setup = ProviderFixture::new(dialect).await;
+        setup
+            .fake
             .push(ModelMessage::new([MessagePart::flood(300_000)]));
-        let (told, events) = play.ask("All of it.").await;
+        let (reply, events) = setup.ask("All of it.").await;
         let end = payloads(&events, "message.complete")[0];
         let text = end["final_content"][0]["text"].as_str().expect("a text");
         assert!(text.len() >= 300_000, "{}", text.len());
-        assert_eq!(told.words(), text);
-        play.stage.judge().await;
+        assert_eq!(reply.text(), text);
+        setup.engine.check_history().await;
     }
 }
 
@@ -310,16 +311,17 @@ async fn message_of_300_kilobytes_arrives_whole() {
 async fn out_of_order_blocks_are_reordered() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
         let name = word(dialect);
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let parts = [
             MessagePart::text(["First."]),
             MessagePart::call("call_alpha", "say_back", &json!({"text": "eins"})),
             MessagePart::call("call_beta", "say_back", &json!({"text": "zwei"})),
         ];
-        play.fake
+        setup
+            .fake
             .push(ModelMessage::new(parts).order(BlockOrder::Backwards));
-        play.fake.push(ModelMessage::text(["Done."]));
-        let (told, events) = play.ask("Both, please.").await;
+        setup.fake.push(ModelMessage::text(["Done."]));
+        let (reply, events) = setup.ask("Both, please.").await;
         let content = &payloads(&events, "message.complete")[0]["final_content"];
         let told_of: Vec<&Value> = content
             .as_array()
@@ -346,7 +348,7 @@ async fn out_of_order_blocks_are_reordered() {
             .filter(|kind| kinds.contains(kind))
             .collect();
         assert_eq!(kinds_seen[..3], kinds, "{name}: no hole is told");
-        assert_eq!(told.words(), "First.Done.", "{name}");
-        play.stage.judge().await;
+        assert_eq!(reply.text(), "First.Done.", "{name}");
+        setup.engine.check_history().await;
     }
 }

@@ -1,12 +1,12 @@
-//! Which model serves a turn: rules over what the turn is, models that stand in for others, and rules
-//! that change under a running server (R-16, S3-104, D-47, C-19).
+//! Which model serves a turn: routing rules, fallback models, and rules that change on a running
+//! server (R-16, S3-104, D-47, C-19).
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use turnwire_e2e::chat::until;
 use turnwire_e2e::data_service::FakeDataService;
-use turnwire_e2e::engine::{Stage, json_of};
-use turnwire_e2e::models::{Entry, KEY, fields, options, pack, payloads};
+use turnwire_e2e::engine::{EngineFixture, json_of};
+use turnwire_e2e::models::{KEY, ModelEntry, fields, options, pack, payloads};
 use turnwire_event::EventType;
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::pack::TestPack;
@@ -30,24 +30,24 @@ default: {use: 'first:usual', fallback: ['second:spare']}
 ";
 
 /// A stage with two providers and rules.
-struct House {
+struct RoutingFixture {
     first: FakeProvider,
     second: FakeProvider,
-    stage: Stage,
+    engine: EngineFixture,
 }
 
-impl House {
+impl RoutingFixture {
     async fn new(rules: &str) -> Self {
         let (first, second) = (FakeProvider::start().await, FakeProvider::start().await);
         first.require_key(KEY);
         second.require_key(KEY);
         let ccs = FakeDataService::start().await;
         let pack = Self::pack(&ccs, &first, &second, rules);
-        let stage = Stage::on(ccs, options(pack)).await;
+        let engine = EngineFixture::on(ccs, options(pack)).await;
         Self {
             first,
             second,
-            stage,
+            engine,
         }
     }
 
@@ -58,17 +58,17 @@ impl House {
         rules: &str,
     ) -> TestPack {
         let entries = [
-            Entry::new("first", Dialect::Chat, &first.base_url()),
-            Entry::new("second", Dialect::Anthropic, &second.base_url()),
+            ModelEntry::new("first", Dialect::Chat, &first.base_url()),
+            ModelEntry::new("second", Dialect::Anthropic, &second.base_url()),
         ];
         pack(&ccs.url(), &entries).put("routing.yaml", rules)
     }
 
     /// The pack with other rules, as an editor would save it.
     fn rewrite(&mut self, rules: &str) {
-        let pack = Self::pack(&self.stage.ccs, &self.first, &self.second, rules);
-        self.stage.server.repack(pack);
-        self.stage.server.signal(Signal::HUP);
+        let pack = Self::pack(&self.engine.ccs, &self.first, &self.second, rules);
+        self.engine.server.repack(pack);
+        self.engine.server.signal(Signal::HUP);
     }
 
     /// The models that were asked, in order.
@@ -93,12 +93,12 @@ fn route(model: &str, reason: &str) -> (Value, Value) {
 // R-16, D-47
 #[tokio::test]
 async fn routing_rules_choose_the_model() {
-    let house = House::new(RULES).await;
-    let (first, second, stage) = (&house.first, &house.second, &house.stage);
+    let fixture = RoutingFixture::new(RULES).await;
+    let (first, second, engine) = (&fixture.first, &fixture.second, &fixture.engine);
     // Nothing special: the default.
     first.push(ModelMessage::text(["Hello."]));
-    let reply = stage.ask("Hi!").await;
-    let events = stage.events(reply.turn).await;
+    let reply = engine.ask("Hi!").await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     let decided = payloads(&events, "route.decided")[0];
     assert_eq!(decided["routing_policy_version"], "policy-1");
@@ -119,10 +119,10 @@ async fn routing_rules_choose_the_model() {
             second
         };
         provider.push(ModelMessage::text(["So."]));
-        let reply = stage
-            .asked(ChatSubmit::new("Hi!").field("locale", locale))
+        let reply = engine
+            .submit(ChatSubmit::new("Hi!").field("locale", locale))
             .await;
-        let events = stage.events(reply.turn).await;
+        let events = engine.events(reply.turn).await;
         assert_eq!(routes(&events), [route(model, reason)], "{locale}");
     }
     // A sub-agent has its own rule; the session's model stays that of the one that speaks.
@@ -137,9 +137,9 @@ async fn routing_rules_choose_the_model() {
         reasoning: 0,
     };
     first.push(ModelMessage::text(["Two of them."]).usage(dear));
-    let reply = stage.ask("Offers?").await;
-    assert_eq!(reply.words(), "Two of them.");
-    let events = stage.events(reply.turn).await;
+    let reply = engine.ask("Offers?").await;
+    assert_eq!(reply.text(), "Two of them.");
+    let events = engine.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     assert_eq!(
         fields(&events, "llm.call_started", "model"),
@@ -147,29 +147,29 @@ async fn routing_rules_choose_the_model() {
     );
     // The session has cost two cents by now.
     first.push(ModelMessage::text(["Cheap."]));
-    let reply = stage.ask("And now?").await;
-    let events = stage.events(reply.turn).await;
+    let reply = engine.ask("And now?").await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:cheap", "rule dear")]);
-    let row = stage.api.attach(stage.session).await.expect("an answer");
+    let row = engine.api.attach(engine.session).await.expect("an answer");
     assert_eq!(row["active_model"], "first:cheap");
     // Another session has cost nothing; the night has its own model.
-    let session = stage.api.create().await.expect("a session");
+    let session = engine.api.create().await.expect("a session");
     first.push(ModelMessage::text(["Good night."]));
     let path = format!("/sessions/{session}/turns");
     let body = json!({"message": "Hi!", "origin": "scheduled"});
-    let answer = stage.api.post(&path, body).await.expect("an answer");
+    let answer = engine.api.post(&path, body).await.expect("an answer");
     assert_eq!(answer.status, 202, "{}", answer.body);
     let turn = answer.json()["turn_id"]
         .as_str()
         .and_then(|id| id.parse().ok());
     let turn = turn.expect("a turn");
-    stage.api.ended(turn).await.expect("an end");
+    engine.api.ended(turn).await.expect("an end");
     assert_eq!(
-        routes(&stage.log(session).await),
+        routes(&engine.log(session).await),
         [route("first:night", "rule nights")]
     );
     // And so has a tenant, whatever else holds.
-    let tenant_api = stage.api.clone().with("x-tenant-id", TENANT);
+    let tenant_api = engine.api.clone().with("x-tenant-id", TENANT);
     let session = tenant_api.create().await.expect("a session");
     first.push(ModelMessage::text(["Yours."]));
     let question = ChatSubmit::new("Hi!")
@@ -179,15 +179,18 @@ async fn routing_rules_choose_the_model() {
     let wanted = [
         "usual", "usual", "usual", "usual", "cheap", "night", "tenant",
     ];
-    assert_eq!(House::asked(first), wanted);
-    assert_eq!(House::asked(second), ["german", "german", "german", "shop"]);
-    stage.judge().await;
+    assert_eq!(RoutingFixture::asked(first), wanted);
+    assert_eq!(
+        RoutingFixture::asked(second),
+        ["german", "german", "german", "shop"]
+    );
+    engine.check_history().await;
 }
 
 #[tokio::test]
 async fn fallback_is_used_only_before_first_token() {
-    let house = House::new(RULES).await;
-    let (first, second, stage) = (&house.first, &house.second, &house.stage);
+    let fixture = RoutingFixture::new(RULES).await;
+    let (first, second, engine) = (&fixture.first, &fixture.second, &fixture.engine);
     for (trouble, tries, class) in [
         (ProviderError::Unavailable, 3, "provider"),
         (ProviderError::RateLimited, 3, "rate_limited"),
@@ -200,9 +203,9 @@ async fn fallback_is_used_only_before_first_token() {
         let call = MessagePart::call("call_1", "say_back", &json!({"text": "eins"}));
         second.push(ModelMessage::new([MessagePart::text(["Instead. "]), call]));
         second.push(ModelMessage::text(["Done."]));
-        let reply = stage.ask("Hi!").await;
-        assert_eq!(reply.words(), "Instead. Done.", "{trouble:?}");
-        let events = stage.events(reply.turn).await;
+        let reply = engine.ask("Hi!").await;
+        assert_eq!(reply.text(), "Instead. Done.", "{trouble:?}");
+        let events = engine.events(reply.turn).await;
         let reason = format!("fallback after {class}");
         let wanted = [
             route("first:usual", "default"),
@@ -221,14 +224,14 @@ async fn fallback_is_used_only_before_first_token() {
         let failed = fields(&events, "llm.call_failed", "error_class");
         assert_eq!(failed, vec![json!(class); tries], "{trouble:?}");
         assert_eq!(payloads(&events, "turn.completed")[0]["status"], "ok");
-        let row = stage.api.attach(stage.session).await.expect("an answer");
+        let row = engine.api.attach(engine.session).await.expect("an answer");
         assert_eq!(row["active_model"], "second:spare", "{trouble:?}");
     }
     // The next turn begins with the first again; after a word there is no other.
     let before = second.calls().len();
     first.push(ProviderAnswer::text(["One ", "two ", "three."]).cut_inside(2));
-    let reply = stage.ask("Hi!").await;
-    let events = stage.events(reply.turn).await;
+    let reply = engine.ask("Hi!").await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(routes(&events), [route("first:usual", "default")]);
     assert_eq!(
         (reply.last().event(), second.calls().len()),
@@ -239,16 +242,16 @@ async fn fallback_is_used_only_before_first_token() {
         first.push(ProviderAnswer::refuse(ProviderError::Server));
         second.push(ProviderAnswer::refuse(ProviderError::RateLimited));
     }
-    let reply = stage.ask("Hi!").await;
+    let reply = engine.ask("Hi!").await;
     assert_eq!(reply.errors()[0].0, json!({"code": "RATE_LIMIT_ERROR"}));
-    let events = stage.events(reply.turn).await;
+    let events = engine.events(reply.turn).await;
     assert_eq!(fields(&events, "llm.call_failed", "error_class").len(), 6);
-    stage.judge().await;
+    engine.check_history().await;
 }
 
 /// The version that a snapshot shows.
-async fn snapshot(stage: &Stage) -> Value {
-    let client = turnwire_testkit::watch::WatchClient::connect(&stage.api, "late", stage.session);
+async fn snapshot(engine: &EngineFixture) -> Value {
+    let client = turnwire_testkit::watch::WatchClient::connect(&engine.api, "late", engine.session);
     let mut client = client.await.expect("a connection");
     client
         .subscribe(&SubscribeOptions::snapshot())
@@ -266,23 +269,27 @@ async fn snapshot(stage: &Stage) -> Value {
 // S3-104
 #[tokio::test]
 async fn new_routing_rules_are_announced_running_turn_keeps_own() {
-    let mut house = House::new(RULES).await;
-    let idle = house.stage.api.create().await.expect("a session");
-    assert_eq!(snapshot(&house.stage).await, "policy-1");
-    let mut client = house.stage.watch("here", SubscribeOptions::live()).await;
+    let mut fixture = RoutingFixture::new(RULES).await;
+    let idle = fixture.engine.api.create().await.expect("a session");
+    assert_eq!(snapshot(&fixture.engine).await, "policy-1");
+    let mut client = fixture.engine.watch("here", SubscribeOptions::live()).await;
     // A turn is in the middle of its first call.
     let call = MessagePart::call("call_1", "say_back", &json!({"text": "eins"}));
     let first_call = ModelMessage::new([MessagePart::text(["Look. "]), call]);
-    house
+    fixture
         .first
         .push(ProviderAnswer::message(first_call).stall_at(2));
-    let accepted = house.stage.api.submit(house.stage.session, "go").await;
+    let accepted = fixture
+        .engine
+        .api
+        .submit(fixture.engine.session, "go")
+        .await;
     let turn = accepted.expect("an answer").turn_id;
-    house.first.reached(0, AnswerProgress::Held).await;
+    fixture.first.reached(0, AnswerProgress::Held).await;
     let new = RULES
         .replace("policy-1", "policy-2")
         .replace("first:usual", "second:new");
-    house.rewrite(&new);
+    fixture.rewrite(&new);
     let kind = EventType::RoutingPolicyReloaded;
     let seen = client
         .until(|event| event.body.kind() == kind)
@@ -296,39 +303,39 @@ async fn new_routing_rules_are_announced_running_turn_keeps_own() {
             &Value::Null
         )
     );
-    assert_eq!(snapshot(&house.stage).await, "policy-2");
-    house.first.push(ModelMessage::text(["Done."]));
-    house.first.release(0);
+    assert_eq!(snapshot(&fixture.engine).await, "policy-2");
+    fixture.first.push(ModelMessage::text(["Done."]));
+    fixture.first.release(0);
     client.turn(turn).await.expect("the end");
-    let events = house.stage.events(turn).await;
+    let events = fixture.engine.events(turn).await;
     assert_eq!(
         routes(&events),
         [route("first:usual", "default")],
         "it keeps its route"
     );
-    assert_eq!(House::asked(&house.first), ["usual", "usual"]);
+    assert_eq!(RoutingFixture::asked(&fixture.first), ["usual", "usual"]);
     // The next turn goes by the new rules.
-    house.second.push(ModelMessage::text(["New."]));
-    let reply = house.stage.ask("And now?").await;
-    let events = house.stage.events(reply.turn).await;
+    fixture.second.push(ModelMessage::text(["New."]));
+    let reply = fixture.engine.ask("And now?").await;
+    let events = fixture.engine.events(reply.turn).await;
     let decided = payloads(&events, "route.decided")[0];
     assert_eq!(decided["routing_policy_version"], "policy-2");
-    assert_eq!(reply.words(), "New.");
+    assert_eq!(reply.text(), "New.");
     // Nobody was in the other session, and nothing was written there.
-    let log = house.stage.log(idle).await;
+    let log = fixture.engine.log(idle).await;
     assert!(
         log.iter()
             .all(|event| event["type"] != "routing.policy_reloaded"),
         "{log:?}"
     );
-    house.stage.judge().await;
+    fixture.engine.check_history().await;
 }
 
 // S3-104
 #[tokio::test]
 async fn broken_routing_rules_are_reported_and_ignored() {
-    let mut house = House::new(RULES).await;
-    let mut client = house.stage.watch("here", SubscribeOptions::live()).await;
+    let mut fixture = RoutingFixture::new(RULES).await;
+    let mut client = fixture.engine.watch("here", SubscribeOptions::live()).await;
     for (broken, word) in [
         ("version: [", "routing.yaml"),
         (
@@ -337,22 +344,22 @@ async fn broken_routing_rules_are_reported_and_ignored() {
         ),
         ("default: {use: 'nobody:a'}\n", "nobody"),
     ] {
-        let seen = house.stage.server.stderr().len();
-        house.rewrite(broken);
+        let seen = fixture.engine.server.stderr().len();
+        fixture.rewrite(broken);
         until("the mistake is told", || async {
-            let stderr = house.stage.server.stderr();
+            let stderr = fixture.engine.server.stderr();
             let new = stderr.get(seen..).unwrap_or_default();
             new.contains("routing.yaml") && new.contains(word) && new.contains("not applied")
         })
         .await;
-        house.first.push(ModelMessage::text(["As before."]));
-        let reply = house.stage.ask("Hi!").await;
-        let events = house.stage.events(reply.turn).await;
+        fixture.first.push(ModelMessage::text(["As before."]));
+        let reply = fixture.engine.ask("Hi!").await;
+        let events = fixture.engine.events(reply.turn).await;
         assert_eq!(routes(&events), [route("first:usual", "default")], "{word}");
     }
-    assert_eq!(snapshot(&house.stage).await, "policy-1");
+    assert_eq!(snapshot(&fixture.engine).await, "policy-1");
     // A version that is not written is a digest: other rules are another one.
-    house.rewrite("default: {use: 'second:a'}\n");
+    fixture.rewrite("default: {use: 'second:a'}\n");
     let kind = EventType::RoutingPolicyReloaded;
     let seen = client
         .until(|event| event.body.kind() == kind)
@@ -363,14 +370,14 @@ async fn broken_routing_rules_are_reported_and_ignored() {
         .filter(|event| event.body.kind() == kind)
         .collect();
     assert_eq!(reloads.len(), 1, "none of the broken ones was told");
-    let version = snapshot(&house.stage).await;
+    let version = snapshot(&fixture.engine).await;
     assert_ne!(version, "policy-1");
-    house.second.push(ModelMessage::text(["New."]));
-    let reply = house.stage.ask("Hi!").await;
-    let events = house.stage.events(reply.turn).await;
+    fixture.second.push(ModelMessage::text(["New."]));
+    let reply = fixture.engine.ask("Hi!").await;
+    let events = fixture.engine.events(reply.turn).await;
     assert_eq!(
         payloads(&events, "route.decided")[0]["routing_policy_version"],
         version
     );
-    house.stage.judge().await;
+    fixture.engine.check_history().await;
 }

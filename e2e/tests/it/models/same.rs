@@ -1,8 +1,8 @@
-//! One conversation, told by providers of four formats: the events are the same, whoever told it,
-//! apart from ids and the names of models (S3-062, S3-063, S3-064).
+//! One conversation through the four provider formats: the events are equal apart from ids and
+//! model names (S3-062, S3-063, S3-064).
 
 use serde_json::{Value, json};
-use turnwire_e2e::models::{Play, canonical, shape, word};
+use turnwire_e2e::models::{ProviderFixture, canonical, shape, word};
 use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage, TokenCounts};
 
 /// What every answer costs here; Gemini does not say what it wrote into its cache.
@@ -19,7 +19,7 @@ const USAGE: TokenCounts = TokenCounts {
 /// of a tool's input as one, since Gemini has no pieces, and tools of one message one after the
 /// other, since Chat Completions says where a call ends only at the end of them all.
 async fn conversation(dialect: Dialect) -> Vec<Value> {
-    let play = Play::new(dialect).await;
+    let setup = ProviderFixture::new(dialect).await;
     let thought = MessagePart::Thinking {
         pieces: vec!["Two ".into(), "at once.".into()],
         signature: Vec::new(),
@@ -31,20 +31,22 @@ async fn conversation(dialect: Dialect) -> Vec<Value> {
         MessagePart::call("call_beta", "nap", &json!({"ms": 300})),
     ]);
     let first = first.chat_reasoning("reasoning_content").usage(USAGE);
-    play.fake.push(first);
+    setup.fake.push(first);
     let second = MessagePart::call("call_gamma", "boom", &json!({"message": "drei"}));
-    play.fake.push(ModelMessage::new([second]).usage(USAGE));
-    play.fake
+    setup.fake.push(ModelMessage::new([second]).usage(USAGE));
+    setup
+        .fake
         .push(ModelMessage::text(["One ", "went wrong."]).usage(USAGE));
-    play.fake
+    setup
+        .fake
         .push(ModelMessage::text(["You are ", "welcome."]).usage(USAGE));
     let mut events = Vec::new();
     for message in ["Both, please.", "Thank you."] {
-        let (_, seen) = play.ask(message).await;
+        let (_, seen) = setup.ask(message).await;
         events.extend(seen);
     }
-    play.understood();
-    play.stage.judge().await;
+    setup.assert_no_rejections();
+    setup.engine.check_history().await;
     let mut conversations: Vec<Value> = Vec::new();
     for event in canonical(&events) {
         let piece = event["payload"]["partial_json"].as_str().map(str::to_owned);

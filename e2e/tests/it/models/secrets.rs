@@ -1,13 +1,15 @@
-//! What must stay inside stays inside (I7, G8): the provider's key, its address, whatever it says
-//! when it refuses, and the person's own token, which is for this server and nobody behind it.
+//! Secrets stay inside (I7, G8): the provider's key, its address, its error texts, and the user's
+//! own token, which is for this server only.
 
 use std::process::Command;
 
 use serde_json::json;
 use turnwire_e2e::chat::{raw, whole};
 use turnwire_e2e::data_service::FakeDataService;
-use turnwire_e2e::engine::Stage;
-use turnwire_e2e::models::{Entry, KEY, KEY_NAME, Play, fields, options, pack, word};
+use turnwire_e2e::engine::EngineFixture;
+use turnwire_e2e::models::{
+    KEY, KEY_NAME, ModelEntry, ProviderFixture, fields, options, pack, word,
+};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::history::{ConnectionEntry, History};
 use turnwire_testkit::journal::Journal;
@@ -41,8 +43,8 @@ fn captured(history: &History, out: &mut String) {
 }
 
 /// Every list of the server, and answers to what cannot be answered.
-async fn listed(play: &Play, token: &str) -> String {
-    let session = play.stage.session.to_string();
+async fn listed(setup: &ProviderFixture, token: &str) -> String {
+    let session = setup.engine.session.to_string();
     let own = [
         "",
         "/messages",
@@ -71,12 +73,12 @@ async fn listed(play: &Play, token: &str) -> String {
         .into_iter()
         .chain(all.into_iter().chain(missing_paths).map(str::to_owned));
     for path in paths {
-        let answer = play.stage.api.get(&path).await.expect("an answer");
+        let answer = setup.engine.api.get(&path).await.expect("an answer");
         seen += &format!("{path} {:?} {}\n", answer.headers, answer.body);
     }
     let header = format!("authorization: Bearer {token}");
     let lines = [header.as_str(), "content-type: application/json"];
-    let addr = play.stage.api.addr();
+    let addr = setup.engine.api.addr();
     for body in [
         &b"{"[..],
         b"{\"message\": 7}",
@@ -90,11 +92,11 @@ async fn listed(play: &Play, token: &str) -> String {
 }
 
 /// What a command prints about the stored session.
-fn printed(play: &Play, words: &[&str]) -> String {
+fn printed(setup: &ProviderFixture, words: &[&str]) -> String {
     let mut command = Command::new(binary());
     let done = command
         .args(words)
-        .env("TURNWIRE_HOME", play.stage.server.home())
+        .env("TURNWIRE_HOME", setup.engine.server.home())
         .output();
     let done = done.expect("the command runs");
     String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr)
@@ -164,19 +166,20 @@ async fn provider_keys_addresses_and_texts_never_leak() {
     for dialect in Dialect::ALL {
         let (mark, token) = (marker(&mut rng), marker(&mut rng));
         let short = "{connect_ms: 2000, first_byte_ms: 200, idle_ms: 200, total_ms: 900}";
-        let play = Play::with(dialect, |entry| entry.with("timeouts", short), |o| o).await;
-        let api = play
-            .stage
+        let setup =
+            ProviderFixture::with(dialect, |entry| entry.with("timeouts", short), |o| o).await;
+        let api = setup
+            .engine
             .api
             .clone()
             .with("authorization", &format!("Bearer {token}"));
         let everything = SubscribeOptions::live().filter(json!({"include_suppressed": true}));
-        let mut watcher = play.stage.watch("everything", everything).await;
+        let mut watcher = setup.engine.watch("everything", everything).await;
         for (name, list) in answers(&mark) {
             for answer in list {
-                play.fake.push(answer);
+                setup.fake.push(answer);
             }
-            let question = ChatSubmit::new(name).session(play.stage.session);
+            let question = ChatSubmit::new(name).session(setup.engine.session);
             let (turn, frames) = whole(&api, name, &question).await;
             assert!(
                 frames.last().is_some_and(|f| f.is_terminal()),
@@ -185,11 +188,11 @@ async fn provider_keys_addresses_and_texts_never_leak() {
             );
             watcher.turn(turn).await.expect("the turn");
         }
-        let mut seen = listed(&play, &token).await;
-        let home = play.stage.server.home().display().to_string();
-        let session = play.stage.session.to_string();
+        let mut seen = listed(&setup, &token).await;
+        let home = setup.engine.server.home().display().to_string();
+        let session = setup.engine.session.to_string();
         seen += &printed(
-            &play,
+            &setup,
             &[
                 "tail",
                 &session,
@@ -201,17 +204,17 @@ async fn provider_keys_addresses_and_texts_never_leak() {
             ],
         );
         seen += &printed(
-            &play,
+            &setup,
             &["replay", &session, "--home", &home, "--wire", "pc3"],
         );
-        captured(&play.stage.judge().await, &mut seen);
-        let log = play.stage.server.stderr();
+        captured(&setup.engine.check_history().await, &mut seen);
+        let log = setup.engine.server.stderr();
         assert!(
             log.contains("a provider refused a call"),
             "there is something to read:\n{log}"
         );
-        let address = play.fake.addr().to_string();
-        let port = play.fake.addr().port().to_string();
+        let address = setup.fake.addr().to_string();
+        let port = setup.fake.addr().port().to_string();
         for (place, text) in [("a wire", &seen), ("the log", &log)] {
             for secret in [
                 KEY,
@@ -237,7 +240,7 @@ async fn provider_keys_addresses_and_texts_never_leak() {
                 word(dialect)
             );
         }
-        let calls = play.fake.calls();
+        let calls = setup.fake.calls();
         assert!(calls.len() > 15, "{}", calls.len());
         for call in calls {
             let all = format!("{:?} {} {}", call.headers, call.query, call.text);
@@ -254,7 +257,7 @@ async fn provider_keys_addresses_and_texts_never_leak() {
 #[tokio::test]
 async fn missing_or_invalid_key_is_named_at_start_but_hidden() {
     let fake = FakeProvider::start().await;
-    let entry = Entry::new("vendor", Dialect::Anthropic, &fake.base_url());
+    let entry = ModelEntry::new("vendor", Dialect::Anthropic, &fake.base_url());
     let pack = pack("http://127.0.0.1:9", &[entry]);
     let bad = "sk-with a space and\ttab";
     for (env, wanted) in [(None, KEY_NAME), (Some(bad), KEY_NAME)] {
@@ -283,18 +286,18 @@ async fn unreachable_provider_is_a_typed_failure() {
     let url = stopped_provider.base_url();
     drop(stopped_provider);
     let ccs = FakeDataService::start().await;
-    let entry = Entry::new("vendor", Dialect::Chat, &url);
+    let entry = ModelEntry::new("vendor", Dialect::Chat, &url);
     let entry = entry.with("timeouts", "{connect_ms: 500}");
     let pack = pack(&ccs.url(), &[entry]);
     let options = options(pack);
-    let stage = Stage::on(ccs, options).await;
-    let reply = stage.ask("Hello?").await;
+    let engine = EngineFixture::on(ccs, options).await;
+    let reply = engine.ask("Hello?").await;
     assert_eq!(reply.last().event(), "error");
-    reply.speaks();
-    reply.lacks(&[&address]);
-    let events = stage.events(reply.turn).await;
+    reply.assert_valid_answer();
+    reply.assert_absent(&[&address]);
+    let events = engine.events(reply.turn).await;
     let classes = fields(&events, "llm.call_failed", "error_class");
     assert_eq!(classes, ["transport", "transport", "transport"]);
-    assert!(!stage.server.stderr().contains(&address));
-    stage.judge().await;
+    assert!(!engine.server.stderr().contains(&address));
+    engine.check_history().await;
 }

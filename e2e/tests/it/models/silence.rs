@@ -1,11 +1,11 @@
-//! Providers that stall, drip and flood, and people who leave in mid-token: the provider's own time
-//! and the turn's, bounded memory, a socket that is closed at once, and one end (S3-096, SC-22, D-44).
+//! Providers that stall, drip and flood, and users who disconnect mid-token: provider and turn
+//! timeouts, bounded memory, a socket that is closed at once, and one end (S3-096, SC-22, D-44).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::engine::{json_of, of};
-use turnwire_e2e::models::{Play, payloads, shape, word};
+use turnwire_e2e::models::{ProviderFixture, payloads, shape, word};
 use turnwire_event::{Event, EventType};
 use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
 use turnwire_testkit::provider::{
@@ -30,8 +30,8 @@ fn words() -> ProviderAnswer {
     ProviderAnswer::text(["One ", "two ", "three ", "four."])
 }
 
-async fn hurried(dialect: Dialect) -> Play {
-    Play::with(
+async fn hurried(dialect: Dialect) -> ProviderFixture {
+    ProviderFixture::with(
         dialect,
         |entry| entry.with("timeouts", SHORT),
         |options| options,
@@ -59,26 +59,26 @@ fn failed(case: &str, events: &[Value]) {
 async fn unresponsive_provider_is_abandoned_after_all_tries() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let play = hurried(dialect).await;
+        let setup = hurried(dialect).await;
         for _ in 0..3 {
-            play.fake.push(words().silent());
+            setup.fake.push(words().silent());
         }
-        let (told, events) = play.ask("Speak!").await;
+        let (reply, events) = setup.ask("Speak!").await;
         assert_eq!(failures(&events), ["timeout"; 3], "{name}");
         failed(name, &events);
-        told.speaks();
+        reply.assert_valid_answer();
         for call in 0..3 {
-            let call = play.fake.closed(call).await;
+            let call = setup.fake.closed(call).await;
             assert_eq!(call.progress, AnswerProgress::Left, "{name}");
         }
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn stalling_provider_is_bounded_in_time() {
     for dialect in Dialect::ALL {
-        let play = hurried(dialect).await;
+        let setup = hurried(dialect).await;
         let many: Vec<String> = (0..100).map(|n| format!("{n} ")).collect();
         for (call, (name, answer)) in [
             ("stalls", words().stall_at(second_word(dialect))),
@@ -92,8 +92,8 @@ async fn stalling_provider_is_bounded_in_time() {
         .enumerate()
         {
             let case = format!("{} {name}", word(dialect));
-            play.fake.push(answer);
-            let (told, events) = play.ask("Speak!").await;
+            setup.fake.push(answer);
+            let (reply, events) = setup.ask("Speak!").await;
             assert_eq!(failures(&events), ["timeout"], "{case}: not tried again");
             assert_eq!(
                 payloads(&events, "message.complete")[0]["stop_reason"],
@@ -101,20 +101,20 @@ async fn stalling_provider_is_bounded_in_time() {
                 "{case}"
             );
             failed(&case, &events);
-            told.speaks();
-            play.fake.closed(call).await;
+            reply.assert_valid_answer();
+            setup.fake.closed(call).await;
         }
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
     // A byte now and then: there is no silence, and no word either.
-    let play = hurried(Dialect::Anthropic).await;
-    play.fake.push(words().drip(Duration::from_millis(40)));
-    play.fake.push(words());
-    let (told, events) = play.ask("Speak!").await;
+    let setup = hurried(Dialect::Anthropic).await;
+    setup.fake.push(words().drip(Duration::from_millis(40)));
+    setup.fake.push(words());
+    let (reply, events) = setup.ask("Speak!").await;
     assert_eq!(failures(&events), ["timeout"]);
-    assert_eq!(told.words(), "One two three four.", "tried again");
-    play.fake.closed(0).await;
-    play.stage.judge().await;
+    assert_eq!(reply.text(), "One two three four.", "tried again");
+    setup.fake.closed(0).await;
+    setup.engine.check_history().await;
 }
 
 // D-44
@@ -124,7 +124,7 @@ async fn turn_deadline_ends_a_patient_provider_call() {
         let change = |options: turnwire_testkit::server::ServerOptions| {
             options.set("turn", "timeout_ms", 700)
         };
-        let play = Play::with(dialect, |entry| entry, change).await;
+        let setup = ProviderFixture::with(dialect, |entry| entry, change).await;
         for (call, (name, answer)) in [
             ("silent", words().silent()),
             ("stalls", words().stall_at(second_word(dialect))),
@@ -137,20 +137,20 @@ async fn turn_deadline_ends_a_patient_provider_call() {
         .enumerate()
         {
             let case = format!("{} {name}", word(dialect));
-            play.fake.push(answer);
-            let (told, events) = play.ask("Speak!").await;
+            setup.fake.push(answer);
+            let (reply, events) = setup.ask("Speak!").await;
             if name == "waits" {
                 // A wait that cannot end before the turn does is not begun.
-                assert_eq!(told.last().event(), "error", "{case}");
+                assert_eq!(reply.last().event(), "error", "{case}");
                 assert_eq!(failures(&events), ["rate_limited"], "{case}");
             } else {
-                assert_eq!(told.last().event(), "cancelled", "{case}");
+                assert_eq!(reply.last().event(), "cancelled", "{case}");
                 let end = payloads(&events, "turn.cancelled")[0];
                 assert_eq!(end["reason"], "turn_timeout", "{case}");
-                play.fake.closed(call).await;
+                setup.fake.closed(call).await;
             }
         }
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
@@ -166,15 +166,20 @@ fn mib(pid: u32, line: &str) -> u64 {
 #[tokio::test]
 async fn ten_megabyte_answer_is_bounded_and_ends_once() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         // The largest message that is one: code, caches and pages are there before it is counted.
-        play.fake
+        setup
+            .fake
             .push(ModelMessage::new([MessagePart::flood(2_000_000)]));
-        let accepted = play.stage.api.submit(play.stage.session, "Warm up.").await;
+        let accepted = setup
+            .engine
+            .api
+            .submit(setup.engine.session, "Warm up.")
+            .await;
         let turn = accepted.expect("an answer").turn_id;
-        let row = play.stage.api.ended(turn).await.expect("an end");
+        let row = setup.engine.api.ended(turn).await.expect("an end");
         assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
-        let pid = play.stage.server.pid();
+        let pid = setup.engine.server.pid();
         let flood = ProviderAnswer::message(ModelMessage::new([MessagePart::flood(10 << 20)]));
         let mut cases = vec![("10 MB", flood)];
         if dialect == Dialect::Chat {
@@ -186,16 +191,20 @@ async fn ten_megabyte_answer_is_bounded_and_ends_once() {
             // From here on the highest mark is this turn's.
             std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("a mark");
             let before = mib(pid, "VmRSS:");
-            play.fake.push(answer);
+            setup.fake.push(answer);
             // Nobody watches: one who cannot keep up with this is sent away, which is told
             // elsewhere.
-            let accepted = play.stage.api.submit(play.stage.session, "Speak!").await;
+            let accepted = setup
+                .engine
+                .api
+                .submit(setup.engine.session, "Speak!")
+                .await;
             let turn = accepted.expect("an answer").turn_id;
-            play.stage.api.ended(turn).await.expect("an end");
-            let events = play.stage.events(turn).await;
+            setup.engine.api.ended(turn).await.expect("an end");
+            let events = setup.engine.events(turn).await;
             assert_eq!(failures(&events), ["provider"], "{case}");
             failed(&case, &events);
-            let call = play.fake.closed(call + 1).await;
+            let call = setup.fake.closed(call + 1).await;
             // Ten megabytes fit into the buffers between two processes.
             let is_left = call.progress == AnswerProgress::Left;
             assert!(is_left || name == "10 MB", "{case}: {:?}", call.progress);
@@ -207,10 +216,10 @@ async fn ten_megabyte_answer_is_bounded_and_ends_once() {
             );
             assert!(grown < 40, "{case}: {grown} MiB more than {before}");
         }
-        play.fake.push(words());
-        let (told, _) = play.ask("Again.").await;
-        assert_eq!(told.words(), "One two three four.");
-        play.stage.judge().await;
+        setup.fake.push(words());
+        let (reply, _) = setup.ask("Again.").await;
+        assert_eq!(reply.text(), "One two three four.");
+        setup.engine.check_history().await;
     }
 }
 
@@ -229,28 +238,29 @@ async fn cancel_mid_token_closes_provider_socket() {
         (Dialect::Responses, 10),
     ] {
         let name = word(dialect);
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         let call = MessagePart::call_in(
             Some("call_1"),
             "read_file",
             ["{\"path\":\"/a", " long way\"}"],
         );
         let message = ModelMessage::new([MessagePart::text(["I'll start by"]), call]);
-        play.fake
+        setup
+            .fake
             .push(ProviderAnswer::message(message).stall_at(stall));
-        let mut client = play
-            .stage
+        let mut client = setup
+            .engine
             .watch("canceller", SubscribeOptions::live())
             .await;
-        let accepted = play.stage.api.submit(play.stage.session, "go").await;
+        let accepted = setup.engine.api.submit(setup.engine.session, "go").await;
         let turn = accepted.expect("an answer").turn_id;
         let mut seen = reach(&mut client, EventType::ToolUseInputDelta).await;
-        play.fake.reached(0, AnswerProgress::Held).await;
+        setup.fake.reached(0, AnswerProgress::Held).await;
         let frame = json!({"type": "cancel", "turn_id": turn, "reason": "user_cancel"});
         client.send(&frame).await.expect("sent");
         seen.extend(client.turn(turn).await.expect("an end"));
         seen.retain(|event| event.turn_id == Some(turn));
-        play.fake.closed(0).await;
+        setup.fake.closed(0).await;
         assert_eq!(classify_cancel(&seen), Ok(CancelCase::Llm), "{name}");
         let events = json_of(&seen);
         let kinds = shape(&events);
@@ -285,26 +295,26 @@ async fn cancel_mid_token_closes_provider_socket() {
         // A second cancel adds nothing, and a new turn is a new turn, which the provider
         // understands although a call was left half said.
         client.send(&frame).await.expect("sent");
-        play.fake.push(words());
-        let (told, events) = play.ask("Go on.").await;
-        assert_ne!(told.turn, turn);
+        setup.fake.push(words());
+        let (reply, events) = setup.ask("Go on.").await;
+        assert_ne!(reply.turn, turn);
         assert_eq!(payloads(&events, "route.decided").len(), 1);
-        assert_eq!(told.words(), "One two three four.", "{name}");
-        play.understood();
-        let stored = play.stage.messages().await;
+        assert_eq!(reply.text(), "One two three four.", "{name}");
+        setup.assert_no_rejections();
+        let stored = setup.engine.messages().await;
         let cut: Vec<&Value> = stored
             .iter()
             .filter(|m| m["status"] == "cancelled")
             .collect();
         assert_eq!(cut.len(), 1, "{name}");
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn cancel_while_provider_is_silent_ends_turn_at_once() {
     for dialect in Dialect::ALL {
-        let play = Play::new(dialect).await;
+        let setup = ProviderFixture::new(dialect).await;
         for (call, (name, answer)) in [
             ("before its head", words().silent()),
             ("in its words", words().stall_at(second_word(dialect))),
@@ -317,9 +327,9 @@ async fn cancel_while_provider_is_silent_ends_turn_at_once() {
         .enumerate()
         {
             let case = format!("{} {name}", word(dialect));
-            play.fake.push(answer);
-            let mut client = play.stage.watch(&case, SubscribeOptions::live()).await;
-            let accepted = play.stage.api.submit(play.stage.session, "go").await;
+            setup.fake.push(answer);
+            let mut client = setup.engine.watch(&case, SubscribeOptions::live()).await;
+            let accepted = setup.engine.api.submit(setup.engine.session, "go").await;
             let turn = accepted.expect("an answer").turn_id;
             let kind = match name {
                 "before its head" => EventType::LlmCallStarted,
@@ -327,41 +337,42 @@ async fn cancel_while_provider_is_silent_ends_turn_at_once() {
                 _ => EventType::LlmCallFailed,
             };
             let mut seen = reach(&mut client, kind).await;
-            play.fake.call(call).await;
-            play.stage.api.cancel(turn).await.expect("an answer");
+            setup.fake.call(call).await;
+            setup.engine.api.cancel(turn).await.expect("an answer");
             seen.extend(client.turn(turn).await.expect("an end"));
             let events = json_of(&seen);
             assert_eq!(payloads(&events, "turn.cancelled").len(), 1, "{case}");
             assert_eq!(of(&events, "llm.call_started").count(), 1, "{case}");
             if name != "before the next try" {
                 assert_eq!(failures(&events), ["cancelled"], "{case}");
-                play.fake.closed(call).await;
+                setup.fake.closed(call).await;
             }
         }
-        play.stage.judge().await;
+        setup.engine.check_history().await;
     }
 }
 
 #[tokio::test]
 async fn killed_server_ends_mid_token_turn_after_restart() {
-    let mut play = Play::new(Dialect::Anthropic).await;
-    play.fake
+    let mut setup = ProviderFixture::new(Dialect::Anthropic).await;
+    setup
+        .fake
         .push(words().stall_at(second_word(Dialect::Anthropic)));
-    let accepted = play.stage.api.submit(play.stage.session, "go").await;
+    let accepted = setup.engine.api.submit(setup.engine.session, "go").await;
     let turn = accepted.expect("an answer").turn_id;
-    play.fake.reached(0, AnswerProgress::Held).await;
-    play.stage.server.kill().await;
-    play.fake.closed(0).await;
-    play.stage.server.run().await.expect("it comes back");
-    let row = play.stage.api.ended(turn).await.expect("an end");
+    setup.fake.reached(0, AnswerProgress::Held).await;
+    setup.engine.server.kill().await;
+    setup.fake.closed(0).await;
+    setup.engine.server.run().await.expect("it comes back");
+    let row = setup.engine.api.ended(turn).await.expect("an end");
     assert_eq!(
         row["terminal"]["payload"]["reason"], "server_restart",
         "{row}"
     );
-    assert_eq!(play.fake.calls().len(), 1, "nobody asks again by itself");
-    play.fake.push(words());
-    let (told, _) = play.ask("Again.").await;
-    assert_eq!(told.words(), "One two three four.");
-    play.understood();
-    play.stage.judge().await;
+    assert_eq!(setup.fake.calls().len(), 1, "nobody asks again by itself");
+    setup.fake.push(words());
+    let (reply, _) = setup.ask("Again.").await;
+    assert_eq!(reply.text(), "One two three four.");
+    setup.assert_no_rejections();
+    setup.engine.check_history().await;
 }

@@ -1,5 +1,5 @@
-//! A proxy between a reader and the server that passes a stream on in small pieces, cuts it, and
-//! keeps a list of what was asked and answered.
+//! A proxy between a reader and the server that forwards a stream in small pieces, cuts it, and
+//! records requests and statuses.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use super::reference::head;
 
 /// One request for a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct ProxiedRequest {
     pub(crate) last_event_id: Option<String>,
     /// The status it was answered with.
     pub(crate) status: u16,
@@ -34,7 +34,7 @@ struct Shared {
     upstream: SocketAddr,
     cuts: Mutex<VecDeque<usize>>,
     piece: Option<usize>,
-    asked: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<ProxiedRequest>>,
     /// Bytes of bodies passed on.
     passed: watch::Sender<usize>,
 }
@@ -54,7 +54,7 @@ impl Proxy {
             upstream,
             cuts: Mutex::new(manner.cuts.into()),
             piece: manner.piece,
-            asked: Mutex::default(),
+            requests: Mutex::default(),
             passed: watch::Sender::new(0),
         });
         Self {
@@ -70,8 +70,8 @@ impl Proxy {
     }
 
     /// What was asked of it so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        let requests = self.shared.asked.lock();
+    pub(crate) fn requests(&self) -> Vec<ProxiedRequest> {
+        let requests = self.shared.requests.lock();
         requests.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -125,11 +125,11 @@ async fn carry(mut reader: TcpStream, shared: Arc<Shared>) -> Option<()> {
     server.write_all(request.as_bytes()).await.ok()?;
     let (answer, body) = head(&mut server).await?;
     let status = answer[9..12].parse().ok()?;
-    let request = Asked {
+    let request = ProxiedRequest {
         last_event_id,
         status,
     };
-    shared.asked.lock().ok()?.push(request);
+    shared.requests.lock().ok()?.push(request);
     let cut = match status {
         200 => shared.cuts.lock().ok()?.pop_front(),
         _ => None,

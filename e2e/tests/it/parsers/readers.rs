@@ -1,4 +1,4 @@
-//! The real readers, each a program of its own that is asked for one stream after the other.
+//! The real readers, each a program that is given one stream after the other.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! All readers at once on one stream, each behind a proxy of its own, and whether they agree.
+//! Runs all readers on one stream, each behind its own proxy, and compares their results.
 
 use turnwire_event::ResponseId;
 use turnwire_testkit::server::TestServer;
@@ -38,7 +38,11 @@ impl Readings {
     /// from another stream since, so the time for it has passed.
     pub(crate) fn nobody_came_back(&self) {
         for (kind, proxy) in &self.proxies {
-            let statuses: Vec<u16> = proxy.asked().iter().map(|asked| asked.status).collect();
+            let statuses: Vec<u16> = proxy
+                .requests()
+                .iter()
+                .map(|request| request.status)
+                .collect();
             let (last, before) = statuses.split_last().expect("an answer");
             assert_eq!(*last, 204, "{kind:?}: {statuses:?}");
             assert!(

@@ -1,4 +1,4 @@
-//! The strict reference: streams read off the socket, and every byte of them judged.
+//! The strict reference reader: reads streams from the socket and validates every byte.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! Programs that turn against their guard, by the real binary. They have its rights, so they can
-//! stop and kill it; they are ended all the same.
+//! Programs that attack their guard, with the real binary. They have its rights, so they can stop
+//! and kill it; they are ended nevertheless.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
-//! F14: programs under guard, by the real binary: whatever a program does, nothing of it is left,
-//! and it is known when. Each test looks into the process table at the very moment at which the
-//! end is told.
+//! F14: programs under guards of the real binary: no process of a program is left when its end is
+//! reported. Each test searches the process table at that moment.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Guards where things are odd: a server that does not read, signals that are ignored, processes
-//! that live for a moment, a user that runs much else.
+//! Guards in unusual conditions: a server that does not read, ignored signals, very short
+//! processes, a user with many other processes.
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};

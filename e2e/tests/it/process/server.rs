@@ -1,5 +1,5 @@
-//! G7: the server dies, by its own will or not, and its programs die with it. The server here is a
-//! process that has a workshop and nothing else.
+//! G7: the programs of a server end when the server exits or dies. The server here is a process
+//! that only starts programs.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -41,16 +41,16 @@ async fn server_with_programs_helper() {
 }
 
 /// The process; a test that fails leaves it no more than one that does not.
-struct Server(Child);
+struct GuardedServer(Child);
 
-impl Server {
+impl GuardedServer {
     fn kill(&mut self) {
         self.0.kill().expect("killed");
         self.0.wait().expect("it is dead");
     }
 }
 
-impl Drop for Server {
+impl Drop for GuardedServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -58,7 +58,7 @@ impl Drop for Server {
 }
 
 /// The process with programs of these kinds, when all are set up.
-async fn server(programs: &StubbornPrograms, dir: &Path, kinds: &[StubbornKind]) -> Server {
+async fn server(programs: &StubbornPrograms, dir: &Path, kinds: &[StubbornKind]) -> GuardedServer {
     let scripts: Vec<String> = kinds
         .iter()
         .map(|kind| programs.command(*kind)[1].clone())
@@ -79,7 +79,7 @@ async fn server(programs: &StubbornPrograms, dir: &Path, kinds: &[StubbornKind])
     let mut lines = output.lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("running")), "it runs them");
     let count: usize = kinds.iter().map(|kind| kind.processes()).sum();
-    let server = Server(child);
+    let server = GuardedServer(child);
     programs.until_ready(2 * count).await;
     server
 }

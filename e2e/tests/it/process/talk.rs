@@ -1,4 +1,4 @@
-//! Programs to talk with on their standard streams, under guard by the real binary.
+//! Programs with a dialogue on their standard streams, under a guard of the real binary.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! F14: process tools, as an agent calls them, with guards of the real binary: what the model is
-//! told, and that a call is not over before its program is.
+//! F14: process tools as an agent calls them, with guards of the real binary: the result for the
+//! model, and that a call ends only after its program.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -61,16 +61,16 @@ impl EventEmitter for Unused {
 
 /// Keeps what a turn would wait for.
 #[derive(Default)]
-struct Kept(Mutex<Vec<ChildTask>>);
+struct RecordedEvents(Mutex<Vec<ChildTask>>);
 
-impl ChildTaskRegistry for Kept {
+impl ChildTaskRegistry for RecordedEvents {
     fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal> {
         self.0.lock().expect("a lock").push(ward);
         Ok(())
     }
 }
 
-impl Kept {
+impl RecordedEvents {
     fn one(&self) -> ChildTask {
         let mut wards = self.0.lock().expect("a lock");
         assert_eq!(wards.len(), 1);
@@ -79,10 +79,10 @@ impl Kept {
 }
 
 /// A tool with the wards of its turn.
-struct Bench {
+struct ToolFixture {
     shop: Shop,
     tool: Arc<dyn Tool>,
-    wards: Arc<Kept>,
+    wards: Arc<RecordedEvents>,
 }
 
 fn process<T: AsRef<str>>(command: &[T]) -> ProcessDef {
@@ -105,7 +105,7 @@ fn process<T: AsRef<str>>(command: &[T]) -> ProcessDef {
     }
 }
 
-fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, ToolBuildError> {
+fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<ToolFixture, ToolBuildError> {
     let report = check(&PackFiles::market(), &|_| None);
     let mut pack = report.pack.expect("the pack that is built in");
     pack.tools.push(ToolDef {
@@ -143,7 +143,7 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, ToolB
         workshop: crate::workshop::at(dir.path(), GRACE),
         dir,
     };
-    Ok(Bench {
+    Ok(ToolFixture {
         shop,
         tool,
         wards: Arc::default(),
@@ -151,11 +151,11 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, ToolB
 }
 
 /// A tool that runs `command`.
-fn bench<T: AsRef<str>>(command: &[T]) -> Bench {
+fn bench<T: AsRef<str>>(command: &[T]) -> ToolFixture {
     make(Shop::open(), process(command), WITHIN).expect("a tool")
 }
 
-impl Bench {
+impl ToolFixture {
     fn run(&self, input: Value) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         self.tool.run(ToolInvocation {
             tool_use_id: ToolUseId(Ulid(7)),

@@ -1,5 +1,5 @@
-//! A disk that fails or is full (F3, F4): the server stops rather than lie, and goes on by itself
-//! when there is room again.
+//! A failing or full disk (F3, F4): the server exits instead of acknowledging lost writes, and
+//! continues by itself when space is free again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use turnwire_e2e::load;
-use turnwire_e2e::scene::Scene;
-use turnwire_e2e::trace::{Key, Trace, arguments};
+use turnwire_e2e::server_fixture::ServerFixture;
+use turnwire_e2e::trace::{EventKey, StraceLog, arguments};
 use turnwire_event::SessionId;
 use turnwire_testkit::api::{AcceptedSubmit, ApiClient, ApiResponse};
 use turnwire_testkit::history::FaultKind;
@@ -62,10 +62,10 @@ async fn fail_sync(nth: u64) {
     for user in users {
         user.await.expect("a user");
     }
-    let trace = Trace::read(&file);
+    let trace = StraceLog::read(&file);
     let lived = trace.last - trace.failed.expect("a sync failed");
     assert!(lived < 2.0, "it lived on for {lived} s");
-    assert_eq!(trace.early(), Vec::<&Key>::new());
+    assert_eq!(trace.early(), Vec::<&EventKey>::new());
     assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
     drop(server);
 
@@ -73,7 +73,7 @@ async fn fail_sync(nth: u64) {
     journal.fault(FaultKind::Kill);
     let sound = TestServer::try_start(options, journal).await;
     let sound = sound.unwrap_or_else(|why| panic!("{why}"));
-    load::judge(&sound.api(), &sessions).await;
+    load::check_history(&sound.api(), &sessions).await;
 }
 
 // F3
@@ -147,10 +147,10 @@ fn script() -> ModelScript {
 }
 
 /// Submits turns until one is answered with `status`.
-async fn until_answered(scene: &Scene, status: u16) -> ApiResponse {
+async fn until_answered(fixture: &ServerFixture, status: u16) -> ApiResponse {
     let started = Instant::now();
     loop {
-        let answer = scene.api.try_submit(scene.session, "hi").await;
+        let answer = fixture.api.try_submit(fixture.session, "hi").await;
         let answer = answer.expect("an answer");
         if answer.status == status {
             return answer;
@@ -175,11 +175,11 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
         home: Some(disk.0.clone()),
         ..ServerOptions::script(script())
     };
-    let scene = Scene::new(options).await;
-    let api = &scene.api;
+    let fixture = ServerFixture::new(options).await;
+    let api = &fixture.api;
     let busy = api.create().await.expect("a session");
     let stalled = api.create().await.expect("a session");
-    scene.turn("hi").await;
+    fixture.turn("hi").await;
     let slow = api.submit(busy, "slow").await.expect("an answer").turn_id;
     let stall = api
         .submit(stalled, "stall")
@@ -190,7 +190,7 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     disk.fill();
 
     // New turns are refused as soon as the store notices.
-    let refused = until_answered(&scene, 507).await;
+    let refused = until_answered(&fixture, 507).await;
     assert_eq!(refused.code(), "storage_full");
     let after = refused.header("retry-after").parse::<u64>();
     assert!(
@@ -208,15 +208,15 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     let row = api.ended(slow).await.expect("an end");
     assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
     let still = api
-        .try_submit(scene.session, "hi")
+        .try_submit(fixture.session, "hi")
         .await
         .expect("an answer");
     assert_eq!(still.status, 507, "{}", still.body);
 
     // Room again: the same process takes turns again.
     disk.free();
-    let accepted = until_answered(&scene, 202).await;
+    let accepted = until_answered(&fixture, 202).await;
     let accepted: AcceptedSubmit = serde_json::from_str(&accepted.body).expect("an accepted turn");
     api.ended(accepted.turn_id).await.expect("an end");
-    load::judge(api, &[scene.session, busy, stalled]).await;
+    load::check_history(api, &[fixture.session, busy, stalled]).await;
 }

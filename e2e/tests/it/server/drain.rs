@@ -1,10 +1,10 @@
-//! SIGTERM: the server says so, lets turns finish, and leaves with 0 (F15).
+//! SIGTERM: the server announces the drain, lets turns finish, and exits with 0 (F15).
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{Body, EventType};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
@@ -26,22 +26,22 @@ fn script() -> ModelScript {
 // F15
 #[tokio::test]
 async fn draining_server_finishes_turn_and_exits_0() {
-    let mut scene = Scene::new(ServerOptions::script(script())).await;
-    let mut client = scene.watch("watching", SubscribeOptions::live()).await;
-    let turn = scene.submit("go").await;
+    let mut fixture = ServerFixture::new(ServerOptions::script(script())).await;
+    let mut client = fixture.watch("watching", SubscribeOptions::live()).await;
+    let turn = fixture.submit("go").await;
     let mut events = client
         .until(|e| e.body.kind() == EventType::TextDelta)
         .await
         .expect("words");
-    scene.server.sigterm();
+    fixture.server.sigterm();
     tokio::time::sleep(Duration::from_millis(150)).await;
-    let ready = scene
+    let ready = fixture
         .api
         .get("/readyz")
         .await
         .expect("an answer while draining");
     assert_eq!((ready.status, ready.code().as_str()), (503, "draining"));
-    let refused = scene
+    let refused = fixture
         .api
         .post("/sessions", json!({}))
         .await
@@ -55,38 +55,38 @@ async fn draining_server_finishes_turn_and_exits_0() {
     };
     assert!(matches!(last, WatchEnd::Closed(1001, _)), "{last}");
     assert_eq!(last.code(), "draining");
-    assert!(scene.server.wait(Duration::from_secs(10)).await.success());
-    scene.server.run().await.expect("it comes up again");
-    let row = scene.api.turn(turn).await.expect("an answer");
+    assert!(fixture.server.wait(Duration::from_secs(10)).await.success());
+    fixture.server.run().await.expect("it comes up again");
+    let row = fixture.api.turn(turn).await.expect("an answer");
     assert_eq!(
         (&row["state"], &row["terminal"]["payload"]["status"]),
         (&json!("completed"), &json!("ok")),
         "{row}"
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // F15
 #[tokio::test]
 async fn unfinished_turn_is_ended_when_drain_window_closes() {
-    let mut scene =
-        Scene::new(ServerOptions::script(script()).set("listen", "drain_ms", 400)).await;
-    let mut client = scene.watch("watching", SubscribeOptions::live()).await;
-    let turn = scene.submit("stall").await;
+    let mut fixture =
+        ServerFixture::new(ServerOptions::script(script()).set("listen", "drain_ms", 400)).await;
+    let mut client = fixture.watch("watching", SubscribeOptions::live()).await;
+    let turn = fixture.submit("stall").await;
     client
         .until(|e| e.body.kind() == EventType::TextDelta)
         .await
         .expect("words");
     let started = Instant::now();
-    scene.server.sigterm();
-    assert!(scene.server.wait(Duration::from_secs(10)).await.success());
+    fixture.server.sigterm();
+    assert!(fixture.server.wait(Duration::from_secs(10)).await.success());
     assert!(
         started.elapsed() < Duration::from_secs(4),
         "{:?}",
         started.elapsed()
     );
-    scene.server.run().await.expect("it comes up again");
-    let log = scene.log().await;
+    fixture.server.run().await.expect("it comes up again");
+    let log = fixture.log().await;
     let end = log
         .iter()
         .find(|e| e.turn_id == Some(turn) && e.body.kind().is_terminal())
@@ -95,25 +95,25 @@ async fn unfinished_turn_is_ended_when_drain_window_closes() {
         panic!("{end:?}")
     };
     assert_eq!(end.reason.as_deref(), Some("server_shutdown"));
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // F15
 #[tokio::test]
 async fn second_signal_exits_at_once() {
-    let mut scene =
-        Scene::new(ServerOptions::script(script()).set("listen", "drain_ms", 60_000)).await;
-    scene.submit("stall").await;
-    scene.server.sigterm();
+    let mut fixture =
+        ServerFixture::new(ServerOptions::script(script()).set("listen", "drain_ms", 60_000)).await;
+    fixture.submit("stall").await;
+    fixture.server.sigterm();
     tokio::time::sleep(Duration::from_millis(300)).await;
     let started = Instant::now();
-    scene.server.signal(Signal::TERM);
-    scene.server.wait(Duration::from_secs(5)).await;
+    fixture.server.signal(Signal::TERM);
+    fixture.server.wait(Duration::from_secs(5)).await;
     assert!(
         started.elapsed() < Duration::from_secs(3),
         "{:?}",
         started.elapsed()
     );
-    scene.server.run().await.expect("it comes up again");
-    scene.judge().await;
+    fixture.server.run().await.expect("it comes up again");
+    fixture.check_history().await;
 }

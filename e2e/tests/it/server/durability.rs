@@ -1,5 +1,5 @@
-//! Durable before visible, seen from outside: under `strace`, every persisted event is synced to
-//! the disk before its first byte goes to any socket, and many share one sync.
+//! Durable before visible, observed with `strace`: every persisted event is synced to disk before
+//! its first byte goes to any socket, and many events share one sync.
 
 use std::iter;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use turnwire_e2e::load;
-use turnwire_e2e::trace::{Trace, arguments};
+use turnwire_e2e::trace::{StraceLog, arguments};
 use turnwire_event::{Event, SessionId};
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::history::History;
@@ -42,7 +42,7 @@ async fn run(file: &Path, sessions: usize, durability: &str) -> History {
     for task in tasks {
         task.await.expect("a session");
     }
-    let history = load::judge(&api, &sessions).await;
+    let history = load::check_history(&api, &sessions).await;
     server.sigterm();
     let status = server.wait(Duration::from_secs(30)).await;
     assert!(status.success(), "{status}");
@@ -68,7 +68,7 @@ async fn no_event_reaches_a_socket_before_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace");
     let history = run(&file, SESSIONS, "full").await;
-    let trace = Trace::read(&file);
+    let trace = StraceLog::read(&file);
     let early = trace.early();
     assert!(
         early.is_empty(),
@@ -113,5 +113,5 @@ async fn trace_detects_events_sent_before_sync() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace");
     run(&file, 2, "relaxed").await;
-    assert!(!Trace::read(&file).early().is_empty());
+    assert!(!StraceLog::read(&file).early().is_empty());
 }

@@ -1,5 +1,5 @@
-//! A client that says much and reads nothing: it is made to wait, then cut; the server keeps
-//! neither its answers nor a core (F8).
+//! A client that sends much and reads nothing: it is throttled, then disconnected; the server
+//! neither buffers its replies nor spins (F8).
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;

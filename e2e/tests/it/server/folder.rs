@@ -1,9 +1,10 @@
-//! The data folder: one server at a time, and only a database it understands.
+//! The data folder: one server at a time, and only with a database version that the server
+//! supports.
 
 use std::time::Duration;
 
 use serde_json::json;
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_testkit::journal::Journal;
 use turnwire_testkit::script::ScriptStep;
 use turnwire_testkit::server::{ServerOptions, TestServer};
@@ -33,16 +34,16 @@ async fn refused(home: std::path::PathBuf) -> String {
 
 #[tokio::test]
 async fn second_server_on_same_folder_is_refused() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let error_text = refused(scene.server.home()).await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let error_text = refused(fixture.server.home()).await;
     assert!(
         error_text.contains("another")
             || error_text.contains("in use")
             || error_text.contains("already"),
         "{error_text}"
     );
-    scene.turn("still there?").await;
-    scene.judge().await;
+    fixture.turn("still there?").await;
+    fixture.check_history().await;
 }
 
 /// The database of a folder.
@@ -62,36 +63,36 @@ fn database(home: &std::path::Path) -> std::path::PathBuf {
 
 #[tokio::test]
 async fn newer_database_is_refused_with_advice() {
-    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
-    scene.turn("x").await;
-    scene.server.sigterm();
-    assert!(scene.server.wait(Duration::from_secs(15)).await.success());
-    let path = database(&scene.server.home());
+    let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    fixture.server.sigterm();
+    assert!(fixture.server.wait(Duration::from_secs(15)).await.success());
+    let path = database(&fixture.server.home());
     // The version is a big-endian number in the header (`PRAGMA user_version`).
     let mut bytes = std::fs::read(&path).expect("readable");
     let old = bytes[60..64].to_vec();
     assert_ne!(old, [0; 4], "the store has a version from the first day");
     bytes[60..64].copy_from_slice(&9_999u32.to_be_bytes());
     std::fs::write(&path, &bytes).expect("writable");
-    let error_text = refused(scene.server.home()).await;
+    let error_text = refused(fixture.server.home()).await;
     assert!(error_text.contains("newer"), "{error_text}");
     bytes[60..64].copy_from_slice(&old);
     std::fs::write(&path, &bytes).expect("writable");
-    scene.server.run().await.expect("it is as it was");
-    scene.judge().await;
+    fixture.server.run().await.expect("it is as it was");
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn non_database_file_is_refused_and_untouched() {
-    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
-    scene.turn("x").await;
-    scene.server.sigterm();
-    assert!(scene.server.wait(Duration::from_secs(15)).await.success());
-    let path = database(&scene.server.home());
+    let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    fixture.server.sigterm();
+    assert!(fixture.server.wait(Duration::from_secs(15)).await.success());
+    let path = database(&fixture.server.home());
     let original = std::fs::read(&path).expect("readable");
     let garbage = b"this is no database, and nobody should write over it".repeat(100);
     std::fs::write(&path, &garbage).expect("writable");
-    let error_text = refused(scene.server.home()).await;
+    let error_text = refused(fixture.server.home()).await;
     let name = path
         .file_name()
         .and_then(|name| name.to_str())
@@ -102,8 +103,8 @@ async fn non_database_file_is_refused_and_untouched() {
     );
     assert_eq!(std::fs::read(&path).expect("readable"), garbage);
     std::fs::write(&path, &original).expect("writable");
-    scene.server.run().await.expect("it is as it was");
-    scene.judge().await;
+    fixture.server.run().await.expect("it is as it was");
+    fixture.check_history().await;
 }
 
 #[tokio::test]
@@ -143,15 +144,15 @@ async fn non_loopback_address_is_refused() {
 
 #[tokio::test]
 async fn session_and_cursor_survive_a_kill() {
-    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let events = scene.turn("x").await;
+    let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let events = fixture.turn("x").await;
     let last = events.last().expect("an end").id;
-    scene.server.restart().await;
-    let mut client = scene.connect("back").await;
+    fixture.server.restart().await;
+    let mut client = fixture.connect("back").await;
     let ask = turnwire_testkit::watch::SubscribeOptions::since(last)
         .filter(json!({"event_types": ["turn.started", "turn.completed"]}));
     let ack = client.subscribed(&ask).await.expect("the cursor works");
     assert_eq!(ack["replay_event_count"], 0);
-    scene.turn("y").await;
-    scene.judge().await;
+    fixture.turn("y").await;
+    fixture.check_history().await;
 }

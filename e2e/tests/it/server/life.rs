@@ -1,10 +1,10 @@
-//! The life of a connection: heartbeats, close codes, frames that are none (SC-27, S3-031).
+//! The lifetime of a connection: heartbeats, close codes, invalid frames (SC-27, S3-031).
 
 use std::time::Duration;
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::Body;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
@@ -20,8 +20,8 @@ fn fast() -> ServerOptions {
 // S3-042
 #[tokio::test]
 async fn idle_socket_is_pinged_and_stays_while_it_answers() {
-    let scene = Scene::new(fast()).await;
-    let mut client = scene.watch("alive", SubscribeOptions::live()).await;
+    let fixture = ServerFixture::new(fast()).await;
+    let mut client = fixture.watch("alive", SubscribeOptions::live()).await;
     client.answers = false;
     let mut nonces = Vec::new();
     while nonces.len() < 8 {
@@ -42,14 +42,14 @@ async fn idle_socket_is_pinged_and_stays_while_it_answers() {
     nonces.sort();
     nonces.dedup();
     assert_eq!(nonces.len(), all, "every ping has a nonce of its own");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-043
 #[tokio::test]
 async fn three_unanswered_pings_close_the_connection() {
-    let scene = Scene::new(fast()).await;
-    let mut client = scene.watch("silent", SubscribeOptions::live()).await;
+    let fixture = ServerFixture::new(fast()).await;
+    let mut client = fixture.watch("silent", SubscribeOptions::live()).await;
     client.answers = false;
     let mut pings = 0;
     let end = loop {
@@ -67,8 +67,8 @@ async fn three_unanswered_pings_close_the_connection() {
 // S3-044
 #[tokio::test]
 async fn ping_is_answered_with_its_nonce() {
-    let scene = Scene::saying([ScriptStep::text("hello")]).await;
-    let mut client = scene.connect("asking").await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hello")]).await;
+    let mut client = fixture.connect("asking").await;
     // Also before the first subscribe (D-40).
     for nonce in ["a", "\u{1f30a}"] {
         client
@@ -85,11 +85,11 @@ async fn ping_is_answered_with_its_nonce() {
 // S3-042
 #[tokio::test]
 async fn ping_position_is_a_lasting_cursor() {
-    let scene = Scene::new(fast()).await;
+    let fixture = ServerFixture::new(fast()).await;
     let nothing = SubscribeOptions::live().filter(json!({"event_types": ["approval.requested"]}));
-    let mut client = scene.watch("bored", nothing).await;
-    scene.turn("x").await;
-    let last = scene.log().await.last().expect("an event").id;
+    let mut client = fixture.watch("bored", nothing).await;
+    fixture.turn("x").await;
+    let last = fixture.log().await.last().expect("an event").id;
     client.answers = false;
     let position = loop {
         let WatchFrame::Frame(frame) = client.next().await.expect("a ping") else {
@@ -108,21 +108,21 @@ async fn ping_position_is_a_lasting_cursor() {
             break position;
         }
     };
-    let mut again = scene.connect("back").await;
+    let mut again = fixture.connect("back").await;
     let filter = json!({"event_types": ["turn.started", "turn.completed"]});
     let ack = again
         .subscribed(&SubscribeOptions::since(position).filter(filter))
         .await
         .expect("a legal cursor");
     assert_eq!(ack["replay_event_count"], 0);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // D-40
 #[tokio::test]
 async fn client_that_never_subscribes_is_closed() {
-    let scene = Scene::new(fast()).await;
-    let mut client = scene.connect("mute").await;
+    let fixture = ServerFixture::new(fast()).await;
+    let mut client = fixture.connect("mute").await;
     let started = std::time::Instant::now();
     let end = client.end().await;
     assert!(matches!(end, WatchEnd::Closed(1008, _)), "{end}");
@@ -137,7 +137,7 @@ async fn client_that_never_subscribes_is_closed() {
 // S3-031
 #[tokio::test]
 async fn binary_invalid_json_and_oversize_close_codes() {
-    let scene = Scene::saying([ScriptStep::text("hello")]).await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hello")]).await;
     let large = format!("{{\"type\":\"ping\",\"nonce\":\"{}\"}}", "x".repeat(70_000));
     let cases = [
         (Message::binary(vec![1, 2, 3]), 1003, "binary"),
@@ -147,7 +147,7 @@ async fn binary_invalid_json_and_oversize_close_codes() {
     ];
     for (message, code, word) in cases {
         for subscribed in [false, true] {
-            let mut client = scene.connect(&format!("{word} {subscribed}")).await;
+            let mut client = fixture.connect(&format!("{word} {subscribed}")).await;
             if subscribed {
                 client
                     .subscribed(&SubscribeOptions::live())
@@ -156,10 +156,10 @@ async fn binary_invalid_json_and_oversize_close_codes() {
             }
             client.send_message(message.clone()).await.expect("sent");
             let end = client.end().await;
-            let WatchEnd::Closed(told, reason) = &end else {
+            let WatchEnd::Closed(reply, reason) = &end else {
                 panic!("{end}")
             };
-            assert_eq!((*told, end.code().as_str()), (code, word), "{reason}");
+            assert_eq!((*reply, end.code().as_str()), (code, word), "{reason}");
             assert!(reason.len() <= 123);
         }
     }
@@ -168,8 +168,8 @@ async fn binary_invalid_json_and_oversize_close_codes() {
 // S3-007, S3-031
 #[tokio::test]
 async fn unknown_frame_type_is_ignored_with_warning() {
-    let scene = Scene::saying([ScriptStep::text("hello")]).await;
-    let mut client = scene.watch("odd", SubscribeOptions::live()).await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hello")]).await;
+    let mut client = fixture.watch("odd", SubscribeOptions::live()).await;
     for frame in [
         json!({"type": "submit", "message": "hi"}),
         json!({"no": "type"}),
@@ -187,7 +187,7 @@ async fn unknown_frame_type_is_ignored_with_warning() {
             break;
         }
     }
-    let warning = scene
+    let warning = fixture
         .logged(|e| matches!(e.body, Body::BusHandlerWarning(_)))
         .await;
     let Body::BusHandlerWarning(warning) = warning.body else {
@@ -196,11 +196,11 @@ async fn unknown_frame_type_is_ignored_with_warning() {
     assert_eq!(warning.reason, "unknown_frame");
     assert!(!warning.subscription_name.is_empty());
     // No turn came of it.
-    let turns = scene
+    let turns = fixture
         .api
-        .get(&format!("/sessions/{}/turns", scene.session))
+        .get(&format!("/sessions/{}/turns", fixture.session))
         .await
         .expect("an answer");
     assert_eq!(turns.json()["turns"], json!([]));
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,25 +1,25 @@
 //! Lists, page by page: messages, events with their hashes, turns, tool calls, sessions.
 
 use serde_json::{Value, json};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_testkit::script::{ScriptStep, tool};
 
 // S3-008
 #[tokio::test]
 async fn messages_page_without_gap_or_repetition() {
-    let scene = Scene::saying([ScriptStep::text("You said: {{user}}")]).await;
+    let fixture = ServerFixture::saying([ScriptStep::text("You said: {{user}}")]).await;
     for number in 0..65 {
-        let turn = scene
+        let turn = fixture
             .api
-            .submit(scene.session, &format!("number {number}"))
+            .submit(fixture.session, &format!("number {number}"))
             .await
             .expect("an answer");
-        scene.api.ended(turn.turn_id).await.expect("an end");
+        fixture.api.ended(turn.turn_id).await.expect("an end");
     }
-    let base = format!("/sessions/{}/messages", scene.session);
+    let base = format!("/sessions/{}/messages", fixture.session);
     let (mut pages, mut query) = (Vec::new(), String::new());
     loop {
-        let page = scene
+        let page = fixture
             .api
             .get(&format!("{base}{query}"))
             .await
@@ -43,7 +43,7 @@ async fn messages_page_without_gap_or_repetition() {
         );
     }
     // S3-029: a snapshot holds the newest 50.
-    let mut client = scene
+    let mut client = fixture
         .watch(
             "looking",
             turnwire_testkit::watch::SubscribeOptions::snapshot(),
@@ -56,25 +56,29 @@ async fn messages_page_without_gap_or_repetition() {
     };
     let messages = snapshot["messages"].as_array().expect("a list");
     assert_eq!(messages.iter().collect::<Vec<_>>(), all[80..]);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-049, R-25
 #[tokio::test]
 async fn events_page_with_chained_hashes() {
-    let scene = Scene::saying([
+    let fixture = ServerFixture::saying([
         ScriptStep::tool(tool::BURST, json!({"count": 40})),
         ScriptStep::text("done"),
     ])
     .await;
-    scene.turn("go").await;
-    let base = format!("/sessions/{}/events", scene.session);
-    let all_events = scene.api.events(scene.session).await.expect("an answer");
+    fixture.turn("go").await;
+    let base = format!("/sessions/{}/events", fixture.session);
+    let all_events = fixture
+        .api
+        .events(fixture.session)
+        .await
+        .expect("an answer");
     assert!(all_events.len() > 80);
     let (mut texts, mut hashes, mut query) = (Vec::new(), Vec::<Value>::new(), String::new());
     loop {
         let path = format!("{base}?limit=7&hashes=true{query}");
-        let page = scene.api.get(&path).await.expect("an answer").json();
+        let page = fixture.api.get(&path).await.expect("an answer").json();
         let events = page["events"].as_array().expect("a list");
         assert!(events.len() <= 7);
         if let Some(last) = hashes.last() {
@@ -100,9 +104,9 @@ async fn events_page_with_chained_hashes() {
             .map(|e| e.hash.as_str())
             .collect::<Vec<_>>()
     );
-    let plain = scene.api.get(&base).await.expect("an answer").json();
+    let plain = fixture.api.get(&base).await.expect("an answer").json();
     assert!(plain.get("hashes").is_none());
-    let some = scene
+    let some = fixture
         .api
         .get(&format!("{base}?types=turn.started,turn.completed"))
         .await
@@ -115,30 +119,30 @@ async fn events_page_with_chained_hashes() {
         .map(|e| &e["type"])
         .collect();
     assert_eq!(kinds, ["turn.started", "turn.completed"]);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-009
 #[tokio::test]
 async fn session_turn_and_call_lists_page_backwards() {
-    let scene = Scene::saying([
+    let fixture = ServerFixture::saying([
         ScriptStep::tool(tool::ECHO, json!({"text": "x"})),
         ScriptStep::text("done"),
     ])
     .await;
     let mut turns = Vec::new();
     for _ in 0..5 {
-        let turn = scene.submit("go").await;
-        scene.api.ended(turn).await.expect("an end");
+        let turn = fixture.submit("go").await;
+        fixture.api.ended(turn).await.expect("an end");
         turns.push(turn.to_string());
     }
     turns.reverse();
-    let mut sessions = vec![scene.session.to_string()];
+    let mut sessions = vec![fixture.session.to_string()];
     for _ in 0..4 {
-        sessions.push(scene.api.create().await.expect("a session").to_string());
+        sessions.push(fixture.api.create().await.expect("a session").to_string());
     }
     sessions.reverse();
-    let base = format!("/sessions/{}", scene.session);
+    let base = format!("/sessions/{}", fixture.session);
     let lists = [
         (
             "/sessions".to_owned(),
@@ -158,7 +162,7 @@ async fn session_turn_and_call_lists_page_backwards() {
     for (path, plural, id, expected) in lists {
         let (mut found, mut query) = (Vec::new(), String::new());
         loop {
-            let page = scene
+            let page = fixture
                 .api
                 .get(&format!("{path}?limit=2{query}"))
                 .await
@@ -183,14 +187,14 @@ async fn session_turn_and_call_lists_page_backwards() {
             assert_eq!(found, expected, "{path}");
         }
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn invalid_page_cursor_is_refused() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    scene.turn("x").await;
-    let base = format!("/sessions/{}", scene.session);
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    let base = format!("/sessions/{}", fixture.session);
     for (path, status, code) in [
         (
             format!("{base}/events?since=garbage"),
@@ -224,7 +228,7 @@ async fn invalid_page_cursor_is_refused() {
             "invalid_request",
         ),
     ] {
-        let answer = scene.api.get(&path).await.expect("an answer");
+        let answer = fixture.api.get(&path).await.expect("an answer");
         assert_eq!(
             (answer.status, answer.code().as_str()),
             (status, code),
@@ -232,7 +236,7 @@ async fn invalid_page_cursor_is_refused() {
             answer.body
         );
     }
-    let answer = scene
+    let answer = fixture
         .api
         .get(&format!(
             "{base}/messages?before=00000000000000000000000000"

@@ -46,7 +46,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 409, 422, 429]
 "#;
 
 /// What a run is about.
-struct Run<'a> {
+struct FuzzRun<'a> {
     config: &'a str,
     phases: &'static str,
     keys: bool,
@@ -70,7 +70,7 @@ async fn document_of(server: &TestServer, folder: &Path, keys: bool) -> String {
 }
 
 /// Runs schemathesis against the server; every operation is tested and no check fails.
-async fn conforms(server: &TestServer, run: Run<'_>) {
+async fn conforms(server: &TestServer, run: FuzzRun<'_>) {
     let folder = tempfile::tempdir().expect("a folder");
     let document = document_of(server, folder.path(), run.keys).await;
     let (config, phases) = (run.config, run.phases);
@@ -127,7 +127,7 @@ fn quick() -> ServerOptions {
 #[tokio::test]
 async fn api_matches_its_document_for_strangers() {
     let server = TestServer::start(quick()).await;
-    let run = Run {
+    let run = FuzzRun {
         config: &format!("{CONFIG}{WITH_KEYS}"),
         phases: "examples,coverage,fuzzing",
         keys: true,
@@ -175,7 +175,7 @@ parameters = {{ "path.response_id" = "resp_{turn}" }}
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410, 429]
 "#
     );
-    let run = Run {
+    let run = FuzzRun {
         config: &config,
         phases: "examples,coverage,fuzzing,stateful",
         keys: false,

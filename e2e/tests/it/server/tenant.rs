@@ -1,8 +1,8 @@
-//! What belongs to another tenant or principal does not exist (law 10, G1).
+//! Resources of another tenant or principal answer as missing (law 10, G1).
 
 use hyper::Method;
 use serde_json::{Value, json};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_testkit::api::{ApiClient, ApiResponse};
 use turnwire_testkit::script::ScriptStep;
 use turnwire_testkit::watch::WatchClient;
@@ -21,12 +21,12 @@ fn essence(answer: &ApiResponse) -> (u16, Value) {
 // G1
 #[tokio::test]
 async fn foreign_and_missing_are_answered_alike() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let turn = scene.turn("x").await[0]
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let turn = fixture.turn("x").await[0]
         .turn_id
         .expect("a turn")
         .to_string();
-    let session = scene.session.to_string();
+    let session = fixture.session.to_string();
     let (no_session, no_turn) = (
         "sess_00000000000000000000000001",
         "00000000000000000000000001",
@@ -67,8 +67,8 @@ async fn foreign_and_missing_are_answered_alike() {
         ]
     };
     let strangers: [ApiClient; 2] = [
-        scene.api.clone().with("x-tenant-id", OTHER_TENANT),
-        scene.api.clone().with("x-turnwire-principal", "mallory"),
+        fixture.api.clone().with("x-tenant-id", OTHER_TENANT),
+        fixture.api.clone().with("x-turnwire-principal", "mallory"),
     ];
     for stranger in strangers {
         let pairs = requests(&session, &turn)
@@ -90,20 +90,20 @@ async fn foreign_and_missing_are_answered_alike() {
         assert_eq!(list["sessions"], json!([]));
     }
     // The owner still has everything.
-    let own = scene
+    let own = fixture
         .api
         .get(&format!("/sessions/{session}"))
         .await
         .expect("an answer");
     assert_eq!(own.status, 200);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // G1
 #[tokio::test]
 async fn principal_sees_only_its_own_sessions() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let anna = scene.api.clone().with("x-turnwire-principal", "anna");
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let anna = fixture.api.clone().with("x-turnwire-principal", "anna");
     let mine = anna.create().await.expect("a session");
     let list = anna.get("/sessions").await.expect("an answer").json();
     let ids: Vec<&str> = list["sessions"]
@@ -116,7 +116,7 @@ async fn principal_sees_only_its_own_sessions() {
     let url = anna.attach(mine).await.expect("an answer")["ws_url"].to_string();
     // The token is what opens the stream; no header is needed with it.
     assert!(
-        WatchClient::open(&scene.api, "anna", mine, url.trim_matches('"'), None)
+        WatchClient::open(&fixture.api, "anna", mine, url.trim_matches('"'), None)
             .await
             .is_ok()
     );
@@ -124,13 +124,13 @@ async fn principal_sees_only_its_own_sessions() {
 
 #[tokio::test]
 async fn non_uuid_tenant_is_refused() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let odd = scene.api.clone().with("x-tenant-id", "acme");
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let odd = fixture.api.clone().with("x-tenant-id", "acme");
     let answer = odd.get("/sessions").await.expect("an answer");
     assert_eq!(
         (answer.status, answer.code().as_str()),
         (400, "tenant_invalid")
     );
-    let odd = scene.api.clone().with("x-turnwire-principal", "a b");
+    let odd = fixture.api.clone().with("x-turnwire-principal", "a b");
     assert_eq!(odd.get("/sessions").await.expect("an answer").status, 422);
 }

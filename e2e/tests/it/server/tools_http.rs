@@ -1,10 +1,10 @@
-//! HTTP tools of the whole binary: a model asks, a real site answers, and what must not happen
-//! does not: no way inside by redirect, no key or token where it does not belong, no socket left.
+//! HTTP tools with the real binary: a model calls them, a fake site answers. Redirects do not reach
+//! internal addresses, keys and tokens go only where they belong, and no socket stays open.
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{calm, until, whole};
+use turnwire_e2e::chat::{assert_no_errors_logged, until, whole};
 use turnwire_e2e::engine::{asks, of, only, working};
-use turnwire_e2e::models::{Play, fields, payloads};
+use turnwire_e2e::models::{ProviderFixture, fields, payloads};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::journal::Journal;
 use turnwire_testkit::pack::TestPack;
@@ -17,7 +17,7 @@ const KEY_NAME: &str = "WEATHER_KEY";
 const KEY: &str = "wk-41c09e77ab";
 
 /// Four tools of one site, in the hands of the one who speaks.
-fn asking(site: &FakeSite) -> impl FnOnce(ServerOptions) -> ServerOptions {
+fn approvals(site: &FakeSite) -> impl FnOnce(ServerOptions) -> ServerOptions {
     let tools = TOOLS.replace("SITE", &site.url());
     move |mut options| {
         if let ServerPack::Pack(pack) = &mut options.pack {
@@ -56,8 +56,8 @@ fn call(n: u32, name: &str, input: Value) -> MessagePart {
 }
 
 /// What the model was told of its calls: the whole of the request that followed.
-async fn heard(play: &Play, number: usize) -> String {
-    play.fake.call(number).await.text
+async fn heard(setup: &ProviderFixture, number: usize) -> String {
+    setup.fake.call(number).await.text
 }
 
 #[tokio::test]
@@ -68,19 +68,19 @@ async fn http_tool_calls_pack_address_and_returns_body() {
         SitePage::json(&json!({"celsius": 21})),
     );
     site.page("/v1/reports", SitePage::new(201, "text/plain", "thanks"));
-    let play = Play::with(Dialect::Anthropic, |entry| entry, asking(&site)).await;
-    play.fake.push(ModelMessage::new([
+    let setup = ProviderFixture::with(Dialect::Anthropic, |entry| entry, approvals(&site)).await;
+    setup.fake.push(ModelMessage::new([
         call(1, "weather", json!({"city": "St. Pölten/..", "days": 2})),
         call(2, "report", json!({"sky": "blue", "tags": [1]})),
     ]));
-    play.fake.push(ModelMessage::text(["Warm."]));
-    let (told, events) = play.ask("How is it?").await;
-    assert_eq!(told.words(), "Warm.");
+    setup.fake.push(ModelMessage::text(["Warm."]));
+    let (reply, events) = setup.ask("How is it?").await;
+    assert_eq!(reply.text(), "Warm.");
     assert_eq!(
         fields(&events, "tool.completed", "tool_type"),
         ["http", "http"]
     );
-    let second = heard(&play, 1).await;
+    let second = heard(&setup, 1).await;
     for part in [
         r#"\"celsius\":21"#,
         r#"\"status\":201"#,
@@ -96,8 +96,8 @@ async fn http_tool_calls_pack_address_and_returns_body() {
     );
     assert_eq!(requests[1].line, "POST /v1/reports HTTP/1.1");
     assert_eq!(requests[1].body, r#"{"sky":"blue","tags":[1]}"#);
-    play.understood();
-    play.stage.judge().await;
+    setup.assert_no_rejections();
+    setup.engine.check_history().await;
 }
 
 // R-06
@@ -128,7 +128,7 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
     ] {
         site.page(&format!("/v1/{path}/now"), SitePage::redirect(302, &place));
     }
-    let play = Play::with(Dialect::Anthropic, |entry| entry, asking(&site)).await;
+    let setup = ProviderFixture::with(Dialect::Anthropic, |entry| entry, approvals(&site)).await;
     let internal = "internal";
     for (city, class, words) in [
         (
@@ -165,15 +165,15 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
             "The input does not fit at `/city`",
         ),
     ] {
-        let before = play.fake.calls().len();
-        play.fake.push(ModelMessage::new([call(
+        let before = setup.fake.calls().len();
+        setup.fake.push(ModelMessage::new([call(
             1,
             "weather",
             json!({"city": city}),
         )]));
-        play.fake.push(ModelMessage::text(["Never mind."]));
-        let (told, events) = play.ask("How is it?").await;
-        assert_eq!(told.words(), "Never mind.", "{city}");
+        setup.fake.push(ModelMessage::text(["Never mind."]));
+        let (reply, events) = setup.ask("How is it?").await;
+        assert_eq!(reply.text(), "Never mind.", "{city}");
         let failed = payloads(&events, "tool.failed");
         assert_eq!(failed.len(), 1, "{city}");
         assert_eq!(
@@ -181,7 +181,7 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
             (&json!(class), &json!("http")),
             "g5 {city}"
         );
-        let second = heard(&play, before + 1).await;
+        let second = heard(&setup, before + 1).await;
         assert!(second.contains(words), "{words} in {second}");
     }
     assert_eq!(inside.connections(), 0, "g5");
@@ -189,8 +189,8 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
         site.open_connections() == 0
     })
     .await;
-    calm(&play.stage.server);
-    play.stage.judge().await;
+    assert_no_errors_logged(&setup.engine.server);
+    setup.engine.check_history().await;
 }
 
 // S3-073
@@ -199,35 +199,35 @@ async fn cancel_closes_http_tool_socket_at_once() {
     let site = FakeSite::start().await;
     site.page("/v1/silent/now", SitePage::Silent);
     site.page("/v1/drip/now", SitePage::drip());
-    let play = Play::with(
+    let setup = ProviderFixture::with(
         Dialect::Anthropic,
         |entry| entry,
         |options| {
-            let options = asking(&site)(options);
+            let options = approvals(&site)(options);
             patient(options)
         },
     )
     .await;
     for (n, city) in ["silent", "drip"].into_iter().enumerate() {
-        play.fake.push(ModelMessage::new([call(
+        setup.fake.push(ModelMessage::new([call(
             1,
             "weather",
             json!({"city": city}),
         )]));
-        let accepted = play.stage.api.submit(play.stage.session, "go").await;
+        let accepted = setup.engine.api.submit(setup.engine.session, "go").await;
         let turn = accepted.expect("an answer").turn_id;
         until("the site is asked", || async {
             site.requests().len() == n + 1
         })
         .await;
-        play.stage.api.cancel(turn).await.expect("an answer");
-        play.stage.api.ended(turn).await.expect("an end");
+        setup.engine.api.cancel(turn).await.expect("an answer");
+        setup.engine.api.ended(turn).await.expect("an end");
         until("the socket is closed", || async {
             site.open_connections() == 0
         })
         .await;
         assert!(site.requests()[n].closed, "{city}");
-        let events = play.stage.events(turn).await;
+        let events = setup.engine.events(turn).await;
         let failed = &only(&events, "tool.failed")["payload"];
         assert_eq!(failed["error_class"], "cancelled", "{city}");
         let end = &only(&events, "turn.cancelled")["payload"];
@@ -240,7 +240,7 @@ async fn cancel_closes_http_tool_socket_at_once() {
         assert_eq!(of(&events, "tool.completed").count(), 0);
     }
     assert_eq!(site.connections(), 2, "nothing was tried again");
-    play.stage.judge().await;
+    setup.engine.check_history().await;
 }
 
 /// The site may take longer than any test does: what ends a call is the cancel.
@@ -272,22 +272,22 @@ async fn client_token_stays_and_site_key_goes_to_its_site_only() {
         "/v1/blame/now",
         SitePage::new(403, "text/plain", &format!("bad key {KEY}")),
     );
-    let change = |options| asking(&site)(options).set("dial", "allow", "127.0.0.0/8");
-    let play = Play::with(Dialect::Anthropic, |entry| entry, change).await;
+    let change = |options| approvals(&site)(options).set("dial", "allow", "127.0.0.0/8");
+    let setup = ProviderFixture::with(Dialect::Anthropic, |entry| entry, change).await;
     let token = "client-token-5d1f0c";
-    let api = play
-        .stage
+    let api = setup
+        .engine
         .api
         .clone()
         .with("authorization", &format!("Bearer {token}"));
     for city in ["away", "echo", "blame", "nowhere"] {
-        play.fake.push(ModelMessage::new([call(
+        setup.fake.push(ModelMessage::new([call(
             1,
             "weather",
             json!({"city": city}),
         )]));
-        play.fake.push(ModelMessage::text(["So."]));
-        let question = ChatSubmit::new("How is it?").session(play.stage.session);
+        setup.fake.push(ModelMessage::text(["So."]));
+        let question = ChatSubmit::new("How is it?").session(setup.engine.session);
         let (_, frames) = whole(&api, city, &question).await;
         let frames = format!("{frames:?}");
         assert!(!frames.contains(KEY) && !frames.contains(token), "{frames}");
@@ -309,9 +309,9 @@ async fn client_token_stays_and_site_key_goes_to_its_site_only() {
         !away.contains(KEY) && !away.contains("authorization"),
         "{away}"
     );
-    let log = play.stage.server.stderr();
-    let stored = json!(play.stage.log(play.stage.session).await).to_string();
-    let models: String = play
+    let log = setup.engine.server.stderr();
+    let stored = json!(setup.engine.log(setup.engine.session).await).to_string();
+    let models: String = setup
         .fake
         .calls()
         .into_iter()
@@ -323,7 +323,7 @@ async fn client_token_stays_and_site_key_goes_to_its_site_only() {
         }
     }
     assert!(models.contains("you sent ***"), "{models}");
-    play.stage.judge().await;
+    setup.engine.check_history().await;
 }
 
 #[tokio::test]

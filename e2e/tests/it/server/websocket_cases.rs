@@ -1,5 +1,5 @@
-//! RFC 6455 on the real server, byte by byte: what a client may send is understood however it is
-//! framed, what it may not send ends its connection and nothing else.
+//! RFC 6455 on the real server, byte by byte: valid frames are accepted in any fragmentation,
+//! invalid ones close their connection and no other.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn close(code: u16, reason: &[u8]) -> Vec<u8> {
 
 /// What the server did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum SocketEvent {
     Text(Value),
     Pong(Vec<u8>),
     /// A close with its code, if it had one.
@@ -63,12 +63,12 @@ enum Seen {
 }
 
 /// A server with a session to connect to.
-struct House {
+struct SocketFixture {
     server: TestServer,
     session: SessionId,
 }
 
-impl House {
+impl SocketFixture {
     async fn start() -> Self {
         Self::with(ServerOptions::default()).await
     }
@@ -79,7 +79,7 @@ impl House {
         Self { server, session }
     }
 
-    async fn raw(&self) -> Raw {
+    async fn raw(&self) -> RawSocket {
         let attached = self.server.api().attach(self.session).await;
         let attached = attached.expect("a token");
         let url = attached["ws_url"].as_str().expect("an address");
@@ -101,11 +101,11 @@ impl House {
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
         // The key is that of section 1.3, and so is the answer.
         assert!(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head}");
-        Raw { io }
+        RawSocket { io }
     }
 
     /// Sends the bytes on a fresh connection and gives the first thing that comes back.
-    async fn answer(&self, bytes: &[u8]) -> Seen {
+    async fn answer(&self, bytes: &[u8]) -> SocketEvent {
         let mut raw = self.raw().await;
         raw.send(bytes).await;
         raw.next().await
@@ -114,7 +114,7 @@ impl House {
     /// The bytes fail the connection, and the close says how.
     async fn fails(&self, what: &str, code: u16, bytes: &[u8]) {
         let seen = self.answer(bytes).await;
-        let ended = Seen::Closed(Some(code));
+        let ended = SocketEvent::Closed(Some(code));
         assert_eq!(seen, ended, "{what}");
     }
 
@@ -133,23 +133,23 @@ impl House {
 }
 
 /// A connection without a library.
-struct Raw {
+struct RawSocket {
     io: TcpStream,
 }
 
-impl Raw {
+impl RawSocket {
     async fn send(&mut self, bytes: &[u8]) {
         // The server may have ended it already; what it did is seen by reading.
         let _ = self.io.write_all(bytes).await;
     }
 
-    async fn next(&mut self) -> Seen {
+    async fn next(&mut self) -> SocketEvent {
         let next = tokio::time::timeout(PATIENCE, self.read()).await;
         let next = next.expect("the server does something");
-        next.unwrap_or(Seen::Dropped)
+        next.unwrap_or(SocketEvent::Dropped)
     }
 
-    async fn read(&mut self) -> Option<Seen> {
+    async fn read(&mut self) -> Option<SocketEvent> {
         let first = self.io.read_u8().await.ok()?;
         let length = match self.io.read_u8().await.ok()? {
             126 => u64::from(self.io.read_u16().await.ok()?),
@@ -161,11 +161,11 @@ impl Raw {
         self.io.read_exact(&mut payload).await.ok()?;
         assert_eq!(first & 0xf0, FIN, "whole frames without extensions");
         Some(match first & 0xf {
-            TEXT => Seen::Text(serde_json::from_slice(&payload).expect("JSON")),
-            PONG => Seen::Pong(payload),
+            TEXT => SocketEvent::Text(serde_json::from_slice(&payload).expect("JSON")),
+            PONG => SocketEvent::Pong(payload),
             CLOSE => {
                 let code = payload.first_chunk().copied().map(u16::from_be_bytes);
-                Seen::Closed(code)
+                SocketEvent::Closed(code)
             }
             other => panic!("a frame that the server never sends: {other}"),
         })
@@ -176,13 +176,13 @@ fn subscribe() -> Vec<u8> {
     SubscribeOptions::live().frame().to_string().into_bytes()
 }
 
-fn is_ack(seen: &Seen) -> bool {
-    matches!(seen, Seen::Text(frame) if frame["type"] == "subscribe_ack")
+fn is_ack(seen: &SocketEvent) -> bool {
+    matches!(seen, SocketEvent::Text(frame) if frame["type"] == "subscribe_ack")
 }
 
 #[tokio::test]
 async fn message_is_read_in_any_fragmentation() {
-    let house = House::start().await;
+    let fixture = SocketFixture::start().await;
     let message = subscribe();
     let (a, api) = message.split_at(9);
     let (b, c) = api.split_at(1);
@@ -198,19 +198,19 @@ async fn message_is_read_in_any_fragmentation() {
     .concat();
     // In one write, and byte by byte.
     for size in [usize::MAX, 1] {
-        let mut raw = house.raw().await;
+        let mut raw = fixture.raw().await;
         for piece in fragments.chunks(size) {
             raw.send(piece).await;
         }
-        assert_eq!(raw.next().await, Seen::Pong(b"one".to_vec()));
-        assert_eq!(raw.next().await, Seen::Pong(Vec::new()));
+        assert_eq!(raw.next().await, SocketEvent::Pong(b"one".to_vec()));
+        assert_eq!(raw.next().await, SocketEvent::Pong(Vec::new()));
         let seen = raw.next().await;
         assert!(is_ack(&seen), "{seen:?}");
     }
     // A character may be cut by a fragment.
     let ping = json!({"type": "ping", "nonce": "κόσμε😀"});
     let bytes = ping.to_string().into_bytes();
-    let mut raw = house.raw().await;
+    let mut raw = fixture.raw().await;
     raw.send(&text(&message)).await;
     assert!(is_ack(&raw.next().await));
     for (n, byte) in bytes.iter().enumerate() {
@@ -219,64 +219,67 @@ async fn message_is_read_in_any_fragmentation() {
     }
     raw.send(&frame(FIN | CONTINUATION, b"")).await;
     let pong = json!({"type": "pong", "nonce": "κόσμε😀"});
-    assert_eq!(raw.next().await, Seen::Text(pong));
+    assert_eq!(raw.next().await, SocketEvent::Text(pong));
     // A length may take more bytes than it needs: nothing is lost by being generous.
     for length in [&[0xfe, 0, 2][..], &[0xff, 0, 0, 0, 0, 0, 0, 0, 2]] {
         let ping = with_length(FIN | PING, length, b"ab");
-        assert_eq!(house.answer(&ping).await, Seen::Pong(b"ab".to_vec()));
+        assert_eq!(
+            fixture.answer(&ping).await,
+            SocketEvent::Pong(b"ab".to_vec())
+        );
     }
-    house.continue_on_disconnect().await;
+    fixture.continue_on_disconnect().await;
 }
 
 #[tokio::test]
 async fn control_frames_must_be_short_and_unfragmented() {
-    let house = House::start().await;
+    let fixture = SocketFixture::start().await;
     for size in [0, 1, 125] {
         let payload = vec![0xfe; size];
-        let seen = house.answer(&frame(FIN | PING, &payload)).await;
-        assert_eq!(seen, Seen::Pong(payload), "{size}");
+        let seen = fixture.answer(&frame(FIN | PING, &payload)).await;
+        assert_eq!(seen, SocketEvent::Pong(payload), "{size}");
     }
     for opcode in [PING, PONG, CLOSE] {
         let long = frame(FIN | opcode, &[0x3; 126]);
-        house.fails("too long", 1002, &long).await;
+        fixture.fails("too long", 1002, &long).await;
         let part = frame(opcode, b"");
-        house.fails("in fragments", 1002, &part).await;
+        fixture.fails("in fragments", 1002, &part).await;
     }
-    house.continue_on_disconnect().await;
+    fixture.continue_on_disconnect().await;
 }
 
 #[tokio::test]
 async fn forbidden_frames_close_the_connection() {
-    let house = House::start().await;
+    let fixture = SocketFixture::start().await;
     let unmasked = [&[FIN | PING, 2][..], b"ab"].concat();
-    house.fails("unmasked", 1002, &unmasked).await;
+    fixture.fails("unmasked", 1002, &unmasked).await;
     let unmasked = [&[FIN | TEXT, 2][..], b"{}"].concat();
-    house.fails("unmasked", 1002, &unmasked).await;
+    fixture.fails("unmasked", 1002, &unmasked).await;
     for bit in [0x40, 0x20, 0x10, 0x70] {
         for opcode in [TEXT, PING, CLOSE] {
             let reserved = frame(FIN | bit | opcode, b"");
-            house.fails("a reserved bit", 1002, &reserved).await;
+            fixture.fails("a reserved bit", 1002, &reserved).await;
         }
     }
     for opcode in (0x3..=0x7).chain(0xb..=0xf) {
         let reserved = frame(FIN | opcode, b"{}");
-        house.fails("a reserved opcode", 1002, &reserved).await;
+        fixture.fails("a reserved opcode", 1002, &reserved).await;
     }
     let lone = frame(FIN | CONTINUATION, &subscribe());
-    house.fails("no start", 1002, &lone).await;
+    fixture.fails("no start", 1002, &lone).await;
     let lone = frame(CONTINUATION, b"");
-    house.fails("no start", 1002, &lone).await;
+    fixture.fails("no start", 1002, &lone).await;
     let two = [frame(TEXT, b"{"), text(b"{}")].concat();
-    house.fails("a start within a message", 1002, &two).await;
-    house
+    fixture.fails("a start within a message", 1002, &two).await;
+    fixture
         .fails("binary", 1003, &frame(FIN | BINARY, b"\0"))
         .await;
-    house.continue_on_disconnect().await;
+    fixture.continue_on_disconnect().await;
 }
 
 #[tokio::test]
 async fn invalid_utf8_closes_the_connection() {
-    let house = House::start().await;
+    let fixture = SocketFixture::start().await;
     let bad: [&[u8]; 8] = [
         b"\xce\xba\xed\xa0\x80edited",
         b"\xff",
@@ -288,37 +291,40 @@ async fn invalid_utf8_closes_the_connection() {
         b"\"cut \xf0\x9f\x98",
     ];
     for bytes in bad {
-        assert_eq!(house.answer(&text(bytes)).await, Seen::Closed(Some(1007)));
+        assert_eq!(
+            fixture.answer(&text(bytes)).await,
+            SocketEvent::Closed(Some(1007))
+        );
     }
     // Without waiting for the rest of the message.
-    let seen = house.answer(&frame(TEXT, b"\"\xed\xa0\x80")).await;
-    assert_eq!(seen, Seen::Closed(Some(1007)));
-    house.continue_on_disconnect().await;
+    let seen = fixture.answer(&frame(TEXT, b"\"\xed\xa0\x80")).await;
+    assert_eq!(seen, SocketEvent::Closed(Some(1007)));
+    fixture.continue_on_disconnect().await;
 }
 
 #[tokio::test]
 async fn close_is_answered_and_invalid_close_ends_connection() {
-    let house = House::start().await;
+    let fixture = SocketFixture::start().await;
     for code in [
         1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4999,
     ] {
-        let seen = house.answer(&close(code, "bye 😀".as_bytes())).await;
-        assert_eq!(seen, Seen::Closed(Some(code)));
+        let seen = fixture.answer(&close(code, "bye 😀".as_bytes())).await;
+        assert_eq!(seen, SocketEvent::Closed(Some(code)));
     }
-    let empty = house.answer(&frame(FIN | CLOSE, b"")).await;
-    assert_eq!(empty, Seen::Closed(None));
+    let empty = fixture.answer(&frame(FIN | CLOSE, b"")).await;
+    assert_eq!(empty, SocketEvent::Closed(None));
     for code in [
         0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535,
     ] {
-        house
+        fixture
             .fails(&code.to_string(), 1002, &close(code, b""))
             .await;
     }
-    house
+    fixture
         .fails("one byte", 1002, &frame(FIN | CLOSE, &[3]))
         .await;
     let reason = close(1000, b"\xce\xba\xed\xa0\x80");
-    house.fails("no UTF-8", 1007, &reason).await;
+    fixture.fails("no UTF-8", 1007, &reason).await;
 
     // Nothing counts after a close.
     let after = [
@@ -327,44 +333,44 @@ async fn close_is_answered_and_invalid_close_ends_connection() {
         close(999, b""),
     ]
     .concat();
-    let mut raw = house.raw().await;
+    let mut raw = fixture.raw().await;
     raw.send(&after).await;
-    assert_eq!(raw.next().await, Seen::Closed(Some(1000)));
-    assert_eq!(raw.next().await, Seen::Dropped);
-    house.continue_on_disconnect().await;
+    assert_eq!(raw.next().await, SocketEvent::Closed(Some(1000)));
+    assert_eq!(raw.next().await, SocketEvent::Dropped);
+    fixture.continue_on_disconnect().await;
 }
 
 #[tokio::test]
 async fn close_is_answered_mid_stream() {
     let words = "0123456789".repeat(40);
     let script = ModelScript::new().on("", [ScriptStep::slow(&words, 400, 1).repeat(1_000)]);
-    let house = House::with(ServerOptions::script(script)).await;
-    let api = house.server.api();
-    let turn = api.submit(house.session, "go").await.expect("accepted");
+    let fixture = SocketFixture::with(ServerOptions::script(script)).await;
+    let api = fixture.server.api();
+    let turn = api.submit(fixture.session, "go").await.expect("accepted");
     for _ in 0..20 {
-        let mut raw = house.raw().await;
+        let mut raw = fixture.raw().await;
         raw.send(&text(&subscribe())).await;
-        while !matches!(raw.next().await, Seen::Text(frame) if frame["type"] == "event") {}
+        while !matches!(raw.next().await, SocketEvent::Text(frame) if frame["type"] == "event") {}
         raw.send(&close(1000, b"")).await;
         loop {
             match raw.next().await {
-                Seen::Text(_) => {}
-                other => break assert_eq!(other, Seen::Closed(Some(1000))),
+                SocketEvent::Text(_) => {}
+                other => break assert_eq!(other, SocketEvent::Closed(Some(1000))),
             }
         }
     }
     api.cancel(turn.turn_id).await.expect("an answer");
-    house.continue_on_disconnect().await;
+    fixture.continue_on_disconnect().await;
 }
 
 #[tokio::test]
 async fn oversize_length_closes_before_its_bytes() {
-    let house = House::start().await;
+    let fixture = SocketFixture::start().await;
     let lengths = [65_537, 1 << 20, 1 << 40, u64::MAX >> 1, 1 << 63, u64::MAX];
     for length in lengths {
         let written = [&[0xff], &u64::to_be_bytes(length)[..]].concat();
         let head = with_length(FIN | TEXT, &written, b"{");
-        house.fails(&length.to_string(), 1009, &head).await;
+        fixture.fails(&length.to_string(), 1009, &head).await;
     }
     // Small frames do not get round it.
     let part = vec![b' '; 10_000];
@@ -372,7 +378,7 @@ async fn oversize_length_closes_before_its_bytes() {
     for _ in 0..6 {
         many.extend(frame(CONTINUATION, &part));
     }
-    let seen = house.answer(&many).await;
-    assert_eq!(seen, Seen::Closed(Some(1009)));
-    house.continue_on_disconnect().await;
+    let seen = fixture.answer(&many).await;
+    assert_eq!(seen, SocketEvent::Closed(Some(1009)));
+    fixture.continue_on_disconnect().await;
 }

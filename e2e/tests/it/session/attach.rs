@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use turnwire_e2e::scene::{Scene, shape};
+use turnwire_e2e::server_fixture::{ServerFixture, shape};
 use turnwire_event::{Body, EventType};
 use turnwire_testkit::script::ScriptStep;
 use turnwire_testkit::server::ServerOptions;
@@ -37,20 +37,24 @@ async fn empty_snapshot(client: &mut WatchClient) {
 // S3-002, S3-009, S3-023, S3-030, S3-054, SC-19
 #[tokio::test]
 async fn attach_snapshot_then_live() {
-    let scene = Scene::saying([ScriptStep::slow("Hello from the script.", 4, 2)]).await;
-    let attached = scene.api.attach(scene.session).await.expect("an answer");
+    let fixture = ServerFixture::saying([ScriptStep::slow("Hello from the script.", 4, 2)]).await;
+    let attached = fixture
+        .api
+        .attach(fixture.session)
+        .await
+        .expect("an answer");
     let token = attached["attach_token"].as_str().expect("a token");
     assert_eq!(token.len(), "atk_".len() + 26);
-    assert_eq!(attached["session_id"], scene.session.to_string());
+    assert_eq!(attached["session_id"], fixture.session.to_string());
     assert!(attached["active_model"].is_string());
     let url = format!(
         "ws://{}/sessions/{}/stream?attach={token}",
-        scene.api.addr(),
-        scene.session
+        fixture.api.addr(),
+        fixture.session
     );
     assert_eq!(attached["ws_url"], url);
 
-    let mut client = WatchClient::open(&scene.api, "first", scene.session, &url, None)
+    let mut client = WatchClient::open(&fixture.api, "first", fixture.session, &url, None)
         .await
         .expect("the url works");
     let ask = SubscribeOptions::snapshot().filter("preset:chat");
@@ -66,9 +70,9 @@ async fn attach_snapshot_then_live() {
     empty_snapshot(&mut client).await;
     let at = client.last().expect("the snapshot's position");
 
-    let turn = scene
+    let turn = fixture
         .api
-        .submit(scene.session, "hi")
+        .submit(fixture.session, "hi")
         .await
         .expect("an answer");
     let events = client.turn(turn.turn_id).await.expect("the turn");
@@ -92,18 +96,23 @@ async fn attach_snapshot_then_live() {
         })
         .collect();
     assert_eq!(texts, "Hello from the script.");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-004
 #[tokio::test]
 async fn token_opens_one_connection_once() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let url = scene.api.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let url = fixture
+        .api
+        .attach(fixture.session)
+        .await
+        .expect("an answer")["ws_url"]
+        .to_string();
     let url = url.trim_matches('"');
-    let first = WatchClient::open(&scene.api, "first", scene.session, url, None).await;
+    let first = WatchClient::open(&fixture.api, "first", fixture.session, url, None).await;
     assert!(first.is_ok());
-    let second = WatchClient::open(&scene.api, "second", scene.session, url, None).await;
+    let second = WatchClient::open(&fixture.api, "second", fixture.session, url, None).await;
     let refused = second.expect_err("a token is good once");
     assert_eq!(refused.status, 401);
     assert!(
@@ -112,20 +121,25 @@ async fn token_opens_one_connection_once() {
         refused.body
     );
     let without = url.split('?').next().expect("a path");
-    let refused = WatchClient::open(&scene.api, "third", scene.session, without, None).await;
+    let refused = WatchClient::open(&fixture.api, "third", fixture.session, without, None).await;
     assert_eq!(refused.expect_err("no token").status, 401);
 }
 
 // S3-004
 #[tokio::test]
 async fn racing_uses_of_a_token_have_one_winner() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
     for _ in 0..20 {
-        let url = scene.api.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+        let url = fixture
+            .api
+            .attach(fixture.session)
+            .await
+            .expect("an answer")["ws_url"]
+            .to_string();
         let url = url.trim_matches('"');
         let (a, b) = tokio::join!(
-            WatchClient::open(&scene.api, "a", scene.session, url, None),
-            WatchClient::open(&scene.api, "b", scene.session, url, None),
+            WatchClient::open(&fixture.api, "a", fixture.session, url, None),
+            WatchClient::open(&fixture.api, "b", fixture.session, url, None),
         );
         assert_eq!(u8::from(a.is_ok()) + u8::from(b.is_ok()), 1);
     }
@@ -136,15 +150,20 @@ async fn racing_uses_of_a_token_have_one_winner() {
 async fn token_expires_soon() {
     let script = turnwire_testkit::script::ModelScript::new().on("", [ScriptStep::text("hi")]);
     let options = ServerOptions::script(script).set("stream", "token_ttl_ms", 150);
-    let scene = Scene::new(options).await;
+    let fixture = ServerFixture::new(options).await;
     let url = || async {
-        scene.api.attach(scene.session).await.expect("an answer")["ws_url"].to_string()
+        fixture
+            .api
+            .attach(fixture.session)
+            .await
+            .expect("an answer")["ws_url"]
+            .to_string()
     };
     let fresh = url().await;
     let opened = WatchClient::open(
-        &scene.api,
+        &fixture.api,
         "fresh",
-        scene.session,
+        fixture.session,
         fresh.trim_matches('"'),
         None,
     )
@@ -153,9 +172,9 @@ async fn token_expires_soon() {
     let old = url().await;
     tokio::time::sleep(Duration::from_millis(400)).await;
     let refused = WatchClient::open(
-        &scene.api,
+        &fixture.api,
         "old",
-        scene.session,
+        fixture.session,
         old.trim_matches('"'),
         None,
     )
@@ -166,22 +185,27 @@ async fn token_expires_soon() {
 // S3-005
 #[tokio::test]
 async fn token_is_valid_for_its_session_only() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let other = scene.api.create().await.expect("a session");
-    let url = scene.api.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let other = fixture.api.create().await.expect("a session");
+    let url = fixture
+        .api
+        .attach(fixture.session)
+        .await
+        .expect("an answer")["ws_url"]
+        .to_string();
     let stolen = url
         .trim_matches('"')
-        .replace(&scene.session.to_string(), &other.to_string());
-    let refused = WatchClient::open(&scene.api, "thief", other, &stolen, None).await;
+        .replace(&fixture.session.to_string(), &other.to_string());
+    let refused = WatchClient::open(&fixture.api, "thief", other, &stolen, None).await;
     assert_eq!(refused.expect_err("another session's token").status, 401);
 }
 
 // S3-003
 #[tokio::test]
 async fn unknown_session_is_not_found() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
     for id in ["sess_00000000000000000000000000", "sess_x", "x"] {
-        let answer = scene
+        let answer = fixture
             .api
             .get(&format!("/sessions/{id}"))
             .await
@@ -197,34 +221,35 @@ async fn unknown_session_is_not_found() {
 // S3-006
 #[tokio::test]
 async fn each_connection_has_its_own_filter_and_cursor() {
-    let scene = Scene::saying([ScriptStep::slow("a few words here", 3, 2)]).await;
-    let mut chat = scene
+    let fixture = ServerFixture::saying([ScriptStep::slow("a few words here", 3, 2)]).await;
+    let mut chat = fixture
         .watch("chat", SubscribeOptions::live().filter("preset:chat"))
         .await;
     let only = json!({"event_types": ["turn.completed"]});
-    let mut ends = scene
+    let mut ends = fixture
         .watch("ends", SubscribeOptions::live().filter(only))
         .await;
-    let first = scene
+    let first = fixture
         .api
-        .submit(scene.session, "one")
+        .submit(fixture.session, "one")
         .await
         .expect("an answer");
     let events = chat.turn(first.turn_id).await.expect("the turn");
     assert!(events.len() > 8);
     let end = ends.turn(first.turn_id).await.expect("the turn");
     assert_eq!(shape(&end), ["turn.completed"]);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-045
 #[tokio::test]
 async fn turn_continues_when_its_watcher_leaves() {
-    let scene = Scene::saying([ScriptStep::slow("a long answer that goes on and on", 2, 20)]).await;
-    let mut client = scene.watch("gone", SubscribeOptions::live()).await;
-    let turn = scene
+    let fixture =
+        ServerFixture::saying([ScriptStep::slow("a long answer that goes on and on", 2, 20)]).await;
+    let mut client = fixture.watch("gone", SubscribeOptions::live()).await;
+    let turn = fixture
         .api
-        .submit(scene.session, "go")
+        .submit(fixture.session, "go")
         .await
         .expect("an answer");
     client
@@ -232,10 +257,10 @@ async fn turn_continues_when_its_watcher_leaves() {
         .await
         .expect("words");
     drop(client);
-    let row = scene.api.ended(turn.turn_id).await.expect("an end");
+    let row = fixture.api.ended(turn.turn_id).await.expect("an end");
     assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
-    scene
+    fixture
         .logged(|e| matches!(e.body, Body::BusSubscriberUnregistered(_)))
         .await;
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,4 +1,4 @@
-//! F5: lines are cut anywhere and readers resume.
+//! F5: connections are cut at any byte and readers resume.
 
 use turnwire_e2e::cuts;
 use turnwire_testkit::rng::SeededRng;

@@ -1,11 +1,12 @@
-//! Deleting a session: everything of it is gone at once, and those who watched are told.
+//! Deleting a session: all its data is removed at once, and its connections are closed with a
+//! reason.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hyper::Method;
 use serde_json::json;
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{EventType, SessionId, Ulid};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
@@ -16,16 +17,16 @@ async fn deleted_session_closes_its_connections() {
     let script = ModelScript::new()
         .on("^stall", [ScriptStep::text("wait"), ScriptStep::stall()])
         .on("", [ScriptStep::text("hi")]);
-    let scene = Scene::new(ServerOptions::script(script)).await;
-    let other = scene.api.create().await.expect("a session");
-    let mut watching = scene.watch("watching", SubscribeOptions::live()).await;
-    let turn = scene.submit("stall").await;
+    let fixture = ServerFixture::new(ServerOptions::script(script)).await;
+    let other = fixture.api.create().await.expect("a session");
+    let mut watching = fixture.watch("watching", SubscribeOptions::live()).await;
+    let turn = fixture.submit("stall").await;
     watching
         .until(|e| e.body.kind() == EventType::TextDelta)
         .await
         .expect("words");
-    let path = format!("/sessions/{}", scene.session);
-    let answer = scene
+    let path = format!("/sessions/{}", fixture.session);
+    let answer = fixture
         .api
         .send(Method::DELETE, &path, None)
         .await
@@ -54,7 +55,7 @@ async fn deleted_session_closes_its_connections() {
         (Method::DELETE, base.to_owned(), "session_not_found"),
         (Method::GET, format!("/turns/{turn}"), "turn_not_found"),
     ] {
-        let response = scene.api.send(method.clone(), &path, None).await;
+        let response = fixture.api.send(method.clone(), &path, None).await;
         let deleted = response.expect("an answer");
         assert_eq!(
             (deleted.status, deleted.code().as_str()),
@@ -62,9 +63,9 @@ async fn deleted_session_closes_its_connections() {
             "{method} {path}"
         );
     }
-    let response = scene
+    let response = fixture
         .api
-        .try_submit(scene.session, "hi")
+        .try_submit(fixture.session, "hi")
         .await
         .expect("an answer");
     assert_eq!(
@@ -72,30 +73,35 @@ async fn deleted_session_closes_its_connections() {
         (404, "session_not_found")
     );
     // The others are as they were.
-    let turn = scene
+    let turn = fixture
         .api
         .submit(other, "hi")
         .await
         .expect("an answer")
         .turn_id;
-    let row = scene.api.ended(turn).await.expect("an end");
+    let row = fixture.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed");
-    let list = scene.api.get("/sessions").await.expect("an answer").json();
+    let list = fixture
+        .api
+        .get("/sessions")
+        .await
+        .expect("an answer")
+        .json();
     assert_eq!(list["sessions"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]
 async fn deleted_session_stays_deleted_after_a_kill() {
-    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
-    scene.turn("x").await;
-    let path = format!("/sessions/{}", scene.session);
-    scene
+    let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    let path = format!("/sessions/{}", fixture.session);
+    fixture
         .api
         .send(Method::DELETE, &path, None)
         .await
         .expect("an answer");
-    scene.server.restart().await;
-    let answer = scene.api.get(&path).await.expect("an answer");
+    fixture.server.restart().await;
+    let answer = fixture.api.get(&path).await.expect("an answer");
     assert_eq!(
         (answer.status, answer.json()["code"].clone()),
         (404, json!("session_not_found"))
@@ -120,12 +126,12 @@ async fn until_gone(folder: &Path) {
 
 #[tokio::test]
 async fn session_folder_is_deleted_also_after_a_kill() {
-    let mut scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let other = scene.api.create().await.expect("a session");
-    let home = scene.server.home();
-    let (folder, stays) = (used(&home, scene.session), used(&home, other));
-    let path = format!("/sessions/{}", scene.session);
-    scene
+    let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let other = fixture.api.create().await.expect("a session");
+    let home = fixture.server.home();
+    let (folder, stays) = (used(&home, fixture.session), used(&home, other));
+    let path = format!("/sessions/{}", fixture.session);
+    fixture
         .api
         .send(Method::DELETE, &path, None)
         .await
@@ -135,7 +141,7 @@ async fn session_folder_is_deleted_also_after_a_kill() {
     let (left, shared) = (used(&home, SessionId(Ulid(7))), home.join("work/shared-x"));
     std::fs::create_dir(&shared).expect("a folder");
     assert!(folder.parent().is_some_and(Path::exists));
-    scene.server.restart().await;
+    fixture.server.restart().await;
     until_gone(&left).await;
     assert!(stays.join("deep/note").exists() && shared.exists());
 }

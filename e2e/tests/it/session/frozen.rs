@@ -1,9 +1,9 @@
-//! A reader that stops reading: it is sent away, nobody else notices, and it resumes (S3-092 to
-//! S3-095, law 7).
+//! A client that stops reading: it is disconnected, other clients are not delayed, and it resumes
+//! (S3-092 to S3-095, law 7).
 
 use std::time::{Duration, Instant};
 
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{Body, Event, EventType};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
@@ -25,23 +25,23 @@ fn too_slow(event: &Event) -> bool {
 // S3-092, S3-094, S3-095, S3-093
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frozen_client_is_closed_and_resumes_without_gap() {
-    let scene = Scene::new(options()).await;
+    let fixture = ServerFixture::new(options()).await;
     let frozen = StalledClient::connect(
-        &scene.api,
+        &fixture.api,
         "frozen",
-        scene.session,
+        fixture.session,
         &SubscribeOptions::live(),
     )
     .await
     .expect("a connection");
-    let mut live = scene.watch("live", SubscribeOptions::live()).await;
-    let turn = scene.submit("go").await;
+    let mut live = fixture.watch("live", SubscribeOptions::live()).await;
+    let turn = fixture.submit("go").await;
     let watching = tokio::spawn(async move {
         let started = Instant::now();
         let events = live.turn(turn).await.expect("the whole turn");
         (events, started.elapsed())
     });
-    let warning = scene.logged(too_slow).await;
+    let warning = fixture.logged(too_slow).await;
     let Body::BusHandlerWarning(warning) = &warning.body else {
         panic!("just found")
     };
@@ -63,7 +63,7 @@ async fn frozen_client_is_closed_and_resumes_without_gap() {
     );
     assert!(events.iter().all(|e| !e.body.kind().is_terminal()));
 
-    let mut back = WatchClient::connect(&scene.api, "frozen", scene.session)
+    let mut back = WatchClient::connect(&fixture.api, "frozen", fixture.session)
         .await
         .expect("a connection");
     back.subscribed(&SubscribeOptions::since(last.expect("a cursor")))
@@ -78,24 +78,24 @@ async fn frozen_client_is_closed_and_resumes_without_gap() {
     assert_eq!(deltas, 1_000);
     // The model speaks for two seconds; a reader beside a frozen one is not held up.
     assert!(took < Duration::from_secs(10), "{took:?}");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-094, S3-093
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn socket_accepting_no_bytes_is_closed() {
-    let scene = Scene::new(options().set("stream", "write_deadline_ms", 300)).await;
+    let fixture = ServerFixture::new(options().set("stream", "write_deadline_ms", 300)).await;
     let frozen = StalledClient::connect(
-        &scene.api,
+        &fixture.api,
         "frozen",
-        scene.session,
+        fixture.session,
         &SubscribeOptions::live(),
     )
     .await
     .expect("a connection");
-    let turn = scene.submit("go").await;
-    scene.logged(too_slow).await;
-    let row = scene.api.ended(turn).await.expect("an end");
+    let turn = fixture.submit("go").await;
+    fixture.logged(too_slow).await;
+    let row = fixture.api.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed");
     let open = |metrics: &str| {
         let line = metrics
@@ -105,7 +105,7 @@ async fn socket_accepting_no_bytes_is_closed() {
     };
     let started = Instant::now();
     loop {
-        let metrics = scene.api.get("/metrics").await.expect("an answer").body;
+        let metrics = fixture.api.get("/metrics").await.expect("an answer").body;
         if open(&metrics) == Some(0.0) {
             break;
         }
@@ -117,5 +117,5 @@ async fn socket_accepting_no_bytes_is_closed() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     drop(frozen);
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,9 +1,9 @@
-//! Bad input: every mistake has its answer, in problem+json, and none hurts the server (R-37).
+//! Invalid input: every error has its problem+json response, and the server continues (R-37).
 
 use hyper::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_testkit::api::ApiResponse;
 use turnwire_testkit::script::ScriptStep;
 use turnwire_testkit::watch::WatchClient;
@@ -77,10 +77,10 @@ const BODIES: [(&str, u16, &str, &str); 12] = [
 // R-37
 #[tokio::test]
 async fn invalid_bodies_get_a_specific_problem() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let turns = format!("/sessions/{}/turns", scene.session);
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let turns = format!("/sessions/{}/turns", fixture.session);
     for (body, status, code, mentions) in BODIES {
-        let answer = scene.api.send(Method::POST, &turns, Some(body)).await;
+        let answer = fixture.api.send(Method::POST, &turns, Some(body)).await;
         let answer = answer.expect("an answer");
         problem(&answer, status, code);
         assert!(
@@ -89,7 +89,7 @@ async fn invalid_bodies_get_a_specific_problem() {
             answer.body
         );
     }
-    let answer = scene
+    let answer = fixture
         .api
         .post("/sessions", json!({"colour": "red"}))
         .await
@@ -97,20 +97,20 @@ async fn invalid_bodies_get_a_specific_problem() {
     problem(&answer, 422, "unknown_field");
     assert!(answer.body.contains("colour"));
     // None of it started a turn.
-    let list = scene.api.get(&turns).await.expect("an answer").json();
+    let list = fixture.api.get(&turns).await.expect("an answer").json();
     assert_eq!(list["turns"], json!([]));
 }
 
 // R-37
 #[tokio::test]
 async fn body_over_the_limit_is_413() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let turns = format!("/sessions/{}/turns", scene.session);
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let turns = format!("/sessions/{}/turns", fixture.session);
     let wrap = r#"{"message":""}"#.len();
     for (length, status) in [((1 << 20) + 1, 413), (1 << 20, 202)] {
         let body = format!("{{\"message\":\"{}\"}}", "x".repeat(length - wrap));
         assert_eq!(body.len(), length);
-        let answer = scene
+        let answer = fixture
             .api
             .send(Method::POST, &turns, Some(&body))
             .await
@@ -125,17 +125,17 @@ async fn body_over_the_limit_is_413() {
             problem(&answer, 413, "body_too_large");
         }
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // R-37
 #[tokio::test]
 async fn invalid_paths_methods_and_types_are_refused() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let session = format!("/sessions/{}", scene.session);
-    let get = scene.api.get("/nowhere").await.expect("an answer");
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let session = format!("/sessions/{}", fixture.session);
+    let get = fixture.api.get("/nowhere").await.expect("an answer");
     problem(&get, 404, "not_found");
-    let response = scene
+    let response = fixture
         .api
         .send(Method::PUT, "/sessions", None)
         .await
@@ -146,13 +146,13 @@ async fn invalid_paths_methods_and_types_are_refused() {
         "{:?}",
         response.headers
     );
-    let delete = scene
+    let delete = fixture
         .api
         .send(Method::DELETE, &format!("{session}/events"), None)
         .await
         .expect("an answer");
     problem(&delete, 405, "method_not_allowed");
-    let text = scene.api.clone().with("content-type", "text/plain");
+    let text = fixture.api.clone().with("content-type", "text/plain");
     let answer = text
         .send(
             Method::POST,
@@ -163,13 +163,13 @@ async fn invalid_paths_methods_and_types_are_refused() {
         .expect("an answer");
     problem(&answer, 415, "unsupported_media_type");
     // An empty POST needs no content type.
-    let empty = scene
+    let empty = fixture
         .api
         .send(Method::POST, "/sessions", None)
         .await
         .expect("an answer");
     assert_eq!(empty.status, 201, "{}", empty.body);
-    let upgrade = scene
+    let upgrade = fixture
         .api
         .get(&format!("{session}/stream"))
         .await
@@ -181,8 +181,8 @@ async fn invalid_paths_methods_and_types_are_refused() {
 // G4
 #[tokio::test]
 async fn foreign_host_or_origin_is_refused() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let foreign = scene.api.clone().with("host", "evil.example:8421");
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let foreign = fixture.api.clone().with("host", "evil.example:8421");
     problem(
         &foreign.get("/sessions").await.expect("an answer"),
         403,
@@ -197,17 +197,17 @@ async fn foreign_host_or_origin_is_refused() {
         "host_not_allowed",
     );
     for origin in ["http://evil.example", "null", "https://127.0.0.1"] {
-        let foreign = scene.api.clone().with("origin", origin);
+        let foreign = fixture.api.clone().with("origin", origin);
         let answer = foreign
             .post("/sessions", json!({}))
             .await
             .expect("an answer");
         problem(&answer, 403, "origin_not_allowed");
     }
-    let own = scene
+    let own = fixture
         .api
         .clone()
-        .with("origin", &format!("http://{}", scene.api.addr()));
+        .with("origin", &format!("http://{}", fixture.api.addr()));
     assert_eq!(
         own.post("/sessions", json!({}))
             .await
@@ -216,25 +216,29 @@ async fn foreign_host_or_origin_is_refused() {
         201
     );
     // Any loopback name and port may be the host.
-    let named = scene.api.clone().with("host", "localhost:9");
+    let named = fixture.api.clone().with("host", "localhost:9");
     assert_eq!(named.get("/sessions").await.expect("an answer").status, 200);
 }
 
 // G4
 #[tokio::test]
 async fn foreign_origin_opens_no_stream() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
-    let attached = scene.api.attach(scene.session).await.expect("an answer");
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    let attached = fixture
+        .api
+        .attach(fixture.session)
+        .await
+        .expect("an answer");
     let token = attached["attach_token"].as_str().expect("a token");
-    let mut socket = tokio::net::TcpStream::connect(scene.api.addr())
+    let mut socket = tokio::net::TcpStream::connect(fixture.api.addr())
         .await
         .expect("a connection");
     let request = format!(
         "GET /sessions/{}/stream?attach={token} HTTP/1.1\r\nHost: {}\r\nOrigin: http://evil.example\r\n\
          Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-        scene.session,
-        scene.api.addr()
+        fixture.session,
+        fixture.api.addr()
     );
     socket.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = vec![0; 1_024];
@@ -244,7 +248,7 @@ async fn foreign_origin_opens_no_stream() {
     // And the token was not used up by it.
     let url = attached["ws_url"].as_str().expect("a url");
     assert!(
-        WatchClient::open(&scene.api, "own", scene.session, url, None)
+        WatchClient::open(&fixture.api, "own", fixture.session, url, None)
             .await
             .is_ok()
     );
@@ -253,7 +257,7 @@ async fn foreign_origin_opens_no_stream() {
 // W4
 #[tokio::test]
 async fn garbage_on_the_socket_is_harmless() {
-    let scene = Scene::saying([ScriptStep::text("hi")]).await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
     for garbage in [
         &b"\x00\x01\x02\x03\r\n\r\n"[..],
         b"GET / HTTP/9.9\r\n\r\n",
@@ -261,13 +265,13 @@ async fn garbage_on_the_socket_is_harmless() {
         b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
         b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{",
     ] {
-        let mut socket = tokio::net::TcpStream::connect(scene.api.addr()).await.expect("a connection");
+        let mut socket = tokio::net::TcpStream::connect(fixture.api.addr()).await.expect("a connection");
         socket.write_all(garbage).await.expect("sent");
         socket.shutdown().await.expect("closed");
         let mut answer = Vec::new();
         let read = tokio::time::timeout(std::time::Duration::from_secs(5), socket.read_to_end(&mut answer)).await;
         assert!(read.is_ok(), "the server keeps {garbage:?} waiting");
     }
-    scene.turn("still there?").await;
-    scene.judge().await;
+    fixture.turn("still there?").await;
+    fixture.check_history().await;
 }

@@ -1,9 +1,9 @@
-//! What a turn tells, and in which order (S3-046 to S3-061, S3-096).
+//! The events of a turn and their order (S3-046 to S3-061, S3-096).
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnwire_e2e::scene::{Scene, kinds, shape};
+use turnwire_e2e::server_fixture::{ServerFixture, kinds, shape};
 use turnwire_event::code::{LlmErrorClass, ToolErrorClass, TurnStatus};
 use turnwire_event::{Body, Event, EventType, StopReason};
 use turnwire_testkit::cancel_case::check_uncancelled_turn;
@@ -20,8 +20,8 @@ async fn tool_turn_events_are_in_order() {
         ScriptStep::slow_tool(tool::ECHO, json!({"text": "x"}), 3, 1),
         ScriptStep::text("Done."),
     ];
-    let scene = Scene::saying(steps).await;
-    let events = scene.turn("go").await;
+    let fixture = ServerFixture::saying(steps).await;
+    let events = fixture.turn("go").await;
     let expected = [
         "turn.started",
         "route.decided",
@@ -46,18 +46,18 @@ async fn tool_turn_events_are_in_order() {
     ];
     assert_eq!(shape(&events), expected);
     assert_eq!(check_uncancelled_turn(&events), Ok(()));
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-055
 #[tokio::test]
 async fn thinking_signature_is_on_its_last_delta() {
-    let scene = Scene::saying([
+    let fixture = ServerFixture::saying([
         ScriptStep::thinking("One two three four five six", "c2Vhb"),
         ScriptStep::text("Yes."),
     ])
     .await;
-    let events = scene.turn("think").await;
+    let events = fixture.turn("think").await;
     let seals: Vec<Option<String>> = events
         .iter()
         .filter_map(|e| match &e.body {
@@ -68,19 +68,19 @@ async fn thinking_signature_is_on_its_last_delta() {
     let (last, others) = seals.split_last().expect("thoughts");
     assert_eq!(last.as_deref(), Some("c2Vhb"));
     assert!(others.iter().all(Option::is_none), "{seals:?}");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-058, S3-057
 #[tokio::test]
 async fn tool_input_fragments_add_up() {
     let input = json!({"text": "a \"quoted\" \u{6c34} \u{1f30a} word"});
-    let scene = Scene::saying([
+    let fixture = ServerFixture::saying([
         ScriptStep::slow_tool(tool::ECHO, input.clone(), 9, 1),
         ScriptStep::text("ok"),
     ])
     .await;
-    let events = scene.turn("go").await;
+    let events = fixture.turn("go").await;
     let mut raw = String::new();
     let mut pieces = 0;
     for event in &events {
@@ -95,7 +95,7 @@ async fn tool_input_fragments_add_up() {
     }
     assert_eq!(serde_json::from_str::<Value>(&raw).expect("JSON"), input);
     assert!(pieces > 1);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // serial: tools that run at once end within 1.1 s
@@ -108,9 +108,9 @@ async fn tools_requested_together_run_concurrently() {
         ScriptStep::tool(tool::SLEEP, json!({"ms": 400})),
         ScriptStep::text("done"),
     ];
-    let scene = Scene::saying(steps).await;
+    let fixture = ServerFixture::saying(steps).await;
     let started = Instant::now();
-    let events = scene.turn("go").await;
+    let events = fixture.turn("go").await;
     assert!(
         started.elapsed() < Duration::from_millis(1_100),
         "{:?}",
@@ -123,7 +123,7 @@ async fn tools_requested_together_run_concurrently() {
     let (called, done) = (EventType::ToolCalled, EventType::ToolCompleted);
     assert_eq!(tools, [called, called, called, done, done, done]);
     assert_eq!(check_uncancelled_turn(&events), Ok(()));
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-061
@@ -131,8 +131,8 @@ async fn tools_requested_together_run_concurrently() {
 async fn large_message_is_sent_whole() {
     // Fewer frames than a connection may be behind, so that a slow reader is not closed.
     let line = "0123456789".repeat(100);
-    let scene = Scene::saying([ScriptStep::slow(&line, 1_000, 0).repeat(300)]).await;
-    let events = scene.turn("go").await;
+    let fixture = ServerFixture::saying([ScriptStep::slow(&line, 1_000, 0).repeat(300)]).await;
+    let events = fixture.turn("go").await;
     let end = events.iter().find_map(|e| match &e.body {
         Body::MessageComplete(end) => Some(end),
         _ => None,
@@ -140,7 +140,7 @@ async fn large_message_is_sent_whole() {
     let end = end.expect("a message");
     let text = end.final_content[0].as_text().expect("words");
     assert_eq!(text.len(), 300_000);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-096
@@ -155,8 +155,8 @@ async fn broken_model_stream_fails_the_turn() {
                 ScriptStep::error("transport"),
             ],
         );
-    let scene = Scene::new(ServerOptions::script(script)).await;
-    let events = scene.turn("late").await;
+    let fixture = ServerFixture::new(ServerOptions::script(script)).await;
+    let events = fixture.turn("late").await;
     let tail: Vec<&str> = shape(&events).into_iter().skip(4).collect();
     assert_eq!(
         tail,
@@ -176,7 +176,7 @@ async fn broken_model_stream_fails_the_turn() {
             _ => {}
         }
     }
-    let early = scene.turn("early").await;
+    let early = fixture.turn("early").await;
     let expected = [
         "turn.started",
         "route.decided",
@@ -193,7 +193,7 @@ async fn broken_model_stream_fails_the_turn() {
         serde_json::to_value(&end.error).expect("plain data")["code"],
         "RATE_LIMIT_ERROR"
     );
-    let history = scene.judge().await;
+    let history = fixture.check_history().await;
     let failed = history.sessions[0]
         .messages
         .iter()
@@ -210,8 +210,8 @@ async fn failing_tool_fails_alone() {
         ScriptStep::tool("no_such_tool", json!({})),
         ScriptStep::text("done"),
     ];
-    let scene = Scene::saying(steps).await;
-    let events = scene.turn("go").await;
+    let fixture = ServerFixture::saying(steps).await;
+    let events = fixture.turn("go").await;
     assert_eq!(check_uncancelled_turn(&events), Ok(()));
     let failed: Vec<(&str, ToolErrorClass)> = events
         .iter()
@@ -240,25 +240,25 @@ async fn failing_tool_fails_alone() {
         panic!("no end")
     };
     assert_eq!(end.status, TurnStatus::Ok);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-047
 #[tokio::test]
 async fn two_clients_see_the_same_order() {
-    let scene = Scene::saying([
+    let fixture = ServerFixture::saying([
         ScriptStep::slow("some words", 2, 3),
         ScriptStep::tool(tool::CLOCK, json!({})),
         ScriptStep::slow("and more", 2, 3),
     ])
     .await;
-    let mut one = scene.watch("one", SubscribeOptions::live()).await;
-    let mut two = scene.watch("two", SubscribeOptions::live()).await;
-    let turn = scene.submit("go").await;
+    let mut one = fixture.watch("one", SubscribeOptions::live()).await;
+    let mut two = fixture.watch("two", SubscribeOptions::live()).await;
+    let turn = fixture.submit("go").await;
     let (a, b) = tokio::join!(one.turn(turn), two.turn(turn));
     let (a, b): (Vec<Event>, Vec<Event>) = (a.expect("events"), b.expect("events"));
     assert_eq!(a, b);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-107
@@ -274,9 +274,9 @@ async fn session_cost_is_the_sum_of_call_costs() {
             ScriptStep::stop("end_turn", 0.5),
         ],
     );
-    let scene = Scene::new(ServerOptions::script(script)).await;
+    let fixture = ServerFixture::new(ServerOptions::script(script)).await;
     for _ in 0..2 {
-        let events = scene.turn("go").await;
+        let events = fixture.turn("go").await;
         let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else {
             panic!("no end")
         };
@@ -289,26 +289,30 @@ async fn session_cost_is_the_sum_of_call_costs() {
             (0.75, 22, 14)
         );
     }
-    let attached = scene.api.attach(scene.session).await.expect("an answer");
+    let attached = fixture
+        .api
+        .attach(fixture.session)
+        .await
+        .expect("an answer");
     assert_eq!(
         (&attached["cost_so_far_usd"], &attached["turn_count"]),
         (&json!(1.5), &json!(2))
     );
-    let mut client = scene.watch("looking", SubscribeOptions::snapshot()).await;
+    let mut client = fixture.watch("looking", SubscribeOptions::snapshot()).await;
     client
         .send(&json!({"type": "ping", "nonce": "x"}))
         .await
         .expect("sent");
     client.next().await.expect("the snapshot");
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 #[tokio::test]
 async fn model_sees_earlier_messages() {
-    let scene = Scene::saying([ScriptStep::text("I heard you.")]).await;
+    let fixture = ServerFixture::saying([ScriptStep::text("I heard you.")]).await;
     let mut read = Vec::new();
     for _ in 0..3 {
-        let events = scene.turn("the same words each time").await;
+        let events = fixture.turn("the same words each time").await;
         let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else {
             panic!("no end")
         };
@@ -318,5 +322,5 @@ async fn model_sees_earlier_messages() {
         read.is_sorted_by(|a, b| a < b),
         "each turn reads more than the one before: {read:?}"
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,10 +1,10 @@
-//! Replay: how much of the past a cursor gives, its limits, and snapshots in the middle (SC-21,
-//! S3-033 to S3-040).
+//! Replay: how many past events a cursor gives, its limits, and snapshots in the middle of a
+//! message (SC-21, S3-033 to S3-040).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::scene::{Scene, kinds, shape};
+use turnwire_e2e::server_fixture::{ServerFixture, kinds, shape};
 use turnwire_event::{Body, Epoch, Event, EventType, Position, Seq};
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
 use turnwire_testkit::server::ServerOptions;
@@ -25,8 +25,8 @@ async fn refused(client: &mut WatchClient, frame: &Value) -> Value {
 }
 
 /// The ids of a session's tool events, which no subscribe adds to.
-async fn tool_events(scene: &Scene) -> Vec<Position> {
-    let log = scene.log().await;
+async fn tool_events(fixture: &ServerFixture) -> Vec<Position> {
+    let log = fixture.log().await;
     let tools = log.iter().filter(|e| {
         matches!(
             e.body.kind(),
@@ -44,22 +44,22 @@ async fn replay_limit(max: usize, steps: u64, options: ServerOptions) {
             ScriptStep::text("done"),
         ],
     );
-    let scene = Scene::new(ServerOptions {
+    let fixture = ServerFixture::new(ServerOptions {
         script: Some(script),
         ..options
     })
     .await;
-    let turn = scene
+    let turn = fixture
         .api
-        .submit(scene.session, "go")
+        .submit(fixture.session, "go")
         .await
         .expect("an answer");
-    scene.api.ended(turn.turn_id).await.expect("an end");
-    let ids = tool_events(&scene).await;
+    fixture.api.ended(turn.turn_id).await.expect("an end");
+    let ids = tool_events(&fixture).await;
     assert!(ids.len() > max + 1, "{} events", ids.len());
     let filter = json!({"event_types": ["tool.called", "tool.completed"]});
     let too_old = ids[ids.len() - max - 2];
-    let mut client = scene.connect("limit").await;
+    let mut client = fixture.connect("limit").await;
     let frame = SubscribeOptions::since(too_old)
         .filter(filter.clone())
         .frame();
@@ -74,7 +74,7 @@ async fn replay_limit(max: usize, steps: u64, options: ServerOptions) {
     for &id in &ids[ids.len() - max..] {
         assert_eq!(client.event().await.expect("an event").id, id);
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-037
@@ -101,22 +101,22 @@ async fn expired_cursor_recovers_with_a_snapshot() {
     let options = ServerOptions::script(script)
         .set("store", "retention_s", 1)
         .set("store", "retention_sweep_ms", 100);
-    let scene = Scene::new(options).await;
-    let first = scene
+    let fixture = ServerFixture::new(options).await;
+    let first = fixture
         .api
-        .submit(scene.session, "one")
+        .submit(fixture.session, "one")
         .await
         .expect("an answer");
-    scene.api.ended(first.turn_id).await.expect("an end");
+    fixture.api.ended(first.turn_id).await.expect("an end");
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     // Something recent, so that the session does not look forgotten.
-    let second = scene
+    let second = fixture
         .api
-        .submit(scene.session, "two")
+        .submit(fixture.session, "two")
         .await
         .expect("an answer");
-    scene.api.ended(second.turn_id).await.expect("an end");
-    let mut client = scene.connect("late").await;
+    fixture.api.ended(second.turn_id).await.expect("an end");
+    let mut client = fixture.connect("late").await;
     let answer = refused(&mut client, &SubscribeOptions::since(START).frame()).await;
     assert_eq!(answer["code"], "cursor_expired", "{answer}");
     client
@@ -127,9 +127,12 @@ async fn expired_cursor_recovers_with_a_snapshot() {
         panic!("an event")
     };
     assert_eq!(snapshot["session"]["turn_count"], 2);
-    let answer = scene
+    let answer = fixture
         .api
-        .get(&format!("/sessions/{}/events?since={START}", scene.session))
+        .get(&format!(
+            "/sessions/{}/events?since={START}",
+            fixture.session
+        ))
         .await
         .expect("an answer");
     assert_eq!(
@@ -141,15 +144,16 @@ async fn expired_cursor_recovers_with_a_snapshot() {
 // S3-022, S3-038
 #[tokio::test]
 async fn subscribe_ack_counts_persisted_replay_events() {
-    let scene = Scene::saying([ScriptStep::slow("several words of an answer", 3, 1)]).await;
-    scene.turn("x").await;
+    let fixture =
+        ServerFixture::saying([ScriptStep::slow("several words of an answer", 3, 1)]).await;
+    fixture.turn("x").await;
     let wanted = [
         EventType::TurnStarted,
         EventType::RouteDecided,
         EventType::TurnCompleted,
     ];
     let filter = json!({"event_types": wanted.map(EventType::name)});
-    let mut client = scene.connect("counting").await;
+    let mut client = fixture.connect("counting").await;
     let ack = client
         .subscribed(&SubscribeOptions::since(START).filter(filter))
         .await
@@ -161,7 +165,7 @@ async fn subscribe_ack_counts_persisted_replay_events() {
         .await
         .expect("events");
     assert_eq!(kinds(&events), wanted);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 fn words(events: &[Event]) -> String {
@@ -176,10 +180,10 @@ fn words(events: &[Event]) -> String {
 #[tokio::test]
 async fn finished_message_replays_as_start_and_complete() {
     let text = "the quick brown fox jumps over the lazy dog and so on";
-    let scene = Scene::saying([ScriptStep::slow(text, 4, 1)]).await;
-    let live = scene.turn("x").await;
+    let fixture = ServerFixture::saying([ScriptStep::slow(text, 4, 1)]).await;
+    let live = fixture.turn("x").await;
     let done = |e: &Event| e.body.kind() == EventType::TurnCompleted;
-    let mut late = scene.watch("late", SubscribeOptions::since(START)).await;
+    let mut late = fixture.watch("late", SubscribeOptions::since(START)).await;
     let replayed = late.until(done).await.expect("a replay");
     let of_turn: Vec<Event> = replayed
         .into_iter()
@@ -208,7 +212,7 @@ async fn finished_message_replays_as_start_and_complete() {
                 .map(|e| (**e).clone())
                 .collect::<Vec<_>>(),
         );
-        let mut inside = scene
+        let mut inside = fixture
             .watch(&format!("inside {index}"), SubscribeOptions::since(cut.id))
             .await;
         let api = inside.until(done).await.expect("a replay");
@@ -223,21 +227,21 @@ async fn finished_message_replays_as_start_and_complete() {
             "the rest comes in one piece"
         );
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-033
 #[tokio::test]
 async fn snapshot_inside_message_plus_deltas_is_the_message() {
     let text = "the quick brown fox jumps over the lazy dog and then it rests for a while";
-    let scene = Scene::saying([ScriptStep::slow(text, 3, 15)]).await;
-    let mut first = scene.watch("first", SubscribeOptions::live()).await;
-    let turn = scene.submit("x").await;
+    let fixture = ServerFixture::saying([ScriptStep::slow(text, 3, 15)]).await;
+    let mut first = fixture.watch("first", SubscribeOptions::live()).await;
+    let turn = fixture.submit("x").await;
     first
         .until(|e| matches!(&e.body, Body::TextDelta(_)))
         .await
         .expect("words");
-    let mut second = scene.watch("second", SubscribeOptions::snapshot()).await;
+    let mut second = fixture.watch("second", SubscribeOptions::snapshot()).await;
     let WatchFrame::Frame(snapshot) = second.next().await.expect("a frame") else {
         panic!("an event")
     };
@@ -258,5 +262,5 @@ async fn snapshot_inside_message_plus_deltas_is_the_message() {
         !words(&api).is_empty(),
         "the snapshot was taken too late to tell"
     );
-    scene.judge().await;
+    fixture.check_history().await;
 }

@@ -1,10 +1,10 @@
-//! Law 4: a snapshot at any moment and what follows it are the state in the end, also while a
-//! thousand deltas a second stream and commits are forced in between.
+//! Law 4: a snapshot at any time plus the events after it is the final state, also with a thousand
+//! deltas a second and forced commits in between.
 
 use std::time::Duration;
 
 use serde_json::json;
-use turnwire_e2e::scene::Scene;
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{EventType, SessionId, TurnId};
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::history::{ConnectionEntry, History};
@@ -66,20 +66,20 @@ async fn snapshot_plus_later_events_is_the_final_state() {
     let script = ModelScript::new()
         .on("^fast", [ScriptStep::slow(words, 8, 1).repeat(DELTAS)])
         .on("", [ScriptStep::text("hello")]);
-    let scene = Scene::new(ServerOptions::script(script)).await;
-    let before = scene.turn("hi").await[0].turn_id.expect("a turn");
-    let mut live = scene.watch("live", SubscribeOptions::live()).await;
-    let turn = scene.submit("fast").await;
+    let fixture = ServerFixture::new(ServerOptions::script(script)).await;
+    let before = fixture.turn("hi").await[0].turn_id.expect("a turn");
+    let mut live = fixture.watch("live", SubscribeOptions::live()).await;
+    let turn = fixture.submit("fast").await;
     live.until(|e| e.body.kind() == EventType::TextDelta)
         .await
         .expect("words");
     let watching = tokio::spawn(async move { live.turn(turn).await });
 
-    let posting = tokio::spawn(post(scene.api.clone(), scene.session, before));
+    let posting = tokio::spawn(post(fixture.api.clone(), fixture.session, before));
     let [mut short, mut long] = [const { Vec::new() }; 2];
     for number in 0..SNAPSHOTS {
         tokio::time::sleep(rng.millis(20, 80)).await;
-        let client = scene.connect(&format!("snapshot {number}")).await;
+        let client = fixture.connect(&format!("snapshot {number}")).await;
         if number % 15 == 0 {
             long.push(tokio::spawn(look(client, usize::MAX)));
         } else {
@@ -93,13 +93,13 @@ async fn snapshot_plus_later_events_is_the_final_state() {
             .expect("a task")
             .expect("events after a snapshot");
     }
-    scene.api.cancel(turn).await.expect("an answer");
+    fixture.api.cancel(turn).await.expect("an answer");
     for task in long {
         task.await.expect("a task").expect("events until the end");
     }
     watching.await.expect("a task").expect("the whole turn");
-    let ended = scene.api.ended(turn).await.expect("an answer");
+    let ended = fixture.api.ended(turn).await.expect("an answer");
     assert_eq!(ended["state"], "cancelled", "the turn ended by itself");
-    let history = scene.judge().await;
+    let history = fixture.check_history().await;
     assert_eq!(inside(&history), SNAPSHOTS, "snapshots in a message");
 }

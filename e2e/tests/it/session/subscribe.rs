@@ -1,7 +1,7 @@
-//! Subscribing: filters, presets, and what is refused (SC-21, S3-013 to S3-026).
+//! Subscribe requests: filters, presets, and refusals (SC-21, S3-013 to S3-026).
 
 use serde_json::{Value, json};
-use turnwire_e2e::scene::{Scene, shape};
+use turnwire_e2e::server_fixture::{ServerFixture, shape};
 use turnwire_event::{EventFilter, EventType};
 use turnwire_testkit::script::{ScriptStep, tool};
 use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchFrame};
@@ -21,8 +21,8 @@ async fn refused(client: &mut WatchClient, frame: &Value) -> Value {
 // S3-025, S3-017
 #[tokio::test]
 async fn unknown_event_type_is_named_and_filter_can_be_resent() {
-    let scene = Scene::saying([ScriptStep::text("hello")]).await;
-    let mut client = scene.connect("strict").await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hello")]).await;
+    let mut client = fixture.connect("strict").await;
     for (filter, named) in [
         (
             json!({"event_types": ["text.delta", "made.up.thing"]}),
@@ -58,9 +58,9 @@ async fn unknown_event_type_is_named_and_filter_can_be_resent() {
         "include_worker_sessions": false, "include_suppressed": false,
     });
     assert_eq!(ack["resolved_filter"], expected);
-    scene
+    fixture
         .api
-        .submit(scene.session, "x")
+        .submit(fixture.session, "x")
         .await
         .expect("an answer");
     let events = client
@@ -68,14 +68,14 @@ async fn unknown_event_type_is_named_and_filter_can_be_resent() {
         .await
         .expect("events");
     assert_eq!(shape(&events), ["route.decided", "text.delta"]);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-015
 #[tokio::test]
 async fn omitted_filter_fields_use_defaults() {
-    let scene = Scene::saying([ScriptStep::text("hello")]).await;
-    let mut client = scene.connect("plain").await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hello")]).await;
+    let mut client = fixture.connect("plain").await;
     client
         .send(&json!({"type": "subscribe", "filter": {}}))
         .await
@@ -101,23 +101,23 @@ async fn preset_and_its_expansion_give_equal_frames() {
         ScriptStep::tool(tool::ECHO, json!({"text": "x"})),
         ScriptStep::text("done"),
     ];
-    let scene = Scene::saying(steps).await;
+    let fixture = ServerFixture::saying(steps).await;
     for preset in ["preset:chat", "preset:full"] {
         let spec = EventFilter::preset(preset).expect("a preset").spec();
         let spec = serde_json::to_value(spec).expect("plain data");
-        let mut short = scene.connect(&format!("{preset} short")).await;
+        let mut short = fixture.connect(&format!("{preset} short")).await;
         let ack = short
             .subscribed(&SubscribeOptions::live().filter(preset))
             .await
             .expect("an acknowledgement");
         assert_eq!(ack["resolved_filter"], spec);
-        let mut long = scene
+        let mut long = fixture
             .watch(
                 &format!("{preset} long"),
                 SubscribeOptions::live().filter(spec),
             )
             .await;
-        let turn = scene.submit("go").await;
+        let turn = fixture.submit("go").await;
         let (a, b) = (
             short.turn(turn).await.expect("events"),
             long.turn(turn).await.expect("events"),
@@ -125,7 +125,7 @@ async fn preset_and_its_expansion_give_equal_frames() {
         assert_eq!(a, b);
         assert!(a.len() > 10);
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-026
@@ -136,26 +136,26 @@ async fn only_events_of_selected_actors_arrive() {
         ScriptStep::tool(tool::CLOCK, json!({})),
         ScriptStep::text("done"),
     ];
-    let scene = Scene::saying(steps).await;
-    let mut tools = scene
+    let fixture = ServerFixture::saying(steps).await;
+    let mut tools = fixture
         .watch(
             "tools",
             SubscribeOptions::live().filter(json!({"actors": ["tool"]})),
         )
         .await;
-    let mut echo = scene
+    let mut echo = fixture
         .watch(
             "echo",
             SubscribeOptions::live().filter(json!({"actors": ["tool:echo"]})),
         )
         .await;
-    let mut mouth = scene
+    let mut mouth = fixture
         .watch(
             "mouth",
             SubscribeOptions::live().filter(json!({"actors": ["orchestrator"]})),
         )
         .await;
-    let turn = scene.submit("go").await;
+    let turn = fixture.submit("go").await;
     let sent = mouth
         .until(|e| e.body.kind() == EventType::TurnCompleted)
         .await;
@@ -168,7 +168,7 @@ async fn only_events_of_selected_actors_arrive() {
         "{sent:?}"
     );
     assert!(sent.iter().any(|e| e.body.kind() == EventType::TextDelta));
-    scene.api.ended(turn).await.expect("an end");
+    fixture.api.ended(turn).await.expect("an end");
     let mut seen = Vec::new();
     for _ in 0..4 {
         seen.push(tools.event().await.expect("an event"));
@@ -185,15 +185,15 @@ async fn only_events_of_selected_actors_arrive() {
             (kind, "tool:echo")
         );
     }
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-024
 #[tokio::test]
 async fn cursor_outside_the_session_has_expired() {
-    let scene = Scene::saying([ScriptStep::text("hello")]).await;
-    scene.turn("x").await;
-    let mut client = scene.connect("lost").await;
+    let fixture = ServerFixture::saying([ScriptStep::text("hello")]).await;
+    fixture.turn("x").await;
+    let mut client = fixture.connect("lost").await;
     for since in [
         "garbage",
         "evt_00010000009999",
@@ -213,41 +213,41 @@ async fn cursor_outside_the_session_has_expired() {
 // D-40
 #[tokio::test]
 async fn second_subscribe_replaces_the_first() {
-    let scene = Scene::saying([ScriptStep::slow("one two three", 4, 2)]).await;
-    let mut client = scene
+    let fixture = ServerFixture::saying([ScriptStep::slow("one two three", 4, 2)]).await;
+    let mut client = fixture
         .watch(
             "twice",
             SubscribeOptions::live().filter(json!({"event_types": ["turn.started"]})),
         )
         .await;
-    let one = scene
+    let one = fixture
         .api
-        .submit(scene.session, "x")
+        .submit(fixture.session, "x")
         .await
         .expect("an answer");
     client
         .until(|e| e.body.kind() == EventType::TurnStarted)
         .await
         .expect("the first");
-    scene.api.ended(one.turn_id).await.expect("an end");
+    fixture.api.ended(one.turn_id).await.expect("an end");
     let only = SubscribeOptions::live().filter(json!({"event_types": ["turn.completed"]}));
     client
         .subscribed(&only)
         .await
         .expect("a new acknowledgement");
-    let turn = scene.submit("y").await;
+    let turn = fixture.submit("y").await;
     let events = client.turn(turn).await.expect("events");
     assert_eq!(shape(&events), ["turn.completed"]);
-    scene.judge().await;
+    fixture.check_history().await;
 }
 
 // S3-024
 #[tokio::test]
 async fn deleted_session_is_not_found() {
-    let scene = Scene::saying([ScriptStep::text("hello")]).await;
-    let mut client = scene.connect("too late").await;
-    let path = format!("/sessions/{}", scene.session);
-    let answer = scene
+    let fixture = ServerFixture::saying([ScriptStep::text("hello")]).await;
+    let mut client = fixture.connect("too late").await;
+    let path = format!("/sessions/{}", fixture.session);
+    let answer = fixture
         .api
         .send(hyper::Method::DELETE, &path, None)
         .await

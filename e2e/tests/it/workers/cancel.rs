@@ -1,12 +1,12 @@
-//! Stops and crashes while a worker works: it is ended with a terminal of its own, before that of
-//! the turn it works for.
+//! Cancels and crashes while a worker runs: the worker ends with its own terminal, before that of
+//! its parent's turn.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::engine::laws;
-use turnwire_e2e::load::judge;
-use turnwire_e2e::workers::{Crew, delegates, of, read_by, told};
+use turnwire_e2e::engine::check_dispatch_rules;
+use turnwire_e2e::load::check_history;
+use turnwire_e2e::workers::{WorkerFixture, delegates, of, read_by, streamed_course};
 use turnwire_event::{Event, SessionId};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::watch::ResumingReader;
@@ -32,29 +32,32 @@ fn nesting() -> ModelScript {
         )
 }
 
-async fn line(crew: &Crew, levels: usize) -> Vec<SessionId> {
-    let mut line = vec![crew.session];
+async fn line(fixture: &WorkerFixture, levels: usize) -> Vec<SessionId> {
+    let mut line = vec![fixture.session];
     for _ in 0..levels {
-        line.push(crew.working(line[line.len() - 1]).await.0);
+        line.push(fixture.working(line[line.len() - 1]).await.0);
     }
-    crew.logged(line[levels], "llm.call_started").await;
+    fixture.logged(line[levels], "llm.call_started").await;
     line
 }
 
 // S3-081
 #[tokio::test]
 async fn cancelling_the_parent_ends_the_worker_first() {
-    let crew = Crew::new(&stalling()).await;
-    let mut parent = crew.watch("parent", crew.session).await;
-    let mut all = crew.watch_all("everything").await;
-    let turn = crew.say("tea").await;
-    let (worker, worker_turn) = crew.working(crew.session).await;
-    let mut child = crew.watch("worker", worker).await;
+    let fixture = WorkerFixture::new(&stalling()).await;
+    let mut parent = fixture.watch("parent", fixture.session).await;
+    let mut all = fixture.watch_all("everything").await;
+    let turn = fixture.say("tea").await;
+    let (worker, worker_turn) = fixture.working(fixture.session).await;
+    let mut child = fixture.watch("worker", worker).await;
     child
         .until(|event| event.body.kind().name() == "text.delta")
         .await
         .expect("words");
-    assert_eq!(crew.api.cancel(turn).await.expect("an answer").status, 202);
+    assert_eq!(
+        fixture.api.cancel(turn).await.expect("an answer").status,
+        202
+    );
     // On one connection the worker's end comes before the parent tells of it.
     let ends = |event: &Event| event.turn_id == Some(turn) && event.body.kind().is_terminal();
     let both = all.until(ends).await.expect("the whole turn");
@@ -63,7 +66,7 @@ async fn cancelling_the_parent_ends_the_worker_first() {
     let failed = place(&|e| e.body.kind().name() == "delegate.failed");
     assert!(end < failed, "{end} {failed}");
     let seen = parent.turn(turn).await.expect("the whole turn");
-    let all = told(&seen);
+    let all = streamed_course(&seen);
     assert_eq!(
         all[all.len() - 4..],
         [
@@ -74,14 +77,17 @@ async fn cancelling_the_parent_ends_the_worker_first() {
         ]
     );
     let own = child.until(|event| event.body.kind().is_terminal()).await;
-    let own = told(&own.expect("an end"));
+    let own = streamed_course(&own.expect("an end"));
     assert_eq!(
         own[own.len() - 3..],
         ["turn.cancel_requested", "llm.call_failed", "turn.cancelled"]
     );
-    let (log, own) = (crew.log(crew.session).await, crew.log(worker).await);
-    laws(&log);
-    laws(&own);
+    let (log, own) = (
+        fixture.log(fixture.session).await,
+        fixture.log(worker).await,
+    );
+    check_dispatch_rules(&log);
+    check_dispatch_rules(&own);
     let request = &of(&own, "turn.cancel_requested").expect("a request")["payload"];
     assert_eq!(
         (&request["by"], &request["reason"]),
@@ -109,18 +115,21 @@ async fn cancelling_the_parent_ends_the_worker_first() {
 // S3-081
 #[tokio::test]
 async fn cancel_goes_down_and_ends_come_up_the_worker_chain() {
-    let crew = Crew::new(&nesting()).await;
-    let turn = crew.say("start").await;
-    let line = line(&crew, 2).await;
-    assert_eq!(crew.api.cancel(turn).await.expect("an answer").status, 202);
+    let fixture = WorkerFixture::new(&nesting()).await;
+    let turn = fixture.say("start").await;
+    let line = line(&fixture, 2).await;
     assert_eq!(
-        crew.api.ended(turn).await.expect("a turn")["state"],
+        fixture.api.cancel(turn).await.expect("an answer").status,
+        202
+    );
+    assert_eq!(
+        fixture.api.ended(turn).await.expect("a turn")["state"],
         "cancelled"
     );
     let mut before: Option<String> = None;
     for id in line.iter().rev() {
-        let log = crew.log(*id).await;
-        laws(&log);
+        let log = fixture.log(*id).await;
+        check_dispatch_rules(&log);
         let end = log.last().expect("an end");
         assert_eq!(end["type"], "turn.cancelled");
         let at = end["timestamp"].as_str().expect("a time").to_owned();
@@ -134,14 +143,14 @@ async fn cancel_goes_down_and_ends_come_up_the_worker_chain() {
 //
 #[tokio::test]
 async fn killed_server_ends_workers_before_parents() {
-    let mut crew = Crew::new(&nesting()).await;
-    crew.say("start").await;
-    let line = line(&crew, 2).await;
-    crew.server.restart().await;
+    let mut fixture = WorkerFixture::new(&nesting()).await;
+    fixture.say("start").await;
+    let line = line(&fixture, 2).await;
+    fixture.server.restart().await;
     let mut before: Option<String> = None;
     for id in line.iter().rev() {
-        let log = crew.log(*id).await;
-        laws(&log);
+        let log = fixture.log(*id).await;
+        check_dispatch_rules(&log);
         let end = log.last().expect("an end");
         assert_eq!(end["type"], "turn.completed");
         assert_eq!(end["payload"]["reason"], "server_restart");
@@ -153,22 +162,22 @@ async fn killed_server_ends_workers_before_parents() {
         }
     }
     assert_eq!(
-        crew.workers(crew.session).await[0]["turn"]["state"],
+        fixture.workers(fixture.session).await[0]["turn"]["state"],
         "completed"
     );
 }
 
 #[tokio::test]
 async fn terminated_server_ends_worker_and_parent() {
-    let mut crew = Crew::new(&stalling()).await;
-    crew.say("tea").await;
-    let line = line(&crew, 1).await;
-    crew.server.sigterm();
-    crew.server.wait(Duration::from_secs(60)).await;
-    crew.server.run().await.expect("it comes up");
+    let mut fixture = WorkerFixture::new(&stalling()).await;
+    fixture.say("tea").await;
+    let line = line(&fixture, 1).await;
+    fixture.server.sigterm();
+    fixture.server.wait(Duration::from_secs(60)).await;
+    fixture.server.run().await.expect("it comes up");
     for id in line {
-        let log = crew.log(id).await;
-        laws(&log);
+        let log = fixture.log(id).await;
+        check_dispatch_rules(&log);
         let end = &log.last().expect("an end")["payload"];
         assert_ne!(
             end["reason"], "server_restart",
@@ -189,13 +198,13 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
         1,
         [ScriptStep::tool("deeper", json!({"task": "Go on."}))],
     );
-    let mut crew = Crew::new(&script).await;
-    crew.say("tea").await;
-    let (worker, _) = crew.working(crew.session).await;
+    let mut fixture = WorkerFixture::new(&script).await;
+    fixture.say("tea").await;
+    let (worker, _) = fixture.working(fixture.session).await;
     let mut readers = [
-        ResumingReader::new(&crew.api, "parent 1", crew.session),
-        ResumingReader::new(&crew.api, "parent 2", crew.session),
-        ResumingReader::new(&crew.api, "worker", worker),
+        ResumingReader::new(&fixture.api, "parent 1", fixture.session),
+        ResumingReader::new(&fixture.api, "parent 2", fixture.session),
+        ResumingReader::new(&fixture.api, "worker", worker),
     ];
     for bytes in [700, 1_500, 2_500] {
         for reader in &mut readers {
@@ -205,10 +214,10 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
     for reader in &mut readers {
         reader.drop_connection();
     }
-    crew.server.restart().await;
-    let again = crew
+    fixture.server.restart().await;
+    let again = fixture
         .api
-        .submit(crew.session, "more tea")
+        .submit(fixture.session, "more tea")
         .await
         .expect("accepted");
     for bytes in [900, 2_000] {
@@ -216,11 +225,11 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
             reader.cut_after(bytes, Duration::from_millis(200)).await;
         }
     }
-    crew.api.ended(again.turn_id).await.expect("a turn");
+    fixture.api.ended(again.turn_id).await.expect("a turn");
     let mut logs = Vec::new();
-    for id in [crew.session, worker] {
-        let log = crew.log(id).await;
-        laws(&log);
+    for id in [fixture.session, worker] {
+        let log = fixture.log(id).await;
+        check_dispatch_rules(&log);
         logs.push(log);
     }
     for reader in &mut readers {
@@ -235,5 +244,5 @@ async fn watchers_see_one_order_through_cuts_and_restart() {
             .to_owned();
         reader.finish(tail.parse().expect("a position")).await;
     }
-    judge(&crew.api, &[crew.session, worker]).await;
+    check_history(&fixture.api, &[fixture.session, worker]).await;
 }

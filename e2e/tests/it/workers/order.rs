@@ -1,8 +1,10 @@
-//! Work given to a worker: the order in which it is told, who sees what of it, and the bounds of
-//! how many there are and how deep they go.
+//! Delegated work: the order of its events, who sees which of them, and the limits on number and
+//! depth of workers.
 
 use serde_json::{Value, json};
-use turnwire_e2e::workers::{Crew, READER, course, delegates, of, pack, read_by, told};
+use turnwire_e2e::workers::{
+    READER, WorkerFixture, course, delegates, of, pack, read_by, streamed_course,
+};
 use turnwire_event::{Epoch, Position, Seq};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
@@ -17,9 +19,9 @@ fn reading() -> ModelScript {
 // S3-085, S3-086, S3-089, S3-090
 #[tokio::test]
 async fn delegation_events_are_in_order_and_limited() {
-    let crew = Crew::new(&reading()).await;
-    let mut watcher = crew.watch("parent", crew.session).await;
-    let turn = crew.say("tea").await;
+    let fixture = WorkerFixture::new(&reading()).await;
+    let mut watcher = fixture.watch("parent", fixture.session).await;
+    let turn = fixture.say("tea").await;
     let seen = watcher.turn(turn).await.expect("the whole turn");
     let expected = [
         "turn.started",
@@ -34,15 +36,15 @@ async fn delegation_events_are_in_order_and_limited() {
         "llm.call_completed",
         "turn.completed",
     ];
-    assert_eq!(told(&seen), expected, "s3_089");
+    assert_eq!(streamed_course(&seen), expected, "s3_089");
     assert!(
-        seen.iter().all(|event| event.session_id == crew.session),
+        seen.iter().all(|event| event.session_id == fixture.session),
         "s3_085"
     );
-    let log = crew.log(crew.session).await;
+    let log = fixture.log(fixture.session).await;
     assert_eq!(course(&log), expected);
 
-    let (worker, worker_turn) = crew.working(crew.session).await;
+    let (worker, worker_turn) = fixture.working(fixture.session).await;
     let started = &of(&log, "delegate.started").expect("a start")["payload"];
     assert_eq!(started["worker_session_id"], json!(worker), "s3_086");
     assert_eq!(started["task_summary"], "Read up on tea.");
@@ -54,7 +56,7 @@ async fn delegation_events_are_in_order_and_limited() {
     assert_eq!(payload["summary"], "Tea came from China.");
 
     // The worker's own log, from 1, with an agent of its own; its end is there first (s3_090).
-    let own = crew.log(worker).await;
+    let own = fixture.log(worker).await;
     let first = Position::persisted(Epoch::FIRST, Seq(1));
     assert_eq!(
         (&own[0]["type"], &own[0]["id"]),
@@ -72,8 +74,8 @@ async fn delegation_events_are_in_order_and_limited() {
     assert!(end["timestamp"].as_str() <= completed["timestamp"].as_str());
 
     // What the speaker's model is told of it is the last word, with the tool's end.
-    let path = format!("/sessions/{}/messages", crew.session);
-    let messages = crew
+    let path = format!("/sessions/{}/messages", fixture.session);
+    let messages = fixture
         .api
         .pages(&path, "messages")
         .await
@@ -90,10 +92,10 @@ async fn delegation_events_are_in_order_and_limited() {
         json!({"success": true, "answer": "Tea came from China."})
     );
 
-    let row = crew.api.attach(worker).await.expect("a session");
-    assert_eq!(row["parent_session_id"], json!(crew.session));
+    let row = fixture.api.attach(worker).await.expect("a session");
+    assert_eq!(row["parent_session_id"], json!(fixture.session));
     assert_eq!(row["agent"], READER);
-    let sessions = crew
+    let sessions = fixture
         .api
         .pages("/sessions", "sessions")
         .await
@@ -102,10 +104,10 @@ async fn delegation_events_are_in_order_and_limited() {
     let ids: Vec<&Value> = sessions.iter().map(|one| &one["session_id"]).collect();
     assert_eq!(
         ids,
-        [&json!(crew.session)],
+        [&json!(fixture.session)],
         "workers are listed with their session alone"
     );
-    let listed = crew.workers(crew.session).await;
+    let listed = fixture.workers(fixture.session).await;
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0]["turn"]["state"], "completed");
 }
@@ -124,10 +126,10 @@ async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
             1,
             [ScriptStep::text("Half a "), ScriptStep::stall()],
         );
-    let crew = Crew::new(&script).await;
-    let turn = crew.say("tea").await;
-    let (worker, worker_turn) = crew.working(crew.session).await;
-    let mut watcher = crew.watch("worker", worker).await;
+    let fixture = WorkerFixture::new(&script).await;
+    let turn = fixture.say("tea").await;
+    let (worker, worker_turn) = fixture.working(fixture.session).await;
+    let mut watcher = fixture.watch("worker", worker).await;
     watcher
         .until(|event| event.body.kind().name() == "text.delta")
         .await
@@ -140,9 +142,9 @@ async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
         own.last().expect("an end").body.kind().name(),
         "turn.cancelled"
     );
-    let row = crew.api.ended(turn).await.expect("a turn");
+    let row = fixture.api.ended(turn).await.expect("a turn");
     assert_eq!(row["state"], "completed", "the parent goes on: {row}");
-    let log = crew.log(crew.session).await;
+    let log = fixture.log(fixture.session).await;
     let failed = &of(&log, "delegate.failed").expect("a failure")["payload"];
     assert_eq!(failed["failure_mode"], "cancelled_by_user");
     assert_eq!(
@@ -150,16 +152,19 @@ async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
         "cancelled"
     );
     // Its agent stays its own.
-    let again = crew.api.submit(worker, "go on").await.expect("accepted");
-    let row = crew.api.ended(again.turn_id).await.expect("a turn");
+    let again = fixture.api.submit(worker, "go on").await.expect("accepted");
+    let row = fixture.api.ended(again.turn_id).await.expect("a turn");
     assert_eq!(
         (&row["state"], &row["kind"]),
         (&json!("completed"), &json!("worker"))
     );
-    let stranger = crew.server.api().with("x-turnwire-principal", "stranger");
+    let stranger = fixture
+        .server
+        .api()
+        .with("x-turnwire-principal", "stranger");
     for path in [
         format!("/sessions/{worker}"),
-        format!("/sessions/{}/workers", crew.session),
+        format!("/sessions/{}/workers", fixture.session),
     ] {
         assert_eq!(stranger.get(&path).await.expect("an answer").status, 404);
     }
@@ -174,19 +179,19 @@ async fn workers_nest_up_to_the_depth_limit() {
             [ScriptStep::tool("deeper", json!({"task": "Go on."}))],
         )
         .call("orchestrator", 2, [ScriptStep::text("That is it.")]);
-    let crew = Crew::new(&script).await;
-    let turn = crew.say("deep").await;
-    let row = crew.api.ended(turn).await.expect("a turn");
+    let fixture = WorkerFixture::new(&script).await;
+    let turn = fixture.say("deep").await;
+    let row = fixture.api.ended(turn).await.expect("a turn");
     assert_eq!(row["state"], "completed");
-    let mut line = vec![crew.session];
+    let mut line = vec![fixture.session];
     loop {
-        let workers = crew.workers(line[line.len() - 1]).await;
+        let workers = fixture.workers(line[line.len() - 1]).await;
         let Some(worker) = workers.first() else { break };
         let id = worker["session_id"].as_str().expect("an id");
         line.push(id.parse().expect("an id"));
     }
     assert_eq!(line.len(), 4, "three levels");
-    let deepest = crew.log(line[3]).await;
+    let deepest = fixture.log(line[3]).await;
     assert!(
         of(&deepest, "delegate.started").is_none(),
         "nobody is told of one that is not"
@@ -196,17 +201,17 @@ async fn workers_nest_up_to_the_depth_limit() {
         "internal"
     );
     for pair in line.windows(2) {
-        let (parent, own) = (crew.log(pair[0]).await, crew.log(pair[1]).await);
+        let (parent, own) = (fixture.log(pair[0]).await, fixture.log(pair[1]).await);
         let completed = of(&parent, "delegate.completed").expect("an end");
         let end = own.last().expect("an end");
         assert!(end["timestamp"].as_str() <= completed["timestamp"].as_str());
     }
     // All of them go with the first.
-    let path = format!("/sessions/{}", crew.session);
-    let deleted = crew.api.send(hyper::Method::DELETE, &path, None).await;
+    let path = format!("/sessions/{}", fixture.session);
+    let deleted = fixture.api.send(hyper::Method::DELETE, &path, None).await;
     assert_eq!(deleted.expect("an answer").status, 204);
     for id in line {
-        let answer = crew.api.get(&format!("/sessions/{id}")).await;
+        let answer = fixture.api.get(&format!("/sessions/{id}")).await;
         assert_eq!(answer.expect("an answer").status, 404);
     }
 }
@@ -219,14 +224,14 @@ async fn workers_per_turn_are_limited_by_pack_and_server() {
         .call("orchestrator", 2, [ScriptStep::text("Done.")])
         .call(READER, 1, [ScriptStep::text("Read.")]);
     let options = ServerOptions::pack(pack(&script, 60_000)).set("session", "workers_max", 2);
-    let crew = Crew::on(options).await;
-    let turn = crew.say("many").await;
+    let fixture = WorkerFixture::on(options).await;
+    let turn = fixture.say("many").await;
     assert_eq!(
-        crew.api.ended(turn).await.expect("a turn")["state"],
+        fixture.api.ended(turn).await.expect("a turn")["state"],
         "completed"
     );
-    assert_eq!(crew.workers(crew.session).await.len(), 2);
-    let log = crew.log(crew.session).await;
+    assert_eq!(fixture.workers(fixture.session).await.len(), 2);
+    let log = fixture.log(fixture.session).await;
     let count = |kind: &str| log.iter().filter(|event| event["type"] == kind).count();
     assert_eq!(
         (
@@ -244,19 +249,19 @@ async fn worker_over_its_time_is_stopped_and_turn_goes_on() {
         delegates("Read.", "It took too long."),
         [ScriptStep::stall()],
     );
-    let crew = Crew::on(ServerOptions::pack(pack(&script, 300))).await;
-    let turn = crew.say("slow").await;
-    let row = crew.api.ended(turn).await.expect("a turn");
+    let fixture = WorkerFixture::on(ServerOptions::pack(pack(&script, 300))).await;
+    let turn = fixture.say("slow").await;
+    let row = fixture.api.ended(turn).await.expect("a turn");
     assert_eq!(row["state"], "completed");
-    let log = crew.log(crew.session).await;
+    let log = fixture.log(fixture.session).await;
     let failed = of(&log, "delegate.failed").expect("a failure");
     assert_eq!(failed["payload"]["failure_mode"], "timeout");
     assert_eq!(
         of(&log, "tool.failed").expect("a failure")["payload"]["error_class"],
         "timeout"
     );
-    let (worker, _) = crew.working(crew.session).await;
-    let own = crew.log(worker).await;
+    let (worker, _) = fixture.working(fixture.session).await;
+    let own = fixture.log(worker).await;
     let end = own.last().expect("an end");
     assert_eq!(end["type"], "turn.cancelled");
     assert_eq!(end["payload"]["reason"], "delegate_timeout");

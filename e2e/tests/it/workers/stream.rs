@@ -1,10 +1,10 @@
-//! Workers on their parent's stream, with the real binary (S3-085, S3-087).
+//! Worker events on their parent's stream, with the real binary (S3-085, S3-087).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use turnwire_e2e::carried;
+use turnwire_e2e::worker_cuts;
 use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::rng::SeededRng;
@@ -45,7 +45,7 @@ async fn stays_to_end(client: &mut WatchClient, session: SessionId) -> Vec<Event
 // S3-085, S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_events_are_included_on_request() {
-    let server = TestServer::start(ServerOptions::pack(carried::pack())).await;
+    let server = TestServer::start(ServerOptions::pack(worker_cuts::pack())).await;
     let api = server.api();
     let session = api.create().await.expect("a session");
     let mut plain = watch(&server, "plain", session, SubscribeOptions::since(START)).await;
@@ -116,14 +116,14 @@ async fn worker_events_are_included_on_request() {
     .await;
     let late_events = stays_to_end(&mut late, session).await;
     assert_eq!(sessions(&late_events), sessions(&events));
-    let workers = carried::judge(&api, &[session]).await;
+    let workers = worker_cuts::check_history(&api, &[session]).await;
     assert_eq!(workers.len(), 3);
 }
 
 // S3-085
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn included_worker_is_stopped_from_the_same_stream() {
-    let server = TestServer::start(ServerOptions::pack(carried::pack())).await;
+    let server = TestServer::start(ServerOptions::pack(worker_cuts::pack())).await;
     let api = server.api();
     let session = api.create().await.expect("a session");
     let mut client = watch(&server, "client", session, SubscribeOptions::live()).await;
@@ -157,13 +157,13 @@ async fn included_worker_is_stopped_from_the_same_stream() {
         response.body
     );
     api.ended(turn.turn_id).await.expect("ended");
-    carried::judge(&api, &[session]).await;
+    worker_cuts::check_history(&api, &[session]).await;
 }
 
 // S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ping_reports_the_position_of_every_session() {
-    let options = ServerOptions::pack(carried::pack()).set("stream", "ping_ms", 20);
+    let options = ServerOptions::pack(worker_cuts::pack()).set("stream", "ping_ms", 20);
     let server = TestServer::start(options).await;
     let api = server.api();
     let session = api.create().await.expect("a session");
@@ -206,7 +206,7 @@ async fn ping_reports_the_position_of_every_session() {
     let mut client = watch(&server, "again", session, again).await;
     let events = stays_to_end(&mut client, session).await;
     assert!(at.keys().all(|worker| sessions(&events).contains(worker)));
-    carried::judge(&api, &[session]).await;
+    worker_cuts::check_history(&api, &[session]).await;
 }
 
 /// Waits until the log says that a client was too slow.
@@ -228,7 +228,7 @@ async fn closed(api: &ApiClient, session: SessionId) {
 // S3-087, S3-093
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_too_slow_for_a_worker_is_closed_and_resumes() {
-    let options = ServerOptions::pack(carried::pack())
+    let options = ServerOptions::pack(worker_cuts::pack())
         .set("stream", "queue_max", 50)
         .set("stream", "send_buffer_bytes", 4_096);
     let server = TestServer::start(options).await;
@@ -259,13 +259,13 @@ async fn client_too_slow_for_a_worker_is_closed_and_resumes() {
     )
     .await;
     stays_to_end(&mut back, session).await;
-    carried::judge(&api, &[session]).await;
+    worker_cuts::check_history(&api, &[session]).await;
 }
 
 // F5, S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_streams_deliver_worker_events_once() {
-    let (report, workers) = carried::run(CUTS, SeededRng::from_env()).await;
+    let (report, workers) = worker_cuts::run(CUTS, SeededRng::from_env()).await;
     println!("{report:?}, {workers} workers");
     assert!(report.cuts >= CUTS, "{report:?}");
     assert!(report.restarted * 2 >= report.cuts, "{report:?}");

@@ -1,4 +1,4 @@
-//! A workshop with guards of the real binary, for tests of programs.
+//! Starts programs under guards of the real binary, for the process tests.
 
 use std::ffi::OsString;
 use std::path::Path;

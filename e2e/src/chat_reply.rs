@@ -1,4 +1,4 @@
-//! What a turn told on the chat wire, and what holds of it whatever happened.
+//! The frames of one turn on the chat wire, with assertions that hold for every turn.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use turnwire_testkit::chat::Block;
 
 use crate::chat;
 
-/// What a turn told on the chat wire.
+/// All frames of one turn on the chat wire.
 #[derive(Debug)]
-pub struct Told {
+pub struct ChatReply {
     pub turn: TurnId,
     pub frames: Vec<Block>,
-    /// How long it took, seen from outside.
-    pub took: Duration,
+    /// From submit to the last frame.
+    pub elapsed: Duration,
 }
 
-impl Told {
-    /// The frames with the names of their tools; neighbours alike as one.
+impl ChatReply {
+    /// The frame types with the names of their tools; repetitions are removed.
     pub fn labels(&self) -> Vec<String> {
         let mut labels: Vec<String> = self.frames.iter().map(label).collect();
         labels.dedup();
         labels
     }
 
-    /// The frames have these labels among them, in this order.
-    pub fn order(&self, wanted: &[&str]) {
+    /// Asserts that the labels contain `wanted` in this order.
+    pub fn assert_order(&self, wanted: &[&str]) {
         let labels = self.labels();
         let mut remaining = labels.iter();
         for one in wanted {
             assert!(
                 remaining.any(|label| label == one),
-                "{one} is not in its place: {labels:?}"
+                "{one} is missing or out of order: {labels:?}"
             );
         }
     }
@@ -49,18 +49,18 @@ impl Told {
         self.of(event).count()
     }
 
-    /// The words.
-    pub fn words(&self) -> String {
+    /// The text of the answer.
+    pub fn text(&self) -> String {
         chat::words(&self.frames)
     }
 
-    /// The errors, each with whether it says that it is the last frame.
+    /// The `error` and `is_final` fields of all error frames.
     pub fn errors(&self) -> Vec<(Value, Value)> {
         let both = |f: &Block| (f.field("error").clone(), f.field("is_final").clone());
         self.of("error").map(both).collect()
     }
 
-    /// The statuses: what is done, and the words for it.
+    /// The ids and texts of all status frames.
     pub fn statuses(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let both = |f: &Block| {
@@ -70,12 +70,12 @@ impl Told {
         self.of("status").map(both).collect()
     }
 
-    /// The last frame.
+    /// The last frame of the turn.
     pub fn last(&self) -> &Block {
         self.frames.last().expect("a frame")
     }
 
-    /// Everything as it came.
+    /// The text of all frames as received.
     pub fn raw(&self) -> String {
         self.frames
             .iter()
@@ -83,17 +83,17 @@ impl Told {
             .collect()
     }
 
-    /// These stand nowhere in what came.
-    pub fn lacks(&self, words: &[&str]) {
+    /// Asserts that none of `words` is on the wire.
+    pub fn assert_absent(&self, words: &[&str]) {
         let raw = self.raw();
         for word in words {
             assert!(!raw.contains(word), "{word} is on the wire:\n{raw}");
         }
     }
 
-    /// No code, class, host or path in the words, and only the last frame says that it is last.
-    pub fn speaks(&self) {
-        let words = self.words();
+    /// Asserts that the text has no error code, host or path, and that only the last frame is final.
+    pub fn assert_valid_answer(&self) {
+        let words = self.text();
         assert!(!words.trim().is_empty(), "{:?}", self.labels());
         for word in [
             "_ERROR",
@@ -107,7 +107,7 @@ impl Told {
         ] {
             assert!(!words.contains(word), "{word} in {words:?}");
         }
-        self.pairs();
+        self.assert_tools_paired();
         let (last, before) = self.frames.split_last().expect("frames");
         assert!(
             before.iter().all(|f| f.field("is_final") != &json!(true)),
@@ -128,8 +128,8 @@ impl Told {
         }
     }
 
-    /// Every tool that began has ended, before the last frame and once.
-    pub fn pairs(&self) {
+    /// Asserts that every started tool ended once, before the last frame.
+    pub fn assert_tools_paired(&self) {
         let calls = |event| {
             let mut calls: Vec<String> = self
                 .of(event)
@@ -149,7 +149,7 @@ impl Told {
     }
 }
 
-/// A frame's type, with the name of its tool.
+/// A frame's type with the name of its tool.
 pub fn label(frame: &Block) -> String {
     match frame.field("tool_call")["name"].as_str() {
         Some(tool) => format!("{} {tool}", frame.event()),

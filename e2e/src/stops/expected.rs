@@ -1,4 +1,4 @@
-//! The judgement of one stopped turn: its events, both lanes and whole, and what was expected.
+//! Checks one stopped turn: its events of both lanes, and its end against the expected one.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use turnwire_event::code::{
 };
 use turnwire_event::{Body, Event, EventType, StopReason};
 
-/// What a stopped turn must have told.
+/// The expected end of a stopped turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
-    /// What it was doing.
+pub struct ExpectedEnd {
+    /// The phase at the stop.
     pub phase: Phase,
     /// Lines of the receipt by kind, and what became of them; any number of others of that kind
     /// is wrong.
     pub lines: Vec<(ReceiptKind, usize, StopOutcome)>,
 }
 
-/// Judges a stopped turn; gives its end.
+/// Checks the events of a stopped turn; returns its end.
 pub fn stopped(name: &str, events: &[Event]) -> TurnCancelled {
     let names: Vec<&str> = events.iter().map(|e| e.body.kind().name()).collect();
     let terminals = events.iter().filter(|e| e.body.kind().is_terminal());
@@ -43,7 +43,7 @@ pub fn stopped(name: &str, events: &[Event]) -> TurnCancelled {
     end.clone()
 }
 
-/// The place in an ending of what only an ending has.
+/// The position of an event in the fixed order of an ending; `None` for other events.
 fn rank(body: &Body) -> Option<u8> {
     Some(match body {
         Body::ToolUseEnd(_) => 0,
@@ -65,7 +65,7 @@ fn rank(body: &Body) -> Option<u8> {
     })
 }
 
-/// I-05: whatever began has ended, once.
+/// I-05: everything that started has ended once.
 fn pairs(name: &str, events: &[Event]) {
     let mut open: BTreeMap<String, i32> = BTreeMap::new();
     for event in events {
@@ -92,7 +92,7 @@ fn pairs(name: &str, events: &[Event]) {
     assert!(open.is_empty(), "{name}: {open:?} never ended");
 }
 
-/// Everything that ran when the cancel came has one line, and nothing else but processes has.
+/// Everything that ran at the cancel has one receipt line; other lines are for processes only.
 fn receipt(name: &str, before: &[Event], after: &[Event], end: &TurnCancelled) {
     let mut due: Vec<(ReceiptKind, String)> = Vec::new();
     for event in after {
@@ -133,9 +133,9 @@ fn receipt(name: &str, before: &[Event], after: &[Event], end: &TurnCancelled) {
     assert_eq!(receipt_lines, due, "{name}: {} events before", before.len());
 }
 
-impl Expected {
-    /// Judges the end of a turn against it.
-    pub fn judge(&self, name: &str, end: &TurnCancelled) {
+impl ExpectedEnd {
+    /// Compares the end of a turn with the expected one.
+    pub fn check_history(&self, name: &str, end: &TurnCancelled) {
         assert_eq!(end.phase, self.phase, "{name}: {end:?}");
         for (kind, count, outcome) in &self.lines {
             let of_kind = |line: &&ReceiptLine| line.kind == *kind && line.outcome == *outcome;

@@ -1,6 +1,6 @@
-//! Both wires at once: sessions watched by WebSocket and by chat streams of both versions, their
-//! turns submitted on either, some of them cancelled, while the server is killed again and again
-//! (F1). All that anyone saw is judged against one log.
+//! Kill campaign on both wires: sessions are read by WebSocket and by chat streams of both
+//! versions, turns are submitted on either, some are cancelled, and the server is killed repeatedly
+//! (F1). Everything received is checked against one log.
 
 use std::time::Duration;
 
@@ -14,37 +14,37 @@ use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_testkit::watch::ResumingReader;
 
 use crate::chat_cuts::submitted;
-use crate::load::{self, Halt};
+use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 5;
-/// Readers of each session by WebSocket; as many view it by chat stream, one of whom asks.
+/// WebSocket readers per session; as many chat viewers, one of which submits.
 const WATCHERS: usize = 2;
-/// Cancels among a hundred turns.
+/// Percentage of turns that are cancelled.
 const CANCELS: u64 = 15;
 
-/// What a campaign has seen.
+/// The counts of a campaign on both wires.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct BothWiresReport {
     pub kills: usize,
     /// Clients, of both wires.
     pub clients: usize,
     /// Turns submitted by chat stream.
     pub streamed: usize,
-    /// Turns submitted by themselves.
+    /// Turns submitted by `POST /sessions/{id}/turns`.
     pub posted: usize,
     /// Turns of version 0.4.
     pub old: usize,
-    /// Endings that viewers were told.
+    /// Terminals that viewers received.
     pub endings: usize,
-    /// Of them by a crash.
+    /// Terminals from crash recovery.
     pub swept: usize,
-    /// Of them by a cancel.
+    /// Terminals of cancelled turns.
     pub cancelled: usize,
-    /// Lines that were cut.
+    /// Client connections that were cut.
     pub cuts: usize,
 }
 
-impl Report {
+impl BothWiresReport {
     fn add(&mut self, other: Self) {
         self.clients += other.clients;
         self.streamed += other.streamed;
@@ -56,27 +56,27 @@ impl Report {
     }
 }
 
-/// Kills one server so many times, and judges.
-pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
+/// Kills one server `kills` times, and checks the history.
+pub async fn run(kills: usize, mut rng: SeededRng) -> BothWiresReport {
     let mut server = TestServer::start(ServerOptions::script(load::script())).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let halt = Halt::default();
+    let halt = HaltFlag::default();
     let (mut viewers, mut readers) = (Vec::new(), Vec::new());
     for &session in &sessions {
         let mut others = Vec::new();
         for number in 1..WATCHERS {
-            let (tell, told) = mpsc::unbounded_channel();
-            others.push(tell);
+            let (announce, new_turns) = mpsc::unbounded_channel();
+            others.push(announce);
             let name = format!("viewer {number}");
-            viewers.push(tokio::spawn(view(api.clone(), name, told, rng.fork())));
+            viewers.push(tokio::spawn(view(api.clone(), name, new_turns, rng.fork())));
         }
-        let driver = Driver {
+        let driver = TurnDriver {
             api: api.clone(),
             session,
             rng: rng.fork(),
             others,
-            report: Report::default(),
+            report: BothWiresReport::default(),
         };
         viewers.push(tokio::spawn(driver.drive(halt.clone())));
         for number in 0..WATCHERS {
@@ -90,28 +90,28 @@ pub async fn run(kills: usize, mut rng: SeededRng) -> Report {
         server.run().await.unwrap_or_else(|why| panic!("{why}"));
     }
     halt.halt();
-    let mut report = Report {
+    let mut report = BothWiresReport {
         kills,
         clients: readers.len(),
-        ..Report::default()
+        ..BothWiresReport::default()
     };
     for viewer in viewers {
         report.add(viewer.await.expect("a viewer"));
     }
     for reader in readers {
         let mut reader = reader.await.expect("a reader");
-        if let Some(end) = load::quiet(&api, reader.session()).await {
+        if let Some(end) = load::wait_until_idle(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
-    let history = load::judge(&api, &sessions).await;
+    let history = load::check_history(&api, &sessions).await;
     assert_eq!(history.count(FaultKind::Kill), kills);
     report.cuts = history.count(FaultKind::Cut);
     report
 }
 
-/// Reads by WebSocket, with a line that is cut again and again.
-async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> ResumingReader {
+/// Reads by WebSocket over a connection that is cut repeatedly.
+async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: HaltFlag) -> ResumingReader {
     while !halt.is_halted() {
         let bytes = rng.between(1, 30_000);
         let cut = reader.cut_after(bytes, Duration::from_millis(500)).await;
@@ -122,26 +122,26 @@ async fn read(mut reader: ResumingReader, mut rng: SeededRng, halt: Halt) -> Res
     reader
 }
 
-/// Views every turn it is told of, to its end.
+/// Reads every announced turn to its terminal.
 async fn view(
     api: ApiClient,
     name: String,
-    mut told: mpsc::UnboundedReceiver<(TurnId, &'static str)>,
+    mut new_turns: mpsc::UnboundedReceiver<(TurnId, &'static str)>,
     mut rng: SeededRng,
-) -> Report {
-    let mut report = Report {
+) -> BothWiresReport {
+    let mut report = BothWiresReport {
         clients: 1,
-        ..Report::default()
+        ..BothWiresReport::default()
     };
-    while let Some((turn, version)) = told.recv().await {
+    while let Some((turn, version)) = new_turns.recv().await {
         let viewer = ChatViewer::of(&api, &name, turn, rng.fork()).version(version);
         follow(viewer, &mut rng, &mut report).await;
     }
     report
 }
 
-/// Follows a turn with a line that is cut a few times, to its end.
-async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut Report) {
+/// Reads a turn to its terminal, with a few cuts.
+async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut BothWiresReport) {
     for _ in 0..rng.between(0, 4) {
         let bytes = rng.between(1, 8_000);
         viewer.cut_after(bytes, Duration::from_millis(500)).await;
@@ -155,22 +155,22 @@ async fn follow(mut viewer: ChatViewer, rng: &mut SeededRng, report: &mut Report
     }
 }
 
-/// Keeps a turn in flight in a session, and views it.
-struct Driver {
+/// Keeps a turn in flight in a session, and reads it.
+struct TurnDriver {
     api: ApiClient,
     session: SessionId,
     rng: SeededRng,
     others: Vec<mpsc::UnboundedSender<(TurnId, &'static str)>>,
-    report: Report,
+    report: BothWiresReport,
 }
 
-impl Driver {
-    async fn drive(mut self, halt: Halt) -> Report {
+impl TurnDriver {
+    async fn drive(mut self, halt: HaltFlag) -> BothWiresReport {
         self.report.clients = 1;
         while !halt.is_halted() {
             let version = if self.rng.chance(50) { "0.4" } else { "0.5" };
             let Some(viewer) = self.ask(version).await else {
-                // Busy with a turn whose acceptance was lost, or down: again in a moment.
+                // Busy with a turn whose response was lost, or down: retry.
                 tokio::time::sleep(self.rng.millis(5, 40)).await;
                 continue;
             };
@@ -210,7 +210,7 @@ impl Driver {
     }
 }
 
-/// Cancels a turn by the name that the chat wire gives it (D-03).
+/// Cancels a turn by its response id (D-03).
 async fn cancel(api: ApiClient, turn: TurnId, after: Duration) {
     tokio::time::sleep(after).await;
     let path = format!("/turns/{}/cancel", ResponseId::from(turn));

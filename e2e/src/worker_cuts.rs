@@ -1,5 +1,5 @@
-//! Workers carried on their parents' connections: a pack whose turns delegate, two at once and one
-//! below another, and a campaign of cuts in which readers come back with a cursor for each session.
+//! Cut campaign with workers on their parents' connections: turns delegate, two at once and one
+//! below another, and readers resume with a cursor for each session.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_testkit::watch::{CutPlace, ResumingReader};
 
-use crate::cuts::{self, Report};
-use crate::load::{self, Halt};
+use crate::cuts::{self, CutReport};
+use crate::load::{self, HaltFlag};
 
 const SESSIONS: usize = 6;
 /// Readers of each session.
@@ -24,7 +24,7 @@ const ROUND: usize = SESSIONS * WATCHERS * 2;
 
 const WORDS: &str = "One digs, and – 掘る – another writes it down. ";
 
-/// A pack whose orchestrator has two workers, one of whom has the other work for it too.
+/// A pack whose orchestrator has two workers, one of which delegates to the other.
 pub fn pack() -> TestPack {
     let worker = |id: &str, tools: &str| {
         format!(
@@ -51,7 +51,7 @@ pub fn pack() -> TestPack {
             ],
         )
         .on("^file", [ScriptStep::slow(WORDS, 5, 6).repeat(4)])
-        // Long enough for others to come in the midst of it, on a busy machine too.
+        // Long enough for clients to join in the middle, also on a busy machine.
         .on(
             "^calm digging",
             [
@@ -99,7 +99,7 @@ pub fn pack() -> TestPack {
         .script(&script)
 }
 
-/// The workers that `sessions` have had, with theirs, as the logs tell.
+/// All workers of `sessions` and their workers, by the logs.
 pub async fn workers(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> {
     let (mut found, mut left) = (Vec::new(), sessions.to_vec());
     while let Some(session) = left.pop() {
@@ -107,7 +107,7 @@ pub async fn workers(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> 
             let event = Event::read(logged.text.as_bytes()).expect("an event");
             if let Body::DelegateStarted(start) = event.body {
                 let id = start.worker_session_id;
-                // One that was told and never made: the server was killed in between.
+                // Logged but never created: the server was killed in between.
                 let response = api.get(&format!("/sessions/{id}")).await;
                 if response.expect("an answer").status == 200 {
                     left.push(id);
@@ -119,15 +119,15 @@ pub async fn workers(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> 
     found
 }
 
-/// Reads all logs, the workers' too, and judges everything that happened.
-pub async fn judge(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> {
+/// Reads all logs, including those of workers, and runs the history checker.
+pub async fn check_history(api: &ApiClient, sessions: &[SessionId]) -> Vec<SessionId> {
     let workers = workers(api, sessions).await;
-    load::judge(api, &[sessions, &workers[..]].concat()).await;
+    load::check_history(api, &[sessions, &workers[..]].concat()).await;
     workers
 }
 
-/// Keeps a turn that delegates in flight; some are cancelled in the midst of it.
-async fn drive(api: ApiClient, session: SessionId, mut rng: SeededRng, halt: Halt) {
+/// Keeps a delegating turn in flight; some are cancelled.
+async fn drive(api: ApiClient, session: SessionId, mut rng: SeededRng, halt: HaltFlag) {
     while !halt.is_halted() {
         let answer = api.try_submit(session, "both").await;
         let accepted = answer.ok().filter(|answer| answer.status == 202);
@@ -144,14 +144,14 @@ async fn drive(api: ApiClient, session: SessionId, mut rng: SeededRng, halt: Hal
     }
 }
 
-/// Makes at least so many cuts on one server that is restarted between, and judges; gives back
-/// what was cut and how many workers there were.
-pub async fn run(cuts: usize, mut rng: SeededRng) -> (Report, usize) {
+/// Makes at least `cuts` cuts on one server with restarts, and checks the history; returns the
+/// counts and the number of workers.
+pub async fn run(cuts: usize, mut rng: SeededRng) -> (CutReport, usize) {
     let options = ServerOptions::pack(pack()).set("listen", "drain_ms", 300);
     let mut server = TestServer::start(options).await;
     let api = server.api();
     let sessions = load::sessions(&api, SESSIONS).await;
-    let halt = Halt::default();
+    let halt = HaltFlag::default();
     let drive = |&session: &SessionId| drive(api.clone(), session, rng.fork(), halt.clone());
     let drivers: Vec<_> = sessions.iter().map(drive).map(tokio::spawn).collect();
     let rounds = cuts.div_ceil(ROUND).max(1);
@@ -175,9 +175,9 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> (Report, usize) {
         cuts::restart(&mut server, round).await;
         barrier.wait().await;
     }
-    let mut report = Report {
+    let mut report = CutReport {
         restarts: rounds,
-        ..Report::default()
+        ..CutReport::default()
     };
     halt.halt();
     for driver in drivers {
@@ -191,10 +191,10 @@ pub async fn run(cuts: usize, mut rng: SeededRng) -> (Report, usize) {
             .filter(|place| place.0 == CutPlace::Inside)
             .count();
         report.restarted += places.iter().filter(|place| place.1).count();
-        if let Some(end) = load::quiet(&api, reader.session()).await {
+        if let Some(end) = load::wait_until_idle(&api, reader.session()).await {
             reader.finish(end).await;
         }
     }
-    let workers = judge(&api, &sessions).await;
+    let workers = check_history(&api, &sessions).await;
     (report, workers.len())
 }

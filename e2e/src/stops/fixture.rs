@@ -1,5 +1,5 @@
-//! The house in which turns are stopped: the real server, a provider, a site, a data service and
-//! a tool server on the loopback.
+//! The fixture of the stop tests: the real server, a fake provider, a web site, a data service and
+//! an MCP server on the loopback.
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ use turnwire_testkit::site::{FakeSite, SitePage};
 
 use crate::chat::until;
 use crate::engine::PRINCIPAL;
-use crate::models::{Entry, options, pack};
+use crate::models::{ModelEntry, options, pack};
 
-/// What a slow data service takes: longer than a cell.
+/// The delay of the slow data service: longer than a case.
 const CCS_MS: u64 = 8_000;
 
-/// The server and all that it asks.
+/// The server and all services it calls.
 #[derive(Debug)]
-pub struct House {
+pub struct StopFixture {
     pub fake: FakeProvider,
-    /// What HTTP tools ask.
+    /// The web site of the HTTP tools.
     pub site: FakeSite,
     pub ccs: FakeDataService,
     pub server: TestServer,
-    /// A client of it.
+    /// An HTTP client of the server.
     pub api: ApiClient,
 }
 
-impl House {
-    /// Opens one whose programs have `grace` between TERM and KILL.
+impl StopFixture {
+    /// Starts a server whose programs have `grace` between TERM and KILL.
     pub async fn open(grace: Duration) -> Self {
         Self::with(grace, |options| options).await
     }
 
-    /// The same with other settings.
+    /// Starts a server with other options.
     pub async fn with(
         grace: Duration,
         change: impl FnOnce(ServerOptions) -> ServerOptions,
@@ -55,8 +55,8 @@ impl House {
                 ServiceReply::envelope(&envelope(enricher)).after(CCS_MS),
             );
         }
-        let entry = Entry::new("vendor", Dialect::Anthropic, &fake.base_url());
-        let pack = furnish(pack(&ccs.url(), &[entry]), &site.url());
+        let entry = ModelEntry::new("vendor", Dialect::Anthropic, &fake.base_url());
+        let pack = add_tools(pack(&ccs.url(), &[entry]), &site.url());
         let options = options(pack).set("tool", "grace_ms", grace.as_millis());
         let server = TestServer::start(change(options)).await;
         let api = server.api().with("x-turnwire-principal", PRINCIPAL);
@@ -69,7 +69,7 @@ impl House {
         }
     }
 
-    /// Waits until no answer of the provider or the site is on its way to somebody.
+    /// Waits until all connections to the provider and the site are closed.
     pub async fn sockets_closed(&self) {
         until("every socket to the provider is done with", || async {
             let calls = self.fake.calls();
@@ -84,8 +84,8 @@ impl House {
     }
 }
 
-/// The pack with tools of every kind, in the hands of everybody.
-fn furnish(pack: TestPack, site: &str) -> TestPack {
+/// The pack with tools of every kind, for every agent.
+fn add_tools(pack: TestPack, site: &str) -> TestPack {
     let server: Vec<String> = mcp::command("good", "/dev/null".as_ref())
         .iter()
         .map(|word| format!("{word:?}"))
@@ -129,7 +129,7 @@ fn furnish(pack: TestPack, site: &str) -> TestPack {
         })
 }
 
-/// What sub-agents and workers do: what they are asked says which tool.
+/// The script of sub-agents and workers: the query selects the tool.
 fn script() -> ModelScript {
     let agents = [
         ("shop", "search_offers"),
