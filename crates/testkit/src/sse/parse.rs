@@ -207,7 +207,6 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// Takes more bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
