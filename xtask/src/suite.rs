@@ -1,8 +1,9 @@
 //! The one test command: installs what the tests need, checks the format, builds and lints
-//! everything in one pass, runs every test, and closes with the slowest tests and the counts.
+//! everything in one pass, checks the documentation, runs every test, and closes with the slowest
+//! tests and the counts.
 //!
 //! ```text
-//! format ─▶ build and lint ─▶ tests in a pool ─▶ tests that measure time ─▶ N passed, N failed
+//! format ─▶ build and lint ─▶ documentation ─▶ tests in a pool ─▶ tests that measure time ─▶ N passed, N failed
 //!           install programs (beside the build)
 //! ```
 
@@ -44,6 +45,9 @@ pub fn run(root: &Path, filter: Option<&str>) -> Result<bool> {
         installed.join().expect("the installation does not panic")?;
         anyhow::Ok(built)
     })?;
+    if filter.is_none() {
+        step("documentation", || build::document(root))?;
+    }
     let server = built.server.context("the server was not built")?;
     let index = TestIndex::new(&source::all(root)?);
     let mut catalog = Catalog::read(&built.tests, &index)?;

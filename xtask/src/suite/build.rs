@@ -98,6 +98,25 @@ pub fn build(root: &Path) -> Result<Built> {
     Ok(built)
 }
 
+/// Checks the documentation of every item, also private ones: a broken link is an error.
+pub fn document(root: &Path) -> Result<()> {
+    let status = Command::new(cargo())
+        .args([
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+        ])
+        .current_dir(root)
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .status()
+        .context("starting cargo")?;
+    if !status.success() {
+        bail!("`cargo doc` failed ({status})");
+    }
+    Ok(())
+}
+
 /// Clippy's driver in the folder of the toolchain.
 fn clippy_driver() -> Result<PathBuf> {
     let output = Command::new("rustc")
