@@ -25,7 +25,7 @@ pub(crate) async fn run(args: &UsageArgs) -> Result<()> {
     let report = match &args.data {
         None => {
             let client = connect::client(&args.speaker)?;
-            let response = client.operations().usage(args.from, args.to).await;
+            let response = client.usage(args.from, args.to).await;
             response.with_context(|| format!("asking {} what was used", args.speaker.server))?
         }
         Some(dir) => {
