@@ -267,7 +267,7 @@ async fn a_page_of_the_log_has_no_words_for_pc3_and_says_so() {
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(text(&streams(&done.out)[0]), "");
     assert!(
-        done.err.starts_with("a message is here without words"),
+        done.err.starts_with("a message has no text deltas"),
         "{}",
         done.err
     );

@@ -342,34 +342,28 @@ fn tools_end_once_and_before_the_terminal() {
 fn nothing_starts_after_a_cancel() {
     let of = |bodies: [Body; 4]| found(&log(&bodies.map(|body| (TURN, body))));
     let late = of([started(), cancel_requested(), call_started(), cancelled()]);
-    assert_eq!(
-        late[0],
-        "04 llm.call_started after the cancel was asked for"
-    );
+    assert_eq!(late[0], "04 llm.call_started after the cancel request");
     let ends = of([
         started(),
         cancel_requested(),
         tool_failed(false),
         completed(),
     ]);
-    assert_eq!(
-        ends,
-        ["05 a cancel was asked for, but the turn ends as completed"]
-    );
+    assert_eq!(ends, ["05 the turn completes after a cancel request"]);
     let unasked = of([started(), tool_called(), tool_completed(), cancelled()]);
     assert_eq!(
         unasked,
-        ["05 the turn ends as cancelled, but no cancel was asked for"]
+        ["05 the turn is cancelled without a cancel request"]
     );
 }
 
 #[test]
-fn contents_must_be_those_the_log_vouches_for() {
+fn stored_contents_must_match_their_hashes() {
     let mut events = sound();
     events[2].1 = call_completed(&[ContentBlock::text("something else")]);
     assert_eq!(
         found(&log(&events)),
-        ["04 its message is not the one it vouches for"]
+        ["04 its stored message does not match its hash"]
     );
     let mut verifier = LogVerifier::new(SESSION, ChainHash::seed(SESSION), Vec::new());
     let mut link = ChainHash::seed(SESSION);

@@ -215,7 +215,7 @@ async fn pipe_shows_how_to_approve_and_a_terminal_prompts() {
         .output()
         .expect("the binary runs");
     let err = String::from_utf8_lossy(&again.stderr);
-    assert!(err.contains("asks nothing that has no answer"), "{err}");
+    assert!(err.contains("has no open approval request"), "{err}");
 }
 
 #[tokio::test]
