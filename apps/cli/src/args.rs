@@ -116,7 +116,7 @@ enum ConfigCommand {
 }
 
 impl ConfigArgs {
-    /// The arguments of `config` or of `config show`, which are the same command.
+    /// The [`ConfigShowArgs`] of `config` or of `config show`, which are the same command.
     pub(crate) fn show(&self) -> &ConfigShowArgs {
         match &self.command {
             Some(ConfigCommand::Show(show)) => show,
@@ -246,10 +246,10 @@ pub(crate) struct TailArgs {
     pub(crate) workers: bool,
 }
 
-/// The first event of `turnwire tail`.
+/// The first event of `turnwire tail`, from [`TailArgs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartPosition {
-    /// Starts after this position.
+    /// Starts after this [`Position`].
     After(Position),
     /// Starts with the next event.
     Now,

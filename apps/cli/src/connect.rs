@@ -14,7 +14,7 @@ pub(crate) fn client(args: &ClientArgs) -> Result<Client> {
     Ok(Client::new(&args.server)?.for_owner(&args.owner()))
 }
 
-/// Opens a data folder read-only; a server may run on it.
+/// Opens a data folder as a read-only [`SqliteStore`]; a server may run on it.
 pub(crate) fn folder(dir: &Path) -> Result<SqliteStore> {
     SqliteStore::open_read_only(dir)
         .with_context(|| format!("opening the data folder {}", dir.display()))
@@ -28,7 +28,7 @@ pub(crate) fn source(args: &SourceArgs) -> Result<SessionSource> {
     })
 }
 
-/// The context of errors that reading the source returns.
+/// The context of errors from reading a [`SessionSource`].
 pub(crate) fn context(args: &SourceArgs) -> String {
     match &args.data {
         None => format!("asking {} about {}", args.client.server, args.session),

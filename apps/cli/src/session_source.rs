@@ -3,10 +3,12 @@
 //! Both give the same pages of the same bytes. The folder is opened read-only, with or without a
 //! running server.
 
+use std::collections::VecDeque;
+
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use turnwire_client::{Client, EventPageQuery};
-use turnwire_event::{Message, MessageId, Position, Seq, SessionId};
+use turnwire_event::{Message, MessageId, Position, Seq, SessionId, TurnId};
 use turnwire_log::chain::ChainHash;
 use turnwire_log::sqlite::SqliteStore;
 use turnwire_log::{
@@ -48,7 +50,7 @@ impl SourcePage {
 }
 
 impl SessionSource {
-    /// A page of events after `since`, oldest first.
+    /// A [`SourcePage`] of events after `since`, oldest first.
     pub(crate) async fn events(
         &self,
         session: SessionId,
@@ -84,9 +86,14 @@ impl SessionSource {
         })
     }
 
-    /// Every finished message of the session, newest page first.
-    pub(crate) async fn messages(&self, session: SessionId) -> Result<Vec<Message>> {
-        let mut messages = Vec::new();
+    /// The finished messages of the session, oldest first; with `turn`, only those of the turn,
+    /// from the pages that contain it.
+    pub(crate) async fn messages(
+        &self,
+        session: SessionId,
+        turn: Option<TurnId>,
+    ) -> Result<Vec<Message>> {
+        let mut messages: VecDeque<Message> = VecDeque::new();
         let mut before: Option<MessageId> = None;
         loop {
             let (page, next) = match self {
@@ -103,22 +110,26 @@ impl SessionSource {
                     (page, next)
                 }
             };
-            messages.extend(page);
-            if next.is_none() {
-                return Ok(messages);
+            let selects = |message: &Message| turn.is_none_or(|turn| message.turn_id == turn);
+            let has_more = page.first().is_some_and(selects);
+            for message in page.into_iter().rev().filter(selects) {
+                messages.push_front(message);
+            }
+            if next.is_none() || !has_more {
+                return Ok(messages.into());
             }
             before = next;
         }
     }
 }
 
-/// The end of a session's log in a data folder.
+/// The [`LogTail`] of a session in a data folder.
 pub(crate) fn tail(store: &SqliteStore, session: SessionId) -> Result<LogTail> {
     let tail = store.tail(session)?;
     tail.context("there is no such session in this folder")
 }
 
-/// A page of events after `since` from a data folder.
+/// A [`SourcePage`] of events after `since` from a data folder.
 pub(crate) fn folder_page(
     store: &SqliteStore,
     session: SessionId,
@@ -154,7 +165,7 @@ pub(crate) fn folder_page(
     })
 }
 
-/// Parses a hash of 64 hexadecimal digits.
+/// Parses a [`ChainHash`] of 64 hexadecimal digits.
 fn parse_hash(text: &str) -> Result<ChainHash> {
     let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();

@@ -14,8 +14,8 @@ impl Client {
         self.http.get(&format!("/turns/{id}/approvals")).await
     }
 
-    /// Decides approvals of a paused turn, all of `answers` or, on an error, none of them. The last
-    /// missing decision starts the turn that continues the paused one.
+    /// Decides [`approvals`](Self::approvals) of a paused turn, all of `answers` or, on an error,
+    /// none of them. The last missing decision starts the turn that continues the paused one.
     pub async fn decide_approvals(
         &self,
         id: TurnId,

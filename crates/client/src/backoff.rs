@@ -6,7 +6,7 @@ use std::time::Duration;
 const DELAY_MIN: Duration = Duration::from_millis(100);
 const DELAY_MAX: Duration = Duration::from_secs(10);
 
-/// The reconnect delays of one watch.
+/// The reconnect delays of one [`SessionWatch`](crate::SessionWatch).
 #[derive(Debug, Default)]
 pub(crate) struct ReconnectBackoff {
     failures: u32,

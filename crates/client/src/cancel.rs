@@ -19,7 +19,8 @@ pub enum CancelOutcome {
 }
 
 impl Client {
-    /// Requests the cancellation of a turn. The server responds when the request is on disk.
+    /// Requests the cancellation of a turn without waiting for its end, as
+    /// [`Client::cancel_and_wait`] does. The server responds when the request is on disk.
     pub async fn cancel(&self, id: TurnId, reason: Option<&str>) -> Result<TurnCancelAccepted> {
         let path = format!("/turns/{id}/cancel");
         let response = self.http.post(&path, &cancel_body(reason), None).await?;
@@ -39,7 +40,7 @@ impl Client {
     }
 
     /// Cancels the running turn of a session, or the turn that was or will be submitted with the
-    /// key in `cancel`. With `wait`, the response contains the turn as it ended.
+    /// key in [`SessionCancel`]. With `wait`, the response contains the turn as it ended.
     pub async fn cancel_session(
         &self,
         id: SessionId,

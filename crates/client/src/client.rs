@@ -1,8 +1,8 @@
 //! The REST client: sessions, turns and their cancellation, each call with its typed response.
 //!
 //! A [`Client`] is cheap to clone and shares its connections. An error response becomes
-//! [`Error::Problem`](crate::Error::Problem) with the code that the server sent. Lists of one session are in
-//! [`SessionRecords`].
+//! [`Error::Problem`](crate::Error::Problem) with the code that the server sent. Lists of one
+//! session are in [`SessionRecords`].
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Client {
         }
     }
 
-    /// The stored messages, events, calls and workers of one session.
+    /// The [`SessionRecords`] of one session: messages, events, calls and workers.
     pub fn records(&self, session: SessionId) -> SessionRecords<'_> {
         SessionRecords {
             http: &self.http,
@@ -67,7 +67,7 @@ impl Client {
         self.http.get(&page_path("/sessions", before, limit)).await
     }
 
-    /// A session, with a token that opens one connection to its stream.
+    /// A session, with a token that opens one connection to its stream; [`Client::watch`] uses it.
     pub async fn attach(&self, id: SessionId) -> Result<SessionAttached> {
         self.http.get(&format!("/sessions/{id}")).await
     }
@@ -84,7 +84,7 @@ impl Client {
         self.http.post(&path, submit, None).await?.json()
     }
 
-    /// Submits a turn that starts once, however often it is submitted with the same key.
+    /// Submits a turn that starts once, however often it is submitted with the same [`SubmitKey`].
     pub async fn submit_once(
         &self,
         id: SessionId,

@@ -51,13 +51,11 @@ impl Error {
         }
     }
 
-    /// True if the same call may succeed a little later.
+    /// True if the same call may succeed a little later: [`Error::Connection`], [`Error::Timeout`]
+    /// and the statuses that mean overload or a restart.
     pub fn is_transient(&self) -> bool {
         let status = match self {
             Self::Connection(_) | Self::Timeout(_) => return true,
-            Self::Problem(problem) if problem.code() == Some(Code::SessionQuarantined) => {
-                return false;
-            }
             Self::Problem(problem) => problem.status,
             Self::Status(status) => *status,
             Self::Address(_)
@@ -65,7 +63,8 @@ impl Error {
             | Self::SubscribeRejected { .. }
             | Self::Closed(_) => return false,
         };
-        matches!(status, 408 | 429 | 500..=599)
+        let is_quarantined = self.code() == Some(Code::SessionQuarantined);
+        matches!(status, 408 | 429 | 500..=599) && !is_quarantined
     }
 }
 

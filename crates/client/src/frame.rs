@@ -20,7 +20,7 @@ pub struct ReceivedEvent {
     pub raw: Bytes,
     /// The position of the event, which is also a cursor.
     pub id: Position,
-    /// The event type; events of unknown types are skipped.
+    /// The event type; [`SessionWatch`](crate::SessionWatch) skips events of unknown types.
     pub kind: EventType,
     /// The watched session, or one of its workers.
     pub session_id: SessionId,

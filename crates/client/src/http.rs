@@ -32,7 +32,7 @@ pub(crate) struct RestResponse {
     pub(crate) body: Bytes,
 }
 
-/// The connections to one server, and the headers of every request.
+/// The connections to the server at a [`ServerAddress`], and the headers of every request.
 #[derive(Debug)]
 pub(crate) struct HttpConnections {
     pub(crate) address: ServerAddress,
@@ -98,7 +98,10 @@ impl HttpConnections {
         let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX);
         let body = body.collect().await;
         let body = body.map_err(|error| Error::Connection(error.to_string()))?;
-        self.return_to_pool(sender);
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_CONNECTIONS_MAX && !sender.is_closed() {
+            idle.push(sender);
+        }
         Ok(RestResponse {
             status,
             body: body.to_bytes(),
@@ -124,12 +127,5 @@ impl HttpConnections {
         let stream = TcpStream::connect(self.address.authority()).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
-    }
-
-    fn return_to_pool(&self, sender: SendRequest<Full<Bytes>>) {
-        let mut idle = self.idle.lock();
-        if idle.len() < IDLE_CONNECTIONS_MAX && !sender.is_closed() {
-            idle.push(sender);
-        }
     }
 }

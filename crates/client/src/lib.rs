@@ -1,9 +1,9 @@
 //! The Rust client of a Turnwire server.
 //!
-//! [`Client`] sends REST requests and returns typed responses. [`SessionWatch`] follows a session without
-//! end: it attaches, subscribes, reconnects after any loss with the last id it has received, and
-//! falls back to a snapshot when the server no longer stores that position. Unknown event types and
-//! fields are skipped, so that an old client works with a new server.
+//! [`Client`] sends REST requests and returns typed responses. [`SessionWatch`] follows a session
+//! without end: it attaches, subscribes, reconnects after any loss with the last id it has
+//! received, and falls back to a snapshot when the server no longer stores that position. Unknown
+//! event types and fields are skipped, so that an old client works with a new server.
 
 pub mod error;
 pub mod address;

@@ -25,7 +25,7 @@ pub struct SessionRecords<'a> {
     pub(crate) session: SessionId,
 }
 
-/// A page of messages, oldest first.
+/// A page of [`SessionRecords::messages`], oldest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessagePage {
     /// The messages whose format this client knows.
@@ -70,7 +70,8 @@ impl SessionRecords<'_> {
         })
     }
 
-    /// A page of the log, each event with the bytes that the log stores.
+    /// A page of the log that [`EventPageQuery`] selects, each event with the bytes that the log
+    /// stores.
     pub async fn events(&self, query: EventPageQuery) -> Result<EventList> {
         let names = |types: TypeSet| types.iter().map(|kind| kind.name()).collect::<Vec<_>>();
         let parameters = [

@@ -28,7 +28,7 @@ pub(crate) struct SessionSocket {
     stream: WebSocketStream<TcpStream>,
 }
 
-/// The reason why a socket ended.
+/// The reason why a [`SessionSocket`] ended.
 #[derive(Debug)]
 pub(crate) enum SocketEnd {
     /// The server closed the socket with a known close code.

@@ -72,14 +72,15 @@ pub struct SessionWatch {
     client: Client,
     session: SessionId,
     filter: Value,
-    /// The start of the next subscription; moves with every event.
+    /// The [`WatchStart`] of the next subscription; moves with every event.
     next: WatchStart,
     /// The cursors of the workers, or `None` if the filter does not include workers.
     workers: Option<SessionPositions>,
     socket: Option<SessionSocket>,
     retry_at: Option<Instant>,
     backoff: ReconnectBackoff,
-    /// True once a subscription was accepted: from then on, a session that is not found was deleted.
+    /// True once a subscription was accepted: from then on, a session that is not found was
+    /// deleted.
     was_connected: bool,
     is_finished: bool,
 }

@@ -45,7 +45,7 @@ pub(crate) struct ChatArgs {
     pub(crate) json: bool,
 }
 
-/// The session to continue.
+/// The session to continue, from [`ChatArgs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionChoice {
     /// The newest session of the principal.

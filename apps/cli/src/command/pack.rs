@@ -82,16 +82,10 @@ fn as_text(pack: &Path, findings: &[PackFinding], color: ColorMode) -> String {
             FindingLevel::Error => TextTone::Bad,
             FindingLevel::Warning => TextTone::Quiet,
         };
-        let PackFinding {
-            file,
-            line,
-            column,
-            message,
-            ..
-        } = finding;
-        let file = pack.join(file);
+        let (file, line, column) = (pack.join(&finding.file), finding.line, finding.column);
+        let (file, message) = (file.display(), &finding.message);
         let level = color.tint(tone, level_name(finding.level));
-        text += &format!("{}:{line}:{column}: {level}: {message}\n", file.display());
+        text += &format!("{file}:{line}:{column}: {level}: {message}\n");
         if let Some(instead) = &finding.instead {
             text += &format!("    write: {instead}\n");
         }

@@ -78,7 +78,7 @@ fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// The turns that ended, with their results.
+/// The turns of a [`StoredSession`] that ended, with their results.
 fn turns(stored: &StoredSession) -> Result<Vec<CaseTurn>> {
     let messages = stored.shown.iter().map(|one| one.message.clone());
     let observed = observed::turns(&stored.events, &messages.collect::<Vec<_>>());

@@ -1,5 +1,5 @@
-//! `turnwire rerun`: runs a case against a running server, turn by turn, and reports the differences
-//! from the expected results.
+//! `turnwire rerun`: runs a case against a running server, turn by turn, and reports the
+//! differences from the expected results.
 //!
 //! A turn that was cancelled is cancelled again, at the same text and tools.
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use turnwire_client::{Client, SessionWatch, WatchItem, WatchStart};
-use turnwire_event::{Body, Epoch, Event, Message, MessageId, Position, Seq, SessionId, TurnId};
+use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId, TurnId};
 use turnwire_wire::rest::content::MessageInput;
 use turnwire_wire::rest::session::SessionCreate;
 use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
@@ -22,8 +22,6 @@ use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::output::print;
 use crate::{connect, regression::observed, terminal::sanitize};
 
-/// The number of messages in a page.
-const PAGE: usize = 200;
 /// The number of characters of a message that a report shows.
 const MESSAGE_CHARS_MAX: usize = 60;
 /// The number of characters of a difference that a report shows.
@@ -64,7 +62,7 @@ pub(crate) async fn run(args: &RerunArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(red > 0)))
 }
 
-/// The session in which the case runs.
+/// The session in which a [`RegressionCase`] runs.
 struct RerunSession {
     client: Client,
     source: SessionSource,
@@ -74,7 +72,7 @@ struct RerunSession {
 }
 
 impl RerunSession {
-    /// Submits one turn, waits for its end, and returns the differences.
+    /// Submits a [`CaseTurn`], waits for its end, and returns the [`CaseDifference`]s.
     async fn run(&mut self, turn: &CaseTurn) -> Result<Vec<CaseDifference>> {
         let accepted = self.client.submit(self.session, &submit(turn)).await?;
         let mut progress = TurnProgress::new(accepted.turn_id, &turn.expect);
@@ -136,28 +134,11 @@ impl RerunSession {
             events.extend(read.filter_map(|(bytes, _)| Event::read(bytes).ok()));
             since = page.next;
         }
-        let turns = observed::turns(&events, &self.messages(id).await?);
+        let messages = self.source.messages(self.session, Some(id)).await?;
+        let turns = observed::turns(&events, &messages);
         let turn = turns.into_iter().find(|turn| turn.id == id);
         let result = turn.and_then(|turn| turn.result);
         result.with_context(|| format!("the server does not report how turn {id} ended"))
-    }
-
-    /// The messages of a turn, oldest first; reads only the pages that contain the turn.
-    async fn messages(&self, turn: TurnId) -> Result<Vec<Message>> {
-        let records = self.client.records(self.session);
-        let mut pages: Vec<Vec<Message>> = Vec::new();
-        let mut before: Option<MessageId> = None;
-        loop {
-            let mut page = records.messages(before, Some(PAGE)).await?;
-            let oldest = page.messages.first().map(|message| message.turn_id);
-            page.messages.retain(|message| message.turn_id == turn);
-            pages.push(page.messages);
-            before = page.next;
-            if before.is_none() || oldest != Some(turn) {
-                pages.reverse();
-                return Ok(pages.concat());
-            }
-        }
     }
 }
 
@@ -179,8 +160,8 @@ fn submit(turn: &CaseTurn) -> TurnSubmit {
 /// The progress of a running turn.
 struct TurnProgress {
     turn: TurnId,
-    /// The progress at which to cancel: bytes of text, started tools, ended tools. `None` if the turn
-    /// is not to be cancelled or was cancelled already.
+    /// The progress at which to cancel: bytes of text, started tools, ended tools. `None` if the
+    /// turn is not to be cancelled or was cancelled already.
     cancel_at: Option<[usize; 3]>,
     reached: [usize; 3],
 }

@@ -73,8 +73,8 @@ mod tests {
             .with_writer(move || kept.clone())
             .finish();
         tracing::subscriber::with_default(log, || {
-            tracing::warn!(target: "rmcp::service", "theirs");
-            tracing::error!(target: "turnwire_serve", "ours");
+            tracing::warn!(target: "rmcp::service", "mcp line");
+            tracing::error!(target: "turnwire_serve", "server line");
         });
         let lines = lines.0.lock().expect("lines").clone();
         String::from_utf8(lines).expect("text")
@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn mcp_lines_are_logged_only_if_the_filter_names_them() {
         for own in ["info", "trace", "error", "turnwire_serve=debug"] {
-            let said = logged(own);
+            let output = logged(own);
             assert!(
-                said.contains("ours") && !said.contains("theirs"),
-                "{own}: {said}"
+                output.contains("server line") && !output.contains("mcp line"),
+                "{own}: {output}"
             );
         }
         for own in [
@@ -94,10 +94,10 @@ mod tests {
             "rmcp=debug,info",
             "rmcp::service=warn,error",
         ] {
-            let said = logged(own);
+            let output = logged(own);
             assert!(
-                said.contains("ours") && said.contains("theirs"),
-                "{own}: {said}"
+                output.contains("server line") && output.contains("mcp line"),
+                "{own}: {output}"
             );
         }
     }

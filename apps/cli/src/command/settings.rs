@@ -9,7 +9,7 @@ use turnwire_serve::config::{self, EffectiveSetting, SettingFlag, SettingSources
 use crate::args::{ConfigShowArgs, SettingArgs};
 use crate::terminal::output::print;
 
-/// The effective settings.
+/// The effective settings of [`SettingArgs`], the environment and the file.
 pub(crate) fn load(args: &SettingArgs) -> Result<config::ServerConfig> {
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let json = args.log_json.then(|| "json".to_owned());
@@ -53,21 +53,19 @@ pub(crate) fn show(args: &ConfigShowArgs) -> Result<()> {
     Ok(())
 }
 
+fn setting_name(entry: &EffectiveSetting) -> String {
+    format!("{}.{}", entry.section, entry.key)
+}
+
 fn as_text(entry: &EffectiveSetting) -> String {
-    let EffectiveSetting {
-        section,
-        key,
-        value,
-        origin,
-        help,
-        ..
-    } = entry;
-    format!("{section}.{key} = {value}  ({origin})\n    {help}\n")
+    let (value, origin, help) = (&entry.value, &entry.origin, &entry.help);
+    let name = setting_name(entry);
+    format!("{name} = {value}  ({origin})\n    {help}\n")
 }
 
 fn as_json(entry: &EffectiveSetting) -> serde_json::Value {
     json!({
-        "setting": format!("{}.{}", entry.section, entry.key),
+        "setting": setting_name(entry),
         "value": entry.value,
         "from": entry.origin.to_string(),
         "help": entry.help,

@@ -3,7 +3,6 @@
 //! Events go to standard output and the state of the connection to standard error, so that a pipe
 //! carries only events. The command ends quietly when its reader closes the pipe.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
@@ -140,12 +139,9 @@ impl EventOutput {
 
     /// Writes a line of JSON; a terminal gets hidden characters escaped.
     fn raw(&mut self, bytes: &[u8]) -> Result<()> {
-        let json = match io::stdout().is_terminal() {
-            true => sanitize::json(bytes),
-            false => Cow::Borrowed(bytes),
-        };
+        let line = sanitize::json_line(bytes, io::stdout().is_terminal());
         let end = self.printer.end_text();
-        self.write(&[end.as_bytes(), &json, b"\n"].concat())
+        self.write(&[end.as_bytes(), &line].concat())
     }
 
     /// Writes a note between the events, for people only.

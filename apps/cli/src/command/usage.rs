@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 1_000_000;
 /// The longest name of a model that is shown.
 const MODEL_CHARS_MAX: usize = 60;
 
-/// Prints the report.
+/// Prints the [`UsageReport`].
 pub(crate) async fn run(args: &UsageArgs) -> Result<()> {
     let report = match &args.data {
         None => {
@@ -55,18 +55,12 @@ fn read_folder(dir: &Path, from: Option<UtcDay>, to: Option<UtcDay>) -> Result<U
     Ok(UsageReport::new((from, to), rows.collect()))
 }
 
-const NUMBERS: [&str; 7] = [
-    "calls",
-    "failed",
-    "input",
-    "cached",
-    "output",
-    "reasoning",
-    "cost",
-];
+/// The columns of numbers, and how many there are.
+const NUMBERS: &str = "calls failed input cached output reasoning cost";
+const NUMBERS_COUNT: usize = 7;
 
-fn numbers(calls: u64, failed: u64, usage: TokenUsage) -> [String; 7] {
-    [
+fn numbers(calls: u64, failed: u64, usage: TokenUsage) -> Vec<String> {
+    vec![
         calls.to_string(),
         failed.to_string(),
         usage.input_tokens.to_string(),
@@ -83,18 +77,14 @@ fn as_text(report: &UsageReport, tenants: bool, color: ColorMode) -> String {
     if report.rows.is_empty() {
         return format!("no model call ended from {from} to {to}\n");
     }
-    let row = |day: String, tenant: &str, model: &str, numbers: [String; 7]| {
+    let row = |day: String, tenant: &str, model: &str, numbers: Vec<String>| {
         let tenant = tenants.then(|| line(tenant, MODEL_CHARS_MAX));
         let names = [day].into_iter().chain(tenant);
         let names = names.chain([line(model, MODEL_CHARS_MAX)]);
         names.chain(numbers).collect::<Vec<String>>()
     };
-    let mut table = vec![row(
-        "day".into(),
-        "tenant",
-        "model",
-        NUMBERS.map(str::to_owned),
-    )];
+    let head = NUMBERS.split(' ').map(str::to_owned).collect();
+    let mut table = vec![row("day".into(), "tenant", "model", head)];
     table.extend(report.rows.iter().map(|one| {
         let numbers = numbers(one.calls, one.failed, one.usage);
         row(one.day.to_string(), &one.tenant_id, &one.model, numbers)
@@ -119,7 +109,7 @@ fn aligned(table: &[Vec<String>]) -> Vec<String> {
     let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(at, (cell, width))| match at + NUMBERS.len() < columns {
+        let cells = cells.map(|(at, (cell, width))| match at + NUMBERS_COUNT < columns {
             true => format!("{cell:<width$}"),
             false => format!("{cell:>width$}"),
         });

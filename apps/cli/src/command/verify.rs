@@ -13,7 +13,7 @@ use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::output::print;
 use crate::terminal::wording::counted;
 
-/// Checks a session; the exit code is 1 if a violation was found.
+/// Checks a session with [`LogVerifier`]; the exit code is 1 if a violation was found.
 pub(crate) async fn run(args: &SourceArgs) -> Result<ExitCode> {
     let verdict = verify(args).await.with_context(|| connect::context(args))?;
     print(&match args.json {
@@ -27,7 +27,7 @@ async fn verify(args: &SourceArgs) -> Result<LogVerdict> {
     let (source, session) = (connect::source(args)?, args.session);
     let mut page = source.events(session, None).await?;
     // Read after the first page, so that the contents of its events are stored.
-    let messages = source.messages(session).await?;
+    let messages = source.messages(session, None).await?;
     let mut verifier = LogVerifier::new(session, page.previous, messages);
     loop {
         for (bytes, hash) in &page.events {

@@ -17,7 +17,7 @@ use turnwire_log::chain::ChainHash;
 
 use crate::log_check::turn_rules::TurnRules;
 
-/// A broken rule of the log.
+/// A broken rule of the log, from a [`LogVerifier`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct LogViolation {
     /// The event that breaks the rule.
@@ -88,7 +88,7 @@ impl LogVerifier {
         }
     }
 
-    /// Checks the next event against its stored hash and the events before it.
+    /// Checks the next event against its stored [`ChainHash`] and the events before it.
     pub(crate) fn take(&mut self, bytes: &Bytes, stored: ChainHash) {
         let last = self.verdict.last;
         let expected = last.map_or(Seq(1), |last| last.seq.next());

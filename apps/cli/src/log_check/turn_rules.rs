@@ -20,7 +20,7 @@ pub(crate) struct TurnRules {
     terminals: HashMap<TurnId, EventType>,
 }
 
-/// A turn that has not ended.
+/// A turn of [`TurnRules`] that has not ended.
 #[derive(Debug, Default)]
 pub(crate) struct OpenTurn {
     /// The tools of the turn; true while the tool runs.

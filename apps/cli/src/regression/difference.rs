@@ -8,7 +8,8 @@ use crate::regression::test_case::{ExpectedTool, ExpectedTurn};
 /// The number of characters shown on each side of the first difference of two texts.
 const CONTEXT_CHARS: usize = 40;
 
-/// One field of a turn that is not as expected; serialised into the report of `turnwire rerun`.
+/// One field of an [`ExpectedTurn`] that is not as expected; serialised into the report of
+/// `turnwire rerun`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct CaseDifference {
     /// The name of the field.

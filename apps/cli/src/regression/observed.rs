@@ -10,7 +10,7 @@ use turnwire_event::{Body, ContentBlock, Event, Message, Role, ToolUseId, TurnId
 use crate::regression::test_case::{ExpectedSubAgent, ExpectedTool, ExpectedTurn};
 use crate::terminal::wording::code_name;
 
-/// A turn of a log.
+/// A turn of a log, with its result in the form of an [`ExpectedTurn`].
 #[derive(Debug)]
 pub(crate) struct ObservedTurn {
     pub(crate) id: TurnId,

@@ -1,5 +1,5 @@
-//! A regression case: the user's input and the expected result of every turn. Fields that are left out
-//! of `expect` are not compared.
+//! A regression case: the user's input and the expected result of every turn. Fields that are left
+//! out of `expect` are not compared.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(crate) struct CaseTurn {
     pub(crate) expect: ExpectedTurn,
 }
 
-/// The user's message: a text, or several text blocks.
+/// The user's message in a [`CaseTurn`]: a text, or several text blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum CaseInput {
@@ -87,7 +87,7 @@ pub(crate) struct ExpectedTurn {
     pub(crate) errors: Option<Vec<String>>,
 }
 
-/// A tool call.
+/// A tool call of an [`ExpectedTurn`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedTool {
@@ -102,7 +102,7 @@ pub(crate) struct ExpectedTool {
     pub(crate) end: String,
 }
 
-/// A call of a sub-agent.
+/// A call of a sub-agent in an [`ExpectedTurn`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedSubAgent {
@@ -175,8 +175,8 @@ mod tests {
             ("version: 1\nname: x\nturns: [{mesage: a}]\n", "mesage"),
         ] {
             std::fs::write(&path, text).expect("written");
-            let told = format!("{:#}", RegressionCase::read(&path).expect_err("wrong"));
-            assert!(told.contains(expected), "{told}");
+            let message = format!("{:#}", RegressionCase::read(&path).expect_err("wrong"));
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

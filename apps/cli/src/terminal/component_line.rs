@@ -42,7 +42,7 @@ pub(crate) fn component(component: &Value, tool: &str) -> String {
     }
 }
 
-/// The lines of the collections and components in a stored message.
+/// The lines of the collections ([`ContentBlock::Data`]) and components of a stored message.
 pub(crate) fn lines(content: &[ContentBlock]) -> Vec<String> {
     let line = |block: &ContentBlock| match block {
         ContentBlock::Data {

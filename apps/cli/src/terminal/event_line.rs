@@ -1,7 +1,7 @@
 //! An event as one line for a person: id, time, type, actor, and a summary of its payload.
 //!
-//! Text deltas are not lines: [`EventLinePrinter`] writes them as they arrive, sanitized, and begins a
-//! new line for the next event.
+//! Text deltas are not lines: [`EventLinePrinter`] writes them as they arrive, sanitized, and
+//! begins a new line for the next event.
 
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::{Body, ContentBlock, Event, Message, MessageId};
@@ -13,7 +13,7 @@ use crate::terminal::wording::{code_name, text_of};
 
 const SUMMARY_CHARS_MAX: usize = 160;
 
-/// Formats events in order.
+/// Formats [`Event`]s in order.
 #[derive(Debug)]
 pub(crate) struct EventLinePrinter {
     color: ColorMode,
@@ -58,7 +58,7 @@ impl EventLinePrinter {
         out
     }
 
-    /// The output for a message of a snapshot.
+    /// The output for a [`Message`] of a snapshot.
     pub(crate) fn message(&mut self, message: &Message) -> String {
         let role = self.color.tint(TextTone::Strong, &code_name(message.role));
         let mut out = format!("{}{role}\n{}", self.end_text(), indented(&message.content));
@@ -235,7 +235,7 @@ fn left_out(dropped: &[String]) -> String {
     }
 }
 
-/// A failure: its code, then the sub-agent, service and reason it names.
+/// A [`TurnError`]: its code, then the sub-agent, service and reason it names.
 fn failure(error: &TurnError) -> String {
     let subject = error.sub_agent_id.iter().chain(&error.enricher_id).cloned();
     let inner = match error.failed.as_slice() {

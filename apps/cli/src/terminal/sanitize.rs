@@ -55,8 +55,18 @@ pub(crate) fn line(text: &str, chars_max: usize) -> String {
     }
 }
 
+/// A line of JSON for output; `is_terminal` escapes hidden characters.
+pub(crate) fn json_line(json: &[u8], is_terminal: bool) -> Vec<u8> {
+    let mut line = match is_terminal {
+        true => self::json(json).into_owned(),
+        false => json.to_vec(),
+    };
+    line.push(b'\n');
+    line
+}
+
 /// The same JSON, with escapes for hidden characters that JSON allows in strings.
-pub(crate) fn json(text: &[u8]) -> Cow<'_, [u8]> {
+fn json(text: &[u8]) -> Cow<'_, [u8]> {
     let Ok(text) = str::from_utf8(text) else {
         return Cow::Owned(text.escape_ascii().collect());
     };

@@ -18,7 +18,7 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// The text blocks of `content`, joined with `separator`.
+/// The [`ContentBlock::Text`] blocks of `content`, joined with `separator`.
 pub(crate) fn text_of(content: &[ContentBlock], separator: &str) -> String {
     let texts: Vec<&str> = content.iter().filter_map(ContentBlock::as_text).collect();
     texts.join(separator)

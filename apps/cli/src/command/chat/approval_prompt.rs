@@ -2,19 +2,17 @@
 //! turn that continues is followed.
 //!
 //! ```text
-//!   paused ─▶ the first open request ─▶ y, n or a comment ─▶ sent ─┐
+//!   paused ─▶ the first open request ─▶ y, n or a comment ─▶ sent ───┐
 //!     ▲  └── none left: the turn that continues    answered elsewhere ─┤
 //!     └─────────────────────────────◀──────────────────────────────────┘
 //! ```
 
 use std::time::Duration;
 
-use turnwire_client::Error;
+use turnwire_client::{Client, Error};
 use turnwire_event::TurnId;
 use turnwire_event::code::{ApprovalState, Decision};
-use turnwire_wire::rest::approval::{
-    ApprovalAnswer, ApprovalList, ApprovalRecord, ApprovalsAnswered,
-};
+use turnwire_wire::rest::approval::{ApprovalAnswer, ApprovalRecord};
 
 use crate::terminal::color::TextTone;
 
@@ -28,7 +26,7 @@ use super::turn_ending::TurnEnding;
 /// do not answer it.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// The result of a prompt.
+/// The result of a prompt for an [`ApprovalRecord`].
 #[derive(Debug, PartialEq)]
 enum PromptAnswer {
     /// A decision, with a comment for the model.
@@ -92,7 +90,8 @@ impl ChatConversation {
             return Ok(None);
         }
         loop {
-            let list = self.approvals(turn).await?;
+            let list = async |client: &Client| client.approvals(turn).await;
+            let list = self.until_response(None, list).await??;
             let mut requests = list.approvals.iter();
             let open = requests.find(|request| request.state == ApprovalState::Pending);
             let Some(request) = open else {
@@ -114,7 +113,12 @@ impl ChatConversation {
                 decision,
                 comment,
             };
-            match self.answer(turn, answer).await? {
+            // Sending the same answer again is safe.
+            let send = async |client: &Client| {
+                let answers = vec![answer.clone()];
+                client.decide_approvals(turn, answers).await
+            };
+            match self.until_response(Some("not answered yet"), send).await? {
                 Ok(answered) if answered.next_turn_id.is_some() => {
                     return Ok(answered.next_turn_id);
                 }
@@ -151,33 +155,21 @@ impl ChatConversation {
         Ok(PromptAnswer::Changed)
     }
 
-    /// The approval requests of a turn; repeated until the server responds.
-    async fn approvals(&mut self, turn: TurnId) -> Result<ApprovalList, LeaveReason> {
-        let mut retry = RetryDelay::default();
-        loop {
-            match self.view.client.approvals(turn).await {
-                Err(error) if error.is_transient() => self.view.pause(retry.next()).await?,
-                list => return Ok(list?),
-            }
-        }
-    }
-
-    /// Sends an answer; repeated until the server responds, which is safe.
-    async fn answer(
+    /// Repeats a request until the server responds; prints `pending` after the first failure.
+    async fn until_response<T>(
         &mut self,
-        turn: TurnId,
-        answer: ApprovalAnswer,
-    ) -> Result<Result<ApprovalsAnswered, Error>, LeaveReason> {
+        pending: Option<&str>,
+        request: impl AsyncFn(&Client) -> Result<T, Error>,
+    ) -> Result<Result<T, Error>, LeaveReason> {
         let mut retry = RetryDelay::default();
         loop {
-            let answers = vec![answer.clone()];
-            let error = match self.view.client.decide_approvals(turn, answers).await {
+            let error = match request(&self.view.client).await {
                 Err(error) if error.is_transient() => error,
-                answered => return Ok(answered),
+                response => return Ok(response),
             };
-            if retry.is_first() {
-                let text = format!("not answered yet ({error}); trying again");
-                self.view.say(&text)?;
+            if let Some(pending) = pending.filter(|_| retry.is_first()) {
+                self.view
+                    .say(&format!("{pending} ({error}); trying again"))?;
             }
             self.view.pause(retry.next()).await?;
         }

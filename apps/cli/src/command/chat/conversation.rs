@@ -33,7 +33,7 @@ pub(crate) enum MessageSource {
     Lines(Receiver<Line>),
 }
 
-/// The input and output of one chat.
+/// The lines that a person types or pipes in, and the [`SessionView`] that they are sent to.
 pub(crate) struct ChatConversation {
     pub(super) view: SessionView,
     /// The lines of standard input, once they are read.
@@ -147,7 +147,7 @@ impl ChatConversation {
         }
     }
 
-    /// Submits a message and waits for the end of its turn.
+    /// Submits a message and waits for the [`TurnEnding`].
     async fn ask(&mut self, message: &str) -> Result<TurnEnding, LeaveReason> {
         let submit = TurnSubmit::text(message);
         let key = SubmitKey::random();
@@ -186,8 +186,8 @@ impl ChatConversation {
         }
     }
 
-    /// Sends a submit. After a Ctrl-C, the turn is stopped as soon as its id is known: if the response
-    /// is lost, the submit is sent again to learn it.
+    /// Sends a submit. After a Ctrl-C, the turn is stopped as soon as its id is known: if the
+    /// response is lost, the submit is sent again to learn it.
     async fn submit(
         &mut self,
         submit: &TurnSubmit,

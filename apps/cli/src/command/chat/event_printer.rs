@@ -1,7 +1,9 @@
-//! Prints the events of a turn: the answer, folded reasoning, and one short line for everything else.
+//! Prints the events of a turn: the answer, folded reasoning, and one short line for everything
+//! else.
 //!
-//! [`EventPrinter`] keeps how much of each message it has printed, so that a message that arrives again
-//! (in a snapshot, or complete at its end) continues where it stopped and no text is printed twice.
+//! [`EventPrinter`] keeps how much of each message it has printed, so that a message that arrives
+//! again (in a snapshot, or complete at its end) continues where it stopped and no text is printed
+//! twice.
 
 mod aside;
 
@@ -28,7 +30,7 @@ use super::participants::TurnParticipants;
 use super::screen::ChatScreen;
 use super::turn_ending::{self, TurnEnding};
 
-/// The form of the output.
+/// The form of the output of [`EventPrinter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputForm {
     /// The answer, and the number of words of reasoning.
@@ -67,7 +69,7 @@ struct PrintedMessage {
     block: Option<u32>,
 }
 
-/// Reasoning that has not ended.
+/// Reasoning that has not ended, folded with [`OutputForm::Folded`].
 #[derive(Debug, Default)]
 struct FoldedThinking {
     words: u64,
@@ -97,8 +99,8 @@ impl EventPrinter {
         self.form != OutputForm::Json
     }
 
-    /// The filter of the events to print. For people: those of the chat preset, approvals and cancel
-    /// requests.
+    /// The filter of the events to print. For people: those of the chat preset, approvals and
+    /// cancel requests.
     pub(crate) fn filter(&self) -> Value {
         if !self.is_for_people() {
             return json!("preset:full");
@@ -114,13 +116,13 @@ impl EventPrinter {
         json!(spec)
     }
 
-    /// True if `turn` is not the printed one: a turn that is withdrawn from the queue starts and ends
-    /// while another runs.
+    /// True if `turn` is not the printed one: a turn that is withdrawn from the queue starts and
+    /// ends while another runs.
     pub(crate) fn is_beside(&self, turn: Option<TurnId>) -> bool {
         self.turn.is_some() && self.turn != turn
     }
 
-    /// Prints a received event; `parsed` is `None` if this program does not know its payload.
+    /// Prints a [`ReceivedEvent`]; `parsed` is `None` if this program does not know its payload.
     pub(crate) fn received(
         &mut self,
         received: &ReceivedEvent,

@@ -1,5 +1,5 @@
-//! The lines of standard input, read by their own thread: a read from a terminal cannot be cancelled
-//! when something else happens first.
+//! The lines of standard input, read by their own thread: a read from a terminal cannot be
+//! cancelled when something else happens first.
 
 use std::io::{self, BufRead, Read as _};
 

@@ -8,7 +8,8 @@ use turnwire_wire::rest::turn::TurnTerminal;
 
 use super::retry_delay::RetryDelay;
 
-/// The number of the session's last messages that are searched for those of the turn: the largest page.
+/// The number of the session's last messages that are searched for those of the turn: the largest
+/// page.
 const MESSAGES_MAX: usize = 200;
 
 /// A turn that is looked up until the server reports its ending.
@@ -35,7 +36,7 @@ impl MissedTurn {
         }
     }
 
-    /// Looks the turn up when it is due. Returns `None` if the turn has not ended.
+    /// Looks up the [`MissedEnding`] when it is due. Returns `None` if the turn has not ended.
     pub(crate) async fn look_up(
         &self,
         client: &Client,

@@ -99,8 +99,8 @@ impl TurnParticipants {
         }
     }
 
-    /// The tool that runs a process, if only one can: the receipt does not name it. A tool ends at the
-    /// same time as its process or later, with the same outcome or a worse one.
+    /// The tool that runs a process, if only one can: the receipt does not name it. A tool ends at
+    /// the same time as its process or later, with the same outcome or a worse one.
     fn tool_of(&self, process: &ReceiptLine, receipt: &[ReceiptLine]) -> Option<&str> {
         let tools = || {
             let lines = receipt.iter().filter(|line| line.kind == ReceiptKind::Tool);

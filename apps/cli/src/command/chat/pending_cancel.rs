@@ -50,7 +50,8 @@ impl Drop for PendingCancel {
 /// The start of a stop, and the seconds after which it was last reported.
 pub(super) type StopClock = Option<(Instant, u32)>;
 
-/// Waits until the next report of a slow stop is due and returns its seconds; pending without a stop.
+/// Waits until the next report of a slow stop is due and returns its seconds; pending without a
+/// stop.
 pub(super) async fn next_report(clock: StopClock) -> u32 {
     let Some((since, reported)) = clock else {
         return std::future::pending().await;
@@ -60,25 +61,13 @@ pub(super) async fn next_report(clock: StopClock) -> u32 {
     next
 }
 
-/// A cancel request that failed.
-pub(super) struct CancelFailure {
-    pub(super) reason: String,
-    /// True if the request may succeed when it is sent again.
-    pub(super) is_transient: bool,
-}
-
 /// The response to a cancel request; pending without a request.
-pub(super) async fn response(cancel: &mut Option<PendingCancel>) -> Result<(), CancelFailure> {
+pub(super) async fn response(cancel: &mut Option<PendingCancel>) -> Result<(), Error> {
     let Some(sent) = cancel else {
         return std::future::pending().await;
     };
-    let (reason, is_transient) = match (&mut sent.response).await {
-        Ok(Ok(_)) => return Ok(()),
-        Ok(Err(error)) => (error.to_string(), error.is_transient()),
-        Err(error) => (error.to_string(), false),
-    };
-    Err(CancelFailure {
-        reason,
-        is_transient,
-    })
+    match (&mut sent.response).await {
+        Ok(response) => response.map(drop),
+        Err(panic) => Err(Error::InvalidResponse(panic.to_string())),
+    }
 }

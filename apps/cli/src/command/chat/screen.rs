@@ -1,5 +1,5 @@
-//! The output of a chat: the answer on standard output, everything else on standard error, so that a
-//! pipe carries only answers.
+//! The output of a chat: the answer on standard output, everything else on standard error, so that
+//! a pipe carries only answers.
 //!
 //! ```text
 //!   > what time is it                 the user's line, on a terminal after the prompt
@@ -11,7 +11,6 @@
 //! ```
 //! Everything that a model writes is sanitized for the terminal.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 
 use turnwire_event::Message;
@@ -28,7 +27,7 @@ const TEMPORARY_CHARS_MAX: usize = 60;
 /// The longest message of the past that is shown in full.
 const PAST_CHARS_MAX: usize = 2_000;
 
-/// The kinds of the three standard streams.
+/// The kinds of the three standard streams, for [`ChatScreen`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutputStreams {
     /// True if a person types.
@@ -130,11 +129,7 @@ impl ChatScreen {
 
     /// Writes a line of JSON; a terminal gets hidden characters escaped.
     pub(crate) fn raw(&mut self, json: &[u8]) -> io::Result<()> {
-        let json = match self.streams.stdout {
-            true => sanitize::json(json),
-            false => Cow::Borrowed(json),
-        };
-        self.write_out(&[&json, &b"\n"[..]].concat())
+        self.write_out(&sanitize::json_line(json, self.streams.stdout))
     }
 
     /// Writes one or a few lines beside the answer.

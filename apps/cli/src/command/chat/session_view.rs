@@ -1,6 +1,6 @@
-//! The state of a session during a chat: events, lost connections, Ctrl-C, and responses to a cancel.
-//! Everything arrives through [`SessionView::step`], which is cancel safe, so that a typed line may win
-//! over it.
+//! The state of a session during a chat: events, lost connections, Ctrl-C, and responses to a
+//! cancel. Everything arrives through [`SessionView::step`], which is cancel safe, so that a typed
+//! line may win over it.
 
 use std::io;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::terminal::wording::text_of;
 
 use super::event_printer::EventPrinter;
 use super::missed_turn::{MissedEnding, MissedTurn};
-use super::pending_cancel::{CancelFailure, PendingCancel, StopClock, next_report, response};
+use super::pending_cancel::{PendingCancel, StopClock, next_report, response};
 use super::turn_ending::{self, TurnEnding};
 
 /// A turn that ended in a step, and how.
@@ -29,7 +29,8 @@ type Ended = (TurnId, TurnEnding);
 /// The result of a step: a turn that ended, if one did.
 type Step = Result<Option<Ended>, LeaveReason>;
 
-/// The reason to end a chat before its input ends.
+/// The reason to end a [`ChatConversation`](super::conversation::ChatConversation) before its input
+/// ends.
 #[derive(Debug)]
 pub(crate) enum LeaveReason {
     Interrupted,
@@ -60,7 +61,7 @@ impl From<io::Error> for LeaveReason {
     }
 }
 
-/// A watched session and its printed state.
+/// A session as its [`SessionWatch`] reports it and its [`EventPrinter`] prints it.
 pub(crate) struct SessionView {
     pub(crate) client: Client,
     pub(crate) session: SessionId,
@@ -165,14 +166,14 @@ impl SessionView {
     }
 
     /// Handles the response to a cancel. A failed request is sent again while its turn runs.
-    fn cancel_answered(&mut self, response: Result<(), CancelFailure>) -> Step {
-        let (Some(sent), Err(failure)) = (self.cancel.take(), response) else {
+    fn cancel_answered(&mut self, response: Result<(), Error>) -> Step {
+        let (Some(sent), Err(error)) = (self.cancel.take(), response) else {
             return Ok(None);
         };
-        let text = format!("the cancel did not get through: {}; ", failure.reason);
+        let text = format!("the cancel did not get through: {error}; ");
         let running = self.stopping.filter(|turn| self.running == Some(*turn));
         let is_first = sent.retry.is_first();
-        match running.filter(|_| failure.is_transient) {
+        match running.filter(|_| error.is_transient()) {
             Some(turn) => {
                 self.cancel = Some(sent.again(self.client.clone(), turn));
                 if is_first {
@@ -184,7 +185,7 @@ impl SessionView {
         Ok(None)
     }
 
-    /// Handles an item of the watch.
+    /// Handles a [`WatchItem`].
     pub(crate) fn item(&mut self, item: WatchItem) -> Step {
         match item {
             WatchItem::Connected { .. } => {
@@ -203,7 +204,7 @@ impl SessionView {
         Ok(None)
     }
 
-    /// Handles a snapshot: the first item, and the first after a gap that is not replayed.
+    /// Handles a [`SnapshotFrame`]: the first item, and the first after a gap that is not replayed.
     pub(crate) fn snapshot(&mut self, snapshot: &SnapshotFrame) -> Result<(), LeaveReason> {
         self.approval_changes += 1;
         let before = self.running;

@@ -77,7 +77,7 @@ fn codes(end: &TurnCompleted) -> String {
     }
 }
 
-/// The receipt of a cancel, with names from `participants`.
+/// The receipt of a [`TurnCancelled`], with names from `participants`.
 pub(crate) fn receipt(end: &TurnCancelled, participants: &TurnParticipants) -> String {
     let phase = match end.phase {
         Phase::Route => "while the model was being chosen",

@@ -1,8 +1,9 @@
-//! The model calls of a session in the order they started: the agent, its input, and the model's answer.
+//! The model calls of a session in the order they started: the agent, its input, and the model's
+//! answer.
 //!
 //! The log has the start and end of a call; the message that ended with it has the text. Calls of a
-//! sub-agent belong to an invocation, identified by its span: two invocations of one sub-agent may run
-//! in parallel.
+//! sub-agent belong to an invocation, identified by its span: two invocations of one sub-agent may
+//! run in parallel.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,7 @@ const ORCHESTRATOR: &str = "orchestrator";
 /// The prefix of the model name in calls that a template answers.
 const TEMPLATE: &str = "template:";
 
-/// One attempt of one call.
+/// One attempt of one model call, for [`script_writer`](super::script_writer).
 #[derive(Debug)]
 pub(super) struct RecordedCall<'s> {
     pub(super) agent: String,
@@ -42,7 +43,7 @@ pub(super) struct RecordedCall<'s> {
     pub(super) end: CallEnd,
 }
 
-/// How a call ended.
+/// How a [`RecordedCall`] ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CallEnd {
     /// The model's answer is complete.
@@ -66,7 +67,7 @@ struct Invocation {
     id: Option<InvocationId>,
 }
 
-/// The calls of `stored` in the order they started.
+/// The calls of a [`StoredSession`] in the order they started.
 pub(super) fn read(stored: &StoredSession) -> Vec<RecordedCall<'_>> {
     let mut reader = CallReader {
         stored,

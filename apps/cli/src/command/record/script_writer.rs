@@ -1,10 +1,10 @@
-//! Calls as a script: one rule per call, selected by agent, number and input, that gives the model's
-//! answer in the pieces in which it streamed.
+//! Calls as a script: one rule per call, selected by agent, number and input, that gives the
+//! model's answer in the pieces in which it streamed.
 
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::cut::{CutKind, DeltaCut};
 use turnwire_event::fold::input::read_input;
@@ -80,22 +80,23 @@ struct ScriptStyle {
 
 /// The condition of a rule.
 fn when(call: &RecordedCall<'_>, turn: Option<usize>) -> Value {
-    let mut when = Map::new();
-    when.insert("agent".into(), json!(call.agent));
-    when.insert("call".into(), json!(call.call));
     // A call that succeeded at once matches every attempt: a provider may fail next time.
     let is_retried = matches!(call.end, CallEnd::Failed { is_retried, .. } if is_retried);
-    if call.attempt > 1 || is_retried {
-        when.insert("attempt".into(), json!(call.attempt));
+    without_nulls(json!({
+        "agent": call.agent,
+        "call": call.call,
+        "attempt": (call.attempt > 1 || is_retried).then_some(call.attempt),
+        "says": call.says,
+        "locale": is_tag(&call.locale).then_some(&call.locale),
+        "turn": turn,
+    }))
+}
+
+fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
     }
-    when.insert("says".into(), json!(call.says));
-    if is_tag(&call.locale) {
-        when.insert("locale".into(), json!(call.locale));
-    }
-    if let Some(turn) = turn {
-        when.insert("turn".into(), json!(turn));
-    }
-    Value::Object(when)
+    object
 }
 
 /// True if a script accepts `locale` as a language tag.
@@ -123,10 +124,10 @@ fn steps(call: &RecordedCall<'_>, style: ScriptStyle) -> Vec<Value> {
     }
     steps.push(match call.end {
         CallEnd::Stop(reason, usage) => json!({"stop": stop(reason), "usage": cost(usage)}),
-        CallEnd::Failed { class, is_retried } => match is_retried {
-            false => json!({"error": code_name(class)}),
-            true => json!({"error": code_name(class), "retry": true}),
-        },
+        CallEnd::Failed { class, is_retried } => {
+            let retry = is_retried.then_some(true);
+            without_nulls(json!({"error": code_name(class), "retry": retry}))
+        }
         CallEnd::Stalled => json!({"stall": true}),
     });
     steps
@@ -135,12 +136,9 @@ fn steps(call: &RecordedCall<'_>, style: ScriptStyle) -> Vec<Value> {
 /// The stop reason as a script has it.
 fn stop(reason: StopReason) -> String {
     match reason {
-        StopReason::EndTurn
-        | StopReason::MaxTokens
-        | StopReason::StopSequence
-        | StopReason::ToolUse => code_name(reason),
         // The server sets these; no model reports them.
         StopReason::Cancelled | StopReason::Error => code_name(StopReason::EndTurn),
+        _ => code_name(reason),
     }
 }
 
@@ -152,7 +150,7 @@ fn cost(usage: TokenUsage) -> Value {
     cost
 }
 
-/// A message, with the ends of its pieces if it streamed.
+/// A [`StoredMessage`], with the ends of its pieces if it streamed.
 struct ScriptedReply<'s> {
     stored: &'s StoredMessage,
     cuts: Vec<DeltaCut>,
@@ -212,13 +210,8 @@ impl<'s> ScriptedReply<'s> {
     }
 
     fn step(&self, kind: &str, pieces: Vec<&str>, at: usize, style: ScriptStyle) -> Value {
-        let mut step = json!({kind: pieces});
-        if style.paced
-            && let Some(delay) = self.delay(at)
-        {
-            step["delay_ms"] = json!(delay);
-        }
-        step
+        let delay = self.delay(at).filter(|_| style.paced);
+        without_nulls(json!({kind: pieces, "delay_ms": delay}))
     }
 
     /// The pieces of a block, in as many steps as its length requires.
@@ -276,9 +269,9 @@ impl<'s> ScriptedReply<'s> {
             _ if input.to_string().contains("{{") => json!(input.to_string()),
             _ => input.clone(),
         };
-        let mut tool = json!({"name": name, "input": input});
         let cuts = self.cuts.iter().filter(|cut| cut.block as usize == at);
         let fragments = cuts.filter(|cut| cut.kind == CutKind::ToolInput).count();
+        let mut tool = json!({"name": name, "input": input});
         if fragments > 0 {
             tool["fragments"] = json!(fragments.min(FRAGMENTS_MAX));
         }

@@ -1,5 +1,5 @@
-//! The events of a file: a JSON event per line, or a page of them, or frames of the session wire. An
-//! error names its line.
+//! The events of a file: a JSON event per line, or a page of them, or frames of the session wire.
+//! An error names its line.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read as _, Write};
@@ -13,15 +13,6 @@ use super::projection::Projection;
 
 /// The longest line: the largest page of events that a server sends.
 const LINE_BYTES_MAX: u64 = 256 << 20;
-
-/// Frames of the session wire that contain no event.
-const OTHER_FRAMES: [&str; 5] = [
-    "snapshot",
-    "subscribe_ack",
-    "subscribe_error",
-    "ping",
-    "pong",
-];
 
 /// Projects every event of a file in the order of its lines.
 pub(crate) fn replay(
@@ -78,7 +69,10 @@ fn events(line: &[u8]) -> Result<Vec<&RawValue>> {
     Ok(match (shape.kind.as_deref(), shape.event, shape.events) {
         (None, None, Some(events)) => events,
         (Some("event"), Some(event), None) => vec![event],
-        (Some(kind), None, None) if OTHER_FRAMES.contains(&kind) => Vec::new(),
+        // Frames of the session wire that contain no event.
+        (Some("snapshot" | "subscribe_ack" | "subscribe_error" | "ping" | "pong"), None, None) => {
+            Vec::new()
+        }
         _ => vec![serde_json::from_slice(line)?],
     })
 }

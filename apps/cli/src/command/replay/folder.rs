@@ -1,5 +1,5 @@
-//! The events of a stored session, replayed as to a client that connects late. The folder is only read,
-//! also while a server writes to it.
+//! The events of a stored session, replayed as to a client that connects late. The folder is only
+//! read, also while a server writes to it.
 
 use std::io::Write;
 
@@ -96,7 +96,8 @@ fn range(
     Ok((since, row.ended.map_or(upto, |end| upto.min(end))))
 }
 
-/// The message in flight, as far as it is stored, unless it starts after the tail.
+/// The [`MessageFold`] of the message in flight, as far as it is stored, unless it starts after the
+/// tail.
 fn in_flight(
     store: &SqliteStore,
     session: SessionId,

@@ -9,7 +9,7 @@ use turnwire_wire::session::write_event;
 
 use crate::args::ReplayWire;
 
-/// Projects events to the bytes of one wire.
+/// Projects [`Event`]s to the bytes of one [`ReplayWire`].
 #[derive(Debug)]
 pub(crate) struct Projection {
     wire: ReplayWire,
@@ -87,7 +87,7 @@ impl Projection {
         }
     }
 
-    /// The replay of finished messages that the wire needs: pc3 has text only from deltas.
+    /// The [`FinishedReplay`] that the wire needs: pc3 has text only from deltas.
     pub(crate) fn finished_replay(&self) -> FinishedReplay {
         match self.wire {
             ReplayWire::Session => FinishedReplay::Ends,

@@ -197,7 +197,7 @@ fn found(events: &[Event]) -> Vec<String> {
 }
 
 #[test]
-fn a_sound_log_passes_and_is_counted() {
+fn valid_log_passes_and_is_counted() {
     let events = log(&sound());
     let verdict = verify(&events);
     assert_eq!(verdict.violations, []);
@@ -233,7 +233,7 @@ fn a_sound_log_passes_and_is_counted() {
 }
 
 #[test]
-fn a_gap_and_a_foreign_event_are_found() {
+fn gap_and_foreign_event_are_violations() {
     let mut events = log(&sound());
     events.remove(3);
     let violations = found(&events);
@@ -380,7 +380,7 @@ fn stored_contents_must_match_their_hashes() {
 }
 
 #[test]
-fn a_trimmed_log_may_begin_inside_a_turn() {
+fn trimmed_log_may_begin_inside_a_turn() {
     let events = log(&sound());
     let link = ChainHash([9; 32]);
     let mut verifier = LogVerifier::new(SESSION, link, messages());

@@ -132,7 +132,7 @@ fn complete() -> Body {
 }
 
 #[test]
-fn thinking_is_folded_into_how_much_there_is() {
+fn thinking_is_folded_into_its_word_count() {
     let bodies = || {
         vec![
             start(),
@@ -160,7 +160,7 @@ fn thinking_is_folded_into_how_much_there_is() {
 }
 
 #[test]
-fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
+fn complete_message_is_printed_whole_and_sanitized() {
     let whole = "[thinking… (2 words)\n]one\ntwo\n";
     assert_eq!(
         output(OutputForm::Folded, false, vec![start(), complete()]),
@@ -181,7 +181,7 @@ fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
 }
 
 #[test]
-fn a_message_that_comes_again_goes_on_where_it_was_left() {
+fn repeated_message_continues_where_it_stopped() {
     let (mut printer, paper) = printer(OutputForm::Folded, false);
     printer.event(&event(1, text(1, "on"))).expect("paper");
     let mut message = Message {
@@ -209,7 +209,7 @@ fn a_message_that_comes_again_goes_on_where_it_was_left() {
 }
 
 #[test]
-fn a_tool_is_one_line_with_its_time() {
+fn tool_is_one_line_with_its_duration() {
     let tool_use_id = ToolUseId(Ulid(5));
     let called = Body::ToolCalled(tool::ToolCalled {
         tool_use_id,
@@ -234,7 +234,7 @@ fn a_tool_is_one_line_with_its_time() {
 
 // G10
 #[test]
-fn json_is_escaped_for_a_terminal_alone() {
+fn json_is_escaped_only_for_a_terminal() {
     let raw = "{\"text\":\"a\u{9b}2J\u{202e}b\"}";
     for (terminal, output) in [
         (false, format!("{raw}\n")),
@@ -356,7 +356,7 @@ fn components_are_lines_and_inner_failures_are_hidden() {
 }
 
 #[test]
-fn a_status_does_not_outlive_its_turn() {
+fn status_ends_with_its_turn() {
     let (mut printer, paper) = printer(OutputForm::Folded, true);
     printer.event(&event(1, doing("Busy…"))).expect("paper");
     let end = TurnCompleted {

@@ -34,7 +34,7 @@ fn message(content: Vec<ContentBlock>) -> StoredMessage {
             stop_reason: Some(StopReason::EndTurn),
             usage: None,
             created_at: Timestamp::from_millis(1_000),
-            metadata: Map::new(),
+            metadata: serde_json::Map::new(),
             provider_state: ProviderState::default(),
         },
         started: START,
@@ -134,7 +134,7 @@ fn words(deltas: &[Result<Delta, ModelError>]) -> Vec<String> {
 }
 
 #[test]
-fn a_message_is_told_in_its_pieces_with_reasoning_tools_and_cost() {
+fn script_has_pieces_reasoning_tools_and_usage() {
     let mut stored = message(vec![
         ContentBlock::Thinking {
             text: "Hm.".into(),
@@ -196,7 +196,7 @@ fn a_message_is_told_in_its_pieces_with_reasoning_tools_and_cost() {
 }
 
 #[test]
-fn failures_tries_and_silence_are_told() {
+fn script_has_failures_attempts_and_stalls() {
     let failed = |attempt, is_retried| RecordedCall {
         attempt,
         end: CallEnd::Failed {
@@ -246,7 +246,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_words_in_any_pieces_are_said_again_as_they_were(
+    fn script_repeats_any_text_in_any_pieces(
         pieces in proptest::collection::vec("\\PC{1,12}|[\\x00-\\x1f{}:#\"'\u{2028}\u{feff}]{1,4}", 1..20),
         says in "\\PC{0,20}|[ -~\n\t]{0,20}",
     ) {

@@ -22,7 +22,7 @@ fn given_up(failure_mode: FailureMode) -> Body {
 }
 
 #[test]
-fn a_worker_is_told_with_its_task_and_how_to_look_into_it() {
+fn worker_line_has_its_task_and_the_tail_command() {
     let worker = SessionId(Ulid(9));
     let done = |success| {
         Body::DelegateCompleted(delegate::DelegateCompleted {
@@ -111,7 +111,7 @@ fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
 }
 
 #[test]
-fn an_answer_is_told_unless_it_was_given_here() {
+fn answer_from_elsewhere_is_printed() {
     let asks = |id, name: &str| {
         Body::ApprovalRequested(approval::ApprovalRequested {
             approval_id: ApprovalId(Ulid(id)),
