@@ -67,7 +67,7 @@ pub struct SnapshotFrame {
 pub(crate) struct ServerFrame<'a> {
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// Of an `event`.
+    /// Only in a frame of the type `event`: the event as its bytes.
     #[serde(borrow)]
     event: Option<&'a RawValue>,
     /// Of a `subscribe_ack`: the number of persisted events that are replayed.

@@ -100,7 +100,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) home: Option<PathBuf>,
 }
 
-/// A client wire.
+/// The wire whose bytes `turnwire replay` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayWire {
     /// Frames of the WebSocket, one per line.

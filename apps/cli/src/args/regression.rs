@@ -36,7 +36,7 @@ pub(crate) struct RecordArgs {
     /// Write the model's delays into the script
     #[arg(long)]
     pub(crate) paced: bool,
-    /// Overwrite existing files
+    /// Overwrite script.yaml and case.yaml if they exist
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 1_000_000;
 /// The longest name of a model that is shown.
 const MODEL_CHARS_MAX: usize = 60;
 
-/// Prints the [`UsageReport`].
+/// Prints the [`UsageReport`] of a server or of a data folder.
 pub(crate) async fn run(args: &UsageArgs) -> Result<()> {
     let report = match &args.data {
         None => {

@@ -17,7 +17,7 @@ pub(crate) struct CaseDifference {
     /// The difference as text.
     pub(crate) words: String,
     pub(crate) expected: Value,
-    /// The observed value.
+    /// The value of the new run.
     pub(crate) came: Value,
 }
 

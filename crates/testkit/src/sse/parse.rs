@@ -207,7 +207,7 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// Takes more bytes.
+    /// Appends received bytes, from which [`take`](Self::take) reads blocks.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -131,7 +131,7 @@ impl SessionView {
         }
     }
 
-    /// Steps for `time`.
+    /// Handles changes while `time` passes.
     pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), LeaveReason> {
         let deadline = tokio::time::sleep(time);
         tokio::pin!(deadline);
@@ -185,7 +185,7 @@ impl SessionView {
         Ok(None)
     }
 
-    /// Handles a [`WatchItem`].
+    /// Handles a [`WatchItem`]: a change of the connection, a snapshot or an event.
     pub(crate) fn item(&mut self, item: WatchItem) -> Step {
         match item {
             WatchItem::Connected { .. } => {

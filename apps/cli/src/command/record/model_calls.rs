@@ -32,7 +32,7 @@ pub(super) struct RecordedCall<'s> {
     pub(super) call: u32,
     /// The number of the attempt, from 1.
     pub(super) attempt: u32,
-    /// The agent's input.
+    /// The input that the agent answers: the user's message, or the orchestrator's question.
     pub(super) says: String,
     /// The number of inputs that the model sees, this one included; 0 if the turn is unknown.
     pub(super) turn: usize,
@@ -48,7 +48,7 @@ pub(super) struct RecordedCall<'s> {
 pub(super) enum CallEnd {
     /// The model's answer is complete.
     Stop(StopReason, TokenUsage),
-    /// The call failed.
+    /// The provider failed, or the connection to it.
     Failed {
         class: LlmErrorClass,
         is_retried: bool,
