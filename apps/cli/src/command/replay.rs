@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
 }
 
 fn replay(args: &ReplayArgs, out: &mut impl Write) -> Result<()> {
-    let mut projection = Projection::new(args.wire, args.version, args.turn);
+    let mut projection = Projection::new(args);
     let name = args.source.as_str();
     if let Ok(session) = name.parse::<SessionId>() {
         let dir = settings::home(args.home.clone())?;

@@ -19,7 +19,7 @@ use crate::terminal::color::TextTone;
 use super::conversation::{ChatConversation, next};
 use super::input;
 use super::retry_delay::RetryDelay;
-use super::session_view::LeaveReason;
+use super::session_view::{ChatResult, LeaveReason};
 use super::turn_ending::TurnEnding;
 
 /// The pause in typing before a request is shown: lines that arrive sooner were typed before it and
@@ -43,7 +43,7 @@ impl ChatConversation {
         &mut self,
         mut turn: TurnId,
         mut ending: TurnEnding,
-    ) -> Result<TurnEnding, LeaveReason> {
+    ) -> ChatResult<TurnEnding> {
         while ending == TurnEnding::Paused {
             let Some(next) = self.decide(turn).await? else {
                 break;
@@ -55,7 +55,7 @@ impl ChatConversation {
     }
 
     /// Asks for the open approvals of the session's last turn.
-    pub(super) async fn ask_open_approvals(&mut self) -> Result<(), LeaveReason> {
+    pub(super) async fn ask_open_approvals(&mut self) -> ChatResult<()> {
         let view = &self.view;
         let turns = match view.client.turns(view.session, None, Some(1)).await {
             // The requests can be answered later.
@@ -72,7 +72,7 @@ impl ChatConversation {
     }
 
     /// Prints the approval requests of a turn, and the command that answers them.
-    pub(super) fn print_approvals(&mut self, turn: TurnId) -> Result<(), LeaveReason> {
+    pub(super) fn print_approvals(&mut self, turn: TurnId) -> ChatResult<()> {
         let printer = &self.view.printer;
         let requests = printer.approvals();
         let requests =
@@ -83,7 +83,7 @@ impl ChatConversation {
     }
 
     /// Asks for all approvals of a paused turn and returns the turn that continues.
-    async fn decide(&mut self, turn: TurnId) -> Result<Option<TurnId>, LeaveReason> {
+    async fn decide(&mut self, turn: TurnId) -> ChatResult<Option<TurnId>> {
         let printer = &self.view.printer;
         if !printer.is_for_people() || !printer.screen.has_person() {
             self.print_approvals(turn)?;
@@ -131,7 +131,7 @@ impl ChatConversation {
         }
     }
 
-    async fn prompt(&mut self, request: &ApprovalRecord) -> Result<PromptAnswer, LeaveReason> {
+    async fn prompt(&mut self, request: &ApprovalRecord) -> ChatResult<PromptAnswer> {
         self.lines.get_or_insert_with(input::lines);
         while let Ok(Some(line)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {
             self.typed_ahead.push_back(line);
@@ -160,7 +160,7 @@ impl ChatConversation {
         &mut self,
         pending: Option<&str>,
         request: impl AsyncFn(&Client) -> Result<T, Error>,
-    ) -> Result<Result<T, Error>, LeaveReason> {
+    ) -> ChatResult<Result<T, Error>> {
         let mut retry = RetryDelay::default();
         loop {
             let error = match request(&self.view.client).await {

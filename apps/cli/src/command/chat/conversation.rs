@@ -16,7 +16,7 @@ use crate::terminal::color::TextTone;
 use super::event_printer::STOPPING;
 use super::input::Line;
 use super::retry_delay::RetryDelay;
-use super::session_view::{LeaveReason, SessionView};
+use super::session_view::{ChatResult, LeaveReason, SessionView};
 use super::turn_ending::TurnEnding;
 
 /// The number of past messages that are shown when a session is continued.
@@ -52,11 +52,7 @@ impl ChatConversation {
     }
 
     /// Submits all messages and returns the exit status; `is_typed` if a person types them.
-    pub(crate) async fn run(
-        &mut self,
-        messages: MessageSource,
-        is_typed: bool,
-    ) -> Result<u8, LeaveReason> {
+    pub(crate) async fn run(&mut self, messages: MessageSource, is_typed: bool) -> ChatResult<u8> {
         let has_lines = matches!(messages, MessageSource::Lines(_));
         let is_typed = is_typed && has_lines;
         let shows_past = has_lines && self.view.printer.is_for_people();
@@ -89,7 +85,7 @@ impl ChatConversation {
     }
 
     /// Waits for the session's snapshot, and for the end of a turn that runs.
-    async fn open(&mut self, shows_past: bool) -> Result<(), LeaveReason> {
+    async fn open(&mut self, shows_past: bool) -> ChatResult<()> {
         let view = &mut self.view;
         let snapshot = loop {
             tokio::select! {
@@ -120,7 +116,7 @@ impl ChatConversation {
     }
 
     /// The next line; meanwhile the view handles other events.
-    async fn line(&mut self) -> Result<Option<Line>, LeaveReason> {
+    async fn line(&mut self) -> ChatResult<Option<Line>> {
         self.view.stopping = None;
         loop {
             let printer = &mut self.view.printer;
@@ -148,7 +144,7 @@ impl ChatConversation {
     }
 
     /// Submits a message and waits for the [`TurnEnding`].
-    async fn ask(&mut self, message: &str) -> Result<TurnEnding, LeaveReason> {
+    async fn ask(&mut self, message: &str) -> ChatResult<TurnEnding> {
         let submit = TurnSubmit::text(message);
         let key = SubmitKey::random();
         let mut retry = RetryDelay::default();
@@ -192,7 +188,7 @@ impl ChatConversation {
         &mut self,
         submit: &TurnSubmit,
         key: Option<&SubmitKey>,
-    ) -> Result<Result<TurnAccepted, Error>, LeaveReason> {
+    ) -> ChatResult<Result<TurnAccepted, Error>> {
         let mut interrupted = false;
         let mut response = self.send(submit, key, &mut interrupted).await?;
         if !interrupted {
@@ -219,7 +215,7 @@ impl ChatConversation {
         submit: &TurnSubmit,
         key: Option<&SubmitKey>,
         interrupted: &mut bool,
-    ) -> Result<Result<TurnAccepted, Error>, LeaveReason> {
+    ) -> ChatResult<Result<TurnAccepted, Error>> {
         let (client, session) = (self.view.client.clone(), self.view.session);
         let sent = async {
             match key {
@@ -243,11 +239,7 @@ impl ChatConversation {
     }
 
     /// Waits for the end of a turn of this chat; `has_ended` if the server reports that it is over.
-    pub(super) async fn follow(
-        &mut self,
-        turn: TurnId,
-        has_ended: bool,
-    ) -> Result<TurnEnding, LeaveReason> {
+    pub(super) async fn follow(&mut self, turn: TurnId, has_ended: bool) -> ChatResult<TurnEnding> {
         let view = &mut self.view;
         view.own = Some(turn);
         if let Some((_, ending)) = view.ended.iter().find(|(ended, _)| *ended == turn) {
@@ -261,7 +253,7 @@ impl ChatConversation {
     }
 
     /// Waits for the end of the running turn that a rejected submit names.
-    async fn wait_for_other(&mut self, rejected: &Error) -> Result<(), LeaveReason> {
+    async fn wait_for_other(&mut self, rejected: &Error) -> ChatResult<()> {
         let Some(turn) = running_turn(rejected) else {
             return Ok(());
         };

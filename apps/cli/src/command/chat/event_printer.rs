@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use std::io;
 
 use serde_json::{Value, json};
-use turnwire_client::ReceivedEvent;
 use turnwire_event::body::turn::{TurnCancelled, TurnCompleted};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::{
@@ -122,14 +121,10 @@ impl EventPrinter {
         self.turn.is_some() && self.turn != turn
     }
 
-    /// Prints a [`ReceivedEvent`]; `parsed` is `None` if this program does not know its payload.
-    pub(crate) fn received(
-        &mut self,
-        received: &ReceivedEvent,
-        parsed: Option<&Event>,
-    ) -> io::Result<()> {
+    /// Prints an event, whose bytes are `raw`; `parsed` is `None` if this program does not know its payload.
+    pub(crate) fn received(&mut self, raw: &[u8], parsed: Option<&Event>) -> io::Result<()> {
         match parsed {
-            _ if !self.is_for_people() => self.screen.raw(&received.raw),
+            _ if !self.is_for_people() => self.screen.raw(raw),
             Some(event) => self.event(event),
             None => Ok(()),
         }

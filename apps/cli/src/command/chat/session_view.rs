@@ -26,8 +26,11 @@ use super::turn_ending::{self, TurnEnding};
 /// A turn that ended in a step, and how.
 type Ended = (TurnId, TurnEnding);
 
+/// A result that may end the chat.
+pub(crate) type ChatResult<T> = Result<T, LeaveReason>;
+
 /// The result of a step: a turn that ended, if one did.
-type Step = Result<Option<Ended>, LeaveReason>;
+type Step = ChatResult<Option<Ended>>;
 
 /// The reason to end a [`ChatConversation`](super::conversation::ChatConversation) before its input
 /// ends.
@@ -121,7 +124,7 @@ impl SessionView {
     }
 
     /// Steps until `turn` has ended.
-    pub(crate) async fn wait_for_end(&mut self, turn: TurnId) -> Result<TurnEnding, LeaveReason> {
+    pub(crate) async fn wait_for_end(&mut self, turn: TurnId) -> ChatResult<TurnEnding> {
         loop {
             if let Some((ended, ending)) = self.step().await?
                 && ended == turn
@@ -132,7 +135,7 @@ impl SessionView {
     }
 
     /// Handles changes while `time` passes.
-    pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), LeaveReason> {
+    pub(crate) async fn pause(&mut self, time: Duration) -> ChatResult<()> {
         let deadline = tokio::time::sleep(time);
         tokio::pin!(deadline);
         loop {
@@ -205,7 +208,7 @@ impl SessionView {
     }
 
     /// Handles a [`SnapshotFrame`]: the first item, and the first after a gap that is not replayed.
-    pub(crate) fn snapshot(&mut self, snapshot: &SnapshotFrame) -> Result<(), LeaveReason> {
+    pub(crate) fn snapshot(&mut self, snapshot: &SnapshotFrame) -> ChatResult<()> {
         self.approval_changes += 1;
         let before = self.running;
         let now = snapshot.session["current_turn_id"].as_str();
@@ -268,7 +271,7 @@ impl SessionView {
     }
 
     /// Prints the missed part of a turn.
-    fn missed_ending(&mut self, turn: TurnId, found: &MissedEnding) -> Result<Ended, LeaveReason> {
+    fn missed_ending(&mut self, turn: TurnId, found: &MissedEnding) -> ChatResult<Ended> {
         if self.printer.is_for_people() {
             for message in &found.answers {
                 self.printer.catch_up(message)?;
@@ -318,7 +321,7 @@ impl SessionView {
             EventType::ApprovalResolved => self.approval_changes += 1,
             _ => {}
         }
-        self.printer.received(received, event.as_ref())?;
+        self.printer.received(&received.raw, event.as_ref())?;
         let (Some(turn), Some(body)) = (received.turn_id, body) else {
             return Ok(None);
         };

@@ -183,16 +183,12 @@ impl<'s> CallReader<'s> {
 
     /// The time of a sub-agent ran out: the rest of its model's answer did not arrive.
     fn time_out(&mut self, turn: TurnId, agent: &str) {
-        for one in &self.invocations {
-            if let (true, Some(last)) = (one.turn == turn && one.agent == agent, one.calls.last()) {
-                let end = &mut self.calls[*last].end;
-                if let CallEnd::Failed {
-                    class: LlmErrorClass::Timeout,
-                    ..
-                } = end
-                {
-                    *end = CallEnd::Stalled;
-                }
+        let late = self.invocations.iter();
+        let late = late.filter(|one| one.turn == turn && one.agent == agent);
+        for last in late.filter_map(|one| one.calls.last()) {
+            let end = &mut self.calls[*last].end;
+            if matches!(end, CallEnd::Failed { class, .. } if *class == LlmErrorClass::Timeout) {
+                *end = CallEnd::Stalled;
             }
         }
     }

@@ -7,7 +7,7 @@ use turnwire_event::{ActorKind, Body, Event, EventFilter, MessageId, TurnId};
 use turnwire_wire::pc3::{self, WireVersion};
 use turnwire_wire::session::write_event;
 
-use crate::args::ReplayWire;
+use crate::args::{ReplayArgs, ReplayWire};
 
 /// Projects [`Event`]s to the bytes of one [`ReplayWire`].
 #[derive(Debug)]
@@ -28,18 +28,14 @@ pub(crate) struct Projection {
 }
 
 impl Projection {
-    /// A projection of one turn, or of all turns, to `wire`.
-    pub(crate) fn new(
-        wire: ReplayWire,
-        version: Option<WireVersion>,
-        turn: Option<TurnId>,
-    ) -> Self {
+    /// A projection with the wire, version and turn of [`ReplayArgs`].
+    pub(crate) fn new(args: &ReplayArgs) -> Self {
         Self {
-            wire,
+            wire: args.wire,
             filter: EventFilter::full(),
-            version,
+            version: args.version,
             turn_versions: HashMap::new(),
-            turn,
+            turn: args.turn,
             has_events: false,
             with_deltas: HashSet::new(),
             without_text: 0,

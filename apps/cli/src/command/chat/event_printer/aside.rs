@@ -4,7 +4,8 @@ use std::io;
 
 use turnwire_event::Message;
 use turnwire_event::SessionId;
-use turnwire_event::body::{approval, delegate};
+use turnwire_event::body::approval::ApprovalResolved;
+use turnwire_event::body::delegate;
 use turnwire_event::code::Decision;
 
 use crate::terminal::color::TextTone;
@@ -54,10 +55,7 @@ impl EventPrinter {
     }
 
     /// Prints an answer to an approval request, unless it was given here.
-    pub(super) fn approval_resolved(
-        &mut self,
-        answer: &approval::ApprovalResolved,
-    ) -> io::Result<()> {
+    pub(super) fn approval_resolved(&mut self, answer: &ApprovalResolved) -> io::Result<()> {
         let id = answer.approval_id;
         let request = self.approvals.iter().find(|(open, _)| *open == id);
         let Some((_, request)) = request.filter(|_| self.answered != Some(id)) else {
