@@ -111,7 +111,7 @@ impl SessionSource {
                 }
             };
             let selects = |message: &Message| turn.is_none_or(|turn| message.turn_id == turn);
-            let has_more = page.first().is_some_and(selects);
+            let has_more = page.first().is_none_or(selects);
             for message in page.into_iter().rev().filter(selects) {
                 messages.push_front(message);
             }

@@ -33,9 +33,8 @@ impl FromStr for ServerAddress {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let parsed = parse_authority(text);
         let invalid = |why| Error::Address(format!("`{text}` is not a server address: {why}"));
-        let authority = parsed.map_err(invalid)?;
+        let authority = parse_authority(text).map_err(invalid)?;
         Ok(Self { authority })
     }
 }
