@@ -135,7 +135,7 @@ impl CpuUsage {
     }
 }
 
-/// All ticks, and those that nobody used (idle, waiting for the disk).
+/// All ticks, and the unused ones (idle, waiting for the disk).
 fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line

@@ -25,7 +25,7 @@ use crate::stat::median;
 
 static PACK: LazyLock<Arc<Pack>> = LazyLock::new(|| Arc::new(pack()));
 
-/// Short rounds and many of them, so that the median is one that nobody else on the machine cut into.
+/// Many short rounds, so that the median is a round that no other process interrupted.
 const PASSES: u32 = 10_000;
 const ROUNDS: usize = 101;
 

@@ -1,7 +1,7 @@
 //! A time that travels inside the words of a model.
 //!
-//! It is the machine's monotonic clock, which all processes of a run share: whoever reads the words
-//! knows how long they were on their way, whoever stood in between.
+//! The clock is the machine's monotonic clock, which all processes of a run share: a reader of the
+//! text can compute its delay, whatever is in between.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,9 +1,11 @@
-//! The command line, as clap reads it and `--help` shows it.
+//! The command line, as clap parses it and `--help` shows it.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId};
+use turnwire_event::{
+    Epoch, Owner, Position, Principal, ResponseId, Seq, SessionId, TenantId, TurnId,
+};
 
 mod approve;
 mod pack;
@@ -20,10 +22,10 @@ pub(crate) use usage::UsageArgs;
 const EXAMPLES: &str = "\
 Examples:
   turnwire serve                          serve on http://127.0.0.1:8421
-  turnwire chat                           talk with it, line by line
-  turnwire init assistant                 begin a pack of your own";
+  turnwire chat                           chat with the server, line by line
+  turnwire init assistant                 create your own pack";
 
-/// One log, every wire: a server for multi-agent turns, and tools to look into its log.
+/// One log, every wire: a server for LLM agents, and tools for its sessions and logs.
 #[derive(Debug, Parser)]
 #[command(name = "turnwire", version, after_help = EXAMPLES)]
 pub(crate) struct CommandLine {
@@ -36,28 +38,31 @@ pub(crate) struct CommandLine {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
     /// Run the Turnwire server.
-    Serve(ServeArgs),
-    /// Talk with a running server, line by line.
+    #[command(after_help = SERVE)]
+    Serve(SettingArgs),
+    /// Chat with a running server, line by line.
     Chat(ChatArgs),
-    /// Answer what a paused turn has asked.
+    /// Answer the approval requests of a paused turn.
     Approve(ApproveArgs),
     /// Follow a session's events.
     Tail(TailArgs),
-    /// Print what a client of a wire would have got.
+    /// Print the bytes that a client of a wire receives.
     Replay(ReplayArgs),
     /// Check a session's log: contiguity, terminals, pairs, hashes.
-    Verify(VerifyArgs),
-    /// Show what model calls came to, by day and model.
+    #[command(after_help = VERIFY)]
+    Verify(SourceArgs),
+    /// Show token usage and cost, by day and model.
     Usage(UsageArgs),
-    /// Make a script and a regression case of a stored session.
+    /// Write a script and a regression case from a stored session.
     Record(RecordArgs),
-    /// Play a regression case against a running server.
+    /// Run a regression case against a running server.
     Rerun(RerunArgs),
-    /// Check a pack: every mistake with its place and what to write instead.
+    /// Check a pack: every mistake with its file, line and correction.
     Check(CheckArgs),
-    /// Write a small pack that passes the check.
+    /// Create a small pack that passes the check.
     Init(InitArgs),
-    /// Show every setting in force, and where it comes from.
+    /// Show every effective setting and its origin.
+    #[command(after_help = CONFIG)]
     Config(ConfigArgs),
     /// Print the completions of a shell.
     Completions(CompletionsArgs),
@@ -65,43 +70,62 @@ pub(crate) enum CliCommand {
     Man(ManArgs),
 }
 
-/// Run the Turnwire server.
-#[derive(Debug, Args)]
-#[command(after_help = PRECEDENCE, after_long_help = SERVE)]
-pub(crate) struct ServeArgs {
-    #[command(flatten)]
-    pub(crate) settings: SettingArgs,
-}
+const SERVE: &str = "\
+Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+defaults. SIGTERM or Ctrl-C drains and ends the server; a second one ends it at once.
 
-/// Show every effective setting.
+Examples:
+  turnwire serve                          on http://127.0.0.1:8421, with the demo pack
+  turnwire serve --pack assistant         with your own pack (see turnwire init)
+  turnwire serve --listen 127.0.0.1:0     on a free port, which is printed
+  turnwire serve --home ./data --script demo.yaml
+  turnwire serve --pack assistant --record cassettes/today.jsonl
+  TURNWIRE_LOG=debug turnwire serve";
+
+const CONFIG: &str = "\
+Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+defaults.
+
+Examples:
+  turnwire config show                    every value, its origin and its purpose
+  turnwire config show --config prod.yaml the values of a server with this file
+  turnwire config show --json | jq '.settings[] | select(.from != \"default\")'";
+
+const VERIFY: &str = "\
+Exits with 0 if no violation was found, 1 if one was found, 2 if the check could not run.
+
+Examples:
+  turnwire verify sess_01J…                      ask the running server
+  turnwire verify sess_01J… --data ~/.turnwire   read the data folder";
+
+/// Show every effective setting and its origin.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = ORIGINS, after_long_help = CONFIG)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
-    what: Option<ConfigCommand>,
+    command: Option<ConfigCommand>,
     #[command(flatten)]
     show: ConfigShowArgs,
 }
 
-/// What to do with the settings.
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Show each value in force, its origin and what it is for; the same as no word at all.
-    #[command(after_help = ORIGINS, after_long_help = CONFIG)]
+    /// Show each effective value, its origin and its purpose (default).
+    #[command(after_help = CONFIG)]
     Show(ConfigShowArgs),
 }
 
 impl ConfigArgs {
-    /// What to show: `config` and `config show` are the same.
+    /// The [`ConfigShowArgs`] of `config` or of `config show`, which are the same command.
     pub(crate) fn show(&self) -> &ConfigShowArgs {
-        match &self.what {
+        match &self.command {
             Some(ConfigCommand::Show(show)) => show,
             None => &self.show,
         }
     }
 }
 
-/// Show every effective setting.
+/// The arguments of `turnwire config show`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigShowArgs {
     #[command(flatten)]
@@ -111,72 +135,43 @@ pub(crate) struct ConfigShowArgs {
     pub(crate) json: bool,
 }
 
-const ORIGINS: &str = "\
-SettingArgs come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
-defaults.";
-
-const PRECEDENCE: &str = "\
-SettingArgs come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
-defaults. A server ends on SIGTERM or Ctrl-C: it drains first; a second one ends it at once.";
-
-const SERVE: &str = "\
-SettingArgs come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
-defaults. A server ends on SIGTERM or Ctrl-C: it drains first; a second one ends it at once.
-
-Examples:
-  turnwire serve                          on http://127.0.0.1:8421, with the demo pack
-  turnwire serve --pack assistant         a pack of your own (see turnwire init)
-  turnwire serve --listen 127.0.0.1:0     on a free port, which it prints
-  turnwire serve --home ./data --script demo.yaml
-  turnwire serve --pack assistant --record cassettes/today.jsonl
-  TURNWIRE_LOG=debug turnwire serve";
-
-const CONFIG: &str = "\
-SettingArgs come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
-defaults.
-
-Examples:
-  turnwire config show                    every value, its origin and what it is for
-  turnwire config show --config prod.yaml what a server would make of this file
-  turnwire config show --json | jq '.settings[] | select(.from != \"default\")'";
-
-/// What a server can be told on its command line.
+/// The settings that have a flag.
 #[derive(Debug, Args)]
 pub(crate) struct SettingArgs {
-    /// The settings file [default: turnwire.yaml in the data folder, if it is there]
+    /// The settings file [default: turnwire.yaml in the data folder, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where to listen; a loopback address [default: 127.0.0.1:8421]
+    /// The address to listen on; a loopback address [default: 127.0.0.1:8421]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
     /// The data folder [default: $TURNWIRE_HOME, else ~/.turnwire]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// The pack to run [default: the demo pack that is built in]
+    /// The pack to run [default: the built-in demo pack]
     #[arg(long, value_name = "DIR")]
     pub(crate) pack: Option<PathBuf>,
-    /// What every model of the pack says instead of its own words; without --pack, one agent with
-    /// tools for trying speaks it
+    /// A script that answers instead of every model of the pack; without --pack, it answers for one
+    /// agent with tools to try
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// Write what providers stream to this file, as a cassette that plays again
+    /// Record provider streams to this file, as a cassette
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// The chat wire's version for turns that do not ask for one: 0.5 or 0.4 [default: 0.5]
+    /// The chat wire's version for turns that request none: 0.5 or 0.4 [default: 0.5]
     #[arg(long, value_name = "VERSION")]
     pub(crate) wire_version: Option<String>,
-    /// Write the log on stderr as JSON; TURNWIRE_LOG says what is written [default: info]
+    /// Write the log on stderr as JSON; TURNWIRE_LOG filters it [default: info]
     #[arg(long)]
     pub(crate) log_json: bool,
 }
 
-/// A running server, and whom to speak for.
+/// The server of a client command, and the owner in whose name it sends requests.
 #[derive(Debug, Args)]
 pub(crate) struct ClientArgs {
     /// URL of the running server
     #[arg(long, value_name = "URL", env = "TURNWIRE_SERVER", default_value = SERVER)]
     pub(crate) server: String,
-    /// Whom to speak for
+    /// The principal to act for
     #[arg(long, value_name = "NAME", default_value = PRINCIPAL)]
     pub(crate) principal: Principal,
     /// The principal's tenant, a UUID
@@ -189,7 +184,7 @@ const PRINCIPAL: &str = "local";
 const TENANT: &str = "00000000-0000-0000-0000-000000000000";
 
 impl ClientArgs {
-    /// Whom to speak for.
+    /// The principal and tenant as an [`Owner`].
     pub(crate) fn owner(&self) -> Owner {
         Owner {
             tenant: self.tenant,
@@ -197,8 +192,8 @@ impl ClientArgs {
         }
     }
 
-    /// What a later command must be told to speak with the same server for the same owner; the
-    /// environment is not counted on, because it may be another one by then.
+    /// The flags with which a later command reaches the same server for the same owner. They do
+    /// not rely on the environment, which may differ by then.
     pub(crate) fn flags(&self) -> String {
         let values = [
             ("server", self.server.clone(), SERVER),
@@ -213,14 +208,14 @@ impl ClientArgs {
     }
 }
 
-/// Which log, and whose.
+/// A session, and the server or data folder to read it from.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
     /// Id of the session
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionId,
     #[command(flatten)]
-    pub(crate) speaker: ClientArgs,
+    pub(crate) client: ClientArgs,
     /// Read this data folder instead of asking a server
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -232,59 +227,50 @@ pub(crate) struct SourceArgs {
 /// Follow a session's events.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --from, everything the server still replays comes first, then what happens. What is too old
-or too much comes as a snapshot. With --data the log is written out up to its end; words in flight
-are not in it.
+Without --from, all events that the server still replays come first, then new ones. If there are too
+many, or they are too old, a snapshot comes instead. With --data the log is printed up to its end; it
+does not contain text that is still streaming.
 
 Examples:
-  turnwire tail sess_01J…                      what there is, then what happens
-  turnwire tail sess_01J… --from now --json    only what happens, as JSON
+  turnwire tail sess_01J…                      past events, then new ones
+  turnwire tail sess_01J… --from now --json    only new events, as JSON
   turnwire tail sess_01J… --data ~/.turnwire   without a server")]
 pub(crate) struct TailArgs {
     #[command(flatten)]
-    pub(crate) place: SourceArgs,
+    pub(crate) source: SourceArgs,
     /// Begin after this event id, at the `start`, or `now`
-    #[arg(long, value_name = "POSITION", default_value = "start", value_parser = from)]
+    #[arg(long, value_name = "POSITION", default_value = "start", value_parser = start_position)]
     pub(crate) from: StartPosition,
     /// Follow the session's workers too
     #[arg(long, conflicts_with = "data")]
     pub(crate) workers: bool,
 }
 
-/// Where a tail begins.
+/// The first event of `turnwire tail`, from [`TailArgs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartPosition {
-    /// Starts after this position.
+    /// Starts after this [`Position`].
     After(Position),
     /// Starts with the next event.
     Now,
 }
 
-fn from(text: &str) -> Result<StartPosition, String> {
-    match text {
-        "start" => Ok(StartPosition::After(Position::persisted(
-            Epoch::FIRST,
-            Seq(0),
-        ))),
-        "now" => Ok(StartPosition::Now),
-        id => match id.parse() {
-            Ok(at) => Ok(StartPosition::After(at)),
-            Err(_) => Err("expected an event id (evt_…), `start` or `now`".to_owned()),
-        },
-    }
+fn start_position(text: &str) -> Result<StartPosition, String> {
+    let after = match text {
+        "now" => return Ok(StartPosition::Now),
+        "start" => Ok(Position::persisted(Epoch::FIRST, Seq(0))),
+        id => id.parse(),
+    };
+    after
+        .map(StartPosition::After)
+        .map_err(|_| "expected an event id (evt_…), `start` or `now`".to_owned())
 }
 
-/// Check a session's log.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Exits with 0 if all is well, 1 if something is violated, 2 if it cannot be told.
-
-Examples:
-  turnwire verify sess_01J…                      ask the running server
-  turnwire verify sess_01J… --data ~/.turnwire   read the data folder")]
-pub(crate) struct VerifyArgs {
-    #[command(flatten)]
-    pub(crate) place: SourceArgs,
+/// Parses a turn by its [`TurnId`] or its [`ResponseId`].
+fn turn_id(text: &str) -> Result<TurnId, String> {
+    let response = |_| text.parse::<ResponseId>().map(TurnId::from);
+    let turn = text.parse().or_else(response);
+    turn.map_err(|_| "expected a turn id (01J…) or a response id (resp_01J…)".to_owned())
 }
 
 #[cfg(test)]
@@ -293,7 +279,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     #[test]
-    fn the_help_of_the_whole_fits_on_one_screen() {
+    fn top_level_help_fits_on_one_screen() {
         let help = CommandLine::command().render_help().to_string();
         assert!(help.lines().count() <= 29, "{help}");
         assert!(
@@ -312,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn a_later_command_is_told_only_what_is_not_the_default() {
-        let speaker = |words: &[&str]| match CommandLine::parse_from(words).command {
-            CliCommand::Chat(chat) => chat.speaker.flags(),
+    fn flags_for_a_later_command_leave_out_defaults() {
+        let flags = |arguments: &[&str]| match CommandLine::parse_from(arguments).command {
+            CliCommand::Chat(chat) => chat.client.flags(),
             other => panic!("{other:?}"),
         };
         assert_eq!(
-            speaker(&[
+            flags(&[
                 "turnwire",
                 "chat",
                 "--server",
@@ -331,16 +317,25 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         CommandLine::command().debug_assert();
     }
 
     #[test]
-    fn a_position_is_an_id_or_one_of_two_words() {
+    fn start_position_is_an_event_id_start_or_now() {
         let at = |seq| Position::persisted(Epoch(1), Seq(seq));
-        assert_eq!(from("start"), Ok(StartPosition::After(at(0))));
-        assert_eq!(from("now"), Ok(StartPosition::Now));
-        assert_eq!(from("evt_00010000000007"), Ok(StartPosition::After(at(7))));
-        assert!(from("7").is_err());
+        assert_eq!(start_position("start"), Ok(StartPosition::After(at(0))));
+        assert_eq!(start_position("now"), Ok(StartPosition::Now));
+        let seventh = Ok(StartPosition::After(at(7)));
+        assert_eq!(start_position("evt_00010000000007"), seventh);
+        assert!(start_position("7").is_err());
+    }
+
+    #[test]
+    fn turn_is_parsed_from_its_turn_id_or_response_id() {
+        let turn = turn_id("00000000000000000000000002");
+        assert!(turn.is_ok());
+        assert_eq!(turn_id("resp_00000000000000000000000002"), turn);
+        assert!(turn_id("two").is_err());
     }
 }

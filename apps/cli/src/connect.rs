@@ -1,4 +1,4 @@
-//! Opening what a command names: the server it asks, or the folder it reads.
+//! Opens the server or the data folder that a command names.
 
 use std::path::Path;
 
@@ -9,29 +9,29 @@ use turnwire_log::sqlite::SqliteStore;
 use crate::args::{ClientArgs, SourceArgs};
 use crate::session_source::SessionSource;
 
-/// A client of the server a command names.
-pub(crate) fn client(speaker: &ClientArgs) -> Result<Client> {
-    Ok(Client::new(&speaker.server)?.for_owner(&speaker.owner()))
+/// A [`Client`] of the server that a command names.
+pub(crate) fn client(args: &ClientArgs) -> Result<Client> {
+    Ok(Client::new(&args.server)?.for_owner(&args.owner()))
 }
 
-/// A data folder, for reading alone; a server may be at work on it.
+/// Opens a data folder as a read-only [`SqliteStore`]; a server may run on it.
 pub(crate) fn folder(dir: &Path) -> Result<SqliteStore> {
     SqliteStore::open_read_only(dir)
         .with_context(|| format!("opening the data folder {}", dir.display()))
 }
 
-/// Where a command reads from.
-pub(crate) fn source(place: &SourceArgs) -> Result<SessionSource> {
-    let Some(dir) = &place.data else {
-        return Ok(SessionSource::Server(client(&place.speaker)?));
-    };
-    Ok(SessionSource::Folder(Box::new(folder(dir)?)))
+/// The [`SessionSource`] that a command names.
+pub(crate) fn source(args: &SourceArgs) -> Result<SessionSource> {
+    Ok(match &args.data {
+        None => SessionSource::Server(client(&args.client)?),
+        Some(dir) => SessionSource::Folder(Box::new(folder(dir)?)),
+    })
 }
 
-/// What a command reads from, for complaints.
-pub(crate) fn name(place: &SourceArgs) -> String {
-    match &place.data {
-        None => format!("asking {} about {}", place.speaker.server, place.session),
-        Some(dir) => format!("reading {} of {}", place.session, dir.display()),
+/// The context of errors from reading a [`SessionSource`].
+pub(crate) fn context(args: &SourceArgs) -> String {
+    match &args.data {
+        None => format!("asking {} about {}", args.client.server, args.session),
+        Some(dir) => format!("reading {} of {}", args.session, dir.display()),
     }
 }

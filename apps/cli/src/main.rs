@@ -1,7 +1,7 @@
-//! `turnwire`: one binary that serves, talks, follows, tells again and checks.
+//! The command `turnwire`: serves, chats, follows sessions, and replays and checks their logs.
 //!
-//! Answers go to the standard output, everything else to the standard error. Exit codes: 0 as
-//! asked, 1 a violation was found or a turn failed, 2 it could not be done, 130 interrupted.
+//! Results go to standard output, everything else to standard error. Exit codes: 0 success, 1 a
+//! violation was found or a turn failed, 2 the command could not run, 130 interrupted.
 
 mod terminal;
 mod log_check;
@@ -22,58 +22,59 @@ use crate::command::{
     approve, chat, manual, pack, record, replay, rerun, serve, settings, tail, usage, verify,
 };
 
-// The server allocates small frames on many threads; the system's allocator keeps them all.
+// The server allocates small frames on many threads; the system's allocator keeps that memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // The server starts itself anew as the guard of a program. That is no command for people, so
-    // the command line does not know it, and no time goes into reading one.
+    // The server starts its own binary as the guard of a program. The guard is no command for
+    // people, so the command line does not list it and is not parsed for it.
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|word| word == guard::ARGUMENT)
+        .is_some_and(|argument| argument == guard::ARGUMENT)
     {
         return guard::run();
     }
-    let done = match CommandLine::parse().command {
-        CliCommand::Serve(args) => serve::run(&args),
-        CliCommand::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),
-        CliCommand::Verify(args) => here(verify::run(&args)),
-        CliCommand::Usage(args) => here(usage::run(&args)).map(|()| ExitCode::SUCCESS),
-        CliCommand::Approve(args) => here(approve::run(&args)).map(|()| ExitCode::SUCCESS),
-        CliCommand::Chat(args) => here(chat::run(&args)),
-        CliCommand::Record(args) => record::run(&args).map(|()| ExitCode::SUCCESS),
-        CliCommand::Rerun(args) => here(rerun::run(&args)),
-        CliCommand::Check(args) => pack::check(&args),
-        CliCommand::Init(args) => pack::init(&args).map(|()| ExitCode::SUCCESS),
-        CliCommand::Config(args) => settings::show(args.show()).map(|()| ExitCode::SUCCESS),
-        CliCommand::Completions(args) => {
-            manual::completions(&args);
-            Ok(ExitCode::SUCCESS)
-        }
-        CliCommand::Man(args) => manual::man(&args).map(|()| ExitCode::SUCCESS),
-        CliCommand::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
-    };
-    done.unwrap_or_else(|error| {
-        eprintln!("turnwire: {}", tell(&error));
+    run(CommandLine::parse().command).unwrap_or_else(|error| {
+        eprintln!("turnwire: {}", describe(&error));
         ExitCode::from(2)
     })
 }
 
-/// An error with its causes, each said once: some repeat the one below.
-fn tell(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |told, cause| {
+fn run(command: CliCommand) -> Result<ExitCode> {
+    match command {
+        CliCommand::Serve(args) => serve::run(&args)?,
+        CliCommand::Tail(args) => block_on(tail::run(&args))?,
+        CliCommand::Verify(args) => return block_on(verify::run(&args)),
+        CliCommand::Usage(args) => block_on(usage::run(&args))?,
+        CliCommand::Approve(args) => block_on(approve::run(&args))?,
+        CliCommand::Chat(args) => return block_on(chat::run(&args)),
+        CliCommand::Record(args) => record::run(&args)?,
+        CliCommand::Rerun(args) => return block_on(rerun::run(&args)),
+        CliCommand::Check(args) => return pack::check(&args),
+        CliCommand::Init(args) => pack::init(&args)?,
+        CliCommand::Config(args) => settings::show(args.show())?,
+        CliCommand::Completions(args) => manual::completions(&args),
+        CliCommand::Man(args) => manual::man(&args)?,
+        CliCommand::Replay(args) => replay::run(&args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An error with its causes; a cause that its context already repeats is left out.
+fn describe(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |text, cause| {
         let cause = cause.to_string();
-        match told.as_str() {
+        match text.as_str() {
             "" => cause,
-            before if before.ends_with(&cause) => told,
-            _ => format!("{told}: {cause}"),
+            context if context.ends_with(&cause) => text,
+            _ => format!("{text}: {cause}"),
         }
     })
 }
 
-/// Runs a small command on this thread.
-fn here<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
+/// Runs a client command on this thread.
+fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
@@ -82,15 +83,15 @@ fn here<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::tell;
+    use super::describe;
 
     #[test]
     fn repeated_error_cause_is_left_out() {
         let inner = anyhow::anyhow!("the port is in use");
-        assert_eq!(tell(&inner), "the port is in use");
+        assert_eq!(describe(&inner), "the port is in use");
         let doubled = anyhow::anyhow!("the port is in use").context("the port is in use");
-        assert_eq!(tell(&doubled), "the port is in use");
+        assert_eq!(describe(&doubled), "the port is in use");
         let both = anyhow::anyhow!("the port is in use").context("starting");
-        assert_eq!(tell(&both), "starting: the port is in use");
+        assert_eq!(describe(&both), "starting: the port is in use");
     }
 }

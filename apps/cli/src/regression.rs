@@ -1,5 +1,5 @@
-//! Regression cases: what was said in a recorded session, what is expected of it, and how a run
-//! differs from that.
+//! Regression cases: the input and expected results of a recorded session, and the differences of a
+//! new run.
 
 pub(crate) mod test_case;
 pub(crate) mod observed;

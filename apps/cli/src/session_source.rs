@@ -1,78 +1,99 @@
-//! Where a session's log is read from: a running server, or the data folder itself.
+//! The source of a session's log: a running server or a data folder.
 //!
-//! Both give the same pages of the same bytes. The folder is opened read-only, beside a running
-//! server or without one.
+//! Both give the same pages of the same bytes. The folder is opened read-only, with or without a
+//! running server.
 
-use anyhow::{Context as _, Result, bail};
+use std::collections::VecDeque;
+
+use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use turnwire_client::{Client, EventPageQuery};
-use turnwire_event::{Message, MessageId, Position, Seq, SessionId};
+use turnwire_event::{Message, MessageId, Position, Seq, SessionId, TurnId};
 use turnwire_log::chain::ChainHash;
 use turnwire_log::sqlite::SqliteStore;
-use turnwire_log::{EventSelection, Log as _, MessageRecords as _, MessageView, ReadError};
+use turnwire_log::{
+    EventSelection, Log as _, LogTail, MessageRecords as _, MessageView, ReadError,
+};
 
-/// How many events or messages are read at once.
+/// The number of events or messages in a page.
 const PAGE: usize = 200;
 
-/// A place that has the log.
+/// A server or a data folder.
 pub(crate) enum SessionSource {
     Server(Client),
     Folder(Box<SqliteStore>),
 }
 
-/// A stretch of the log.
+/// A page of the log.
 pub(crate) struct SourcePage {
     /// The chain's hash before the first event.
     pub(crate) previous: ChainHash,
     /// The events, each with the chain's hash at it.
     pub(crate) events: Vec<(Bytes, ChainHash)>,
-    /// Where to go on; none at the end.
+    /// The position after which the next page begins; `None` at the end.
     pub(crate) next: Option<Position>,
-    /// The number of a record that does not match its hash and cannot be read, if there is one.
+    /// The number of the record at which the page ends because it does not match its hash.
     pub(crate) damaged: Option<Seq>,
 }
 
+impl SourcePage {
+    /// Fails if the page ends at a damaged record.
+    pub(crate) fn check_damage(&self) -> Result<()> {
+        match self.damaged {
+            None => Ok(()),
+            Some(seq) => bail!(
+                "record {} does not match its hash; see `turnwire verify`",
+                seq.0
+            ),
+        }
+    }
+}
+
 impl SessionSource {
-    /// Events after `since`, oldest first.
+    /// A [`SourcePage`] of events after `since`, oldest first.
     pub(crate) async fn events(
         &self,
         session: SessionId,
         since: Option<Position>,
     ) -> Result<SourcePage> {
-        match self {
-            Self::Server(client) => {
-                let query = EventPageQuery {
-                    since,
-                    limit: Some(PAGE),
-                    hashes: true,
-                    ..EventPageQuery::default()
-                };
-                let list = client.records(session).events(query).await?;
-                let hashes = list.hashes.unwrap_or_default();
-                if hashes.len() != list.events.len() {
-                    bail!(
-                        "the server sent {} hashes for {} events",
-                        hashes.len(),
-                        list.events.len()
-                    );
-                }
-                let events = list.events.iter().zip(&hashes);
-                Ok(SourcePage {
-                    previous: hash(&list.previous_hash.unwrap_or_default())?,
-                    events: events
-                        .map(|(event, text)| Ok((event.get().to_owned().into(), hash(text)?)))
-                        .collect::<Result<_>>()?,
-                    next: list.next,
-                    damaged: None,
-                })
-            }
-            Self::Folder(store) => folder_page(store, session, since),
-        }
+        let client = match self {
+            Self::Server(client) => client,
+            Self::Folder(store) => return folder_page(store, session, since),
+        };
+        let query = EventPageQuery {
+            since,
+            limit: Some(PAGE),
+            hashes: true,
+            ..EventPageQuery::default()
+        };
+        let list = client.records(session).events(query).await?;
+        let hashes = list.hashes.unwrap_or_default();
+        let (sent, expected) = (hashes.len(), list.events.len());
+        ensure!(
+            sent == expected,
+            "the server sent {sent} hashes for {expected} events"
+        );
+        let events = list.events.iter().zip(&hashes);
+        let events = events.map(|(event, hash)| {
+            let bytes = Bytes::copy_from_slice(event.get().as_bytes());
+            Ok((bytes, parse_hash(hash)?))
+        });
+        Ok(SourcePage {
+            previous: parse_hash(&list.previous_hash.unwrap_or_default())?,
+            events: events.collect::<Result<_>>()?,
+            next: list.next,
+            damaged: None,
+        })
     }
 
-    /// Every finished message of the session, newest page first.
-    pub(crate) async fn messages(&self, session: SessionId) -> Result<Vec<Message>> {
-        let mut all = Vec::new();
+    /// The finished messages of the session, oldest first; with `turn`, only those of the turn,
+    /// from the pages that contain it.
+    pub(crate) async fn messages(
+        &self,
+        session: SessionId,
+        turn: Option<TurnId>,
+    ) -> Result<Vec<Message>> {
+        let mut messages: VecDeque<Message> = VecDeque::new();
         let mut before: Option<MessageId> = None;
         loop {
             let (page, next) = match self {
@@ -81,60 +102,62 @@ impl SessionSource {
                     (page.messages, page.next)
                 }
                 Self::Folder(store) => {
-                    let tail = store.tail(session)?.context("there is no such session")?;
-                    let page = store.messages(
-                        session,
-                        MessageView::Orchestrator,
-                        tail.position(),
-                        before,
-                        PAGE,
-                    )?;
+                    let upto = tail(store, session)?.position();
+                    let view = MessageView::Orchestrator;
+                    let page = store.messages(session, view, upto, before, PAGE)?;
                     let page: Vec<_> = page.into_iter().map(|stored| stored.message).collect();
                     let next = page.first().filter(|_| page.len() == PAGE).map(|m| m.id);
                     (page, next)
                 }
             };
-            all.extend(page);
-            if next.is_none() {
-                return Ok(all);
+            let selects = |message: &Message| turn.is_none_or(|turn| message.turn_id == turn);
+            let has_more = page.first().is_none_or(selects);
+            for message in page.into_iter().rev().filter(selects) {
+                messages.push_front(message);
+            }
+            if next.is_none() || !has_more {
+                return Ok(messages.into());
             }
             before = next;
         }
     }
 }
 
-fn folder_page(
+/// The [`LogTail`] of a session in a data folder.
+pub(crate) fn tail(store: &SqliteStore, session: SessionId) -> Result<LogTail> {
+    let tail = store.tail(session)?;
+    tail.context("there is no such session in this folder")
+}
+
+/// A [`SourcePage`] of events after `since` from a data folder.
+pub(crate) fn folder_page(
     store: &SqliteStore,
     session: SessionId,
     since: Option<Position>,
 ) -> Result<SourcePage> {
-    let tail = store
-        .tail(session)?
-        .context("there is no such session in this folder")?;
+    let tail = tail(store, session)?;
     let after = since.map_or(tail.low, |at| at.seq.max(tail.low));
-    let previous = store.hash_at(session, after)?;
     let mut limit = PAGE;
     let mut damaged = None;
     let events = loop {
+        if limit == 0 {
+            break Vec::new();
+        }
         match store.read(session, after, tail.seq, &EventSelection::all(), limit) {
-            Ok(events) => break events,
-            // Reads stop at a damaged record: read up to it, then say which one it is.
+            // A read fails at a damaged record: read up to it, and report it.
             Err(ReadError::Damaged { seq, .. }) => {
                 damaged = Some(Seq(seq));
                 limit = usize::try_from(seq.saturating_sub(after.0 + 1))?;
-                if limit == 0 {
-                    break Vec::new();
-                }
             }
-            Err(error) => return Err(error.into()),
+            events => break events?,
         }
     };
     let last = events.last().map_or(after, |event| event.seq);
     let has_more = last < tail.seq && damaged.is_none();
+    let events = events.into_iter();
     Ok(SourcePage {
-        previous,
+        previous: store.hash_at(session, after)?,
         events: events
-            .into_iter()
             .map(|event| (event.bytes, ChainHash(event.hash)))
             .collect(),
         next: has_more.then(|| Position::persisted(tail.epoch, last)),
@@ -142,14 +165,11 @@ fn folder_page(
     })
 }
 
-/// Reads a hash from its 64 hexadecimal digits.
-fn hash(text: &str) -> Result<ChainHash> {
-    let mut bytes = [0u8; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        bail!("the server sent a hash that is none: {text:?}");
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16)?;
-    }
-    Ok(ChainHash(bytes))
+/// Parses a [`ChainHash`] of 64 hexadecimal digits.
+fn parse_hash(text: &str) -> Result<ChainHash> {
+    let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
+    let hash = bytes.and_then(|bytes| bytes.try_into().ok());
+    let hash = hash.map(ChainHash);
+    hash.with_context(|| format!("the server sent an invalid hash: {text:?}"))
 }

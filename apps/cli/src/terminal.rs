@@ -1,5 +1,7 @@
-//! Output for a terminal: text made safe, colour, and events and components as lines for people.
+//! Output for a terminal: sanitized text, colour, and events and components as lines for people.
 
+pub(crate) mod output;
+pub(crate) mod wording;
 pub(crate) mod sanitize;
 pub(crate) mod color;
 pub(crate) mod component_line;

@@ -35,7 +35,7 @@ impl Clock for Elapsed {
     }
 }
 
-/// Takes what is released and lets it go: nobody watches.
+/// Drops released events: there is no subscriber.
 struct NoSubscriber;
 
 impl EventSink for NoSubscriber {

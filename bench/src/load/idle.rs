@@ -79,8 +79,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// Starts the turns that stall, where streams are to be opened: they have told of themselves
-    /// and say nothing for longer than the run takes.
+    /// Starts the turns that stall, if streams are to be opened: they emit their first events and
+    /// then nothing for longer than the run.
     fn of(args: &Args, http: &mut HttpConnection, sessions: &[String]) -> io::Result<Self> {
         if !args.streams {
             return Ok(Self::WebSockets(subscribe_frame(r#""preset:full""#, None)));

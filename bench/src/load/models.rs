@@ -249,7 +249,8 @@ fn chunk(data: &str) -> io::Result<Cow<'_, str>> {
     Ok(first.map(|choice| choice.delta.content).unwrap_or_default())
 }
 
-/// Everyone does so many turns, the first ones spread over a time; what each of them heard.
+/// Runs the same number of turns with every reader, the first ones spread over a time, and returns
+/// what each reader received.
 async fn round(
     readers: Vec<StreamReader>,
     turns: u64,

@@ -34,7 +34,7 @@ pub struct Args {
     times: usize,
 }
 
-/// What came of one time.
+/// The measurements of one replay.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ReplayTiming {
     /// When the last reader got its first event, in milliseconds.

@@ -1,7 +1,7 @@
 //! Sub-agents: what asking them costs a turn, and two hundred turns of the demo at once.
 //!
-//! Most references here are Turnwire too: a turn that asks fewer, or nobody. So with references
-//! alone only the bare lookup of the gate is left.
+//! Most references are Turnwire itself: a turn that calls fewer sub-agents or none. A run of
+//! references alone therefore has only the gate's lookup.
 
 mod demo;
 

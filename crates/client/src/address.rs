@@ -4,64 +4,62 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The port of a server that is started without settings.
 pub const DEFAULT_PORT: u16 = 8421;
 
-/// The host and port of a server; parsed from `http://host:port`.
+/// The host and port of a server; parsed from `http://host:port`, or from `http://host` with
+/// [`DEFAULT_PORT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
-    host: String,
-    port: u16,
+    authority: String,
 }
 
 impl ServerAddress {
     /// The target of the TCP connection and the value of the `Host` header: `host:port`.
-    pub fn authority(&self) -> String {
-        format!("{}:{}", self.host, self.port)
+    pub fn authority(&self) -> &str {
+        &self.authority
     }
 }
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}:{}", self.host, self.port)
+        write!(f, "http://{}", self.authority)
     }
 }
 
 impl FromStr for ServerAddress {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let invalid =
-            |reason: &str| Error::Address(format!("`{text}` is not a server address: {reason}"));
-        if text.starts_with("https://") {
-            return Err(invalid("TLS is not supported, use http://"));
+    fn from_str(text: &str) -> Result<Self> {
+        let invalid = |why| Error::Address(format!("`{text}` is not a server address: {why}"));
+        let authority = parse_authority(text).map_err(invalid)?;
+        Ok(Self { authority })
+    }
+}
+
+fn parse_authority(text: &str) -> Result<String, &'static str> {
+    if text.starts_with("https://") {
+        return Err("TLS is not supported, use http://");
+    }
+    let authority = text.strip_prefix("http://");
+    let authority = authority.ok_or("it must begin with http://")?;
+    let authority = authority.strip_suffix('/').unwrap_or(authority);
+    if authority.contains(['/', '?', '#', '@']) {
+        return Err("it must be http://host:port and nothing more");
+    }
+    // The colons of an IPv6 address are inside its brackets.
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => {
+            let port: Result<u16, _> = port.parse();
+            (host, port.map_err(|_| "the port is not a number")?)
         }
-        let authority = text
-            .strip_prefix("http://")
-            .ok_or_else(|| invalid("it must begin with http://"))?;
-        let authority = authority.strip_suffix('/').unwrap_or(authority);
-        if authority.contains(['/', '?', '#', '@']) {
-            return Err(invalid("it must be http://host:port and nothing more"));
-        }
-        // The colons of an IPv6 address are inside its brackets.
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => {
-                let port = port
-                    .parse()
-                    .map_err(|_| invalid("the port is not a number"))?;
-                (host, port)
-            }
-            _ => (authority, DEFAULT_PORT),
-        };
-        if host.is_empty() || host.contains(char::is_whitespace) {
-            return Err(invalid("the host is missing"));
-        }
-        Ok(Self {
-            host: host.to_owned(),
-            port,
-        })
+        _ => (authority, DEFAULT_PORT),
+    };
+    match host.is_empty() || host.contains(char::is_whitespace) {
+        true => Err("the host is missing"),
+        false => Ok(format!("{host}:{port}")),
     }
 }
 

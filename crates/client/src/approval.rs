@@ -6,24 +6,23 @@ use turnwire_wire::rest::approval::{
 };
 
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::Result;
 
 impl Client {
     /// The approvals that a turn has requested, with the decisions so far.
-    pub async fn approvals(&self, id: TurnId) -> Result<ApprovalList, Error> {
+    pub async fn approvals(&self, id: TurnId) -> Result<ApprovalList> {
         self.http.get(&format!("/turns/{id}/approvals")).await
     }
 
-    /// Decides approvals of a paused turn, all of `answers` or, on an error, none of them. The last
-    /// missing decision starts the turn that continues the paused one.
+    /// Decides [`approvals`](Self::approvals) of a paused turn, all of `answers` or, on an error,
+    /// none of them. The last missing decision starts the turn that continues the paused one.
     pub async fn decide_approvals(
         &self,
         id: TurnId,
         answers: Vec<ApprovalAnswer>,
-    ) -> Result<ApprovalsAnswered, Error> {
+    ) -> Result<ApprovalsAnswered> {
         let path = format!("/turns/{id}/approvals");
-        self.http
-            .post(&path, &ApprovalAnswers::all(answers), None)
-            .await
+        let body = ApprovalAnswers::all(answers);
+        self.http.post(&path, &body, None).await?.json()
     }
 }

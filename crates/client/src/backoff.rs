@@ -6,7 +6,7 @@ use std::time::Duration;
 const DELAY_MIN: Duration = Duration::from_millis(100);
 const DELAY_MAX: Duration = Duration::from_secs(10);
 
-/// The reconnect delays of one watch.
+/// The reconnect delays of one [`SessionWatch`](crate::SessionWatch).
 #[derive(Debug, Default)]
 pub(crate) struct ReconnectBackoff {
     failures: u32,
@@ -15,7 +15,8 @@ pub(crate) struct ReconnectBackoff {
 impl ReconnectBackoff {
     /// The delay after one more failure: between half of the doubled step and all of it.
     pub(crate) fn next(&mut self) -> Duration {
-        self.delay(random_fraction())
+        let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+        self.delay(f64::from(random) / f64::from(u32::MAX))
     }
 
     /// Restarts with the first delay, after a success.
@@ -25,17 +26,10 @@ impl ReconnectBackoff {
 
     /// The delay for a random `jitter` between 0 and 1.
     fn delay(&mut self, jitter: f64) -> Duration {
-        let step = DELAY_MIN
-            .saturating_mul(1 << self.failures.min(10))
-            .min(DELAY_MAX);
+        let step = DELAY_MIN * (1 << self.failures.min(10));
         self.failures = self.failures.saturating_add(1);
-        step.mul_f64(0.5 + jitter / 2.0)
+        step.min(DELAY_MAX).mul_f64(0.5 + jitter / 2.0)
     }
-}
-
-fn random_fraction() -> f64 {
-    let random = getrandom::u32().unwrap_or(u32::MAX / 2);
-    f64::from(random) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

@@ -1,18 +1,21 @@
 //! The REST client: sessions, turns and their cancellation, each call with its typed response.
 //!
 //! A [`Client`] is cheap to clone and shares its connections. An error response becomes
-//! [`Error::Problem`] with the code that the server sent. Lists of one session are in
-//! [`SessionRecords`], health, metrics and usage in [`ServerOperations`].
+//! [`Error::Problem`](crate::Error::Problem) with the code that the server sent. Lists of one
+//! session are in [`SessionRecords`].
 
 use std::sync::Arc;
 
 use turnwire_event::{Owner, SessionId, TurnId};
-use turnwire_wire::rest::{feedback, session, turn};
+use turnwire_wire::rest::feedback::{FeedbackAccepted, FeedbackRequest};
+use turnwire_wire::rest::session::{
+    SessionAttached, SessionCreate, SessionCreatedBody, SessionList,
+};
+use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit};
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::http::HttpConnections;
 use crate::key::SubmitKey;
-use crate::operations::ServerOperations;
 use crate::records::SessionRecords;
 use crate::rest::page_path;
 
@@ -24,7 +27,7 @@ pub struct Client {
 
 impl Client {
     /// A client of the server at `base_url` (`http://host:port`), for the default owner.
-    pub fn new(base_url: &str) -> Result<Self, Error> {
+    pub fn new(base_url: &str) -> Result<Self> {
         Ok(Self {
             http: Arc::new(HttpConnections::new(base_url.parse()?, Vec::new())),
         })
@@ -38,26 +41,21 @@ impl Client {
             ("x-turnwire-principal", owner.principal.to_string()),
         ];
         Self {
-            http: Arc::new(HttpConnections::new(self.http.address().clone(), headers)),
+            http: Arc::new(HttpConnections::new(self.http.address.clone(), headers)),
         }
     }
 
-    /// The stored messages, events, calls and workers of one session.
+    /// The [`SessionRecords`] of one session: messages, events, calls and workers.
     pub fn records(&self, session: SessionId) -> SessionRecords<'_> {
-        SessionRecords::new(&self.http, session)
-    }
-
-    /// The state of the server itself: health, metrics, usage and registered statuses.
-    pub fn operations(&self) -> ServerOperations<'_> {
-        ServerOperations::new(&self.http)
+        SessionRecords {
+            http: &self.http,
+            session,
+        }
     }
 
     /// Creates a session for the owner.
-    pub async fn create_session(
-        &self,
-        new: &session::SessionCreate,
-    ) -> Result<session::SessionCreatedBody, Error> {
-        self.http.post("/sessions", new, None).await
+    pub async fn create_session(&self, new: &SessionCreate) -> Result<SessionCreatedBody> {
+        self.http.post("/sessions", new, None).await?.json()
     }
 
     /// The sessions of the owner, newest first.
@@ -65,40 +63,36 @@ impl Client {
         &self,
         before: Option<SessionId>,
         limit: Option<usize>,
-    ) -> Result<session::SessionList, Error> {
+    ) -> Result<SessionList> {
         self.http.get(&page_path("/sessions", before, limit)).await
     }
 
-    /// A session, with a token that opens one connection to its stream.
-    pub async fn attach(&self, id: SessionId) -> Result<session::SessionAttached, Error> {
+    /// A session, with a token that opens one connection to its stream; [`Client::watch`] uses it.
+    pub async fn attach(&self, id: SessionId) -> Result<SessionAttached> {
         self.http.get(&format!("/sessions/{id}")).await
     }
 
     /// Deletes a session with all of its records.
-    pub async fn delete_session(&self, id: SessionId) -> Result<(), Error> {
+    pub async fn delete_session(&self, id: SessionId) -> Result<()> {
         self.http.delete(&format!("/sessions/{id}")).await
     }
 
     /// Submits a turn and returns its ids. If the response is lost, the turn may have started; see
     /// [`Client::submit_once`].
-    pub async fn submit(
-        &self,
-        id: SessionId,
-        submit: &turn::TurnSubmit,
-    ) -> Result<turn::TurnAccepted, Error> {
+    pub async fn submit(&self, id: SessionId, submit: &TurnSubmit) -> Result<TurnAccepted> {
         let path = format!("/sessions/{id}/turns");
-        self.http.post(&path, submit, None).await
+        self.http.post(&path, submit, None).await?.json()
     }
 
-    /// Submits a turn that starts once, however often it is submitted with the same key.
+    /// Submits a turn that starts once, however often it is submitted with the same [`SubmitKey`].
     pub async fn submit_once(
         &self,
         id: SessionId,
-        submit: &turn::TurnSubmit,
+        submit: &TurnSubmit,
         key: &SubmitKey,
-    ) -> Result<turn::TurnAccepted, Error> {
+    ) -> Result<TurnAccepted> {
         let path = format!("/sessions/{id}/turns");
-        self.http.post(&path, submit, Some(key)).await
+        self.http.post(&path, submit, Some(key)).await?.json()
     }
 
     /// The turns of a session, newest first.
@@ -107,13 +101,13 @@ impl Client {
         id: SessionId,
         before: Option<TurnId>,
         limit: Option<usize>,
-    ) -> Result<turn::TurnList, Error> {
+    ) -> Result<TurnList> {
         let path = page_path(&format!("/sessions/{id}/turns"), before, limit);
         self.http.get(&path).await
     }
 
     /// The current state of a turn.
-    pub async fn turn(&self, id: TurnId) -> Result<turn::TurnInfo, Error> {
+    pub async fn turn(&self, id: TurnId) -> Result<TurnInfo> {
         self.http.get(&format!("/turns/{id}")).await
     }
 
@@ -121,9 +115,9 @@ impl Client {
     pub async fn feedback(
         &self,
         id: SessionId,
-        feedback: &feedback::FeedbackRequest,
-    ) -> Result<feedback::FeedbackAccepted, Error> {
+        feedback: &FeedbackRequest,
+    ) -> Result<FeedbackAccepted> {
         let path = format!("/sessions/{id}/feedback");
-        self.http.post(&path, feedback, None).await
+        self.http.post(&path, feedback, None).await?.json()
     }
 }

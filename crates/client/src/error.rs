@@ -5,6 +5,9 @@ use std::time::Duration;
 use turnwire_wire::problem::{Code, Problem};
 use turnwire_wire::session::SessionCloseReason;
 
+/// The result of a call or watch.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// A failed call or watch.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -48,30 +51,32 @@ impl Error {
         }
     }
 
-    /// True if the same call may succeed a little later.
+    /// True if the same call may succeed a little later: [`Error::Connection`], [`Error::Timeout`]
+    /// and the statuses that mean overload or a restart.
     pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Connection(_) | Self::Timeout(_) => true,
-            Self::Problem(problem) => {
-                let is_quarantined = problem.code() == Some(Code::SessionQuarantined);
-                is_transient_status(problem.status) && !is_quarantined
-            }
-            Self::Status(status) => is_transient_status(*status),
+        let status = match self {
+            Self::Connection(_) | Self::Timeout(_) => return true,
+            Self::Problem(problem) => problem.status,
+            Self::Status(status) => *status,
             Self::Address(_)
             | Self::InvalidResponse(_)
             | Self::SubscribeRejected { .. }
-            | Self::Closed(_) => false,
-        }
+            | Self::Closed(_) => return false,
+        };
+        let is_quarantined = self.code() == Some(Code::SessionQuarantined);
+        matches!(status, 408 | 429 | 500..=599) && !is_quarantined
     }
-}
-
-fn is_transient_status(status: u16) -> bool {
-    matches!(status, 408 | 429 | 500..=599)
 }
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Self::Connection(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::InvalidResponse(error.to_string())
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use turnwire_event::{Event, EventType, Message, Position, SessionId, TurnId};
 use turnwire_wire::session::SessionPositions;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// An event as the server sent it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct ReceivedEvent {
     pub raw: Bytes,
     /// The position of the event, which is also a cursor.
     pub id: Position,
-    /// The event type; events of unknown types are skipped.
+    /// The event type; [`SessionWatch`](crate::SessionWatch) skips events of unknown types.
     pub kind: EventType,
     /// The watched session, or one of its workers.
     pub session_id: SessionId,
@@ -61,58 +61,29 @@ pub struct SnapshotFrame {
     pub unreadable: usize,
 }
 
-/// A frame of the server.
-#[derive(Debug)]
-pub(crate) enum IncomingFrame {
-    /// The server accepted the subscription.
-    Ack {
-        /// The number of persisted events that are replayed.
-        replay_event_count: u64,
-        /// The positions of the session and its workers, if the subscription includes workers.
-        positions: Option<SessionPositions>,
-    },
-    /// The server rejected the subscription.
-    SubscribeRejected {
-        code: String,
-        message: String,
-    },
-    Snapshot(Box<SnapshotFrame>),
-    Event(ReceivedEvent),
-    /// An event of an unknown type; only its position is used.
-    UnknownEvent(SessionId, Position),
-    /// A heartbeat with the position up to which the server has sent all events.
-    Ping {
-        nonce: Value,
-        position: Option<Position>,
-        positions: Option<SessionPositions>,
-    },
-    /// A frame of an unknown type.
-    Other,
-}
-
-#[derive(Deserialize)]
-struct FrameFields<'a> {
+/// A frame of the server: `kind` decides which of the other fields it has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServerFrame<'a> {
     #[serde(rename = "type")]
-    kind: String,
-    #[serde(borrow, default)]
+    pub(crate) kind: String,
+    /// Only in a frame of the type `event`: the event as its bytes.
+    #[serde(borrow)]
     event: Option<&'a RawValue>,
-    #[serde(default)]
-    replay_event_count: u64,
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    nonce: Value,
-    #[serde(default)]
-    position: Option<Position>,
-    #[serde(default)]
-    positions: Option<SessionPositions>,
-    #[serde(default)]
+    /// Of a `subscribe_ack`: the number of persisted events that are replayed.
+    pub(crate) replay_event_count: u64,
+    /// Of a `subscribe_error`, with `message`.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    /// Of a `ping`, with `position`: the server has sent all events up to this position.
+    pub(crate) nonce: Value,
+    pub(crate) position: Option<Position>,
+    /// Of a `ping` or `subscribe_ack`: the positions of the session and its workers, if the
+    /// subscription includes workers.
+    pub(crate) positions: Option<SessionPositions>,
+    /// Of a `snapshot`, with `messages` and `snapshot_at_event_id`.
     session: Value,
-    #[serde(default)]
     messages: Vec<Value>,
-    #[serde(default)]
     snapshot_at_event_id: Option<Position>,
 }
 
@@ -122,56 +93,46 @@ struct EventHeader {
     #[serde(rename = "type")]
     kind: String,
     session_id: SessionId,
-    #[serde(default)]
     turn_id: Option<TurnId>,
 }
 
-impl IncomingFrame {
-    pub(crate) fn read(frame: &Bytes) -> Result<Self, Error> {
-        let invalid = |error: serde_json::Error| Error::InvalidResponse(error.to_string());
-        let fields: FrameFields<'_> = serde_json::from_slice(frame).map_err(invalid)?;
-        Ok(match fields.kind.as_str() {
-            "subscribe_ack" => Self::Ack {
-                replay_event_count: fields.replay_event_count,
-                positions: fields.positions,
-            },
-            "subscribe_error" => Self::SubscribeRejected {
-                code: fields.code,
-                message: fields.message,
-            },
-            "ping" => Self::Ping {
-                nonce: fields.nonce,
-                position: fields.position,
-                positions: fields.positions,
-            },
-            "event" => {
-                let event = fields.event.map_or("", RawValue::get);
-                let head: EventHeader = serde_json::from_str(event).map_err(invalid)?;
-                match head.kind.parse() {
-                    Err(_) => Self::UnknownEvent(head.session_id, head.id),
-                    Ok(kind) => Self::Event(ReceivedEvent {
-                        raw: frame.slice_ref(event.as_bytes()),
-                        id: head.id,
-                        kind,
-                        session_id: head.session_id,
-                        turn_id: head.turn_id,
-                    }),
-                }
-            }
-            "snapshot" => {
-                let missing_position =
-                    || Error::InvalidResponse("a snapshot frame has no position".to_owned());
-                let at = fields.snapshot_at_event_id.ok_or_else(missing_position)?;
-                let (messages, unreadable) = parse_messages(fields.messages);
-                Self::Snapshot(Box::new(SnapshotFrame {
-                    raw: frame.clone(),
-                    position: at,
-                    session: fields.session,
-                    messages,
-                    unreadable,
-                }))
-            }
-            _ => Self::Other,
+impl<'a> ServerFrame<'a> {
+    pub(crate) fn read(frame: &'a Bytes) -> Result<Self> {
+        let frame: Self = serde_json::from_slice(frame)?;
+        match frame.kind.as_str() {
+            "" => Err(Error::InvalidResponse("a frame has no type".to_owned())),
+            _ => Ok(frame),
+        }
+    }
+
+    /// The session and position of an event frame, whose bytes are `frame`, and the event unless
+    /// its type is unknown.
+    pub(crate) fn event(
+        &self,
+        frame: &Bytes,
+    ) -> Result<(SessionId, Position, Option<ReceivedEvent>)> {
+        let event = self.event.map_or("", RawValue::get);
+        let head: EventHeader = serde_json::from_str(event)?;
+        let received = head.kind.parse().ok().map(|kind| ReceivedEvent {
+            raw: frame.slice_ref(event.as_bytes()),
+            id: head.id,
+            kind,
+            session_id: head.session_id,
+            turn_id: head.turn_id,
+        });
+        Ok((head.session_id, head.id, received))
+    }
+
+    /// The snapshot of a snapshot frame, whose bytes are `frame`.
+    pub(crate) fn snapshot(self, frame: &Bytes) -> Result<SnapshotFrame> {
+        let missing = || Error::InvalidResponse("a snapshot frame has no position".to_owned());
+        let (messages, unreadable) = parse_messages(self.messages);
+        Ok(SnapshotFrame {
+            raw: frame.clone(),
+            position: self.snapshot_at_event_id.ok_or_else(missing)?,
+            session: self.session,
+            messages,
+            unreadable,
         })
     }
 }
@@ -179,12 +140,10 @@ impl IncomingFrame {
 /// The messages that can be parsed, and the number of those that cannot.
 pub(crate) fn parse_messages(messages: Vec<Value>) -> (Vec<Message>, usize) {
     let total = messages.len();
-    let read: Vec<Message> = messages
-        .into_iter()
-        .filter_map(|message| serde_json::from_value(message).ok())
-        .collect();
-    let unreadable = total - read.len();
-    (read, unreadable)
+    let parsed = messages.into_iter().map(serde_json::from_value);
+    let readable: Vec<Message> = parsed.filter_map(Result::ok).collect();
+    let unreadable = total - readable.len();
+    (readable, unreadable)
 }
 
 #[cfg(test)]
@@ -194,8 +153,16 @@ mod tests {
     use turnwire_event::body::turn::TurnError;
     use turnwire_event::{Body, Epoch, Seq, Ulid};
 
-    fn read(value: &Value) -> IncomingFrame {
-        IncomingFrame::read(&Bytes::from(value.to_string())).expect("a frame")
+    fn bytes(value: &Value) -> Bytes {
+        Bytes::from(value.to_string())
+    }
+
+    /// The event of an event frame, or the position of an event of an unknown type.
+    fn read_event(event: &Value) -> Result<ReceivedEvent, Position> {
+        let bytes = bytes(&json!({"type": "event", "event": event, "shine": true}));
+        let frame = ServerFrame::read(&bytes).expect("a frame");
+        let (_, at, received) = frame.event(&bytes).expect("an event");
+        received.ok_or(at)
     }
 
     fn event(kind: &str) -> Value {
@@ -211,10 +178,7 @@ mod tests {
     #[test]
     fn event_keeps_its_bytes_and_ignores_unknown_fields() {
         let inner = event("tool.called");
-        let frame = read(&json!({"type": "event", "event": inner, "shine": true}));
-        let IncomingFrame::Event(received) = frame else {
-            panic!("{frame:?}");
-        };
+        let received = read_event(&inner).expect("a known type");
         assert_eq!(received.raw, inner.to_string());
         assert_eq!(
             (received.id, received.kind, received.turn_id),
@@ -234,9 +198,7 @@ mod tests {
             "code": "PARTIAL_FAN_OUT", "hint": "new",
             "failed": [{"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop", "hint": 1}]
         });
-        let IncomingFrame::Event(received) = read(&json!({"type": "event", "event": inner})) else {
-            panic!("an event");
-        };
+        let received = read_event(&inner).expect("a known type");
         let event = received.parse().expect("read");
         let failed = TurnError::fan_out(vec![TurnError::sub_agent("shop")]);
         assert_eq!(event.body, Body::ErrorReported(failed));
@@ -245,16 +207,10 @@ mod tests {
     // S3-098
     #[test]
     fn unknown_event_keeps_its_position() {
-        let frame = read(&json!({"type": "event", "event": event("tool.dreamt")}));
-        assert!(
-            matches!(frame, IncomingFrame::UnknownEvent(_, AT)),
-            "{frame:?}"
-        );
-        assert!(matches!(
-            read(&json!({"type": "weather"})),
-            IncomingFrame::Other
-        ));
-        assert!(IncomingFrame::read(&Bytes::from_static(b"nope")).is_err());
+        assert_eq!(read_event(&event("tool.dreamt")), Err(AT));
+        for invalid in [&b"nope"[..], b"{}"] {
+            assert!(ServerFrame::read(&Bytes::from_static(invalid)).is_err());
+        }
     }
 
     #[test]
@@ -263,17 +219,16 @@ mod tests {
             "type": "subscribe_ack", "since": {"a": "b"}, "snapshot": false,
             "resolved_filter": {"event_types": null, "moods": []}, "replay_event_count": 47
         });
-        assert!(matches!(
-            read(&ack),
-            IncomingFrame::Ack {
-                replay_event_count: 47,
-                positions: None
-            }
-        ));
-        let refused =
+        let ack = bytes(&ack);
+        let ack = ServerFrame::read(&ack).expect("a frame");
+        assert_eq!((ack.replay_event_count, ack.positions), (47, None));
+        let rejected =
             json!({"type": "subscribe_error", "code": "too_late", "message": "Come back."});
-        assert!(
-            matches!(read(&refused), IncomingFrame::SubscribeRejected { code, .. } if code == "too_late")
+        let rejected = bytes(&rejected);
+        let rejected = ServerFrame::read(&rejected).expect("a frame");
+        assert_eq!(
+            (&*rejected.code, &*rejected.message),
+            ("too_late", "Come back.")
         );
     }
 
@@ -287,13 +242,12 @@ mod tests {
                 "usage": null, "created_at": "2026-01-01T00:00:00.000Z", "metadata": {}
             })
         };
-        let frame = read(&json!({
+        let bytes = bytes(&json!({
             "type": "snapshot", "session": {"id": "sess_x"}, "snapshot_at_event_id": AT,
             "messages": [message(json!({"type": "smell"})), message(json!({"type": "text", "text": "hi"}))]
         }));
-        let IncomingFrame::Snapshot(snapshot) = frame else {
-            panic!("{frame:?}");
-        };
+        let frame = ServerFrame::read(&bytes).expect("a frame");
+        let snapshot = frame.snapshot(&bytes).expect("a snapshot");
         assert_eq!((snapshot.position, snapshot.unreadable), (AT, 1));
         assert_eq!(snapshot.messages[0].text(), "hi");
     }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use crate::address::ServerAddress;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::key::SubmitKey;
 
 /// The time limit of one exchange.
@@ -32,11 +32,11 @@ pub(crate) struct RestResponse {
     pub(crate) body: Bytes,
 }
 
-/// The connections to one server, and the headers of every request.
+/// The connections to the server at a [`ServerAddress`], and the headers of every request.
 #[derive(Debug)]
 pub(crate) struct HttpConnections {
-    address: ServerAddress,
-    headers: Vec<(&'static str, String)>,
+    pub(crate) address: ServerAddress,
+    pub(crate) headers: Vec<(&'static str, String)>,
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
 }
 
@@ -50,14 +50,6 @@ impl HttpConnections {
         }
     }
 
-    pub(crate) fn address(&self) -> &ServerAddress {
-        &self.address
-    }
-
-    pub(crate) fn headers(&self) -> &[(&'static str, String)] {
-        &self.headers
-    }
-
     /// Sends a request, with its idempotency key if it has one, and reads the complete response.
     pub(crate) async fn exchange(
         &self,
@@ -65,21 +57,7 @@ impl HttpConnections {
         path: &str,
         body: Option<Vec<u8>>,
         key: Option<&SubmitKey>,
-    ) -> Result<RestResponse, Error> {
-        let exchange = self.exchange_without_timeout(method, path, body, key);
-        match tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await {
-            Ok(response) => response,
-            Err(_) => Err(Error::Timeout(EXCHANGE_TIMEOUT)),
-        }
-    }
-
-    async fn exchange_without_timeout(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<Vec<u8>>,
-        key: Option<&SubmitKey>,
-    ) -> Result<RestResponse, Error> {
+    ) -> Result<RestResponse> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -94,9 +72,15 @@ impl HttpConnections {
         if body.is_some() {
             request = request.header("content-type", "application/json");
         }
-        let mut request = request
+        let request = request
             .body(Full::from(body.unwrap_or_default()))
             .map_err(|error| Error::Address(error.to_string()))?;
+        tokio::time::timeout(EXCHANGE_TIMEOUT, self.send(request))
+            .await
+            .unwrap_or(Err(Error::Timeout(EXCHANGE_TIMEOUT)))
+    }
+
+    async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<RestResponse> {
         let mut attempts = 0;
         let (sender, response) = loop {
             let mut sender = self.ready_sender().await?;
@@ -114,7 +98,10 @@ impl HttpConnections {
         let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX);
         let body = body.collect().await;
         let body = body.map_err(|error| Error::Connection(error.to_string()))?;
-        self.return_to_pool(sender);
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_CONNECTIONS_MAX && !sender.is_closed() {
+            idle.push(sender);
+        }
         Ok(RestResponse {
             status,
             body: body.to_bytes(),
@@ -122,31 +109,23 @@ impl HttpConnections {
     }
 
     /// A connection that is ready for a request: an idle one or a new one.
-    async fn ready_sender(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
-        loop {
-            let idle = self.idle.lock().pop();
-            let Some(mut sender) = idle else {
-                return self.connect().await;
-            };
+    async fn ready_sender(&self) -> Result<SendRequest<Full<Bytes>>> {
+        // The lock is released before the await.
+        while let Some(mut sender) = { self.idle.lock().pop() } {
             if sender.ready().await.is_ok() {
                 return Ok(sender);
             }
         }
-    }
-
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
-        let stream = TcpStream::connect(self.address.authority()).await?;
-        stream.set_nodelay(true)?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        let (sender, connection) = handshake(TokioIo::new(self.tcp_stream().await?)).await?;
         // The task ends when the sender is dropped or the server closes; it has no result to await.
         tokio::spawn(connection);
         Ok(sender)
     }
 
-    fn return_to_pool(&self, sender: SendRequest<Full<Bytes>>) {
-        let mut idle = self.idle.lock();
-        if idle.len() < IDLE_CONNECTIONS_MAX && !sender.is_closed() {
-            idle.push(sender);
-        }
+    /// A new TCP connection to the server.
+    pub(crate) async fn tcp_stream(&self) -> Result<TcpStream> {
+        let stream = TcpStream::connect(self.address.authority()).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
     }
 }

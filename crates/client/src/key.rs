@@ -1,22 +1,18 @@
 //! The idempotency key of a submit: the server starts one turn for all requests with the same key
 //! and body, so that a submit whose response was lost can be repeated.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
-/// The value of an `Idempotency-Key` header.
+/// The value of an `Idempotency-Key` header, for
+/// [`Client::submit_once`](crate::Client::submit_once).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmitKey(String);
 
 impl SubmitKey {
     /// A new random key, or `None` if the system provides no randomness.
     pub fn random() -> Option<Self> {
-        let mut bytes = [0u8; 16];
-        getrandom::fill(&mut bytes).ok()?;
-        let mut text = String::with_capacity(2 * bytes.len());
-        for byte in bytes {
-            let _ = write!(text, "{byte:02x}");
-        }
-        Some(Self(text))
+        let (high, low) = (getrandom::u64().ok()?, getrandom::u64().ok()?);
+        Some(Self(format!("{high:016x}{low:016x}")))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The Rust client of a Turnwire server.
 //!
-//! [`Client`] sends REST requests and returns typed responses. [`Watch`] follows a session without
-//! end: it attaches, subscribes, reconnects after any loss with the last id it has received, and
-//! falls back to a snapshot when the server no longer stores that position. Unknown event types and
-//! fields are skipped, so that an old client works with a new server.
+//! [`Client`] sends REST requests and returns typed responses. [`SessionWatch`] follows a session
+//! without end: it attaches, subscribes, reconnects after any loss with the last id it has
+//! received, and falls back to a snapshot when the server no longer stores that position. Unknown
+//! event types and fields are skipped, so that an old client works with a new server.
 
 pub mod error;
 pub mod address;
@@ -13,8 +13,8 @@ mod http;
 mod rest;
 pub mod frame;
 pub mod records;
-pub mod operations;
 pub mod client;
+mod operations;
 pub mod cancel;
 mod approval;
 mod socket;
@@ -26,6 +26,5 @@ pub use client::Client;
 pub use error::Error;
 pub use frame::{ReceivedEvent, SnapshotFrame};
 pub use key::SubmitKey;
-pub use operations::ServerOperations;
 pub use records::{EventPageQuery, MessagePage, SessionRecords};
 pub use watch::{SessionWatch, WatchItem, WatchStart};

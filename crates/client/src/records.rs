@@ -2,26 +2,30 @@
 //!
 //! All lists are pages: pass `next` of one page as `before` of the request for the next one.
 
-use std::fmt::Write as _;
+use std::fmt::Display;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use turnwire_event::{CallId, Message, MessageId, Position, SessionId, ToolUseId, TypeSet};
-use turnwire_wire::rest::{event, llm_call, session, tool_call};
+use turnwire_wire::rest::event::EventList;
+use turnwire_wire::rest::llm_call::LlmCallList;
+use turnwire_wire::rest::session::WorkerList;
+use turnwire_wire::rest::tool_call::ToolCallList;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::frame::parse_messages;
 use crate::http::HttpConnections;
-use crate::rest::page_path;
+use crate::rest::{page_path, with_query};
 
 /// Reads the records of one session; from [`Client::records`](crate::Client::records).
 #[derive(Clone, Copy, Debug)]
 pub struct SessionRecords<'a> {
-    http: &'a HttpConnections,
-    session: SessionId,
+    pub(crate) http: &'a HttpConnections,
+    pub(crate) session: SessionId,
 }
 
-/// A page of messages, oldest first.
+/// A page of [`SessionRecords::messages`], oldest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessagePage {
     /// The messages whose format this client knows.
@@ -45,24 +49,19 @@ pub struct EventPageQuery {
     pub hashes: bool,
 }
 
-impl<'a> SessionRecords<'a> {
-    pub(crate) fn new(http: &'a HttpConnections, session: SessionId) -> Self {
-        Self { http, session }
-    }
-
+impl SessionRecords<'_> {
     /// A [`MessagePage`] before `before`, or the newest page if `None`.
     pub async fn messages(
         &self,
         before: Option<MessageId>,
         limit: Option<usize>,
-    ) -> Result<MessagePage, Error> {
+    ) -> Result<MessagePage> {
         #[derive(Deserialize)]
         struct MessageList {
             messages: Vec<Value>,
             next: Option<MessageId>,
         }
-        let path = page_path(&self.path("messages"), before, limit);
-        let list: MessageList = self.http.get(&path).await?;
+        let list: MessageList = self.page("messages", before, limit).await?;
         let (messages, unreadable) = parse_messages(list.messages);
         Ok(MessagePage {
             messages,
@@ -71,19 +70,17 @@ impl<'a> SessionRecords<'a> {
         })
     }
 
-    /// A page of the log, each event with the bytes that the log stores.
-    pub async fn events(&self, query: EventPageQuery) -> Result<event::EventList, Error> {
-        let mut path = format!("{}?hashes={}", self.path("events"), query.hashes);
-        if let Some(since) = query.since {
-            let _ = write!(path, "&since={since}");
-        }
-        if let Some(types) = query.types {
-            let names: Vec<_> = types.iter().map(|kind| kind.name()).collect();
-            let _ = write!(path, "&types={}", names.join(","));
-        }
-        if let Some(limit) = query.limit {
-            let _ = write!(path, "&limit={limit}");
-        }
+    /// A page of the log that [`EventPageQuery`] selects, each event with the bytes that the log
+    /// stores.
+    pub async fn events(&self, query: EventPageQuery) -> Result<EventList> {
+        let names = |types: TypeSet| types.iter().map(|kind| kind.name()).collect::<Vec<_>>();
+        let parameters = [
+            ("hashes", Some(query.hashes.to_string())),
+            ("since", query.since.map(|since| since.to_string())),
+            ("types", query.types.map(|types| names(types).join(","))),
+            ("limit", query.limit.map(|limit| limit.to_string())),
+        ];
+        let path = with_query(&self.path("events"), parameters);
         self.http.get(&path).await
     }
 
@@ -92,9 +89,8 @@ impl<'a> SessionRecords<'a> {
         &self,
         before: Option<SessionId>,
         limit: Option<usize>,
-    ) -> Result<session::WorkerList, Error> {
-        let path = page_path(&self.path("workers"), before, limit);
-        self.http.get(&path).await
+    ) -> Result<WorkerList> {
+        self.page("workers", before, limit).await
     }
 
     /// The tool calls of the session, newest first.
@@ -102,9 +98,8 @@ impl<'a> SessionRecords<'a> {
         &self,
         before: Option<ToolUseId>,
         limit: Option<usize>,
-    ) -> Result<tool_call::ToolCallList, Error> {
-        let path = page_path(&self.path("tool-calls"), before, limit);
-        self.http.get(&path).await
+    ) -> Result<ToolCallList> {
+        self.page("tool-calls", before, limit).await
     }
 
     /// The model calls of the session, newest first.
@@ -112,8 +107,17 @@ impl<'a> SessionRecords<'a> {
         &self,
         before: Option<CallId>,
         limit: Option<usize>,
-    ) -> Result<llm_call::LlmCallList, Error> {
-        let path = page_path(&self.path("llm-calls"), before, limit);
+    ) -> Result<LlmCallList> {
+        self.page("llm-calls", before, limit).await
+    }
+
+    async fn page<T: DeserializeOwned>(
+        &self,
+        collection: &str,
+        before: Option<impl Display>,
+        limit: Option<usize>,
+    ) -> Result<T> {
+        let path = page_path(&self.path(collection), before, limit);
         self.http.get(&path).await
     }
 

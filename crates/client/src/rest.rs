@@ -7,43 +7,33 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::http::{HttpConnections, RestResponse};
 use crate::key::SubmitKey;
 
 impl HttpConnections {
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        let response = self.exchange(Method::GET, path, None, None).await?;
-        response.json()
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.exchange(Method::GET, path, None, None).await?.json()
     }
 
-    pub(crate) async fn get_text(&self, path: &str) -> Result<String, Error> {
+    pub(crate) async fn get_text(&self, path: &str) -> Result<String> {
         let response = self.exchange(Method::GET, path, None, None).await?;
         response.check_status()?;
         Ok(String::from_utf8_lossy(&response.body).into_owned())
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Result<(), Error> {
+    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
         let response = self.exchange(Method::DELETE, path, None, None).await?;
         response.check_status()
     }
 
-    pub(crate) async fn post<T: DeserializeOwned>(
+    /// Posts `body` as JSON, with an idempotency key if the request has one.
+    pub(crate) async fn post(
         &self,
         path: &str,
         body: &impl Serialize,
         key: Option<&SubmitKey>,
-    ) -> Result<T, Error> {
-        self.post_for_response(path, body, key).await?.json()
-    }
-
-    /// Posts `body` and returns the response, for callers that depend on its status.
-    pub(crate) async fn post_for_response(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-        key: Option<&SubmitKey>,
-    ) -> Result<RestResponse, Error> {
+    ) -> Result<RestResponse> {
         let body = serde_json::to_vec(body).expect("request bodies are plain data");
         self.exchange(Method::POST, path, Some(body), key).await
     }
@@ -51,41 +41,52 @@ impl HttpConnections {
 
 impl RestResponse {
     /// The body of a successful response.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T> {
         self.check_status()?;
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Error::InvalidResponse(error.to_string()))
+        Ok(serde_json::from_slice(&self.body)?)
     }
 
-    fn check_status(&self) -> Result<(), Error> {
-        if self.status.is_success() {
-            return Ok(());
+    fn check_status(&self) -> Result<()> {
+        match self.status.is_success() {
+            true => Ok(()),
+            false => Err(self.error()),
         }
+    }
+
+    /// The [`Error::Problem`] of the body, or [`Error::Status`] if the body has none.
+    pub(crate) fn error(&self) -> Error {
         let status = self.status.as_u16();
         let Ok(mut fields) = serde_json::from_slice::<Map<String, Value>>(&self.body) else {
-            return Err(Error::Status(status));
+            return Error::Status(status);
         };
         // All members of a problem are optional in RFC 9457.
         for name in ["type", "title", "detail", "code", "trace_id"] {
             fields.entry(name).or_insert_with(|| json!(""));
         }
         fields.insert("status".to_owned(), json!(status));
-        match serde_json::from_value(Value::Object(fields)) {
-            Ok(problem) => Err(Error::Problem(Box::new(problem))),
-            Err(_) => Err(Error::Status(status)),
-        }
+        let problem = serde_json::from_value(Value::Object(fields));
+        problem.map_or(Error::Status(status), Error::Problem)
     }
 }
 
 /// The path of a page of a list.
 pub(crate) fn page_path(path: &str, before: Option<impl Display>, limit: Option<usize>) -> String {
-    let mut query = Vec::new();
-    query.extend(before.map(|before| format!("before={before}")));
-    query.extend(limit.map(|limit| format!("limit={limit}")));
-    if query.is_empty() {
-        return path.to_owned();
+    let before = before.map(|before| before.to_string());
+    let limit = limit.map(|limit| limit.to_string());
+    with_query(path, [("before", before), ("limit", limit)])
+}
+
+/// `path` with the query parameters that have a value.
+pub(crate) fn with_query<const N: usize>(
+    path: &str,
+    parameters: [(&str, Option<String>); N],
+) -> String {
+    let parameter = |(name, value): (_, Option<String>)| Some(format!("{name}={}", value?));
+    let query: Vec<String> = parameters.into_iter().filter_map(parameter).collect();
+    match query.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{}", query.join("&")),
     }
-    format!("{path}?{}", query.join("&"))
 }
 
 #[cfg(test)]

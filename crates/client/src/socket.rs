@@ -9,16 +9,13 @@ use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::tungstenite::{self, ClientRequestBuilder, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
-use turnwire_event::SessionId;
 use turnwire_wire::session::SessionCloseReason;
 
-use crate::error::Error;
-use crate::http::HttpConnections;
+use crate::error::{Error, Result};
+use crate::http::{HttpConnections, RestResponse};
 
 /// The time limit for the connection and the upgrade.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,46 +28,30 @@ pub(crate) struct SessionSocket {
     stream: WebSocketStream<TcpStream>,
 }
 
-/// The reason why a socket ended.
+/// The reason why a [`SessionSocket`] ended.
 #[derive(Debug)]
 pub(crate) enum SocketEnd {
     /// The server closed the socket with a known close code.
     Closed(SessionCloseReason),
-    /// The server closed the socket with an unknown code or reason.
-    Unknown(String),
-    /// The connection broke without a close frame.
+    /// The connection broke, or the server closed the socket with an unknown code.
     Broken(String),
 }
 
 impl SessionSocket {
-    /// Opens the stream of `session` with an attach token.
-    pub(crate) async fn open(
-        http: &HttpConnections,
-        session: SessionId,
-        token: &str,
-    ) -> Result<Self, Error> {
-        match tokio::time::timeout(CONNECT_TIMEOUT, Self::connect(http, session, token)).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::Timeout(CONNECT_TIMEOUT)),
-        }
+    /// Opens the stream at `path`, which contains the session and an attach token.
+    pub(crate) async fn open(http: &HttpConnections, path: &str) -> Result<Self> {
+        tokio::time::timeout(CONNECT_TIMEOUT, Self::connect(http, path))
+            .await
+            .unwrap_or(Err(Error::Timeout(CONNECT_TIMEOUT)))
     }
 
-    async fn connect(
-        http: &HttpConnections,
-        session: SessionId,
-        token: &str,
-    ) -> Result<Self, Error> {
-        let authority = http.address().authority();
-        let stream = TcpStream::connect(&authority).await?;
-        stream.set_nodelay(true)?;
-        let url = format!("ws://{authority}/sessions/{session}/stream?attach={token}");
-        let invalid = |reason: String| Error::Address(reason);
-        let mut request = url
-            .into_client_request()
-            .map_err(|error| invalid(error.to_string()))?;
-        for (name, value) in http.headers() {
-            let value = HeaderValue::from_str(value).map_err(|error| invalid(error.to_string()))?;
-            request.headers_mut().insert(*name, value);
+    async fn connect(http: &HttpConnections, path: &str) -> Result<Self> {
+        let stream = http.tcp_stream().await?;
+        let url = format!("ws://{}{path}", http.address.authority()).parse();
+        let url = url.map_err(|error| Error::Address(format!("the stream's URL: {error}")))?;
+        let mut request = ClientRequestBuilder::new(url);
+        for (name, value) in &http.headers {
+            request = request.with_header(*name, value);
         }
         let config = WebSocketConfig::default()
             .max_message_size(Some(FRAME_BYTES_MAX))
@@ -78,11 +59,9 @@ impl SessionSocket {
         match client_async_with_config(request, stream, Some(config)).await {
             Ok((stream, _)) => Ok(Self { stream }),
             Err(tungstenite::Error::Http(response)) => {
-                let body = response.body().as_deref().unwrap_or_default();
-                Err(match serde_json::from_slice(body) {
-                    Ok(problem) => Error::Problem(Box::new(problem)),
-                    Err(_) => Error::Status(response.status().as_u16()),
-                })
+                let status = response.status();
+                let body = response.into_body().unwrap_or_default().into();
+                Err(RestResponse { status, body }.error())
             }
             Err(error) => Err(Error::Connection(error.to_string())),
         }
@@ -102,7 +81,7 @@ impl SessionSocket {
                     let code = u16::from(frame.code);
                     return Err(match SessionCloseReason::parse(code, &frame.reason) {
                         Some(close) => SocketEnd::Closed(close),
-                        None => SocketEnd::Unknown(format!("{code} {}", frame.reason)),
+                        None => SocketEnd::Broken(format!("{code} {}", frame.reason)),
                     });
                 }
                 Some(Ok(Message::Close(None))) | None => {

@@ -8,6 +8,7 @@
 //! If the filter includes workers, the watch keeps a cursor per worker, from its start to its end.
 //! A watch ends when the session is deleted, or with an error that a reconnect does not resolve.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -20,8 +21,8 @@ use turnwire_wire::session::{
 
 use crate::backoff::ReconnectBackoff;
 use crate::client::Client;
-use crate::error::Error;
-use crate::frame::{IncomingFrame, ReceivedEvent, SnapshotFrame};
+use crate::error::{Error, Result};
+use crate::frame::{ReceivedEvent, ServerFrame, SnapshotFrame};
 use crate::socket::{SessionSocket, SocketEnd};
 
 /// More than three heartbeat intervals of 30 s: after this time the connection is lost.
@@ -29,6 +30,9 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(100);
 
 /// The cursor before the first event of a worker.
 const WORKER_START: Position = Position::persisted(Epoch::FIRST, Seq(0));
+
+/// The item for the caller, if a step of [`SessionWatch`] produces one.
+type Step = Result<Option<WatchItem>>;
 
 /// The first item of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +45,7 @@ pub enum WatchStart {
     Snapshot,
 }
 
-/// An item of a [`Watch`].
+/// An item of a [`SessionWatch`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchItem {
     /// The server accepted the subscription.
@@ -68,14 +72,15 @@ pub struct SessionWatch {
     client: Client,
     session: SessionId,
     filter: Value,
-    /// The start of the next subscription; moves with every event.
+    /// The [`WatchStart`] of the next subscription; moves with every event.
     next: WatchStart,
     /// The cursors of the workers, or `None` if the filter does not include workers.
     workers: Option<SessionPositions>,
     socket: Option<SessionSocket>,
     retry_at: Option<Instant>,
     backoff: ReconnectBackoff,
-    /// True once a subscription was accepted: from then on, a session that is not found was deleted.
+    /// True once a subscription was accepted: from then on, a session that is not found was
+    /// deleted.
     was_connected: bool,
     is_finished: bool,
 }
@@ -111,7 +116,7 @@ impl SessionWatch {
 
     /// The next item, or `None` once the session is deleted. Cancel safe: dropping the future loses
     /// no item.
-    pub async fn next(&mut self) -> Result<Option<WatchItem>, Error> {
+    pub async fn next(&mut self) -> Result<Option<WatchItem>> {
         while !self.is_finished {
             if let Some(item) = self.step().await? {
                 return Ok(Some(item));
@@ -121,62 +126,52 @@ impl SessionWatch {
     }
 
     /// Connects, or handles one frame. Returns `None` if there is no item for the caller.
-    async fn step(&mut self) -> Result<Option<WatchItem>, Error> {
+    async fn step(&mut self) -> Step {
         let Some(socket) = &mut self.socket else {
             return self.connect().await;
         };
-        let frame = match tokio::time::timeout(SILENCE_TIMEOUT, socket.next()).await {
-            Ok(Ok(frame)) => IncomingFrame::read(&frame)?,
+        let bytes = match tokio::time::timeout(SILENCE_TIMEOUT, socket.next()).await {
+            Ok(Ok(bytes)) => bytes,
             Ok(Err(end)) => return self.handle_socket_end(end),
-            Err(_) => {
-                return Ok(Some(
-                    self.reconnect_later(Error::Timeout(SILENCE_TIMEOUT).to_string()),
-                ));
-            }
+            Err(_) => return self.reconnect_later(&Error::Timeout(SILENCE_TIMEOUT)),
         };
-        match frame {
-            IncomingFrame::Ack {
-                replay_event_count,
-                positions,
-            } => {
+        let frame = ServerFrame::read(&bytes)?;
+        match frame.kind.as_str() {
+            "subscribe_ack" => {
                 self.was_connected = true;
                 self.backoff.reset();
-                self.take_positions(positions);
+                self.take_positions(frame.positions);
+                let replay_event_count = frame.replay_event_count;
                 Ok(Some(WatchItem::Connected { replay_event_count }))
             }
-            IncomingFrame::SubscribeRejected { code, message } => {
-                self.handle_rejection(code, message).await
-            }
-            IncomingFrame::Snapshot(snapshot) => {
+            "subscribe_error" => self.handle_rejection(frame.code, frame.message).await,
+            "snapshot" => {
+                let snapshot = frame.snapshot(&bytes)?;
                 self.next = WatchStart::After(snapshot.position);
-                Ok(Some(WatchItem::Snapshot(snapshot)))
+                Ok(Some(WatchItem::Snapshot(Box::new(snapshot))))
             }
-            IncomingFrame::Event(event) => {
-                self.advance(event.session_id, event.id);
-                self.track_worker(&event);
-                Ok(Some(WatchItem::Event(event)))
-            }
-            IncomingFrame::UnknownEvent(session, at) => {
+            "event" => {
+                let (session, at, event) = frame.event(&bytes)?;
                 self.advance(session, at);
-                Ok(None)
+                Ok(event.map(|event| {
+                    self.track_worker(&event);
+                    WatchItem::Event(event)
+                }))
             }
-            IncomingFrame::Ping {
-                nonce,
-                position,
-                positions,
-            } => {
-                if let Some(at) = position {
+            "ping" => {
+                if let Some(at) = frame.position {
                     self.advance(self.session, at);
                 }
-                self.take_positions(positions);
-                self.send(&json!({"type": "pong", "nonce": nonce})).await
+                self.take_positions(frame.positions);
+                let pong = json!({"type": "pong", "nonce": frame.nonce});
+                self.send(&pong).await
             }
-            IncomingFrame::Other => Ok(None),
+            _ => Ok(None),
         }
     }
 
     /// Waits until the retry is due, then attaches and subscribes.
-    async fn connect(&mut self) -> Result<Option<WatchItem>, Error> {
+    async fn connect(&mut self) -> Step {
         if let Some(at) = self.retry_at {
             tokio::time::sleep_until(at).await;
         }
@@ -186,23 +181,24 @@ impl SessionWatch {
                 self.subscribe().await
             }
             Err(error) if self.was_connected && error.code() == Some(Code::SessionNotFound) => {
-                self.is_finished = true;
-                Ok(None)
+                self.finish()
             }
             // The attach token expired or was lost with its socket: the next attach has a new one.
             Err(error) if error.is_transient() || error.code() == Some(Code::Unauthorized) => {
-                Ok(Some(self.reconnect_later(error.to_string())))
+                self.reconnect_later(&error)
             }
             Err(error) => self.fail(error),
         }
     }
 
-    async fn open(&self) -> Result<SessionSocket, Error> {
+    async fn open(&self) -> Result<SessionSocket> {
         let attached = self.client.attach(self.session).await?;
-        SessionSocket::open(&self.client.http, self.session, &attached.attach_token).await
+        let token = attached.attach_token;
+        let path = format!("/sessions/{}/stream?attach={token}", self.session);
+        SessionSocket::open(&self.client.http, &path).await
     }
 
-    async fn subscribe(&mut self) -> Result<Option<WatchItem>, Error> {
+    async fn subscribe(&mut self) -> Step {
         let (since, snapshot) = match self.next {
             WatchStart::Live => (Value::Null, false),
             WatchStart::After(at) => (self.since(at), false),
@@ -226,22 +222,17 @@ impl SessionWatch {
         }
     }
 
-    async fn send(&mut self, frame: &Value) -> Result<Option<WatchItem>, Error> {
-        let result = match &mut self.socket {
-            Some(socket) => socket.send(frame).await,
-            None => Ok(()),
+    async fn send(&mut self, frame: &Value) -> Step {
+        let Some(socket) = &mut self.socket else {
+            return Ok(None);
         };
-        match result {
+        match socket.send(frame).await {
             Ok(()) => Ok(None),
             Err(end) => self.handle_socket_end(end),
         }
     }
 
-    async fn handle_rejection(
-        &mut self,
-        code: String,
-        message: String,
-    ) -> Result<Option<WatchItem>, Error> {
+    async fn handle_rejection(&mut self, code: String, message: String) -> Step {
         match code.as_str() {
             // The socket stays open for another subscription.
             "cursor_expired" | "replay_too_large" if self.next != WatchStart::Snapshot => {
@@ -251,43 +242,42 @@ impl SessionWatch {
             }
             // The server does not know a worker any more; the session itself continues.
             "invalid_filter" if self.forget_workers() => self.subscribe().await,
-            "session_not_found" => {
-                self.is_finished = true;
-                Ok(None)
-            }
+            "session_not_found" => self.finish(),
             _ => self.fail(Error::SubscribeRejected { code, message }),
         }
     }
 
-    fn handle_socket_end(&mut self, end: SocketEnd) -> Result<Option<WatchItem>, Error> {
+    fn handle_socket_end(&mut self, end: SocketEnd) -> Step {
         match end {
-            SocketEnd::Closed(SessionCloseReason::SessionDeleted) => {
-                self.is_finished = true;
-                Ok(None)
-            }
+            SocketEnd::Closed(SessionCloseReason::SessionDeleted) => self.finish(),
             SocketEnd::Closed(close) => match close.reconnect() {
-                ReconnectAdvice::Resume => {
-                    Ok(Some(self.reconnect_later(close.message().to_owned())))
-                }
+                ReconnectAdvice::Resume => self.reconnect_later(&close.message()),
                 ReconnectAdvice::FixFirst | ReconnectAdvice::Never => {
                     self.fail(Error::Closed(close))
                 }
             },
-            SocketEnd::Unknown(why) | SocketEnd::Broken(why) => Ok(Some(self.reconnect_later(why))),
+            SocketEnd::Broken(reason) => self.reconnect_later(&reason),
         }
     }
 
-    fn fail(&mut self, error: Error) -> Result<Option<WatchItem>, Error> {
+    /// Ends the watch of a session that was deleted.
+    fn finish(&mut self) -> Step {
+        self.is_finished = true;
+        Ok(None)
+    }
+
+    fn fail(&mut self, error: Error) -> Step {
         self.is_finished = true;
         self.socket = None;
         Err(error)
     }
 
-    fn reconnect_later(&mut self, reason: String) -> WatchItem {
+    fn reconnect_later(&mut self, reason: &dyn Display) -> Step {
         let retry_in = self.backoff.next();
         self.socket = None;
         self.retry_at = Some(Instant::now() + retry_in);
-        WatchItem::Lost { reason, retry_in }
+        let reason = reason.to_string();
+        Ok(Some(WatchItem::Lost { reason, retry_in }))
     }
 
     /// Advances the cursor of a session. Every worker session has its own order.
@@ -310,17 +300,15 @@ impl SessionWatch {
 
     /// Starts and ends the cursor of a worker.
     fn track_worker(&mut self, event: &ReceivedEvent) {
-        let Some(workers) = &mut self.workers else {
-            return;
-        };
-        let worker = match event.kind {
-            EventType::DelegateStarted
-            | EventType::DelegateCompleted
-            | EventType::DelegateFailed => event.worker(),
+        let has_started = match event.kind {
+            EventType::DelegateStarted => true,
+            EventType::DelegateCompleted | EventType::DelegateFailed => false,
             _ => return,
         };
-        let Some(id) = worker else { return };
-        if event.kind == EventType::DelegateStarted {
+        let (Some(workers), Some(id)) = (&mut self.workers, event.worker()) else {
+            return;
+        };
+        if has_started {
             workers.entry(id).or_insert(WORKER_START);
         } else {
             workers.remove(&id);
@@ -332,11 +320,9 @@ impl SessionWatch {
         let (Some(mut positions), true) = (positions, self.workers.is_some()) else {
             return;
         };
+        let own = positions.remove(&self.session);
         // Before the snapshot has arrived, the position of the session must not move.
-        if let (Some(at), true) = (
-            positions.remove(&self.session),
-            self.next != WatchStart::Snapshot,
-        ) {
+        if let Some(at) = own.filter(|_| self.next != WatchStart::Snapshot) {
             self.advance(self.session, at);
         }
         self.workers = Some(positions);

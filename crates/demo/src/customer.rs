@@ -14,26 +14,19 @@ const RECEIPTS_MAX: usize = 3;
 
 /// The balance of `principal`, as a list of one item.
 pub(crate) fn points(principal: &str, language: DemoLanguage) -> Vec<Value> {
-    let number = hash_of(principal);
-    let points = 500 + number % 9_000;
+    let points = 500 + hash_of(principal) % 9_000;
     let tier = match points {
-        0..2_500 => language.pick("Bronze", "Bronze", "Bronce"),
-        2_500..6_000 => language.pick("Silver", "Silber", "Plata"),
-        _ => language.pick("Gold", "Gold", "Oro"),
+        0..2_500 => ["Bronze", "Bronze", "Bronce"],
+        2_500..6_000 => ["Silver", "Silber", "Plata"],
+        _ => ["Gold", "Gold", "Oro"],
     };
-    let missing = REWARD_STEP - points % REWARD_STEP;
-    let formatted = language.number(points);
-    let label = language.pick(
-        format!("{formatted} points"),
-        format!("{formatted} Punkte"),
-        format!("{formatted} puntos"),
-    );
+    let unit = language.pick(["points", "Punkte", "puntos"]);
     vec![json!({
         "id": "balance",
         "points": points,
-        "tier": tier,
-        "missing": missing,
-        "label": label,
+        "tier": language.pick(tier),
+        "missing": REWARD_STEP - points % REWARD_STEP,
+        "label": format!("{} {unit}", language.number(points)),
     })]
 }
 
@@ -58,34 +51,29 @@ const RECEIPTS: &[StoredReceipt] = &[
 
 /// The receipts that `query` names, or the newest.
 pub(crate) fn receipts(query: &SearchQuery, language: DemoLanguage) -> Vec<Value> {
-    let named = RECEIPTS
+    let mut matching: Vec<&StoredReceipt> = RECEIPTS.iter().collect();
+    if matching
         .iter()
-        .filter(|receipt| query.score(receipt.names) > 0);
-    let mut matching: Vec<&StoredReceipt> = named.collect();
-    if matching.is_empty() {
-        matching = RECEIPTS.iter().collect();
+        .any(|receipt| query.score(receipt.names) > 0)
+    {
+        matching.retain(|receipt| query.score(receipt.names) > 0);
     }
     let listed = matching.into_iter().take(RECEIPTS_MAX);
-    listed
-        .map(|receipt| receipt_item(receipt, language))
-        .collect()
+    listed.map(|one| receipt_item(one, language)).collect()
 }
 
 fn receipt_item(receipt: &StoredReceipt, language: DemoLanguage) -> Value {
-    let (store, bought, total) = (
-        receipt.store,
-        language.ago(receipt.ago),
-        language.money(receipt.cents),
-    );
+    let store = receipt.store;
+    let bought = language.ago(receipt.ago);
+    let total = language.money(receipt.cents);
     let goods: Vec<&str> = receipt.goods.iter().map(|id| title(id, language)).collect();
-    let label = format!("{store} ({bought}, {total})");
     json!({
         "id": receipt.id,
         "store": store,
         "bought": bought,
         "total": total,
         "goods": goods,
-        "label": label,
+        "label": format!("{store} ({bought}, {total})"),
     })
 }
 

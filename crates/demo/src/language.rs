@@ -18,8 +18,8 @@ impl DemoLanguage {
         }
     }
 
-    /// Selects the value written in this language.
-    pub(crate) fn pick<T>(self, en: T, de: T, es: T) -> T {
+    /// Selects the text in this language from its English, German and Spanish versions.
+    pub(crate) fn pick(self, [en, de, es]: [&'static str; 3]) -> &'static str {
         match self {
             Self::En => en,
             Self::De => de,
@@ -48,11 +48,11 @@ impl DemoLanguage {
 
     /// Formats a day in the past.
     pub(crate) fn ago(self, days: u32) -> String {
-        self.pick(
-            format!("{days} days ago"),
-            format!("vor {days} Tagen"),
-            format!("hace {days} días"),
-        )
+        match self {
+            Self::En => format!("{days} days ago"),
+            Self::De => format!("vor {days} Tagen"),
+            Self::Es => format!("hace {days} días"),
+        }
     }
 }
 

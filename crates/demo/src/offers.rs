@@ -22,23 +22,6 @@ struct CatalogOffer {
     names: &'static [&'static str],
 }
 
-const fn offer(
-    id: &'static str,
-    title: [&'static str; 3],
-    store: &'static str,
-    (cents, points): (u32, u32),
-    names: &'static [&'static str],
-) -> CatalogOffer {
-    CatalogOffer {
-        id,
-        title,
-        store,
-        cents,
-        points,
-        names,
-    }
-}
-
 const FRESH: &str = "Fresh Corner";
 const GREEN: &str = "Green Basket";
 const DAILY: &str = "Daily Market";
@@ -48,28 +31,28 @@ const HOME: &str = "Nest & Home";
 /// The catalogue; its first offers answer a query without keywords.
 #[rustfmt::skip]
 const OFFERS: &[CatalogOffer] = &[
-    offer("OFF_01", ["Oat milk 1 L", "Hafermilch 1 l", "Leche de avena 1 l"], FRESH, (149, 200), &["oat", "milk", "hafer", "milch", "avena", "leche", "vegan", "drink", "breakfast", "fruhstuck", "desayuno"]),
-    offer("OFF_02", ["Ground coffee 500 g", "Kaffee gemahlen 500 g", "Café molido 500 g"], BEAN, (599, 350), &["coffee", "kaffee", "cafe", "espresso", "breakfast", "fruhstuck", "desayuno"]),
-    offer("OFF_03", ["Oat granola with nuts", "Hafermüsli mit Nüssen", "Granola de avena con nueces"], GREEN, (329, 180), &["granola", "musli", "muesli", "oat", "hafer", "avena", "nut", "nuss", "nueces", "cereal", "breakfast", "fruhstuck", "desayuno", "snack"]),
-    offer("OFF_04", ["Apples 1.5 kg", "Äpfel 1,5 kg", "Manzanas 1,5 kg"], DAILY, (249, 120), &["apple", "apfel", "manzana", "fruit", "obst", "fruta"]),
-    offer("OFF_05", ["Whole milk 1 L", "Vollmilch 1 l", "Leche entera 1 l"], DAILY, (109, 60), &["milk", "milch", "leche", "dairy", "breakfast"]),
-    offer("OFF_06", ["Rye bread 750 g", "Roggenbrot 750 g", "Pan de centeno 750 g"], FRESH, (279, 140), &["bread", "brot", "pan", "rye", "roggen", "centeno", "bakery", "breakfast", "fruhstuck", "desayuno"]),
-    offer("OFF_07", ["Coffee beans 1 kg", "Kaffeebohnen 1 kg", "Café en grano 1 kg"], BEAN, (1199, 700), &["coffee", "kaffee", "cafe", "beans", "bohnen", "grano", "espresso"]),
-    offer("OFF_08", ["Green tea, 20 bags", "Grüner Tee, 20 Beutel", "Té verde, 20 bolsitas"], BEAN, (219, 110), &["tea", "tee", "grun", "verde", "drink"]),
-    offer("OFF_09", ["Greek yoghurt 500 g", "Griechischer Joghurt 500 g", "Yogur griego 500 g"], GREEN, (199, 100), &["yoghurt", "yogurt", "joghurt", "yogur", "dairy", "breakfast", "fruhstuck", "desayuno"]),
-    offer("OFF_10", ["Gouda cheese 400 g", "Gouda-Käse 400 g", "Queso gouda 400 g"], DAILY, (389, 160), &["cheese", "kase", "queso", "gouda", "dairy"]),
-    offer("OFF_11", ["Free-range eggs, 10", "Freilandeier, 10 Stück", "Huevos camperos, 10"], GREEN, (299, 150), &["egg", "eier", "huevo", "breakfast", "fruhstuck", "desayuno"]),
-    offer("OFF_12", ["Spaghetti 500 g", "Spaghetti 500 g", "Espaguetis 500 g"], DAILY, (99, 50), &["pasta", "spaghetti", "nudel", "espagueti", "noodle", "dinner", "abendessen", "cena"]),
-    offer("OFF_13", ["Basmati rice 1 kg", "Basmatireis 1 kg", "Arroz basmati 1 kg"], GREEN, (259, 130), &["rice", "reis", "arroz", "basmati", "dinner", "cena"]),
-    offer("OFF_14", ["Tomatoes 500 g", "Tomaten 500 g", "Tomates 500 g"], FRESH, (189, 90), &["tomato", "tomate", "vegetable", "gemuse", "verdura", "salad", "salat", "ensalada"]),
-    offer("OFF_15", ["Frozen margherita pizza", "Pizza Margherita, tiefgekühlt", "Pizza margarita congelada"], DAILY, (299, 150), &["pizza", "frozen", "dinner", "abendessen", "cena"]),
-    offer("OFF_16", ["Dark chocolate 70 %", "Zartbitterschokolade 70 %", "Chocolate negro 70 %"], GREEN, (179, 120), &["chocolate", "schoko", "chocolat", "candy", "sweet", "suss", "dulce", "snack"]),
-    offer("OFF_17", ["Orange juice 1 L", "Orangensaft 1 l", "Zumo de naranja 1 l"], FRESH, (229, 110), &["juice", "saft", "zumo", "orange", "naranja", "drink", "fruit", "obst"]),
-    offer("OFF_18", ["Sparkling water, 6 bottles", "Mineralwasser, 6 Flaschen", "Agua con gas, 6 botellas"], DAILY, (359, 80), &["water", "wasser", "agua", "drink"]),
-    offer("OFF_19", ["Laundry detergent, 40 washes", "Waschmittel, 40 Waschladungen", "Detergente, 40 lavados"], HOME, (899, 450), &["laundry", "detergent", "wasch", "detergente", "cleaning", "putz", "limpieza", "household", "haushalt", "hogar"]),
-    offer("OFF_20", ["Kitchen towels, 4 rolls", "Küchenrollen, 4 Stück", "Papel de cocina, 4 rollos"], HOME, (349, 170), &["kitchen", "towel", "kuchen", "paper", "papier", "papel", "cocina", "household", "haushalt", "hogar"]),
-    offer("OFF_21", ["Dog food, chicken 3 kg", "Hundefutter, Huhn 3 kg", "Comida para perros, pollo 3 kg"], HOME, (1099, 600), &["dog", "hund", "perro", "pet", "haustier", "mascota"]),
-    offer("OFF_22", ["Shampoo 300 ml", "Shampoo 300 ml", "Champú 300 ml"], HOME, (329, 190), &["shampoo", "champu", "hair", "haare", "pelo"]),
+    CatalogOffer { id: "OFF_01", title: ["Oat milk 1 L", "Hafermilch 1 l", "Leche de avena 1 l"], store: FRESH, cents: 149, points: 200, names: &["oat", "milk", "hafer", "milch", "avena", "leche", "vegan", "drink", "breakfast", "fruhstuck", "desayuno"] },
+    CatalogOffer { id: "OFF_02", title: ["Ground coffee 500 g", "Kaffee gemahlen 500 g", "Café molido 500 g"], store: BEAN, cents: 599, points: 350, names: &["coffee", "kaffee", "cafe", "espresso", "breakfast", "fruhstuck", "desayuno"] },
+    CatalogOffer { id: "OFF_03", title: ["Oat granola with nuts", "Hafermüsli mit Nüssen", "Granola de avena con nueces"], store: GREEN, cents: 329, points: 180, names: &["granola", "musli", "muesli", "oat", "hafer", "avena", "nut", "nuss", "nueces", "cereal", "breakfast", "fruhstuck", "desayuno", "snack"] },
+    CatalogOffer { id: "OFF_04", title: ["Apples 1.5 kg", "Äpfel 1,5 kg", "Manzanas 1,5 kg"], store: DAILY, cents: 249, points: 120, names: &["apple", "apfel", "manzana", "fruit", "obst", "fruta"] },
+    CatalogOffer { id: "OFF_05", title: ["Whole milk 1 L", "Vollmilch 1 l", "Leche entera 1 l"], store: DAILY, cents: 109, points: 60, names: &["milk", "milch", "leche", "dairy", "breakfast"] },
+    CatalogOffer { id: "OFF_06", title: ["Rye bread 750 g", "Roggenbrot 750 g", "Pan de centeno 750 g"], store: FRESH, cents: 279, points: 140, names: &["bread", "brot", "pan", "rye", "roggen", "centeno", "bakery", "breakfast", "fruhstuck", "desayuno"] },
+    CatalogOffer { id: "OFF_07", title: ["Coffee beans 1 kg", "Kaffeebohnen 1 kg", "Café en grano 1 kg"], store: BEAN, cents: 1199, points: 700, names: &["coffee", "kaffee", "cafe", "beans", "bohnen", "grano", "espresso"] },
+    CatalogOffer { id: "OFF_08", title: ["Green tea, 20 bags", "Grüner Tee, 20 Beutel", "Té verde, 20 bolsitas"], store: BEAN, cents: 219, points: 110, names: &["tea", "tee", "grun", "verde", "drink"] },
+    CatalogOffer { id: "OFF_09", title: ["Greek yoghurt 500 g", "Griechischer Joghurt 500 g", "Yogur griego 500 g"], store: GREEN, cents: 199, points: 100, names: &["yoghurt", "yogurt", "joghurt", "yogur", "dairy", "breakfast", "fruhstuck", "desayuno"] },
+    CatalogOffer { id: "OFF_10", title: ["Gouda cheese 400 g", "Gouda-Käse 400 g", "Queso gouda 400 g"], store: DAILY, cents: 389, points: 160, names: &["cheese", "kase", "queso", "gouda", "dairy"] },
+    CatalogOffer { id: "OFF_11", title: ["Free-range eggs, 10", "Freilandeier, 10 Stück", "Huevos camperos, 10"], store: GREEN, cents: 299, points: 150, names: &["egg", "eier", "huevo", "breakfast", "fruhstuck", "desayuno"] },
+    CatalogOffer { id: "OFF_12", title: ["Spaghetti 500 g", "Spaghetti 500 g", "Espaguetis 500 g"], store: DAILY, cents: 99, points: 50, names: &["pasta", "spaghetti", "nudel", "espagueti", "noodle", "dinner", "abendessen", "cena"] },
+    CatalogOffer { id: "OFF_13", title: ["Basmati rice 1 kg", "Basmatireis 1 kg", "Arroz basmati 1 kg"], store: GREEN, cents: 259, points: 130, names: &["rice", "reis", "arroz", "basmati", "dinner", "cena"] },
+    CatalogOffer { id: "OFF_14", title: ["Tomatoes 500 g", "Tomaten 500 g", "Tomates 500 g"], store: FRESH, cents: 189, points: 90, names: &["tomato", "tomate", "vegetable", "gemuse", "verdura", "salad", "salat", "ensalada"] },
+    CatalogOffer { id: "OFF_15", title: ["Frozen margherita pizza", "Pizza Margherita, tiefgekühlt", "Pizza margarita congelada"], store: DAILY, cents: 299, points: 150, names: &["pizza", "frozen", "dinner", "abendessen", "cena"] },
+    CatalogOffer { id: "OFF_16", title: ["Dark chocolate 70 %", "Zartbitterschokolade 70 %", "Chocolate negro 70 %"], store: GREEN, cents: 179, points: 120, names: &["chocolate", "schoko", "chocolat", "candy", "sweet", "suss", "dulce", "snack"] },
+    CatalogOffer { id: "OFF_17", title: ["Orange juice 1 L", "Orangensaft 1 l", "Zumo de naranja 1 l"], store: FRESH, cents: 229, points: 110, names: &["juice", "saft", "zumo", "orange", "naranja", "drink", "fruit", "obst"] },
+    CatalogOffer { id: "OFF_18", title: ["Sparkling water, 6 bottles", "Mineralwasser, 6 Flaschen", "Agua con gas, 6 botellas"], store: DAILY, cents: 359, points: 80, names: &["water", "wasser", "agua", "drink"] },
+    CatalogOffer { id: "OFF_19", title: ["Laundry detergent, 40 washes", "Waschmittel, 40 Waschladungen", "Detergente, 40 lavados"], store: HOME, cents: 899, points: 450, names: &["laundry", "detergent", "wasch", "detergente", "cleaning", "putz", "limpieza", "household", "haushalt", "hogar"] },
+    CatalogOffer { id: "OFF_20", title: ["Kitchen towels, 4 rolls", "Küchenrollen, 4 Stück", "Papel de cocina, 4 rollos"], store: HOME, cents: 349, points: 170, names: &["kitchen", "towel", "kuchen", "paper", "papier", "papel", "cocina", "household", "haushalt", "hogar"] },
+    CatalogOffer { id: "OFF_21", title: ["Dog food, chicken 3 kg", "Hundefutter, Huhn 3 kg", "Comida para perros, pollo 3 kg"], store: HOME, cents: 1099, points: 600, names: &["dog", "hund", "perro", "pet", "haustier", "mascota"] },
+    CatalogOffer { id: "OFF_22", title: ["Shampoo 300 ml", "Shampoo 300 ml", "Champú 300 ml"], store: HOME, cents: 329, points: 190, names: &["shampoo", "champu", "hair", "haare", "pelo"] },
 ];
 
 /// The offers that match `query` best, only of the store it names if it names one. A query without a
@@ -101,8 +84,7 @@ fn names_product(query: &SearchQuery) -> bool {
 }
 
 fn item(offer: &CatalogOffer, language: DemoLanguage) -> Value {
-    let [en, de, es] = offer.title;
-    let title = language.pick(en, de, es);
+    let title = language.pick(offer.title);
     let price = language.money(offer.cents);
     let (store, points) = (offer.store, offer.points);
     let label = match language {
@@ -123,10 +105,7 @@ fn item(offer: &CatalogOffer, language: DemoLanguage) -> Value {
 /// The title of the offer `id`; empty if there is none.
 pub(crate) fn title(id: &str, language: DemoLanguage) -> &'static str {
     let offer = OFFERS.iter().find(|offer| offer.id == id);
-    offer.map_or("", |offer| {
-        let [en, de, es] = offer.title;
-        language.pick(en, de, es)
-    })
+    offer.map_or("", |offer| language.pick(offer.title))
 }
 
 #[cfg(test)]

@@ -106,18 +106,22 @@ async fn enrich(body: Bytes) -> Response {
         tokio::time::sleep(delay).await;
     }
     let outcome = look_up(&request, principal, &query, language);
+    let EnrichOutcome { status, reason, .. } = outcome;
+    let failed_source = outcome
+        .failed_source
+        .map(|source| json!({"source": source, "critical": status == "error", "reason": reason}));
     let total_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Json(json!({
         "enricher_id": request.enricher_id,
         "domain_type": request.domain_type,
         "principal": principal,
         "version": VERSION,
-        "status": outcome.status,
-        "partial": outcome.partial,
-        "cache_meta": {"cached": false, "cacheable": outcome.status == "ok", "ttl": 60, "key": null},
+        "status": status,
+        "partial": failed_source.into_iter().collect::<Vec<_>>(),
+        "cache_meta": {"cached": false, "cacheable": status == "ok", "ttl": 60, "key": null},
         "timing": {"total_ms": total_ms},
-        "payload": outcome.payload,
-        "reason": outcome.reason,
+        "payload": outcome.items.map(|items| json!({ "items": items })),
+        "reason": reason,
     }))
     .into_response()
 }
@@ -134,8 +138,10 @@ fn refusal(status: StatusCode, error: &str) -> Response {
 /// The fields of an envelope that depend on the data.
 struct EnrichOutcome {
     status: &'static str,
-    partial: Value,
-    payload: Value,
+    /// The source of the data service that failed, if `reason` is about one.
+    failed_source: Option<&'static str>,
+    /// `None` in an error.
+    items: Option<Vec<Value>>,
     reason: Option<&'static str>,
 }
 
@@ -145,50 +151,33 @@ fn look_up(
     query: &SearchQuery,
     language: DemoLanguage,
 ) -> EnrichOutcome {
-    let pair = (request.enricher_id.as_str(), request.domain_type.as_str());
-    let mut items = match pair {
-        ("offer_search", "offer_list") => offers::search(query, language),
-        ("points_balance", "points") => customer::points(principal, language),
-        ("receipt_match", "receipt_list") => customer::receipts(query, language),
-        ("purchase_history", "purchase_list") => customer::purchases(language),
-        ("support_answer", "support_note") => support::answer(principal, query, language),
-        _ => {
-            return EnrichOutcome {
-                status: "error",
-                partial: json!([]),
-                payload: Value::Null,
-                reason: Some("invalid_request"),
-            };
-        }
+    let mut items = match (&*request.enricher_id, &*request.domain_type) {
+        ("offer_search", "offer_list") => Some(offers::search(query, language)),
+        ("points_balance", "points") => Some(customer::points(principal, language)),
+        ("receipt_match", "receipt_list") => Some(customer::receipts(query, language)),
+        ("purchase_history", "purchase_list") => Some(customer::purchases(language)),
+        ("support_answer", "support_note") => Some(support::answer(principal, query, language)),
+        _ => None,
     };
     // People report broken goods to support; those words do not trigger a failure there.
     let is_broken = query.contains_any(BROKEN_WORDS) && request.enricher_id != "support_answer";
-    if is_broken || query.contains_any(OUTAGE_WORDS) {
-        let source =
-            json!({"source": "catalogue", "critical": true, "reason": "upstream_unavailable"});
-        return EnrichOutcome {
-            status: "error",
-            partial: json!([source]),
-            payload: Value::Null,
-            reason: Some("upstream_unavailable"),
-        };
-    }
-    if query.contains_any(PARTIAL_WORDS) {
-        items.truncate(items.len().div_ceil(2));
-        let source =
-            json!({"source": "partner_stores", "critical": false, "reason": "upstream_partial"});
-        return EnrichOutcome {
-            status: "partial",
-            partial: json!([source]),
-            payload: json!({ "items": items }),
-            reason: Some("upstream_partial"),
-        };
-    }
+    let (status, failed_source, reason) = match &mut items {
+        None => ("error", None, Some("invalid_request")),
+        Some(_) if is_broken || query.contains_any(OUTAGE_WORDS) => {
+            items = None;
+            ("error", Some("catalogue"), Some("upstream_unavailable"))
+        }
+        Some(items) if query.contains_any(PARTIAL_WORDS) => {
+            items.truncate(items.len().div_ceil(2));
+            ("partial", Some("partner_stores"), Some("upstream_partial"))
+        }
+        Some(_) => ("ok", None, None),
+    };
     EnrichOutcome {
-        status: "ok",
-        partial: json!([]),
-        payload: json!({ "items": items }),
-        reason: None,
+        status,
+        failed_source,
+        items,
+        reason,
     }
 }
 

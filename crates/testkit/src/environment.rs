@@ -62,7 +62,7 @@ fn once(made_here: &Path, setup: &mut Command) {
 }
 
 fn once_unless(made_here: &Path, setup: &mut Command, is_there: impl FnOnce() -> bool) {
-    // Held while it is made: whoever else needs it waits for it, here and in other processes.
+    // Held during the creation: other tests, here and in other processes, wait for it.
     let mut made = MADE.lock();
     if made.contains(made_here) {
         return;

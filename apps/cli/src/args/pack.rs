@@ -1,4 +1,4 @@
-//! The commands of people who write packs.
+//! The arguments of `check` and `init`, for people who write packs.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use clap::Args;
 /// Check a pack for mistakes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every mistake comes with its file, line and column, what is wrong and what to write instead; all of
-them at once. A server refuses to start on the same mistakes. Exits with 0 if there is no error, 1
-if there is one, 2 if the folder cannot be read.
+Reports all mistakes at once, each with its file, line and column, what is wrong and what to write
+instead. A server refuses to start on the same mistakes. Exits with 0 if there is no error, 1 if there
+is one, 2 if the folder cannot be read.
 
 Examples:
-  turnwire check packs/market             before it is committed
+  turnwire check packs/market             before a commit
   turnwire check packs/market --json      for an editor or a build")]
 pub(crate) struct CheckArgs {
     /// Folder of the pack
@@ -23,14 +23,14 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
-/// Write a small pack.
+/// Create a small pack.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The folder may not hold anything yet. What is written passes `turnwire check`.
+The folder must be new or empty. The pack passes `turnwire check`.
 
 Examples:
   turnwire init assistant                 one orchestrator, one sub-agent, one tool
-  turnwire init market --demo             the demo pack, to change it
+  turnwire init market --demo             a copy of the demo pack, to change it
   turnwire serve --pack assistant")]
 pub(crate) struct InitArgs {
     /// The folder to write; its name becomes the pack's

@@ -1,4 +1,4 @@
-//! The words of `record` and `rerun`.
+//! The arguments of `record` and `rerun`.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,19 @@ use turnwire_event::SessionId;
 use super::ClientArgs;
 
 const RECORD: &str = "\
-Reads the session of a data folder, whoever it was answered by, and writes two files: script.yaml,
-which makes the scripted model say the same to the same words, for the agent that speaks and for
-every sub-agent; and case.yaml, what was asked turn by turn and what came of it. Tools run again when
-the case is played. The files hold what people said and were answered: mind who reads them.
+Reads a session of a data folder, whichever model answered it, and writes two files: script.yaml, with
+which the scripted model gives the same answers to the same input, for the orchestrator and every
+sub-agent; and case.yaml, the input and the result of every turn. Tools run again when the case is
+run. The files contain the conversation: mind who can read them.
 
-Exits with 0, or with 2 if it could not be done.
+Exits with 0, or with 2 if the files could not be written.
 
 Examples:
   turnwire record sess_01J…                          into the folder sess_01J…
   turnwire record sess_01J… --data ./data --out cases/refund
-  turnwire record sess_01J… --paced                  with the waits between the words";
+  turnwire record sess_01J… --paced                  with the delays between pieces of text";
 
-/// Make a script and a regression case of a stored session.
+/// Write a script and a regression case from a stored session.
 #[derive(Debug, Args)]
 #[command(after_long_help = RECORD)]
 pub(crate) struct RecordArgs {
@@ -30,29 +30,29 @@ pub(crate) struct RecordArgs {
     /// The data folder [default: $TURNWIRE_HOME, else ~/.turnwire]
     #[arg(long, value_name = "DIR", alias = "data")]
     pub(crate) home: Option<PathBuf>,
-    /// Where to write the files [default: a folder called like the session]
+    /// The folder to write to [default: a folder with the session's id]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Let the script wait as the model did
+    /// Write the model's delays into the script
     #[arg(long)]
     pub(crate) paced: bool,
-    /// Write over files that are there
+    /// Overwrite script.yaml and case.yaml if they exist
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 const RERUN: &str = "\
-Asks what the case asks, turn by turn, in a new session, and compares what comes with what the case
-expects. What the case leaves out of `expect` is not compared.
+Submits the turns of the case in a new session, one after the other, and compares the results with the
+case. Results that the case leaves out of `expect` are not compared.
 
-Exits with 0 if all is as expected, 1 if something is not, 2 if it could not be tried.
+Exits with 0 if all turns are as expected, 1 if one is not, 2 if the case could not be run.
 
 Examples:
   turnwire serve --pack market --script cases/refund/script.yaml
   turnwire rerun cases/refund/case.yaml
   turnwire rerun cases/refund/case.yaml --json | jq '.turns[] | select(.ok | not)'";
 
-/// Play a regression case against a running server.
+/// Run a regression case against a running server.
 #[derive(Debug, Args)]
 #[command(after_long_help = RERUN)]
 pub(crate) struct RerunArgs {
@@ -60,8 +60,8 @@ pub(crate) struct RerunArgs {
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
     #[command(flatten)]
-    pub(crate) speaker: ClientArgs,
-    /// How long one turn may take, in seconds
+    pub(crate) client: ClientArgs,
+    /// Time limit of one turn, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub(crate) timeout: u64,
     /// Write JSON instead of text

@@ -1,4 +1,4 @@
-//! What `turnwire usage` is told.
+//! The arguments of `turnwire usage`.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use turnwire_event::UtcDay;
 
 use super::ClientArgs;
 
-/// Show what model calls came to.
+/// Show token usage and cost.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Calls count on the day they ended (UTC), also those of sessions that were deleted since. A server tells
-a tenant its own; a data folder tells all tenants.
+A call counts on the day it ended (UTC), also if its session was deleted since. A server shows the
+usage of one tenant; a data folder shows all tenants.
 
 Examples:
   turnwire usage                          the last 30 days
@@ -19,7 +19,7 @@ Examples:
   turnwire usage --data ~/.turnwire       all tenants, without a server")]
 pub(crate) struct UsageArgs {
     #[command(flatten)]
-    pub(crate) speaker: ClientArgs,
+    pub(crate) client: ClientArgs,
     /// The first day, as in 2026-01-31 [default: 29 days before the last]
     #[arg(long, value_name = "DAY")]
     pub(crate) from: Option<UtcDay>,

@@ -1,85 +1,80 @@
-//! `turnwire approve`: what a person says to the questions of a paused turn.
+//! `turnwire approve`: a person's decision on the approval requests of a paused turn.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
-
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_wire::rest::approval::{ApprovalAnswer, ApprovalRecord, ApprovalsAnswered};
 
 use crate::args::ApproveArgs;
 use crate::connect;
+use crate::terminal::output::print;
 use crate::terminal::sanitize::line;
 
 /// The longest name of a tool that is shown.
 const NAME_CHARS_MAX: usize = 64;
-/// The most of an input that is shown.
+/// The longest input that is shown.
 const INPUT_CHARS_MAX: usize = 200;
 
-/// Answers, and prints what happened.
+/// Sends the decision and prints the result.
 pub(crate) async fn run(args: &ApproveArgs) -> Result<()> {
-    let client = connect::client(&args.speaker)?;
-    let response = client.approvals(args.turn).await;
-    let approvals =
-        response.with_context(|| format!("asking {} what the turn asks", server(args)))?;
-    let chosen = chosen(args, approvals.approvals)?;
+    let client = connect::client(&args.client)?;
+    let server = &args.client.server;
+    let list = client.approvals(args.turn).await;
+    let list = list.with_context(|| format!("asking {server} for the approval requests"))?;
+    let requests = select(args, list.approvals)?;
     let decision = match args.reject {
         true => Decision::Reject,
         false => Decision::Approve,
     };
-    let answers = chosen.iter().map(|question| ApprovalAnswer {
-        approval_id: question.approval_id.to_string(),
+    let answers = requests.iter().map(|request| ApprovalAnswer {
+        approval_id: request.approval_id.to_string(),
         decision,
         comment: args.comment.clone(),
     });
     let answered = client.decide_approvals(args.turn, answers.collect()).await;
-    let answered = answered.with_context(|| format!("answering at {}", server(args)))?;
-    let text = if args.json {
-        format!("{}\n", serde_json::to_string_pretty(&answered)?)
-    } else {
-        as_text(&chosen, decision, &answered)
-    };
-    // Whoever reads may have seen enough.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let answered = answered.with_context(|| format!("answering at {server}"))?;
+    print(&match args.json {
+        true => format!("{}\n", serde_json::to_string_pretty(&answered)?),
+        false => as_text(&requests, decision, &answered),
+    });
     Ok(())
 }
 
-fn server(args: &ApproveArgs) -> &str {
-    &args.speaker.server
-}
-
-/// The questions that the answer is for.
-fn chosen(args: &ApproveArgs, asked: Vec<ApprovalRecord>) -> Result<Vec<ApprovalRecord>> {
-    let Some(id) = args.approval else {
-        let open = |question: &ApprovalRecord| question.state == ApprovalState::Pending;
-        let open: Vec<_> = asked.into_iter().filter(open).collect();
-        if open.is_empty() {
-            bail!("turn {} asks nothing that has no answer", args.turn);
-        }
-        return Ok(open);
-    };
-    let mut one = asked;
-    one.retain(|question| question.approval_id == id);
-    if one.is_empty() {
-        bail!("turn {} has not asked {id}", args.turn);
+/// The requests that the decision is for: the one that is named, or all open ones.
+fn select(args: &ApproveArgs, mut requests: Vec<ApprovalRecord>) -> Result<Vec<ApprovalRecord>> {
+    let turn = args.turn;
+    if let Some(id) = args.approval {
+        requests.retain(|request| request.approval_id == id);
+        ensure!(
+            !requests.is_empty(),
+            "turn {turn} has no approval request {id}"
+        );
+    } else {
+        requests.retain(|request| request.state == ApprovalState::Pending);
+        ensure!(
+            !requests.is_empty(),
+            "turn {turn} has no open approval request"
+        );
     }
-    Ok(one)
+    Ok(requests)
 }
 
-fn as_text(chosen: &[ApprovalRecord], decision: Decision, answered: &ApprovalsAnswered) -> String {
-    let word = match decision {
+fn as_text(
+    requests: &[ApprovalRecord],
+    decision: Decision,
+    answered: &ApprovalsAnswered,
+) -> String {
+    let decision = match decision {
         Decision::Approve => "approved",
         Decision::Reject => "rejected",
     };
-    let mut text = String::new();
-    for question in chosen {
-        let name = line(&question.tool_name, NAME_CHARS_MAX);
-        let input = line(&question.input_summary, INPUT_CHARS_MAX);
-        let _ = writeln!(text, "{word} {} {name} {input}", question.approval_id);
-    }
-    let _ = match answered.next_turn_id {
-        Some(next) => writeln!(text, "turn {next} goes on"),
-        None => writeln!(text, "{} more to answer", answered.remaining),
+    let line = |request: &ApprovalRecord| {
+        let name = line(&request.tool_name, NAME_CHARS_MAX);
+        let input = line(&request.input_summary, INPUT_CHARS_MAX);
+        format!("{decision} {} {name} {input}\n", request.approval_id)
     };
-    text
+    let last = match answered.next_turn_id {
+        Some(next) => format!("turn {next} goes on\n"),
+        None => format!("{} more to answer\n", answered.remaining),
+    };
+    requests.iter().map(line).chain([last]).collect()
 }

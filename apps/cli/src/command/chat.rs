@@ -3,11 +3,12 @@
 //! ```text
 //!   open ─▶ snapshot ─▶ ┌ a line ─▶ submit ─▶ events … ─▶ the turn's terminal ┐ ─▶ end of input
 //!                       └────────────────────────◀────────────────────────────┘
-//!            lost and found again by the watch, at any time      Ctrl-C: cancel, then leave
-//!            a turn that pauses: its questions, and the turn that goes on
+//!            the watch reconnects at any time      Ctrl-C: cancel, then leave
+//!            a turn that pauses: its approval requests, and the turn that continues
 //! ```
 
 mod input;
+mod retry_delay;
 mod screen;
 mod participants;
 mod turn_ending;
@@ -18,8 +19,8 @@ mod session_view;
 mod conversation;
 mod approval_prompt;
 
+use std::io;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,70 +30,70 @@ use turnwire_wire::rest::session::SessionCreate;
 
 use crate::args::{ChatArgs, ClientArgs, SessionChoice};
 use crate::connect;
+use crate::terminal::color::ColorMode;
 
-use conversation::{ChatConversation, QuestionSource};
+use conversation::{ChatConversation, MessageSource};
 use event_printer::{EventPrinter, OutputForm};
 use screen::{ChatScreen, OutputStreams};
 use session_view::{LeaveReason, SessionView};
 
-/// The exit status of those who leave by Ctrl-C.
+/// The exit status after Ctrl-C.
 const INTERRUPTED: u8 = 130;
-/// How long to wait before the server is asked the same again: at first, and at most.
-const AGAIN: Duration = Duration::from_millis(50);
-const AGAIN_MAX: Duration = Duration::from_secs(5);
 
-/// Talks until the questions end, or whoever asks leaves.
+/// Chats until the input ends or the user leaves.
 pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
     let mut interrupts = signal(SignalKind::interrupt())?;
-    let client = connect::client(&args.speaker)?;
-    let opened = tokio::select! {
-        opened = session(&client, args) => opened.map_err(|error| explain(error, &args.speaker))?,
+    let client = connect::client(&args.client)?;
+    let session = tokio::select! {
+        session = session(&client, args) => session.map_err(|error| explain(error, &args.client))?,
         _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let opened = opened.context("there is no session yet; `turnwire chat` makes one")?;
-    let streams = OutputStreams::here();
+    let session = session.context("there is no session yet; `turnwire chat` creates one")?;
     let form = match (args.json, args.thinking) {
         (true, _) => OutputForm::Json,
         (false, true) => OutputForm::Thinking,
         (false, false) => OutputForm::Folded,
     };
-    let questions = match args.message.is_empty() {
-        true => QuestionSource::Lines(input::lines()),
-        false => QuestionSource::Once(args.message.join(" ")),
+    let messages = match args.message.is_empty() {
+        true => MessageSource::Lines(input::lines()),
+        false => MessageSource::Once(args.message.join(" ")),
     };
-    let teller = EventPrinter::new(ChatScreen::here(streams), form, args.speaker.flags());
-    let mut talk = ChatConversation::new(SessionView::new(client, opened, teller, interrupts));
-    let leave_reason = talk.run(questions, streams.stdin).await;
+    let streams = OutputStreams::of_process();
+    let color = ColorMode::of_stderr();
+    let screen = ChatScreen::new(io::stdout(), io::stderr(), streams, color);
+    let flags = args.client.flags();
+    let printer = EventPrinter::new(screen, form, flags.clone());
+    let view = SessionView::new(client, session, printer, interrupts);
+    let mut conversation = ChatConversation::new(view);
+    let result = conversation.run(messages, streams.stdin).await;
+    let mut view = conversation.view;
     if args.session.is_none() {
-        let _ = talk.say(&format!(
-            "to come back: turnwire chat --session {opened}{}",
-            args.speaker.flags()
+        let _ = view.say(&format!(
+            "to come back: turnwire chat --session {session}{flags}"
         ));
     }
-    match leave_reason {
-        Ok(outcome) => Ok(ExitCode::from(outcome)),
+    match result {
+        Ok(status) => Ok(ExitCode::from(status)),
         Err(LeaveReason::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
         Err(LeaveReason::HungUp) => Ok(ExitCode::SUCCESS),
         Err(LeaveReason::Unwritable(error)) => {
-            // Unlike what cannot be asked, this was asked: 1, as for an answer that never came.
-            let _ = talk.say(&format!("turnwire: the answer cannot be written: {error}"));
+            // The turn was submitted: 1, as for a failed turn.
+            let _ = view.say(&format!("turnwire: the answer cannot be written: {error}"));
             Ok(ExitCode::FAILURE)
         }
         Err(LeaveReason::Deleted) => Err(anyhow!("the session was deleted")),
-        Err(LeaveReason::Failed(error)) => Err(explain(error, &args.speaker)),
-        Err(LeaveReason::Unreadable(what)) => Err(anyhow!(what)),
+        Err(LeaveReason::Failed(error)) => Err(explain(error, &args.client)),
+        Err(LeaveReason::Unreadable(reason)) => Err(anyhow!(reason)),
     }
 }
 
-/// The session to talk in: the one that is named, the newest if there is one, or a new one.
+/// The named session, the newest one if there is one, or a new one.
 async fn session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, Error> {
     Ok(match args.session {
-        None => Some(
-            client
-                .create_session(&SessionCreate::default())
-                .await?
-                .session_id,
-        ),
+        None => {
+            let created = client.create_session(&SessionCreate::default()).await?;
+            Some(created.session_id)
+        }
         Some(SessionChoice::Id(id)) => Some(client.attach(id).await?.session.session_id),
         Some(SessionChoice::Last) => {
             let newest = client.sessions(None, Some(1)).await?.sessions.pop();
@@ -101,14 +102,15 @@ async fn session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, 
     })
 }
 
-/// An error with what can be done about it.
-fn explain(error: Error, speaker: &ClientArgs) -> anyhow::Error {
+/// An error with advice.
+fn explain(error: Error, args: &ClientArgs) -> anyhow::Error {
+    let server = &args.server;
     let message = match &error {
         Error::Connection(_) | Error::Timeout(_) => format!(
-            "nothing answers at {}; start a server with `turnwire serve`, or name one with --server",
-            speaker.server
+            "nothing answers at {server}; start a server with `turnwire serve`, or name one with \
+             --server"
         ),
-        _ => format!("asking {}", speaker.server),
+        _ => format!("asking {server}"),
     };
     anyhow::Error::new(error).context(message)
 }

@@ -1,5 +1,4 @@
-//! `turnwire completions` and `turnwire man`: what the command line knows of itself, for shells
-//! and for `man`.
+//! `turnwire completions` and `turnwire man`: generated from the command line's definition.
 
 use std::io::{self, Write as _};
 
@@ -12,7 +11,7 @@ pub(crate) fn completions(args: &CompletionsArgs) {
     let mut script = Vec::new();
     let mut command = CommandLine::command();
     clap_complete::generate(args.shell, &mut command, "turnwire", &mut script);
-    // A reader that has seen enough is no error.
+    // A reader that closes the pipe early is no error.
     let _ = io::stdout().write_all(&script);
 }
 

@@ -1,135 +1,107 @@
-//! `turnwire check` and `turnwire init`: the two ends of writing a pack.
+//! `turnwire check` and `turnwire init`: checking and creating a pack.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use turnwire_pack::{FindingLevel, PackFiles, PackFinding};
 use turnwire_serve::host::{self, ServerVariables};
 
 use crate::args::{CheckArgs, InitArgs};
 use crate::terminal::color::{ColorMode, TextTone};
+use crate::terminal::output::print;
+use crate::terminal::wording::counted;
 
-/// Checks a pack as a server would before it starts; the exit code says whether it would start.
+/// Checks a pack as a server does before it starts; the exit code is 1 if there is an error.
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let files = PackFiles::read(&args.pack)?;
     // The address of the demo data service is known only when a server starts it.
     let variables = ServerVariables::from_env().or(turnwire_demo::VARIABLE, "http://127.0.0.1:9");
-    let report = host::judge(&files, &variables);
-    let errors = report
-        .findings
-        .iter()
-        .filter(|f| f.level == FindingLevel::Error);
-    let errors = errors.count();
-    let text = if args.json {
-        let findings: Vec<_> = report.findings.iter().map(as_json).collect();
-        format!("{:#}\n", json!({"ok": errors == 0, "findings": findings}))
+    let findings = host::judge(&files, &variables).findings;
+    let ok = count(&findings, FindingLevel::Error) == 0;
+    print(&if args.json {
+        let findings: Vec<_> = findings.iter().map(as_json).collect();
+        format!("{:#}\n", json!({"ok": ok, "findings": findings}))
     } else {
-        as_text(&args.pack, &report.findings, ColorMode::of_stdout())
-    };
-    // Whoever reads may have seen enough; the exit code still tells.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::from(u8::from(errors > 0)))
+        as_text(&args.pack, &findings, ColorMode::of_stdout())
+    });
+    Ok(ExitCode::from(u8::from(!ok)))
 }
 
-/// Writes a pack into a folder that holds nothing yet.
+/// Writes a pack into a new or empty folder.
 pub(crate) fn init(args: &InitArgs) -> Result<()> {
     let dir = &args.dir;
-    if dir.exists() && std::fs::read_dir(dir)?.next().is_some() {
-        bail!(
-            "{} already holds something; name a new folder",
-            dir.display()
-        );
-    }
-    let files = if args.demo {
-        PackFiles::market()
-    } else {
-        PackFiles::skeleton(&name(dir))
-    };
-    for (path, text) in files.iter() {
-        let path = dir.join(path);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("{} cannot be made", folder.display()))?;
-        }
-        std::fs::write(&path, text)
-            .with_context(|| format!("{} cannot be written", path.display()))?;
-    }
     let path = dir.display();
+    ensure!(
+        !dir.exists() || std::fs::read_dir(dir)?.next().is_none(),
+        "{path} is not empty; name a new folder"
+    );
+    let files = match args.demo {
+        true => PackFiles::market(),
+        false => PackFiles::skeleton(&pack_name(dir)),
+    };
+    for (file, text) in files.iter() {
+        let file = dir.join(file);
+        let folder = file.parent().unwrap_or(dir);
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("creating the folder {}", folder.display()))?;
+        std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    }
     let count = files.iter().count();
     println!("wrote {count} files into {path}; run: turnwire serve --pack {path}");
     Ok(())
 }
 
-/// The folder's name as a pack may be named.
-fn name(dir: &Path) -> String {
-    let last = dir.file_name().map(|name| name.to_string_lossy());
-    let clean: String = last
-        .unwrap_or_default()
-        .to_lowercase()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .collect();
-    let clean = clean.trim_start_matches(|c: char| !c.is_ascii_lowercase());
-    match clean {
+/// A valid pack name from the folder's name.
+fn pack_name(dir: &Path) -> String {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let valid = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = name.to_lowercase().chars().map(valid).collect();
+    match name.trim_start_matches(|c: char| !c.is_ascii_lowercase()) {
         "" => "assistant".to_owned(),
-        clean => clean.chars().take(48).collect(),
+        name => name.chars().take(48).collect(),
     }
 }
 
-fn as_text(pack: &Path, findings: &[PackFinding], paint: ColorMode) -> String {
+fn count(findings: &[PackFinding], level: FindingLevel) -> u64 {
+    findings.iter().filter(|one| one.level == level).count() as u64
+}
+
+fn level_name(level: FindingLevel) -> &'static str {
+    match level {
+        FindingLevel::Error => "error",
+        FindingLevel::Warning => "warning",
+    }
+}
+
+fn as_text(pack: &Path, findings: &[PackFinding], color: ColorMode) -> String {
     let mut text = String::new();
     for finding in findings {
-        let (tone, word) = match finding.level {
-            FindingLevel::Error => (TextTone::Bad, "error"),
-            FindingLevel::Warning => (TextTone::Quiet, "warning"),
+        let tone = match finding.level {
+            FindingLevel::Error => TextTone::Bad,
+            FindingLevel::Warning => TextTone::Quiet,
         };
-        let PackFinding {
-            file,
-            line,
-            column,
-            message,
-            instead,
-            ..
-        } = finding;
-        let place = pack.join(file);
-        let place = place.display();
-        text += &format!(
-            "{place}:{line}:{column}: {}: {message}\n",
-            paint.tint(tone, word)
-        );
-        if let Some(instead) = instead {
+        let (file, line, column) = (pack.join(&finding.file), finding.line, finding.column);
+        let (file, message) = (file.display(), &finding.message);
+        let level = color.tint(tone, level_name(finding.level));
+        text += &format!("{file}:{line}:{column}: {level}: {message}\n");
+        if let Some(instead) = &finding.instead {
             text += &format!("    write: {instead}\n");
         }
     }
-    let count = |level| findings.iter().filter(|f| f.level == level).count();
-    let counted = |number: usize, noun: &str| match number {
-        1 => format!("1 {noun}"),
-        number => format!("{number} {noun}s"),
+    let errors = count(findings, FindingLevel::Error);
+    let mark = match errors {
+        0 => color.tint(TextTone::Good, "✓"),
+        _ => color.tint(TextTone::Bad, "✗"),
     };
-    let (errors, warnings) = (count(FindingLevel::Error), count(FindingLevel::Warning));
-    let (tone, mark) = if errors > 0 {
-        (TextTone::Bad, "✗")
-    } else {
-        (TextTone::Good, "✓")
-    };
-    text += &format!(
-        "{} {}, {}\n",
-        paint.tint(tone, mark),
-        counted(errors, "error"),
-        counted(warnings, "warning")
-    );
-    text
+    let warnings = counted(count(findings, FindingLevel::Warning), "warning");
+    text + &format!("{mark} {}, {warnings}\n", counted(errors, "error"))
 }
 
 fn as_json(finding: &PackFinding) -> serde_json::Value {
     json!({
-        "level": match finding.level {
-            FindingLevel::Error => "error",
-            FindingLevel::Warning => "warning",
-        },
+        "level": level_name(finding.level),
         "file": finding.file,
         "line": finding.line,
         "column": finding.column,
@@ -143,19 +115,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_s_name_becomes_one_that_a_pack_may_have() {
+    fn folder_name_becomes_a_valid_pack_name() {
         for (dir, wanted) in [
             ("packs/My Shop-2", "my_shop_2"),
             ("./9lives", "lives"),
             ("..", "assistant"),
             ("日本", "assistant"),
         ] {
-            assert_eq!(name(Path::new(dir)), wanted, "{dir}");
+            assert_eq!(pack_name(Path::new(dir)), wanted, "{dir}");
         }
     }
 
     #[test]
-    fn a_finding_is_told_with_its_place_and_what_to_write() {
+    fn finding_has_its_position_and_correction() {
         let finding = PackFinding {
             level: FindingLevel::Error,
             file: "verticals/shop/agent.yaml".into(),

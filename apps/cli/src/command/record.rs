@@ -1,11 +1,11 @@
-//! `turnwire record`: a stored session as a script that says the same again, and as a case that says
-//! what is expected to come of it.
+//! `turnwire record`: writes a stored session as a script with the same answers, and as a case with
+//! the expected results.
 //!
 //! ```text
-//! store ─▶ Stored (events, messages, also those on no wire) ─┬▶ calls ─▶ script.yaml
-//!                                                            └▶ seen ──▶ case.yaml
+//! store ─▶ StoredSession (events, all messages) ─┬▶ model_calls ─▶ script.yaml
+//!                                                └▶ observed ────▶ case.yaml
 //! ```
-//! The folder is only read. Tools run again when the case is played; what they gave is not kept.
+//! The folder is only read. Tools run again when the case is run; their results are not recorded.
 
 mod stored_session;
 mod model_calls;
@@ -13,9 +13,10 @@ mod script_writer;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use turnwire_event::ContentBlock;
 use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::code::Origin;
@@ -23,109 +24,82 @@ use turnwire_event::code::Origin;
 use crate::args::RecordArgs;
 use crate::regression::observed::{self, ObservedTurn};
 use crate::regression::test_case::{CaseInput, CaseTurn, RegressionCase};
+use crate::terminal::wording::counted;
 use crate::{command::settings, connect};
 
 use stored_session::StoredSession;
 
-/// Writes both files, and says where they are.
+/// Writes both files and prints their paths.
 pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     let home = settings::home(args.home.clone())?;
     let store = connect::folder(&home)?;
     let reading = || format!("reading {} of {}", args.session, home.display());
     let stored = StoredSession::read(&store, args.session).with_context(reading)?;
     if stored.trimmed > 0 {
-        eprintln!(
-            "events 1…{} were trimmed by retention; the turns in them are left out",
-            stored.trimmed
-        );
+        let last = stored.trimmed;
+        eprintln!("events 1…{last} were trimmed by retention; the turns in them are left out");
     }
-    let calls = model_calls::of(&stored);
-    let (script, strays) = script_writer::write(&calls, args.paced);
-    for stray in strays {
-        eprintln!("{stray}");
+    let calls = model_calls::read(&stored);
+    let (script, warnings) = script_writer::write(&calls, args.paced);
+    for warning in warnings {
+        eprintln!("{warning}");
     }
     let turns = turns(&stored)?;
-    let count = turns.len();
+    let count = counted(turns.len() as u64, "turn");
     let case = RegressionCase::new(args.session.to_string(), turns).write()?;
-    let dir = match &args.out {
-        Some(dir) => dir.clone(),
-        None => PathBuf::from(args.session.to_string()),
-    };
-    folder(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let default = || PathBuf::from(args.session.to_string());
+    let dir = args.out.clone().unwrap_or_else(default);
+    // The files contain the conversation, so only their owner can read them.
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+    created.with_context(|| format!("creating {}", dir.display()))?;
     let files = [("script.yaml", script), ("case.yaml", case)];
     let files = files.map(|(name, text)| (dir.join(name), text));
-    for (path, _) in files.iter().filter(|_| !args.force) {
-        free(path)?;
-    }
-    for (path, text) in &files {
-        put(path, text).with_context(|| format!("writing {}", path.display()))?;
-    }
-    let s = if count == 1 { "" } else { "s" };
-    println!("{count} turn{s}, in {}", dir.display());
-    println!(
-        "  turnwire serve --script {0}/script.yaml   with the pack it was recorded with\n  \
-         turnwire rerun {0}/case.yaml",
-        dir.display()
-    );
-    Ok(())
-}
-
-/// A folder for whoever records alone: what people said stands in it.
-fn folder(dir: &Path) -> std::io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
-}
-
-/// A file that is there is not written over unasked.
-fn free(path: &Path) -> Result<()> {
-    if path.exists() {
-        bail!(
-            "{} is there already; name another folder with --out, or write it anew with --force",
+    for (path, _) in &files {
+        ensure!(
+            args.force || !path.exists(),
+            "{} exists; name another folder with --out, or overwrite it with --force",
             path.display()
         );
     }
+    for (path, text) in &files {
+        write_file(path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let dir = dir.display();
+    println!("{count}, in {dir}");
+    println!("  turnwire serve --script {dir}/script.yaml   with the pack it was recorded with");
+    println!("  turnwire rerun {dir}/case.yaml");
     Ok(())
 }
 
 /// Writes a file that only its owner can read.
-fn put(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create(true).truncate(true).mode(0o600);
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// The turns that ended, with what came of them.
+/// The turns of a [`StoredSession`] that ended, with their results.
 fn turns(stored: &StoredSession) -> Result<Vec<CaseTurn>> {
-    let messages: Vec<_> = stored.shown.iter().map(|one| one.message.clone()).collect();
-    let seen = observed::turns(&stored.events, &messages);
-    let turns: Vec<CaseTurn> = seen
+    let messages = stored.shown.iter().map(|one| one.message.clone());
+    let observed = observed::turns(&stored.events, &messages.collect::<Vec<_>>());
+    let turns = observed
         .into_iter()
-        .filter_map(|seen| turn(stored, seen))
-        .collect();
-    if turns.is_empty() {
-        bail!("the session has no turn that has ended");
-    }
+        .filter_map(|turn| case_turn(stored, turn));
+    let turns: Vec<CaseTurn> = turns.collect();
+    ensure!(!turns.is_empty(), "no turn of the session has ended");
     Ok(turns)
 }
 
-fn turn(stored: &StoredSession, seen: ObservedTurn) -> Option<CaseTurn> {
-    let expect = match seen.came {
-        Some(came) => came,
-        None => {
-            eprintln!("turn {} has not ended; it is left out", seen.id);
-            return None;
-        }
+fn case_turn(stored: &StoredSession, turn: ObservedTurn) -> Option<CaseTurn> {
+    let Some(expect) = turn.result else {
+        eprintln!("turn {} has not ended; it is left out", turn.id);
+        return None;
     };
-    let started = &seen.started;
+    let started = &turn.started;
     let user_message = stored.message(started.user_message_id);
-    let location = user_message.and_then(|asked| asked.message.metadata.get("location")?.as_str());
+    let location = user_message.and_then(|user| user.message.metadata.get("location")?.as_str());
     Some(CaseTurn {
-        message: words(started),
+        message: input(started),
         locale: Some(started.locale.clone()).filter(|tag| !tag.is_empty()),
         location: location.map(str::to_owned),
         origin: started.origin.filter(|origin| *origin != Origin::Chat),
@@ -134,7 +108,7 @@ fn turn(stored: &StoredSession, seen: ObservedTurn) -> Option<CaseTurn> {
     })
 }
 
-fn words(started: &TurnStarted) -> CaseInput {
+fn input(started: &TurnStarted) -> CaseInput {
     let texts = started.input.iter().filter_map(ContentBlock::as_text);
     let mut texts: Vec<String> = texts.map(str::to_owned).collect();
     match texts.len() {

@@ -1,16 +1,15 @@
-//! `turnwire rerun`: a case played against a running server, turn by turn, and what came of it
-//! beside what was expected.
+//! `turnwire rerun`: runs a case against a running server, turn by turn, and reports the
+//! differences from the expected results.
 //!
-//! A turn that was cancelled is cancelled again, once everything is there that was there before.
+//! A turn that was cancelled is cancelled again, at the same text and tools.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use turnwire_client::{Client, EventPageQuery, SessionWatch, WatchItem, WatchStart};
-use turnwire_event::{Body, Event, Message, MessageId, Position, SessionId, TurnId};
+use turnwire_client::{Client, SessionWatch, WatchItem, WatchStart};
+use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId, TurnId};
 use turnwire_wire::rest::content::MessageInput;
 use turnwire_wire::rest::session::SessionCreate;
 use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
@@ -18,202 +17,138 @@ use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
 use crate::args::RerunArgs;
 use crate::regression::difference::{CaseDifference, differences};
 use crate::regression::test_case::{CaseInput, CaseTurn, ExpectedTurn, RegressionCase};
+use crate::session_source::SessionSource;
 use crate::terminal::color::{ColorMode, TextTone};
+use crate::terminal::output::print;
 use crate::{connect, regression::observed, terminal::sanitize};
 
-/// Events and messages that are read at once.
-const PAGE: usize = 200;
-/// Characters of what a person said that a report shows.
-const SHOWN: usize = 60;
-/// How long a turn that takes too long may take to stop.
-const STOPPING: Duration = Duration::from_secs(30);
+/// The number of characters of a message that a report shows.
+const MESSAGE_CHARS_MAX: usize = 60;
+/// The number of characters of a difference that a report shows.
+const DIFFERENCE_CHARS_MAX: usize = 400;
+/// The time that a turn may take to stop after its time limit.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Plays the case; the exit code says whether all was as expected.
+/// Runs the case; the exit code is 1 if a turn is not as expected.
 pub(crate) async fn run(args: &RerunArgs) -> Result<ExitCode> {
     let case = RegressionCase::read(&args.case)?;
-    let client = connect::client(&args.speaker)?;
-    let asking = || format!("asking {}", args.speaker.server);
-    let created = client
-        .create_session(&SessionCreate::default())
-        .await
-        .with_context(asking)?;
-    let session = created.session_id;
-    let start = WatchStart::After(Position::persisted(
-        turnwire_event::Epoch::FIRST,
-        turnwire_event::Seq(0),
-    ));
-    let mut stage = RerunSession {
+    let client = connect::client(&args.client)?;
+    let asking = || format!("asking {}", args.client.server);
+    let created = client.create_session(&SessionCreate::default()).await;
+    let session = created.with_context(asking)?.session_id;
+    let start = WatchStart::After(Position::persisted(Epoch::FIRST, Seq(0)));
+    let mut rerun = RerunSession {
         watch: client.watch(session, json!("preset:full"), start),
+        source: SessionSource::Server(client.clone()),
         client,
         session,
         limit: Duration::from_secs(args.timeout),
     };
     let mut results = Vec::new();
     for turn in &case.turns {
-        let differences = stage.play(turn).await.with_context(asking)?;
-        if !args.json {
-            let text = as_text(
-                results.len() + 1,
-                turn,
-                &differences,
-                ColorMode::of_stdout(),
-            );
-            // Whoever reads may have seen enough; the exit code still tells.
-            let _ = std::io::stdout().write_all(text.as_bytes());
+        let found = rerun.run(turn).await.with_context(asking)?;
+        results.push(found);
+        if let (false, Some(found)) = (args.json, results.last()) {
+            print(&as_text(results.len(), turn, found, ColorMode::of_stdout()));
         }
-        results.push(differences);
     }
+    let all = results.len();
     let red = results.iter().filter(|found| !found.is_empty()).count();
-    let end = match args.json {
-        true => format!("{:#}\n", as_json(&case, session, &results)),
-        false => verdict(red, results.len(), session),
-    };
-    let _ = std::io::stdout().write_all(end.as_bytes());
+    print(&match (args.json, red) {
+        (true, _) => format!("{:#}\n", as_json(&case, session, &results)),
+        (false, 0) => format!("{all} of {all} turns as expected ({session})\n"),
+        (false, _) => format!("{red} of {all} turns not as expected ({session})\n"),
+    });
     Ok(ExitCode::from(u8::from(red > 0)))
 }
 
-/// A session in which a case is played.
+/// The session in which a [`RegressionCase`] runs.
 struct RerunSession {
     client: Client,
+    source: SessionSource,
     session: SessionId,
     watch: SessionWatch,
     limit: Duration,
 }
 
 impl RerunSession {
-    /// Asks one turn and waits for its end; gives what is not as expected.
-    async fn play(&mut self, turn: &CaseTurn) -> Result<Vec<CaseDifference>> {
+    /// Submits a [`CaseTurn`], waits for its end, and returns the [`CaseDifference`]s.
+    async fn run(&mut self, turn: &CaseTurn) -> Result<Vec<CaseDifference>> {
         let accepted = self.client.submit(self.session, &submit(turn)).await?;
-        let id = accepted.turn_id;
-        let mut follow = EventFollower::new(id, &turn.expect);
-        let waited = tokio::time::timeout(self.limit, self.follow(&mut follow)).await;
-        let late = match waited {
-            Ok(followed) => followed.map(|()| None)?,
-            Err(_) => {
-                // It may have ended in this very moment.
-                let _ = self
-                    .client
-                    .cancel(id, Some("rerun: it takes too long"))
-                    .await;
-                let stopped = tokio::time::timeout(STOPPING, self.follow(&mut follow)).await;
-                stopped.context("the turn takes too long and does not stop")??;
-                Some(format!(
-                    "the turn took more than {} s",
-                    self.limit.as_secs()
-                ))
-            }
-        };
-        let observed = self.came(&accepted).await?;
-        let mut differences = differences(&turn.expect, &observed);
-        if let Some(words) = late {
-            let time = CaseDifference {
+        let mut progress = TurnProgress::new(accepted.turn_id, &turn.expect);
+        let waited = tokio::time::timeout(self.limit, self.follow(&mut progress)).await;
+        let is_late = waited.is_err();
+        if let Ok(followed) = waited {
+            followed?;
+        } else {
+            // The turn may have ended just now, so an error of the cancel is ignored.
+            let reason = Some("rerun: it takes too long");
+            let _ = self.client.cancel(accepted.turn_id, reason).await;
+            let stopped = tokio::time::timeout(STOP_TIMEOUT, self.follow(&mut progress)).await;
+            stopped.context("the turn takes too long and does not stop")??;
+        }
+        let mut found = differences(&turn.expect, &self.observe(&accepted).await?);
+        if is_late {
+            let seconds = self.limit.as_secs();
+            let late = CaseDifference {
                 what: "time",
-                words,
-                expected: json!(self.limit.as_secs()),
+                words: format!("the turn took more than {seconds} s"),
+                expected: json!(seconds),
                 came: Value::Null,
             };
-            differences.insert(0, time);
+            found.insert(0, late);
         }
-        Ok(differences)
+        Ok(found)
     }
 
-    /// Waits for the end of the turn; cancels it where it was cancelled before.
-    async fn follow(&mut self, follow: &mut EventFollower) -> Result<()> {
+    /// Waits for the end of the turn; cancels it if its case was cancelled.
+    async fn follow(&mut self, progress: &mut TurnProgress) -> Result<()> {
         loop {
             let item = self.watch.next().await?;
-            let item = item.context("the session was deleted")?;
-            let WatchItem::Event(received) = item else {
+            let WatchItem::Event(received) = item.context("the session was deleted")? else {
                 continue;
             };
             let Some(event) = received.parse() else {
                 continue;
             };
-            match follow.take(&event) {
-                FollowStep::Ended => return Ok(()),
-                FollowStep::Cancel => {
-                    let cancelled = self.client.cancel(follow.turn, Some("rerun")).await;
-                    // A turn that has ended meanwhile says so itself.
-                    if let Err(error) = cancelled
-                        && error.code().is_none()
-                    {
-                        return Err(error.into());
-                    }
-                }
-                FollowStep::On => {}
+            match progress.take(&event) {
+                NextStep::Wait => {}
+                NextStep::Finish => return Ok(()),
+                NextStep::Cancel => match self.client.cancel(progress.turn, Some("rerun")).await {
+                    // A problem means that the turn has just ended, which its terminal reports.
+                    Err(error) if error.code().is_none() => return Err(error.into()),
+                    _ => {}
+                },
             }
         }
     }
 
-    /// What came of a turn that has ended.
-    async fn came(&self, accepted: &TurnAccepted) -> Result<ExpectedTurn> {
-        let events = self.events(accepted.position).await?;
-        let messages = self.messages(accepted.turn_id).await?;
-        let seen = observed::turns(&events, &messages);
-        let this = seen.into_iter().find(|seen| seen.id == accepted.turn_id);
-        match this.and_then(|seen| seen.came) {
-            Some(came) => Ok(came),
-            None => bail!(
-                "the server does not tell how turn {} ended",
-                accepted.turn_id
-            ),
-        }
-    }
-
-    async fn events(&self, mut since: Position) -> Result<Vec<Event>> {
+    /// The result of a turn that has ended.
+    async fn observe(&self, accepted: &TurnAccepted) -> Result<ExpectedTurn> {
+        let id = accepted.turn_id;
         let mut events = Vec::new();
-        loop {
-            let query = EventPageQuery {
-                since: Some(since),
-                limit: Some(PAGE),
-                ..EventPageQuery::default()
-            };
-            let page = self.client.records(self.session).events(query).await?;
+        let mut since = Some(accepted.position);
+        while since.is_some() {
+            let page = self.source.events(self.session, since).await?;
             let read = page.events.iter();
-            events.extend(read.filter_map(|raw| Event::read(raw.get().as_bytes()).ok()));
-            match page.next {
-                Some(next) => since = next,
-                None => return Ok(events),
-            }
+            events.extend(read.filter_map(|(bytes, _)| Event::read(bytes).ok()));
+            since = page.next;
         }
-    }
-
-    /// The messages of a turn, oldest first; older pages are read only as far as it goes back.
-    async fn messages(&self, turn: TurnId) -> Result<Vec<Message>> {
-        let mut pages: Vec<Vec<Message>> = Vec::new();
-        let mut before: Option<MessageId> = None;
-        loop {
-            let page = self
-                .client
-                .records(self.session)
-                .messages(before, Some(PAGE))
-                .await?;
-            let older = page
-                .messages
-                .first()
-                .is_some_and(|first| first.turn_id == turn);
-            let own = page.messages.into_iter();
-            pages.push(own.filter(|message| message.turn_id == turn).collect());
-            before = page.next;
-            if before.is_none() || !older {
-                pages.reverse();
-                return Ok(pages.concat());
-            }
-        }
+        let messages = self.source.messages(self.session, Some(id)).await?;
+        let turns = observed::turns(&events, &messages);
+        let turn = turns.into_iter().find(|turn| turn.id == id);
+        let result = turn.and_then(|turn| turn.result);
+        result.with_context(|| format!("the server does not report how turn {id} ended"))
     }
 }
 
 fn submit(turn: &CaseTurn) -> TurnSubmit {
-    let message = match &turn.message {
-        CaseInput::One(text) => MessageInput::Text(text.clone()),
-        CaseInput::Many(texts) => {
-            let blocks = texts
-                .iter()
-                .map(|text| json!({"type": "text", "text": text}));
-            MessageInput::Blocks(blocks.collect())
-        }
-    };
+    let block = |text: &String| json!({"type": "text", "text": text});
     TurnSubmit {
-        message,
+        message: match &turn.message {
+            CaseInput::One(text) => MessageInput::Text(text.clone()),
+            CaseInput::Many(texts) => MessageInput::Blocks(texts.iter().map(block).collect()),
+        },
         locale: turn.locale.clone(),
         location: turn.location.clone(),
         origin: turn.origin,
@@ -222,91 +157,74 @@ fn submit(turn: &CaseTurn) -> TurnSubmit {
     }
 }
 
-/// A turn on its way.
-struct EventFollower {
+/// The progress of a running turn.
+struct TurnProgress {
     turn: TurnId,
-    /// What must be there before it is cancelled: bytes of text, tools that have begun, and tools
-    /// that have ended. None if it is not, or was.
+    /// The progress at which to cancel: bytes of text, started tools, ended tools. `None` if the
+    /// turn is not to be cancelled or was cancelled already.
     cancel_at: Option<[usize; 3]>,
-    there: [usize; 3],
+    reached: [usize; 3],
 }
 
-enum FollowStep {
-    On,
+enum NextStep {
+    Wait,
     Cancel,
-    Ended,
+    Finish,
 }
 
-impl EventFollower {
+impl TurnProgress {
     fn new(turn: TurnId, expect: &ExpectedTurn) -> Self {
-        let cancelled = expect.status.as_deref() == Some("cancelled");
+        let is_cancelled = expect.status.as_deref() == Some("cancelled");
         let text = expect.text.as_ref().map_or(0, String::len);
-        let tools: Vec<_> = expect.tools.iter().flatten().collect();
-        let called = tools.iter().filter(|tool| tool.input.is_some()).count();
-        let stopped = |end: &str| end == "cancelled";
-        let ended = tools.iter().filter(|tool| !stopped(&tool.end)).count();
+        let tools = || expect.tools.iter().flatten();
+        let started = tools().filter(|tool| tool.input.is_some()).count();
+        let ended = tools().filter(|tool| tool.end != "cancelled").count();
         Self {
             turn,
-            cancel_at: cancelled.then_some([text, called, ended]),
-            there: [0; 3],
+            cancel_at: is_cancelled.then_some([text, started, ended]),
+            reached: [0; 3],
         }
     }
 
-    fn take(&mut self, event: &Event) -> FollowStep {
+    fn take(&mut self, event: &Event) -> NextStep {
         if event.turn_id != Some(self.turn) {
-            return FollowStep::On;
+            return NextStep::Wait;
         }
         match &event.body {
-            Body::TurnCompleted(_) | Body::TurnCancelled(_) => return FollowStep::Ended,
-            Body::TextDelta(delta) => self.there[0] += delta.text.len(),
-            Body::ToolCalled(_) => self.there[1] += 1,
-            Body::ToolCompleted(_) | Body::ToolFailed(_) => self.there[2] += 1,
+            Body::TurnCompleted(_) | Body::TurnCancelled(_) => return NextStep::Finish,
+            Body::TextDelta(delta) => self.reached[0] += delta.text.len(),
+            Body::ToolCalled(_) => self.reached[1] += 1,
+            Body::ToolCompleted(_) | Body::ToolFailed(_) => self.reached[2] += 1,
             _ => {}
         }
-        let all = |at: &[usize; 3]| self.there.iter().zip(at).all(|(there, at)| there >= at);
-        match self.cancel_at.take_if(|at| all(at)) {
-            Some(_) => FollowStep::Cancel,
-            None => FollowStep::On,
+        let is_due = |at: &mut [usize; 3]| self.reached.iter().zip(at).all(|(now, at)| now >= at);
+        match self.cancel_at.take_if(is_due) {
+            Some(_) => NextStep::Cancel,
+            None => NextStep::Wait,
         }
     }
 }
 
-fn as_text(number: usize, turn: &CaseTurn, found: &[CaseDifference], paint: ColorMode) -> String {
-    let (mark, tone) = match found {
-        [] => ("✓", TextTone::Good),
-        _ => ("✗", TextTone::Bad),
+fn as_text(number: usize, turn: &CaseTurn, found: &[CaseDifference], color: ColorMode) -> String {
+    let mark = match found {
+        [] => color.tint(TextTone::Good, "✓"),
+        _ => color.tint(TextTone::Bad, "✗"),
     };
-    let words = sanitize::line(&turn.message.text(), SHOWN);
-    let mut text = format!("{} turn {number}: {words}\n", paint.tint(tone, mark));
+    let message = sanitize::line(&turn.message.text(), MESSAGE_CHARS_MAX);
+    let mut text = format!("{mark} turn {number}: {message}\n");
     for difference in found {
-        let words = sanitize::line(&difference.words, 400);
-        text.push_str(&format!("    {}: {words}\n", difference.what));
+        let words = sanitize::line(&difference.words, DIFFERENCE_CHARS_MAX);
+        text += &format!("    {}: {words}\n", difference.what);
     }
     text
 }
 
-fn verdict(red: usize, all: usize, session: SessionId) -> String {
-    match red {
-        0 => format!("{all} of {all} turns as expected ({session})\n"),
-        _ => format!("{red} of {all} turns not as expected ({session})\n"),
-    }
-}
-
 fn as_json(case: &RegressionCase, session: SessionId, results: &[Vec<CaseDifference>]) -> Value {
-    let turns: Vec<Value> = results
-        .iter()
-        .zip(&case.turns)
-        .enumerate()
-        .map(|(at, (found, turn))| {
-            let differences: Vec<Value> = found
-                .iter()
-                .map(|one| {
-                    json!({"what": one.what, "words": one.words, "expected": one.expected,
-                           "came": one.came})
-                })
-                .collect();
-            json!({"turn": at + 1, "message": turn.message, "ok": differences.is_empty(),
-                   "differences": differences})
+    let turns = results.iter().zip(&case.turns).zip(1..);
+    let turns: Vec<Value> = turns
+        .map(|((found, turn), number)| {
+            json!({"turn": number, "message": turn.message, "ok": found.is_empty(),
+                   "differences": found})
         })
         .collect();
     json!({

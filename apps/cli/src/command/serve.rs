@@ -1,7 +1,4 @@
-//! `turnwire serve`: settings in, the server's own life, an exit code out.
-
-use std::io::IsTerminal as _;
-use std::process::ExitCode;
+//! `turnwire serve`: loads the settings, starts the log output, and runs the server.
 
 use anyhow::{Context as _, Result};
 use tracing_subscriber::EnvFilter;
@@ -9,32 +6,31 @@ use turnwire_serve::app;
 use turnwire_serve::config::log::{Log, LogFormat};
 use turnwire_serve::host::BundledService;
 
-use crate::args::ServeArgs;
+use crate::args::SettingArgs;
 use crate::command::settings;
+use crate::terminal::color::ColorMode;
 
-/// The data service that the demo pack names.
+/// The data service of the demo pack.
 const DEMO: BundledService = BundledService {
     variable: turnwire_demo::VARIABLE,
     start: turnwire_demo::start,
 };
 
-/// Runs the server until it is told to stop.
-pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode> {
-    let config = settings::load(&args.settings)?;
+/// Runs the server until a signal ends it.
+pub(crate) fn run(args: &SettingArgs) -> Result<()> {
+    let config = settings::load(args)?;
     write_log(&config.log)?;
-    app::run(config, &[DEMO])?;
-    Ok(ExitCode::SUCCESS)
+    Ok(app::run(config, &[DEMO])?)
 }
 
-/// Sends the server's log to the standard error; the standard output is for its address.
+/// Sends the server's log to standard error; standard output is for its address.
 fn write_log(log: &Log) -> Result<()> {
     let filter = EnvFilter::try_new(filter(&log.filter))
         .with_context(|| format!("log.filter cannot be {:?}", log.filter))?;
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && !no_colour);
+        .with_ansi(ColorMode::of_stderr() == ColorMode::Color);
     match log.format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().init(),
@@ -42,8 +38,8 @@ fn write_log(log: &Log) -> Result<()> {
     Ok(())
 }
 
-/// What is logged. The lines of `rmcp`, warnings too, have whole messages of tool servers in them,
-/// so there are none unless the filter itself names it: what comes later has the last word.
+/// The log filter. Lines of `rmcp`, also warnings, contain whole messages of tool servers, so they
+/// are off unless `own` names them: the last directive for a target applies.
 fn filter(own: &str) -> String {
     format!("rmcp=off,{own}")
 }
@@ -77,8 +73,8 @@ mod tests {
             .with_writer(move || kept.clone())
             .finish();
         tracing::subscriber::with_default(log, || {
-            tracing::warn!(target: "rmcp::service", "theirs");
-            tracing::error!(target: "turnwire_serve", "ours");
+            tracing::warn!(target: "rmcp::service", "mcp line");
+            tracing::error!(target: "turnwire_serve", "server line");
         });
         let lines = lines.0.lock().expect("lines").clone();
         String::from_utf8(lines).expect("text")
@@ -87,10 +83,10 @@ mod tests {
     #[test]
     fn mcp_lines_are_logged_only_if_the_filter_names_them() {
         for own in ["info", "trace", "error", "turnwire_serve=debug"] {
-            let said = logged(own);
+            let output = logged(own);
             assert!(
-                said.contains("ours") && !said.contains("theirs"),
-                "{own}: {said}"
+                output.contains("server line") && !output.contains("mcp line"),
+                "{own}: {output}"
             );
         }
         for own in [
@@ -98,10 +94,10 @@ mod tests {
             "rmcp=debug,info",
             "rmcp::service=warn,error",
         ] {
-            let said = logged(own);
+            let output = logged(own);
             assert!(
-                said.contains("ours") && said.contains("theirs"),
-                "{own}: {said}"
+                output.contains("server line") && output.contains("mcp line"),
+                "{own}: {output}"
             );
         }
     }

@@ -1,6 +1,5 @@
-//! From the command line to the server's settings, and `turnwire config show`, which shows them all.
+//! The server's settings from the command line, and `turnwire config show`, which shows them all.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -8,47 +7,35 @@ use serde_json::json;
 use turnwire_serve::config::{self, EffectiveSetting, SettingFlag, SettingSources};
 
 use crate::args::{ConfigShowArgs, SettingArgs};
+use crate::terminal::output::print;
 
-/// The settings in force.
-pub(crate) fn load(settings: &SettingArgs) -> Result<config::ServerConfig> {
-    Ok(config::ServerConfig::load(&sources(settings))?)
-}
-
-fn sources(settings: &SettingArgs) -> SettingSources {
-    let script = settings
-        .script
-        .as_ref()
-        .map(|file| file.display().to_string());
-    let pack = settings.pack.as_ref().map(|dir| dir.display().to_string());
-    let record = settings.record.as_ref();
-    let record = record.map(|file| file.display().to_string());
-    let json = settings.log_json.then(|| "json".to_owned());
+/// The effective settings of [`SettingArgs`], the environment and the file.
+pub(crate) fn load(args: &SettingArgs) -> Result<config::ServerConfig> {
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let json = args.log_json.then(|| "json".to_owned());
     let flags = [
-        ("--listen", "listen.address", settings.listen.clone()),
-        ("--script", "script.file", script),
-        ("--pack", "pack.dir", pack),
-        ("--record", "model.record", record),
-        (
-            "--wire-version",
-            "wire.version",
-            settings.wire_version.clone(),
-        ),
+        ("--listen", "listen.address", args.listen.clone()),
+        ("--script", "script.file", path(&args.script)),
+        ("--pack", "pack.dir", path(&args.pack)),
+        ("--record", "model.record", path(&args.record)),
+        ("--wire-version", "wire.version", args.wire_version.clone()),
         ("--log-json", "log.format", json),
     ];
     let flag = |(name, key, value): (_, _, Option<String>)| {
         value.map(|value| SettingFlag { name, key, value })
     };
-    SettingSources {
+    let sources = SettingSources {
         flags: flags.into_iter().filter_map(flag).collect(),
-        config: settings.config.clone(),
-        home: settings.home.clone(),
+        config: args.config.clone(),
+        home: args.home.clone(),
         ..SettingSources::from_env()
-    }
+    };
+    Ok(config::ServerConfig::load(&sources)?)
 }
 
-/// The data folder: the one that is named, else the one a server would use.
-pub(crate) fn home(said: Option<PathBuf>) -> Result<PathBuf> {
-    match said {
+/// The data folder: `named`, else the one a server would use.
+pub(crate) fn home(named: Option<PathBuf>) -> Result<PathBuf> {
+    match named {
         Some(home) => Ok(home),
         None => Ok(config::ServerConfig::load(&SettingSources::from_env())?.home),
     }
@@ -56,34 +43,29 @@ pub(crate) fn home(said: Option<PathBuf>) -> Result<PathBuf> {
 
 pub(crate) fn show(args: &ConfigShowArgs) -> Result<()> {
     let config = load(&args.settings)?;
-    let text = if args.json {
+    print(&if args.json {
         let entries: Vec<_> = config.entries().iter().map(as_json).collect();
         format!("{:#}\n", json!({"home": config.home, "settings": entries}))
     } else {
-        let lines = config.entries().iter().map(as_text);
-        let home = format!("home = {}\n", config.home.display());
-        std::iter::once(home).chain(lines).collect()
-    };
-    // A reader that has seen enough is no error.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+        let lines: String = config.entries().iter().map(as_text).collect();
+        format!("home = {}\n{lines}", config.home.display())
+    });
     Ok(())
 }
 
+fn setting_name(entry: &EffectiveSetting) -> String {
+    format!("{}.{}", entry.section, entry.key)
+}
+
 fn as_text(entry: &EffectiveSetting) -> String {
-    let EffectiveSetting {
-        section,
-        key,
-        value,
-        origin,
-        help,
-        ..
-    } = entry;
-    format!("{section}.{key} = {value}  ({origin})\n    {help}\n")
+    let (value, origin, help) = (&entry.value, &entry.origin, &entry.help);
+    let name = setting_name(entry);
+    format!("{name} = {value}  ({origin})\n    {help}\n")
 }
 
 fn as_json(entry: &EffectiveSetting) -> serde_json::Value {
     json!({
-        "setting": format!("{}.{}", entry.section, entry.key),
+        "setting": setting_name(entry),
         "value": entry.value,
         "from": entry.origin.to_string(),
         "help": entry.help,
@@ -108,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_become_settings_and_are_named_as_their_origin() {
+    fn flags_become_settings_with_their_origin() {
         let config = load(&settings()).expect("good flags");
         let text: String = config.entries().iter().map(as_text).collect();
         let lines: Vec<_> = text.lines().collect();
@@ -133,7 +115,7 @@ mod tests {
         };
         let config = config::ServerConfig::load(&bare).expect("defaults");
         let page = include_str!("../../../../docs/operations.md");
-        let told: Vec<_> = page
+        let rows: Vec<_> = page
             .lines()
             .filter(|line| line.starts_with("| `"))
             .collect();
@@ -143,7 +125,7 @@ mod tests {
                 value => format!("`{value}`"),
             };
             let row = format!("| `{}.{}` | {value} | ", entry.section, entry.key);
-            assert!(told.iter().any(|line| line.starts_with(&row)), "{row}");
+            assert!(rows.iter().any(|line| line.starts_with(&row)), "{row}");
         }
     }
 

@@ -1,10 +1,9 @@
-//! `turnwire tail`: the events of a session, as they are or as lines for a person.
+//! `turnwire tail`: the events of a session, as JSON or as lines for a person.
 //!
-//! Events go to the standard output; what happens to the connection goes to the standard error,
-//! so that a pipe carries events alone. A reader that goes away ends the command quietly.
+//! Events go to standard output and the state of the connection to standard error, so that a pipe
+//! carries only events. The command ends quietly when its reader closes the pipe.
 
-use std::borrow::Cow;
-use std::io::{self, ErrorKind, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -15,89 +14,73 @@ use turnwire_event::Event;
 
 use crate::args::{StartPosition, TailArgs};
 use crate::connect;
-use crate::session_source::SessionSource;
 use crate::terminal::color::ColorMode;
 use crate::terminal::event_line::EventLinePrinter;
+use crate::terminal::output::unless_closed;
 use crate::terminal::sanitize;
 
-/// Runs until the session is deleted, the reader goes away or, for a folder, the log ends.
+/// The interval in which an idle tail checks that standard output still has a reader.
+const READER_CHECK: Duration = Duration::from_secs(1);
+
+/// Runs until the session is deleted, the reader closes the pipe or, for a folder, the log ends.
 pub(crate) async fn run(args: &TailArgs) -> Result<()> {
     let mut out = EventOutput {
-        json: args.place.json,
+        json: args.source.json,
         printer: EventLinePrinter::new(ColorMode::of_stdout()),
     };
-    let done = match &args.place.data {
+    let result = match &args.source.data {
         None => follow(args, &mut out).await,
         Some(_) => read(args, &mut out).await,
     };
-    match done {
-        Err(error) if is_hang_up(&error) => Ok(()),
-        done => done.with_context(|| connect::name(&args.place)),
-    }
+    unless_closed(result).with_context(|| connect::context(&args.source))
 }
 
-fn is_hang_up(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<io::Error>();
-    io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
-}
-
+/// Prints the events of a server as they happen.
 async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     let start = match args.from {
         StartPosition::After(at) => WatchStart::After(at),
         StartPosition::Now => WatchStart::Live,
     };
-    let client = connect::client(&args.place.speaker)?;
     let filter = match args.workers {
         true => json!({"include_worker_sessions": true}),
         false => json!("preset:full"),
     };
-    let mut watch = client.watch(args.place.session, filter, start);
-    // Whose event was last: with workers, a line says when it is another's.
-    let mut speaker = args.place.session;
+    // The session of the last event: with workers, a line announces that it changes.
+    let mut session = args.source.session;
+    let mut watch = connect::client(&args.source.client)?.watch(session, filter, start);
     let mut was_lost = false;
-    let mut look = tokio::time::interval(LOOK);
+    let mut reader_check = tokio::time::interval(READER_CHECK);
     loop {
         let item = tokio::select! {
             item = watch.next() => item?,
-            _ = look.tick() => {
-                if out.is_hung_up() {
-                    return Ok(());
-                }
-                continue;
+            _ = reader_check.tick() => match out.is_closed() {
+                true => return Ok(()),
+                false => continue,
             }
         };
-        let Some(item) = item else { break };
         match item {
-            WatchItem::Connected { .. } => {
-                if was_lost {
+            None => break,
+            Some(WatchItem::Connected { .. }) => {
+                if std::mem::take(&mut was_lost) {
                     eprintln!("connected again");
                 }
-                was_lost = false;
             }
-            WatchItem::Lost {
-                reason: why,
-                retry_in,
-            } => {
+            Some(WatchItem::Lost { reason, retry_in }) => {
                 was_lost = true;
-                out.text("")?;
-                eprintln!(
-                    "lost the server ({why}); again in {} ms",
-                    retry_in.as_millis()
-                );
+                out.note("")?;
+                let ms = retry_in.as_millis();
+                eprintln!("lost the server ({reason}); again in {ms} ms");
             }
-            WatchItem::Event(event) => match event.parse() {
-                Some(parsed) if !out.json => {
-                    if speaker != event.session_id {
-                        speaker = event.session_id;
-                        out.text(&format!("-- {speaker}\n"))?;
-                    }
-                    out.event(&parsed)?;
+            Some(WatchItem::Event(event)) => {
+                if session != event.session_id && !out.json {
+                    session = event.session_id;
+                    out.note(&format!("-- {session}\n"))?;
                 }
-                _ => out.raw(&event.raw)?,
-            },
-            WatchItem::Snapshot(snapshot) if out.json => out.raw(&snapshot.raw)?,
-            WatchItem::Snapshot(snapshot) => {
-                out.text(&format!("snapshot at {}\n", snapshot.position))?;
+                out.event(&event.raw)?;
+            }
+            Some(WatchItem::Snapshot(snapshot)) if out.json => out.raw(&snapshot.raw)?,
+            Some(WatchItem::Snapshot(snapshot)) => {
+                out.note(&format!("snapshot at {}\n", snapshot.position))?;
                 for message in &snapshot.messages {
                     let text = out.printer.message(message);
                     out.write(text.as_bytes())?;
@@ -109,26 +92,19 @@ async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     Ok(())
 }
 
+/// Prints the log of a data folder up to its end.
 async fn read(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
-    let source: SessionSource = connect::source(&args.place)?;
+    let source = connect::source(&args.source)?;
     let mut since = match args.from {
         StartPosition::After(at) => Some(at),
         StartPosition::Now => return Ok(()),
     };
     loop {
-        let page = source.events(args.place.session, since).await?;
+        let page = source.events(args.source.session, since).await?;
         for (bytes, _) in &page.events {
-            match Event::read(bytes) {
-                Ok(event) if !out.json => out.event(&event)?,
-                _ => out.raw(bytes)?,
-            }
+            out.event(bytes)?;
         }
-        if let Some(seq) = page.damaged {
-            anyhow::bail!(
-                "record {} does not match its hash; see `turnwire verify`",
-                seq.0
-            );
-        }
+        page.check_damage()?;
         if page.next.is_none() {
             return Ok(());
         }
@@ -136,51 +112,48 @@ async fn read(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     }
 }
 
-/// How often a quiet tail looks whether anyone still reads.
-const LOOK: Duration = Duration::from_secs(1);
-
 struct EventOutput {
     json: bool,
     printer: EventLinePrinter,
 }
 
 impl EventOutput {
-    /// Whether whoever read has gone; only a write would tell otherwise, and none may be due.
-    fn is_hung_up(&self) -> bool {
+    /// True if the reader has closed standard output; otherwise only a write would show it.
+    fn is_closed(&self) -> bool {
         let stdout = io::stdout();
         let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
-        let now = Timespec::default();
-        let polled = rustix::event::poll(&mut fds, Some(&now));
+        let polled = rustix::event::poll(&mut fds, Some(&Timespec::default()));
         polled.is_ok() && fds[0].revents().contains(PollFlags::ERR)
     }
 
-    /// An event for a person.
-    fn event(&mut self, event: &Event) -> Result<()> {
-        let text = self.printer.event(event);
-        self.write(text.as_bytes())
+    /// Writes an event, as JSON if that is selected or if the event cannot be parsed.
+    fn event(&mut self, bytes: &[u8]) -> Result<()> {
+        match Event::read(bytes) {
+            Ok(event) if !self.json => {
+                let text = self.printer.event(&event);
+                self.write(text.as_bytes())
+            }
+            _ => self.raw(bytes),
+        }
     }
 
-    /// Bytes that are already a line of JSON; a terminal gets hidden characters escaped.
+    /// Writes a line of JSON; a terminal gets hidden characters escaped.
     fn raw(&mut self, bytes: &[u8]) -> Result<()> {
-        let pause = self.printer.pause();
-        let json = match io::stdout().is_terminal() {
-            true => sanitize::json(bytes),
-            false => Cow::Borrowed(bytes),
-        };
-        self.write(&[pause.as_bytes(), &json, b"\n"].concat())
+        let line = sanitize::json_line(bytes, io::stdout().is_terminal());
+        let end = self.printer.end_text();
+        self.write(&[end.as_bytes(), &line].concat())
     }
 
-    /// A word of ours between the events, for a person only.
-    fn text(&mut self, text: &str) -> Result<()> {
-        let pause = self.printer.pause();
+    /// Writes a note between the events, for people only.
+    fn note(&mut self, text: &str) -> Result<()> {
         let text = if self.json { "" } else { text };
-        self.write(format!("{pause}{text}").as_bytes())
+        let text = format!("{}{text}", self.printer.end_text());
+        self.write(text.as_bytes())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(bytes)?;
-        stdout.flush()?;
-        Ok(())
+        Ok(stdout.flush()?)
     }
 }

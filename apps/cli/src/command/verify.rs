@@ -1,38 +1,33 @@
-//! `turnwire verify`: reads the whole log, has it checked, and says what was found.
+//! `turnwire verify`: reads a whole log, checks it, and reports counts or violations.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use turnwire_event::SessionId;
 
-use crate::args::VerifyArgs;
+use crate::args::SourceArgs;
 use crate::connect;
 use crate::log_check::session_log::{LogVerdict, LogVerifier};
-use crate::session_source::SessionSource;
 use crate::terminal::color::{ColorMode, TextTone};
+use crate::terminal::output::print;
+use crate::terminal::wording::counted;
 
-/// Checks a session; the exit code says whether all is well.
-pub(crate) async fn run(args: &VerifyArgs) -> Result<ExitCode> {
-    let source = connect::source(&args.place)?;
-    let verdict = read(&source, args.place.session)
-        .await
-        .with_context(|| connect::name(&args.place))?;
-    let text = if args.place.json {
-        format!("{:#}\n", as_json(args.place.session, &verdict))
-    } else {
-        as_text(&verdict, ColorMode::of_stdout())
-    };
-    // Whoever reads may have seen enough; the exit code still tells.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+/// Checks a session with [`LogVerifier`]; the exit code is 1 if a violation was found.
+pub(crate) async fn run(args: &SourceArgs) -> Result<ExitCode> {
+    let verdict = verify(args).await.with_context(|| connect::context(args))?;
+    print(&match args.json {
+        true => format!("{:#}\n", as_json(args.session, &verdict)),
+        false => as_text(&verdict, ColorMode::of_stdout()),
+    });
     Ok(ExitCode::from(u8::from(!verdict.violations.is_empty())))
 }
 
-async fn read(source: &SessionSource, session: SessionId) -> Result<LogVerdict> {
+async fn verify(args: &SourceArgs) -> Result<LogVerdict> {
+    let (source, session) = (connect::source(args)?, args.session);
     let mut page = source.events(session, None).await?;
-    // Read after the first page, so that what the log vouches for is there to be compared.
-    let messages = source.messages(session).await?;
+    // Read after the first page, so that the contents of its events are stored.
+    let messages = source.messages(session, None).await?;
     let mut verifier = LogVerifier::new(session, page.previous, messages);
     loop {
         for (bytes, hash) in &page.events {
@@ -48,62 +43,40 @@ async fn read(source: &SessionSource, session: SessionId) -> Result<LogVerdict> 
     }
 }
 
-fn as_text(verdict: &LogVerdict, paint: ColorMode) -> String {
-    let last = verdict.last.map_or(0, |last| last.seq.0);
-    let (ended, open) = verdict.turns;
-    let (checked, missing) = verdict.contents;
-    let mut lines = vec![match verdict.first {
-        0 => "no events".to_owned(),
-        first => format!("{first}…{last} contiguous"),
-    }];
-    if verdict.first > 1 {
-        lines.push(format!("1…{} trimmed by retention", verdict.first - 1));
-    }
-    lines.push(format!("{} with one terminal each", count(ended, "turn")));
-    if open > 0 {
-        lines.push(format!("{} in flight", count(open, "turn")));
-    }
-    lines.push(format!(
-        "{} called and closed",
-        count(verdict.tools, "tool")
-    ));
-    lines.push(format!("{} as the log vouches", count(checked, "content")));
-    if missing > 0 {
-        lines.push(format!(
-            "{} not there to be compared",
-            count(missing, "content")
-        ));
-    }
-    lines.push(format!("hash chain ends with {}", hex(&verdict.hash.0)));
+fn as_text(verdict: &LogVerdict, color: ColorMode) -> String {
     if !verdict.violations.is_empty() {
-        return verdict
-            .violations
-            .iter()
-            .map(|v| {
-                format!(
-                    "{} {}: {}\n",
-                    paint.tint(TextTone::Bad, "✗"),
-                    v.event,
-                    v.what
-                )
-            })
+        let cross = color.tint(TextTone::Bad, "✗");
+        let violations = verdict.violations.iter();
+        return violations
+            .map(|violation| format!("{cross} {}: {}\n", violation.event, violation.what))
             .collect();
     }
-    lines
-        .iter()
-        .map(|line| format!("{} {line}\n", paint.tint(TextTone::Good, "✓")))
-        .collect()
+    let last = verdict.last.map_or(0, |last| last.seq.0);
+    let (ended, open) = verdict.turns;
+    let (matched, missing) = verdict.contents;
+    let events = match verdict.first {
+        0 => "no events".to_owned(),
+        first => format!("{first}…{last} contiguous"),
+    };
+    let tick = color.tint(TextTone::Good, "✓");
+    let lines = [
+        Some(events),
+        (verdict.first > 1).then(|| format!("1…{} trimmed by retention", verdict.first - 1)),
+        Some(counted(ended, "turn") + " with one terminal each"),
+        (open > 0).then(|| counted(open, "turn") + " in flight"),
+        Some(counted(verdict.tools, "tool") + " called and closed"),
+        Some(counted(matched, "content") + " match their hashes"),
+        (missing > 0).then(|| counted(missing, "content") + " not stored, skipped"),
+        Some(format!("hash chain ends with {}", hex(verdict))),
+    ];
+    let lines = lines.into_iter().flatten();
+    lines.map(|line| format!("{tick} {line}\n")).collect()
 }
 
 fn as_json(session: SessionId, verdict: &LogVerdict) -> serde_json::Value {
-    let violations: Vec<_> = verdict
-        .violations
-        .iter()
-        .map(|v| json!({"event": v.event, "what": v.what}))
-        .collect();
     json!({
         "session_id": session,
-        "ok": violations.is_empty(),
+        "ok": verdict.violations.is_empty(),
         "first_seq": verdict.first,
         "last_event_id": verdict.last,
         "turns_ended": verdict.turns.0,
@@ -111,18 +84,13 @@ fn as_json(session: SessionId, verdict: &LogVerdict) -> serde_json::Value {
         "tools_closed": verdict.tools,
         "contents_matched": verdict.contents.0,
         "contents_missing": verdict.contents.1,
-        "hash": hex(&verdict.hash.0),
-        "violations": violations,
+        "hash": hex(verdict),
+        "violations": verdict.violations,
     })
 }
 
-fn count(number: u64, noun: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{s}")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn hex(verdict: &LogVerdict) -> String {
+    verdict.hash.0.map(|byte| format!("{byte:02x}")).concat()
 }
 
 #[cfg(test)]
@@ -145,20 +113,20 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_log_is_told_in_ticks() {
+    fn valid_log_is_reported_as_ticked_counts() {
         let text = as_text(&verdict(Vec::new()), ColorMode::Plain);
         let expected = [
             "✓ 1…4812 contiguous",
             "✓ 12 turns with one terminal each",
             "✓ 1 turn in flight",
             "✓ 1 tool called and closed",
-            "✓ 24 contents as the log vouches",
+            "✓ 24 contents match their hashes",
         ];
         assert_eq!(text.lines().take(5).collect::<Vec<_>>(), expected);
     }
 
     #[test]
-    fn a_violation_names_its_event() {
+    fn violation_names_its_event() {
         let violation = LogViolation {
             event: "evt_00010000000003".into(),
             what: "does not match its hash".into(),

@@ -1,60 +1,57 @@
-//! The log of a session, checked from its bytes alone: nothing is taken on trust but the first
-//! hash of a log whose beginning was trimmed.
+//! Checks the log of a session from its bytes. Only the first hash of a trimmed log is trusted.
 //!
-//! In: the events in order, with the hash the store has for each, and the messages that can be
-//! read. Out: what was counted and every violation, each with the event it is about. Pure.
+//! In: the events in order, each with its stored hash, and the stored messages. Out: a
+//! [`LogVerdict`] with counts and every violation, each with its event. Pure.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use turnwire_event::content::content_json;
+use serde::{Deserialize, Serialize};
+use turnwire_event::content::{content_json, sha256_hex};
 use turnwire_event::{
-    Body, ContentBlock, Event, Message, MessageId, MessageStatus, Position, Seq, SessionId,
+    Body, ContentBlock, Epoch, Event, Message, MessageId, MessageStatus, Position, Seq, SessionId,
     Timestamp, ToolUseId, TurnId,
 };
 use turnwire_log::chain::ChainHash;
 
 use crate::log_check::turn_rules::TurnRules;
 
-/// Something that must not be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A broken rule of the log, from a [`LogVerifier`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct LogViolation {
-    /// The event it is about.
+    /// The event that breaks the rule.
     pub(crate) event: String,
-    /// What is wrong with it.
+    /// A sentence without its subject, the event.
     pub(crate) what: String,
 }
 
+/// Checks the events of one session in order.
 #[derive(Debug)]
 pub(crate) struct LogVerifier {
     session: SessionId,
-    first: Option<Seq>,
-    last: Option<Position>,
+    /// The time of the last event.
     time: Option<Timestamp>,
-    hash: ChainHash,
     turns: TurnRules,
     messages: HashMap<MessageId, Message>,
-    results: HashMap<ToolUseId, String>,
-    checked: u64,
-    missing: u64,
-    violations: Vec<LogViolation>,
+    result_hashes: HashMap<ToolUseId, String>,
+    verdict: LogVerdict,
 }
 
+/// The result of [`LogVerifier`].
 #[derive(Debug)]
 pub(crate) struct LogVerdict {
-    /// The number of the first event that is kept.
+    /// The number of the first stored event; 0 if there is none.
     pub(crate) first: u64,
     pub(crate) last: Option<Position>,
-    /// Turns that ended, and turns in flight.
+    /// The number of turns that ended, and of turns in flight.
     pub(crate) turns: (u64, u64),
-    /// Tool calls that were closed.
+    /// The number of tool calls that ended.
     pub(crate) tools: u64,
-    /// Contents that match their hash, and contents that are not there to be read.
+    /// The number of contents that match their hash, and of contents that are not stored.
     pub(crate) contents: (u64, u64),
     /// The chain's hash at the last event.
     pub(crate) hash: ChainHash,
-    /// What must not be.
     pub(crate) violations: Vec<LogViolation>,
 }
 
@@ -68,131 +65,118 @@ struct EventHead {
 }
 
 impl LogVerifier {
-    /// A check of `session`, whose log begins after the link `previous`.
+    /// A verifier of `session`, whose log begins after the hash `previous`.
     pub(crate) fn new(session: SessionId, previous: ChainHash, messages: Vec<Message>) -> Self {
         let is_complete = |message: &Message| message.status != MessageStatus::InProgress;
-        let messages: HashMap<_, _> = messages
-            .into_iter()
-            .filter(is_complete)
-            .map(|message| (message.id, message))
-            .collect();
-        let results = messages.values().flat_map(results).collect();
+        let complete = messages.into_iter().filter(is_complete);
+        let messages: HashMap<_, _> = complete.map(|message| (message.id, message)).collect();
         Self {
             session,
-            first: None,
-            last: None,
             time: None,
-            hash: previous,
             turns: TurnRules::default(),
+            result_hashes: messages.values().flat_map(result_hashes).collect(),
             messages,
-            results,
-            checked: 0,
-            missing: 0,
-            violations: Vec::new(),
+            verdict: LogVerdict {
+                first: 0,
+                last: None,
+                turns: (0, 0),
+                tools: 0,
+                contents: (0, 0),
+                hash: previous,
+                violations: Vec::new(),
+            },
         }
     }
 
-    /// Takes in the next event, with the hash the store has for it.
+    /// Checks the next event against its stored [`ChainHash`] and the events before it.
     pub(crate) fn take(&mut self, bytes: &Bytes, stored: ChainHash) {
-        let expected = self.last.map_or(Seq(1), |last| last.seq.next());
+        let last = self.verdict.last;
+        let expected = last.map_or(Seq(1), |last| last.seq.next());
         let head: EventHead = match serde_json::from_slice(bytes) {
             Ok(head) => head,
             Err(error) => {
-                return self.violate(
-                    format!("number {}", expected.0),
-                    format!("cannot be read: {error}"),
-                );
+                let event = format!("number {}", expected.0);
+                return self.violate(event, format!("cannot be read: {error}"));
             }
         };
-        let id = head.id.to_string();
-        if self.first.is_none() {
-            self.begin(&id, head.id.seq);
-        } else if head.id.seq != expected {
-            self.violate(id.clone(), format!("expected number {}", expected.0));
+        let id = head.id;
+        if self.verdict.first == 0 {
+            self.begin(id);
+        } else if id.seq != expected {
+            self.violate(id, format!("expected number {}", expected.0));
         }
-        if self.last.is_some_and(|last| head.id.epoch < last.epoch) {
-            self.violate(id.clone(), "its epoch is older than the one before".into());
+        if last.is_some_and(|last| id.epoch < last.epoch) {
+            self.violate(id, "its epoch is older than the one before");
         }
         if head.session_id != self.session {
-            self.violate(id.clone(), format!("belongs to {}", head.session_id));
+            self.violate(id, format!("belongs to {}", head.session_id));
         }
-        if !head.id.is_persisted() || !head.persisted {
-            self.violate(id.clone(), "a transient event in the log".into());
+        if !id.is_persisted() || !head.persisted {
+            self.violate(id, "a transient event in the log");
         }
         if self.time.is_some_and(|time| head.timestamp < time) {
-            self.violate(
-                id.clone(),
-                "its time is before that of the event before".into(),
-            );
+            self.violate(id, "its time is before that of the event before");
         }
-        self.hash = self.hash.next(bytes);
-        if self.hash != stored {
-            self.violate(id.clone(), "does not match its hash".into());
-            // One damaged event is one violation, not one for every event after it.
-            self.hash = stored;
+        if self.verdict.hash.next(bytes) != stored {
+            self.violate(id, "does not match its hash");
         }
-        self.last = Some(head.id);
+        // One damaged event is one violation, not one for every event after it.
+        self.verdict.hash = stored;
+        self.verdict.last = Some(id);
         self.time = Some(head.timestamp);
-        // A type that is newer than this program has its place and its hash checked, no more.
+        // An event of a type that this program does not know has its position and hash checked only.
         if let Ok(event) = Event::read(bytes) {
             for what in self.turns.take(head.turn_id, &event.body) {
-                self.violate(id.clone(), what);
+                self.violate(id, what);
             }
-            self.content(&id, &event.body);
+            self.check_content(id, &event.body);
         }
     }
 
-    fn begin(&mut self, id: &str, seq: Seq) {
-        self.first = Some(seq);
-        self.turns.trimmed = seq != Seq(1);
-        if seq == Seq(1) && self.hash != ChainHash::seed(self.session) {
-            self.violate(
-                id.to_owned(),
-                "the chain does not begin with the session's id".into(),
-            );
-            self.hash = ChainHash::seed(self.session);
+    fn begin(&mut self, id: Position) {
+        self.verdict.first = id.seq.0;
+        self.turns.is_trimmed = id.seq != Seq(1);
+        let seed = ChainHash::seed(self.session);
+        if id.seq == Seq(1) && self.verdict.hash != seed {
+            self.violate(id, "the chain does not begin with the session's id");
+            self.verdict.hash = seed;
         }
     }
 
-    /// The store could not give record `seq`, because it does not match its hash.
+    /// Reports that the store could not read record `seq`, because it does not match its hash.
     pub(crate) fn damaged(&mut self, seq: Seq) {
-        let epoch = self
-            .last
-            .map_or(turnwire_event::Epoch::FIRST, |last| last.epoch);
-        let id = Position::persisted(epoch, seq).to_string();
-        self.violate(
-            id,
-            "does not match its hash; nothing after it was read".into(),
-        );
+        let epoch = self.verdict.last.map_or(Epoch::FIRST, |last| last.epoch);
+        let id = Position::persisted(epoch, seq);
+        self.violate(id, "does not match its hash; nothing after it was read");
     }
 
-    /// Compares what an event vouches for with what is stored.
-    fn content(&mut self, id: &str, body: &Body) {
-        let (what, promised, found) = match body {
+    /// Compares the content hash of an event with the stored content.
+    fn check_content(&mut self, id: Position, body: &Body) {
+        let (what, promised, stored) = match body {
             Body::LlmCallCompleted(call) => {
-                let stored_hash = self.message_hash(call.message_id);
-                ("message", call.content_sha256.clone(), stored_hash)
+                let stored = self.message_hash(call.message_id);
+                ("message", Some(&call.content_sha256), stored)
             }
             Body::LlmCallFailed(call) => {
-                let (Some(message), Some(promised)) = (call.message_id, &call.content_sha256)
-                else {
+                let Some(message) = call.message_id else {
                     return;
                 };
-                ("message", promised.clone(), self.message_hash(message))
+                let stored = self.message_hash(message);
+                ("message", call.content_sha256.as_ref(), stored)
             }
             Body::ToolCompleted(tool) => {
-                let stored_hash = self.results.get(&tool.tool_use_id).cloned();
-                ("result", tool.result_sha256.clone(), stored_hash)
+                let stored = self.result_hashes.get(&tool.tool_use_id).cloned();
+                ("result", Some(&tool.result_sha256), stored)
             }
             _ => return,
         };
-        match found {
-            None => self.missing += 1,
-            Some(found) if found == promised => self.checked += 1,
-            Some(_) => self.violate(
-                id.to_owned(),
-                format!("its {what} is not the one it vouches for"),
-            ),
+        let Some(promised) = promised else {
+            return;
+        };
+        match stored {
+            None => self.verdict.contents.1 += 1,
+            Some(stored) if stored == *promised => self.verdict.contents.0 += 1,
+            Some(_) => self.violate(id, format!("its stored {what} does not match its hash")),
         }
     }
 
@@ -201,43 +185,42 @@ impl LogVerifier {
         Some(content_json(&message.content).1)
     }
 
-    fn violate(&mut self, event: String, what: String) {
-        self.violations.push(LogViolation { event, what });
+    fn violate(&mut self, event: impl Display, what: impl Into<String>) {
+        self.verdict.violations.push(LogViolation {
+            event: event.to_string(),
+            what: what.into(),
+        });
     }
 
     pub(crate) fn finish(mut self) -> LogVerdict {
         let open = self.turns.open.len() as u64;
         if open > 1 {
-            let last = self.last.map(|last| last.to_string()).unwrap_or_default();
-            self.violate(last, format!("{open} turns are in flight at once"));
+            let last = self.verdict.last.map(|last| last.to_string());
+            let what = format!("{open} turns are in flight at once");
+            self.violate(last.unwrap_or_default(), what);
         }
         LogVerdict {
-            first: self.first.map_or(0, |first| first.0),
-            last: self.last,
             turns: (self.turns.ended, open),
             tools: self.turns.tools,
-            contents: (self.checked, self.missing),
-            hash: self.hash,
-            violations: self.violations,
+            ..self.verdict
         }
     }
 }
 
-/// The hash of each tool result that a message holds.
-fn results(message: &Message) -> Vec<(ToolUseId, String)> {
-    let hashed = |block: &ContentBlock| match block {
+/// The hash of each tool result in a message.
+fn result_hashes(message: &Message) -> Vec<(ToolUseId, String)> {
+    let hash = |block: &ContentBlock| match block {
         ContentBlock::ToolResult {
             tool_use_id,
             content,
             ..
         } => {
             let json = serde_json::to_string(content).ok()?;
-            let hash = turnwire_event::content::sha256_hex(json.as_bytes());
-            Some((*tool_use_id, hash))
+            Some((*tool_use_id, sha256_hex(json.as_bytes())))
         }
         _ => None,
     };
-    message.content.iter().filter_map(hashed).collect()
+    message.content.iter().filter_map(hash).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What a log must say about its turns: one terminal each, last of its turn; every tool, every
-//! model call, every sub-agent and every step that began has ended before it; what was dispatched
-//! is traced once, just before it; nothing new after a cancel was asked for.
+//! The rules of a log about turns: each has one terminal, its last event; every tool, model call,
+//! sub-agent and step that began has ended before it; the dispatch is traced once, just before it;
+//! nothing new begins after a cancel request.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use turnwire_event::code::{CallPurpose, Phase};
 use turnwire_event::{Body, CallId, EventType, InvocationId, ToolUseId, TurnId};
@@ -10,111 +10,106 @@ use turnwire_event::{Body, CallId, EventType, InvocationId, ToolUseId, TurnId};
 /// The turns of a session, as far as its log has been read.
 #[derive(Debug, Default)]
 pub(crate) struct TurnRules {
-    /// Whether the beginning of the log is gone: then a turn may be without its start.
-    pub(crate) trimmed: bool,
-    /// Turns that have not ended.
+    /// True if retention has trimmed the log: the start of a turn may be missing.
+    pub(crate) is_trimmed: bool,
     pub(crate) open: HashMap<TurnId, OpenTurn>,
+    /// The number of turns that ended.
     pub(crate) ended: u64,
-    /// How many tool calls were closed.
+    /// The number of tool calls that ended.
     pub(crate) tools: u64,
-    done: HashMap<TurnId, EventType>,
+    terminals: HashMap<TurnId, EventType>,
 }
 
-/// A turn that has not ended.
+/// A turn of [`TurnRules`] that has not ended.
 #[derive(Debug, Default)]
 pub(crate) struct OpenTurn {
-    tools: HashMap<ToolUseId, bool>,
+    /// The tools of the turn; true while the tool runs.
+    tools: BTreeMap<ToolUseId, bool>,
     call: Option<CallId>,
-    /// Calls of sub-agents, which may be several at once.
-    inner: BTreeSet<CallId>,
-    agents: BTreeSet<InvocationId>,
+    /// Calls of sub-agents, which may run in parallel.
+    sub_agent_calls: BTreeSet<CallId>,
+    sub_agents: BTreeSet<InvocationId>,
     steps: BTreeSet<String>,
-    /// Its dispatch was traced; logs written before there were sub-agents have no trace.
-    traced: bool,
-    cancelled: bool,
-    /// Its start was trimmed, so what it opened before is not known.
-    cut: bool,
-    /// It started while another was in flight, as only one may that is withdrawn from the queue.
-    beside: bool,
+    /// True after `dispatch.traced`, which logs without sub-agents do not have.
+    is_traced: bool,
+    is_cancelled: bool,
+    /// True if the start of the turn was trimmed: work that it began before is unknown.
+    is_cut: bool,
+    /// True if it started while another was in flight, as a turn withdrawn from the queue does.
+    is_beside: bool,
 }
 
 impl TurnRules {
-    /// Takes in an event of `turn`; gives back what is wrong with it.
+    /// Takes in an event of `turn` and returns the rules that it breaks.
     pub(crate) fn take(&mut self, turn: Option<TurnId>, body: &Body) -> Vec<String> {
         let Some(id) = turn else {
             return Vec::new();
         };
-        if let Some(terminal) = self.done.get(&id) {
-            let again = body.kind().is_terminal();
-            let which = if again {
-                "a second terminal"
-            } else {
-                "an event"
+        let is_terminal = body.kind().is_terminal();
+        if let Some(terminal) = self.terminals.get(&id) {
+            let subject = match is_terminal {
+                true => "a second terminal",
+                false => "an event",
             };
-            return vec![format!("{which} after {terminal} of turn {id}")];
+            return vec![format!("{subject} after {terminal} of turn {id}")];
         }
-        let mut violations = Vec::new();
+        let mut wrong = Vec::new();
         let starts = matches!(body, Body::TurnStarted(_));
         match (starts, self.open.contains_key(&id)) {
-            (true, true) => violations.push(format!("turn {id} starts twice")),
-            (false, false) if !self.trimmed => {
-                violations.push(format!("turn {id} has not started"))
-            }
+            (true, true) => wrong.push(format!("turn {id} starts twice")),
+            (false, false) if !self.is_trimmed => wrong.push(format!("turn {id} has not started")),
             _ => {}
         }
-        let cut = !starts && self.trimmed;
-        let beside = starts && !self.open.is_empty();
+        let is_cut = !starts && self.is_trimmed;
+        let is_beside = starts && !self.open.is_empty();
         let open = self.open.entry(id).or_insert_with(|| OpenTurn {
-            cut,
-            beside,
+            is_cut,
+            is_beside,
             ..OpenTurn::default()
         });
         if open.overlaps(body) {
-            open.beside = false;
-            violations.push(format!("turn {id} started while another was in flight"));
+            open.is_beside = false;
+            wrong.push(format!("turn {id} started while another was in flight"));
         }
-        self.tools += open.take(body, &mut violations);
-        if body.kind().is_terminal() {
-            open.close(body, &mut violations);
+        self.tools += open.take(body, &mut wrong);
+        if is_terminal {
+            open.close(body, &mut wrong);
             self.open.remove(&id);
-            self.done.insert(id, body.kind());
+            self.terminals.insert(id, body.kind());
             self.ended += 1;
         }
-        violations
+        wrong
     }
 }
 
 impl OpenTurn {
-    /// Whether a turn that started beside another does what one that is withdrawn does not.
+    /// True if a turn that started beside another does more than a withdrawn turn does.
     fn overlaps(&self, body: &Body) -> bool {
-        let withdrawn = match body {
+        let is_withdrawal = match body {
             Body::TurnStarted(_) | Body::TurnCancelRequested(_) | Body::DispatchTraced(_) => true,
             Body::TurnCancelled(end) => end.phase == Phase::Queued,
             _ => false,
         };
-        self.beside && !withdrawn
+        self.is_beside && !is_withdrawal
     }
 
-    /// Takes in an event; gives back how many tool calls it closed.
+    /// Takes in an event and returns the number of tool calls that it ends.
     fn take(&mut self, body: &Body, wrong: &mut Vec<String>) -> u64 {
-        if self.cancelled && body.kind().is_start() {
-            wrong.push(format!("{} after the cancel was asked for", body.kind()));
+        let kind = body.kind();
+        if self.is_cancelled && kind.is_start() {
+            wrong.push(format!("{kind} after the cancel request"));
         }
-        if self.traced && !body.kind().is_terminal() {
-            wrong.push(format!(
-                "{} after the turn's dispatch was traced",
-                body.kind()
-            ));
+        if self.is_traced && !kind.is_terminal() {
+            wrong.push(format!("{kind} after the turn's dispatch was traced"));
         }
         match body {
-            Body::TurnCancelRequested(_) => self.cancelled = true,
+            Body::TurnCancelRequested(_) => self.is_cancelled = true,
             Body::LlmCallStarted(call) if call.purpose == CallPurpose::Subagent => {
-                self.inner.insert(call.call_id);
+                self.sub_agent_calls.insert(call.call_id);
             }
             Body::LlmCallStarted(call) => {
-                if let Some(open) = self.call.replace(call.call_id) {
-                    wrong.push(format!("model call {open} has not ended"));
-                }
+                let open = self.call.replace(call.call_id);
+                wrong.extend(open.map(|open| format!("model call {open} has not ended")));
             }
             Body::LlmCallCompleted(call) => self.end_call(call.call_id, wrong),
             Body::LlmCallFailed(call) => self.end_call(call.call_id, wrong),
@@ -124,44 +119,49 @@ impl OpenTurn {
             }
             Body::ToolCompleted(tool) => return self.end_tool(tool.tool_use_id, true, wrong),
             Body::ToolFailed(tool) => return self.end_tool(tool.tool_use_id, tool.called, wrong),
-            Body::SubagentStarted(agent) => drop(self.agents.insert(agent.invocation_id)),
-            Body::SubagentCompleted(agent) => self.end_agent(agent.invocation_id, wrong),
-            Body::SubagentFailed(agent) => self.end_agent(agent.invocation_id, wrong),
+            Body::SubagentStarted(agent) => drop(self.sub_agents.insert(agent.invocation_id)),
+            Body::SubagentCompleted(agent) => self.end_sub_agent(agent.invocation_id, wrong),
+            Body::SubagentFailed(agent) => self.end_sub_agent(agent.invocation_id, wrong),
             Body::PlanStepStarted(step) => drop(self.steps.insert(step.plan_step_id.clone())),
-            Body::PlanStepCompleted(step) => self.end_step(&step.plan_step_id, wrong),
-            Body::DispatchTraced(_) => self.traced = true,
+            Body::PlanStepCompleted(step) => {
+                let was_open = self.steps.remove(&step.plan_step_id);
+                self.require(was_open, wrong, || {
+                    format!("step {} was not open", step.plan_step_id)
+                });
+            }
+            Body::DispatchTraced(_) => self.is_traced = true,
             _ => {}
         }
         0
     }
 
-    fn end_agent(&mut self, id: InvocationId, wrong: &mut Vec<String>) {
-        if !self.agents.remove(&id) && !self.cut {
-            wrong.push(format!("sub-agent {id} was not at work"));
+    /// Reports an end without a start, unless the start was trimmed.
+    fn require(&self, has_start: bool, wrong: &mut Vec<String>, what: impl Fn() -> String) {
+        if !has_start && !self.is_cut {
+            wrong.push(what());
         }
     }
 
-    fn end_step(&mut self, id: &str, wrong: &mut Vec<String>) {
-        if !self.steps.remove(id) && !self.cut {
-            wrong.push(format!("step {id} was not open"));
-        }
+    fn end_sub_agent(&mut self, id: InvocationId, wrong: &mut Vec<String>) {
+        let was_running = self.sub_agents.remove(&id);
+        self.require(was_running, wrong, || {
+            format!("sub-agent {id} was not running")
+        });
     }
 
     fn end_call(&mut self, id: CallId, wrong: &mut Vec<String>) {
-        if self.inner.remove(&id) {
-            return;
-        }
-        if self.call.take() != Some(id) && !self.cut {
-            wrong.push(format!("model call {id} was not in flight"));
-        }
+        let was_running = self.sub_agent_calls.remove(&id) || self.call.take() == Some(id);
+        self.require(was_running, wrong, || {
+            format!("model call {id} was not in flight")
+        });
     }
 
-    /// A tool ends; one that failed before it was called (D-87) had no `tool.called`.
+    /// Ends a tool; a tool that failed before it was called (D-87) has no `tool.called`.
     fn end_tool(&mut self, id: ToolUseId, called: bool, wrong: &mut Vec<String>) -> u64 {
         match (self.tools.insert(id, false), called) {
             (Some(true), true) => return 1,
             (None, false) => {}
-            (None, true) if self.cut => return 1,
+            (None, true) if self.is_cut => return 1,
             (Some(true), false) => wrong.push(format!("{id} was called, but its end denies it")),
             (None, true) => wrong.push(format!("{id} ends without having been called")),
             (Some(false), _) => wrong.push(format!("{id} ends twice")),
@@ -170,26 +170,20 @@ impl OpenTurn {
     }
 
     fn close(&self, body: &Body, wrong: &mut Vec<String>) {
-        let mut open_tools: Vec<_> = self.tools.iter().filter(|(_, open)| **open).collect();
-        open_tools.sort();
-        for (id, _) in open_tools {
-            wrong.push(format!("{id} was called and has not ended"));
-        }
-        for call in self.call.iter().chain(&self.inner) {
-            wrong.push(format!("model call {call} has not ended"));
-        }
-        for agent in &self.agents {
-            wrong.push(format!("sub-agent {agent} has not ended"));
-        }
-        for step in &self.steps {
-            wrong.push(format!("step {step} has not ended"));
-        }
-        let cancelled = matches!(body, Body::TurnCancelled(_));
-        if self.cancelled && !cancelled {
-            wrong.push("a cancel was asked for, but the turn ends as completed".to_owned());
-        }
-        if !self.cancelled && !self.cut && cancelled {
-            wrong.push("the turn ends as cancelled, but no cancel was asked for".to_owned());
+        let running_tools = self.tools.iter().filter(|(_, is_running)| **is_running);
+        wrong.extend(running_tools.map(|(id, _)| format!("{id} was called and has not ended")));
+        let calls = self.call.iter().chain(&self.sub_agent_calls);
+        let calls = calls.map(|id| format!("model call {id}"));
+        let sub_agents = self.sub_agents.iter().map(|id| format!("sub-agent {id}"));
+        let steps = self.steps.iter().map(|id| format!("step {id}"));
+        let open = calls.chain(sub_agents).chain(steps);
+        wrong.extend(open.map(|subject| format!("{subject} has not ended")));
+        match (self.is_cancelled, matches!(body, Body::TurnCancelled(_))) {
+            (true, false) => wrong.push("the turn completes after a cancel request".to_owned()),
+            (false, true) if !self.is_cut => {
+                wrong.push("the turn is cancelled without a cancel request".to_owned());
+            }
+            _ => {}
         }
     }
 }

@@ -1,187 +1,148 @@
-//! What was expected of a turn beside what came: the differences, each in a few words.
+//! Compares the result of a turn with the expected result of its case.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::regression::test_case::{ExpectedTool, ExpectedTurn};
 
-/// Characters of a text that are shown before and after the place where it differs.
-const AROUND: usize = 40;
+/// The number of characters shown on each side of the first difference of two texts.
+const CONTEXT_CHARS: usize = 40;
 
-/// One thing that is not as expected.
-#[derive(Clone, Debug, PartialEq)]
+/// One field of an [`ExpectedTurn`] that is not as expected; serialised into the report of
+/// `turnwire rerun`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct CaseDifference {
-    /// Which of the things that are expected.
+    /// The name of the field.
     pub(crate) what: &'static str,
-    /// The difference in words.
+    /// The difference as text.
     pub(crate) words: String,
     pub(crate) expected: Value,
+    /// The value of the new run.
     pub(crate) came: Value,
 }
 
-/// Everything that is not as expected.
-pub(crate) fn differences(expected: &ExpectedTurn, came: &ExpectedTurn) -> Vec<CaseDifference> {
-    let mut differences = Vec::new();
-    if let Some(status) = &expected.status {
-        let ended = |expect: &ExpectedTurn| {
-            let status = expect.status.clone().unwrap_or_default();
-            match &expect.error {
-                None => status,
-                Some(code) => format!("{status} ({code})"),
-            }
-        };
-        if expected.status != came.status || expected.error != came.error {
-            let words = format!("expected {}, came {}", ended(expected), ended(came));
-            let sides = |side: &ExpectedTurn| json!({"status": side.status, "error": side.error});
-            differences.push(CaseDifference {
-                what: if came.status.as_ref() == Some(status) {
-                    "error"
-                } else {
-                    "status"
-                },
-                words,
-                expected: sides(expected),
-                came: sides(came),
-            });
-        }
-    }
-    let came_text = came.text.as_deref().unwrap_or_default();
-    if let Some(text) = expected.text.as_deref().filter(|text| *text != came_text) {
-        differences.push(CaseDifference {
-            what: "text",
-            words: apart(text, came_text),
-            expected: json!(text),
-            came: json!(came_text),
+/// The fields of `observed` that differ from `expected`; absent expected fields are not compared.
+pub(crate) fn differences(expected: &ExpectedTurn, observed: &ExpectedTurn) -> Vec<CaseDifference> {
+    let mut found = Vec::new();
+    let ending = |turn: &ExpectedTurn| (turn.status.clone(), turn.error.clone());
+    if expected.status.is_some() && ending(expected) != ending(observed) {
+        let text =
+            |turn: &ExpectedTurn| match (turn.status.as_deref().unwrap_or_default(), &turn.error) {
+                (status, None) => status.to_owned(),
+                (status, Some(code)) => format!("{status} ({code})"),
+            };
+        let value = |turn: &ExpectedTurn| json!({"status": turn.status, "error": turn.error});
+        found.push(CaseDifference {
+            what: match expected.status == observed.status {
+                true => "error",
+                false => "status",
+            },
+            words: format!("expected {}, came {}", text(expected), text(observed)),
+            expected: value(expected),
+            came: value(observed),
         });
     }
-    let tools = came.tools.iter().flatten();
-    let like: Option<Vec<ExpectedTool>> = expected
-        .tools
-        .as_ref()
-        .map(|wanted| tools.map(|tool| shaped(tool, wanted)).collect());
-    compare("tools", &expected.tools, &like, &mut differences);
-    compare(
-        "sub_agents",
-        &expected.sub_agents,
-        &came.sub_agents,
-        &mut differences,
-    );
-    compare(
-        "statuses",
-        &expected.statuses,
-        &came.statuses,
-        &mut differences,
-    );
-    compare(
-        "components",
-        &expected.components,
-        &came.components,
-        &mut differences,
-    );
-    compare("errors", &expected.errors, &came.errors, &mut differences);
-    differences
+    let text = observed.text.as_deref().unwrap_or_default();
+    if let Some(wanted) = expected.text.as_deref().filter(|wanted| *wanted != text) {
+        found.push(CaseDifference {
+            what: "text",
+            words: first_difference(wanted, text),
+            expected: json!(wanted),
+            came: json!(text),
+        });
+    }
+    let tools = expected.tools.as_ref().map(|wanted| {
+        let tools = observed.tools.iter().flatten();
+        tools.map(|tool| comparable(tool, wanted)).collect()
+    });
+    found.extend(compare("tools", &expected.tools, &tools));
+    let (one, other) = (expected, observed);
+    found.extend(compare("sub_agents", &one.sub_agents, &other.sub_agents));
+    found.extend(compare("statuses", &one.statuses, &other.statuses));
+    found.extend(compare("components", &one.components, &other.components));
+    found.extend(compare("errors", &one.errors, &other.errors));
+    found
 }
 
-/// A tool with only as much as every expected use of it says: what a case does not say about a
-/// tool's input is not compared.
-fn shaped(tool: &ExpectedTool, wanted: &[ExpectedTool]) -> ExpectedTool {
+/// `tool` with the optional fields that every expected call of it has: the others are not compared.
+fn comparable(tool: &ExpectedTool, wanted: &[ExpectedTool]) -> ExpectedTool {
     let same = || wanted.iter().filter(|one| one.name == tool.name);
-    let says_input = same().all(|one| one.input.is_some());
-    let says_digest = same().all(|one| one.input_sha256.is_some());
+    let has_input = same().all(|one| one.input.is_some());
+    let has_digest = same().all(|one| one.input_sha256.is_some());
     ExpectedTool {
-        input: tool.input.clone().filter(|_| says_input),
-        input_sha256: tool.input_sha256.clone().filter(|_| says_digest),
+        input: tool.input.clone().filter(|_| has_input),
+        input_sha256: tool.input_sha256.clone().filter(|_| has_digest),
         ..tool.clone()
     }
 }
 
-/// Compares lists in which the order does not count.
+/// Compares lists without regard to order.
 fn compare<T: Serialize + PartialEq + Clone>(
     what: &'static str,
     expected: &Option<Vec<T>>,
-    came: &Option<Vec<T>>,
-    found: &mut Vec<CaseDifference>,
-) {
-    let Some(expected) = expected else {
-        return;
-    };
-    let observed: &[T] = came.as_deref().unwrap_or_default();
-    let mut extra: Vec<T> = observed.to_vec();
-    let mut missing: Vec<&T> = Vec::new();
+    observed: &Option<Vec<T>>,
+) -> Option<CaseDifference> {
+    let expected = expected.as_deref()?;
+    let observed = observed.as_deref().unwrap_or_default();
+    let mut extra = observed.to_vec();
+    let mut missing = Vec::new();
     for one in expected {
         match extra.iter().position(|other| other == one) {
             Some(at) => drop(extra.remove(at)),
-            None => missing.push(one),
+            None => missing.push(one.clone()),
         }
     }
-    if missing.is_empty() && extra.is_empty() {
-        return;
-    }
-    let list = |items: Vec<String>| items.join(", ");
-    let mut words = Vec::new();
-    if !missing.is_empty() {
-        words.push(format!(
-            "missing {}",
-            list(missing.into_iter().map(told).collect())
-        ));
-    }
-    if !extra.is_empty() {
-        words.push(format!(
-            "not expected {}",
-            list(extra.iter().map(told).collect())
-        ));
-    }
-    found.push(CaseDifference {
+    let listed = [("missing", missing), ("not expected", extra)];
+    let words = listed.into_iter().filter(|(_, items)| !items.is_empty());
+    let words: Vec<String> = words
+        .map(|(verb, items)| {
+            let items: Vec<String> = items.iter().map(item_text).collect();
+            format!("{verb} {}", items.join(", "))
+        })
+        .collect();
+    (!words.is_empty()).then(|| CaseDifference {
         what,
         words: words.join("; "),
         expected: json!(expected),
         came: json!(observed),
-    });
+    })
 }
 
-/// One thing of a list, in a line.
-fn told(item: &impl Serialize) -> String {
-    match serde_json::to_value(item) {
-        Ok(Value::String(word)) => word,
-        Ok(Value::Object(fields)) => {
+/// An item of a list as a few words: its fields without the digest.
+fn item_text(item: &impl Serialize) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match json!(item) {
+        Value::Object(fields) => {
             let visible = fields.iter().filter(|(key, _)| *key != "input_sha256");
-            let words: Vec<String> = visible
-                .map(|(_, value)| {
-                    value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_owned)
-                })
-                .collect();
+            let words: Vec<String> = visible.map(|(_, value)| text(value)).collect();
             words.join(" ")
         }
-        Ok(other) => other.to_string(),
-        Err(_) => String::new(),
+        other => text(&other),
     }
 }
 
-/// Where two texts part, with a little of both.
-fn apart(expected: &str, came: &str) -> String {
-    let same = expected
-        .char_indices()
-        .zip(came.chars())
-        .find(|((_, a), b)| a != b)
-        .map_or(expected.len().min(came.len()), |((at, _), _)| at);
+/// Both texts around their first difference.
+fn first_difference(expected: &str, observed: &str) -> String {
+    let mut pairs = expected.char_indices().zip(observed.chars());
+    let at = pairs.find(|((_, a), b)| a != b).map(|((at, _), _)| at);
+    let at = at.unwrap_or(expected.len().min(observed.len()));
     format!(
         "expected {}, came {}",
-        around(expected, same),
-        around(came, same)
+        around(expected, at),
+        around(observed, at)
     )
 }
 
 /// The characters of `text` on both sides of `at`.
 fn around(text: &str, at: usize) -> String {
     let at = text.floor_char_boundary(at);
-    let from = text[..at].char_indices().rev().nth(AROUND - 1);
-    let to = text[at..].char_indices().nth(AROUND);
-    let (start, end) = (
-        from.map_or(0, |(at, _)| at),
-        to.map_or(text.len(), |(n, _)| at + n),
-    );
+    let first = text[..at].char_indices().rev().nth(CONTEXT_CHARS - 1);
+    let start = first.map_or(0, |(at, _)| at);
+    let last = text[at..].char_indices().nth(CONTEXT_CHARS);
+    let end = last.map_or(text.len(), |(length, _)| at + length);
     let before = if start > 0 { "…" } else { "" };
     let after = if end < text.len() { "…" } else { "" };
     format!("{:?}", format!("{before}{}{after}", &text[start..end]))
@@ -200,7 +161,7 @@ mod tests {
         }
     }
 
-    fn came() -> ExpectedTurn {
+    fn observed() -> ExpectedTurn {
         ExpectedTurn {
             status: Some("ok".into()),
             error: None,
@@ -214,16 +175,16 @@ mod tests {
     }
 
     fn words(expected: &ExpectedTurn) -> Vec<String> {
-        let found = differences(expected, &came());
-        let told = |one: CaseDifference| format!("{}: {}", one.what, one.words);
-        found.into_iter().map(told).collect()
+        let found = differences(expected, &observed());
+        let text = |one: CaseDifference| format!("{}: {}", one.what, one.words);
+        found.into_iter().map(text).collect()
     }
 
     #[test]
     fn expected_or_unspecified_values_are_no_difference() {
-        assert_eq!(words(&came()), [""; 0]);
+        assert_eq!(words(&observed()), [""; 0]);
         assert_eq!(words(&ExpectedTurn::default()), [""; 0]);
-        let mut loose = came();
+        let mut loose = observed();
         loose.tools = Some(vec![ExpectedTool {
             input_sha256: None,
             ..tool("clock", None, "completed")
@@ -232,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_told_in_its_own_words() {
+    fn every_difference_has_its_own_text() {
         let expected = ExpectedTurn {
             status: Some("failed".into()),
             error: Some("INTERNAL_ERROR".into()),
@@ -256,11 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_shown_around_the_place_where_they_part() {
+    fn long_texts_are_shown_around_their_first_difference() {
         let text = |word: &str| format!("{}{word}{}", "ä ".repeat(60), " ö".repeat(60));
-        let told = apart(&text("ja"), &text("nein"));
-        assert!(told.contains("ja ö") && told.contains("nein ö"), "{told}");
-        assert!(told.chars().count() < 200, "{told}");
-        assert_eq!(apart("", "x"), "expected \"\", came \"x\"");
+        let text_of_both = first_difference(&text("ja"), &text("nein"));
+        assert!(
+            text_of_both.contains("ja ö") && text_of_both.contains("nein ö"),
+            "{text_of_both}"
+        );
+        assert!(text_of_both.chars().count() < 200, "{text_of_both}");
+        assert_eq!(first_difference("", "x"), "expected \"\", came \"x\"");
     }
 }

@@ -1,9 +1,9 @@
-//! A regression case: what a person said, turn by turn, and what is expected to come of it. What is
-//! left out of `expect` is not compared.
+//! A regression case: the user's input and the expected result of every turn. Fields that are left
+//! out of `expect` are not compared.
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::Origin;
 use turnwire_pack::yaml;
@@ -11,39 +11,36 @@ use turnwire_pack::yaml;
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// A conversation and what is expected of it.
+/// A conversation with the expected results of its turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RegressionCase {
     pub(crate) version: u32,
-    /// What it is called in reports.
+    /// The name of the case in reports.
     pub(crate) name: String,
-    /// The turns, in order.
     pub(crate) turns: Vec<CaseTurn>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CaseTurn {
-    /// What the person says.
     pub(crate) message: CaseInput,
-    /// The language they want.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The language tag of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) locale: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) location: Option<String>,
-    /// Who or what begins the turn, where it is not a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The initiator of the turn, unless it is a user.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) origin: Option<Origin>,
-    /// What kind of message it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The kind of direct message that the turn is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) dm_type: Option<String>,
-    /// What should come of it.
     #[serde(default)]
     pub(crate) expect: ExpectedTurn,
 }
 
-/// What a person says: words, or several blocks of them.
+/// The user's message in a [`CaseTurn`]: a text, or several text blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum CaseInput {
@@ -60,62 +57,61 @@ impl CaseInput {
     }
 }
 
-/// What should come of a turn.
+/// The expected result of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedTurn {
     /// `ok`, `degraded`, `failed`, `paused` or `cancelled`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
-    /// The code that the turn ends with; with a status and without this, none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The error code of the terminal; with `status` and without `error`, none is expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// All that the person is answered, from the first word to the last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The whole text of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
-    /// The tools that run, in no order: some run at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The tools that run, in any order: some run in parallel.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<Vec<ExpectedTool>>,
-    /// The sub-agents that are asked, in no order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The sub-agents that are called, in any order.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sub_agents: Option<Vec<ExpectedSubAgent>>,
-    /// The statuses that tell what tools do, each once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The ids of statuses that announce tools, each once.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) statuses: Option<Vec<String>>,
-    /// The components and collections that are shown, by their kinds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The kinds of the components and collections that are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) components: Option<Vec<String>>,
-    /// The codes of errors that are told on the way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The codes of reported errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) errors: Option<Vec<String>>,
 }
 
-/// A tool that runs.
+/// A tool call of an [`ExpectedTurn`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedTool {
     pub(crate) name: String,
-    /// Its input as the log tells it; of a sub-agent's tools that is a size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The input summary of the log; a size, for a tool of a sub-agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<String>,
-    /// SHA-256 of the input, where it is not a sub-agent's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// SHA-256 of the input, unless the tool is a sub-agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input_sha256: Option<String>,
-    /// `completed`, or why it failed.
+    /// `completed`, or the error class.
     pub(crate) end: String,
 }
 
-/// A sub-agent that is asked.
+/// A call of a sub-agent in an [`ExpectedTurn`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedSubAgent {
     pub(crate) id: String,
-    /// `success`, `status_error`, or why it failed.
+    /// `success`, `status_error`, or the error class.
     pub(crate) end: String,
 }
 
 impl RegressionCase {
-    /// A case of these turns.
     pub(crate) fn new(name: String, turns: Vec<CaseTurn>) -> Self {
         Self {
             version: VERSION,
@@ -124,21 +120,17 @@ impl RegressionCase {
         }
     }
 
-    /// Reads a case from a file.
+    /// Reads a case from a file and checks its version.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("reading {file}"))?;
-        let case: Self =
-            yaml::from_str(&text).map_err(|error| anyhow::anyhow!("{file}:{error}"))?;
-        if case.version != VERSION {
-            bail!(
-                "{file}: version {} of a case; this program reads version {VERSION}",
-                case.version
-            );
-        }
-        if case.turns.is_empty() {
-            bail!("{file}: the case has no turns");
-        }
+        let case: Self = yaml::from_str(&text).map_err(|error| anyhow!("{file}:{error}"))?;
+        let version = case.version;
+        ensure!(
+            version == VERSION,
+            "{file}: version {version} of a case; this program reads version {VERSION}"
+        );
+        ensure!(!case.turns.is_empty(), "{file}: the case has no turns");
         Ok(case)
     }
 
@@ -152,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_reads_as_it_was_written_and_mistakes_are_told() {
+    fn case_round_trips_and_mistakes_are_reported() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("case.yaml");
         let turn = CaseTurn {
@@ -183,8 +175,8 @@ mod tests {
             ("version: 1\nname: x\nturns: [{mesage: a}]\n", "mesage"),
         ] {
             std::fs::write(&path, text).expect("written");
-            let told = format!("{:#}", RegressionCase::read(&path).expect_err("wrong"));
-            assert!(told.contains(expected), "{told}");
+            let message = format!("{:#}", RegressionCase::read(&path).expect_err("wrong"));
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

@@ -1,33 +1,30 @@
-//! Colour, where it is wanted: on a terminal, unless `NO_COLOR` says otherwise.
+//! Colour on terminals, unless `NO_COLOR` is set.
 
 use std::io::IsTerminal as _;
 
-/// How something is shown.
+/// The emphasis of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextTone {
     Quiet,
-    /// To be seen first.
     Strong,
-    /// As it should be.
     Good,
-    /// Not as it should be.
     Bad,
 }
 
-/// Whether colour is used.
+/// Colour or plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColorMode {
-    Colour,
+    Color,
     Plain,
 }
 
 impl ColorMode {
-    /// What fits the standard output.
+    /// The mode of standard output.
     pub(crate) fn of_stdout() -> Self {
         Self::of(std::io::stdout().is_terminal())
     }
 
-    /// What fits the standard error.
+    /// The mode of standard error.
     pub(crate) fn of_stderr() -> Self {
         Self::of(std::io::stderr().is_terminal())
     }
@@ -38,14 +35,13 @@ impl ColorMode {
     }
 
     fn choose(terminal: bool, refused: bool, dumb: bool) -> Self {
-        if terminal && !refused && !dumb {
-            Self::Colour
-        } else {
-            Self::Plain
+        match terminal && !refused && !dumb {
+            true => Self::Color,
+            false => Self::Plain,
         }
     }
 
-    /// `text` in a tone.
+    /// `text` in a [`TextTone`].
     pub(crate) fn tint(self, tone: TextTone, text: &str) -> String {
         if self == Self::Plain {
             return text.to_owned();
@@ -66,7 +62,7 @@ mod tests {
 
     #[test]
     fn colour_only_on_a_terminal_that_wants_it() {
-        assert_eq!(ColorMode::choose(true, false, false), ColorMode::Colour);
+        assert_eq!(ColorMode::choose(true, false, false), ColorMode::Color);
         for (terminal, refused, dumb) in [
             (false, false, false),
             (true, true, false),
@@ -76,7 +72,7 @@ mod tests {
         }
         assert_eq!(ColorMode::Plain.tint(TextTone::Bad, "x"), "x");
         assert_eq!(
-            ColorMode::Colour.tint(TextTone::Bad, "x"),
+            ColorMode::Color.tint(TextTone::Bad, "x"),
             "\u{1b}[31mx\u{1b}[0m"
         );
     }

@@ -1,46 +1,49 @@
-//! Collections and components as one short line: what kind, and what the things are called.
+//! Collections and components as one short line: the kind, and the names of the items.
 //!
 //! ```text
 //! ▪ offer_list: Oat milk, Granola
 //! ```
-//! What they hold is somebody else's JSON: names are looked for, and nothing of it is trusted.
+//! Their JSON comes from tools and data services: names are searched in known fields and sanitized.
 
 use serde_json::Value;
 use turnwire_event::ContentBlock;
 
 use crate::terminal::sanitize::line;
+use crate::terminal::wording::counted;
 
-/// How many things are named.
+/// The largest number of items that are named.
 const NAMES_MAX: usize = 5;
-/// The longest name: a title has fewer, a paragraph is no name.
+/// The longest name: a title is shorter, a paragraph is no name.
 const NAME_CHARS_MAX: usize = 60;
 
+/// The line of a collection, as in `data.loaded`.
 pub(crate) fn collection(kind: &str, items: &[Value]) -> String {
     let names: Vec<String> = items.iter().take(NAMES_MAX).filter_map(name).collect();
     let unnamed = items.len() - names.len();
     let text = match (names.is_empty(), unnamed) {
         (true, 0) => "nothing".to_owned(),
-        (true, 1) => "1 item".to_owned(),
-        (true, more) => format!("{more} items"),
+        (true, more) => counted(more as u64, "item"),
         (false, 0) => names.join(", "),
         (false, more) => format!("{} and {more} more", names.join(", ")),
     };
     format!("▪ {}: {text}", line(kind, NAME_CHARS_MAX))
 }
 
-/// A single component, made by a tool.
+/// The line of a component that `tool` rendered.
 pub(crate) fn component(component: &Value, tool: &str) -> String {
-    let kind = component["type"].as_str();
-    let kind = kind.unwrap_or(tool.strip_prefix("render_").unwrap_or(tool));
-    let kind = line(kind, NAME_CHARS_MAX);
+    let default = tool.strip_prefix("render_").unwrap_or(tool);
+    let kind = line(
+        component["type"].as_str().unwrap_or(default),
+        NAME_CHARS_MAX,
+    );
     match name(component) {
         None => format!("▪ {kind}"),
         Some(name) => format!("▪ {kind}: {name}"),
     }
 }
 
-/// What a stored message shows.
-pub(crate) fn shown(content: &[ContentBlock]) -> Vec<String> {
+/// The lines of the collections ([`ContentBlock::Data`]) and components of a stored message.
+pub(crate) fn lines(content: &[ContentBlock]) -> Vec<String> {
     let line = |block: &ContentBlock| match block {
         ContentBlock::Data {
             data_type, items, ..
@@ -49,23 +52,20 @@ pub(crate) fn shown(content: &[ContentBlock]) -> Vec<String> {
             Some(collection(data_type, items))
         }
         ContentBlock::Component { component: it, .. } => Some(component(it, "component")),
-        ContentBlock::Text { .. }
-        | ContentBlock::Thinking { .. }
-        | ContentBlock::ToolUse { .. }
-        | ContentBlock::ToolResult { .. } => None,
+        _ => None,
     };
     content.iter().filter_map(line).collect()
 }
 
-/// What a thing is called.
-fn name(thing: &Value) -> Option<String> {
+/// The name of an item, from the first field that has one.
+fn name(item: &Value) -> Option<String> {
     let fields = ["title", "name", "label", "id"];
-    let text = fields.iter().find_map(|field| match &thing[*field] {
+    let name = fields.iter().find_map(|field| match &item[*field] {
         Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     })?;
-    Some(line(&text, NAME_CHARS_MAX))
+    Some(line(&name, NAME_CHARS_MAX))
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collection_is_its_kind_and_the_names_of_its_items() {
+    fn collection_line_has_kind_and_item_names() {
         let items = |n: usize| -> Vec<Value> {
             let item = |at| json!({"id": at, "title": format!("T{at}")});
             (1..=n).map(item).collect()
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn item_name_is_title_name_label_or_id_and_short() {
-        for (thing, called) in [
+        for (item, expected) in [
             (
                 json!({"id": "a", "label": "L", "name": "N", "title": "T"}),
                 "T",
@@ -104,14 +104,14 @@ mod tests {
             (json!({"id": "a", "label": "L", "title": ["x"]}), "L"),
             (json!({"id": "a"}), "a"),
         ] {
-            assert_eq!(name(&thing).as_deref(), Some(called));
+            assert_eq!(name(&item).as_deref(), Some(expected));
         }
         let long = name(&json!({"title": "é".repeat(90)})).expect("a name");
         assert_eq!(long.chars().count(), NAME_CHARS_MAX + 1);
     }
 
     #[test]
-    fn a_component_says_what_it_is_or_which_tool_made_it() {
+    fn component_line_has_its_type_or_its_tool() {
         let card = json!({"type": "card", "title": "Oat milk"});
         assert_eq!(component(&card, "render_card"), "▪ card: Oat milk");
         let plain = json!({"price": 1});

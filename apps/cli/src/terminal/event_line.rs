@@ -1,104 +1,100 @@
-//! An event as one line for a person: when, where, what, who, and the gist of its payload.
+//! An event as one line for a person: id, time, type, actor, and a summary of its payload.
 //!
-//! Words the model writes are not lines: they flow as they come, cleaned, and the next line waits
-//! for them to end.
+//! Text deltas are not lines: [`EventLinePrinter`] writes them as they arrive, sanitized, and
+//! begins a new line for the next event.
 
-use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::{Body, ContentBlock, Event, Message, MessageId};
 
 use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::component_line;
 use crate::terminal::sanitize::{TextSanitizer, line};
+use crate::terminal::wording::{code_name, text_of};
 
-const GIST_CHARS_MAX: usize = 160;
+const SUMMARY_CHARS_MAX: usize = 160;
 
-/// Prints events in order.
+/// Formats [`Event`]s in order.
 #[derive(Debug)]
 pub(crate) struct EventLinePrinter {
-    paint: ColorMode,
-    /// The message whose words are on the current line.
-    flowing: Option<(MessageId, TextSanitizer)>,
-    /// The message whose words were shown as they came.
-    shown: Option<MessageId>,
+    color: ColorMode,
+    /// The message whose text is on the current line.
+    streaming: Option<(MessageId, TextSanitizer)>,
+    /// The last message whose text was printed from deltas.
+    printed: Option<MessageId>,
 }
 
 impl EventLinePrinter {
-    /// A printer with or without colour.
-    pub(crate) fn new(paint: ColorMode) -> Self {
+    pub(crate) fn new(color: ColorMode) -> Self {
         Self {
-            paint,
-            flowing: None,
-            shown: None,
+            color,
+            streaming: None,
+            printed: None,
         }
     }
 
-    /// What to write for an event.
+    /// The output for an event.
     pub(crate) fn event(&mut self, event: &Event) -> String {
         if let Body::TextDelta(delta) = &event.body {
-            return self.flow(delta.message_id, &delta.text);
+            return self.text(delta.message_id, &delta.text);
         }
+        let quiet = |text: &str| self.color.tint(TextTone::Quiet, text);
+        let kind = event.body.kind().name();
         let head = format!(
             "{} {} {}",
-            self.paint.tint(TextTone::Quiet, &event.id.to_string()),
-            self.paint
-                .tint(TextTone::Quiet, &event.timestamp.to_string()[11..23]),
-            self.paint.tint(tone(&event.body), event.body.kind().name()),
+            quiet(&event.id.to_string()),
+            quiet(&event.timestamp.to_string()[11..23]),
+            self.color.tint(tone(&event.body), kind),
         );
-        let gist = line(&gist(&event.body), GIST_CHARS_MAX);
-        let mut out = format!("{}{head} {} {gist}", self.pause(), event.actor);
+        let summary = line(&summary(&event.body), SUMMARY_CHARS_MAX);
+        let mut out = format!("{}{head} {} {summary}", self.end_text(), event.actor);
         out.truncate(out.trim_end().len());
         out.push('\n');
-        // A message that was finished before we came has no deltas: its words come with its end.
+        // A message that had finished before the connection has no deltas: its end has the text.
         if let Body::MessageComplete(end) = &event.body
-            && self.shown.take() != Some(end.message_id)
+            && self.printed.take() != Some(end.message_id)
         {
-            out.push_str(&words(&end.final_content));
+            out.push_str(&indented(&end.final_content));
         }
         out
     }
 
-    /// What to write for a message that was there before we came.
+    /// The output for a [`Message`] of a snapshot.
     pub(crate) fn message(&mut self, message: &Message) -> String {
-        let role = format!("{:?}", message.role).to_lowercase();
-        let role = self.paint.tint(TextTone::Strong, &role);
-        let components = component_line::shown(&message.content);
-        let lines = components.iter().map(|card| line(card, GIST_CHARS_MAX));
-        let component_text: String = lines.map(|card| format!("  {card}\n")).collect();
-        let text = words(&message.content);
-        format!("{}{role}\n{text}{component_text}", self.pause())
+        let role = self.color.tint(TextTone::Strong, &code_name(message.role));
+        let mut out = format!("{}{role}\n{}", self.end_text(), indented(&message.content));
+        for component in component_line::lines(&message.content) {
+            out += &format!("  {}\n", line(&component, SUMMARY_CHARS_MAX));
+        }
+        out
     }
 
-    /// What to write to end words that are on the current line.
-    pub(crate) fn pause(&mut self) -> &'static str {
-        match self.flowing.take() {
+    /// The output that ends text on the current line.
+    pub(crate) fn end_text(&mut self) -> &'static str {
+        match self.streaming.take() {
             None => "",
             Some(_) => "\n",
         }
     }
 
-    fn flow(&mut self, id: MessageId, text: &str) -> String {
-        self.shown = Some(id);
-        let begins = self
-            .flowing
-            .as_ref()
-            .is_none_or(|(flowing, _)| *flowing != id);
-        let before = if begins { self.pause() } else { "" };
-        let (_, cleaner) = self
-            .flowing
+    fn text(&mut self, id: MessageId, text: &str) -> String {
+        self.printed = Some(id);
+        let begin = match &self.streaming {
+            Some((streaming, _)) if *streaming == id => String::new(),
+            _ => format!("{}  ", self.end_text()),
+        };
+        let (_, sanitizer) = self
+            .streaming
             .get_or_insert_with(|| (id, TextSanitizer::default()));
-        let clean = cleaner.clean(text).replace('\n', "\n  ");
-        format!("{before}{}{clean}", if begins { "  " } else { "" })
+        begin + &sanitizer.clean(text).replace('\n', "\n  ")
     }
 }
 
-/// The words of a message, indented.
-fn words(content: &[ContentBlock]) -> String {
-    let text: Vec<_> = content.iter().filter_map(ContentBlock::as_text).collect();
-    if text.is_empty() {
+/// The text of a message, indented.
+fn indented(content: &[ContentBlock]) -> String {
+    if !content.iter().any(|block| block.as_text().is_some()) {
         return String::new();
     }
-    let clean = TextSanitizer::default().clean(&text.join("\n"));
+    let clean = TextSanitizer::default().clean(&text_of(content, "\n"));
     format!("  {}\n", clean.replace('\n', "\n  "))
 }
 
@@ -116,110 +112,106 @@ fn tone(body: &Body) -> TextTone {
     }
 }
 
+/// Joins values with spaces.
+macro_rules! words {
+    ($($value:expr),+ $(,)?) => { [$($value.to_string()),+].join(" ") };
+}
+
 /// The payload in a few words.
-fn gist(body: &Body) -> String {
+fn summary(body: &Body) -> String {
     match body {
         Body::SessionCreated(b) => b.workspace_path.clone().unwrap_or_default(),
         Body::SessionClosed(b) => b.reason.clone(),
-        Body::TurnStarted(b) => {
-            let text: Vec<_> = b.input.iter().filter_map(ContentBlock::as_text).collect();
-            text.join(" ")
-        }
+        Body::TurnStarted(b) => text_of(&b.input, " "),
         Body::TurnCompleted(b) => {
             let failure = b.error.as_ref().map(failure).unwrap_or_default();
             let reason = b.reason.as_deref().unwrap_or_default();
-            format!(
-                "{} {failure} {reason} {} tokens",
-                word(&b.status),
-                b.usage.total_tokens
-            )
+            let tokens = b.usage.total_tokens;
+            words!(code_name(b.status), failure, reason, tokens, "tokens")
         }
         Body::TurnCancelRequested(b) => format!("by {}: {}", b.by, b.reason),
         Body::TurnCancelled(b) => {
-            let lines = b.receipt.iter();
-            let receipt: Vec<_> = lines
-                .map(|l| format!("{} {} in {} ms", word(&l.kind), word(&l.outcome), l.ms))
-                .collect();
-            format!("{} in {}; {}", b.reason, word(&b.phase), receipt.join(", "))
+            let receipt = join(&b.receipt, |line| {
+                words!(
+                    code_name(line.kind),
+                    code_name(line.outcome),
+                    "in",
+                    line.ms,
+                    "ms"
+                )
+            });
+            format!("{} in {}; {receipt}", b.reason, code_name(b.phase))
         }
         Body::RoutingPolicyReloaded(b) => match &b.previous_version {
             Some(previous) => format!("{} instead of {previous}", b.routing_policy_version),
             None => b.routing_policy_version.clone(),
         },
         Body::RouteDecided(b) => format!("{} ({})", b.model, b.reason),
-        Body::LlmCallStarted(b) => format!("{} attempt {}", b.model, b.attempt),
+        Body::LlmCallStarted(b) => words!(b.model, "attempt", b.attempt),
         Body::LlmCallCompleted(b) => {
-            format!("{} {} tokens", word(&b.stop_reason), b.usage.total_tokens)
+            words!(code_name(b.stop_reason), b.usage.total_tokens, "tokens")
         }
-        Body::LlmCallFailed(b) => word(&b.error_class),
-        Body::ToolCalled(b) => format!("{} {}", b.tool_name, b.input_summary),
-        Body::ToolCompleted(b) => {
-            format!("{} {} ms {}", b.tool_name, b.duration_ms, b.result_summary)
-        }
-        Body::ToolFailed(b) => format!("{} {}", b.tool_name, word(&b.error_class)),
-        Body::ApprovalRequested(b) => {
-            format!("{} {} {}", b.approval_id, b.tool_name, b.input_summary)
-        }
-        Body::ApprovalResolved(b) => format!("{} {} by {}", b.approval_id, word(&b.decision), b.by),
-        Body::DelegateStarted(b) => format!("{} {}", b.worker_session_id, b.task_summary),
+        Body::LlmCallFailed(b) => code_name(b.error_class),
+        Body::ToolCalled(b) => words!(b.tool_name, b.input_summary),
+        Body::ToolCompleted(b) => words!(b.tool_name, b.duration_ms, "ms", b.result_summary),
+        Body::ToolFailed(b) => words!(b.tool_name, code_name(b.error_class)),
+        Body::ApprovalRequested(b) => words!(b.approval_id, b.tool_name, b.input_summary),
+        Body::ApprovalResolved(b) => words!(b.approval_id, code_name(b.decision), "by", b.by),
+        Body::DelegateStarted(b) => words!(b.worker_session_id, b.task_summary),
         Body::DelegateCompleted(b) => {
             let result = if b.success { "ok" } else { "not done" };
             format!("{} {result}: {}", b.worker_session_id, b.summary)
         }
-        Body::DelegateFailed(b) => format!("{} {}", b.worker_session_id, word(&b.failure_mode)),
-        Body::FeedbackRecorded(b) => {
-            format!("{} {}", b.rating, b.comment.as_deref().unwrap_or_default())
+        Body::DelegateFailed(b) => words!(b.worker_session_id, code_name(b.failure_mode)),
+        Body::FeedbackRecorded(b) => words!(b.rating, b.comment.as_deref().unwrap_or_default()),
+        Body::BusSubscriberRegistered(b) => b.count.to_string(),
+        Body::BusSubscriberUnregistered(b) => b.count.to_string(),
+        Body::BusHandlerWarning(b) => words!(b.subscription_name, b.reason, b.count),
+        Body::DispatchTraced(b) if b.intent_count == 0 => "no sub-agents".to_owned(),
+        Body::DispatchTraced(b) => {
+            let outcomes = join(&b.outcomes, |one| {
+                words!(
+                    one.sub_agent_id,
+                    code_name(one.outcome),
+                    one.latency_ms,
+                    "ms"
+                )
+            });
+            outcomes + &left_out(&b.dropped)
         }
-        Body::BusSubscriberRegistered(b) => format!("{}", b.count),
-        Body::BusSubscriberUnregistered(b) => format!("{}", b.count),
-        Body::BusHandlerWarning(b) => {
-            format!("{} {} {}", b.subscription_name, b.reason, b.count)
-        }
-        Body::DispatchTraced(b) => dispatch(b),
         Body::SubagentStarted(b) => b.sub_agent_id.clone(),
         Body::SubagentCompleted(b) => {
-            format!(
-                "{} {} {} ms",
-                b.sub_agent_id,
-                word(&b.outcome),
-                b.latency_ms
-            )
+            words!(b.sub_agent_id, code_name(b.outcome), b.latency_ms, "ms")
         }
         Body::SubagentFailed(b) => {
-            let class = word(&b.error_class);
-            format!("{} {class} {} ms", b.sub_agent_id, b.latency_ms)
+            words!(b.sub_agent_id, code_name(b.error_class), b.latency_ms, "ms")
         }
         Body::PlanStepStarted(b) => {
             let sub_agents = b.expected_subagents.join(", ");
             format!("{sub_agents} (cap {}){}", b.cap, left_out(&b.dropped))
         }
         Body::PlanStepCompleted(b) => {
-            let slots = b.slots.iter();
-            let slots: Vec<_> = slots
-                .map(|slot| format!("{} {}", slot.subagent, word(&slot.status)))
-                .collect();
-            format!("{}: {}", word(&b.status), slots.join(", "))
+            let slots = join(&b.slots, |slot| {
+                words!(slot.subagent, code_name(slot.status))
+            });
+            format!("{}: {slots}", code_name(b.status))
         }
-        Body::StatusEmitted(b) => format!("{} {}", b.event_id, b.message),
-        Body::DataLoading(b) => format!("{} {} {} items", b.id, b.data_type, b.key.ids.len()),
-        Body::DataLoaded(b) => format!(
-            "{} {}",
-            b.id,
-            component_line::collection(&b.data_type, &b.items)
-        ),
+        Body::StatusEmitted(b) => words!(b.event_id, b.message),
+        Body::DataLoading(b) => words!(b.id, b.data_type, b.key.ids.len(), "items"),
+        Body::DataLoaded(b) => words!(b.id, component_line::collection(&b.data_type, &b.items)),
         Body::ComponentRendered(b) => component_line::component(&b.component, &b.tool_call.name),
         Body::ErrorReported(b) => failure(b),
         Body::AgentErrorEmit(b) => {
             let sub_agent = b.sub_agent_id.as_deref().unwrap_or_default();
             let ends = if b.is_final { "final" } else { "not final" };
-            format!("axis {} {sub_agent} {ends}", b.axis)
+            words!("axis", b.axis, sub_agent, ends)
         }
         Body::McpListToolsStarted(b) => b.server.clone(),
-        Body::McpListToolsCompleted(b) => format!("{} {} tools", b.server, b.tool_count),
+        Body::McpListToolsCompleted(b) => words!(b.server, b.tool_count, "tools"),
         Body::McpSessionStarted(b) => b.server.clone(),
         Body::McpSessionProgressed(b) => match b.total {
-            None => format!("{} {}", b.server, b.progress),
-            Some(total) => format!("{} {} of {total}", b.server, b.progress),
+            None => words!(b.server, b.progress),
+            Some(total) => words!(b.server, b.progress, "of", total),
         },
         Body::SupportNoted(b) => b.sub_agent_id.clone(),
         Body::MessageStart(b) => b.model.clone(),
@@ -228,27 +220,12 @@ fn gist(body: &Body) -> String {
         Body::ToolUseStart(b) => b.tool_name.clone(),
         Body::ToolUseInputDelta(b) => b.partial_json.clone(),
         Body::ToolUseEnd(b) => b.final_input.to_string(),
-        Body::MessageComplete(b) => word(&b.stop_reason),
+        Body::MessageComplete(b) => code_name(b.stop_reason),
     }
 }
 
-/// Which sub-agents ran and how they did.
-fn dispatch(traced: &DispatchTraced) -> String {
-    if traced.intent_count == 0 {
-        return "no sub-agents".to_owned();
-    }
-    let outcomes = traced.outcomes.iter();
-    let outcomes: Vec<_> = outcomes
-        .map(|o| {
-            format!(
-                "{} {} {} ms",
-                o.sub_agent_id,
-                word(&o.outcome),
-                o.latency_ms
-            )
-        })
-        .collect();
-    format!("{}{}", outcomes.join(", "), left_out(&traced.dropped))
+fn join<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
+    items.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn left_out(dropped: &[String]) -> String {
@@ -258,25 +235,18 @@ fn left_out(dropped: &[String]) -> String {
     }
 }
 
-/// A failure by its code and what the code is about.
+/// A [`TurnError`]: its code, then the sub-agent, service and reason it names.
 fn failure(error: &TurnError) -> String {
-    let about = error.sub_agent_id.iter().chain(&error.enricher_id).cloned();
-    let reason = error.reason.iter().map(word);
-    let inside = error.failed.iter().map(failure);
-    let inside: Vec<String> = inside.collect();
-    let inside = (!inside.is_empty()).then(|| format!("({})", inside.join(", ")));
-    let words = std::iter::once(word(&error.code))
-        .chain(about)
-        .chain(reason);
-    words.chain(inside).collect::<Vec<_>>().join(" ")
-}
-
-/// A code as it is on the wire.
-pub(crate) fn word(code: &impl serde::Serialize) -> String {
-    match serde_json::to_value(code) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
-    }
+    let subject = error.sub_agent_id.iter().chain(&error.enricher_id).cloned();
+    let inner = match error.failed.as_slice() {
+        [] => None,
+        failed => Some(format!("({})", join(failed, failure))),
+    };
+    let words = std::iter::once(code_name(error.code))
+        .chain(subject)
+        .chain(error.reason.map(code_name))
+        .chain(inner);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! Text from a model made safe for a terminal.
 //!
 //! A model may write escape sequences that move the cursor, change the title or hide text, and
-//! marks that turn the direction of writing. None of them reaches the terminal. A sequence may be
-//! split over several deltas, so the cleaner remembers where it stands; one that never ends gives
-//! up after a bound, so that it cannot swallow the rest of the answer.
+//! marks that change the direction of writing. None of them reaches the terminal. A sequence may be
+//! split over several deltas, so [`TextSanitizer`] keeps its state between them. A sequence without
+//! an end is given up after a limit, so that it cannot hide the rest of the answer.
 
 use std::borrow::Cow;
 
-/// A sequence longer than this is taken for text again.
+/// A longer sequence is treated as text again.
 const SEQUENCE_CHARS_MAX: usize = 1_024;
 
-/// Where the cleaner stands in the text.
+/// The state of a [`TextSanitizer`] between two characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum EscapeState {
     #[default]
@@ -24,20 +24,20 @@ enum EscapeState {
     StringEscape,
 }
 
-/// Cleans one stream of text.
+/// Sanitizes one stream of text.
 #[derive(Debug, Default)]
 pub(crate) struct TextSanitizer {
     state: EscapeState,
 }
 
 impl TextSanitizer {
-    /// What of `text` may be shown. Newlines and tabs stay.
+    /// `text` without escape sequences and hidden characters. Newlines and tabs stay.
     pub(crate) fn clean(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
-            let (state, shown) = self.state.step(c);
+            let (state, is_text) = self.state.step(c);
             self.state = state;
-            if shown && !is_hidden(c) {
+            if is_text && !is_hidden(c) {
                 out.push(c);
             }
         }
@@ -45,39 +45,44 @@ impl TextSanitizer {
     }
 }
 
-/// What of `text` may be shown, on one line and at most `chars_max` characters long.
+/// `text` sanitized, on one line, cut after `chars_max` characters.
 pub(crate) fn line(text: &str, chars_max: usize) -> String {
     let clean = TextSanitizer::default().clean(text);
-    let words: Vec<_> = clean.split_whitespace().collect();
-    let flat = words.join(" ");
+    let flat = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     match flat.char_indices().nth(chars_max) {
         None => flat,
         Some((at, _)) => format!("{}…", &flat[..at]),
     }
 }
 
-/// JSON text that says the same, with escapes for the hidden characters that JSON lets stand as
-/// they are: all of them can only be inside its strings.
-pub(crate) fn json(text: &[u8]) -> Cow<'_, [u8]> {
+/// A line of JSON for output; `is_terminal` escapes hidden characters.
+pub(crate) fn json_line(json: &[u8], is_terminal: bool) -> Vec<u8> {
+    let mut line = match is_terminal {
+        true => self::json(json).into_owned(),
+        false => json.to_vec(),
+    };
+    line.push(b'\n');
+    line
+}
+
+/// The same JSON, with escapes for hidden characters that JSON allows in strings.
+fn json(text: &[u8]) -> Cow<'_, [u8]> {
     let Ok(text) = str::from_utf8(text) else {
         return Cow::Owned(text.escape_ascii().collect());
     };
-    let stands = |c: char| c >= '\u{7f}' && is_hidden(c);
-    if !text.contains(stands) {
+    let is_unescaped = |c: char| c >= '\u{7f}' && is_hidden(c);
+    if !text.contains(is_unescaped) {
         return Cow::Borrowed(text.as_bytes());
     }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match stands(c) {
-            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            false => out.push(c),
-        }
-    }
-    Cow::Owned(out.into_bytes())
+    let escaped = text.chars().map(|c| match is_unescaped(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    });
+    Cow::Owned(escaped.collect::<String>().into_bytes())
 }
 
 impl EscapeState {
-    /// The state after `c`, and whether `c` is text.
+    /// The state after `c`, and true if `c` is text.
     fn step(self, c: char) -> (Self, bool) {
         match (self, c) {
             (Self::String(_), '\u{1b}') => (Self::StringEscape, false),
@@ -114,14 +119,14 @@ impl EscapeState {
     }
 }
 
-/// Control characters, and marks that turn the direction of writing.
+/// True for control characters and for marks that change the direction of writing.
 fn is_hidden(c: char) -> bool {
-    let control = c.is_control() && c != '\n' && c != '\t';
-    let direction = matches!(
-        c,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    );
-    control || direction
+    match c {
+        '\n' | '\t' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' => true,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        _ => c.is_control(),
+    }
 }
 
 #[cfg(test)]
@@ -152,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_split_over_deltas_is_still_one() {
+    fn sequence_split_over_deltas_is_removed() {
         let mut cleaner = TextSanitizer::default();
         let parts = ["a\u{1b}", "[3", "1mb\u{1b}]0;t", "itle\u{1b}", "\\c"];
         let shown: String = parts.iter().map(|part| cleaner.clean(part)).collect();
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_without_an_end_does_not_swallow_the_answer() {
+    fn sequence_without_an_end_does_not_hide_the_answer() {
         assert_eq!(clean("\u{1b}]0;never\nends"), "\nends");
         let long = format!("\u{1b}]{}", "x".repeat(2 * SEQUENCE_CHARS_MAX));
         assert_eq!(clean(&long).len(), SEQUENCE_CHARS_MAX);
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_line_and_short() {
+    fn line_is_joined_and_cut() {
         assert_eq!(line("a\nb\t  c", 10), "a b c");
         assert_eq!(line("éééé", 3), "ééé…");
     }

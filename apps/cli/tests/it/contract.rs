@@ -96,7 +96,7 @@ fn examples_are_the_frames_the_code_reads_and_writes() {
 }
 
 #[test]
-fn the_receipt_and_the_attach_of_the_page_are_read() {
+fn documented_receipt_and_attach_are_parsed() {
     let whole = examples();
     let has = |key: &str| whole.iter().find(|example| example.get(key).is_some());
     let _: TurnCancelled = of(has("receipt").expect("a receipt"));
@@ -105,7 +105,7 @@ fn the_receipt_and_the_attach_of_the_page_are_read() {
 }
 
 #[test]
-fn the_table_of_closes_is_the_table() {
+fn documented_close_codes_match_the_code() {
     let rows = PAGE.lines().filter(|line| line.starts_with("| 1"));
     let told: Vec<(String, bool)> = rows
         .map(|row| {

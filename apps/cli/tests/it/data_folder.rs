@@ -162,7 +162,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn a_sound_log_is_verified_and_told() {
+fn valid_log_is_verified_and_printed() {
     let dir = tempfile::tempdir().expect("a folder");
     write(dir.path());
     let done = turnwire("verify", dir.path(), &[]);
@@ -188,7 +188,7 @@ fn a_sound_log_is_verified_and_told() {
 }
 
 #[test]
-fn a_changed_byte_is_found_and_its_event_named() {
+fn changed_byte_is_reported_with_its_event() {
     let dir = tempfile::tempdir().expect("a folder");
     write(dir.path());
     let database =
@@ -226,7 +226,7 @@ fn missing_event_is_reported_by_verify() {
 }
 
 #[test]
-fn what_is_not_there_is_said_and_is_not_a_violation() {
+fn missing_content_is_counted_and_no_violation() {
     let dir = tempfile::tempdir().expect("a folder");
     let done = turnwire("verify", dir.path(), &[]);
     assert_eq!(done.status.code(), Some(2));

@@ -315,7 +315,7 @@ async fn time_from_subscribe_to_live_is_measured() {
             break;
         }
     }
-    let metrics = client.operations().metrics().await.expect("metrics");
+    let metrics = client.metrics().await.expect("metrics");
     let value = |name: &str| {
         let line = metrics.lines().find(|line| line.starts_with(name))?;
         line.split_whitespace().last()?.parse::<f64>().ok()

@@ -45,7 +45,7 @@ fn completions_know_every_command_in_every_shell() {
 }
 
 #[test]
-fn the_manual_has_a_page_for_every_command() {
+fn manual_has_a_page_for_every_command() {
     let page = turnwire(&["man"]);
     assert!(text(&page.stdout).contains(".TH turnwire 1"));
     let dir = tempfile::tempdir().expect("a folder");

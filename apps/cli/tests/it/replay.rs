@@ -251,7 +251,7 @@ async fn text_of_pc3_is_the_stored_text() {
 }
 
 #[tokio::test]
-async fn a_page_of_the_log_has_no_words_for_pc3_and_says_so() {
+async fn pc3_replay_of_a_page_warns_of_missing_text() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
@@ -267,14 +267,14 @@ async fn a_page_of_the_log_has_no_words_for_pc3_and_says_so() {
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(text(&streams(&done.out)[0]), "");
     assert!(
-        done.err.starts_with("a message is here without words"),
+        done.err.starts_with("a message has no text deltas"),
         "{}",
         done.err
     );
 }
 
 #[tokio::test]
-async fn a_turn_in_flight_is_told_as_far_as_it_is_stored() {
+async fn turn_in_flight_is_replayed_as_far_as_stored() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
@@ -324,7 +324,7 @@ async fn damaged_session_replays_up_to_the_damage() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_named_with_its_place() {
+fn unreadable_input_is_reported_with_its_position() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../crates/wire/tests/golden/plain_text/events.jsonl");
     let events = std::fs::read_to_string(&golden).expect("events");

@@ -38,7 +38,7 @@ pub(super) const QUESTIONS: [&str; 8] = [
 const DEMO_WORD_MS: u64 = 22;
 const DEMO_FIRST_MS: u64 = 270;
 
-/// What is told of both, and in which words.
+/// A reported figure of both runs: its name and its value.
 type Figure = (&'static str, fn(&DemoRun) -> f64);
 
 /// What two hundred turns of the demo gave.

@@ -48,7 +48,7 @@ const CASES: [Case; 4] = [
     },
 ];
 
-/// What is told, in which words, and the same of the reference that is taken off.
+/// A reported figure: its name, its value, and the value of the reference that is subtracted.
 type Figure = (&'static str, fn(&Told) -> f64, fn(&Told) -> f64);
 
 const FIGURES: [Figure; 4] = [

@@ -32,10 +32,10 @@ const RATE_MIN: f64 = 0.99;
 const DELAY_GROWTH_MAX: f64 = 1.25;
 const MEMORY_GROWTH_MAX: f64 = 1.1;
 
-/// What is told, and in which words.
+/// A reported figure: its name and its value.
 type Figure<T> = (&'static str, fn(&T) -> f64);
 
-/// What is told of a third.
+/// The figures of a third of the time.
 const FIGURES: [Figure<ThirdStats>; 5] = [
     ("tokens/s", |third| third.rate),
     ("delay p50, ms", |third| third.delay_us.0 / 1e3),
@@ -44,7 +44,7 @@ const FIGURES: [Figure<ThirdStats>; 5] = [
     ("memory, MiB", |third| third.resident_kb / 1024.0),
 ];
 
-/// What is told of Turnwire alone.
+/// The figures of Turnwire without a reference.
 const ALONE: [Figure<Told>; 3] = [
     ("memory before, MiB", |told| told.load.before_kb / 1024.0),
     ("Turnwire's CPU µs a token", |told| {

@@ -40,8 +40,7 @@ async fn registry_with_unknown_fields_is_parsed() {
         stream.write_all(head.as_bytes()).await.expect("an answer");
         String::from_utf8(request).expect("text")
     };
-    let operations = client.operations();
-    let (registry, request) = tokio::join!(operations.status_events(), server);
+    let (registry, request) = tokio::join!(client.status_events(), server);
     assert!(
         request.starts_with("GET /status-events HTTP/1.1\r\n"),
         "{request}"

@@ -1,5 +1,5 @@
-//! The cases on turns that are made up: each is told for what it is, and a step out of place,
-//! left out or added is refused.
+//! Cancel cases on constructed turns: each is recognised, and a step that is out of order, missing or
+//! added is rejected.
 
 mod again;
 
@@ -14,7 +14,7 @@ use turnwire_event::{
 
 use super::{CancelCase, check_uncancelled_turn, classify_cancel};
 
-/// A turn that is told step by step.
+/// Builds the events of a turn step by step.
 struct TurnBuilder {
     events: Vec<Event>,
     open: OpenTurn,

@@ -19,8 +19,7 @@ fn folder() -> PathBuf {
     std::env::temp_dir().join(format!("turnwire-test-ports-{user}"))
 }
 
-/// A loopback address that nobody listens on, and that no other test is given while this process
-/// lives.
+/// A loopback address without a listener, which no other test gets while this process runs.
 pub fn free() -> SocketAddr {
     let folder = folder();
     std::fs::create_dir_all(&folder).expect("a folder for locks");

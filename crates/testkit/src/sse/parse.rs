@@ -207,6 +207,7 @@ impl Default for Parser {
 }
 
 impl Parser {
+    /// Appends received bytes, from which [`take`](Self::take) reads blocks.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -253,7 +253,7 @@ async fn duplicate_late_or_unknown_stops_change_nothing() {
         second.json()["terminal"]["payload"]["reason"],
         "user_cancel"
     );
-    // One that has ended by itself stays as it is, and is told.
+    // A turn that has ended by itself stays as it is, and its ending is returned.
     let done = api
         .submit(session, "quick-phase")
         .await

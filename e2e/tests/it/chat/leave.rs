@@ -280,7 +280,7 @@ async fn queued_turn_is_cancelled_when_its_stream_leaves() {
 async fn streams_of_a_draining_server_get_their_terminal() {
     let mut fixture = fixture().await;
     let mut owner = speaking(&fixture, "owner", ChatSubmit::new("slow")).await;
-    // A crowd is woken later than a few, and is told the ending all the same.
+    // Many viewers are woken later than a few, and receive the ending too.
     let mut viewers = Vec::new();
     for name in 0..16 {
         let name = format!("viewer-{name}");
@@ -325,7 +325,7 @@ async fn unfinished_turn_at_drain_ends_its_streams() {
         (events(&frames), code(&frames)),
         (vec!["usage", "error"], "INTERNAL_ERROR")
     );
-    // One that waits has no ending to be told; its line breaks, and it runs after the restart.
+    // A queued turn has no ending yet: its stream breaks, and the turn runs after the restart.
     waiting.next().await.expect_err("nothing, and then the end");
     assert!(fixture.server.wait(Duration::from_secs(30)).await.success());
     fixture.server.run().await.expect("it comes up again");

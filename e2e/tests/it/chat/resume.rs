@@ -165,7 +165,7 @@ async fn cursor_older_than_retention_has_expired() {
             .is_ok_and(|answer| answer.status == 410)
     })
     .await;
-    // What is still in memory may be told; after a restart there is only the store.
+    // Events may still come from memory; after a restart there is only the store.
     fixture.server.sigterm();
     assert!(fixture.server.wait(Duration::from_secs(30)).await.success());
     fixture.server.run().await.expect("it comes up again");
@@ -174,7 +174,7 @@ async fn cursor_older_than_retention_has_expired() {
         let answer = asked(&fixture, turn, "", &lines).await;
         problem(&answer, 410, "cursor_expired", &format!("{lines:?}"));
     }
-    // Whoever has the terminal is told that there is nothing more, as ever.
+    // A client that has the terminal gets 204, as before.
     let header = format!("last-event-id: {}", id(frames.last().expect("a frame")));
     assert_eq!(asked(&fixture, turn, "", &[&header]).await.status, 204);
 }

@@ -1,4 +1,4 @@
-//! A viewer that stops reading is disconnected and delays nobody; an oversized frame is sent whole
+//! A viewer that stops reading is disconnected and delays no other; an oversized frame is sent whole
 //! (D-75, D-15, law 7).
 
 use turnwire_e2e::chat::{

@@ -89,7 +89,7 @@ async fn failing_data_service_gives_error_and_answer() {
 // S2-040, S2-045
 #[tokio::test]
 async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
-    // What the model is told goes to the other tool, where the test can read it.
+    // The script passes the tool result to the other tool, where the test can read it.
     let script = asks(&["shop"], "Here is something else.")
         .call(
             "shop",

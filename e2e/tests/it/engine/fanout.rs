@@ -258,7 +258,7 @@ async fn fatal_sub_agent_failure_leaves_siblings_running() {
         reply.errors(),
         [(failed, json!(false)), (all, json!(false))]
     );
-    // The failure is told at once, not after the sibling.
+    // The failure is reported at once, not after the sibling.
     reply.assert_order(&[
         "tool_completed ask_shop",
         "error",

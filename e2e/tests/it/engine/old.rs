@@ -39,7 +39,7 @@ async fn old(engine: &EngineFixture, message: &str) -> ChatReply {
     reply
 }
 
-/// All that an old client is told of a failure.
+/// The error frames that an old client receives.
 fn internal() -> Vec<(Value, Value)> {
     vec![(json!({"code": "INTERNAL_ERROR"}), json!(true))]
 }

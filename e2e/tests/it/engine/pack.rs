@@ -219,7 +219,7 @@ async fn flagged_sub_agent_exists_only_for_its_cohort() {
     })
     .await;
     assert!(!tools(&probe(&engine).await).contains(&"ask_support"));
-    // A model that names it all the same is told so; nothing runs.
+    // A model that names the tool anyway gets an error; nothing runs.
     let reply = engine.ask("support").await;
     assert_eq!(reply.last().event(), "completed");
     let events = engine.events(reply.turn).await;

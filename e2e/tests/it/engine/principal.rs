@@ -42,8 +42,8 @@ async fn alarmed(engine: &EngineFixture) {
 // SC-15, S2-050, S2-051, D-30
 #[tokio::test]
 async fn data_of_another_principal_is_dropped_and_alarmed() {
-    // Whatever the sub-agent's model is told goes out as parameters of its next tool, and whatever
-    // the orchestrator's model is told goes into its words.
+    // The sub-agent's model repeats its tool results as parameters of its next tool, and the
+    // orchestrator's model in its text.
     let script = asks(&["shop"], "{{last_tool_result}}")
         .call(
             "shop",
@@ -130,7 +130,7 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
             "{before}"
         );
     }
-    // An error for someone else is not read either: its reason is not told.
+    // An error for another principal is not read either: its reason is not reported.
     let fields = json!({"principal": "user-99", "status": "error", "reason": "upstream_partial"});
     engine.ccs.set(
         "offer_search",

@@ -270,7 +270,7 @@ async fn no_mcp_process_outlives_the_server() {
             "nothing is left after {:?}, hard: {hard}",
             started.elapsed()
         );
-        // Six are told; a machine that is busy may take longer.
+        // The documentation says 6 s; a busy machine may take longer.
         assert!(
             started.elapsed() < Duration::from_secs(12),
             "{:?}",

@@ -56,7 +56,7 @@ async fn endless_turn_ends_by_calls_tokens_or_cost() {
             assert_eq!(setup.fake.calls().len(), calls, "{case}");
             assert_eq!(reply.last().event(), "error", "{case}");
             reply.assert_valid_answer();
-            // Whatever was asked for was done, and what was done is told.
+            // Every requested tool call ran, and its result was sent to the model.
             assert_eq!(of(&events, "tool.completed").count(), calls, "{case}");
             setup.assert_no_rejections();
             setup.engine.check_history().await;

@@ -41,7 +41,7 @@ fn providers(dialect: Dialect, url: &str) -> String {
 
 const PRICES: &str = "prices:\n  \"*\": {input: 1.0, output: 10.0}\n";
 
-/// A provider that is too busy at first, has a sub-agent asked, and then says what came of it.
+/// A provider that is overloaded at first, then calls a sub-agent, and then answers with its result.
 async fn provider() -> FakeProvider {
     let provider = FakeProvider::start().await;
     provider.require_key(KEY);

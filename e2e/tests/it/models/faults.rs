@@ -58,7 +58,7 @@ fn tried(list: &[(u64, &str)]) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// A turn that failed after its first words (D-45): told so once, and in words of the house.
+/// Asserts that a turn failed once after its first text (D-45), with the server's own code.
 fn broken(case: &str, reply: &ChatReply, events: &[Value], class: &str) {
     assert_eq!(tries(events), tried(&[(1, class)]), "{case}: no second try");
     let own = fields(events, "message.start", "message_id")[0].clone();

@@ -20,8 +20,7 @@ use turnwire_testkit::watch::{ResumingReader, SubscribeOptions, WatchClient};
 
 const FORMATS: [Dialect; 3] = [Dialect::Chat, Dialect::Anthropic, Dialect::Responses];
 
-/// One that speaks and has nobody to ask: tools would make so small a model speak in nothing but
-/// JSON.
+/// An orchestrator without sub-agents: with tools, so small a model answers only in JSON.
 const SPEAKER: &str = "\
 id: orchestrator
 version: '1'

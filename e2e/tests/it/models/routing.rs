@@ -106,7 +106,7 @@ async fn routing_rules_choose_the_model() {
         decided["candidates"],
         json!(["first:usual", "second:spare"])
     );
-    // A language, and a kind of it; another is nobody's.
+    // A language and its variant match a rule; another language matches none.
     for (locale, model, reason) in [
         ("de", "second:german", "rule germans"),
         ("de-AT", "second:german", "rule germans"),

@@ -192,8 +192,8 @@ async fn ten_megabyte_answer_is_bounded_and_ends_once() {
             std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("a mark");
             let before = mib(pid, "VmRSS:");
             setup.fake.push(answer);
-            // Nobody watches: one who cannot keep up with this is sent away, which is told
-            // elsewhere.
+            // No client watches: a client that cannot keep up would be disconnected, which another
+            // test covers.
             let accepted = setup
                 .engine
                 .api

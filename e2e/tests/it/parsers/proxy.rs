@@ -116,7 +116,7 @@ async fn carry(mut reader: TcpStream, shared: Arc<Shared>) -> Option<()> {
     let name = "last-event-id: ";
     let last = request.lines().find(|line| field(line, name));
     let last_event_id = last.map(|line| line[name.len()..].to_owned());
-    // One request a connection, so that each answer is easily told from the next.
+    // One request per connection, so that responses are easy to separate.
     let lines = request.trim_end().split("\r\n");
     let lines: Vec<&str> = lines.filter(|line| !field(line, "connection:")).collect();
     let request = format!("{}\r\nConnection: close\r\n\r\n", lines.join("\r\n"));

@@ -36,7 +36,7 @@ pub(crate) struct Reader {
 /// A program that answers lines with lines.
 struct Program {
     child: Child,
-    /// None once it is told to end.
+    /// `None` once the reader is asked to end.
     ask: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
@@ -130,7 +130,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It ends when nobody can ask any more, and its browser with it.
+        // The process and its browser end when their standard input is closed.
         drop(self.ask.take());
         let started = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -142,7 +142,7 @@ impl Drop for Program {
     }
 }
 
-/// Reads with `curl`, which comes back with the last id when it is told to.
+/// Reads with `curl`, and reconnects with the last id.
 fn curl(url: &str) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     loop {

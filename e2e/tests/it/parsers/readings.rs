@@ -10,7 +10,7 @@ use super::reference::Event;
 /// The readers, each with what it reads.
 pub(crate) struct Readings {
     readers: Vec<Reader>,
-    /// Every proxy there was, to see at the end that nobody came back.
+    /// All proxies, to check at the end that no reader reconnected.
     pub(crate) proxies: Vec<(Kind, Proxy)>,
 }
 
@@ -34,8 +34,8 @@ impl Readings {
         Reading { of: self, first }
     }
 
-    /// Nobody came back after it was told that there is nothing more. Each reader has come back
-    /// from another stream since, so the time for it has passed.
+    /// Asserts that no reader reconnected after its stream was complete. Each reader has reconnected
+    /// to another stream since, so the time for it has passed.
     pub(crate) fn nobody_came_back(&self) {
         for (kind, proxy) in &self.proxies {
             let statuses: Vec<u16> = proxy

@@ -12,14 +12,14 @@ use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms, shell};
 use crate::workshop::{WITHIN, at, row, spec};
 
 const DIR: &str = "TURNWIRE_TEST_DIR";
-/// The file with what to run. In the environment it would make the server one of those with the
-/// mark.
+/// The file with the scripts to run. As an environment variable, it would give the server the mark
+/// of the programs that it starts.
 const SCRIPTS: &str = "scripts";
 
-/// How long after the server's end a program may still be there, as docs/tools.md tells: five of
-/// grace, one to wake, kill and reap.
+/// The time after the server's end in which a program may still run, as docs/tools.md documents:
+/// five seconds of grace, one to wake, kill and reap.
 const PROMISE: Duration = Duration::from_secs(6);
-/// What a machine that does much else may add, until a guard has its turn and until this looks.
+/// The time that a busy machine may add before a guard runs and before this test checks.
 const SLACK: Duration = Duration::from_secs(3);
 
 /// No test by itself: the process that the others kill. It runs every script that it is given,

@@ -195,7 +195,7 @@ async fn unknown_frame_type_is_ignored_with_warning() {
     };
     assert_eq!(warning.reason, "unknown_frame");
     assert!(!warning.subscription_name.is_empty());
-    // No turn came of it.
+    // The request started no turn.
     let turns = fixture
         .api
         .get(&format!("/sessions/{}/turns", fixture.session))

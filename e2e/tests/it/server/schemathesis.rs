@@ -16,9 +16,9 @@ use turnwire_wire::openapi::{DocumentLimits, document, operations};
 /// Requests for each operation and kind of generation: a run stays under twenty seconds.
 const EXAMPLES: &str = "10";
 
-/// What every run is told. Answers that a right request can get, because a schema cannot know what
-/// exists: a cursor of another session is 410. Links are those of the document alone: guessed ones
-/// put ids of sessions where tenants belong.
+/// The arguments of every run. They allow the statuses that a valid request can get because a schema
+/// does not know what exists: a cursor of another session is 410. Only links of the document are
+/// followed: guessed ones put session ids where tenants belong.
 const CONFIG: &str = r#"
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", 401, 403, 404, 409, 410, 429]

@@ -55,7 +55,7 @@ fn call(n: u32, name: &str, input: Value) -> MessagePart {
     MessagePart::call(&format!("call_{n}"), name, &input)
 }
 
-/// What the model was told of its calls: the whole of the request that followed.
+/// The tool results that the model received: the whole of the next request.
 async fn heard(setup: &ProviderFixture, number: usize) -> String {
     setup.fake.call(number).await.text
 }

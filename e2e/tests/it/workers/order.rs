@@ -73,7 +73,7 @@ async fn delegation_events_are_in_order_and_limited() {
     );
     assert!(end["timestamp"].as_str() <= completed["timestamp"].as_str());
 
-    // What the speaker's model is told of it is the last word, with the tool's end.
+    // The orchestrator's model receives the worker's last text, with the end of the tool.
     let path = format!("/sessions/{}/messages", fixture.session);
     let messages = fixture
         .api

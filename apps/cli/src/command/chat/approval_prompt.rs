@@ -1,208 +1,187 @@
-//! Questions of a turn that paused: asked on the terminal, where there is a person, one after the
-//! other; the turn that goes on is told like any other.
+//! The approval requests of a paused turn: asked one after the other where a person types, then the
+//! turn that continues is followed.
 //!
 //! ```text
-//!   paused ─▶ the first question without an answer ─▶ y, n or a comment ─▶ sent ─┐
-//!     ▲  └── none left: the turn that goes on             answered elsewhere ─────┤
-//!     └──────────────────────────────◀───────────────────────────────────────────┘
+//!   paused ─▶ the first open request ─▶ y, n or a comment ─▶ sent ───┐
+//!     ▲  └── none left: the turn that continues    answered elsewhere ─┤
+//!     └─────────────────────────────◀──────────────────────────────────┘
 //! ```
 
 use std::time::Duration;
 
-use turnwire_client::Error;
+use turnwire_client::{Client, Error};
 use turnwire_event::TurnId;
 use turnwire_event::code::{ApprovalState, Decision};
-use turnwire_wire::rest::approval::{
-    ApprovalAnswer, ApprovalList, ApprovalRecord, ApprovalsAnswered,
-};
+use turnwire_wire::rest::approval::{ApprovalAnswer, ApprovalRecord};
 
 use crate::terminal::color::TextTone;
 
 use super::conversation::{ChatConversation, next};
 use super::input;
-use super::session_view::LeaveReason;
+use super::retry_delay::RetryDelay;
+use super::session_view::{ChatResult, LeaveReason};
 use super::turn_ending::TurnEnding;
-use super::{AGAIN, AGAIN_MAX};
 
-/// How long nothing may be typed before a question is asked: what comes sooner was typed ahead,
-/// and is no answer to what nobody has seen.
+/// The pause in typing before a request is shown: lines that arrive sooner were typed before it and
+/// do not answer it.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// What came of a question.
+/// The result of a prompt for an [`ApprovalRecord`].
 #[derive(Debug, PartialEq)]
 enum PromptAnswer {
-    /// An answer, with what to tell the model.
-    Word(Decision, Option<String>),
-    /// Something happened to it elsewhere.
-    Elsewhere,
-    /// There is nobody to ask any more.
-    Nobody,
+    /// A decision, with a comment for the model.
+    Decided(Decision, Option<String>),
+    /// The request may have been answered elsewhere.
+    Changed,
+    /// The input has ended.
+    EndOfInput,
 }
 
 impl ChatConversation {
-    /// A turn has ended; if it waits for a person, asks and tells what goes on then.
-    pub(super) async fn goes_on(
+    /// Asks for the approvals of a turn that paused, and follows the turns that continue it.
+    pub(super) async fn resume(
         &mut self,
         mut turn: TurnId,
-        mut outcome: TurnEnding,
-    ) -> Result<TurnEnding, LeaveReason> {
-        while outcome == TurnEnding::Paused {
+        mut ending: TurnEnding,
+    ) -> ChatResult<TurnEnding> {
+        while ending == TurnEnding::Paused {
             let Some(next) = self.decide(turn).await? else {
-                return Ok(outcome);
+                break;
             };
             turn = next;
-            outcome = self.until_over(turn, false).await?;
+            ending = self.follow(turn, false).await?;
         }
-        Ok(outcome)
+        Ok(ending)
     }
 
-    /// Someone comes back: asks what the last turn has left open.
-    pub(super) async fn left_open(&mut self) -> Result<(), LeaveReason> {
-        let turns = self.scene.client.turns(self.scene.session, None, Some(1));
-        let mut turns = match turns.await {
-            // What is asked can be answered later, too.
+    /// Asks for the open approvals of the session's last turn.
+    pub(super) async fn ask_open_approvals(&mut self) -> ChatResult<()> {
+        let view = &self.view;
+        let turns = match view.client.turns(view.session, None, Some(1)).await {
+            // The requests can be answered later.
             Err(error) if error.is_transient() => return Ok(()),
             turns => turns?.turns,
         };
-        let Some(turn) = turns.pop() else {
-            return Ok(());
-        };
-        let status = turn.terminal.map(|end| end.payload["status"].clone());
-        if status.is_some_and(|status| status == "paused") {
-            self.goes_on(turn.turn_id, TurnEnding::Paused).await?;
+        if let Some(turn) = turns.last()
+            && let Some(end) = &turn.terminal
+            && end.payload["status"] == "paused"
+        {
+            self.resume(turn.turn_id, TurnEnding::Paused).await?;
         }
         Ok(())
     }
 
-    /// Says what a turn asks, and how to answer from elsewhere.
-    pub(super) fn tell_questions(&mut self, turn: TurnId) -> Result<(), LeaveReason> {
-        let teller = &self.scene.teller;
-        let requests = teller
-            .asked()
-            .map(|what| format!("the turn waits for a person to allow: {what}\n"));
-        let hint = format!("to answer: turnwire approve {turn}{}", teller.flags());
-        let notice = requests.chain([hint]).collect::<String>();
-        Ok(self.scene.say(&notice)?)
+    /// Prints the approval requests of a turn, and the command that answers them.
+    pub(super) fn print_approvals(&mut self, turn: TurnId) -> ChatResult<()> {
+        let printer = &self.view.printer;
+        let requests = printer.approvals();
+        let requests =
+            requests.map(|text| format!("the turn waits for a person to allow: {text}\n"));
+        let hint = format!("to answer: turnwire approve {turn}{}", printer.flags);
+        let text: String = requests.chain([hint]).collect();
+        Ok(self.view.say(&text)?)
     }
 
-    /// Asks all that a paused turn has asked; gives the turn that goes on.
-    async fn decide(&mut self, turn: TurnId) -> Result<Option<TurnId>, LeaveReason> {
-        if !self.scene.teller.is_for_people() || !self.scene.teller.screen.has_person() {
-            self.tell_questions(turn)?;
+    /// Asks for all approvals of a paused turn and returns the turn that continues.
+    async fn decide(&mut self, turn: TurnId) -> ChatResult<Option<TurnId>> {
+        let printer = &self.view.printer;
+        if !printer.is_for_people() || !printer.screen.has_person() {
+            self.print_approvals(turn)?;
             return Ok(None);
         }
         loop {
-            let mut list = self.questions(turn).await?;
-            let open = |question: &ApprovalRecord| question.state == ApprovalState::Pending;
-            list.approvals.retain(open);
-            let Some(question) = list.approvals.first() else {
+            let list = async |client: &Client| client.approvals(turn).await;
+            let list = self.until_response(None, list).await??;
+            let mut requests = list.approvals.iter();
+            let open = requests.find(|request| request.state == ApprovalState::Pending);
+            let Some(request) = open else {
                 return Ok(list.next_turn_id);
             };
-            let answer = self.question(question).await;
-            // The question outlives whoever leaves without a word.
-            if matches!(
-                answer,
-                Ok(PromptAnswer::Nobody) | Err(LeaveReason::Interrupted)
-            ) {
-                self.tell_questions(turn)?;
+            let answer = self.prompt(request).await;
+            // The request stays open when the person leaves without an answer.
+            if let Ok(PromptAnswer::EndOfInput) | Err(LeaveReason::Interrupted) = answer {
+                self.print_approvals(turn)?;
             }
             let (decision, comment) = match answer? {
-                PromptAnswer::Word(decision, comment) => (decision, comment),
-                PromptAnswer::Elsewhere => continue,
-                PromptAnswer::Nobody => return Ok(None),
+                PromptAnswer::Decided(decision, comment) => (decision, comment),
+                PromptAnswer::Changed => continue,
+                PromptAnswer::EndOfInput => return Ok(None),
             };
-            self.scene.teller.answers(question.approval_id);
+            self.view.printer.answered = Some(request.approval_id);
             let answer = ApprovalAnswer {
-                approval_id: question.approval_id.to_string(),
+                approval_id: request.approval_id.to_string(),
                 decision,
                 comment,
             };
-            match self.answer(turn, answer).await? {
-                Ok(ApprovalsAnswered {
-                    next_turn_id: Some(next),
-                    ..
-                }) => return Ok(Some(next)),
+            // Sending the same answer again is safe.
+            let send = async |client: &Client| {
+                let answers = vec![answer.clone()];
+                client.decide_approvals(turn, answers).await
+            };
+            match self.until_response(Some("not answered yet"), send).await? {
+                Ok(answered) if answered.next_turn_id.is_some() => {
+                    return Ok(answered.next_turn_id);
+                }
                 Ok(_) => {}
                 Err(error) => {
-                    let notice = format!("not answered: {error}");
-                    self.scene.teller.screen.note(TextTone::Bad, &notice)?;
+                    let text = format!("not answered: {error}");
+                    self.view.printer.screen.note(TextTone::Bad, &text)?;
                 }
             }
         }
     }
 
-    async fn question(&mut self, question: &ApprovalRecord) -> Result<PromptAnswer, LeaveReason> {
+    async fn prompt(&mut self, request: &ApprovalRecord) -> ChatResult<PromptAnswer> {
         self.lines.get_or_insert_with(input::lines);
         while let Ok(Some(line)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {
-            self.ahead.push_back(line);
+            self.typed_ahead.push_back(line);
         }
-        let words = format!(
-            "allow {} {}? [y/N, or a comment]",
-            question.tool_name, question.input_summary
-        );
-        let news = self.scene.news;
-        while self.scene.news == news {
-            self.scene.teller.screen.ask(&words)?;
+        let (tool, input) = (&request.tool_name, &request.input_summary);
+        let text = format!("allow {tool} {input}? [y/N, or a comment]");
+        let changes = self.view.approval_changes;
+        while self.view.approval_changes == changes {
+            self.view.printer.screen.prompt(&text)?;
             tokio::select! {
                 line = next(&mut self.lines) => {
-                    self.scene.teller.screen.typed();
+                    self.view.printer.screen.line_typed();
                     return match line {
-                        None => Ok(PromptAnswer::Nobody),
-                        Some(line) => Ok(said(&line.map_err(LeaveReason::Unreadable)?)),
+                        None => Ok(PromptAnswer::EndOfInput),
+                        Some(line) => Ok(parse_answer(&line.map_err(LeaveReason::Unreadable)?)),
                     };
                 }
-                step = self.scene.step() => drop(step?),
+                step = self.view.step() => drop(step?),
             }
         }
-        Ok(PromptAnswer::Elsewhere)
+        Ok(PromptAnswer::Changed)
     }
 
-    /// What a turn asks, as soon as the server says.
-    async fn questions(&mut self, turn: TurnId) -> Result<ApprovalList, LeaveReason> {
-        let mut again = AGAIN;
-        loop {
-            match self.scene.client.approvals(turn).await {
-                Err(error) if error.is_transient() => self.scene.pause(again).await?,
-                list => return Ok(list?),
-            }
-            again = (again * 2).min(AGAIN_MAX);
-        }
-    }
-
-    /// Sends an answer; the same again says nothing new.
-    async fn answer(
+    /// Repeats a request until the server responds; prints `pending` after the first failure.
+    async fn until_response<T>(
         &mut self,
-        turn: TurnId,
-        answer: ApprovalAnswer,
-    ) -> Result<Result<ApprovalsAnswered, Error>, LeaveReason> {
-        let mut again = AGAIN;
+        pending: Option<&str>,
+        request: impl AsyncFn(&Client) -> Result<T, Error>,
+    ) -> ChatResult<Result<T, Error>> {
+        let mut retry = RetryDelay::default();
         loop {
-            match self
-                .scene
-                .client
-                .decide_approvals(turn, vec![answer.clone()])
-                .await
-            {
-                Err(error) if error.is_transient() => {
-                    if again == AGAIN {
-                        let notice = format!("not answered yet ({error}); trying again");
-                        self.scene.say(&notice)?;
-                    }
-                    self.scene.pause(again).await?;
-                }
-                answered => return Ok(answered),
+            let error = match request(&self.view.client).await {
+                Err(error) if error.is_transient() => error,
+                response => return Ok(response),
+            };
+            if let Some(pending) = pending.filter(|_| retry.is_first()) {
+                self.view
+                    .say(&format!("{pending} ({error}); trying again"))?;
             }
-            again = (again * 2).min(AGAIN_MAX);
+            self.view.pause(retry.next()).await?;
         }
     }
 }
 
-/// What a line says to a question. Only a plain yes is one.
-fn said(line: &str) -> PromptAnswer {
+/// The decision in a typed line. Only a plain yes approves.
+fn parse_answer(line: &str) -> PromptAnswer {
     match line.to_ascii_lowercase().as_str() {
-        "y" | "yes" => PromptAnswer::Word(Decision::Approve, None),
-        "" | "n" | "no" => PromptAnswer::Word(Decision::Reject, None),
-        _ => PromptAnswer::Word(Decision::Reject, Some(line.to_owned())),
+        "y" | "yes" => PromptAnswer::Decided(Decision::Approve, None),
+        "" | "n" | "no" => PromptAnswer::Decided(Decision::Reject, None),
+        _ => PromptAnswer::Decided(Decision::Reject, Some(line.to_owned())),
     }
 }
 
@@ -211,21 +190,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_plain_yes_is_one() {
+    fn only_a_plain_yes_approves() {
         for yes in ["y", "Y", "yes", "YES"] {
             assert_eq!(
-                said(yes),
-                PromptAnswer::Word(Decision::Approve, None),
+                parse_answer(yes),
+                PromptAnswer::Decided(Decision::Approve, None),
                 "{yes}"
             );
         }
         for no in ["", "n", "No"] {
-            assert_eq!(said(no), PromptAnswer::Word(Decision::Reject, None), "{no}");
+            assert_eq!(
+                parse_answer(no),
+                PromptAnswer::Decided(Decision::Reject, None),
+                "{no}"
+            );
         }
         let but = "yes, but only tomorrow";
         assert_eq!(
-            said(but),
-            PromptAnswer::Word(Decision::Reject, Some(but.into()))
+            parse_answer(but),
+            PromptAnswer::Decided(Decision::Reject, Some(but.into()))
         );
     }
 }

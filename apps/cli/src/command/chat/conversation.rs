@@ -1,8 +1,7 @@
-//! The conversation: one question at a time, each to its turn's end, whatever happens to the
-//! connection meanwhile.
+//! The conversation: submits one message at a time and waits for the end of its turn, across lost
+//! connections.
 
 use std::collections::VecDeque;
-use std::io;
 
 use tokio::sync::mpsc::Receiver;
 use turnwire_client::{Error, SubmitKey, WatchItem};
@@ -14,67 +13,59 @@ use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
 
 use crate::terminal::color::TextTone;
 
+use super::event_printer::STOPPING;
 use super::input::Line;
-use super::session_view::{LeaveReason, SessionView};
+use super::retry_delay::RetryDelay;
+use super::session_view::{ChatResult, LeaveReason, SessionView};
 use super::turn_ending::TurnEnding;
-use super::{AGAIN, AGAIN_MAX};
 
-/// How many messages are shown to someone who comes back.
-const OLD_MAX: usize = 6;
+/// The number of past messages that are shown when a session is continued.
+const PAST_MESSAGES_MAX: usize = 6;
 
-/// What is said by one who leaves without an answer to the question.
+/// The note when the chat ends before the server has responded to a submit.
 const MAY_BE_RUNNING: &str = "the server did not answer; the turn may be running";
 
-/// Where the questions come from.
-pub(crate) enum QuestionSource {
-    /// One, from the command line.
+/// The source of the messages.
+pub(crate) enum MessageSource {
+    /// One message, from the command line.
     Once(String),
-    /// Lines, as they are typed or piped in.
+    /// The lines of standard input.
     Lines(Receiver<Line>),
 }
 
+/// The lines that a person types or pipes in, and the [`SessionView`] that they are sent to.
 pub(crate) struct ChatConversation {
-    pub(super) scene: SessionView,
-    /// What is typed or piped in, once it is read.
+    pub(super) view: SessionView,
+    /// The lines of standard input, once they are read.
     pub(super) lines: Option<Receiver<Line>>,
-    /// What was typed before it was asked for.
-    pub(super) ahead: VecDeque<Line>,
+    /// Lines that were typed before a prompt.
+    pub(super) typed_ahead: VecDeque<Line>,
 }
 
 impl ChatConversation {
-    /// A conversation in a session.
-    pub(crate) fn new(scene: SessionView) -> Self {
+    pub(crate) fn new(view: SessionView) -> Self {
         Self {
-            scene,
+            view,
             lines: None,
-            ahead: VecDeque::new(),
+            typed_ahead: VecDeque::new(),
         }
     }
 
-    /// Says something of our own.
-    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
-        self.scene.say(text)
-    }
-
-    /// Asks all questions; gives the exit status they add up to.
-    pub(crate) async fn run(
-        &mut self,
-        questions: QuestionSource,
-        typed: bool,
-    ) -> Result<u8, LeaveReason> {
-        let lines = matches!(questions, QuestionSource::Lines(_));
-        let typed = typed && lines;
-        self.meet(lines && self.scene.teller.is_for_people())
-            .await?;
-        if self.scene.stopping.is_some() && !typed {
+    /// Submits all messages and returns the exit status; `is_typed` if a person types them.
+    pub(crate) async fn run(&mut self, messages: MessageSource, is_typed: bool) -> ChatResult<u8> {
+        let has_lines = matches!(messages, MessageSource::Lines(_));
+        let is_typed = is_typed && has_lines;
+        let shows_past = has_lines && self.view.printer.is_for_people();
+        self.open(shows_past).await?;
+        if self.view.stopping.is_some() && !is_typed {
             return Err(LeaveReason::Interrupted);
         }
-        match questions {
-            QuestionSource::Once(words) => return Ok(self.ask(&words).await?.status()),
-            QuestionSource::Lines(lines) => self.lines = Some(lines),
+        match messages {
+            MessageSource::Once(text) => return Ok(self.ask(&text).await?.exit_status()),
+            MessageSource::Lines(lines) => self.lines = Some(lines),
         }
-        if typed {
-            self.left_open().await?;
+        if is_typed {
+            self.ask_open_approvals().await?;
         }
         let mut status = 0;
         while let Some(line) = self.line().await? {
@@ -82,10 +73,10 @@ impl ChatConversation {
             if line.is_empty() {
                 continue;
             }
-            let outcome = self.ask(&line).await?;
-            if !typed {
-                status = status.max(outcome.status());
-                if self.scene.stopping.is_some() {
+            let ending = self.ask(&line).await?;
+            if !is_typed {
+                status = status.max(ending.exit_status());
+                if self.view.stopping.is_some() {
                     return Err(LeaveReason::Interrupted);
                 }
             }
@@ -93,143 +84,139 @@ impl ChatConversation {
         Ok(status)
     }
 
-    /// Waits for the state of the session, and for the end of a turn that runs there.
-    async fn meet(&mut self, shows_old: bool) -> Result<(), LeaveReason> {
+    /// Waits for the session's snapshot, and for the end of a turn that runs.
+    async fn open(&mut self, shows_past: bool) -> ChatResult<()> {
+        let view = &mut self.view;
         let snapshot = loop {
             tokio::select! {
-                item = self.scene.watch.next() => match item?.ok_or(LeaveReason::Deleted)? {
+                item = view.watch.next() => match item?.ok_or(LeaveReason::Deleted)? {
                     WatchItem::Snapshot(snapshot) => break snapshot,
-                    other => self.scene.item(other)?,
+                    other => view.item(other)?,
                 },
-                _ = self.scene.interrupts.recv() => return Err(LeaveReason::Interrupted),
+                _ = view.interrupts.recv() => return Err(LeaveReason::Interrupted),
             };
         };
-        if shows_old {
-            let is_complete = |m: &&_| is_whole(m);
-            let old: Vec<_> = snapshot.messages.iter().filter(is_complete).collect();
-            for message in &old[old.len().saturating_sub(OLD_MAX)..] {
-                self.scene.teller.screen.old(message)?;
+        if shows_past {
+            let messages = snapshot.messages.iter();
+            let complete = messages.filter(|m| m.status != MessageStatus::InProgress);
+            let complete: Vec<_> = complete.collect();
+            for message in &complete[complete.len().saturating_sub(PAST_MESSAGES_MAX)..] {
+                view.printer.screen.past_message(message)?;
             }
         }
         if snapshot.session["current_turn_id"].is_string() {
-            self.scene.say("a turn is running here; Ctrl-C stops it")?;
+            view.say("a turn is running here; Ctrl-C stops it")?;
         }
-        self.scene.snapshot(&snapshot)?;
-        match self.scene.running {
-            None => Ok(()),
-            Some(turn) => {
-                let outcome = self.scene.until(turn).await?;
-                self.goes_on(turn, outcome).await.map(drop)
-            }
+        view.snapshot(&snapshot)?;
+        if let Some(turn) = view.running {
+            let ending = view.wait_for_end(turn).await?;
+            self.resume(turn, ending).await?;
         }
+        Ok(())
     }
 
-    /// The next line; meanwhile others may speak.
-    async fn line(&mut self) -> Result<Option<Line>, LeaveReason> {
-        self.scene.stopping = None;
+    /// The next line; meanwhile the view handles other events.
+    async fn line(&mut self) -> ChatResult<Option<Line>> {
+        self.view.stopping = None;
         loop {
-            if self.scene.running.is_none() && self.scene.teller.is_for_people() {
-                self.scene.teller.screen.prompt()?;
+            let printer = &mut self.view.printer;
+            if self.view.running.is_none() && printer.is_for_people() {
+                printer.screen.prompt(">")?;
             }
-            if let Some(line) = self.ahead.pop_front() {
-                self.scene.teller.screen.typed();
+            if let Some(line) = self.typed_ahead.pop_front() {
+                printer.screen.line_typed();
                 return Ok(Some(line));
             }
             let ended = tokio::select! {
                 line = next(&mut self.lines) => {
                     if line.is_some() {
-                        self.scene.teller.screen.typed();
+                        self.view.printer.screen.line_typed();
                     }
                     return Ok(line);
                 }
-                step = self.scene.step() => step?,
+                step = self.view.step() => step?,
             };
-            // Whoever types here may be in the midst of a line, which must not become an answer.
+            // A person may be typing a line here, which must not become an approval.
             if let Some((turn, TurnEnding::Paused)) = ended {
-                self.tell_questions(turn)?;
+                self.print_approvals(turn)?;
             }
         }
     }
 
-    /// Asks a question and tells its turn to the end.
-    async fn ask(&mut self, words: &str) -> Result<TurnEnding, LeaveReason> {
-        let submit = TurnSubmit::text(words);
+    /// Submits a message and waits for the [`TurnEnding`].
+    async fn ask(&mut self, message: &str) -> ChatResult<TurnEnding> {
+        let submit = TurnSubmit::text(message);
         let key = SubmitKey::random();
-        let mut again = AGAIN;
+        let mut retry = RetryDelay::default();
         let mut has_notified = false;
-        self.scene.ended.clear();
-        self.scene.asking = Some(words.to_owned());
+        self.view.ended.clear();
+        self.view.submitted = Some(message.to_owned());
         loop {
             let error = match self.submit(&submit, key.as_ref()).await? {
                 Ok(accepted) => {
-                    self.scene.asking = None;
-                    let outcome = self.follow(&accepted).await?;
-                    return self.goes_on(accepted.turn_id, outcome).await;
+                    self.view.submitted = None;
+                    let turn = accepted.turn_id;
+                    let ending = self.follow(turn, has_ended(accepted.state)).await?;
+                    return self.resume(turn, ending).await;
                 }
                 Err(error) => error,
             };
             if error.code() == Some(Code::TurnInFlight) {
-                self.wait_for(&error).await?;
-                if self.scene.stopping.is_some() {
+                self.wait_for_other(&error).await?;
+                if self.view.stopping.is_some() {
                     return Ok(TurnEnding::Cancelled);
                 }
-            } else if !is_worth_repeating(&error) || key.is_none() {
-                self.scene
-                    .teller
-                    .screen
-                    .note(TextTone::Bad, &format!("not asked: {error}"))?;
-                return Ok(TurnEnding::Refused);
-            } else if !has_notified {
-                has_notified = true;
-                self.scene
-                    .say(&format!("not asked yet ({error}); trying again"))?;
+            } else if !is_repeatable(&error) || key.is_none() {
+                let text = format!("not asked: {error}");
+                self.view.printer.screen.note(TextTone::Bad, &text)?;
+                return Ok(TurnEnding::Rejected);
+            } else if !std::mem::replace(&mut has_notified, true) {
+                let text = format!("not asked yet ({error}); trying again");
+                self.view.say(&text)?;
             }
-            let paused = self.scene.pause(again).await;
-            if matches!(paused, Err(LeaveReason::Interrupted)) && is_in_doubt(&error) {
-                self.scene.say(MAY_BE_RUNNING)?;
+            let paused = self.view.pause(retry.next()).await;
+            if matches!(paused, Err(LeaveReason::Interrupted)) && may_be_accepted(&error) {
+                self.view.say(MAY_BE_RUNNING)?;
             }
             paused?;
-            again = (again * 2).min(AGAIN_MAX);
         }
     }
 
-    /// Sends a question. A Ctrl-C meanwhile stops the turn as soon as it is known: if the answer
-    /// is lost, the question is sent once more to learn which turn it is.
+    /// Sends a submit. After a Ctrl-C, the turn is stopped as soon as its id is known: if the
+    /// response is lost, the submit is sent again to learn it.
     async fn submit(
         &mut self,
         submit: &TurnSubmit,
         key: Option<&SubmitKey>,
-    ) -> Result<Result<TurnAccepted, Error>, LeaveReason> {
+    ) -> ChatResult<Result<TurnAccepted, Error>> {
         let mut interrupted = false;
-        let mut answer = self.send(submit, key, &mut interrupted).await?;
+        let mut response = self.send(submit, key, &mut interrupted).await?;
         if !interrupted {
-            return Ok(answer);
+            return Ok(response);
         }
-        if key.is_some() && answer.as_ref().is_err_and(is_in_doubt) {
-            answer = self.send(submit, key, &mut interrupted).await?;
+        if key.is_some() && response.as_ref().is_err_and(may_be_accepted) {
+            response = self.send(submit, key, &mut interrupted).await?;
         }
-        match answer {
-            Ok(accepted) => {
-                self.scene.stop(accepted.turn_id);
-                Ok(Ok(accepted))
-            }
+        match &response {
+            Ok(accepted) => self.view.stop(accepted.turn_id),
             Err(error) => {
-                if is_in_doubt(&error) {
-                    self.scene.say(MAY_BE_RUNNING)?;
+                if may_be_accepted(error) {
+                    self.view.say(MAY_BE_RUNNING)?;
                 }
-                Err(LeaveReason::Interrupted)
+                return Err(LeaveReason::Interrupted);
             }
         }
+        Ok(response)
     }
 
-    /// Sends a question, until it is answered or Ctrl-C comes a second time.
+    /// Sends a submit and waits for the response, or for a second Ctrl-C.
     async fn send(
         &mut self,
         submit: &TurnSubmit,
         key: Option<&SubmitKey>,
         interrupted: &mut bool,
-    ) -> Result<Result<TurnAccepted, Error>, LeaveReason> {
-        let (client, session) = (self.scene.client.clone(), self.scene.session);
+    ) -> ChatResult<Result<TurnAccepted, Error>> {
+        let (client, session) = (self.view.client.clone(), self.view.session);
         let sent = async {
             match key {
                 Some(key) => client.submit_once(session, submit, key).await,
@@ -239,92 +226,73 @@ impl ChatConversation {
         tokio::pin!(sent);
         loop {
             tokio::select! {
-                answer = &mut sent => return Ok(answer),
-                _ = self.scene.interrupts.recv() => {
+                response = &mut sent => return Ok(response),
+                _ = self.view.interrupts.recv() => {
                     if std::mem::replace(interrupted, true) {
-                        self.scene.say(MAY_BE_RUNNING)?;
+                        self.view.say(MAY_BE_RUNNING)?;
                         return Err(LeaveReason::Interrupted);
                     }
-                    self.scene.teller.screen.passing_or_note("stopping…")?;
+                    self.view.printer.screen.temporary_or_note(STOPPING)?;
                 }
             }
         }
     }
 
-    /// Tells a turn that was taken to its end, which may have been seen already.
-    async fn follow(&mut self, accepted: &TurnAccepted) -> Result<TurnEnding, LeaveReason> {
-        self.until_over(accepted.turn_id, is_over(accepted.state))
-            .await
-    }
-
-    /// Tells a turn of ours to its end; `over` if it has ended already.
-    pub(super) async fn until_over(
-        &mut self,
-        turn: TurnId,
-        over: bool,
-    ) -> Result<TurnEnding, LeaveReason> {
-        self.scene.ours = Some(turn);
-        match self.scene.ended.iter().find(|(ended, _)| *ended == turn) {
-            Some(&(_, outcome)) => Ok(outcome),
-            None => {
-                self.scene.running = Some(turn);
-                if over {
-                    self.scene.look_up(turn);
-                }
-                self.scene.until(turn).await
-            }
+    /// Waits for the end of a turn of this chat; `has_ended` if the server reports that it is over.
+    pub(super) async fn follow(&mut self, turn: TurnId, has_ended: bool) -> ChatResult<TurnEnding> {
+        let view = &mut self.view;
+        view.own = Some(turn);
+        if let Some((_, ending)) = view.ended.iter().find(|(ended, _)| *ended == turn) {
+            return Ok(*ending);
         }
+        view.running = Some(turn);
+        if has_ended {
+            view.look_up(turn);
+        }
+        view.wait_for_end(turn).await
     }
 
-    /// Waits for the turn that a refused question has named.
-    async fn wait_for(&mut self, refused: &Error) -> Result<(), LeaveReason> {
-        let Some(turn) = named_turn(refused) else {
+    /// Waits for the end of the running turn that a rejected submit names.
+    async fn wait_for_other(&mut self, rejected: &Error) -> ChatResult<()> {
+        let Some(turn) = running_turn(rejected) else {
             return Ok(());
         };
-        // Asked anew: its end may have been told between the refusal and now.
-        match self.scene.client.turn(turn).await {
-            Ok(at) if !is_over(at.state) => {
-                self.scene.say(
+        // Its end may have arrived between the rejection and now.
+        match self.view.client.turn(turn).await {
+            Ok(info) if !has_ended(info.state) => {
+                self.view.say(
                     "the session is busy with another turn; waiting for its end (Ctrl-C stops it)",
                 )?;
-                self.scene.running = Some(turn);
-                self.scene.until(turn).await.map(drop)
+                self.view.running = Some(turn);
+                self.view.wait_for_end(turn).await.map(drop)
             }
-            Ok(_) => Ok(()),
-            Err(error) if error.is_transient() => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) if !error.is_transient() => Err(error.into()),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 }
 
-/// The next line; none if there are no more.
+/// The next line; `None` at the end of the input.
 pub(super) async fn next(lines: &mut Option<Receiver<Line>>) -> Option<Line> {
-    match lines {
-        Some(lines) => lines.recv().await,
-        None => None,
-    }
+    lines.as_mut()?.recv().await
 }
 
-fn is_over(state: TurnState) -> bool {
+fn has_ended(state: TurnState) -> bool {
     matches!(state, TurnState::Completed | TurnState::Cancelled)
 }
 
-fn is_whole(message: &turnwire_event::Message) -> bool {
-    message.status != MessageStatus::InProgress
+/// True if the same submit may be accepted a little later.
+fn is_repeatable(error: &Error) -> bool {
+    may_be_accepted(error) || error.code() == Some(Code::Draining)
 }
 
-/// Whether the same question may be taken a little later.
-fn is_worth_repeating(error: &Error) -> bool {
-    is_in_doubt(error) || error.code() == Some(Code::Draining)
-}
-
-/// Whether the question may have been taken although no answer came.
-fn is_in_doubt(error: &Error) -> bool {
+/// True if the submit may have been accepted although no response arrived.
+fn may_be_accepted(error: &Error) -> bool {
     matches!(error, Error::Connection(_) | Error::Timeout(_))
 }
 
-/// The turn that a refusal names.
-fn named_turn(error: &Error) -> Option<TurnId> {
+/// The running turn that a rejection names.
+fn running_turn(error: &Error) -> Option<TurnId> {
     match error {
         Error::Problem(problem) => problem.extra.get("turn_id")?.as_str()?.parse().ok(),
         _ => None,

@@ -1,15 +1,18 @@
-//! From events to the screen: which words are the answer, what is folded, what is one short line.
+//! Prints the events of a turn: the answer, folded reasoning, and one short line for everything
+//! else.
 //!
-//! A message is remembered by how much of it was told, so that one that comes again (in a
-//! snapshot, or whole after its end) goes on where it was left and nothing is told twice.
+//! [`EventPrinter`] keeps how much of each message it has printed, so that a message that arrives
+//! again (in a snapshot, or complete at its end) continues where it stopped and no text is printed
+//! twice.
 
 mod aside;
+
+pub(crate) use aside::STOPPING;
 
 use std::collections::HashMap;
 use std::io;
 
 use serde_json::{Value, json};
-use turnwire_client::ReceivedEvent;
 use turnwire_event::body::turn::{TurnCancelled, TurnCompleted};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::{
@@ -19,85 +22,84 @@ use turnwire_event::{
 
 use crate::terminal::color::TextTone;
 use crate::terminal::component_line;
-use crate::terminal::event_line::word;
 use crate::terminal::sanitize::TextSanitizer;
+use crate::terminal::wording::{code_name, counted};
 
 use super::participants::TurnParticipants;
 use super::screen::ChatScreen;
 use super::turn_ending::{self, TurnEnding};
 
-/// What is made of the events.
+/// The form of the output of [`EventPrinter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputForm {
-    /// The answer, with reasoning folded into how much there is.
+    /// The answer, and the number of words of reasoning.
     Folded,
-    /// The answer, with the reasoning.
+    /// The answer and the reasoning.
     Thinking,
-    /// The events as they are.
+    /// The events as JSON.
     Json,
 }
 
+/// Prints events to a [`ChatScreen`].
 pub(crate) struct EventPrinter {
-    /// Where it is told.
     pub(crate) screen: ChatScreen,
     form: OutputForm,
-    /// The turn that is told: it has begun and not ended.
-    turn: Option<TurnId>,
-    said: HashMap<MessageId, PrintedMessage>,
-    thought: Option<FoldedThinking>,
-    cast: TurnParticipants,
-    /// What is being done, in the server's words, until the answer comes.
-    doing: Option<String>,
-    /// Whether the turn was asked to stop: what it stops is told by the receipt.
-    stopping: bool,
-    /// What the turn has asked a person, in words.
-    asked: Vec<(ApprovalId, String)>,
-    /// The question that was answered here.
-    answered: Option<ApprovalId>,
-    /// What a later command must be told to speak with the same server.
-    flags: String,
+    /// The running turn that is printed.
+    pub(crate) turn: Option<TurnId>,
+    printed: HashMap<MessageId, PrintedMessage>,
+    thinking: Option<FoldedThinking>,
+    participants: TurnParticipants,
+    /// The last status of the turn, until the answer continues.
+    status: Option<String>,
+    /// True after a cancel request: the receipt reports everything that it stops.
+    pub(crate) is_stopping: bool,
+    /// The approval requests of the turn, as text.
+    approvals: Vec<(ApprovalId, String)>,
+    /// The request that was answered here.
+    pub(crate) answered: Option<ApprovalId>,
+    /// The flags with which a later command reaches the same server.
+    pub(crate) flags: String,
 }
 
-/// How much of a message was told.
+/// The part of a message that was printed.
 #[derive(Debug, Default)]
 struct PrintedMessage {
     text_bytes: usize,
     block: Option<u32>,
 }
 
-/// Reasoning that has not ended.
+/// Reasoning that has not ended, folded with [`OutputForm::Folded`].
 #[derive(Debug, Default)]
 struct FoldedThinking {
     words: u64,
-    inside: bool,
-    cleaner: TextSanitizer,
+    in_word: bool,
+    sanitizer: TextSanitizer,
 }
 
 impl EventPrinter {
-    /// Tells onto a screen; `flags` are those of this command that another one must be given.
     pub(crate) fn new(screen: ChatScreen, form: OutputForm, flags: String) -> Self {
         Self {
             screen,
             form,
             turn: None,
-            said: HashMap::new(),
-            thought: None,
-            cast: TurnParticipants::default(),
-            doing: None,
-            stopping: false,
-            asked: Vec::new(),
+            printed: HashMap::new(),
+            thinking: None,
+            participants: TurnParticipants::default(),
+            status: None,
+            is_stopping: false,
+            approvals: Vec::new(),
             answered: None,
             flags,
         }
     }
 
-    /// Whether people are told, and not programs.
+    /// True if the output is for people, not for programs.
     pub(crate) fn is_for_people(&self) -> bool {
         self.form != OutputForm::Json
     }
 
-    /// The events it is for. People get an end-user's view, and beside it what is asked of them
-    /// and that a turn will stop.
+    /// The filter of the events to print. For people: those of the chat preset, approvals and
+    /// cancel requests.
     pub(crate) fn filter(&self) -> Value {
         if !self.is_for_people() {
             return json!("preset:full");
@@ -113,177 +115,160 @@ impl EventPrinter {
         json!(spec)
     }
 
-    /// From here on a turn is told that began before, or none.
-    pub(crate) fn goes_on_with(&mut self, turn: Option<TurnId>) {
-        self.turn = turn;
-    }
-
-    /// Whether a turn is another than the one that is told: one that waits in line begins and
-    /// ends in the midst of it when it is withdrawn.
+    /// True if `turn` is not the printed one: a turn that is withdrawn from the queue starts and
+    /// ends while another runs.
     pub(crate) fn is_beside(&self, turn: Option<TurnId>) -> bool {
         self.turn.is_some() && self.turn != turn
     }
 
-    /// Tells an event as it came, `parsed` if it can be read.
-    pub(crate) fn received(
-        &mut self,
-        received: &ReceivedEvent,
-        parsed: Option<&Event>,
-    ) -> io::Result<()> {
-        match (self.form, parsed) {
-            (OutputForm::Json, _) => self.screen.raw(&received.raw),
-            (OutputForm::Folded | OutputForm::Thinking, Some(event)) => self.event(event),
-            // A payload that has grown beyond this program has nothing for its reader.
-            (OutputForm::Folded | OutputForm::Thinking, None) => Ok(()),
+    /// Prints an event, whose bytes are `raw`; `parsed` is `None` if this program does not know its payload.
+    pub(crate) fn received(&mut self, raw: &[u8], parsed: Option<&Event>) -> io::Result<()> {
+        match parsed {
+            _ if !self.is_for_people() => self.screen.raw(raw),
+            Some(event) => self.event(event),
+            None => Ok(()),
         }
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match &event.body {
-            Body::TurnStarted(_) => {
-                if !self.is_beside(event.turn_id) {
-                    self.turn = event.turn_id;
-                    self.said.clear();
-                    self.cast = TurnParticipants::default();
-                    self.asked.clear();
-                    (self.doing, self.stopping) = (None, false);
-                }
+            Body::TurnStarted(_) if !self.is_beside(event.turn_id) => {
+                self.turn = event.turn_id;
+                self.printed.clear();
+                self.participants = TurnParticipants::default();
+                self.approvals.clear();
+                (self.status, self.is_stopping) = (None, false);
                 Ok(())
             }
             Body::TextDelta(d) => self.text(d.message_id, d.content_block_index, &d.text),
             Body::ThinkingDelta(d) => self.think(d.message_id, &d.text),
             Body::MessageComplete(end) => {
-                if !self.said.contains_key(&end.message_id) {
+                if !self.printed.contains_key(&end.message_id) {
                     self.whole(end.message_id, &end.final_content)?;
                 }
-                self.thought_end()?;
-                self.screen.line_end()
+                self.end_thinking()?;
+                self.screen.end_line()
             }
             Body::ToolCalled(tool) => {
-                self.cast.called(tool, event.timestamp);
-                self.still_running()
+                self.participants.tool_called(tool, event.timestamp);
+                self.show_progress()
             }
             Body::ToolCompleted(tool) => {
-                self.cast.over(tool.tool_use_id, event.timestamp);
+                let _ = self
+                    .participants
+                    .tool_ended(tool.tool_use_id, event.timestamp);
                 let text = format!("{} ok, {} ms", tool.tool_name, tool.duration_ms);
-                let line = (!is_inner(tool.tool_type)).then_some(text);
+                let line = (!is_internal(tool.tool_type)).then_some(text);
                 self.tool_end(TextTone::Quiet, line)
             }
             Body::ToolFailed(tool) => {
-                let ms = self.cast.over(tool.tool_use_id, event.timestamp);
-                let since = ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
-                let error_class = word(&tool.error_class);
-                let text = format!("{} failed ({error_class}){since}", tool.tool_name);
-                let stopped = self.stopping && tool.error_class == ToolErrorClass::Cancelled;
-                let line = (!stopped && !is_inner(tool.tool_type)).then_some(text);
+                let ms = self
+                    .participants
+                    .tool_ended(tool.tool_use_id, event.timestamp);
+                let duration = ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
+                let class = code_name(tool.error_class);
+                let text = format!("{} failed ({class}){duration}", tool.tool_name);
+                let is_stopped = self.is_stopping && tool.error_class == ToolErrorClass::Cancelled;
+                let line = (!is_stopped && !is_internal(tool.tool_type)).then_some(text);
                 self.tool_end(TextTone::Bad, line)
             }
-            Body::DelegateStarted(work) => self.worker_begins(work),
-            Body::DelegateCompleted(end) => self.worker_done(end),
+            Body::DelegateStarted(work) => self.worker_started(work),
+            Body::DelegateCompleted(end) => self.worker_completed(end),
             Body::DelegateFailed(end) => self.worker_failed(end),
-            Body::TurnCancelRequested(_) if !self.is_beside(event.turn_id) => self.stops(),
-            Body::ApprovalRequested(question) => {
-                self.asks(question);
+            Body::TurnCancelRequested(_) if !self.is_beside(event.turn_id) => self.show_stopping(),
+            Body::ApprovalRequested(request) => {
+                let description = format!("{} {}", request.tool_name, request.input_summary);
+                self.approvals.push((request.approval_id, description));
                 Ok(())
             }
-            Body::ApprovalResolved(answer) => self.resolved(answer),
-            Body::StatusEmitted(status) => self.doing(&status.message, event.render.as_ref()),
+            Body::ApprovalResolved(answer) => self.approval_resolved(answer),
+            Body::StatusEmitted(status) => self.status(&status.message, event.render.as_ref()),
             Body::DataLoaded(data) => {
-                self.shown(&component_line::collection(&data.data_type, &data.items))
+                let line = component_line::collection(&data.data_type, &data.items);
+                self.note(TextTone::Strong, &line)
             }
-            Body::ComponentRendered(it) => self.shown(&component_line::component(
-                &it.component,
-                &it.tool_call.name,
-            )),
-            // Failures that the turn outlives are for programs: the answer says what it lacks.
+            Body::ComponentRendered(it) => {
+                let line = component_line::component(&it.component, &it.tool_call.name);
+                self.note(TextTone::Strong, &line)
+            }
+            // Failures that do not end the turn are for programs: the answer names what is missing.
             _ => Ok(()),
         }
     }
 
-    fn tool_end(&mut self, tone: TextTone, told: Option<String>) -> io::Result<()> {
-        if let Some(line) = told {
+    fn tool_end(&mut self, tone: TextTone, line: Option<String>) -> io::Result<()> {
+        if let Some(line) = line {
             self.screen.note(tone, &line)?;
         }
-        self.still_running()
+        self.show_progress()
     }
 
-    /// What is being done. Of several that are told at once the last has the sentence for all.
-    fn doing(&mut self, alone: &str, render: Option<&RenderDecision>) -> io::Result<()> {
+    /// Shows a status. The last status of a group has the text for all.
+    fn status(&mut self, alone: &str, render: Option<&RenderDecision>) -> io::Result<()> {
         let group = render.filter(|render| render.group.is_some());
         let text = match group.map(|group| (group.message.as_deref(), group.event_ids.len())) {
             Some((None, 0)) => return Ok(()),
             Some((Some(all), 2..)) => all,
             Some(_) | None => alone,
         };
-        self.doing = Some(text.to_owned());
-        self.screen.passing_or_note(text)
+        self.status = Some(text.to_owned());
+        self.screen.temporary_or_note(text)
     }
 
-    /// Something that is shown beside the answer.
-    fn shown(&mut self, card: &str) -> io::Result<()> {
-        self.shown_as(TextTone::Strong, card)
+    /// Prints a line beside the answer.
+    fn note(&mut self, tone: TextTone, text: &str) -> io::Result<()> {
+        self.screen.note(tone, text)?;
+        self.show_progress()
     }
 
-    fn shown_as(&mut self, tone: TextTone, told: &str) -> io::Result<()> {
-        self.screen.note(tone, told)?;
-        self.still_running()
-    }
-
-    /// Says what is being done, or names the tools at work, until the next line.
-    fn still_running(&mut self) -> io::Result<()> {
-        if self.stopping {
-            return self.screen.passing(aside::STOPPING);
-        }
-        if let Some(doing) = &self.doing {
-            return self.screen.passing(doing);
-        }
-        let names = self.cast.at_work();
-        match names.is_empty() {
-            true => Ok(()),
-            false => self.screen.passing(&format!("{}…", names.join(", "))),
+    /// Shows the status, or the running tools, as a temporary line.
+    fn show_progress(&mut self) -> io::Result<()> {
+        let names = self.participants.running_tools();
+        match &self.status {
+            _ if self.is_stopping => self.screen.temporary(STOPPING),
+            Some(status) => self.screen.temporary(status),
+            None if names.is_empty() => Ok(()),
+            None => self.screen.temporary(&format!("{}…", names.join(", "))),
         }
     }
 
-    /// Words of a message.
+    /// Prints text of a message.
     fn text(&mut self, id: MessageId, block: u32, text: &str) -> io::Result<()> {
-        self.thought_end()?;
-        self.doing = None;
-        let printed = self.said.entry(id).or_default();
+        self.end_thinking()?;
+        self.status = None;
+        let printed = self.printed.entry(id).or_default();
         printed.text_bytes += text.len();
-        if printed
-            .block
-            .replace(block)
-            .is_some_and(|last| last != block)
-        {
-            self.screen.line_end()?;
+        let last = printed.block.replace(block);
+        if last.is_some_and(|last| last != block) {
+            self.screen.end_line()?;
         }
         self.screen.answer(text)
     }
 
-    /// Reasoning of a message.
+    /// Prints or counts reasoning of a message.
     fn think(&mut self, id: MessageId, text: &str) -> io::Result<()> {
-        self.said.entry(id).or_default();
-        let thought = self.thought.get_or_insert_default();
+        self.printed.entry(id).or_default();
+        let thinking = self.thinking.get_or_insert_default();
         for c in text.chars() {
-            let inside = !c.is_whitespace();
-            thought.words += u64::from(inside && !thought.inside);
-            thought.inside = inside;
+            let in_word = !c.is_whitespace();
+            thinking.words += u64::from(in_word && !thinking.in_word);
+            thinking.in_word = in_word;
         }
         match self.form {
-            OutputForm::Thinking => self.screen.aside(&mut thought.cleaner, text),
-            OutputForm::Folded => self.screen.passing(&folded(thought.words)),
+            OutputForm::Thinking => self.screen.thinking(&mut thinking.sanitizer, text),
+            OutputForm::Folded => self.screen.temporary(&folded(thinking.words)),
             OutputForm::Json => Ok(()),
         }
     }
 
-    fn thought_end(&mut self) -> io::Result<()> {
-        let Some(mut thought) = self.thought.take() else {
+    fn end_thinking(&mut self) -> io::Result<()> {
+        let Some(mut thinking) = self.thinking.take() else {
             return Ok(());
         };
         match self.form {
-            OutputForm::Thinking => self.screen.aside(&mut thought.cleaner, "\n"),
-            OutputForm::Folded if thought.words > 0 => {
-                self.screen.note(TextTone::Quiet, &folded(thought.words))
+            OutputForm::Thinking => self.screen.thinking(&mut thinking.sanitizer, "\n"),
+            OutputForm::Folded if thinking.words > 0 => {
+                self.screen.note(TextTone::Quiet, &folded(thinking.words))
             }
             OutputForm::Folded | OutputForm::Json => Ok(()),
         }
@@ -300,40 +285,34 @@ impl EventPrinter {
         Ok(())
     }
 
-    /// Tells what has not been told of a message that comes as it stands, not as it grew.
+    /// Prints the rest of a message that arrives complete, not as deltas.
     pub(crate) fn catch_up(&mut self, message: &Message) -> io::Result<()> {
-        let Some(printed) = self.said.get_mut(&message.id) else {
+        let Some(printed) = self.printed.get_mut(&message.id) else {
             return self.whole(message.id, &message.content);
         };
         let text = message.text();
-        let Some(unprinted) = text
-            .get(printed.text_bytes..)
-            .filter(|rest| !rest.is_empty())
-        else {
-            return Ok(());
-        };
-        printed.text_bytes = text.len();
-        self.thought_end()?;
-        self.screen.answer(unprinted)
-    }
-
-    /// A turn has ended: what comes next is not of it.
-    pub(crate) fn ended(&mut self, turn: TurnId) {
-        if self.turn == Some(turn) {
-            self.turn = None;
+        match text.get(printed.text_bytes..) {
+            None | Some("") => Ok(()),
+            Some(rest) => {
+                printed.text_bytes = text.len();
+                self.end_thinking()?;
+                self.screen.answer(rest)
+            }
         }
-        // For programs no turn is told, and one that waits in line is not either.
-        self.stopping &= self.turn.is_some();
     }
 
-    /// Tells that a turn in line ended, in the midst of the one that is told.
-    pub(crate) fn ended_beside(&mut self, outcome: TurnEnding) -> io::Result<()> {
-        let text = match outcome {
+    /// Notes that a turn has ended: the next event is not part of it.
+    pub(crate) fn turn_ended(&mut self, turn: TurnId) {
+        self.turn = self.turn.filter(|printed| *printed != turn);
+        // With JSON output no turn is printed, and a turn in the queue is not either.
+        self.is_stopping &= self.turn.is_some();
+    }
+
+    /// Prints that a queued turn ended while another runs.
+    pub(crate) fn ended_beside(&mut self, ending: TurnEnding) -> io::Result<()> {
+        let text = match ending {
             TurnEnding::Cancelled => "a turn that waited was withdrawn",
-            TurnEnding::Answered
-            | TurnEnding::Paused
-            | TurnEnding::Failed
-            | TurnEnding::Refused => "a turn that waited ended",
+            _ => "a turn that waited ended",
         };
         match self.is_for_people() {
             true => self.screen.note(TextTone::Quiet, text),
@@ -341,45 +320,43 @@ impl EventPrinter {
         }
     }
 
-    /// Tells how a turn ended that was not cancelled.
+    /// Prints the ending of a turn that was not cancelled.
     pub(crate) fn completed(&mut self, end: &TurnCompleted) -> io::Result<TurnEnding> {
-        let (outcome, told) = turn_ending::completed(end);
-        let tone = match outcome {
+        let (ending, text) = turn_ending::completed(end);
+        let tone = match ending {
             TurnEnding::Answered | TurnEnding::Paused => TextTone::Quiet,
-            TurnEnding::Failed | TurnEnding::Cancelled | TurnEnding::Refused => TextTone::Bad,
+            TurnEnding::Failed | TurnEnding::Cancelled | TurnEnding::Rejected => TextTone::Bad,
         };
-        self.ending(tone, told)?;
-        Ok(outcome)
+        self.ending(tone, text)?;
+        Ok(ending)
     }
 
-    /// Tells how a cancel went.
+    /// Prints the receipt of a cancelled turn.
     pub(crate) fn cancelled(&mut self, end: &TurnCancelled) -> io::Result<TurnEnding> {
-        let text = turn_ending::receipt(end, &self.cast);
+        let text = turn_ending::receipt(end, &self.participants);
         self.ending(TextTone::Strong, Some(text))?;
         Ok(TurnEnding::Cancelled)
     }
 
-    fn ending(&mut self, tone: TextTone, told: Option<String>) -> io::Result<()> {
+    fn ending(&mut self, tone: TextTone, text: Option<String>) -> io::Result<()> {
         if !self.is_for_people() {
             return Ok(());
         }
-        self.thought_end()?;
-        self.screen.line_end()?;
-        (self.doing, self.stopping) = (None, false);
-        self.screen.passed()?;
-        told.map_or(Ok(()), |told| self.screen.note(tone, &told))
+        self.end_thinking()?;
+        self.screen.end_line()?;
+        (self.status, self.is_stopping) = (None, false);
+        self.screen.clear_temporary()?;
+        text.map_or(Ok(()), |text| self.screen.note(tone, &text))
     }
 }
 
-/// Whether a tool is the inside of an answer: what people should know of it comes as a status, as
-/// something shown, or in the answer's words.
-fn is_inner(tool: ToolType) -> bool {
+/// True for tools inside an answer: people see their statuses and components, and the answer.
+fn is_internal(tool: ToolType) -> bool {
     matches!(tool, ToolType::SubAgent | ToolType::Ccs | ToolType::Render)
 }
 
 fn folded(words: u64) -> String {
-    let s = if words == 1 { "" } else { "s" };
-    format!("thinking… ({words} word{s})")
+    format!("thinking… ({})", counted(words, "word"))
 }
 
 #[cfg(test)]

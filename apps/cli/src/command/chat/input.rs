@@ -1,19 +1,19 @@
-//! The lines a person types or a pipe brings, read by a thread of their own: a read from a
-//! terminal cannot be taken back when something else happens first.
+//! The lines of standard input, read by their own thread: a read from a terminal cannot be
+//! cancelled when something else happens first.
 
 use std::io::{self, BufRead, Read as _};
 
 use tokio::sync::mpsc;
 
-/// The longest line: above the body a server takes unless told otherwise, so that the server is
-/// the one to refuse, and low enough that a pipe without line ends cannot fill the memory.
+/// The longest line: above the default body limit of a server, so that the server refuses longer
+/// messages, and small enough that a pipe without line ends cannot fill the memory.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
-/// A line, or why there is none.
+/// A line, or the reason why it cannot be read.
 pub(crate) type Line = Result<String, String>;
 
-/// The lines of the standard input; closed at its end. One line is read ahead. The thread lives
-/// until the input ends or whoever holds the other end is gone.
+/// The lines of standard input; closed at its end. One line is read ahead. The thread ends with the
+/// input, or when the receiver is dropped.
 pub(crate) fn lines() -> mpsc::Receiver<Line> {
     let (send, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
@@ -22,7 +22,7 @@ pub(crate) fn lines() -> mpsc::Receiver<Line> {
             let Some(line) = read(&mut input, LINE_BYTES_MAX) else {
                 return;
             };
-            let line = line.map_err(|why| format!("line {number} of the input {why}"));
+            let line = line.map_err(|reason| format!("line {number} of the input {reason}"));
             let is_last = line.is_err();
             if send.blocking_send(line).is_err() || is_last {
                 return;
@@ -32,21 +32,20 @@ pub(crate) fn lines() -> mpsc::Receiver<Line> {
     lines
 }
 
-/// The next line without its end; none at the end of the input.
+/// The next line without its end; `None` at the end of the input.
 fn read(input: &mut impl BufRead, bytes_max: u64) -> Option<Line> {
     let mut line = Vec::new();
-    match input.take(bytes_max).read_until(b'\n', &mut line) {
+    Some(match input.take(bytes_max).read_until(b'\n', &mut line) {
         Ok(0) => return None,
         Ok(length) if length as u64 == bytes_max && line.last() != Some(&b'\n') => {
-            return Some(Err(format!("is longer than {bytes_max} bytes")));
+            Err(format!("is longer than {bytes_max} bytes"))
         }
-        Ok(_) => {}
-        Err(error) => return Some(Err(format!("cannot be read: {error}"))),
-    }
-    match String::from_utf8(line) {
-        Ok(line) => Some(Ok(line.trim().to_owned())),
-        Err(_) => Some(Err("is not UTF-8 text".to_owned())),
-    }
+        Ok(_) => match String::from_utf8(line) {
+            Ok(line) => Ok(line.trim().to_owned()),
+            Err(_) => Err("is not UTF-8 text".to_owned()),
+        },
+        Err(error) => Err(format!("cannot be read: {error}")),
+    })
 }
 
 #[cfg(test)]
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_with_the_input_and_are_held_to_their_limits() {
+    fn lines_end_with_the_input_and_have_limits() {
         let mut input: &[u8] = b" one \r\n\nlast";
         let all: Vec<_> = std::iter::from_fn(|| read(&mut input, 100)).collect();
         let line = |text: &str| Ok(text.to_owned());

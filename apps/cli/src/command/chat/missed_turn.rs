@@ -1,6 +1,4 @@
-//! A turn whose end was passed over by a snapshot: how it ended is read from its row.
-
-use std::time::Duration;
+//! A turn whose end a snapshot skipped: its ending is read from its row.
 
 use tokio::time::Instant;
 use turnwire_client::{Client, Error};
@@ -8,62 +6,56 @@ use turnwire_event::message::Role;
 use turnwire_event::{Message, SessionId, TurnId};
 use turnwire_wire::rest::turn::TurnTerminal;
 
-use super::{AGAIN, AGAIN_MAX};
+use super::retry_delay::RetryDelay;
 
-/// How many of the session's last messages are looked through for those of the turn: the most
-/// that one page has.
+/// The number of the session's last messages that are searched for those of the turn: the largest
+/// page.
 const MESSAGES_MAX: usize = 200;
 
-/// A turn that is looked up until the server says how it ended.
+/// A turn that is looked up until the server reports its ending.
 #[derive(Debug)]
 pub(crate) struct MissedTurn {
     pub(crate) turn: TurnId,
-    at: Instant,
-    /// How long to wait if that fails.
-    wait: Duration,
+    due: Instant,
+    retry: RetryDelay,
 }
 
-/// How a turn ended, and what it had said.
+/// The ending of a turn, and its answers.
 pub(crate) struct MissedEnding {
     pub(crate) terminal: TurnTerminal,
-    /// Its answers, oldest first.
+    /// The answers of the turn, oldest first.
     pub(crate) answers: Vec<Message>,
 }
 
 impl MissedTurn {
-    /// A turn that is looked up at once.
     pub(crate) fn new(turn: TurnId) -> Self {
         Self {
             turn,
-            at: Instant::now(),
-            wait: AGAIN,
+            due: Instant::now(),
+            retry: RetryDelay::default(),
         }
     }
 
-    /// Looks, when it is time to; nothing is found of a turn that has not ended.
-    pub(crate) async fn look(
+    /// Looks up the [`MissedEnding`] when it is due. Returns `None` if the turn has not ended.
+    pub(crate) async fn look_up(
         &self,
         client: &Client,
         session: SessionId,
     ) -> Result<Option<MissedEnding>, Error> {
-        tokio::time::sleep_until(self.at).await;
+        tokio::time::sleep_until(self.due).await;
         let Some(terminal) = client.turn(self.turn).await?.terminal else {
             return Ok(None);
         };
-        let page = client
-            .records(session)
-            .messages(None, Some(MESSAGES_MAX))
-            .await?;
-        let mut answers = page.messages;
+        let records = client.records(session);
+        let mut answers = records.messages(None, Some(MESSAGES_MAX)).await?.messages;
         answers.retain(|m| m.turn_id == self.turn && m.role == Role::Assistant);
         Ok(Some(MissedEnding { terminal, answers }))
     }
 
-    /// It failed: looks again later. Says whether it failed for the first time.
-    pub(crate) fn later(&mut self) -> bool {
-        let first = self.wait == AGAIN;
-        self.at = Instant::now() + self.wait;
-        self.wait = (self.wait * 2).min(AGAIN_MAX);
-        first
+    /// Schedules the next attempt. Returns true after the first failure.
+    pub(crate) fn retry_later(&mut self) -> bool {
+        let is_first = self.retry.is_first();
+        self.due = Instant::now() + self.retry.next();
+        is_first
     }
 }

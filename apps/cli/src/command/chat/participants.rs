@@ -1,7 +1,7 @@
-//! Who takes part in a turn: its tools and workers, and what a person is to call them.
+//! The tools and workers of a turn, and their names for people.
 //!
-//! Events and receipts name everything by ids; a person knows a tool by its name, a worker by its
-//! task, and a process by the tool that runs it.
+//! Events and receipts contain ids; a person knows a tool by its name, a worker by its task, and a
+//! process by the tool that runs it.
 
 use std::collections::HashMap;
 
@@ -10,114 +10,111 @@ use turnwire_event::body::{delegate, tool};
 use turnwire_event::code::{ReceiptKind, ToolType};
 use turnwire_event::{ContentBlock, SessionId, Timestamp, ToolUseId};
 
-/// Tools and workers of one turn, by their ids.
+/// The tools and workers of one turn, by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct TurnParticipants {
     tools: HashMap<String, KnownTool>,
-    /// What each works on.
+    /// The task of each worker.
     workers: HashMap<String, String>,
 }
 
 #[derive(Debug)]
 struct KnownTool {
     name: String,
-    /// None for one that was asked for before we came.
-    kind: Option<ToolType>,
-    called_at: Option<Timestamp>,
-    running: bool,
+    /// The type and time of `tool.called`; `None` if the event was before the connection.
+    called: Option<(ToolType, Timestamp)>,
+    is_running: bool,
 }
 
 impl TurnParticipants {
-    /// A tool is about to act.
-    pub(crate) fn called(&mut self, tool: &tool::ToolCalled, at: Timestamp) {
-        let called = KnownTool {
+    /// Adds a tool that starts.
+    pub(crate) fn tool_called(&mut self, tool: &tool::ToolCalled, at: Timestamp) {
+        let known = KnownTool {
             name: tool.tool_name.clone(),
-            kind: Some(tool.tool_type),
-            called_at: Some(at),
-            running: true,
+            called: Some((tool.tool_type, at)),
+            is_running: true,
         };
-        self.tools.insert(tool.tool_use_id.to_string(), called);
+        self.tools.insert(tool.tool_use_id.to_string(), known);
     }
 
-    /// A tool is done; how long it took, if its beginning was seen.
-    pub(crate) fn over(&mut self, id: ToolUseId, at: Timestamp) -> Option<i64> {
+    /// Ends a tool and returns its duration in milliseconds, if its start was seen.
+    pub(crate) fn tool_ended(&mut self, id: ToolUseId, at: Timestamp) -> Option<i64> {
         let tool = self.tools.get_mut(&id.to_string())?;
-        tool.running = false;
-        Some(at.as_millis() - tool.called_at?.as_millis())
+        tool.is_running = false;
+        let (_, called_at) = tool.called?;
+        Some(at.as_millis() - called_at.as_millis())
     }
 
-    /// A worker is about to begin.
-    pub(crate) fn given(&mut self, work: &delegate::DelegateStarted) {
+    /// Adds a worker that starts.
+    pub(crate) fn worker_started(&mut self, work: &delegate::DelegateStarted) {
         let id = work.worker_session_id.to_string();
         self.workers.insert(id, work.task_summary.clone());
     }
 
-    /// What a worker works on.
+    /// The task of a worker.
     pub(crate) fn task(&self, worker: SessionId) -> Option<&str> {
         self.workers.get(&worker.to_string()).map(String::as_str)
     }
 
-    /// Takes the names out of a message that was there before we came.
-    pub(crate) fn learn(&mut self, content: &[ContentBlock]) {
+    /// Adds the names of tools in a message from before the connection.
+    pub(crate) fn add_tool_names(&mut self, content: &[ContentBlock]) {
         for block in content {
             if let ContentBlock::ToolUse { id, name, .. } = block {
-                self.tools
-                    .entry(id.to_string())
-                    .or_insert_with(|| KnownTool {
-                        name: name.clone(),
-                        kind: None,
-                        called_at: None,
-                        running: false,
-                    });
+                let tool = self.tools.entry(id.to_string());
+                tool.or_insert_with(|| KnownTool {
+                    name: name.clone(),
+                    called: None,
+                    is_running: false,
+                });
             }
         }
     }
 
-    /// The tools at work, in order.
-    pub(crate) fn at_work(&self) -> Vec<&str> {
-        let running = self.tools.values().filter(|tool| tool.running);
+    /// The names of the running tools, sorted.
+    pub(crate) fn running_tools(&self) -> Vec<&str> {
+        let running = self.tools.values().filter(|tool| tool.is_running);
         let mut names: Vec<_> = running.map(|tool| tool.name.as_str()).collect();
         names.sort_unstable();
         names
     }
 
-    /// What a line of a receipt is about.
+    /// The subject of a line of a receipt.
     pub(crate) fn name(&self, line: &ReceiptLine, receipt: &[ReceiptLine]) -> String {
+        let id = &line.id;
         match line.kind {
             ReceiptKind::Llm => "model call".to_owned(),
-            ReceiptKind::Subagent => format!("sub-agent {}", line.id),
+            ReceiptKind::Subagent => format!("sub-agent {id}"),
             ReceiptKind::Tool => {
-                let tool = self.tools.get(&line.id);
-                format!("tool {}", tool.map_or(&line.id, |tool| &tool.name))
+                let name = self.tools.get(id).map_or(id, |tool| &tool.name);
+                format!("tool {name}")
             }
-            ReceiptKind::Worker => match self.workers.get(&line.id) {
+            ReceiptKind::Worker => match self.workers.get(id) {
                 Some(task) => format!("worker on \"{task}\""),
-                None => format!("worker {}", line.id),
+                None => format!("worker {id}"),
             },
-            ReceiptKind::Process => match self.runs(line, receipt) {
+            ReceiptKind::Process => match self.tool_of(line, receipt) {
                 Some(tool) => format!("process of {tool}"),
-                None => format!("process {}", line.id),
+                None => format!("process {id}"),
             },
         }
     }
 
-    /// The tool that runs a process, where there can be only one: the receipt does not say which.
-    /// A tool ends no earlier than its process, mostly with it, and never better.
-    fn runs(&self, process: &ReceiptLine, receipt: &[ReceiptLine]) -> Option<&str> {
-        let tools = receipt.iter().filter(|line| line.kind == ReceiptKind::Tool);
-        let tools: Vec<_> = tools
-            .filter_map(|line| Some((line, self.tools.get(&line.id)?)))
-            .filter(|(_, tool)| matches!(tool.kind, Some(ToolType::Process) | None))
-            .map(|(line, tool)| (line, tool.name.as_str()))
-            .collect();
-        let with_it = tools
-            .iter()
-            .filter(|(line, _)| (line.outcome, line.ms) == (process.outcome, process.ms));
-        only(tools.iter().map(|(_, name)| *name)).or_else(|| only(with_it.map(|(_, name)| *name)))
+    /// The tool that runs a process, if only one can: the receipt does not name it. A tool ends at
+    /// the same time as its process or later, with the same outcome or a worse one.
+    fn tool_of(&self, process: &ReceiptLine, receipt: &[ReceiptLine]) -> Option<&str> {
+        let tools = || {
+            let lines = receipt.iter().filter(|line| line.kind == ReceiptKind::Tool);
+            let tools = lines.filter_map(|line| Some((line, self.tools.get(&line.id)?)));
+            tools.filter(|(_, tool)| matches!(tool.called, Some((ToolType::Process, _)) | None))
+        };
+        let ended_with_it = tools()
+            .filter(|(line, _)| (line.outcome, line.ms) == (process.outcome, process.ms))
+            .map(|(_, tool)| tool.name.as_str());
+        only(tools().map(|(_, tool)| tool.name.as_str())).or_else(|| only(ended_with_it))
     }
 }
 
-/// The one name that all have.
+/// The name, if all are the same.
 fn only<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let first = names.next()?;
     names.all(|name| name == first).then_some(first)
@@ -138,8 +135,8 @@ mod tests {
         }
     }
 
-    fn cast(tools: &[(u128, &str, ToolType)]) -> TurnParticipants {
-        let mut cast = TurnParticipants::default();
+    fn participants(tools: &[(u128, &str, ToolType)]) -> TurnParticipants {
+        let mut participants = TurnParticipants::default();
         for (id, name, tool_type) in tools {
             let called = tool::ToolCalled {
                 tool_use_id: ToolUseId(Ulid(*id)),
@@ -147,9 +144,9 @@ mod tests {
                 tool_type: *tool_type,
                 input_summary: String::new(),
             };
-            cast.called(&called, Timestamp::from_millis(0));
+            participants.tool_called(&called, Timestamp::from_millis(0));
         }
-        cast
+        participants
     }
 
     fn tool(id: u128, outcome: StopOutcome, ms: u64) -> ReceiptLine {
@@ -161,14 +158,14 @@ mod tests {
     fn process_is_named_by_its_tool_if_unambiguous() {
         let process = |ms, outcome| line(ReceiptKind::Process, "77", outcome, ms);
         let (killed, stopped) = (StopOutcome::Killed, StopOutcome::Stopped);
-        let alone = cast(&[
+        let alone = participants(&[
             (1, "nap", ToolType::Process),
             (2, "clock", ToolType::Function),
         ]);
         let receipt = [tool(1, killed, 9), tool(2, stopped, 9), process(8, killed)];
         assert_eq!(alone.name(&receipt[2], &receipt), "process of nap");
 
-        let two = cast(&[
+        let two = participants(&[
             (1, "nap", ToolType::Process),
             (2, "wait", ToolType::Process),
         ]);
@@ -181,45 +178,48 @@ mod tests {
             "which is not known"
         );
 
-        let twins = cast(&[(1, "nap", ToolType::Process), (2, "nap", ToolType::Process)]);
+        let twins = participants(&[(1, "nap", ToolType::Process), (2, "nap", ToolType::Process)]);
         assert_eq!(twins.name(&same[2], &same), "process of nap");
     }
 
     #[test]
-    fn workers_are_named_by_their_task_and_strangers_by_their_id() {
+    fn worker_is_named_by_its_task_else_by_its_id() {
         let worker = SessionId(Ulid(5));
-        let mut cast = TurnParticipants::default();
+        let mut participants = TurnParticipants::default();
         let stopped = |kind, id: &str| line(kind, id, StopOutcome::Stopped, 1);
         let of_worker = stopped(ReceiptKind::Worker, &worker.to_string());
-        assert_eq!(cast.name(&of_worker, &[]), format!("worker {worker}"));
-        cast.given(&delegate::DelegateStarted {
+        assert_eq!(
+            participants.name(&of_worker, &[]),
+            format!("worker {worker}")
+        );
+        participants.worker_started(&delegate::DelegateStarted {
             worker_session_id: worker,
             tool_use_id: ToolUseId(Ulid(1)),
             task_summary: "tea".into(),
         });
-        assert_eq!(cast.name(&of_worker, &[]), "worker on \"tea\"");
-        assert_eq!(cast.task(worker), Some("tea"));
-        for (kind, told) in [
+        assert_eq!(participants.name(&of_worker, &[]), "worker on \"tea\"");
+        assert_eq!(participants.task(worker), Some("tea"));
+        for (kind, expected) in [
             (ReceiptKind::Llm, "model call"),
             (ReceiptKind::Subagent, "sub-agent x"),
             (ReceiptKind::Tool, "tool x"),
             (ReceiptKind::Process, "process x"),
         ] {
-            assert_eq!(cast.name(&stopped(kind, "x"), &[]), told);
+            assert_eq!(participants.name(&stopped(kind, "x"), &[]), expected);
         }
     }
 
     #[test]
-    fn names_of_a_message_that_was_there_are_known() {
+    fn tool_names_of_an_earlier_message_are_known() {
         let id = ToolUseId(Ulid(1));
-        let mut cast = TurnParticipants::default();
-        cast.learn(&[ContentBlock::ToolUse {
+        let mut participants = TurnParticipants::default();
+        participants.add_tool_names(&[ContentBlock::ToolUse {
             id,
             name: "nap".into(),
             input: serde_json::json!({}),
         }]);
         let receipt = [tool(1, StopOutcome::Killed, 4)];
-        assert_eq!(cast.name(&receipt[0], &receipt), "tool nap");
-        assert!(cast.at_work().is_empty());
+        assert_eq!(participants.name(&receipt[0], &receipt), "tool nap");
+        assert!(participants.running_tools().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! A stop on its way: the cancel that was sent, and how long the turn takes over it.
+//! The cancel request of a turn that is stopping, and the time the turn takes to stop.
 
 use std::time::Duration;
 
@@ -8,77 +8,66 @@ use turnwire_client::{Client, Error};
 use turnwire_event::TurnId;
 use turnwire_wire::rest::turn::TurnCancelAccepted;
 
-/// How often a stop that takes its time is told of, and when first.
-const TOLD: Duration = Duration::from_secs(1);
+use super::retry_delay::RetryDelay;
 
-/// How long after one that did not get through the next cancel is sent, at first and at most.
-const AGAIN: Duration = Duration::from_millis(250);
-const AGAIN_MAX: Duration = Duration::from_secs(5);
+/// The interval in which a slow stop is reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A cancel that was sent, until it is answered.
-pub(super) type Cancel = Option<SentCancel>;
-
-/// A cancel on its way. Dropping it takes it back, if it has not got there.
-pub(super) struct SentCancel {
-    answer: JoinHandle<Result<TurnCancelAccepted, Error>>,
-    /// How many did not get through before.
-    pub(super) tried: u32,
+/// A sent cancel request. Dropping it aborts the request if it has not been sent yet.
+pub(super) struct PendingCancel {
+    response: JoinHandle<Result<TurnCancelAccepted, Error>>,
+    /// The delay of the next attempt.
+    pub(super) retry: RetryDelay,
 }
 
-impl SentCancel {
-    /// Asks a turn to stop, after a while if it was tried before.
-    pub(super) fn new(client: Client, turn: TurnId, tried: u32) -> Self {
-        let wait = match tried {
-            0 => Duration::ZERO,
-            more => AGAIN.saturating_mul(1 << (more - 1).min(10)).min(AGAIN_MAX),
-        };
-        let answer = tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
+impl PendingCancel {
+    /// Sends a cancel request for `turn`.
+    pub(super) fn new(client: Client, turn: TurnId) -> Self {
+        Self::after(Duration::ZERO, client, turn, RetryDelay::from_millis(250))
+    }
+
+    /// Sends the request again, after the next delay.
+    pub(super) fn again(mut self, client: Client, turn: TurnId) -> Self {
+        let delay = self.retry.next();
+        Self::after(delay, client, turn, self.retry)
+    }
+
+    fn after(delay: Duration, client: Client, turn: TurnId, retry: RetryDelay) -> Self {
+        let response = tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
             client.cancel(turn, None).await
         });
-        Self { answer, tried }
+        Self { response, retry }
     }
 }
 
-impl Drop for SentCancel {
+impl Drop for PendingCancel {
     fn drop(&mut self) {
-        self.answer.abort();
+        self.response.abort();
     }
 }
 
-/// Since when the turn that runs is stopping, and after how many seconds that was told.
-pub(super) type Slow = Option<(Instant, u32)>;
+/// The start of a stop, and the seconds after which it was last reported.
+pub(super) type StopClock = Option<(Instant, u32)>;
 
-/// When the next word of a slow stop is due, in seconds since it was asked for; never, if nothing
-/// stops.
-pub(super) async fn slowly(slow: Slow) -> u32 {
-    let Some((since, told)) = slow else {
+/// Waits until the next report of a slow stop is due and returns its seconds; pending without a
+/// stop.
+pub(super) async fn next_report(clock: StopClock) -> u32 {
+    let Some((since, reported)) = clock else {
         return std::future::pending().await;
     };
-    let next = told + 1;
-    tokio::time::sleep_until(since + TOLD * next).await;
+    let next = reported + 1;
+    tokio::time::sleep_until(since + REPORT_INTERVAL * next).await;
     next
 }
 
-/// Why a cancel did not get through, and whether it may if it is sent again.
-pub(super) struct CancelNotSent {
-    pub(super) why: String,
-    pub(super) passing: bool,
-}
-
-/// The answer to a cancel; never, if none was asked for.
-pub(super) async fn answered(cancel: &mut Cancel) -> Result<(), CancelNotSent> {
+/// The response to a cancel request; pending without a request.
+pub(super) async fn response(cancel: &mut Option<PendingCancel>) -> Result<(), Error> {
     let Some(sent) = cancel else {
         return std::future::pending().await;
     };
-    match (&mut sent.answer).await {
-        Ok(answer) => answer.map(drop).map_err(|error| CancelNotSent {
-            why: error.to_string(),
-            passing: error.is_transient(),
-        }),
-        Err(error) => Err(CancelNotSent {
-            why: error.to_string(),
-            passing: false,
-        }),
+    match (&mut sent.response).await {
+        Ok(response) => response.map(drop),
+        Err(panic) => Err(Error::InvalidResponse(panic.to_string())),
     }
 }

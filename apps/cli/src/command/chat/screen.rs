@@ -1,17 +1,16 @@
-//! What is on the screen: the answer on the standard output, everything else on the standard
-//! error, so that a pipe carries answers alone.
+//! The output of a chat: the answer on standard output, everything else on standard error, so that
+//! a pipe carries only answers.
 //!
 //! ```text
-//!   > what time is it                 a person's line, on a terminal behind the prompt
+//!   > what time is it                 the user's line, on a terminal after the prompt
 //!   thinking… (12 words)              folded, and rewritten in place while it grows
-//!   Searching for offers…             what is being done, replaced by what comes next
+//!   Searching for offers…             a status, replaced by the next line
 //!   clock ok, 3 ms                    a tool
-//!   ▪ offer_list: Oat milk, Granola   what is shown beside the answer
-//!   It is noon.                       the answer, as it comes
+//!   ▪ offer_list: Oat milk, Granola   a collection or component beside the answer
+//!   It is noon.                       the answer, as it streams
 //! ```
-//! Nothing a model writes reaches the terminal uncleaned.
+//! Everything that a model writes is sanitized for the terminal.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 
 use turnwire_event::Message;
@@ -21,29 +20,29 @@ use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::component_line;
 use crate::terminal::sanitize::{self, TextSanitizer, line};
 
-/// The longest line of ours with words of others in it.
+/// The longest line that contains text from elsewhere.
 const NOTE_CHARS_MAX: usize = 400;
-/// The longest line that will be rewritten: a line that wraps cannot be.
-const PASSING_CHARS_MAX: usize = 60;
-/// How much of an old message is shown to someone who comes back.
-const OLD_CHARS_MAX: usize = 2_000;
+/// The longest temporary line: a line that wraps cannot be rewritten.
+const TEMPORARY_CHARS_MAX: usize = 60;
+/// The longest message of the past that is shown in full.
+const PAST_CHARS_MAX: usize = 2_000;
 
-/// What kind of places the three standard streams are.
+/// The kinds of the three standard streams, for [`ChatScreen`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutputStreams {
-    /// Whether a person types.
+    /// True if a person types.
     pub(crate) stdin: bool,
-    /// Whether the answer is on a terminal.
+    /// True if the answer is on a terminal.
     pub(crate) stdout: bool,
-    /// Whether everything else is.
+    /// True if everything else is on a terminal.
     pub(crate) stderr: bool,
-    /// Whether that terminal can rewrite a line.
+    /// True if that terminal can rewrite a line.
     pub(crate) rewrites: bool,
 }
 
 impl OutputStreams {
-    /// Those of this process.
-    pub(crate) fn here() -> Self {
+    /// The streams of this process.
+    pub(crate) fn of_process() -> Self {
         let stderr = io::stderr().is_terminal();
         Self {
             stdin: io::stdin().is_terminal(),
@@ -58,202 +57,172 @@ pub(crate) struct ChatScreen {
     out: Box<dyn Write>,
     err: Box<dyn Write>,
     streams: OutputStreams,
-    paint: ColorMode,
-    /// Whether the answer stands at the beginning of a line.
-    fresh: bool,
-    /// Whether the line of the terminal is one that will be rewritten.
-    passing: bool,
-    /// Whether the prompt waits on the terminal's line.
-    prompted: bool,
-    cleaner: TextSanitizer,
+    color: ColorMode,
+    /// True if the answer is inside a line.
+    in_line: bool,
+    /// True if the terminal's current line is temporary.
+    has_temporary: bool,
+    /// True if the terminal's current line is the prompt.
+    has_prompt: bool,
+    sanitizer: TextSanitizer,
 }
 
 impl ChatScreen {
-    /// The screen of this process.
-    pub(crate) fn here(streams: OutputStreams) -> Self {
-        let paint = ColorMode::of_stderr();
-        Self::on(
-            Box::new(io::stdout()),
-            Box::new(io::stderr()),
-            streams,
-            paint,
-        )
-    }
-
-    /// A screen made of two places to write to.
-    pub(crate) fn on(
-        out: Box<dyn Write>,
-        err: Box<dyn Write>,
+    /// A screen that writes to `out` and `err`.
+    pub(crate) fn new(
+        out: impl Write + 'static,
+        err: impl Write + 'static,
         streams: OutputStreams,
-        paint: ColorMode,
+        color: ColorMode,
     ) -> Self {
         Self {
-            out,
-            err,
+            out: Box::new(out),
+            err: Box::new(err),
             streams,
-            paint,
-            fresh: true,
-            passing: false,
-            prompted: false,
-            cleaner: TextSanitizer::default(),
+            color,
+            in_line: false,
+            has_temporary: false,
+            has_prompt: false,
+            sanitizer: TextSanitizer::default(),
         }
     }
 
-    /// Whether there is a person who can be asked something, and be seen to answer.
+    /// True if a person can be asked a question and sees it.
     pub(crate) fn has_person(&self) -> bool {
         self.streams.stdin && self.streams.stderr
     }
 
-    /// Asks for a line, where a person types.
-    pub(crate) fn prompt(&mut self) -> io::Result<()> {
-        self.ask(">")
-    }
-
-    /// Asks for a line with a question, where a person types.
-    pub(crate) fn ask(&mut self, words: &str) -> io::Result<()> {
-        if self.prompted || !self.has_person() {
+    /// Shows a prompt, if a person types.
+    pub(crate) fn prompt(&mut self, text: &str) -> io::Result<()> {
+        if self.has_prompt || !self.has_person() {
             return Ok(());
         }
-        self.line_end()?;
-        self.wipe()?;
-        self.prompted = true;
-        write!(self.err, "{} ", line(words, NOTE_CHARS_MAX))?;
-        self.err.flush()
+        self.end_line()?;
+        self.clear()?;
+        self.has_prompt = true;
+        self.write_err(&format!("{} ", line(text, NOTE_CHARS_MAX)))
     }
 
-    /// The person has typed a line: the terminal stands on the next one.
-    pub(crate) fn typed(&mut self) {
-        self.prompted = false;
+    /// Notes that the person has typed a line: the terminal is on the next one.
+    pub(crate) fn line_typed(&mut self) {
+        self.has_prompt = false;
     }
 
-    /// Words of the answer.
+    /// Writes text of the answer.
     pub(crate) fn answer(&mut self, text: &str) -> io::Result<()> {
-        self.wipe()?;
-        let clean = self.cleaner.clean(text);
+        self.clear()?;
+        let clean = self.sanitizer.clean(text);
         if let Some(last) = clean.chars().last() {
-            self.fresh = last == '\n';
+            self.in_line = last != '\n';
         }
-        self.out.write_all(clean.as_bytes())?;
-        self.out.flush()
+        self.write_out(clean.as_bytes())
     }
 
-    /// Ends the line of the answer, if one is begun.
-    pub(crate) fn line_end(&mut self) -> io::Result<()> {
-        self.cleaner = TextSanitizer::default();
-        if self.fresh {
-            return Ok(());
+    /// Ends the line of the answer, if it is inside one.
+    pub(crate) fn end_line(&mut self) -> io::Result<()> {
+        self.sanitizer = TextSanitizer::default();
+        match std::mem::take(&mut self.in_line) {
+            true => self.write_out(b"\n"),
+            false => Ok(()),
         }
-        self.fresh = true;
-        self.out.write_all(b"\n")?;
-        self.out.flush()
     }
 
-    /// JSON that is already a line; a terminal gets its hidden characters escaped.
+    /// Writes a line of JSON; a terminal gets hidden characters escaped.
     pub(crate) fn raw(&mut self, json: &[u8]) -> io::Result<()> {
-        let json = match self.streams.stdout {
-            true => sanitize::json(json),
-            false => Cow::Borrowed(json),
-        };
-        self.out.write_all(&[&json, &b"\n"[..]].concat())?;
-        self.out.flush()
+        self.write_out(&sanitize::json_line(json, self.streams.stdout))
     }
 
-    /// Words of ours, a line or a few.
+    /// Writes one or a few lines beside the answer.
     pub(crate) fn note(&mut self, tone: TextTone, text: &str) -> io::Result<()> {
-        self.wipe()?;
+        self.clear()?;
         let mut output = String::new();
-        // On one terminal the answer's line must end first; in a pipe it goes on.
-        if !self.fresh && self.streams.stdout && self.streams.stderr {
+        // On one terminal the answer's line must end first; in a pipe it continues.
+        if self.in_line && self.streams.stdout && self.streams.stderr {
             output.push('\n');
-            self.fresh = true;
+            self.in_line = false;
         }
-        for line in text.lines() {
-            let line = self.paint.tint(tone, &self.flat(line));
-            output.push_str(&format!("{line}\n"));
+        for text in text.lines() {
+            let words = text.trim_start();
+            let indent = &text[..text.len() - words.len()];
+            let text = format!("{indent}{}", line(words, NOTE_CHARS_MAX));
+            output += &(self.color.tint(tone, &text) + "\n");
         }
-        self.err.write_all(output.as_bytes())?;
-        self.err.flush()
+        self.write_err(&output)
     }
 
-    /// A line without what a terminal must not get, indented as it was.
-    fn flat(&self, text: &str) -> String {
-        let words = text.trim_start();
-        let indent = &text[..text.len() - words.len()];
-        format!("{indent}{}", line(words, NOTE_CHARS_MAX))
+    /// Writes reasoning as it streams.
+    pub(crate) fn thinking(&mut self, sanitizer: &mut TextSanitizer, text: &str) -> io::Result<()> {
+        self.clear()?;
+        let text = self.color.tint(TextTone::Quiet, &sanitizer.clean(text));
+        self.write_err(&text)
     }
 
-    /// Words that are not the answer, as they come.
-    pub(crate) fn aside(&mut self, cleaner: &mut TextSanitizer, text: &str) -> io::Result<()> {
-        self.wipe()?;
-        let clean = cleaner.clean(text);
-        write!(self.err, "{}", self.paint.tint(TextTone::Quiet, &clean))?;
-        self.err.flush()
-    }
-
-    /// A line that the next one replaces; only a terminal has such lines.
-    pub(crate) fn passing(&mut self, text: &str) -> io::Result<()> {
+    /// Writes a line that the next one replaces; only a terminal has such lines.
+    pub(crate) fn temporary(&mut self, text: &str) -> io::Result<()> {
         if !self.streams.rewrites {
             return Ok(());
         }
-        self.line_end()?;
-        self.wipe()?;
-        self.passing = true;
-        let text = self
-            .paint
-            .tint(TextTone::Quiet, &line(text, PASSING_CHARS_MAX));
-        write!(self.err, "{text}")?;
-        self.err.flush()
+        self.end_line()?;
+        self.clear()?;
+        self.has_temporary = true;
+        let text = line(text, TEMPORARY_CHARS_MAX);
+        self.write_err(&self.color.tint(TextTone::Quiet, &text))
     }
 
-    /// A line that the next one replaces, or stays where lines cannot be replaced.
-    pub(crate) fn passing_or_note(&mut self, text: &str) -> io::Result<()> {
+    /// Writes a [`temporary`](Self::temporary) line, or a note where lines cannot be replaced.
+    pub(crate) fn temporary_or_note(&mut self, text: &str) -> io::Result<()> {
         match self.streams.rewrites {
-            true => self.passing(text),
+            true => self.temporary(text),
             false => self.note(TextTone::Quiet, text),
         }
     }
 
-    /// Takes away a line that waits to be replaced.
-    pub(crate) fn passed(&mut self) -> io::Result<()> {
-        if !self.passing {
-            return Ok(());
+    /// Removes a temporary line.
+    pub(crate) fn clear_temporary(&mut self) -> io::Result<()> {
+        match self.has_temporary {
+            true => self.clear().and_then(|()| self.err.flush()),
+            false => Ok(()),
         }
-        self.wipe()?;
-        self.err.flush()
     }
 
-    /// A message that was there before we came.
-    pub(crate) fn old(&mut self, message: &Message) -> io::Result<()> {
-        for card in component_line::shown(&message.content) {
-            self.note(TextTone::Strong, &card)?;
+    /// Writes a message from before the chat.
+    pub(crate) fn past_message(&mut self, message: &Message) -> io::Result<()> {
+        for component in component_line::lines(&message.content) {
+            self.note(TextTone::Strong, &component)?;
         }
-        let text = message.text();
-        if text.is_empty() {
-            return Ok(());
-        }
-        let mut clean = TextSanitizer::default().clean(&text);
-        if let Some((at, _)) = clean.char_indices().nth(OLD_CHARS_MAX) {
-            clean.truncate(at);
-            clean.push('…');
+        let mut text = TextSanitizer::default().clean(&message.text());
+        if let Some((at, _)) = text.char_indices().nth(PAST_CHARS_MAX) {
+            text.truncate(at);
+            text.push('…');
         }
         let text = match message.role {
-            Role::User => self.paint.tint(TextTone::Strong, &format!("> {clean}")),
-            Role::Assistant | Role::System => clean,
+            _ if message.text().is_empty() => return Ok(()),
+            Role::User => self.color.tint(TextTone::Strong, &format!("> {text}")),
+            Role::Assistant | Role::System => text,
             Role::Tool => return Ok(()),
         };
-        self.wipe()?;
-        writeln!(self.err, "{text}")?;
-        self.err.flush()
+        self.clear()?;
+        self.write_err(&(text + "\n"))
     }
 
-    /// Frees the terminal's line of what waits or passes there.
-    fn wipe(&mut self) -> io::Result<()> {
-        if self.passing {
+    /// Clears the terminal's line of a temporary line or a prompt.
+    fn clear(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.has_temporary) {
             write!(self.err, "\r\u{1b}[K")?;
-        } else if self.prompted {
+        } else if self.has_prompt {
             writeln!(self.err)?;
         }
-        (self.passing, self.prompted) = (false, false);
+        self.has_prompt = false;
         Ok(())
+    }
+
+    fn write_out(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.out.flush()
+    }
+
+    fn write_err(&mut self, text: &str) -> io::Result<()> {
+        self.err.write_all(text.as_bytes())?;
+        self.err.flush()
     }
 }

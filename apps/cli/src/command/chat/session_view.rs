@@ -1,6 +1,6 @@
-//! What happens in a session while someone talks there: events, losses, Ctrl-C, the answer to a
-//! cancel. Everything comes through `step`, and dropping a `step` loses nothing, so a line typed
-//! may win over it.
+//! The state of a session during a chat: events, lost connections, Ctrl-C, and responses to a
+//! cancel. Everything arrives through [`SessionView::step`], which is cancel safe, so that a typed
+//! line may win over it.
 
 use std::io;
 use std::time::Duration;
@@ -13,31 +13,39 @@ use turnwire_client::{
 };
 use turnwire_event::body::turn::{TurnCancelled, TurnCompleted};
 use turnwire_event::message::{MessageStatus, Role};
-use turnwire_event::{Body, ContentBlock, EventType, Position, SessionId, TurnId};
+use turnwire_event::{Body, EventType, Position, SessionId, TurnId};
 
 use crate::terminal::color::TextTone;
+use crate::terminal::wording::text_of;
 
 use super::event_printer::EventPrinter;
 use super::missed_turn::{MissedEnding, MissedTurn};
-use super::pending_cancel::{Cancel, CancelNotSent, SentCancel, Slow, answered, slowly};
+use super::pending_cancel::{PendingCancel, StopClock, next_report, response};
 use super::turn_ending::{self, TurnEnding};
 
-/// A turn that ended, and how.
+/// A turn that ended in a step, and how.
 type Ended = (TurnId, TurnEnding);
 
-/// Why a conversation ends before its questions do.
+/// A result that may end the chat.
+pub(crate) type ChatResult<T> = Result<T, LeaveReason>;
+
+/// The result of a step: a turn that ended, if one did.
+type Step = ChatResult<Option<Ended>>;
+
+/// The reason to end a [`ChatConversation`](super::conversation::ChatConversation) before its input
+/// ends.
 #[derive(Debug)]
 pub(crate) enum LeaveReason {
     Interrupted,
-    /// Nobody reads the answers.
+    /// The reader of standard output has closed it.
     HungUp,
-    /// The answers cannot be written.
+    /// Standard output cannot be written.
     Unwritable(io::Error),
-    /// The session is gone.
+    /// The session was deleted.
     Deleted,
-    /// A question cannot be read.
+    /// A line of the input cannot be read.
     Unreadable(String),
-    /// The server or the way to it.
+    /// The server cannot be reached or rejects a request.
     Failed(Error),
 }
 
@@ -56,82 +64,78 @@ impl From<io::Error> for LeaveReason {
     }
 }
 
-/// A session, as someone sees it who talks there.
+/// A session as its [`SessionWatch`] reports it and its [`EventPrinter`] prints it.
 pub(crate) struct SessionView {
     pub(crate) client: Client,
     pub(crate) session: SessionId,
     pub(crate) watch: SessionWatch,
-    pub(crate) teller: EventPrinter,
+    pub(crate) printer: EventPrinter,
     pub(crate) interrupts: Signal,
-    /// The turn that runs, whoever asked for it.
+    /// The running turn of any client.
     pub(crate) running: Option<TurnId>,
-    /// The turn that was asked for here.
-    pub(crate) ours: Option<TurnId>,
-    /// What was asked and is not yet known to be taken.
-    pub(crate) asking: Option<String>,
-    /// Turns that ended since it was asked.
+    /// The turn that was submitted here.
+    pub(crate) own: Option<TurnId>,
+    /// The message that was submitted and not yet accepted.
+    pub(crate) submitted: Option<String>,
+    /// Turns that ended since the submit.
     pub(crate) ended: Vec<Ended>,
-    /// The turn that was asked to stop.
+    /// The turn that is cancelled from here.
     pub(crate) stopping: Option<TurnId>,
-    cancel: Cancel,
-    slow: Slow,
-    /// How often a question may have got its answer: by an event, or by what a snapshot passed
-    /// over.
-    pub(crate) news: u64,
-    /// Whether the first snapshot was seen.
-    met: bool,
-    /// Whether the server is away.
-    lost: bool,
-    /// A turn that ended while nobody looked.
-    unseen: Option<MissedTurn>,
+    cancel: Option<PendingCancel>,
+    stop_clock: StopClock,
+    /// The number of events and snapshots that may have answered an approval request.
+    pub(crate) approval_changes: u64,
+    has_snapshot: bool,
+    is_lost: bool,
+    /// A turn whose end was not received.
+    missed: Option<MissedTurn>,
 }
 
 impl SessionView {
-    /// A session; `teller` tells what happens there.
     pub(crate) fn new(
         client: Client,
         session: SessionId,
-        teller: EventPrinter,
+        printer: EventPrinter,
         interrupts: Signal,
     ) -> Self {
         Self {
-            watch: client.watch(session, teller.filter(), WatchStart::Snapshot),
+            watch: client.watch(session, printer.filter(), WatchStart::Snapshot),
             client,
             session,
-            teller,
+            printer,
             interrupts,
             running: None,
-            ours: None,
-            asking: None,
+            own: None,
+            submitted: None,
             ended: Vec::new(),
             stopping: None,
             cancel: None,
-            slow: None,
-            news: 0,
-            met: false,
-            lost: false,
-            unseen: None,
+            stop_clock: None,
+            approval_changes: 0,
+            has_snapshot: false,
+            is_lost: false,
+            missed: None,
         }
     }
 
-    /// Says something of our own.
+    /// Prints a note of the chat itself.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
-        self.teller.screen.note(TextTone::Quiet, text)
+        self.printer.screen.note(TextTone::Quiet, text)
     }
 
-    /// Goes on until a turn has ended.
-    pub(crate) async fn until(&mut self, turn: TurnId) -> Result<TurnEnding, LeaveReason> {
+    /// Steps until `turn` has ended.
+    pub(crate) async fn wait_for_end(&mut self, turn: TurnId) -> ChatResult<TurnEnding> {
         loop {
-            if let Some((ended, outcome)) = self.step().await?
+            if let Some((ended, ending)) = self.step().await?
                 && ended == turn
             {
-                return Ok(outcome);
+                return Ok(ending);
             }
         }
     }
 
-    /// Goes on for a while.
-    pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), LeaveReason> {
+    /// Handles changes while `time` passes.
+    pub(crate) async fn pause(&mut self, time: Duration) -> ChatResult<()> {
         let deadline = tokio::time::sleep(time);
         tokio::pin!(deadline);
         loop {
@@ -142,72 +146,59 @@ impl SessionView {
         }
     }
 
-    /// One thing that happens; a turn that ended by it.
-    pub(crate) async fn step(&mut self) -> Result<Option<Ended>, LeaveReason> {
-        // First how the last turn ended: what happens next comes after it.
-        if let Some(unseen) = &self.unseen {
+    /// Waits for the next change and handles it.
+    pub(crate) async fn step(&mut self) -> Step {
+        // The ending of the last turn comes before everything after it.
+        if let Some(missed) = &self.missed {
             return tokio::select! {
-                found = unseen.look(&self.client, self.session) => self.looked(found),
-                _ = self.interrupts.recv() => self.interrupted().map(|()| None),
-                answer = answered(&mut self.cancel) => self.cancel_answered(answer),
+                found = missed.look_up(&self.client, self.session) => self.looked_up(found),
+                _ = self.interrupts.recv() => self.interrupted(),
+                response = response(&mut self.cancel) => self.cancel_answered(response),
             };
         }
         tokio::select! {
-            item = self.watch.next() => {
-                let item = item?.ok_or(LeaveReason::Deleted)?;
-                self.item(item)
+            item = self.watch.next() => self.item(item?.ok_or(LeaveReason::Deleted)?),
+            _ = self.interrupts.recv() => self.interrupted(),
+            response = response(&mut self.cancel) => self.cancel_answered(response),
+            seconds = next_report(self.stop_clock) => {
+                self.stop_clock = self.stop_clock.map(|(since, _)| (since, seconds));
+                self.printer.show_stop_progress(seconds)?;
+                Ok(None)
             }
-            _ = self.interrupts.recv() => self.interrupted().map(|()| None),
-            answer = answered(&mut self.cancel) => self.cancel_answered(answer),
-            seconds = slowly(self.slow) => self.stops_still(seconds).map(|()| None),
         }
     }
 
-    /// What is still waited for.
-    fn stops_still(&mut self, seconds: u32) -> Result<(), LeaveReason> {
-        if let Some((_, told)) = &mut self.slow {
-            *told = seconds;
-        }
-        Ok(self.teller.stops_still(seconds)?)
-    }
-
-    /// A cancel that did not get through is sent again for as long as its turn runs.
-    fn cancel_answered(
-        &mut self,
-        answer: Result<(), CancelNotSent>,
-    ) -> Result<Option<Ended>, LeaveReason> {
-        let tried = self.cancel.take().map_or(0, |sent| sent.tried);
-        let Err(CancelNotSent { why, passing }) = answer else {
+    /// Handles the response to a cancel. A failed request is sent again while its turn runs.
+    fn cancel_answered(&mut self, response: Result<(), Error>) -> Step {
+        let (Some(sent), Err(error)) = (self.cancel.take(), response) else {
             return Ok(None);
         };
-        let turn = self.stopping.filter(|turn| self.running == Some(*turn));
-        match turn.filter(|_| passing) {
+        let text = format!("the cancel did not get through: {error}; ");
+        let running = self.stopping.filter(|turn| self.running == Some(*turn));
+        let is_first = sent.retry.is_first();
+        match running.filter(|_| error.is_transient()) {
             Some(turn) => {
-                self.cancel = Some(SentCancel::new(self.client.clone(), turn, tried + 1));
-                if tried == 0 {
-                    self.say(&format!(
-                        "the cancel did not get through: {why}; trying again, Ctrl-C again leaves"
-                    ))?;
+                self.cancel = Some(sent.again(self.client.clone(), turn));
+                if is_first {
+                    self.say(&(text + "trying again, Ctrl-C again leaves"))?;
                 }
             }
-            None => self.say(&format!(
-                "the cancel did not get through: {why}; Ctrl-C again leaves"
-            ))?,
+            None => self.say(&(text + "Ctrl-C again leaves"))?,
         }
         Ok(None)
     }
 
-    /// An item of the watch; a turn that ended by it.
-    pub(crate) fn item(&mut self, item: WatchItem) -> Result<Option<Ended>, LeaveReason> {
+    /// Handles a [`WatchItem`]: a change of the connection, a snapshot or an event.
+    pub(crate) fn item(&mut self, item: WatchItem) -> Step {
         match item {
             WatchItem::Connected { .. } => {
-                if std::mem::take(&mut self.lost) {
+                if std::mem::take(&mut self.is_lost) {
                     self.say("connected again")?;
                 }
             }
-            WatchItem::Lost { reason: why, .. } => {
-                if !std::mem::replace(&mut self.lost, true) {
-                    self.say(&format!("lost the server ({why}); trying again"))?;
+            WatchItem::Lost { reason, .. } => {
+                if !std::mem::replace(&mut self.is_lost, true) {
+                    self.say(&format!("lost the server ({reason}); trying again"))?;
                 }
             }
             WatchItem::Snapshot(snapshot) => self.snapshot(&snapshot)?,
@@ -216,181 +207,166 @@ impl SessionView {
         Ok(None)
     }
 
-    /// The session as it stands: at the beginning, and after more was missed than is replayed.
-    pub(crate) fn snapshot(&mut self, snapshot: &SnapshotFrame) -> Result<(), LeaveReason> {
-        self.news += 1;
+    /// Handles a [`SnapshotFrame`]: the first item, and the first after a gap that is not replayed.
+    pub(crate) fn snapshot(&mut self, snapshot: &SnapshotFrame) -> ChatResult<()> {
+        self.approval_changes += 1;
         let before = self.running;
         let now = snapshot.session["current_turn_id"].as_str();
         self.running = now.and_then(|id| id.parse().ok());
-        if self.teller.is_for_people() {
-            let turns = [before, self.running];
-            for message in &snapshot.messages {
-                if turns.contains(&Some(message.turn_id)) {
-                    self.teller.learn(message);
-                }
-                let is_visible = self.met || message.status == MessageStatus::InProgress;
-                let is_own_answer =
-                    message.role == Role::Assistant && turns.contains(&Some(message.turn_id));
-                if is_visible && is_own_answer {
-                    self.teller.catch_up(message)?;
-                }
+        let turns = [before, self.running];
+        let messages = snapshot.messages.iter();
+        for message in messages.filter(|message| turns.contains(&Some(message.turn_id))) {
+            if !self.printer.is_for_people() {
+                break;
+            }
+            self.printer.add_tool_names(message);
+            let is_new = self.has_snapshot || message.status == MessageStatus::InProgress;
+            if is_new && message.role == Role::Assistant {
+                self.printer.catch_up(message)?;
             }
         }
-        self.teller.goes_on_with(self.running);
-        self.unseen = before
-            .filter(|_| before != self.running)
-            .map(MissedTurn::new);
-        self.met = true;
+        self.printer.turn = self.running;
+        let missed = before.filter(|_| before != self.running);
+        self.missed = missed.map(MissedTurn::new);
+        self.has_snapshot = true;
         Ok(())
     }
 
-    /// A turn may have ended without its end being seen: looks it up.
+    /// Looks up a turn whose end may have been missed.
     pub(crate) fn look_up(&mut self, turn: TurnId) {
-        self.unseen = Some(MissedTurn::new(turn));
+        self.missed = Some(MissedTurn::new(turn));
     }
 
-    /// What was found of the turn that is looked up.
-    fn looked(
-        &mut self,
-        found: Result<Option<MissedEnding>, Error>,
-    ) -> Result<Option<Ended>, LeaveReason> {
-        let Some(mut unseen) = self.unseen.take() else {
+    /// Handles the result of a look-up.
+    fn looked_up(&mut self, found: Result<Option<MissedEnding>, Error>) -> Step {
+        let Some(mut missed) = self.missed.take() else {
             return Ok(None);
         };
         match found {
             Err(error) if error.is_transient() => {
-                if unseen.later() {
-                    self.say(&format!(
-                        "cannot read how the turn ended ({error}); trying again"
-                    ))?;
+                if missed.retry_later() {
+                    let text = format!("cannot read how the turn ended ({error}); trying again");
+                    self.say(&text)?;
                 }
-                self.unseen = Some(unseen);
+                self.missed = Some(missed);
                 Ok(None)
             }
             Err(error) => Err(error.into()),
-            Ok(Some(found)) if self.is_passed(found.terminal.id) => {
-                self.missed(unseen.turn, &found).map(Some)
+            Ok(Some(found)) if self.has_passed(found.terminal.id) => {
+                self.missed_ending(missed.turn, &found).map(Some)
             }
-            // Its end is still to come, as an event.
+            // The end will arrive as an event.
             Ok(_) => Ok(None),
         }
     }
 
-    /// Whether the watch stands behind an event, which then will not come.
-    fn is_passed(&self, id: Option<Position>) -> bool {
+    /// True if the watch is past the event `id`, which therefore does not arrive any more.
+    fn has_passed(&self, id: Option<Position>) -> bool {
         match (id, self.watch.position()) {
             (Some(id), Some(at)) => id <= at,
             (None, Some(_)) => true,
-            // A snapshot is to come, and passes over what is before it.
+            // A snapshot follows and skips the events before it.
             (_, None) => false,
         }
     }
 
-    /// Tells what was missed of a turn.
-    fn missed(&mut self, turn: TurnId, found: &MissedEnding) -> Result<Ended, LeaveReason> {
-        if self.teller.is_for_people() {
+    /// Prints the missed part of a turn.
+    fn missed_ending(&mut self, turn: TurnId, found: &MissedEnding) -> ChatResult<Ended> {
+        if self.printer.is_for_people() {
             for message in &found.answers {
-                self.teller.catch_up(message)?;
-                self.teller.screen.line_end()?;
+                self.printer.catch_up(message)?;
+                self.printer.screen.end_line()?;
             }
         }
         let payload = &found.terminal.payload;
-        let outcome = if let Ok(end) = TurnCancelled::deserialize(payload) {
-            self.teller.cancelled(&end)?
+        let ending = if let Ok(end) = TurnCancelled::deserialize(payload) {
+            self.printer.cancelled(&end)?
         } else {
-            let end = TurnCompleted::deserialize(payload);
-            let end = end.map_err(|error| Error::InvalidResponse(error.to_string()))?;
-            self.teller.completed(&end)?
+            let end = TurnCompleted::deserialize(payload).map_err(Error::from)?;
+            self.printer.completed(&end)?
         };
-        Ok(self.over(turn, outcome))
+        Ok(self.turn_ended(turn, ending))
     }
 
-    /// A turn is over.
-    fn over(&mut self, turn: TurnId, outcome: TurnEnding) -> Ended {
-        self.teller.ended(turn);
+    fn turn_ended(&mut self, turn: TurnId, ending: TurnEnding) -> Ended {
+        self.printer.turn_ended(turn);
         if [self.running, self.stopping].contains(&Some(turn)) {
-            self.slow = None;
+            self.stop_clock = None;
         }
         if self.stopping == Some(turn) {
             self.cancel = None;
         }
         self.running = self.running.filter(|running| *running != turn);
-        self.ended.push((turn, outcome));
-        (turn, outcome)
+        self.ended.push((turn, ending));
+        (turn, ending)
     }
 
-    fn event(&mut self, received: &ReceivedEvent) -> Result<Option<Ended>, LeaveReason> {
+    fn event(&mut self, received: &ReceivedEvent) -> Step {
         let event = received.parse();
-        let beside = self.teller.is_beside(received.turn_id);
-        if let Some(Body::TurnStarted(start)) = event.as_ref().map(|event| &event.body)
-            && self.teller.is_for_people()
-            && !beside
-            && self.ours != received.turn_id
+        let body = event.as_ref().map(|event| &event.body);
+        let is_beside = self.printer.is_beside(received.turn_id);
+        if let Some(Body::TurnStarted(start)) = body
+            && self.printer.is_for_people()
+            && !is_beside
+            && self.own != received.turn_id
             && start.resumes.is_none()
         {
-            let texts: Vec<_> = start
-                .input
-                .iter()
-                .filter_map(ContentBlock::as_text)
-                .collect();
-            let text = texts.join(" ");
-            if self.asking.as_ref() != Some(&text) {
+            let text = text_of(&start.input, " ");
+            if self.submitted.as_ref() != Some(&text) {
                 self.say(&format!("from elsewhere: {text}"))?;
             }
         }
         match received.kind {
             EventType::TurnCancelRequested => self.stop_requested(received.turn_id),
-            EventType::ApprovalResolved => self.news += 1,
+            EventType::ApprovalResolved => self.approval_changes += 1,
             _ => {}
         }
-        self.teller.received(received, event.as_ref())?;
-        let (Some(turn), Some(event)) = (received.turn_id, event) else {
+        self.printer.received(&received.raw, event.as_ref())?;
+        let (Some(turn), Some(body)) = (received.turn_id, body) else {
             return Ok(None);
         };
-        let outcome = match &event.body {
+        let ending = match body {
             Body::TurnStarted(_) => {
-                // One that is withdrawn from the line begins too, beside the one that runs.
+                // A turn that is withdrawn from the queue starts too, while another runs.
                 self.running.get_or_insert(turn);
                 return Ok(None);
             }
-            Body::TurnCompleted(end) if beside => turn_ending::completed(end).0,
-            Body::TurnCancelled(_) if beside => TurnEnding::Cancelled,
-            Body::TurnCompleted(end) => self.teller.completed(end)?,
-            Body::TurnCancelled(end) => self.teller.cancelled(end)?,
+            Body::TurnCompleted(end) if is_beside => turn_ending::completed(end).0,
+            Body::TurnCancelled(_) if is_beside => TurnEnding::Cancelled,
+            Body::TurnCompleted(end) => self.printer.completed(end)?,
+            Body::TurnCancelled(end) => self.printer.cancelled(end)?,
             _ => return Ok(None),
         };
-        if beside {
-            self.teller.ended_beside(outcome)?;
+        if is_beside {
+            self.printer.ended_beside(ending)?;
         }
-        Ok(Some(self.over(turn, outcome)))
+        Ok(Some(self.turn_ended(turn, ending)))
     }
 
-    /// Ctrl-C: stops what runs, or leaves.
-    fn interrupted(&mut self) -> Result<(), LeaveReason> {
+    /// Handles Ctrl-C: cancels the running turn, or ends the chat.
+    fn interrupted(&mut self) -> Step {
         match self.running {
             Some(turn) if self.stopping != Some(turn) => {
                 self.stop(turn);
-                Ok(self.teller.stops()?)
+                self.printer.show_stopping()?;
+                Ok(None)
             }
             _ => Err(LeaveReason::Interrupted),
         }
     }
 
-    /// A turn was asked to stop, here or elsewhere.
+    /// Notes that a turn was asked to stop, here or elsewhere.
     fn stop_requested(&mut self, turn: Option<TurnId>) {
-        if turn.is_none() || self.running != turn {
-            return;
-        }
-        self.slow.get_or_insert_with(|| (Instant::now(), 0));
-        if self.stopping == turn {
-            self.teller.stops_as_said();
+        if turn.is_some() && self.running == turn {
+            self.stop_clock.get_or_insert_with(|| (Instant::now(), 0));
+            self.printer.is_stopping |= self.stopping == turn;
         }
     }
 
-    /// Asks a turn to stop; the answer comes through `step`.
+    /// Sends a cancel request; its response arrives through [`step`](Self::step).
     pub(crate) fn stop(&mut self, turn: TurnId) {
         self.stopping = Some(turn);
-        self.slow = Some((Instant::now(), 0));
-        self.cancel = Some(SentCancel::new(self.client.clone(), turn, 0));
+        self.stop_clock = Some((Instant::now(), 0));
+        self.cancel = Some(PendingCancel::new(self.client.clone(), turn));
     }
 }

@@ -1,56 +1,54 @@
-//! How a turn ended, in words a person can use: one sentence, the code, and after a cancel what
-//! ran and what became of it.
+//! The ending of a turn as text: one sentence with its codes, and after a cancel the receipt.
 
 use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{ErrorCode, Phase, ReceiptKind, StopOutcome, TurnStatus};
 
-use crate::terminal::event_line::word;
+use crate::terminal::wording::code_name;
 
 use super::participants::TurnParticipants;
 
-/// How a turn ended, or why it never began.
+/// How a turn ended, or that it was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnEnding {
     Answered,
-    /// With questions: another turn goes on when a person has answered them.
+    /// The turn waits for approvals; another turn continues it.
     Paused,
     Failed,
     Cancelled,
-    /// The server did not take it.
-    Refused,
+    /// The server rejected the turn.
+    Rejected,
 }
 
 impl TurnEnding {
-    /// The exit status of a command that asked once.
-    pub(crate) fn status(self) -> u8 {
+    /// The exit status of a chat with this turn.
+    pub(crate) fn exit_status(self) -> u8 {
         match self {
             Self::Answered | Self::Paused => 0,
             Self::Failed => 1,
-            Self::Refused => 2,
+            Self::Rejected => 2,
             Self::Cancelled => 130,
         }
     }
 }
 
-/// What to say of a turn that ended by itself; nothing if all went well.
+/// The ending of a turn that was not cancelled, with a text unless it went well.
 pub(crate) fn completed(end: &TurnCompleted) -> (TurnEnding, Option<String>) {
     let codes = codes(end);
-    let with_codes = |what: &str| Some(format!("{what}{codes}"));
     match end.status {
         TurnStatus::Ok => (TurnEnding::Answered, None),
-        // What is missing was said in the answer itself, unless a code says more.
+        // The answer itself names what is missing; a code adds the reason.
         TurnStatus::Degraded => {
-            let cause = end.error.as_ref().map(|_| format!(": {}", why(end)));
-            let cause = cause.unwrap_or_default();
-            let missing = with_codes(&format!("something is missing from this answer{cause}"));
-            (TurnEnding::Answered, missing)
+            let reason = end.error.as_ref().map(|_| format!(": {}", why(end)));
+            let reason = reason.unwrap_or_default();
+            let text = format!("something is missing from this answer{reason}{codes}");
+            (TurnEnding::Answered, Some(text))
         }
-        // For whom it waits, and how to answer, is said by whoever can ask.
+        // The approval prompt reports what the turn waits for.
         TurnStatus::Paused => (TurnEnding::Paused, None),
-        TurnStatus::Failed => (
-            TurnEnding::Failed,
-            with_codes(&format!("the turn failed: {}", why(end))),
-        ),
+        TurnStatus::Failed => {
+            let text = format!("the turn failed: {}{codes}", why(end));
+            (TurnEnding::Failed, Some(text))
+        }
     }
 }
 
@@ -69,9 +67,9 @@ fn why(end: &TurnCompleted) -> &'static str {
     }
 }
 
-/// The codes behind a sentence, for those who look them up.
+/// The codes of an ending, in parentheses.
 fn codes(end: &TurnCompleted) -> String {
-    let code = end.error.as_ref().map(|error| word(&error.code));
+    let code = end.error.as_ref().map(|error| code_name(error.code));
     let codes: Vec<_> = code.into_iter().chain(end.reason.clone()).collect();
     match codes.is_empty() {
         true => String::new(),
@@ -79,9 +77,9 @@ fn codes(end: &TurnCompleted) -> String {
     }
 }
 
-/// The receipt of a cancel; `cast` knows the names of what ran.
-pub(crate) fn receipt(end: &TurnCancelled, cast: &TurnParticipants) -> String {
-    let doing = match end.phase {
+/// The receipt of a [`TurnCancelled`], with names from `participants`.
+pub(crate) fn receipt(end: &TurnCancelled, participants: &TurnParticipants) -> String {
+    let phase = match end.phase {
         Phase::Route => "while the model was being chosen",
         Phase::Llm => "while the model was at work",
         Phase::Tool => "while tools were at work",
@@ -90,52 +88,41 @@ pub(crate) fn receipt(end: &TurnCancelled, cast: &TurnParticipants) -> String {
         Phase::Idle => "while it waited for an upstream",
         Phase::Queued => "before its turn came",
     };
-    let head = format!("cancelled {doing} ({})", end.reason);
+    let mut text = format!("cancelled {phase} ({})", end.reason);
     if end.receipt.is_empty() {
-        return format!("{head}; nothing was running");
+        return text + "; nothing was running";
     }
-    let lines = end.receipt.iter().map(|line| {
-        let name = cast.name(line, &end.receipt);
-        format!("  {name}: {}", became(line))
-    });
-    std::iter::once(head)
-        .chain(lines)
-        .chain([sum(&end.receipt)])
-        .collect::<Vec<_>>()
-        .join("\n")
+    for line in &end.receipt {
+        let name = participants.name(line, &end.receipt);
+        text += &format!("\n  {name}: {}", outcome(line));
+    }
+    // The receipt reports that nothing is left running only if every line does.
+    let ms = end.receipt.iter().map(|line| line.ms).max();
+    let lines = end.receipt.iter();
+    let running = lines.filter(|line| line.outcome == StopOutcome::Discarded);
+    let rest = match running.count() {
+        0 => "nothing left running".to_owned(),
+        count => format!("{count} still in flight"),
+    };
+    text + &format!("\nstopped in {}, {rest}", duration(ms.unwrap_or_default()))
 }
 
-fn became(line: &ReceiptLine) -> String {
-    let after = format!("after {}", time(line.ms));
-    match line.outcome {
-        StopOutcome::Stopped => format!("stopped {after}"),
-        StopOutcome::Finished => format!("finished by itself {after}"),
-        StopOutcome::Killed => format!("killed {after}"),
-        StopOutcome::Discarded => match line.kind {
-            ReceiptKind::Process | ReceiptKind::Worker => {
-                format!("not gone {after}, may still run")
-            }
-            ReceiptKind::Llm | ReceiptKind::Tool | ReceiptKind::Subagent => {
-                "still in flight, its answer is thrown away".to_owned()
-            }
-        },
-    }
-}
-
-/// What a receipt comes to. Nothing is left running only if it says so of every line.
-fn sum(receipt: &[ReceiptLine]) -> String {
-    let ms = receipt.iter().map(|line| line.ms).max().unwrap_or_default();
-    let discarded = receipt
-        .iter()
-        .filter(|line| line.outcome == StopOutcome::Discarded);
-    match discarded.count() {
-        0 => format!("stopped in {}, nothing left running", time(ms)),
-        left => format!("stopped in {}, {left} still in flight", time(ms)),
+fn outcome(line: &ReceiptLine) -> String {
+    let after = format!("after {}", duration(line.ms));
+    match (line.outcome, line.kind) {
+        (StopOutcome::Stopped, _) => format!("stopped {after}"),
+        (StopOutcome::Finished, _) => format!("finished by itself {after}"),
+        (StopOutcome::Killed, _) => format!("killed {after}"),
+        (StopOutcome::Discarded, ReceiptKind::Process | ReceiptKind::Worker) => {
+            format!("not gone {after}, may still run")
+        }
+        (StopOutcome::Discarded, ReceiptKind::Llm | ReceiptKind::Tool | ReceiptKind::Subagent) => {
+            "still in flight, its answer is thrown away".to_owned()
+        }
     }
 }
 
-/// A time as people tell it.
-fn time(ms: u64) -> String {
+fn duration(ms: u64) -> String {
     match ms {
         0..100 => format!("{ms} ms"),
         _ => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
@@ -161,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_is_a_sentence_with_its_codes() {
+    fn ending_is_a_sentence_with_its_codes() {
         assert_eq!(
             completed(&end(TurnStatus::Ok, None, None)),
             (TurnEnding::Answered, None)
@@ -182,31 +169,31 @@ mod tests {
                 )
             )
         );
-        let (outcome, told) = completed(&end(
+        let (ending, text) = completed(&end(
             TurnStatus::Degraded,
             Some(ErrorCode::PartialFanOut),
             None,
         ));
-        assert_eq!(outcome, TurnEnding::Answered);
-        assert!(told.is_some_and(|told| told.ends_with("failed (PARTIAL_FAN_OUT)")));
-        let told = completed(&end(TurnStatus::Degraded, None, None)).1;
+        assert_eq!(ending, TurnEnding::Answered);
+        assert!(text.is_some_and(|text| text.ends_with("failed (PARTIAL_FAN_OUT)")));
+        let text = completed(&end(TurnStatus::Degraded, None, None)).1;
         assert_eq!(
-            told.as_deref(),
+            text.as_deref(),
             Some("something is missing from this answer")
         );
     }
 
     #[test]
-    fn a_receipt_says_what_ran_and_what_became_of_it() {
+    fn receipt_names_everything_that_ran_and_its_outcome() {
         let sleep = ToolUseId(Ulid(1));
-        let mut cast = TurnParticipants::default();
+        let mut participants = TurnParticipants::default();
         let called = ToolCalled {
             tool_use_id: sleep,
             tool_name: "sleep".into(),
             tool_type: ToolType::Process,
             input_summary: String::new(),
         };
-        cast.called(&called, Timestamp::from_millis(0));
+        participants.tool_called(&called, Timestamp::from_millis(0));
         let line = |kind, id: &str, outcome, ms| ReceiptLine {
             kind,
             id: id.to_owned(),
@@ -234,7 +221,7 @@ mod tests {
             ],
         };
         assert_eq!(
-            receipt(&end, &cast),
+            receipt(&end, &participants),
             "cancelled while tools were at work (user_cancel)\n  \
              tool tu_2: finished by itself after 4 ms\n  \
              tool sleep: killed after 5.0 s\n  \
@@ -247,7 +234,7 @@ mod tests {
             line(ReceiptKind::Process, "77", StopOutcome::Discarded, 12_000),
         ];
         assert_eq!(
-            receipt(&end, &cast),
+            receipt(&end, &participants),
             "cancelled while tools were at work (user_cancel)\n  \
              tool tu_2: still in flight, its answer is thrown away\n  \
              process 77: not gone after 12.0 s, may still run\n\
@@ -257,7 +244,7 @@ mod tests {
         end.receipt.clear();
         end.phase = Phase::Route;
         assert_eq!(
-            receipt(&end, &cast),
+            receipt(&end, &participants),
             "cancelled while the model was being chosen (user_cancel); nothing was running"
         );
     }

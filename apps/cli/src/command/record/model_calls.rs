@@ -1,9 +1,9 @@
-//! The model calls of a session, in the order they began: who asked, what they had been asked, and
-//! what the model said.
+//! The model calls of a session in the order they started: the agent, its input, and the model's
+//! answer.
 //!
-//! The log tells when a call began and how it ended; the message that ended with it has the words.
-//! Calls of a sub-agent belong to an invocation, which is told by the span it worked in: two of one
-//! sub-agent may run at once.
+//! The log has the start and end of a call; the message that ended with it has the text. Calls of a
+//! sub-agent belong to an invocation, identified by its span: two invocations of one sub-agent may
+//! run in parallel.
 
 use std::collections::HashMap;
 
@@ -12,83 +12,80 @@ use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::code::{AgentErrorClass, LlmErrorClass};
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{
-    ActorKind, Body, CallId, ContentBlock, Event, InvocationId, MessageId, Role, StopReason,
-    Timestamp, TokenUsage, TurnId,
+    ActorKind, Body, CallId, Event, InvocationId, MessageId, Role, StopReason, Timestamp,
+    TokenUsage, TurnId,
 };
 
 use super::stored_session::StoredSession;
+use crate::terminal::wording::text_of;
 
-/// The agent that speaks, as scripts name it.
-const SPEAKER: &str = "orchestrator";
-/// What stands before the name of what speaks when no model can.
+/// The name of the orchestrator in scripts.
+const ORCHESTRATOR: &str = "orchestrator";
+/// The prefix of the model name in calls that a template answers.
 const TEMPLATE: &str = "template:";
 
-/// One try of one call.
+/// One attempt of one model call, for [`script_writer`](super::script_writer).
 #[derive(Debug)]
 pub(super) struct RecordedCall<'s> {
     pub(super) agent: String,
-    /// Which call of the invocation, from 1.
+    /// The number of the call in its invocation, from 1.
     pub(super) call: u32,
-    /// Which try of it, from 1.
+    /// The number of the attempt, from 1.
     pub(super) attempt: u32,
-    /// What the agent had been asked.
+    /// The input that the agent answers: the user's message, or the orchestrator's question.
     pub(super) says: String,
-    /// How often it had been asked something in what its model was shown, this with it.
+    /// The number of inputs that the model sees, this one included; 0 if the turn is unknown.
     pub(super) turn: usize,
     pub(super) locale: String,
     pub(super) began: Timestamp,
-    /// What the model wrote, as far as it is kept.
+    /// The model's answer, as far as it is stored.
     pub(super) message: Option<&'s StoredMessage>,
     pub(super) end: CallEnd,
 }
 
-/// How a call ended.
+/// How a [`RecordedCall`] ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CallEnd {
-    /// The model had said all it had to say.
+    /// The model's answer is complete.
     Stop(StopReason, TokenUsage),
-    /// It failed; whether it was tried again.
-    Failed(LlmErrorClass, RetryFlag),
-    /// It was stopped while it went on, or has no end.
+    /// The provider failed, or the connection to it.
+    Failed {
+        class: LlmErrorClass,
+        is_retried: bool,
+    },
+    /// The call was stopped, or has no end.
     Stalled,
 }
 
-/// Whether a call that failed was tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RetryFlag {
-    Yes,
-    No,
-}
-
-/// An agent at work in a turn.
-struct Work {
+/// An agent in a turn, with its calls.
+struct Invocation {
     turn: TurnId,
     agent: String,
     span: Option<String>,
-    /// Its calls, by their places.
+    /// Indexes of the calls.
     calls: Vec<usize>,
-    invocation: Option<InvocationId>,
+    id: Option<InvocationId>,
 }
 
-/// The calls of `stored`, in the order they began.
-pub(super) fn of(stored: &StoredSession) -> Vec<RecordedCall<'_>> {
-    let mut reading = CallReader {
+/// The calls of a [`StoredSession`] in the order they started.
+pub(super) fn read(stored: &StoredSession) -> Vec<RecordedCall<'_>> {
+    let mut reader = CallReader {
         stored,
         turns: HashMap::new(),
-        works: Vec::new(),
+        invocations: Vec::new(),
         calls: Vec::new(),
         open: HashMap::new(),
     };
     for event in &stored.events {
-        reading.take(event);
+        reader.take(event);
     }
-    reading.finish()
+    reader.finish()
 }
 
 struct CallReader<'s> {
     stored: &'s StoredSession,
     turns: HashMap<TurnId, &'s TurnStarted>,
-    works: Vec<Work>,
+    invocations: Vec<Invocation>,
     calls: Vec<RecordedCall<'s>>,
     open: HashMap<CallId, usize>,
 }
@@ -99,9 +96,7 @@ impl<'s> CallReader<'s> {
             return;
         };
         match &event.body {
-            Body::TurnStarted(started) => {
-                self.turns.insert(turn, started);
-            }
+            Body::TurnStarted(started) => drop(self.turns.insert(turn, started)),
             Body::LlmCallStarted(call) if !call.model.starts_with(TEMPLATE) => {
                 self.start(turn, event, call);
             }
@@ -110,11 +105,14 @@ impl<'s> CallReader<'s> {
                 self.end(end.call_id, Some(end.message_id), stop);
             }
             Body::LlmCallFailed(end) => {
-                let call_end = match end.error_class {
+                let failed = match end.error_class {
                     LlmErrorClass::Cancelled => CallEnd::Stalled,
-                    class => CallEnd::Failed(class, RetryFlag::No),
+                    class => CallEnd::Failed {
+                        class,
+                        is_retried: false,
+                    },
                 };
-                self.end(end.call_id, end.message_id, call_end);
+                self.end(end.call_id, end.message_id, failed);
             }
             Body::SubagentFailed(end) if end.error_class == AgentErrorClass::Timeout => {
                 self.time_out(turn, &end.sub_agent_id);
@@ -127,206 +125,169 @@ impl<'s> CallReader<'s> {
     fn start(&mut self, turn: TurnId, event: &Event, started: &CallStarted) {
         let agent = match (event.actor.kind(), event.actor.name()) {
             (ActorKind::Subagent, Some(name)) => name.to_owned(),
-            _ => SPEAKER.to_owned(),
+            _ => ORCHESTRATOR.to_owned(),
         };
-        // What the one that speaks does stands in several spans.
+        // The orchestrator works in several spans.
         let span = event.trace.as_ref().map(|trace| trace.span_id.clone());
-        let span = span.filter(|_| agent != SPEAKER);
-        let is_same = |work: &Work| work.turn == turn && work.agent == agent && work.span == span;
-        let work = match self.works.iter().position(is_same) {
-            Some(work) => work,
-            None => {
-                self.works.push(Work {
-                    turn,
-                    agent: agent.clone(),
-                    span,
-                    calls: Vec::new(),
-                    invocation: None,
-                });
-                self.works.len() - 1
-            }
-        };
-        let at = self.calls.len();
-        let before = self.works[work].calls.last().copied();
-        let call = match before.map(|before| &mut self.calls[before]) {
-            Some(before) if started.attempt > 1 => {
-                if let CallEnd::Failed(class, _) = before.end {
-                    before.end = CallEnd::Failed(class, RetryFlag::Yes);
+        let span = span.filter(|_| agent != ORCHESTRATOR);
+        let is_same = |one: &Invocation| one.turn == turn && one.agent == agent && one.span == span;
+        let at = self.invocations.iter().position(is_same);
+        let at = at.unwrap_or_else(|| {
+            self.invocations.push(Invocation {
+                turn,
+                agent: agent.clone(),
+                span,
+                calls: Vec::new(),
+                id: None,
+            });
+            self.invocations.len() - 1
+        });
+        let last = self.invocations[at].calls.last();
+        let call = match last.map(|last| &mut self.calls[*last]) {
+            Some(last) if started.attempt > 1 => {
+                if let CallEnd::Failed { is_retried, .. } = &mut last.end {
+                    *is_retried = true;
                 }
-                before.call
+                last.call
             }
-            Some(before) => before.call + 1,
+            Some(last) => last.call + 1,
             None => 1,
         };
-        self.works[work].calls.push(at);
-        self.open.insert(started.call_id, at);
+        self.open.insert(started.call_id, self.calls.len());
+        self.push(at, agent, (call, started.attempt), event.timestamp);
+    }
+
+    /// Adds a call without an end to an invocation.
+    fn push(&mut self, at: usize, agent: String, number: (u32, u32), began: Timestamp) {
+        self.invocations[at].calls.push(self.calls.len());
+        let (call, attempt) = number;
         self.calls.push(RecordedCall {
             agent,
             call,
-            attempt: started.attempt,
+            attempt,
             says: String::new(),
             turn: 0,
             locale: String::new(),
-            began: event.timestamp,
+            began,
             message: None,
             end: CallEnd::Stalled,
         });
     }
 
     fn end(&mut self, id: CallId, message: Option<MessageId>, end: CallEnd) {
-        let Some(at) = self.open.remove(&id) else {
-            return;
-        };
-        self.calls[at].end = end;
-        self.calls[at].message = message.and_then(|id| self.stored.message(id));
+        if let Some(at) = self.open.remove(&id) {
+            self.calls[at].end = end;
+            self.calls[at].message = message.and_then(|id| self.stored.message(id));
+        }
     }
 
-    /// A sub-agent had no time left: whatever its model was about to say did not come.
+    /// The time of a sub-agent ran out: the rest of its model's answer did not arrive.
     fn time_out(&mut self, turn: TurnId, agent: &str) {
-        let late = self
-            .works
-            .iter()
-            .filter(|work| work.turn == turn && work.agent == agent);
-        for last in late.filter_map(|work| work.calls.last()) {
-            let call = &mut self.calls[*last];
-            if matches!(call.end, CallEnd::Failed(LlmErrorClass::Timeout, _)) {
-                call.end = CallEnd::Stalled;
+        let late = self.invocations.iter();
+        let late = late.filter(|one| one.turn == turn && one.agent == agent);
+        for last in late.filter_map(|one| one.calls.last()) {
+            let end = &mut self.calls[*last].end;
+            if matches!(end, CallEnd::Failed { class, .. } if *class == LlmErrorClass::Timeout) {
+                *end = CallEnd::Stalled;
             }
         }
     }
 
-    /// A turn was stopped: whoever waited for tools then would have been asked again by now.
+    /// The turn was cancelled: an agent that waited for tools would have called its model again.
     fn cancel(&mut self, turn: TurnId) {
-        let works = self.works.iter_mut().filter(|work| work.turn == turn);
-        for work in works {
-            let Some(last) = work.calls.last().map(|last| &self.calls[*last]) else {
-                continue;
-            };
-            if !matches!(last.end, CallEnd::Stop(StopReason::ToolUse, _)) {
-                continue;
+        for at in 0..self.invocations.len() {
+            let one = &self.invocations[at];
+            let last = one.calls.last().filter(|_| one.turn == turn);
+            if let Some(last) = last.map(|last| &self.calls[*last])
+                && let CallEnd::Stop(StopReason::ToolUse, _) = last.end
+            {
+                let (agent, call, began) = (last.agent.clone(), last.call + 1, last.began);
+                self.push(at, agent, (call, 1), began);
             }
-            work.calls.push(self.calls.len());
-            self.calls.push(RecordedCall {
-                agent: last.agent.clone(),
-                call: last.call + 1,
-                attempt: 1,
-                says: String::new(),
-                turn: 0,
-                locale: String::new(),
-                began: last.began,
-                message: None,
-                end: CallEnd::Stalled,
-            });
         }
     }
 
-    /// Puts to each call what its agent had been asked.
+    /// Adds the agent's input to each call.
     fn finish(mut self) -> Vec<RecordedCall<'s>> {
-        self.find_invocations();
-        for work in &self.works {
-            let Some(started) = self.turns.get(&work.turn) else {
+        self.identify_invocations();
+        for one in &self.invocations {
+            let Some(started) = self.turns.get(&one.turn) else {
                 continue;
             };
-            let (says, turn) = match work.agent.as_str() {
-                SPEAKER => (text(&started.input), self.heard(work.turn, started)),
-                agent => self.question(agent, work),
+            let (says, turn) = match one.agent.as_str() {
+                ORCHESTRATOR => (
+                    text_of(&started.input, ""),
+                    self.user_turn(one.turn, started),
+                ),
+                agent => self.sub_agent_input(agent, one),
             };
-            for at in &work.calls {
+            for at in &one.calls {
                 let call = &mut self.calls[*at];
                 call.says.clone_from(&says);
                 call.turn = turn;
                 call.locale.clone_from(&started.locale);
             }
         }
-        // Of a turn that began before the log does, nobody knows what was asked.
-        let is_seen: Vec<bool> = {
-            let mut seen = vec![false; self.calls.len()];
-            for work in &self.works {
-                let is = self.turns.contains_key(&work.turn);
-                work.calls.iter().for_each(|at| seen[*at] = is);
-            }
-            seen
-        };
-        let calls = self.calls.into_iter().zip(is_seen);
-        calls
-            .filter_map(|(call, known)| known.then_some(call))
-            .collect()
+        // The input of a turn that started before the log begins is unknown.
+        self.calls.retain(|call| call.turn > 0);
+        self.calls
     }
 
-    /// Which invocation a sub-agent's work was: its messages say so; without one, the first that
-    /// nobody else was.
-    fn find_invocations(&mut self) {
-        let invocations: Vec<(TurnId, &str, InvocationId)> = self
-            .stored
-            .events
-            .iter()
-            .filter_map(|event| match &event.body {
-                Body::SubagentStarted(one) => {
-                    Some((event.turn_id?, one.sub_agent_id.as_str(), one.invocation_id))
-                }
-                _ => None,
-            })
-            .collect();
-        for work in &mut self.works {
-            let messages = work.calls.iter().filter_map(|at| self.calls[*at].message);
-            let marks = messages.filter_map(|one| invocation(one).map(str::to_owned));
-            let mark = marks.into_iter().next();
-            let named = invocations
-                .iter()
-                .find(|(_, _, id)| Some(id.to_string()) == mark);
-            work.invocation = named.map(|(_, _, id)| *id);
-        }
-        for at in 0..self.works.len() {
-            if self.works[at].invocation.is_some() {
-                continue;
+    /// Finds the id of each invocation: its messages have it; an invocation without messages takes
+    /// the first id of the sub-agent that no other has.
+    fn identify_invocations(&mut self) {
+        let started = self.stored.events.iter();
+        let started = started.filter_map(|event| match &event.body {
+            Body::SubagentStarted(one) => {
+                Some((event.turn_id?, one.sub_agent_id.as_str(), one.invocation_id))
             }
-            let free =
-                |id: &InvocationId| self.works.iter().all(|work| work.invocation != Some(*id));
-            let work = &self.works[at];
-            let mut same = invocations
+            _ => None,
+        });
+        let started: Vec<(TurnId, &str, InvocationId)> = started.collect();
+        for one in &mut self.invocations {
+            let mut messages = one.calls.iter().filter_map(|at| self.calls[*at].message);
+            let named = messages.find_map(invocation_id);
+            let named = started
                 .iter()
-                .filter(|(turn, agent, _)| *turn == work.turn && *agent == work.agent);
-            let invocation = same.find(|(_, _, id)| free(id)).map(|(_, _, id)| *id);
-            self.works[at].invocation = invocation;
+                .find(|(_, _, id)| Some(&*id.to_string()) == named);
+            one.id = named.map(|(_, _, id)| *id);
+        }
+        for at in 0..self.invocations.len() {
+            let one = &self.invocations[at];
+            let is_free = |id| self.invocations.iter().all(|other| other.id != Some(id));
+            let mut free = started.iter().filter(|(turn, agent, id)| {
+                *turn == one.turn && *agent == one.agent && is_free(*id)
+            });
+            let id = one.id.or_else(|| free.next().map(|(_, _, id)| *id));
+            self.invocations[at].id = id;
         }
     }
 
-    /// What a sub-agent had been asked, and how often it had been by then: of its past it is shown
-    /// what was before the turn.
-    fn question(&self, agent: &str, work: &Work) -> (String, usize) {
-        let own = self.stored.own.get(agent).into_iter().flatten();
-        let questions: Vec<&StoredMessage> =
-            own.filter(|one| one.message.role == Role::User).collect();
-        let mark = work.invocation.map(|id| id.to_string());
-        let this = questions
-            .iter()
-            .find(|one| invocation(one) == mark.as_deref());
+    /// The input of a sub-agent, and its number among the inputs that the sub-agent's model sees:
+    /// those before the turn, and this one.
+    fn sub_agent_input(&self, agent: &str, invocation: &Invocation) -> (String, usize) {
+        let own = self.stored.sub_agents.get(agent).into_iter().flatten();
+        let inputs: Vec<_> = own.filter(|one| one.message.role == Role::User).collect();
+        let id = invocation.id.map(|id| id.to_string());
+        let mut all = inputs.iter();
+        let this = all.find(|one| invocation_id(one) == id.as_deref());
+        let before = inputs.iter();
+        let before = before.take_while(|one| one.message.turn_id != invocation.turn);
         let says = this.map(|one| one.message.text()).unwrap_or_default();
-        let before = questions
-            .iter()
-            .take_while(|one| one.message.turn_id != work.turn);
         (says, before.count() + 1)
     }
 
-    /// How often the person had spoken in what the one that speaks was shown.
-    fn heard(&self, turn: TurnId, started: &TurnStarted) -> usize {
-        let before: Vec<&StoredMessage> = self
-            .stored
-            .heard
-            .iter()
-            .take_while(|one| one.message.turn_id != turn)
-            .collect();
+    /// The number of user messages that the orchestrator's model sees in `turn`.
+    fn user_turn(&self, turn: TurnId, started: &TurnStarted) -> usize {
+        let messages = self.stored.orchestrator.iter();
+        let before = messages.take_while(|one| one.message.turn_id != turn);
         let omitted = usize::try_from(started.history_omitted).unwrap_or(usize::MAX);
-        let visible = before.iter().skip(omitted);
+        let visible = before.skip(omitted);
         visible.filter(|one| one.message.role == Role::User).count() + 1
     }
 }
 
-/// The invocation that a message is of.
-fn invocation(stored: &StoredMessage) -> Option<&str> {
+/// The invocation of a sub-agent's message.
+fn invocation_id(stored: &StoredMessage) -> Option<&str> {
     stored.message.metadata.get("invocation_id")?.as_str()
-}
-
-fn text(blocks: &[ContentBlock]) -> String {
-    blocks.iter().filter_map(ContentBlock::as_text).collect()
 }

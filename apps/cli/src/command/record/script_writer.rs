@@ -1,9 +1,10 @@
-//! Calls as a script: a rule for each, heard by the agent, the call and the words it was asked
-//! with, which says what the model said, in the pieces it said it in.
+//! Calls as a script: one rule per call, selected by agent, number and input, that gives the
+//! model's answer in the pieces in which it streamed.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::cut::{CutKind, DeltaCut};
 use turnwire_event::fold::input::read_input;
@@ -12,106 +13,102 @@ use turnwire_event::row::StoredMessage;
 use turnwire_event::{ContentBlock, StopReason, Timestamp, TokenUsage};
 use turnwire_pack::yaml;
 
-use super::model_calls::{CallEnd, RecordedCall, RetryFlag};
-use crate::regression::observed;
+use super::model_calls::{CallEnd, RecordedCall};
+use crate::terminal::wording::code_name;
 
-/// Pieces of a whole script: what its reader takes, with room for everything else in it. A longer
-/// one has its words whole.
+/// The most pieces of text in a script: its reader's limit, with room for everything else. Text in
+/// a script with more is not split.
 const PIECES_MAX: usize = 150_000;
-/// Bytes of one step's words: what a script takes.
+/// The most bytes of text in a step, a limit of the script's reader.
 const STEP_BYTES_MAX: usize = 1 << 20;
-/// Pieces of a tool's input: what a script takes.
+/// The most pieces of a tool's input, a limit of the script's reader.
 const FRAGMENTS_MAX: usize = 1_000;
-/// The longest wait before a piece: what a script takes.
+/// The longest delay before a piece, a limit of the script's reader.
 const DELAY_MS_MAX: u64 = 60_000;
-/// The longest pause: what a script takes.
+/// The longest pause, a limit of the script's reader.
 const PAUSE_MS_MAX: u64 = 600_000;
 
-/// The script, and what it cannot tell.
+/// The script, and a warning for each answer that it cannot contain.
 pub(super) fn write(calls: &[RecordedCall<'_>], paced: bool) -> (String, Vec<String>) {
-    let pieces: usize = calls
-        .iter()
-        .filter_map(|call| call.message)
-        .map(deltas)
-        .sum();
+    let messages = calls.iter().filter_map(|call| call.message);
+    let pieces = messages.map(|stored| ScriptedReply::new(stored).cuts.len());
     let style = ScriptStyle {
         paced,
-        pieces: pieces <= PIECES_MAX,
+        pieces: pieces.sum::<usize>() <= PIECES_MAX,
     };
-    let recorded: Vec<(String, Vec<Value>)> = calls
-        .iter()
-        .map(|call| (key(call), steps(call, style)))
+    let recorded = calls.iter();
+    let recorded: Vec<(String, Vec<Value>)> = recorded
+        .map(|call| (when(call, None).to_string(), steps(call, style)))
         .collect();
-    // Which words are answered in more than one way: those are told apart by the turn.
-    let mut ways: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (at, (key, steps)) in recorded.iter().enumerate() {
-        let answers = ways.entry(key).or_default();
-        if answers.iter().all(|other| recorded[*other].1 != *steps) {
-            answers.push(at);
+    // Inputs with more than one answer are distinguished by the turn.
+    let mut first_answer = HashMap::new();
+    let mut ambiguous = HashSet::new();
+    for (key, steps) in &recorded {
+        if first_answer.entry(key).or_insert(steps) != &steps {
+            ambiguous.insert(key);
         }
     }
-    let mut strays = Vec::new();
+    let mut warnings = Vec::new();
     let mut rules: Vec<Value> = Vec::new();
-    let mut written: HashMap<(&str, Option<usize>), usize> = HashMap::new();
-    for (at, (key, steps)) in recorded.iter().enumerate() {
-        let call = &calls[at];
-        let turn = (ways[key.as_str()].len() > 1).then_some(call.turn);
-        let other = *written.entry((key, turn)).or_insert(at);
-        if other == at {
-            rules.push(json!({"when": when(call, turn), "steps": steps}));
-        } else if recorded[other].1 != *steps {
-            strays.push(format!(
-                "call {} of {} was answered in two ways to the same words of one turn; the script \
-                 has the first",
+    let mut written: HashMap<(&String, Option<usize>), &Vec<Value>> = HashMap::new();
+    for (call, (key, steps)) in calls.iter().zip(&recorded) {
+        let turn = ambiguous.contains(key).then_some(call.turn);
+        match written.entry((key, turn)) {
+            Entry::Vacant(rule) => {
+                rule.insert(steps);
+                rules.push(json!({"when": when(call, turn), "steps": steps}));
+            }
+            Entry::Occupied(rule) if *rule.get() == steps => {}
+            Entry::Occupied(_) => warnings.push(format!(
+                "call {} of {} has two answers to the same input of one turn; the script has the \
+                 first",
                 call.call, call.agent
-            ));
+            )),
         }
     }
     let text = yaml::to_string(&rules).expect("JSON can be written as YAML");
-    (text, strays)
+    (text, warnings)
 }
 
 #[derive(Clone, Copy)]
 struct ScriptStyle {
-    /// Whether the waits are told too.
+    /// True to write the delays.
     paced: bool,
-    /// Whether words are told in their pieces.
+    /// True to split text into its pieces.
     pieces: bool,
 }
 
-/// What a rule is heard by, all but the turn.
-fn key(call: &RecordedCall<'_>) -> String {
-    when(call, None).to_string()
-}
-
+/// The condition of a rule.
 fn when(call: &RecordedCall<'_>, turn: Option<usize>) -> Value {
-    let mut when = Map::new();
-    when.insert("agent".into(), json!(call.agent));
-    when.insert("call".into(), json!(call.call));
-    // A call that went well the first time is told whatever the try: a provider may fail anew.
-    if call.attempt > 1 || matches!(call.end, CallEnd::Failed(_, RetryFlag::Yes)) {
-        when.insert("attempt".into(), json!(call.attempt));
-    }
-    when.insert("says".into(), json!(call.says));
-    if is_tag(&call.locale) {
-        when.insert("locale".into(), json!(call.locale));
-    }
-    if let Some(turn) = turn {
-        when.insert("turn".into(), json!(turn));
-    }
-    Value::Object(when)
+    // A call that succeeded at once matches every attempt: a provider may fail next time.
+    let is_retried = matches!(call.end, CallEnd::Failed { is_retried, .. } if is_retried);
+    without_nulls(json!({
+        "agent": call.agent,
+        "call": call.call,
+        "attempt": (call.attempt > 1 || is_retried).then_some(call.attempt),
+        "says": call.says,
+        "locale": is_tag(&call.locale).then_some(&call.locale),
+        "turn": turn,
+    }))
 }
 
-/// Whether a script takes it for a language.
+fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+/// True if a script accepts `locale` as a language tag.
 fn is_tag(locale: &str) -> bool {
-    let mut parts = locale.split('-');
-    let first = parts.next().unwrap_or_default();
-    let is_short = |part: &str| (1..=8).contains(&part.len());
-    first.len() >= 2
-        && is_short(first)
-        && first.bytes().all(|byte| byte.is_ascii_alphabetic())
-        && parts.all(|part| is_short(part) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-        && locale.len() <= 35
+    let (language, _) = locale.split_once('-').unwrap_or((locale, ""));
+    let is_part = |part: &str| {
+        (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    locale.len() <= 35
+        && language.len() >= 2
+        && language.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && locale.split('-').all(is_part)
 }
 
 fn steps(call: &RecordedCall<'_>, style: ScriptStyle) -> Vec<Value> {
@@ -127,24 +124,21 @@ fn steps(call: &RecordedCall<'_>, style: ScriptStyle) -> Vec<Value> {
     }
     steps.push(match call.end {
         CallEnd::Stop(reason, usage) => json!({"stop": stop(reason), "usage": cost(usage)}),
-        CallEnd::Failed(class, RetryFlag::No) => json!({"error": observed::word(class)}),
-        CallEnd::Failed(class, RetryFlag::Yes) => {
-            json!({"error": observed::word(class), "retry": true})
+        CallEnd::Failed { class, is_retried } => {
+            let retry = is_retried.then_some(true);
+            without_nulls(json!({"error": code_name(class), "retry": retry}))
         }
         CallEnd::Stalled => json!({"stall": true}),
     });
     steps
 }
 
-/// A reason that a script can give.
+/// The stop reason as a script has it.
 fn stop(reason: StopReason) -> String {
     match reason {
-        StopReason::EndTurn
-        | StopReason::MaxTokens
-        | StopReason::StopSequence
-        | StopReason::ToolUse => observed::word(reason),
-        // Words of the house that no model says.
-        StopReason::Cancelled | StopReason::Error => observed::word(StopReason::EndTurn),
+        // The server sets these; no model reports them.
+        StopReason::Cancelled | StopReason::Error => code_name(StopReason::EndTurn),
+        _ => code_name(reason),
     }
 }
 
@@ -156,12 +150,7 @@ fn cost(usage: TokenUsage) -> Value {
     cost
 }
 
-/// How many deltas a message came in.
-fn deltas(stored: &StoredMessage) -> usize {
-    ScriptedReply::new(stored).cuts.len()
-}
-
-/// A message with where its pieces ended, if it streamed.
+/// A [`StoredMessage`], with the ends of its pieces if it streamed.
 struct ScriptedReply<'s> {
     stored: &'s StoredMessage,
     cuts: Vec<DeltaCut>,
@@ -171,10 +160,10 @@ struct ScriptedReply<'s> {
 
 impl<'s> ScriptedReply<'s> {
     fn new(stored: &'s StoredMessage) -> Self {
-        let (cuts, blocks) = match MessageFold::from_stored(stored) {
-            Some(fold) => (fold.cuts, fold.blocks),
-            None => (Vec::new(), Vec::new()),
-        };
+        let fold = MessageFold::from_stored(stored);
+        let (cuts, blocks) = fold
+            .map(|fold| (fold.cuts, fold.blocks))
+            .unwrap_or_default();
         Self {
             stored,
             cuts,
@@ -182,14 +171,11 @@ impl<'s> ScriptedReply<'s> {
         }
     }
 
-    /// The time before its first piece.
+    /// The time before the first piece, as a step.
     fn silence(&self, began: Timestamp) -> Option<Value> {
         let first = self.cuts.first()?.time.as_millis();
-        let wait = first
-            .saturating_sub(began.as_millis())
-            .max(0)
-            .unsigned_abs();
-        (wait > 0).then(|| json!({"pause_ms": wait.min(PAUSE_MS_MAX)}))
+        let wait = first.saturating_sub(began.as_millis()).max(0);
+        (wait > 0).then(|| json!({"pause_ms": wait.unsigned_abs().min(PAUSE_MS_MAX)}))
     }
 
     fn block(&self, at: usize, style: ScriptStyle, steps: &mut Vec<Value>) {
@@ -216,7 +202,7 @@ impl<'s> ScriptedReply<'s> {
             ContentBlock::ToolUse { name, input, .. } => {
                 steps.push(self.tool(at, name, input));
             }
-            // No model says these.
+            // No model writes these.
             ContentBlock::ToolResult { .. }
             | ContentBlock::Component { .. }
             | ContentBlock::Data { .. } => {}
@@ -224,16 +210,11 @@ impl<'s> ScriptedReply<'s> {
     }
 
     fn step(&self, kind: &str, pieces: Vec<&str>, at: usize, style: ScriptStyle) -> Value {
-        let mut step = json!({kind: pieces});
-        if style.paced
-            && let Some(delay) = self.delay(at)
-        {
-            step["delay_ms"] = json!(delay);
-        }
-        step
+        let delay = self.delay(at).filter(|_| style.paced);
+        without_nulls(json!({kind: pieces, "delay_ms": delay}))
     }
 
-    /// The pieces of a block, in as many steps as its length needs.
+    /// The pieces of a block, in as many steps as its length requires.
     fn pieces<'t>(&self, at: usize, text: &'t str, style: ScriptStyle) -> Vec<Vec<&'t str>> {
         let cuts = self.cuts.iter().filter(|cut| {
             cut.block as usize == at && matches!(cut.kind, CutKind::Text | CutKind::Thinking { .. })
@@ -245,7 +226,7 @@ impl<'s> ScriptedReply<'s> {
             while from < end.min(text.len()) {
                 let most = text.floor_char_boundary(from + STEP_BYTES_MAX);
                 let to = text.floor_char_boundary(end.min(most));
-                // A cut inside a character is none.
+                // A cut inside a character is ignored.
                 let Some(piece) = text.get(from..to).filter(|piece| !piece.is_empty()) else {
                     break;
                 };
@@ -263,7 +244,7 @@ impl<'s> ScriptedReply<'s> {
         steps
     }
 
-    /// The mean wait between the pieces of a block.
+    /// The mean delay between the pieces of a block.
     fn delay(&self, at: usize) -> Option<u64> {
         let times: Vec<i64> = self
             .cuts
@@ -282,15 +263,15 @@ impl<'s> ScriptedReply<'s> {
             Some(BlockFold::Tool(_, _, raw, _)) if !raw.is_empty() => Some(raw.as_str()),
             _ => None,
         };
-        // What did not come whole is told as it came, and so is what a script would fill in.
+        // An incomplete input is written as it is, and so is one that a script would fill in.
         let input = match raw {
             Some(raw) if read_input(raw).is_none() || raw.contains("{{") => json!(raw),
             _ if input.to_string().contains("{{") => json!(input.to_string()),
             _ => input.clone(),
         };
-        let mut tool = json!({"name": name, "input": input});
         let cuts = self.cuts.iter().filter(|cut| cut.block as usize == at);
         let fragments = cuts.filter(|cut| cut.kind == CutKind::ToolInput).count();
+        let mut tool = json!({"name": name, "input": input});
         if fragments > 0 {
             tool["fragments"] = json!(fragments.min(FRAGMENTS_MAX));
         }

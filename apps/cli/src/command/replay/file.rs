@@ -1,30 +1,21 @@
-//! The events of a file: one JSON event a line, or a page of them, or frames of the session wire.
-//! What cannot be read is named with its line.
+//! The events of a file: a JSON event per line, or a page of them, or frames of the session wire.
+//! An error names its line.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read as _, Write};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnwire_event::{Event, Position, SessionId};
 
 use super::projection::Projection;
 
-/// The longest line: the largest page of events a server answers with.
+/// The longest line: the largest page of events that a server sends.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
-/// Frames of the session wire that carry no event.
-const BESIDE: [&str; 5] = [
-    "snapshot",
-    "subscribe_ack",
-    "subscribe_error",
-    "ping",
-    "pong",
-];
-
-/// Tells every event of a file in the order of its lines.
-pub(crate) fn tell(
+/// Projects every event of a file in the order of its lines.
+pub(crate) fn replay(
     name: &str,
     lines: &mut impl BufRead,
     projection: &mut Projection,
@@ -36,18 +27,19 @@ pub(crate) fn tell(
         line.clear();
         let place = || format!("{name}:{number}");
         let length = lines.take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-        match length.with_context(place)? {
-            0 => return Ok(()),
-            length if length as u64 == LINE_BYTES_MAX => {
-                bail!("{name}:{number}: the line is longer than {LINE_BYTES_MAX} bytes")
-            }
-            _ => {}
+        let length = length.with_context(place)?;
+        if length == 0 {
+            break;
         }
+        ensure!(
+            (length as u64) < LINE_BYTES_MAX,
+            "{name}:{number}: the line is longer than {LINE_BYTES_MAX} bytes"
+        );
         let mut bytes = Vec::new();
         for raw in events(&line).with_context(place)? {
             let stored = raw.get().as_bytes();
             let event = Event::read(stored).with_context(place)?;
-            follows(&mut last, &event).with_context(place)?;
+            check_order(&mut last, &event).with_context(place)?;
             projection.take(stored, &event, &mut bytes);
         }
         out.write_all(&bytes)?;
@@ -55,14 +47,14 @@ pub(crate) fn tell(
     Ok(())
 }
 
-/// What tells the kinds of lines apart.
+/// The fields that distinguish the kinds of lines.
 #[derive(Deserialize)]
 struct LineShape<'a> {
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     event: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     events: Option<Vec<&'a RawValue>>,
 }
 
@@ -77,13 +69,16 @@ fn events(line: &[u8]) -> Result<Vec<&RawValue>> {
     Ok(match (shape.kind.as_deref(), shape.event, shape.events) {
         (None, None, Some(events)) => events,
         (Some("event"), Some(event), None) => vec![event],
-        (Some(kind), None, None) if BESIDE.contains(&kind) => Vec::new(),
+        // Frames of the session wire that contain no event.
+        (Some("snapshot" | "subscribe_ack" | "subscribe_error" | "ping" | "pong"), None, None) => {
+            Vec::new()
+        }
         _ => vec![serde_json::from_slice(line)?],
     })
 }
 
-/// A stream never steps back: whoever puts lines together must keep their order.
-fn follows(last: &mut HashMap<SessionId, Position>, event: &Event) -> Result<()> {
+/// Fails if `event` is not after the last event of its session.
+fn check_order(last: &mut HashMap<SessionId, Position>, event: &Event) -> Result<()> {
     match last.insert(event.session_id, event.id) {
         Some(before) if before >= event.id => bail!("{} comes after {before}", event.id),
         _ => Ok(()),
@@ -100,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_an_event_a_frame_or_a_page() {
+    fn line_is_an_event_a_frame_or_a_page() {
         let event = r#"{"id" : "evt_1","type":"text.delta"}"#;
         assert_eq!(texts(&format!(" {event} \r\n")), [event]);
         assert_eq!(

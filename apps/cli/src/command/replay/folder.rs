@@ -1,57 +1,59 @@
-//! The events of a stored session, told as a client that comes late is told them; the folder is
-//! only read, also while a server writes to it.
+//! The events of a stored session, replayed as to a client that connects late. The folder is only
+//! read, also while a server writes to it.
 
 use std::io::Write;
 
 use anyhow::{Context as _, Result, bail};
 use turnwire_event::fold::MessageFold;
-use turnwire_event::fold::replay::{FinishedReplay, ReplayRange};
+use turnwire_event::fold::replay::ReplayRange;
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
-use turnwire_log::{LogTail, ReadError, Records, Store, TurnRecords};
+use turnwire_log::sqlite::SqliteStore;
+use turnwire_log::{LogTail, MessageRecords as _, ReadError, TurnRecords as _};
 use turnwire_session::read_chunk;
 
 use super::projection::Projection;
+use crate::session_source::tail;
 
-/// How many persisted events are read at once.
+/// The number of persisted events that are read at once.
 const CHUNK: usize = 512;
 
-/// Tells a session, or one turn of it, up to where the log stands now.
-pub(crate) fn tell(
-    store: &dyn Store,
+/// Projects a session, or one turn of it, up to the current end of the log.
+pub(crate) fn replay(
+    store: &SqliteStore,
     session: SessionId,
     turn: Option<TurnId>,
     projection: &mut Projection,
     out: &mut impl Write,
 ) -> Result<()> {
-    let tail = store.tail(session)?;
-    let tail = tail.context("there is no such session in this folder")?;
+    let tail = tail(store, session)?;
     let in_flight = in_flight(store, session, &tail)?;
-    let (since, mut upto) = way(store, session, turn, &tail, in_flight.as_ref())?;
-    let mut at = since;
+    let in_flight = in_flight.as_ref();
+    let (since, mut upto) = range(store, session, turn, &tail, in_flight)?;
+    let finished = projection.finished_replay();
+    let mut from = since;
     let mut damaged = None;
-    while at < upto {
+    while from < upto {
         let remaining = ReplayRange {
             since,
             upto,
-            from: at,
+            from,
             to: upto,
         };
-        let missed = projection.missed();
         let chunk = match read_chunk(
             store,
             session,
             remaining,
             (CHUNK, None),
-            in_flight.as_ref(),
-            missed,
+            in_flight,
+            finished,
         ) {
-            // Reads stop at a damaged record: tell up to it, then say which one it is.
+            // A read fails at a damaged record: replay up to it, then report it.
             Err(ReadError::Damaged { seq, .. }) if damaged.is_none() => {
                 damaged = Some(seq);
                 upto = Position::persisted(tail.epoch, Seq(seq.saturating_sub(1)));
                 continue;
             }
-            told => told?,
+            chunk => chunk?,
         };
         let mut bytes = Vec::new();
         for (head, stored) in &chunk.0 {
@@ -59,7 +61,7 @@ pub(crate) fn tell(
             projection.take(stored, &event, &mut bytes);
         }
         out.write_all(&bytes)?;
-        at = chunk.1;
+        from = chunk.1;
     }
     match damaged {
         None => Ok(()),
@@ -67,36 +69,37 @@ pub(crate) fn tell(
     }
 }
 
-/// From where to where: all that is kept, or a turn.
-fn way(
-    store: &dyn TurnRecords,
+/// The range to replay: everything that is stored, or one turn.
+fn range(
+    store: &SqliteStore,
     session: SessionId,
     turn: Option<TurnId>,
     tail: &LogTail,
     in_flight: Option<&MessageFold>,
 ) -> Result<(Position, Position)> {
-    let mut since = Position::persisted(tail.epoch, tail.low);
-    let mut upto = tail.position();
-    // The words of the message in flight stand after the last record.
-    let words =
-        in_flight.and_then(|fold| fold.cuts.iter().rev().find(|cut| cut.at.seq <= tail.seq));
-    upto = words.map_or(upto, |cut| upto.max(cut.at));
-    if let Some(id) = turn {
-        let row = store.turn(id)?.map(|(_, row)| row);
-        let row = row.filter(|row| row.session_id == session);
-        let row = row.with_context(|| format!("there is no turn {id} in this session"))?;
-        let before = Seq(row.started.seq.0.saturating_sub(1));
-        since = since.max(Position::persisted(tail.epoch, before));
-        upto = row.ended.map_or(upto, |end| upto.min(end));
-    } else if tail.low > Seq(0) {
-        eprintln!("events 1…{} were trimmed by retention", tail.low.0);
-    }
-    Ok((since, upto))
+    let since = Position::persisted(tail.epoch, tail.low);
+    // The text of the message in flight is after the last record.
+    let mut cuts = in_flight.iter().flat_map(|fold| fold.cuts.iter().rev());
+    let last_cut = cuts.find(|cut| cut.at.seq <= tail.seq);
+    let upto = last_cut.map_or(tail.position(), |cut| cut.at.max(tail.position()));
+    let Some(id) = turn else {
+        if tail.low > Seq(0) {
+            eprintln!("events 1…{} were trimmed by retention", tail.low.0);
+        }
+        return Ok((since, upto));
+    };
+    let row = store.turn(id)?.map(|(_, row)| row);
+    let row = row.filter(|row| row.session_id == session);
+    let row = row.with_context(|| format!("there is no turn {id} in this session"))?;
+    let before = Seq(row.started.seq.0.saturating_sub(1));
+    let since = since.max(Position::persisted(tail.epoch, before));
+    Ok((since, row.ended.map_or(upto, |end| upto.min(end))))
 }
 
-/// The message in flight, as far as it is stored and does not outrun the tail.
+/// The [`MessageFold`] of the message in flight, as far as it is stored, unless it starts after the
+/// tail.
 fn in_flight(
-    store: &dyn Records,
+    store: &SqliteStore,
     session: SessionId,
     tail: &LogTail,
 ) -> Result<Option<MessageFold>> {
@@ -106,14 +109,4 @@ fn in_flight(
     };
     let fold = MessageFold::from_parts(&store.message_checkpoints(turn.id)?);
     Ok(fold.filter(|fold| fold.started.seq <= tail.seq))
-}
-
-impl Projection {
-    /// What of a finished message is told to someone who comes late.
-    fn missed(&self) -> FinishedReplay {
-        match self.is_worded() {
-            true => FinishedReplay::Deltas,
-            false => FinishedReplay::Ends,
-        }
-    }
 }

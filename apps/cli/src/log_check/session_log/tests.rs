@@ -197,7 +197,7 @@ fn found(events: &[Event]) -> Vec<String> {
 }
 
 #[test]
-fn a_sound_log_passes_and_is_counted() {
+fn valid_log_passes_and_is_counted() {
     let events = log(&sound());
     let verdict = verify(&events);
     assert_eq!(verdict.violations, []);
@@ -233,7 +233,7 @@ fn a_sound_log_passes_and_is_counted() {
 }
 
 #[test]
-fn a_gap_and_a_foreign_event_are_found() {
+fn gap_and_foreign_event_are_violations() {
     let mut events = log(&sound());
     events.remove(3);
     let violations = found(&events);
@@ -342,34 +342,28 @@ fn tools_end_once_and_before_the_terminal() {
 fn nothing_starts_after_a_cancel() {
     let of = |bodies: [Body; 4]| found(&log(&bodies.map(|body| (TURN, body))));
     let late = of([started(), cancel_requested(), call_started(), cancelled()]);
-    assert_eq!(
-        late[0],
-        "04 llm.call_started after the cancel was asked for"
-    );
+    assert_eq!(late[0], "04 llm.call_started after the cancel request");
     let ends = of([
         started(),
         cancel_requested(),
         tool_failed(false),
         completed(),
     ]);
-    assert_eq!(
-        ends,
-        ["05 a cancel was asked for, but the turn ends as completed"]
-    );
+    assert_eq!(ends, ["05 the turn completes after a cancel request"]);
     let unasked = of([started(), tool_called(), tool_completed(), cancelled()]);
     assert_eq!(
         unasked,
-        ["05 the turn ends as cancelled, but no cancel was asked for"]
+        ["05 the turn is cancelled without a cancel request"]
     );
 }
 
 #[test]
-fn contents_must_be_those_the_log_vouches_for() {
+fn stored_contents_must_match_their_hashes() {
     let mut events = sound();
     events[2].1 = call_completed(&[ContentBlock::text("something else")]);
     assert_eq!(
         found(&log(&events)),
-        ["04 its message is not the one it vouches for"]
+        ["04 its stored message does not match its hash"]
     );
     let mut verifier = LogVerifier::new(SESSION, ChainHash::seed(SESSION), Vec::new());
     let mut link = ChainHash::seed(SESSION);
@@ -386,7 +380,7 @@ fn contents_must_be_those_the_log_vouches_for() {
 }
 
 #[test]
-fn a_trimmed_log_may_begin_inside_a_turn() {
+fn trimmed_log_may_begin_inside_a_turn() {
     let events = log(&sound());
     let link = ChainHash([9; 32]);
     let mut verifier = LogVerifier::new(SESSION, link, messages());

@@ -149,12 +149,12 @@ fn only_sub_agents_may_call_models_in_parallel() {
 }
 
 #[test]
-fn what_is_left_open_or_comes_after_the_trace_is_found() {
+fn open_work_and_events_after_the_trace_are_violations() {
     for (left_out, told) in [
         (6, "has not ended"),
         (8, "sub-agent inv_00000000000000000000000002 has not ended"),
         (10, "step turn-x-1 has not ended"),
-        (2, "was not at work"),
+        (2, "was not running"),
         (1, "step turn-x-1 was not open"),
     ] {
         let mut bodies = fan_out();

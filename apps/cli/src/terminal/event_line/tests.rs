@@ -59,7 +59,7 @@ fn complete() -> Body {
 }
 
 #[test]
-fn words_flow_and_the_next_line_waits_for_them() {
+fn text_streams_and_the_next_event_begins_a_line() {
     let mut printer = EventLinePrinter::new(ColorMode::Plain);
     let bodies = [start(), delta("a\u{1b}["), delta("2Jb\nc"), complete()];
     let out: String = bodies
@@ -77,7 +77,7 @@ fn words_flow_and_the_next_line_waits_for_them() {
 
 // S3-067
 #[test]
-fn a_message_that_was_finished_before_is_shown_with_its_end() {
+fn finished_message_is_printed_at_its_end() {
     let mut printer = EventLinePrinter::new(ColorMode::Plain);
     printer.event(&event(1, start()));
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_message_that_was_finished_before_is_shown_with_its_end() {
 }
 
 #[test]
-fn a_failed_turn_says_so_and_is_cleaned() {
+fn failed_turn_line_is_sanitized() {
     let mut printer = EventLinePrinter::new(ColorMode::Plain);
     let body = Body::TurnCompleted(turn::TurnCompleted {
         status: TurnStatus::Failed,
@@ -105,14 +105,14 @@ fn a_failed_turn_says_so_and_is_cleaned() {
 }
 
 /// What stands behind the actor.
-fn gist_of(body: Body) -> String {
+fn summary_of(body: Body) -> String {
     let told = EventLinePrinter::new(ColorMode::Plain).event(&event(0, body));
     let (_, gist) = told.split_once(" orchestrator").expect("an actor");
     gist.trim().to_owned()
 }
 
 #[test]
-fn what_sub_agents_do_is_a_line_each() {
+fn sub_agent_events_are_one_line_each() {
     let ended = subagent::SubagentFailed {
         invocation_id: InvocationId(Ulid(7)),
         sub_agent_id: "shop".into(),
@@ -142,7 +142,7 @@ fn what_sub_agents_do_is_a_line_each() {
         ..dispatch::DispatchTraced::default()
     };
     assert_eq!(
-        gist_of(Body::DispatchTraced(traced.clone())),
+        summary_of(Body::DispatchTraced(traced.clone())),
         "no sub-agents"
     );
     traced.intent_count = 3;
@@ -175,12 +175,12 @@ fn what_sub_agents_do_is_a_line_each() {
             "axis 1 shop not final",
         ),
     ] {
-        assert_eq!(gist_of(body), told);
+        assert_eq!(summary_of(body), told);
     }
 }
 
 #[test]
-fn what_is_shown_and_what_fails_is_a_line_each_and_cleaned() {
+fn components_and_failures_are_sanitized_lines() {
     let failed = turn::TurnError::fan_out(vec![
         turn::TurnError::sub_agent("rewards"),
         turn::TurnError::envelope("offer_search", Reason::UpstreamTimeout),
@@ -228,12 +228,12 @@ fn what_is_shown_and_what_fails_is_a_line_each_and_cleaned() {
         ),
         (Body::McpSessionProgressed(progress), "files 1 of 2.5"),
     ] {
-        assert_eq!(gist_of(body), told);
+        assert_eq!(summary_of(body), told);
     }
 }
 
 #[test]
-fn workers_and_questions_are_a_line_each() {
+fn workers_and_approvals_are_one_line_each() {
     let worker_session_id = SessionId(Ulid(9));
     let (approval_id, tool_use_id) = (ApprovalId(Ulid(8)), ToolUseId(Ulid(5)));
     let bodies = [

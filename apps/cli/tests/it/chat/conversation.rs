@@ -11,7 +11,7 @@ use turnwire_wire::rest::turn::TurnSubmit;
 use crate::person::{Person, ask, session, start};
 
 #[test]
-fn only_the_answer_is_on_the_standard_output() {
+fn standard_output_has_only_the_answer() {
     let (_dir, server) = start();
     let done = ask(&server, &["good", "day"], "");
     assert_eq!(
@@ -27,7 +27,7 @@ fn only_the_answer_is_on_the_standard_output() {
 }
 
 #[tokio::test]
-async fn lines_are_turns_and_the_end_of_the_input_is_the_end() {
+async fn each_line_is_a_turn_until_the_input_ends() {
     let (_dir, server) = start();
     let done = ask(&server, &[], "one\n\n two \nthree");
     let answers = "you said one\nyou said two\nyou said three\n";
@@ -40,7 +40,7 @@ async fn lines_are_turns_and_the_end_of_the_input_is_the_end() {
 }
 
 #[test]
-fn tools_are_a_line_each_and_thinking_is_folded() {
+fn tools_are_one_line_each_and_thinking_is_folded() {
     let (_dir, server) = start();
     let done = ask(&server, &["tool"], "");
     assert_eq!(done.out, "done\n");
@@ -70,7 +70,7 @@ fn control_sequences_of_a_model_are_stripped() {
 }
 
 #[test]
-fn a_failed_turn_is_a_sentence_with_its_code() {
+fn failed_turn_is_a_sentence_with_its_code() {
     let (_dir, server) = start();
     let done = ask(&server, &["error"], "");
     assert_eq!((done.code, done.out.as_str()), (Some(1), "a\n"));
@@ -79,7 +79,7 @@ fn a_failed_turn_is_a_sentence_with_its_code() {
 }
 
 #[test]
-fn json_is_the_events_one_a_line() {
+fn json_output_is_one_event_per_line() {
     let (_dir, server) = start();
     let done = ask(&server, &["--json", "hello"], "");
     assert_eq!(done.code, Some(0));
@@ -99,7 +99,7 @@ fn json_is_the_events_one_a_line() {
 }
 
 #[test]
-fn an_old_session_is_picked_up_with_its_last_words() {
+fn continued_session_shows_its_last_messages() {
     let (_dir, server) = start();
     let first = ask(&server, &["the first"], "");
     let id = session(&first.err).to_string();
@@ -155,7 +155,7 @@ async fn running_turn_is_joined_and_cancelled_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_busy_session_is_waited_for_and_asked_again() {
+async fn submit_waits_for_a_busy_session_and_repeats() {
     let (_dir, server) = start();
     let client = server.client();
     let mut person = Person::at(&server, &["--json"]);
@@ -189,7 +189,7 @@ async fn a_busy_session_is_waited_for_and_asked_again() {
 }
 
 #[tokio::test]
-async fn what_others_ask_is_shown_as_theirs() {
+async fn turns_of_other_clients_are_marked() {
     let (_dir, server) = start();
     let client = server.client();
     let id = client
@@ -213,7 +213,7 @@ async fn what_others_ask_is_shown_as_theirs() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_said_in_one_sentence() {
+fn rejected_submit_is_one_sentence() {
     let (_dir, mut server) = start();
     let none = SessionId(turnwire_event::Ulid(7)).to_string();
     let cases: [(&[&str], &str); 4] = [

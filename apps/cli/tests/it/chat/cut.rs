@@ -37,7 +37,7 @@ async fn ctrl_c_cancels_and_prints_the_receipt() {
 }
 
 #[tokio::test]
-async fn a_receipt_names_the_tool_that_was_stopped() {
+async fn receipt_names_the_stopped_tool() {
     let (_dir, server) = start();
     let client = server.client();
     let id = client
@@ -73,7 +73,7 @@ async fn a_receipt_names_the_tool_that_was_stopped() {
 }
 
 #[test]
-fn a_second_ctrl_c_leaves_a_server_that_does_not_answer() {
+fn second_ctrl_c_leaves_a_silent_server() {
     let (_dir, server) = start();
     let mut person = Person::at(&server, &["slow"]);
     person.out("word");
@@ -98,7 +98,7 @@ fn ctrl_c_between_turns_leaves() {
 
 // S3-110
 #[test]
-fn conversation_goes_on_after_a_server_kill() {
+fn conversation_continues_after_a_server_kill() {
     let (dir, mut server) = start();
     let mut person = Person::at(&server, &[]);
     person.says("slow\nand now\n");
@@ -136,7 +136,7 @@ fn snapshot_replaces_trimmed_history_and_the_turn_ends() {
 }
 
 #[test]
-fn a_question_waits_for_a_server_that_is_away() {
+fn submit_waits_for_a_stopped_server() {
     let (dir, mut server) = start();
     let mut person = Person::at(&server, &[]);
     person.says("one\n");

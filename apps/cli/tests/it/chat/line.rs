@@ -31,7 +31,7 @@ async fn come_and_go(client: &Client, session: SessionId) {
 }
 
 #[tokio::test]
-async fn a_turn_withdrawn_from_the_line_does_not_end_ours() {
+async fn withdrawn_turn_does_not_end_the_running_one() {
     let (_dir, server) = start();
     let client = server.client();
     let id = new_session(&client).await;
@@ -55,7 +55,7 @@ async fn a_turn_withdrawn_from_the_line_does_not_end_ours() {
 }
 
 #[tokio::test]
-async fn a_turn_withdrawn_from_the_line_takes_no_names_from_ours() {
+async fn withdrawn_turn_keeps_names_of_the_running_one() {
     let (_dir, server) = start();
     let client = server.client();
     let id = new_session(&client).await;

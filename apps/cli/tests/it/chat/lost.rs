@@ -50,7 +50,7 @@ async fn all_over(client: &Client, session: SessionId, count: usize) {
 }
 
 #[tokio::test]
-async fn an_ending_that_cannot_be_read_is_read_a_little_later() {
+async fn unreadable_ending_is_read_again() {
     let (dir, mut server) = forgetful();
     let gate = Gate::to(&server.address);
     let mut person = Person::at(&server, &["--server", gate.url()]);
@@ -132,7 +132,7 @@ async fn ctrl_c_stops_a_turn_whose_acceptance_was_lost() {
 }
 
 #[tokio::test]
-async fn a_cancel_that_did_not_get_through_is_sent_again() {
+async fn failed_cancel_is_sent_again() {
     let (_dir, server) = start();
     let gate = Gate::to(&server.address);
     let mut person = Person::at(&server, &["--server", gate.url(), "slow"]);

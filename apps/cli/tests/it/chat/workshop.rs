@@ -149,7 +149,7 @@ async fn paused_turn_prompts_and_resumes_with_the_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_from_elsewhere_ends_the_question() {
+async fn answer_from_elsewhere_ends_the_prompt() {
     let workshop = Workshop::open();
     let mut terminal = Terminal::at(&workshop.server, &[]);
     terminal.sees("> ");
@@ -215,7 +215,7 @@ async fn pipe_shows_how_to_approve_and_a_terminal_prompts() {
         .output()
         .expect("the binary runs");
     let err = String::from_utf8_lossy(&again.stderr);
-    assert!(err.contains("asks nothing that has no answer"), "{err}");
+    assert!(err.contains("has no open approval request"), "{err}");
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn worker_is_a_line_at_its_start_and_at_its_end() {
 }
 
 #[test]
-fn a_worker_that_is_stopped_is_named_by_its_task() {
+fn stopped_worker_is_named_by_its_task() {
     let workshop = Workshop::open();
     let mut person = Person::at(&workshop.server, &["look into tea"]);
     person.err(" works on: ");

@@ -1,4 +1,4 @@
-//! Doctored chat streams: of each exactly the broken promise is told.
+//! Altered chat streams: the checker reports exactly the broken guarantee of each.
 
 use super::super::fixture_viewers::with_viewers;
 use super::super::record::{ChatEnd, ChatRecord, ChatRequest};

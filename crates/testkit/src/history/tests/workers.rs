@@ -24,7 +24,7 @@ fn carried(seed: u64) -> History {
     seen_as(&worker, history, first, second)
 }
 
-/// A worker that was over when the client came, told in one go that is cut behind `cut` events.
+/// A worker that had ended before the client connected, and whose replay stops after `cut` events.
 fn late(seed: u64, cut: usize) -> Option<History> {
     let mut worker = SessionFixture::new(seed);
     let history = with_clients(&mut worker);

@@ -1,4 +1,4 @@
-//! Events onto paper: what is told, in which order, and where.
+//! Events onto paper: what is output, in which order, and where.
 
 mod aside;
 
@@ -46,7 +46,7 @@ impl Write for Pen {
     }
 }
 
-fn teller(form: OutputForm, terminal: bool) -> (EventPrinter, Paper) {
+fn printer(form: OutputForm, terminal: bool) -> (EventPrinter, Paper) {
     let paper = Paper::default();
     let streams = OutputStreams {
         stdin: terminal,
@@ -54,16 +54,16 @@ fn teller(form: OutputForm, terminal: bool) -> (EventPrinter, Paper) {
         stderr: terminal,
         rewrites: terminal,
     };
-    let out = Box::new(Pen(paper.clone(), "", ""));
-    let err = Box::new(Pen(paper.clone(), "[", "]"));
-    let screen = ChatScreen::on(out, err, streams, ColorMode::Plain);
+    let out = Pen(paper.clone(), "", "");
+    let err = Pen(paper.clone(), "[", "]");
+    let screen = ChatScreen::new(out, err, streams, ColorMode::Plain);
     (EventPrinter::new(screen, form, " --flag".to_owned()), paper)
 }
 
-fn told(form: OutputForm, terminal: bool, bodies: Vec<Body>) -> String {
-    let (mut teller, paper) = teller(form, terminal);
+fn output(form: OutputForm, terminal: bool, bodies: Vec<Body>) -> String {
+    let (mut printer, paper) = printer(form, terminal);
     for (body, sub) in bodies.into_iter().zip(1..) {
-        teller.event(&event(sub, body)).expect("paper takes all");
+        printer.event(&event(sub, body)).expect("paper takes all");
     }
     paper.read()
 }
@@ -132,7 +132,7 @@ fn complete() -> Body {
 }
 
 #[test]
-fn thinking_is_folded_into_how_much_there_is() {
+fn thinking_is_folded_into_its_word_count() {
     let bodies = || {
         vec![
             start(),
@@ -143,16 +143,16 @@ fn thinking_is_folded_into_how_much_there_is() {
         ]
     };
     assert_eq!(
-        told(OutputForm::Folded, false, bodies()),
+        output(OutputForm::Folded, false, bodies()),
         "[thinking… (2 words)\n]yes\n"
     );
     assert_eq!(
-        told(OutputForm::Thinking, false, bodies()),
+        output(OutputForm::Thinking, false, bodies()),
         "[so s][o][\n]yes\n"
     );
     let wipe = "[\r\u{1b}[K]";
     assert_eq!(
-        told(OutputForm::Folded, true, bodies()),
+        output(OutputForm::Folded, true, bodies()),
         format!(
             "[thinking… (2 words)]{wipe}[thinking… (2 words)]{wipe}[thinking… (2 words)\n]yes\n"
         )
@@ -160,10 +160,10 @@ fn thinking_is_folded_into_how_much_there_is() {
 }
 
 #[test]
-fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
+fn complete_message_is_printed_whole_and_sanitized() {
     let whole = "[thinking… (2 words)\n]one\ntwo\n";
     assert_eq!(
-        told(OutputForm::Folded, false, vec![start(), complete()]),
+        output(OutputForm::Folded, false, vec![start(), complete()]),
         whole
     );
     let grown = vec![
@@ -174,16 +174,16 @@ fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
         complete(),
     ];
     assert_eq!(
-        told(OutputForm::Folded, false, grown),
+        output(OutputForm::Folded, false, grown),
         whole,
         "and one that grew the same"
     );
 }
 
 #[test]
-fn a_message_that_comes_again_goes_on_where_it_was_left() {
-    let (mut teller, paper) = teller(OutputForm::Folded, false);
-    teller.event(&event(1, text(1, "on"))).expect("paper");
+fn repeated_message_continues_where_it_stopped() {
+    let (mut printer, paper) = printer(OutputForm::Folded, false);
+    printer.event(&event(1, text(1, "on"))).expect("paper");
     let mut message = Message {
         provider_state: turnwire_event::ProviderState::default(),
         id: ID,
@@ -198,18 +198,18 @@ fn a_message_that_comes_again_goes_on_where_it_was_left() {
         created_at: Timestamp::from_millis(1),
         metadata: serde_json::Map::new(),
     };
-    teller.catch_up(&message).expect("paper");
-    teller.catch_up(&message).expect("paper");
-    teller.event(&event(9, text(1, "!"))).expect("paper");
+    printer.catch_up(&message).expect("paper");
+    printer.catch_up(&message).expect("paper");
+    printer.event(&event(9, text(1, "!"))).expect("paper");
     message.content = vec![ContentBlock::text("o")];
-    teller
+    printer
         .catch_up(&message)
         .expect("a shorter one takes nothing back");
     assert_eq!(paper.read(), "one!");
 }
 
 #[test]
-fn a_tool_is_one_line_with_its_time() {
+fn tool_is_one_line_with_its_duration() {
     let tool_use_id = ToolUseId(Ulid(5));
     let called = Body::ToolCalled(tool::ToolCalled {
         tool_use_id,
@@ -226,23 +226,23 @@ fn a_tool_is_one_line_with_its_time() {
             called,
         })
     };
-    let line = told(OutputForm::Folded, false, vec![called, failed(true)]);
+    let line = output(OutputForm::Folded, false, vec![called, failed(true)]);
     assert_eq!(line, "[clock failed (timeout), 1 ms\n]");
-    let line = told(OutputForm::Folded, false, vec![failed(false)]);
+    let line = output(OutputForm::Folded, false, vec![failed(false)]);
     assert_eq!(line, "[clock failed (timeout)\n]");
 }
 
 // G10
 #[test]
-fn json_is_escaped_for_a_terminal_alone() {
+fn json_is_escaped_only_for_a_terminal() {
     let raw = "{\"text\":\"a\u{9b}2J\u{202e}b\"}";
-    for (terminal, told) in [
+    for (terminal, output) in [
         (false, format!("{raw}\n")),
         (true, "{\"text\":\"a\\u009b2J\\u202eb\"}\n".to_owned()),
     ] {
-        let (mut teller, paper) = teller(OutputForm::Json, terminal);
-        teller.screen.raw(raw.as_bytes()).expect("paper");
-        assert_eq!(paper.read(), told);
+        let (mut printer, paper) = printer(OutputForm::Json, terminal);
+        printer.screen.raw(raw.as_bytes()).expect("paper");
+        assert_eq!(paper.read(), output);
     }
 }
 
@@ -292,12 +292,12 @@ fn status_is_replaced_on_a_terminal_and_a_line_in_a_pipe() {
     };
     let wipe = "[\r\u{1b}[K]";
     assert_eq!(
-        told(OutputForm::Folded, true, bodies()),
+        output(OutputForm::Folded, true, bodies()),
         format!("[Searching…]{wipe}[Searching…]{wipe}[Searching…]{wipe}[Sorting…]{wipe}Two.\n"),
         "tools do not take its place"
     );
     assert_eq!(
-        told(OutputForm::Folded, false, bodies()),
+        output(OutputForm::Folded, false, bodies()),
         "[Searching…\n][Sorting…\n]Two.\n"
     );
 }
@@ -305,7 +305,7 @@ fn status_is_replaced_on_a_terminal_and_a_line_in_a_pipe() {
 //
 #[test]
 fn batched_statuses_show_the_last_message() {
-    let (mut teller, paper) = teller(OutputForm::Folded, false);
+    let (mut printer, paper) = printer(OutputForm::Folded, false);
     let stamp = |message: Option<&str>, ids: usize| {
         Some(RenderDecision {
             policy: RenderPolicy::Batch,
@@ -322,7 +322,7 @@ fn batched_statuses_show_the_last_message() {
     ] {
         let mut event = event(1, doing(words));
         event.render = render;
-        teller.event(&event).expect("paper");
+        printer.event(&event).expect("paper");
     }
     assert_eq!(paper.read(), "[A and B…\n][C…\n][D…\n]");
 }
@@ -350,15 +350,15 @@ fn components_are_lines_and_inner_failures_are_hidden() {
         },
     }));
     assert_eq!(
-        told(OutputForm::Folded, false, bodies),
+        output(OutputForm::Folded, false, bodies),
         "[▪ offer_list: Oat milk, Granola\n][▪ card: Oat milk\n]"
     );
 }
 
 #[test]
-fn a_status_does_not_outlive_its_turn() {
-    let (mut teller, paper) = teller(OutputForm::Folded, true);
-    teller.event(&event(1, doing("Busy…"))).expect("paper");
+fn status_ends_with_its_turn() {
+    let (mut printer, paper) = printer(OutputForm::Folded, true);
+    printer.event(&event(1, doing("Busy…"))).expect("paper");
     let end = TurnCompleted {
         status: turnwire_event::code::TurnStatus::Ok,
         usage: TokenUsage::default(),
@@ -366,6 +366,6 @@ fn a_status_does_not_outlive_its_turn() {
         reason: None,
         partial: None,
     };
-    teller.completed(&end).expect("paper");
+    printer.completed(&end).expect("paper");
     assert_eq!(paper.read(), "[Busy…][\r\u{1b}[K]");
 }

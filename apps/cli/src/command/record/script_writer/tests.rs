@@ -34,7 +34,7 @@ fn message(content: Vec<ContentBlock>) -> StoredMessage {
             stop_reason: Some(StopReason::EndTurn),
             usage: None,
             created_at: Timestamp::from_millis(1_000),
-            metadata: Map::new(),
+            metadata: serde_json::Map::new(),
             provider_state: ProviderState::default(),
         },
         started: START,
@@ -134,7 +134,7 @@ fn words(deltas: &[Result<Delta, ModelError>]) -> Vec<String> {
 }
 
 #[test]
-fn a_message_is_told_in_its_pieces_with_reasoning_tools_and_cost() {
+fn script_has_pieces_reasoning_tools_and_usage() {
     let mut stored = message(vec![
         ContentBlock::Thinking {
             text: "Hm.".into(),
@@ -169,8 +169,8 @@ fn a_message_is_told_in_its_pieces_with_reasoning_tools_and_cost() {
             (2, CutKind::ToolEnd, 18),
         ],
     );
-    let (yaml, strays) = write(&[call("hi: there", 1, Some(&stored))], false);
-    assert_eq!(strays, [""; 0]);
+    let (yaml, warnings) = write(&[call("hi: there", 1, Some(&stored))], false);
+    assert_eq!(warnings, [""; 0]);
     let said = words(&played(&yaml, "hi: there", 1));
     assert_eq!(
         said,
@@ -196,10 +196,13 @@ fn a_message_is_told_in_its_pieces_with_reasoning_tools_and_cost() {
 }
 
 #[test]
-fn failures_tries_and_silence_are_told() {
-    let failed = |attempt, again| RecordedCall {
+fn script_has_failures_attempts_and_stalls() {
+    let failed = |attempt, is_retried| RecordedCall {
         attempt,
-        end: CallEnd::Failed(LlmErrorClass::RateLimited, again),
+        end: CallEnd::Failed {
+            class: LlmErrorClass::RateLimited,
+            is_retried,
+        },
         ..call("a", 1, None)
     };
     let stored = message(vec![ContentBlock::text("third")]);
@@ -207,12 +210,12 @@ fn failures_tries_and_silence_are_told() {
         attempt: 3,
         ..call("a", 1, Some(&stored))
     };
-    let calls = [failed(1, RetryFlag::Yes), failed(2, RetryFlag::Yes), third];
+    let calls = [failed(1, true), failed(2, true), third];
     let (yaml, _) = write(&calls, false);
     assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Backoff"]);
     assert_eq!(words(&played(&yaml, "a", 2)), ["RateLimited Backoff"]);
     assert_eq!(words(&played(&yaml, "a", 3)), ["third", "EndTurn 7"]);
-    let (yaml, _) = write(&[failed(1, RetryFlag::No)], false);
+    let (yaml, _) = write(&[failed(1, false)], false);
     assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Never"]);
     let stalled = RecordedCall {
         end: CallEnd::Stalled,
@@ -227,9 +230,9 @@ fn rules_name_the_turn_only_where_answers_differ() {
     let one = message(vec![ContentBlock::text("one")]);
     let two = message(vec![ContentBlock::text("two")]);
     let rules = |calls: &[RecordedCall<'_>]| {
-        let (yaml, strays) = write(calls, false);
+        let (yaml, warnings) = write(calls, false);
         let rules = yaml.lines().filter(|line| line.starts_with("- ")).count();
-        (rules, yaml.contains("turn: "), strays.len())
+        (rules, yaml.contains("turn: "), warnings.len())
     };
     let twice = [call("a", 1, Some(&one)), call("a", 3, Some(&one))];
     assert_eq!(rules(&twice), (1, false, 0));
@@ -243,7 +246,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_words_in_any_pieces_are_said_again_as_they_were(
+    fn script_repeats_any_text_in_any_pieces(
         pieces in proptest::collection::vec("\\PC{1,12}|[\\x00-\\x1f{}:#\"'\u{2028}\u{feff}]{1,4}", 1..20),
         says in "\\PC{0,20}|[ -~\n\t]{0,20}",
     ) {

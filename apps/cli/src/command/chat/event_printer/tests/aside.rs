@@ -22,7 +22,7 @@ fn given_up(failure_mode: FailureMode) -> Body {
 }
 
 #[test]
-fn a_worker_is_told_with_its_task_and_how_to_look_into_it() {
+fn worker_line_has_its_task_and_the_tail_command() {
     let worker = SessionId(Ulid(9));
     let done = |success| {
         Body::DelegateCompleted(delegate::DelegateCompleted {
@@ -41,7 +41,7 @@ fn a_worker_is_told_with_its_task_and_how_to_look_into_it() {
         ),
     ] {
         assert_eq!(
-            told(OutputForm::Folded, false, vec![work(), end]),
+            output(OutputForm::Folded, false, vec![work(), end]),
             format!("[worker {worker} works on: tea\n][worker on \"tea\" {how}; {look}")
         );
     }
@@ -57,18 +57,18 @@ fn stop() -> Body {
 // S3-077
 #[test]
 fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
-    let (mut teller, paper) = teller(OutputForm::Folded, false);
+    let (mut printer, paper) = printer(OutputForm::Folded, false);
     let mut called = tool(Some(ToolErrorClass::Cancelled), ToolType::Process);
     let cancelled = called.pop().expect("its end");
     for body in [called.remove(0), work(), stop()] {
-        teller.event(&event(1, body)).expect("paper");
+        printer.event(&event(1, body)).expect("paper");
     }
-    teller.stops().expect("paper");
+    printer.show_stopping().expect("paper");
     for seconds in 1..4 {
-        teller.stops_still(seconds).expect("paper");
+        printer.show_stop_progress(seconds).expect("paper");
     }
     for body in [given_up(FailureMode::CancelledByUser), cancelled] {
-        teller.event(&event(2, body)).expect("paper");
+        printer.event(&event(2, body)).expect("paper");
     }
     let line = |kind, id: String, outcome, ms| ReceiptLine {
         kind,
@@ -94,7 +94,7 @@ fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
             line(ReceiptKind::Process, "7".into(), StopOutcome::Killed, 5_000),
         ],
     };
-    teller.cancelled(&end).expect("paper");
+    printer.cancelled(&end).expect("paper");
     let worker = SessionId(Ulid(9));
     assert_eq!(
         paper.read(),
@@ -111,7 +111,7 @@ fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
 }
 
 #[test]
-fn an_answer_is_told_unless_it_was_given_here() {
+fn answer_from_elsewhere_is_printed() {
     let asks = |id, name: &str| {
         Body::ApprovalRequested(approval::ApprovalRequested {
             approval_id: ApprovalId(Ulid(id)),
@@ -133,16 +133,16 @@ fn an_answer_is_told_unless_it_was_given_here() {
         event.turn_id = None;
         event
     };
-    let (mut teller, paper) = teller(OutputForm::Folded, false);
+    let (mut printer, paper) = printer(OutputForm::Folded, false);
     for (id, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
-        teller.event(&event(1, asks(id, name))).expect("paper");
+        printer.event(&event(1, asks(id, name))).expect("paper");
     }
     assert_eq!(
-        teller.asked().collect::<Vec<_>>(),
+        printer.approvals().collect::<Vec<_>>(),
         ["a {}", "b {}", "c {}", "d {}"]
     );
     assert_eq!(paper.read(), "", "whoever can ask tells it");
-    teller.answers(ApprovalId(Ulid(1)));
+    printer.answered = Some(ApprovalId(Ulid(1)));
     for event in [
         answer(1, Decision::Approve, "user", None),
         answer(2, Decision::Approve, "user", Some("go")),
@@ -150,7 +150,7 @@ fn an_answer_is_told_unless_it_was_given_here() {
         answer(4, Decision::Reject, "system", None),
         answer(9, Decision::Reject, "user", None),
     ] {
-        teller.event(&event).expect("paper");
+        printer.event(&event).expect("paper");
     }
     assert_eq!(
         paper.read(),
