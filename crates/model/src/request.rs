@@ -7,14 +7,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use turnwire_event::{ContentBlock, ProviderState, Role};
 
-/// One message of a [`Request`]'s conversation.
+/// One message of a [`ModelRequest`]'s conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelMessage {
     /// Author of the message.
     pub role: Role,
     /// The message's content blocks, in order.
     pub content: Vec<ContentBlock>,
-    /// Opaque data that the provider returned with this message ([`crate::Delta::Keep`]) and
+    /// Opaque data that the provider returned with this message ([`crate::Delta::ProviderData`]) and
     /// expects back; keyed by block number, as in `content`.
     pub provider_data: ProviderState,
 }
@@ -38,7 +38,7 @@ impl ModelMessage {
     }
 }
 
-/// The definition of a tool in a [`Request`].
+/// The definition of a tool in a [`ModelRequest`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     /// Name by which the model calls the tool.

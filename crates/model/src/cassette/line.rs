@@ -117,16 +117,9 @@ pub(super) fn salt(bytes: &[u8]) -> Option<CassetteSalt> {
     match serde_json::from_slice(bytes).ok()? {
         CassetteLine::Cassette {
             version: VERSION,
-            salt: Some(salt),
-        } => CassetteSalt::parse(&salt).ok(),
-        CassetteLine::Cassette {
-            version: VERSION,
-            salt: None,
-        } => Some(CassetteSalt::default()),
-        CassetteLine::Cassette { .. }
-        | CassetteLine::Call(_)
-        | CassetteLine::Chunk(_)
-        | CassetteLine::End(_) => None,
+            salt,
+        } => CassetteSalt::parse(salt.as_deref()).ok(),
+        _ => None,
     }
 }
 
@@ -226,9 +219,7 @@ impl CallLine<'_> {
             salt,
             words_sha256: self.words_sha256.into_owned(),
             body_sha256: self.body_sha256.into_owned(),
-            chunks: Vec::new(),
-            ended_after: Duration::ZERO,
-            ending: CallEnding::Closed,
+            ..RecordedCall::default()
         }
     }
 }

@@ -6,19 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
-use futures_util::stream::{BoxStream, StreamExt as _, once};
+use futures_util::stream::{StreamExt as _, once};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::BoxFuture;
 
 use super::playback::{self, CassettePlayback};
 use super::recorded_call::RecordedCall;
-use crate::delta::{Delta, ModelError};
+use crate::delta::ModelError;
 use crate::dialect::{ModelParams, VendorDialect};
-use crate::provider::ModelProvider;
+use crate::provider::{DeltaStream, ModelProvider};
 use crate::remote::{
-    CallTimeouts, CostCalculator, ModelTransport, RemoteProvider, TransportRequest,
-    TransportResponse,
+    CallTimeouts, CostCalculator, ModelTransport, RemoteProvider, ResponseFuture, TransportRequest,
 };
 use crate::request::ModelRequest;
 
@@ -27,10 +25,10 @@ pub const CASSETTE_PROVIDER: &str = "cassette";
 /// Timeout after the end of a recording: as long as for a real provider.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Looks up a [`Dialect`] by name; `None` for an unknown name.
+/// Looks up a [`VendorDialect`] by name; `None` for an unknown name.
 pub type DialectLookup = Arc<dyn Fn(&str) -> Option<Arc<dyn VendorDialect>> + Send + Sync>;
 
-/// A [`Provider`] that plays cassettes.
+/// A [`ModelProvider`] that plays cassettes.
 #[derive(Clone)]
 pub struct CassetteProvider(Arc<CassetteSet>);
 
@@ -41,7 +39,7 @@ struct CassetteSet {
 }
 
 impl CassetteProvider {
-    /// Plays each [`Tape`] under its name. Without `price` every call costs 0.
+    /// Plays each [`CassettePlayback`] under its name. Without `price` every call costs 0.
     pub fn new(
         tapes: BTreeMap<String, CassettePlayback>,
         dialects: DialectLookup,
@@ -56,7 +54,7 @@ impl CassetteProvider {
 }
 
 impl ModelProvider for CassetteProvider {
-    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
+    fn stream(&self, request: ModelRequest) -> DeltaStream {
         let set = Arc::clone(&self.0);
         let start = async move { set.start(request) };
         once(start).try_flatten().boxed()
@@ -65,10 +63,7 @@ impl ModelProvider for CassetteProvider {
 
 impl CassetteSet {
     /// Picks the recorded call and decodes it like any other response.
-    fn start(
-        &self,
-        request: ModelRequest,
-    ) -> Result<BoxStream<'static, Result<Delta, ModelError>>, ModelError> {
+    fn start(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let name = request.model.split_once(':').map_or("", |(_, name)| name);
         let user_text_sha256 = sha256_hex(request.user_text().as_bytes());
         let (agent, call) = (&request.agent, request.call);
@@ -94,11 +89,12 @@ impl CassetteSet {
         };
         let price = self.price.clone();
         let transport = Arc::new(SingleCallTransport { call, pace });
+        let params = ModelParams::default();
         let remote = RemoteProvider::new(
             CASSETTE_PROVIDER,
             dialect,
             transport,
-            ModelParams::default(),
+            params,
             timeouts,
             price,
         );
@@ -106,17 +102,14 @@ impl CassetteSet {
     }
 }
 
-/// A [`Transport`] that plays one recorded call.
+/// A [`ModelTransport`] that plays one recorded call.
 struct SingleCallTransport {
     call: Arc<RecordedCall>,
     pace: f64,
 }
 
 impl ModelTransport for SingleCallTransport {
-    fn open(
-        &self,
-        _: TransportRequest,
-    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
+    fn open(&self, _: TransportRequest) -> ResponseFuture {
         Box::pin(playback::play(Arc::clone(&self.call), self.pace))
     }
 }

@@ -90,13 +90,8 @@ impl CallPlan {
             }
             ScriptStep::Thinking { text, signature } => {
                 let block = blocks.thinking(signature.is_some());
-                let part = stream_part(
-                    StreamedContent::Thinking(signature.clone()),
-                    block,
-                    text,
-                    1,
-                    view,
-                );
+                let content = StreamedContent::Thinking(signature.clone());
+                let part = stream_part(content, block, text, 1, view);
                 self.reasoning_bytes += part.bytes();
                 self.parts.push(part);
             }
@@ -106,14 +101,12 @@ impl CallPlan {
                 fragments,
                 delay,
             } => {
-                let text = match input {
-                    ToolInput::Json(value) => match view {
-                        Some(view) => {
-                            placeholder::fill_value(view, value, CALL_BYTES_MAX).to_string()
-                        }
-                        None => value.to_string(),
-                    },
-                    ToolInput::Raw(raw) => raw.clone(),
+                let text = match (input, view) {
+                    (ToolInput::Json(value), Some(view)) => {
+                        placeholder::fill_value(view, value, CALL_BYTES_MAX).to_string()
+                    }
+                    (ToolInput::Json(value), None) => value.to_string(),
+                    (ToolInput::Raw(raw), _) => raw.clone(),
                 };
                 // Short inputs are one fragment, longer ones several, as models send them.
                 let count = fragments.unwrap_or(match text.len() {
@@ -142,7 +135,11 @@ impl CallPlan {
 
     /// The last delta, for a request of `request_bytes` bytes.
     pub(crate) fn stop(&self, request_bytes: u64) -> Delta {
-        let (reason, usage) = self.stop.unwrap_or((self.reason(), None));
+        let default_reason = match self.has_tools {
+            true => StopReason::ToolUse,
+            false => StopReason::EndTurn,
+        };
+        let (reason, usage) = self.stop.unwrap_or((default_reason, None));
         let usage = usage.unwrap_or_else(|| {
             let tokens = |bytes: u64| bytes.div_ceil(TOKEN_BYTES);
             let input_tokens = tokens(request_bytes);
@@ -152,19 +149,10 @@ impl CallPlan {
                 output_tokens,
                 total_tokens: input_tokens + output_tokens,
                 reasoning_tokens: tokens(self.reasoning_bytes),
-                cached_tokens: 0,
-                cost_usd: 0.0,
+                ..TokenUsage::default()
             }
         });
         Delta::Stop { reason, usage }
-    }
-
-    fn reason(&self) -> StopReason {
-        if self.has_tools {
-            StopReason::ToolUse
-        } else {
-            StopReason::EndTurn
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use regex::Regex;
 use turnwire_pack::yaml::{Located, TextPosition};
 
-use super::error::ScriptMistake;
+use super::error::{Checked, ScriptMistake};
 use super::source::PatternsSource;
 
 /// The patterns compiled so far.
@@ -17,7 +17,7 @@ pub(crate) struct PatternCache {
 
 impl PatternCache {
     /// Compiles one pattern, or takes it from the cache.
-    pub(crate) fn compile(&mut self, source: Located<String>) -> Result<Regex, ScriptMistake> {
+    pub(crate) fn compile(&mut self, source: Located<String>) -> Checked<Regex> {
         self.compile_at(source.value, source.position)
     }
 
@@ -25,24 +25,20 @@ impl PatternCache {
     pub(crate) fn compile_all(
         &mut self,
         source: Option<Located<PatternsSource>>,
-    ) -> Result<Vec<Regex>, ScriptMistake> {
+    ) -> Checked<Vec<Regex>> {
         let Some(source) = source else {
             return Ok(Vec::new());
         };
         match source.value {
             PatternsSource::One(pattern) => Ok(vec![self.compile_at(pattern, source.position)?]),
-            PatternsSource::Many(patterns) => patterns
-                .into_iter()
-                .map(|pattern| self.compile(pattern))
-                .collect(),
+            PatternsSource::Many(patterns) => {
+                let patterns = patterns.into_iter();
+                patterns.map(|pattern| self.compile(pattern)).collect()
+            }
         }
     }
 
-    fn compile_at(
-        &mut self,
-        pattern: String,
-        location: TextPosition,
-    ) -> Result<Regex, ScriptMistake> {
+    fn compile_at(&mut self, pattern: String, location: TextPosition) -> Checked<Regex> {
         if let Some(compiled) = self.compiled.get(&pattern) {
             return Ok(compiled.clone());
         }

@@ -10,12 +10,13 @@
 //! Some servers send no stop events or count from 1. Therefore a block with content stops being
 //! current when the next one opens, and empty indices before it are not waited for.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
 
-use crate::delta::{Delta, ModelError};
+use crate::delta::Delta;
+use crate::dialect::{DecodeResult, DeltaQueue};
 
 /// Upper limit of buffered bytes, far above a block that was merely overtaken. Beyond it a gap will
 /// not be filled, and everything is released.
@@ -31,6 +32,16 @@ struct BlockSlot {
     is_complete: bool,
 }
 
+impl BlockSlot {
+    /// The block's number; the first call assigns `next`.
+    fn number(&mut self, next: &mut u32) -> u32 {
+        *self.block_number.get_or_insert_with(|| {
+            *next += 1;
+            *next - 1
+        })
+    }
+}
+
 /// Orders and numbers the blocks of one message; each block has a [`BlockSlot`].
 #[derive(Debug, Default)]
 pub(super) struct BlockOrder {
@@ -44,11 +55,7 @@ pub(super) struct BlockOrder {
 impl BlockOrder {
     /// Opens a block and returns its slot. An index that is used again gets a slot after all
     /// others, as some servers need it. Deltas that this releases go to `out`.
-    pub(super) fn open(
-        &mut self,
-        index: u64,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<u64, ModelError> {
+    pub(super) fn open(&mut self, index: u64, out: &mut DeltaQueue) -> DecodeResult<u64> {
         if self.slots.len() >= BLOCKS_MAX as usize {
             return Err(LlmErrorClass::Provider.into());
         }
@@ -65,11 +72,9 @@ impl BlockOrder {
 
     /// If the block before `slot` has content, it is complete, and empty indices before it are
     /// skipped.
-    fn skip_gap(&mut self, slot: u64, out: &mut VecDeque<Delta>) {
-        let Some(previous) = slot
-            .checked_sub(1)
-            .filter(|previous| *previous >= self.current)
-        else {
+    fn skip_gap(&mut self, slot: u64, out: &mut DeltaQueue) {
+        let previous = slot.checked_sub(1);
+        let Some(previous) = previous.filter(|previous| *previous >= self.current) else {
             return;
         };
         match self.slots.get_mut(&previous) {
@@ -86,16 +91,13 @@ impl BlockOrder {
     }
 
     /// Emits or buffers a delta of a block, and sets its block number.
-    pub(super) fn push(&mut self, slot: u64, delta: Delta, out: &mut VecDeque<Delta>) {
+    pub(super) fn push(&mut self, slot: u64, delta: Delta, out: &mut DeltaQueue) {
         let Some(block) = self.slots.get_mut(&slot) else {
             return;
         };
         block.has_content |= is_content(&delta);
         if slot <= self.current {
-            out.push_back(with_block_number(
-                delta,
-                block_number(block, &mut self.next),
-            ));
+            out.push_back(delta.with_block(block.number(&mut self.next)));
             return;
         }
         self.buffered_bytes += size_bytes(&delta);
@@ -106,7 +108,7 @@ impl BlockOrder {
     }
 
     /// Marks a block as complete.
-    pub(super) fn stop(&mut self, slot: u64, out: &mut VecDeque<Delta>) {
+    pub(super) fn stop(&mut self, slot: u64, out: &mut DeltaQueue) {
         if let Some(block) = self.slots.get_mut(&slot) {
             block.is_complete = true;
         }
@@ -114,7 +116,7 @@ impl BlockOrder {
     }
 
     /// Moves the current index past completed blocks.
-    fn advance(&mut self, out: &mut VecDeque<Delta>) {
+    fn advance(&mut self, out: &mut DeltaQueue) {
         while self.slots.get(&self.current).is_some_and(|p| p.is_complete) {
             self.current = self.current.saturating_add(1);
             self.flush_slot(self.current, out);
@@ -125,83 +127,35 @@ impl BlockOrder {
     }
 
     /// Releases everything: the message has ended or too much is buffered.
-    pub(super) fn release_all(&mut self, out: &mut VecDeque<Delta>) {
-        let waiting: Vec<u64> = self
-            .slots
-            .range(self.current..)
-            .map(|(slot, _)| *slot)
-            .collect();
-        for slot in waiting {
+    pub(super) fn release_all(&mut self, out: &mut DeltaQueue) {
+        let waiting = self.slots.range(self.current..).map(|(slot, _)| *slot);
+        for slot in waiting.collect::<Vec<u64>>() {
             self.flush_slot(slot, out);
         }
         self.current = u64::MAX;
     }
 
-    fn flush_slot(&mut self, slot: u64, out: &mut VecDeque<Delta>) {
+    fn flush_slot(&mut self, slot: u64, out: &mut DeltaQueue) {
         let Some(block) = self.slots.get_mut(&slot) else {
             return;
         };
         for delta in std::mem::take(&mut block.buffered) {
             self.buffered_bytes = self.buffered_bytes.saturating_sub(size_bytes(&delta));
-            out.push_back(with_block_number(
-                delta,
-                block_number(block, &mut self.next),
-            ));
+            out.push_back(delta.with_block(block.number(&mut self.next)));
         }
     }
-}
-
-fn block_number(block: &mut BlockSlot, next: &mut u32) -> u32 {
-    *block.block_number.get_or_insert_with(|| {
-        let block_number = *next;
-        *next += 1;
-        block_number
-    })
 }
 
 /// True for a [`Delta`] with content. Parallel tool uses start together and stream one after the
 /// other, so a start does not count.
 fn is_content(delta: &Delta) -> bool {
-    match delta {
-        Delta::Text { .. } | Delta::Thinking { .. } | Delta::ToolInput { .. } => true,
-        Delta::Started { .. }
-        | Delta::ProviderData { .. }
-        | Delta::ToolStart { .. }
-        | Delta::ToolEnd { .. }
-        | Delta::PartialUsage { .. }
-        | Delta::Stop { .. } => false,
-    }
+    matches!(
+        delta,
+        Delta::Text { .. } | Delta::Thinking { .. } | Delta::ToolInput { .. }
+    )
 }
 
+/// Memory of a buffered delta.
 fn size_bytes(delta: &Delta) -> usize {
-    /// Memory of a delta besides its text.
-    const DELTA_BYTES: usize = size_of::<Delta>();
-    DELTA_BYTES
-        + match delta {
-            Delta::Text { text, .. } => text.len(),
-            Delta::Thinking {
-                text, signature, ..
-            } => text.len() + signature.as_ref().map_or(0, String::len),
-            Delta::ToolStart { name, .. } => name.len(),
-            Delta::ToolInput { fragment, .. } => fragment.len(),
-            // Its frame was bounded, and a block has one.
-            Delta::ProviderData { .. }
-            | Delta::Started { .. }
-            | Delta::ToolEnd { .. }
-            | Delta::PartialUsage { .. }
-            | Delta::Stop { .. } => 0,
-        }
-}
-
-fn with_block_number(mut delta: Delta, block_number: u32) -> Delta {
-    match &mut delta {
-        Delta::Text { block, .. }
-        | Delta::Thinking { block, .. }
-        | Delta::ToolStart { block, .. }
-        | Delta::ToolInput { block, .. }
-        | Delta::ToolEnd { block }
-        | Delta::ProviderData { block, .. } => *block = block_number,
-        Delta::Started { .. } | Delta::PartialUsage { .. } | Delta::Stop { .. } => {}
-    }
-    delta
+    size_of::<Delta>() + delta.content_bytes()
 }

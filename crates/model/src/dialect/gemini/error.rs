@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 
-use crate::delta::{ModelError, RetryHint};
+use crate::delta::ModelError;
 use crate::dialect::{ErrorResponse, error_class};
 
 /// Upper limit of the retry delay: quotas are per day.
@@ -38,13 +38,7 @@ fn with_details(error: ModelError, details: &Value) -> ModelError {
     if error.class == LlmErrorClass::RateLimited && is_daily_quota_exhausted(details) {
         return LlmErrorClass::RateLimited.into();
     }
-    match (error.retry, retry_delay(details)) {
-        (RetryHint::Backoff, Some(retry_delay)) => ModelError {
-            retry: RetryHint::After(retry_delay),
-            ..error
-        },
-        (RetryHint::Backoff | RetryHint::Never | RetryHint::After(_), _) => error,
-    }
+    error.with_retry_after(retry_delay(details))
 }
 
 /// The vendor blocked the whole answer or the request.
@@ -83,6 +77,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::delta::RetryHint;
 
     const RATE: LlmErrorClass = LlmErrorClass::RateLimited;
     const PROVIDER: LlmErrorClass = LlmErrorClass::Provider;

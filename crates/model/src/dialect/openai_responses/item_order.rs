@@ -11,12 +11,10 @@
 //! not waited for. Items without an index are never buffered. A block gets its number with its
 //! first emitted piece. The buffer is bounded: a missing index is not waited for forever.
 
-use std::collections::VecDeque;
-
-use serde_json::Value;
 use turnwire_event::fold::message::BLOCKS_MAX;
 
-use crate::delta::Delta;
+use crate::delta::{Delta, ModelError};
+use crate::dialect::{DecodeResult, DeltaQueue};
 
 /// Upper limit of buffered pieces. Servers that mix up the order do so by a handful; beyond this
 /// the server does not count from 0.
@@ -31,66 +29,20 @@ const ITEMS_MAX: usize = BLOCKS_MAX as usize;
 /// Largest item id in bytes. Vendors' ids are below 100.
 const ID_BYTES_MAX: usize = 512;
 
-/// The answer exceeds the limits on items, blocks or ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AnswerTooLarge;
-
 /// The kind of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ItemKind {
     Message,
     Reasoning,
     /// A call of a function.
     Call,
     /// Any other kind; not decoded.
+    #[default]
     Other,
 }
 
-/// A [`Delta`] whose block may not have its number yet.
-#[derive(Debug)]
-pub(super) enum ItemPiece {
-    Text(String),
-    Thinking(String),
-    /// Start of a tool use: the name, and the vendor's id of the call.
-    ToolStart(String, Option<String>),
-    ToolInput(String),
-    ToolEnd,
-    /// Provider data of the block.
-    Keep(Value),
-}
-
-impl ItemPiece {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Text(text) | Self::Thinking(text) | Self::ToolInput(text) => text.len(),
-            Self::ToolStart(name, id) => name.len() + id.as_ref().map_or(0, String::len),
-            Self::ToolEnd => 0,
-            Self::Keep(data) => data.to_string().len(),
-        }
-    }
-
-    fn into_delta(self, block: u32) -> Delta {
-        match self {
-            Self::Text(text) => Delta::Text { block, text },
-            Self::Thinking(text) => Delta::Thinking {
-                block,
-                text,
-                signature: None,
-            },
-            Self::ToolStart(name, provider_id) => Delta::ToolStart {
-                block,
-                name,
-                provider_id,
-            },
-            Self::ToolInput(fragment) => Delta::ToolInput { block, fragment },
-            Self::ToolEnd => Delta::ToolEnd { block },
-            Self::Keep(data) => Delta::ProviderData { block, data },
-        }
-    }
-}
-
 /// The state of one item.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OrderedItem {
     pub(super) kind: ItemKind,
     pub(super) is_done: bool,
@@ -103,7 +55,8 @@ pub(super) struct OrderedItem {
     /// True if the item has content and another one followed it.
     is_passed: bool,
     is_released: bool,
-    buffered: Vec<(u32, ItemPiece)>,
+    /// Parts and their deltas, which have no block number yet.
+    buffered: Vec<(u32, Delta)>,
     blocks: Vec<(u32, u32)>,
 }
 
@@ -160,12 +113,12 @@ impl OrderedItem {
     }
 
     /// Records that a section emits text; true the first time.
-    pub(super) fn start_section(&mut self, section: ItemSection) -> Result<bool, AnswerTooLarge> {
+    pub(super) fn start_section(&mut self, section: ItemSection) -> DecodeResult<bool> {
         if self.has_emitted(section) {
             return Ok(false);
         }
         if self.sections.len() >= ITEMS_MAX {
-            return Err(AnswerTooLarge);
+            return Err(ModelError::malformed());
         }
         self.sections.push(section);
         Ok(true)
@@ -181,6 +134,8 @@ pub(super) struct ItemOrder {
     /// Index of the current item.
     current: u32,
     next_block: u32,
+    /// Released deltas, in order. The caller's queue while an event is decoded.
+    pub(super) out: DeltaQueue,
     buffered_pieces: usize,
     buffered_bytes: usize,
 }
@@ -206,34 +161,28 @@ impl ItemOrder {
         Some(self.last)
     }
 
-    /// Adds an item; pieces that this releases go to `out`.
+    /// Adds an item, which may release buffered deltas.
     pub(super) fn add(
         &mut self,
         kind: ItemKind,
         index: Option<u32>,
         id: &str,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<usize, AnswerTooLarge> {
+    ) -> DecodeResult<usize> {
         let is_index_too_large = index.is_some_and(|index| index as usize >= ITEMS_MAX);
         if self.items.len() >= ITEMS_MAX || id.len() > ID_BYTES_MAX || is_index_too_large {
-            return Err(AnswerTooLarge);
+            return Err(ModelError::malformed());
         }
         self.items.push(OrderedItem {
             kind,
-            sections: Vec::new(),
-            call: None,
             id: id.to_owned(),
             index,
-            is_done: false,
-            is_passed: false,
             is_released: index.is_none_or(|index| index <= self.current),
-            buffered: Vec::new(),
-            blocks: Vec::new(),
+            ..OrderedItem::default()
         });
         self.last = self.items.len() - 1;
         let position = self.last;
         self.skip_gap(index);
-        self.advance(out)?;
+        self.advance()?;
         Ok(position)
     }
 
@@ -260,23 +209,19 @@ impl ItemOrder {
     }
 
     /// Marks an item as done.
-    pub(super) fn finish(
-        &mut self,
-        position: usize,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), AnswerTooLarge> {
+    pub(super) fn finish(&mut self, position: usize) -> DecodeResult {
         self.items[position].is_done = true;
-        self.advance(out)
+        self.advance()
     }
 
     /// Moves the current index past items that are done or passed.
-    fn advance(&mut self, out: &mut VecDeque<Delta>) -> Result<(), AnswerTooLarge> {
+    fn advance(&mut self) -> DecodeResult {
         let find_current = |order: &Self| {
             let is_match = |item: &OrderedItem| item.index == Some(order.current);
             order.items.iter().position(is_match)
         };
         while let Some(position) = find_current(self) {
-            self.release(position, out)?;
+            self.release(position)?;
             let item = &self.items[position];
             if item.kind != ItemKind::Call && !item.is_done && !item.is_passed {
                 break;
@@ -290,63 +235,53 @@ impl ItemOrder {
         &mut self.items[position]
     }
 
-    /// Emits or buffers a piece of an item's part.
-    pub(super) fn push(
-        &mut self,
-        position: usize,
-        part: u32,
-        piece: ItemPiece,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), AnswerTooLarge> {
+    /// Emits or buffers a delta of an item's part, and sets its block number.
+    pub(super) fn push(&mut self, position: usize, part: u32, delta: Delta) -> DecodeResult {
         if self.items[position].is_released {
             let block = self.block(position, part)?;
-            out.push_back(piece.into_delta(block));
+            self.out.push_back(delta.with_block(block));
             return Ok(());
         }
         self.buffered_pieces += 1;
-        self.buffered_bytes += piece.bytes();
-        self.items[position].buffered.push((part, piece));
+        self.buffered_bytes += delta.content_bytes();
+        self.items[position].buffered.push((part, delta));
         if self.buffered_pieces > BUFFERED_PIECES_MAX || self.buffered_bytes > BUFFERED_BYTES_MAX {
-            self.release_all(out)?;
+            self.release_all()?;
         }
         Ok(())
     }
 
     /// Releases all buffered pieces.
-    pub(super) fn release_all(&mut self, out: &mut VecDeque<Delta>) -> Result<(), AnswerTooLarge> {
+    pub(super) fn release_all(&mut self) -> DecodeResult {
         let mut positions: Vec<usize> = (0..self.items.len()).collect();
         positions.retain(|position| !self.items[*position].is_released);
         positions.sort_by_key(|position| self.items[*position].index);
         for position in positions {
-            self.release(position, out)?;
+            self.release(position)?;
         }
         self.current = ITEMS_MAX as u32;
         Ok(())
     }
 
-    fn release(
-        &mut self,
-        position: usize,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), AnswerTooLarge> {
+    fn release(&mut self, position: usize) -> DecodeResult {
         self.items[position].is_released = true;
-        for (part, piece) in std::mem::take(&mut self.items[position].buffered) {
+        for (part, delta) in std::mem::take(&mut self.items[position].buffered) {
             self.buffered_pieces -= 1;
-            self.buffered_bytes -= piece.bytes();
+            self.buffered_bytes -= delta.content_bytes();
             let block = self.block(position, part)?;
-            out.push_back(piece.into_delta(block));
+            self.out.push_back(delta.with_block(block));
         }
         Ok(())
     }
 
     /// Block number of a part; assigns the next number to a new part.
-    fn block(&mut self, position: usize, part: u32) -> Result<u32, AnswerTooLarge> {
+    fn block(&mut self, position: usize, part: u32) -> DecodeResult<u32> {
         let blocks = &mut self.items[position].blocks;
         if let Some((_, block)) = blocks.iter().find(|(other, _)| *other == part) {
             return Ok(*block);
         }
         if self.next_block >= BLOCKS_MAX {
-            return Err(AnswerTooLarge);
+            return Err(ModelError::malformed());
         }
         let block = self.next_block;
         self.next_block += 1;
