@@ -81,21 +81,15 @@ impl TurnFactory {
         toolbox_of: impl Fn(&[String]) -> Option<Toolbox>,
     ) -> Self {
         let toolboxes = |agents: &[AgentDefinition]| -> Vec<Option<Toolbox>> {
-            agents
-                .iter()
-                .map(|agent| toolbox_of(&agent.tools))
-                .collect()
+            let toolboxes = agents.iter().map(|agent| toolbox_of(&agent.tools));
+            toolboxes.collect()
         };
+        let routing = pack.routing.as_ref().map(ModelRouter::new);
         Self {
             orchestrator_tools: toolbox_of(&pack.orchestrator.tools),
             sub_agent_tools: toolboxes(&pack.agents),
             worker_tools: toolboxes(&pack.workers),
-            routing: Arc::new(
-                pack.routing
-                    .as_ref()
-                    .map(ModelRouter::new)
-                    .unwrap_or_default(),
-            ),
+            routing: Arc::new(routing.unwrap_or_default()),
             retries: RetryOptions::default(),
             pack,
             models,
@@ -144,17 +138,16 @@ impl TurnFactory {
             AgentRole::Worker(_) | AgentRole::SubAgent(_) => Vec::new(),
         };
         let binding = TurnBinding {
-            resources: Arc::new(self.agent_resources(input, agent, &sub_agents)),
+            resources: Arc::new(self.session_resources(input, agent, &sub_agents)),
             workers_max: pack.limits.workers_max,
             definition_version: versions.agent_definition.clone(),
             sub_agents,
             fan_out_max: pack.cap as usize,
             watchdog: Duration::from_millis(pack.limits.watchdog_ms),
             prior_context_chars_max: pack.limits.prior_context_chars as usize,
-            envelope_failure_policy: if cohort.has(AXIS2_TERMINAL_FLAG) {
-                EnvelopeFailurePolicy::EndTurn
-            } else {
-                EnvelopeFailurePolicy::Continue
+            envelope_failure_policy: match cohort.has(AXIS2_TERMINAL_FLAG) {
+                true => EnvelopeFailurePolicy::EndTurn,
+                false => EnvelopeFailurePolicy::Continue,
             },
             failure_texts: Some(FailureTexts::new(&pack.locales, &input.locale)),
         };
@@ -186,20 +179,10 @@ impl TurnFactory {
         let role = AgentRole::SubAgent(agent.id.clone());
         let route = self.route(input, &role, agent);
         let mut candidates = self.candidates(&route);
-        let models = candidates
-            .pop_front()
-            .map(|first| self.model_choice(&route, first, candidates));
-        let resources = toolbox.zip(models).map(|(toolbox, models)| {
+        let resources = toolbox.zip(candidates.pop_front()).map(|(toolbox, first)| {
             let system = prompt_blocks(&self.pack, &agent.prompt_blocks);
-            Arc::new(AgentResources {
-                role,
-                options: self.options(agent, system),
-                models,
-                toolbox: toolbox.clone(),
-                tool_specs: toolbox.iter().map(tool_spec).collect(),
-                sub_agent_tools: Vec::new(),
-                mint: Arc::clone(&self.mint),
-            })
+            let models = self.model_choice(&route, first, candidates);
+            Arc::new(self.agent_resources(role, agent, system, models, toolbox.clone(), &[]))
         });
         BoundSubAgent {
             vertical: agent.vertical.clone().unwrap_or_default(),
@@ -238,33 +221,48 @@ impl TurnFactory {
         })
     }
 
-    fn agent_resources(
+    /// The resources of the session's agent. Without its tools or its models its call fails, and the
+    /// user is told.
+    fn session_resources(
         &self,
         input: &TurnInput,
         agent: SessionAgent<'_>,
         sub_agents: &[Arc<BoundSubAgent>],
     ) -> AgentResources {
-        let definition = agent.definition;
-        let route = self.route(input, &agent.role, definition);
-        let (toolbox, mut candidates) = match agent.toolbox {
+        let SessionAgent {
+            role,
+            definition,
+            toolbox,
+            system,
+        } = agent;
+        let route = self.route(input, &role, definition);
+        let (toolbox, mut candidates) = match toolbox {
             Some(toolbox) => (toolbox.clone(), self.candidates(&route)),
             None => (Toolbox::new(), VecDeque::new()),
         };
         let first = candidates.pop_front();
         let first = first.unwrap_or_else(|| unavailable_candidate(&route.model));
+        let models = self.model_choice(&route, first, candidates);
+        self.agent_resources(role, definition, system, models, toolbox, sub_agents)
+    }
+
+    fn agent_resources(
+        &self,
+        role: AgentRole,
+        definition: &AgentDefinition,
+        system: String,
+        models: ModelChoice,
+        toolbox: Toolbox,
+        sub_agents: &[Arc<BoundSubAgent>],
+    ) -> AgentResources {
         let sub_agent_specs = sub_agents.iter().map(|sub_agent| sub_agent.tool_spec());
-        let sub_agent_tools = sub_agents
-            .iter()
-            .flat_map(|sub_agent| sub_agent.tool_names());
+        let specs = toolbox.iter().map(tool_spec).chain(sub_agent_specs);
+        let sub_agent_tools = sub_agents.iter().flat_map(|agent| agent.tool_names());
         AgentResources {
-            role: agent.role,
-            options: self.options(definition, agent.system),
-            models: self.model_choice(&route, first, candidates),
-            tool_specs: toolbox
-                .iter()
-                .map(tool_spec)
-                .chain(sub_agent_specs)
-                .collect(),
+            role,
+            options: self.options(definition, system),
+            models,
+            tool_specs: specs.collect(),
             toolbox,
             sub_agent_tools: sub_agent_tools.collect(),
             mint: Arc::clone(&self.mint),

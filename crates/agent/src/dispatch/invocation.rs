@@ -15,7 +15,7 @@ use turnwire_event::body::subagent::SubagentContext;
 use turnwire_event::code::{AgentErrorClass, CallPurpose, ToolType};
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, HistoryReader};
 use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
-use turnwire_model::{ModelMessage, ModelRequest};
+use turnwire_model::ModelMessage;
 use turnwire_tool::{LiveTask, ToolContext, deliver};
 
 use super::sub_agent::BoundSubAgent;
@@ -25,7 +25,7 @@ use crate::history::conversation::{by_invocation, complete_pairs};
 use crate::history::prior_context::truncate_words;
 use crate::model_call::fallback::{CallHalt, call_with_fallbacks};
 use crate::prompt::system_prompt::sub_agent_prompt;
-use crate::resources::agent_context::{AgentContext, FaultPolicy, WaitMeter};
+use crate::resources::agent_context::{AgentContext, ModelMessages, WaitMeter};
 use crate::resources::agent_resources::AgentResources;
 use crate::resources::model_choice::CandidateCursor;
 use crate::resources::turn_budget::TurnBudget;
@@ -58,7 +58,8 @@ pub(crate) struct Invocation {
     pub(crate) wait_meter: Arc<WaitMeter>,
     pub(crate) budget: Arc<TurnBudget>,
     pub(crate) timeout: Duration,
-    pub(crate) fault_policy: FaultPolicy,
+    /// True if failures of data services are kept until the end: the turn may end with them (S1-102).
+    pub(crate) defers_faults: bool,
     /// How long the sub-agent may be silent.
     pub(crate) watchdog: Duration,
 }
@@ -161,7 +162,6 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
     };
     let emitter = Arc::clone(&invocation.emitter) as Arc<dyn EventEmitter>;
     let candidate_cursor = CandidateCursor::default();
-    let defers = invocation.fault_policy == FaultPolicy::Defer;
     let context = AgentContext {
         resources,
         emitter: &emitter,
@@ -170,30 +170,20 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
         candidate_cursor: &candidate_cursor,
         budget: &invocation.budget,
         deadline: Instant::now() + invocation.timeout,
-        deferred_to: defers.then_some(&*invocation.emitter),
+        deferred_to: invocation.defers_faults.then_some(&*invocation.emitter),
         invocation_id: Some(invocation.invocation_id),
         purpose: CallPurpose::Subagent,
         span: None,
     };
     let (notes, mut messages) = memory(invocation, resources).await?;
-    messages.push(Arc::new(ModelMessage::new(
-        Role::User,
-        vec![ContentBlock::text(&*invocation.question)],
-    )));
+    let question = vec![ContentBlock::text(&*invocation.question)];
+    messages.push(Arc::new(ModelMessage::new(Role::User, question)));
     let options = &resources.options;
     let system = sub_agent_prompt(options.system.as_deref(), &invocation.context, &notes);
     let mut builder = AnswerBuilder::default();
     for number in 1..=options.calls_max {
-        let request = ModelRequest {
-            model: options.model.clone(),
-            agent: resources.role.name().to_owned(),
-            call: number,
-            attempt: 1,
-            locale: invocation.context.locale.clone(),
-            system: Some(system.clone()),
-            messages: complete_pairs(&messages),
-            tools: Arc::clone(&resources.tool_specs),
-        };
+        let completed = complete_pairs(&messages);
+        let request = context.model_request(number, Some(system.clone()), completed);
         let reply = call_with_fallbacks(&context, request).await?;
         builder.add_reply(&reply.content);
         let mut requests = tool_requests(&reply.content, &reply.broken_tool_uses);
@@ -214,13 +204,11 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
 async fn memory(
     invocation: &Invocation,
     resources: &AgentResources,
-) -> Result<(Vec<String>, Vec<Arc<ModelMessage>>), InvocationError> {
+) -> Result<(Vec<String>, ModelMessages), InvocationError> {
     let budget = resources.options.history;
-    let history = invocation
-        .history
-        .of_agent(&invocation.sub_agent.id, budget);
-    let (notes, own): (Vec<_>, Vec<_>) = history
-        .await
+    let history = &invocation.history;
+    let messages = history.of_agent(&invocation.sub_agent.id, budget).await;
+    let (notes, own): (Vec<_>, Vec<_>) = messages
         .map_err(|_| InvocationError::Failed(AgentErrorClass::Internal))?
         .into_iter()
         .partition(|message| message.role == Role::System);

@@ -8,6 +8,7 @@ use turnwire_event::ContentBlock;
 use turnwire_model::ToolSpec;
 
 use crate::resources::agent_resources::AgentResources;
+use crate::tool_call::tool_request::ToolRequest;
 
 /// The prefix of tools that call a sub-agent (S2-003).
 const TOOL_PREFIX: &str = "ask_";
@@ -30,6 +31,9 @@ pub(crate) struct BoundSubAgent {
     /// `None` if its tools or models are not available: an invocation then fails.
     pub(crate) resources: Option<Arc<AgentResources>>,
 }
+
+/// A call of a sub-agent.
+pub(crate) type SubAgentCall = (ToolRequest, Arc<BoundSubAgent>);
 
 impl BoundSubAgent {
     /// The name of the tool that calls the sub-agent.

@@ -49,7 +49,7 @@ pub(crate) struct ShownStatus {
     pub(crate) at: Instant,
 }
 
-/// An [`Emitter`] for one sub-agent that can be closed.
+/// An [`EventEmitter`] for one sub-agent that can be closed.
 pub(crate) struct SubAgentEmitter {
     inner: Arc<dyn EventEmitter>,
     span: Arc<TraceContext>,

@@ -33,10 +33,8 @@ impl PriorExchange {
         };
         let is_earlier = |message: &&Message| message.turn_id != input.turn_id;
         let newest_first = history.iter().rev().filter(is_earlier);
-        let turn = newest_first
-            .filter(|message| !called_by(message).is_empty())
-            .map(|message| message.turn_id)
-            .next()?;
+        let calling = newest_first.filter(|message| !called_by(message).is_empty());
+        let turn = calling.map(|message| message.turn_id).next()?;
         let of_turn = history.iter().filter(|message| message.turn_id == turn);
         Some(Self {
             sub_agents: of_turn.flat_map(called_by).collect(),
@@ -80,9 +78,8 @@ fn declined_tool_uses(history: &[Message]) -> HashSet<ToolUseId> {
 fn last_text(history: &[Message], turn: TurnId, role: Role) -> String {
     let matches = |m: &&Message| m.turn_id == turn && m.role == role;
     let mut texts = history.iter().rev().filter(matches).map(Message::text);
-    texts
-        .find(|text| !text.trim().is_empty())
-        .unwrap_or_default()
+    let last = texts.find(|text| !text.trim().is_empty());
+    last.unwrap_or_default()
 }
 
 /// `text` on one line of at most `chars_max` characters, truncated between words and marked with `…`.

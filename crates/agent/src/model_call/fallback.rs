@@ -16,7 +16,7 @@ use turnwire_model::{ModelError, ModelRequest};
 
 use super::retry_delay::{jitter, retry_delay};
 use super::single_call::{CallError, ModelReply, call_model};
-use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_context::{AgentContext, EmitResult};
 use crate::resources::agent_role::AgentRole;
 use crate::resources::model_choice::{ModelCandidate, allows_fallback, class_name};
 use crate::resources::turn_budget::BudgetLimit;
@@ -110,13 +110,13 @@ async fn announce_fallback(
     context: &AgentContext<'_>,
     fallback: &ModelCandidate,
     class: LlmErrorClass,
-) -> Result<(), EmitRefusal> {
+) -> EmitResult {
     let (model, error) = (fallback.model.as_str(), class_name(class));
     tracing::warn!(model, class = error, "falling back to another model");
     match context.resources.role {
         AgentRole::Orchestrator | AgentRole::Worker(_) => {
             let event = context.resources.models.fallback_event(fallback, class);
-            context.emit(Actor::SYSTEM, event).await.map(|_| ())
+            context.emit(Actor::SYSTEM, event).await
         }
         AgentRole::SubAgent(_) => Ok(()),
     }

@@ -55,7 +55,7 @@ impl FailureTexts {
     }
 }
 
-/// A [`Provider`] that replies with one text, at no cost.
+/// A [`ModelProvider`] that replies with one text, at no cost.
 pub(crate) struct FixedReply(String);
 
 impl ModelProvider for FixedReply {
@@ -72,7 +72,7 @@ impl ModelProvider for FixedReply {
     }
 }
 
-/// A [`Provider`] for a model that nobody serves: every call fails.
+/// A [`ModelProvider`] for a model that nobody serves: every call fails.
 pub(crate) struct UnavailableModel;
 
 impl ModelProvider for UnavailableModel {

@@ -14,7 +14,7 @@ use turnwire_event::{ContentBlock, Role, ToolUseId};
 use turnwire_model::ModelMessage;
 use turnwire_tool::{ToolFailure, check_input};
 
-use super::tool_request::ToolRequest;
+use super::tool_request::{DeclinedRequest, ToolRequest};
 use crate::resources::agent_resources::AgentResources;
 
 /// The most characters of a person's comment that the model is sent: a remark, not a document.
@@ -25,7 +25,7 @@ pub(crate) struct ResumedTurn {
     /// The tools that run.
     pub(crate) approved: Vec<ToolRequest>,
     /// The tools that do not run, each with its failure.
-    pub(crate) declined: Vec<(ToolRequest, ToolFailure)>,
+    pub(crate) declined: Vec<DeclinedRequest>,
     /// The number of model calls since the user's last message: the next call is one more.
     pub(crate) call_count: u32,
 }
@@ -86,12 +86,8 @@ fn executable_input<'a>(
 }
 
 fn rejection(comment: Option<&str>) -> String {
-    let comment: String = comment
-        .unwrap_or_default()
-        .trim()
-        .chars()
-        .take(COMMENT_CHARS_MAX)
-        .collect();
+    let comment = comment.unwrap_or_default().trim().chars();
+    let comment: String = comment.take(COMMENT_CHARS_MAX).collect();
     match comment.as_str() {
         "" => "not executed: the person said no.".to_owned(),
         comment => format!("not executed: the person said no, and: {comment}"),
@@ -108,10 +104,12 @@ fn input_of(messages: &[Arc<ModelMessage>], tool_use: ToolUseId) -> Option<&Valu
 }
 
 fn calls_since_user_message(messages: &[Arc<ModelMessage>]) -> u32 {
+    let is_user =
+        |message: &ModelMessage| message.role == Role::User && !message.content.is_empty();
     let since = messages
         .iter()
         .rev()
-        .take_while(|message| message.role != Role::User || message.content.is_empty());
+        .take_while(|message| !is_user(message));
     let replies = since.filter(|message| message.role == Role::Assistant);
     u32::try_from(replies.count()).unwrap_or(u32::MAX)
 }

@@ -9,7 +9,7 @@ use turnwire_event::port::{BoxFuture, WorkerEnd, WorkerLauncher, WorkerRefusal, 
 use turnwire_event::{Actor, Body, SessionId, ToolUseId};
 use turnwire_tool::ToolContext;
 
-/// A [`Delegate`] that starts at most a number of workers.
+/// A [`WorkerLauncher`] that starts at most a number of workers.
 pub(crate) struct WorkerQuota {
     inner: Arc<dyn WorkerLauncher>,
     remaining: AtomicU32,
