@@ -1,6 +1,6 @@
 //! The loop of one turn: choose the model, then call it and run its tools until it calls no more
-//! tools. Where the model calls sub-agents, part of the work is a dispatch, and the next call composes
-//! the answer from their results.
+//! tools. Where the model calls sub-agents, part of the work is a dispatch, and the next call
+//! composes the answer from their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::resources::agent_context::{
 };
 use crate::resources::model_choice::CandidateCursor;
 use crate::resources::turn_budget::{BudgetLimit, TurnBudget};
-use crate::tool_call::approval::{paused_outcome, request_approvals, split_by_approval};
+use crate::tool_call::approval::{request_approvals, split_by_approval};
 use crate::tool_call::execute::{ToolOutcome, run_tools};
 use crate::tool_call::resumed_turn::ResumedTurn;
 use crate::tool_call::tool_request::{
@@ -109,7 +109,7 @@ fn failed_outcome(error: TurnError, limit: Option<BudgetLimit>) -> TurnOutcome {
     }
 }
 
-/// Why a turn stops before its model has finished.
+/// Why [`TurnLoop::answer`] stops before its model has finished.
 enum TurnStop {
     Refused,
     NeedsApproval,
@@ -185,7 +185,7 @@ impl TurnLoop<'_> {
         Err(TurnStop::Limit(BudgetLimit::Calls))
     }
 
-    /// Runs the tools that a person approved, if this turn resumes a paused one.
+    /// Runs the tools that a person approved, if this turn resumes a paused one ([`ResumedTurn`]).
     async fn resume(&mut self, messages: &[Arc<ModelMessage>]) -> EmitResult<ModelMessages> {
         let Some(resumed) = &self.turn.input.resumed else {
             return Ok(Vec::new());
@@ -203,7 +203,11 @@ impl TurnLoop<'_> {
         // A paused turn does not end with a failure: it has not ended for the user.
         self.failures.report_pending(&self.context).await?;
         request_approvals(&self.context, &self.need_approval).await?;
-        Ok(paused_outcome())
+        Ok(TurnOutcome {
+            status: TurnStatus::Paused,
+            error: None,
+            reason: None,
+        })
     }
 
     /// A turn without output has not answered, even if its model stopped properly.
@@ -217,7 +221,8 @@ impl TurnLoop<'_> {
         Err(TurnStop::Failed(ErrorCode::InternalError))
     }
 
-    /// Call `number` of the orchestrator's model: to decide, or to compose the results of sub-agents.
+    /// Call `number` of the orchestrator's model: to decide, or to compose the results of
+    /// sub-agents.
     async fn call(
         &self,
         number: u32,
@@ -240,7 +245,8 @@ impl TurnLoop<'_> {
         self.context.model_request(number, system, messages)
     }
 
-    /// Executes the tool calls of one message: sub-agents run while other tools run.
+    /// Executes the tool calls of one message: a [`DispatchStep`] runs sub-agents while other tools
+    /// run.
     async fn execute(
         &mut self,
         mut requests: Vec<ToolRequest>,
@@ -292,7 +298,8 @@ impl TurnLoop<'_> {
         Ok(results)
     }
 
-    /// The results of the orchestrator's own tools. The failure of a data service degrades the turn.
+    /// The results of the orchestrator's own tools. The failure of a data service degrades the
+    /// turn.
     fn results(&mut self, outcomes: Vec<ToolOutcome>) -> ModelMessages {
         if outcomes.iter().any(ToolOutcome::has_fault) {
             self.failures.degrade();
@@ -326,8 +333,8 @@ impl TurnLoop<'_> {
         Ok(failed_outcome(error, limit))
     }
 
-    /// Ends a turn that has reached a bound. A bound of the whole turn is the turn's own end, whichever
-    /// agent reached it: a sub-agent that had to stop for it did not fail by itself.
+    /// Ends a turn that has reached a [`BudgetLimit`]. A bound of the whole turn is the turn's own
+    /// end, whichever agent reached it: a sub-agent that had to stop for it did not fail by itself.
     async fn exhaust(mut self, limit: BudgetLimit) -> EmitResult<TurnOutcome> {
         match limit {
             BudgetLimit::Tokens | BudgetLimit::Cost => {

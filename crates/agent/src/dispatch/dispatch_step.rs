@@ -35,6 +35,7 @@ use super::turn_failures::{AxisFailure, TurnFailures};
 use super::turn_spans::TurnSpans;
 use crate::emitter::sub_agent_emitter::SubAgentEmitter;
 use crate::history::prior_context::PriorExchange;
+use crate::prompt::system_prompt::subagent_context;
 use crate::resources::agent_context::{
     AgentContext, EmitResult, ModelMessages, WaitMeter, tool_scene,
 };
@@ -42,7 +43,7 @@ use crate::resources::message_metadata;
 use crate::tool_call::tool_request::ToolRequest;
 use crate::tool_call::tool_result::millis;
 
-/// One dispatch of a turn.
+/// One dispatch of a turn; [`Self::run`] runs it.
 pub(crate) struct DispatchStep<'a> {
     pub(crate) binding: &'a TurnBinding,
     pub(crate) turn: &'a TurnContext,
@@ -247,20 +248,10 @@ impl DispatchStep<'_> {
     }
 
     fn inherited_context(&self, sub_agent: &BoundSubAgent) -> SubagentContext {
-        let input = &self.turn.input;
-        let principal = input.owner.principal.as_str();
         let chars_max = self.binding.prior_context_chars_max;
-        let prior_context = self
-            .prior_exchange
-            .and_then(|exchange| exchange.summary_for(&sub_agent.id, chars_max));
-        SubagentContext {
-            principal: principal.to_owned(),
-            user_id: principal.to_owned(),
-            episode_id: input.episode_id,
-            locale: input.locale.clone(),
-            location: input.location.clone(),
-            prior_context,
-        }
+        let exchange = self.prior_exchange;
+        let summary = exchange.and_then(|exchange| exchange.summary_for(&sub_agent.id, chars_max));
+        subagent_context(&self.turn.input, summary)
     }
 
     /// Step 4: the loop of the sub-agent, on a task of its own.
@@ -354,7 +345,7 @@ pub(crate) struct SortedRequests {
     pub(crate) tool_calls: Vec<ToolRequest>,
 }
 
-/// Sorts `requests` by whether they call a sub-agent of `binding`.
+/// Sorts `requests` by whether they call a sub-agent of the [`TurnBinding`].
 pub(crate) fn sort_requests(requests: Vec<ToolRequest>, binding: &TurnBinding) -> SortedRequests {
     let mut sorted = SortedRequests::default();
     for request in requests {

@@ -1,8 +1,8 @@
 //! One invocation of a sub-agent, with its own prompt, memory, model and tools.
 //!
-//! The loop is that of the orchestrator: call the model, run its tools, until it calls none. Only the
-//! orchestrator gets the answer, and only at the end: the text, what was shown, and whether data was
-//! missing.
+//! The loop is that of the orchestrator: call the model, run its tools, until it calls none. Only
+//! the orchestrator gets the answer, and only at the end: the text, what was shown, and whether
+//! data was missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,15 +35,15 @@ use crate::tool_call::tool_request::{decline_excess, split_excess, tool_requests
 
 /// The most characters of a result that is retained for later turns: a few dozen lines.
 const NOTE_CHARS_MAX: usize = 2_000;
-/// The most retained results of one invocation: more than any answer needs, few enough not to displace
-/// everything else that a sub-agent remembers.
+/// The most retained results of one invocation: more than any answer needs, few enough not to
+/// displace everything else that a sub-agent remembers.
 const NOTES_MAX: usize = 4;
 /// The most bytes of an answer that the orchestrator gets: dozens of pages.
 const ANSWER_BYTES_MAX: usize = 65_536;
 
-/// The silence after which the default status is shown again: often enough that the user does not take
-/// the stream for dead, rarely enough not to flood (C-18). Three fit into the minute after which a client
-/// takes a silent stream for dead.
+/// The silence after which the default status is shown again: often enough that the user does not
+/// take the stream for dead, rarely enough not to flood (C-18). Three fit into the minute after
+/// which a client takes a silent stream for dead.
 const STATUS_REPEAT: Duration = Duration::from_secs(20);
 
 /// An invocation that is ready to run.
@@ -58,13 +58,14 @@ pub(crate) struct Invocation {
     pub(crate) wait_meter: Arc<WaitMeter>,
     pub(crate) budget: Arc<TurnBudget>,
     pub(crate) timeout: Duration,
-    /// True if failures of data services are kept until the end: the turn may end with them (S1-102).
+    /// True if failures of data services are kept until the end: the turn may end with them
+    /// (S1-102).
     pub(crate) defers_faults: bool,
     /// How long the sub-agent may be silent.
     pub(crate) watchdog: Duration,
 }
 
-/// The answer of a sub-agent.
+/// The answer of a sub-agent, from [`run_invocation`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SubAgentAnswer {
     pub(crate) text: String,
@@ -100,7 +101,7 @@ impl From<CallHalt> for InvocationError {
     }
 }
 
-/// Runs `invocation` with its emitter as the ambient emitter.
+/// Runs an [`Invocation`] with its [`SubAgentEmitter`] as the ambient emitter.
 pub(crate) fn run_invocation(
     invocation: Invocation,
 ) -> impl Future<Output = Result<SubAgentAnswer, InvocationError>> + Send + 'static {
@@ -200,7 +201,8 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
     Err(InvocationError::Failed(AgentErrorClass::Model))
 }
 
-/// What a sub-agent remembers: the notes retained for all sub-agents, and its own earlier exchanges.
+/// What a sub-agent remembers: the notes retained for all sub-agents, and its own earlier
+/// exchanges.
 async fn memory(
     invocation: &Invocation,
     resources: &AgentResources,
@@ -216,12 +218,13 @@ async fn memory(
     Ok((notes.collect(), by_invocation(own)))
 }
 
-/// The answer of a sub-agent as it grows.
+/// The [`SubAgentAnswer`] as it grows.
 #[derive(Default)]
 struct AnswerBuilder {
     answer: SubAgentAnswer,
-    /// True if some of its newest data is missing. A sub-agent that failed and then found another way
-    /// has its data; one whose last attempt failed has not. Tools that ran at once are one attempt.
+    /// True if some of its newest data is missing. A sub-agent that failed and then found another
+    /// way has its data; one whose last attempt failed has not. Tools that ran at once are one
+    /// attempt.
     is_incomplete: bool,
 }
 
@@ -235,7 +238,7 @@ impl AnswerBuilder {
         }
     }
 
-    /// Adds the outcomes of the tools of one message.
+    /// Adds the [`ToolOutcome`]s of one message.
     fn add_outcomes(&mut self, outcomes: &[ToolOutcome]) -> Result<(), InvocationError> {
         let has_data =
             |outcome: &ToolOutcome| outcome.tool_type == ToolType::Ccs && outcome.result.is_ok();

@@ -1,5 +1,5 @@
-//! Step 5 of a dispatch: the result of an invocation, emitted and given to the orchestrator's model.
-//! Calls and tools that the sub-agent left open are ended first.
+//! Step 5 of a dispatch: the result of an invocation, emitted and given to the orchestrator's
+//! model. Calls and tools that the sub-agent left open are ended first.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::tool_call::tool_request::emit_declined;
 use crate::tool_call::tool_result::{envelope_error, millis, tool_result};
 use crate::tool_call::worker_quota::abandoned_worker_events;
 
-/// An invocation that has not ended.
+/// An invocation that has not ended; [`end_invocation`] ends it.
 pub(crate) struct PendingInvocation {
     pub(crate) sub_agent: Arc<BoundSubAgent>,
     pub(crate) tool_use_id: ToolUseId,
@@ -75,8 +75,8 @@ pub(crate) struct InvocationResult {
     pub(crate) notes: Vec<String>,
 }
 
-/// Ends `invocation`: emits its end and records the overhead of the dispatch, measured from
-/// `dispatch_start`.
+/// Ends a [`PendingInvocation`]: emits its end and records the overhead of the dispatch, measured
+/// from `dispatch_start`.
 pub(crate) async fn end_invocation(
     context: &AgentContext<'_>,
     spans: &TurnSpans,

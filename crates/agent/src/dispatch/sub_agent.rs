@@ -32,7 +32,7 @@ pub(crate) struct BoundSubAgent {
     pub(crate) resources: Option<Arc<AgentResources>>,
 }
 
-/// A call of a sub-agent.
+/// A [`ToolRequest`] and the sub-agent that it calls.
 pub(crate) type SubAgentCall = (ToolRequest, Arc<BoundSubAgent>);
 
 impl BoundSubAgent {
@@ -56,7 +56,7 @@ impl BoundSubAgent {
         self.id == name || self.aliases.iter().any(|alias| alias == name)
     }
 
-    /// The tool for the orchestrator's model.
+    /// The [`ToolSpec`] for the orchestrator's model.
     pub(crate) fn tool_spec(&self) -> ToolSpec {
         ToolSpec {
             name: self.tool_name(),

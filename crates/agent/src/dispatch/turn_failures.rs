@@ -1,8 +1,8 @@
 //! The failures of a turn so far, and how the turn will end with them.
 //!
-//! A turn that called one sub-agent and lost it ends with that failure (D-10): the failure is pending
-//! until the user has been told in text. As soon as the turn calls another sub-agent, the failure is
-//! reported as an error that does not end the turn, and the turn ends degraded.
+//! A turn that called one sub-agent and lost it ends with that failure (D-10): the failure is
+//! pending until the user has been told in text. As soon as the turn calls another sub-agent, the
+//! failure is reported as an error that does not end the turn, and the turn ends degraded.
 
 use turnwire_event::body::agent::ErrorEmit;
 use turnwire_event::body::turn::TurnError;
@@ -53,7 +53,7 @@ enum Finality {
     TurnEnds,
 }
 
-/// The failures of a turn.
+/// The [`AxisFailure`]s of a turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnFailures {
     /// The failure that the turn will end with, then those that came with it.
@@ -67,8 +67,8 @@ impl TurnFailures {
         self.is_degraded = true;
     }
 
-    /// Adds the failures of the sub-agent `id`: pending if the turn is about this sub-agent alone,
-    /// reported at once otherwise. Returns the errors that the end of a fan-out must list.
+    /// Adds the [`SlotFailures`] of the sub-agent `id`: pending if the turn is about this sub-agent
+    /// alone, reported at once otherwise. Returns the errors that the end of a fan-out must list.
     pub(crate) async fn add(
         &mut self,
         context: &AgentContext<'_>,
@@ -122,7 +122,7 @@ impl TurnFailures {
         self.pending.first().map(|failure| &failure.error)
     }
 
-    /// The outcome of a turn that has answered.
+    /// The [`TurnOutcome`] of a turn that has answered.
     pub(crate) async fn into_outcome(self, context: &AgentContext<'_>) -> EmitResult<TurnOutcome> {
         let mut pending = self.pending.into_iter();
         let first = pending.next();

@@ -1,9 +1,9 @@
-//! Messages in the form that models accept: every tool use has its result, every result its use, and
-//! no message is empty. Providers refuse a conversation that breaks this.
+//! Messages in the form that models accept: every tool use has its result, every result its use,
+//! and no message is empty. Providers refuse a conversation that breaks this.
 //!
-//! Half pairs are normal: a cancel leaves uses without results, and the history budget may cut between
-//! the two. So are empty blocks: they hold the place of a block that a model has skipped. Data and
-//! components are for users: a model is sent the results of its tools instead.
+//! Half pairs are normal: a cancel leaves uses without results, and the history budget may cut
+//! between the two. So are empty blocks: they hold the place of a block that a model has skipped.
+//! Data and components are for users: a model is sent the results of its tools instead.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use turnwire_model::ModelMessage;
 use crate::resources::agent_context::ModelMessages;
 use crate::resources::message_metadata::invocation_id;
 
-/// The history with the user message of the current turn at its end.
+/// The history with the user message of [`TurnInput`] at its end.
 pub(crate) fn with_user_message(history: Vec<Message>, input: &TurnInput) -> ModelMessages {
     let is_current =
         |message: &Message| message.turn_id == input.turn_id && message.role == Role::User;
@@ -26,7 +26,7 @@ pub(crate) fn with_user_message(history: Vec<Message>, input: &TurnInput) -> Mod
     messages.map(Arc::new).collect()
 }
 
-/// A stored message with the data that its provider wants back.
+/// A stored [`Message`] with the data that its provider wants back.
 fn model_message(message: Message) -> ModelMessage {
     ModelMessage {
         role: message.role,
@@ -52,7 +52,8 @@ pub(crate) fn by_invocation(messages: Vec<Message>) -> ModelMessages {
     indexed.into_iter().map(|(_, message)| message).collect()
 }
 
-/// `messages` without half pairs, empty blocks and content for users. Unchanged messages are shared.
+/// `messages` without half pairs, empty blocks and content for users. Unchanged messages are
+/// shared.
 pub(crate) fn complete_pairs(messages: &[Arc<ModelMessage>]) -> ModelMessages {
     let mut uses: HashSet<ToolUseId> = HashSet::new();
     let mut results: HashSet<ToolUseId> = HashSet::new();

@@ -21,7 +21,7 @@ use crate::resources::agent_role::AgentRole;
 use crate::resources::model_choice::{ModelCandidate, allows_fallback, class_name};
 use crate::resources::turn_budget::BudgetLimit;
 
-/// Why an agent cannot go on.
+/// Why [`call_with_fallbacks`] returned no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallHalt {
     /// The session accepts no more events of the turn, and ends it.
@@ -44,8 +44,8 @@ impl From<BudgetLimit> for CallHalt {
     }
 }
 
-/// Calls the agent's model, then its fallbacks, until one replies. Sets the model and the attempt of
-/// `request`.
+/// Calls the agent's model, then its fallbacks, until one returns a [`ModelReply`]. Sets the model
+/// and the attempt of the [`ModelRequest`].
 pub(crate) async fn call_with_fallbacks(
     context: &AgentContext<'_>,
     mut request: ModelRequest,
@@ -104,8 +104,9 @@ async fn wait_for_retry(
     true
 }
 
-/// Emits that `fallback` serves the turn from here on. A sub-agent emits nothing: its model is seen in
-/// its calls, and the model of the session is that of the orchestrator.
+/// Emits that a fallback [`ModelCandidate`] serves the turn from here on. A sub-agent emits
+/// nothing: its model is seen in its calls, and the model of the session is that of the
+/// orchestrator.
 async fn announce_fallback(
     context: &AgentContext<'_>,
     fallback: &ModelCandidate,

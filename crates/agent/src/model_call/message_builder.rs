@@ -1,8 +1,8 @@
 //! The message that a model streams: deltas in, the events of the message out.
 //!
-//! [`MessageBuilder`] enforces the rules of a message: a block has one kind, the input of a tool comes
-//! between its start and its end, and the whole stays within bounds. A provider that breaks a rule is
-//! stopped before it can write a message that could not be replayed.
+//! [`MessageBuilder`] enforces the rules of a message: a block has one kind, the input of a tool
+//! comes between its start and its end, and the whole stays within bounds. A provider that breaks a
+//! rule is stopped before it can write a message that could not be replayed.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl<'a> MessageBuilder<'a> {
         })
     }
 
-    /// Adds a delta and returns its event; `None` if clients are sent nothing for it.
+    /// Adds a [`Delta`] and returns its event; `None` if clients are sent nothing for it.
     pub(crate) fn push(&mut self, delta: Delta) -> Result<Option<Body>, MalformedStream> {
         let message_id = self.message_id;
         match delta {
@@ -134,7 +134,7 @@ impl<'a> MessageBuilder<'a> {
         }
     }
 
-    /// Takes the data that `provider` wants back with the message.
+    /// Takes the [`ProviderState`] that `provider` wants back with the message.
     pub(crate) fn take_provider_data(&mut self, provider: &str) -> ProviderState {
         ProviderState {
             by: provider.to_owned(),
@@ -216,8 +216,8 @@ impl<'a> MessageBuilder<'a> {
             .collect()
     }
 
-    /// Marks the message as truncated at its length. A tool use without input may then have lost its
-    /// input, and a tool that acts must not act on a guess.
+    /// Marks the message as truncated at its length. A tool use without input may then have lost
+    /// its input, and a tool that acts must not act on a guess.
     pub(crate) fn mark_truncated(&mut self) {
         self.broken.append(&mut self.without_input);
     }

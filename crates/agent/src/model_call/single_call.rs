@@ -1,8 +1,9 @@
 //! One model call: its stream in, its message out.
 //!
-//! The message of the orchestrator is emitted as it streams. The message of a sub-agent is buffered and
-//! stored with the end of its call, for that sub-agent alone (D-46). Every call that is started ends
-//! once: with its message, or as failed. If the future is dropped, the session closes what is open.
+//! The message of the orchestrator is emitted as it streams. The message of a sub-agent is buffered
+//! and stored with the end of its call, for that sub-agent alone (D-46). Every call that is started
+//! ends once: with its message, or as failed. If the future is dropped, the session closes what is
+//! open.
 
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl From<EmitRefusal> for CallError {
     }
 }
 
-/// The message that a model replied with.
+/// The message that a model replied with, from [`call_model`].
 pub(crate) struct ModelReply {
     pub(crate) content: Vec<ContentBlock>,
     /// The tool uses whose input is unusable.
@@ -52,7 +53,7 @@ pub(crate) struct ModelReply {
 }
 
 impl ModelReply {
-    /// The message for the next call of the turn.
+    /// The [`ModelMessage`] for the next call of the turn.
     pub(crate) fn into_message(self) -> Arc<ModelMessage> {
         Arc::new(ModelMessage {
             role: Role::Assistant,
@@ -62,9 +63,9 @@ impl ModelReply {
     }
 }
 
-/// Where the pieces of the message go.
+/// Where the pieces of a [`MessageBuilder`] go.
 enum ReplySink {
-    /// They are emitted as they come.
+    /// To the emitter, as they come.
     Streamed {
         is_started: bool,
     },
@@ -147,7 +148,7 @@ const NO_POSITION: Position = Position {
 };
 
 impl ModelCall<'_> {
-    /// Reads deltas until the stream stops or breaks. The stream is dropped on return.
+    /// Reads [`Delta`]s until the stream stops or breaks. The stream is dropped on return.
     async fn read_stream(
         &mut self,
         provider: &Arc<dyn ModelProvider>,
@@ -197,8 +198,8 @@ impl ModelCall<'_> {
         }
     }
 
-    /// Logs a failure that is detected here and not by the provider, which logs its own. The log line
-    /// has no content of the message.
+    /// Logs a failure that is detected here and not by the provider, which logs its own. The log
+    /// line has no content of the message.
     fn error_at(&self, class: LlmErrorClass, place: &'static str) -> ModelError {
         let (model, error) = (self.model.as_str(), class_name(class));
         tracing::warn!(model, class = error, place, "a model call failed");

@@ -1,5 +1,5 @@
-//! Replies for when the orchestrator's model itself has failed (C-06): written by the authors of the
-//! pack in the user's language, and streamed like the reply of a model.
+//! Replies for when the orchestrator's model itself has failed (C-06): written by the authors of
+//! the pack in the user's language, and streamed like the reply of a model.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, iter};
@@ -43,7 +43,7 @@ impl FailureTexts {
         }
     }
 
-    /// The reply of a turn that ends with `code`.
+    /// The reply of a turn that ends with an [`ErrorCode`].
     pub(crate) fn reply(&self, code: ErrorCode) -> FixedReply {
         FixedReply(match code {
             ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError | ErrorCode::PartialFanOut => {

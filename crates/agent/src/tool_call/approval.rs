@@ -1,13 +1,12 @@
-//! Tools that need the approval of a person. A call whose input does not match the schema is declined
-//! at once; for the others the person is asked, and the turn ends with them open.
+//! Tools that need the approval of a person. A call whose input does not match the schema is
+//! declined at once; for the others the person is asked, and the turn ends with them open.
 //!
 //! ```text
 //! the other tools run │ approval.requested* │ the turn ends as paused, no tool was called
 //! ```
 
 use turnwire_event::body::approval::ApprovalRequested;
-use turnwire_event::code::{TurnKind, TurnStatus};
-use turnwire_event::port::TurnOutcome;
+use turnwire_event::code::TurnKind;
 use turnwire_event::{ApprovalId, Body};
 use turnwire_tool::check_input;
 
@@ -16,7 +15,7 @@ use super::tool_request::{DeclinedRequest, ToolRequest};
 use crate::resources::agent_context::{AgentContext, EmitResult};
 use crate::resources::agent_resources::AgentResources;
 
-/// The requests of one message, split by whether they need approval.
+/// The [`ToolRequest`]s of one message, split by whether they need approval.
 #[derive(Default)]
 pub(crate) struct ApprovalSplit {
     /// Requests that run at once.
@@ -72,13 +71,4 @@ pub(crate) async fn request_approvals(
         context.emit_as_agent(requested).await?;
     }
     Ok(())
-}
-
-/// The outcome of a turn that waits for approvals.
-pub(crate) fn paused_outcome() -> TurnOutcome {
-    TurnOutcome {
-        status: TurnStatus::Paused,
-        error: None,
-        reason: None,
-    }
 }

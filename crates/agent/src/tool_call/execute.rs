@@ -35,7 +35,7 @@ use crate::resources::agent_resources::AgentResources;
 const NO_APPROVER: &str =
     "not executed: a person has to allow this tool, and none can be asked here.";
 
-/// How a tool ended.
+/// How the tool of a [`ToolRequest`] ended.
 pub(crate) struct ToolOutcome {
     /// The result as the model gets it.
     pub(crate) message: Arc<ModelMessage>,
@@ -55,8 +55,9 @@ impl ToolOutcome {
 /// The result of a tool and how long the tool ran.
 type TimedResult = (Result<Value, ToolFailure>, Duration);
 
-/// Runs the tools of `requests` and returns their outcomes in the order they ended. In a sub-agent a
-/// fatal failure ends the rest: it is the last outcome, and tools that still run are dropped.
+/// Runs the tools of `requests` and returns their [`ToolOutcome`]s in the order they ended. In a
+/// sub-agent a fatal failure ends the rest: it is the last outcome, and tools that still run are
+/// dropped.
 pub(crate) async fn run_tools(
     context: &AgentContext<'_>,
     requests: Vec<ToolRequest>,

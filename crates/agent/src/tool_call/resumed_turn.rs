@@ -2,7 +2,8 @@
 //! and then the model is called as always.
 //!
 //! The inputs of the tools are in the history, in the message of the turn that paused. The pack may
-//! have changed since: a tool that is gone, or whose schema no longer accepts the input, does not run.
+//! have changed since: a tool that is gone, or whose schema no longer accepts the input, does not
+//! run.
 
 use std::sync::Arc;
 
@@ -24,14 +25,14 @@ const COMMENT_CHARS_MAX: usize = 500;
 pub(crate) struct ResumedTurn {
     /// The tools that run.
     pub(crate) approved: Vec<ToolRequest>,
-    /// The tools that do not run, each with its failure.
+    /// The tools that do not run, each with its [`ToolFailure`].
     pub(crate) declined: Vec<DeclinedRequest>,
     /// The number of model calls since the user's last message: the next call is one more.
     pub(crate) call_count: u32,
 }
 
 impl ResumedTurn {
-    /// Matches the answers in `resumed` with the tool uses in `messages`.
+    /// Matches the answers of a [`ResumeInput`] with the tool uses in `messages`.
     pub(crate) fn new(
         resources: &AgentResources,
         resumed: &ResumeInput,

@@ -31,7 +31,7 @@ pub(crate) struct ToolRequest {
     pub(crate) is_approved: bool,
 }
 
-/// A request that is not executed, and why.
+/// A [`ToolRequest`] that is not executed, and why.
 pub(crate) type DeclinedRequest = (ToolRequest, ToolFailure);
 
 /// The tool calls in `content`, in its order.
@@ -75,7 +75,7 @@ pub(crate) async fn decline_excess(
     decline_all(context, declined.collect()).await
 }
 
-/// Declines all of `requests`, each with its failure.
+/// Declines all of `requests`, each with its [`ToolFailure`].
 pub(crate) async fn decline_all(
     context: &AgentContext<'_>,
     requests: Vec<DeclinedRequest>,
@@ -99,8 +99,9 @@ pub(crate) async fn decline(
     Ok(Arc::new(result))
 }
 
-/// Emits the end of a request that is not executed, with the `message` that has its result: providers
-/// require a result for each tool use. There is no `tool.called`, because nothing is executed.
+/// Emits the end of a request that is not executed, with the `message` that has its result:
+/// providers require a result for each tool use. There is no `tool.called`, because nothing is
+/// executed.
 pub(crate) async fn emit_declined(
     context: &AgentContext<'_>,
     request: &ToolRequest,

@@ -13,7 +13,7 @@ use turnwire_tool::ServiceFault;
 
 use crate::resources::agent_context::{AgentContext, EmitResult};
 
-/// The message that gives a model the result of a tool use.
+/// The [`ModelMessage`] that gives a model the result of a tool use.
 pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, String>) -> ModelMessage {
     let is_error = result.is_err();
     let result = ContentBlock::ToolResult {
@@ -24,7 +24,7 @@ pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, String>)
     ModelMessage::new(Role::Tool, vec![result])
 }
 
-/// `message` as it is stored for the agent of `context`.
+/// A [`ModelMessage`] as it is stored for the agent of `context`.
 pub(crate) fn stored_message(context: &AgentContext<'_>, message: &ModelMessage) -> NewMessage {
     let (metadata, scope) = (context.message_metadata(), context.resources.role.scope());
     context.new_message(message.role, message.content.clone(), metadata, scope)
@@ -35,12 +35,12 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The failure of a data service as clients are sent it.
+/// A [`ServiceFault`] as clients are sent it.
 pub(crate) fn envelope_error(fault: &ServiceFault) -> TurnError {
     TurnError::envelope(&fault.enricher_id, fault.reason)
 }
 
-/// Reports the failure of a data service; the turn goes on (axis 2).
+/// Reports a [`ServiceFault`]; the turn goes on (axis 2).
 pub(crate) async fn report_fault(context: &AgentContext<'_>, fault: &ServiceFault) -> EmitResult {
     let reported = Body::ErrorReported(envelope_error(fault));
     context.emit_as_agent(reported).await?;
