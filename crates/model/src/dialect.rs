@@ -7,11 +7,13 @@
 //! Each dialect is a folder: `chunk` has the types of the vendor's stream, which tolerate unknown
 //! fields; `decode` translates them into deltas; `encode` writes the request. Shared parts:
 //! `conversation` (the message history in the form that vendors accept), `error_class` (what
-//! vendors' errors mean), `answer_ending` (why an answer ended), `lenient` (JSON values that servers
-//! write in several ways).
+//! vendors' errors mean), `answer_ending` (why an answer ended), `block_order` (blocks in the order of
+//! the vendor's indices), `lenient` (JSON values that
+//! servers write in several ways).
 
 mod lenient;
 mod answer_ending;
+mod block_order;
 mod conversation;
 mod error_class;
 pub mod anthropic;

@@ -23,7 +23,7 @@ pub trait ModelProvider: Send + Sync {
 
 /// Looks up the provider of a model.
 pub trait ProviderLookup: Send + Sync {
-    /// The [`ModelProvider`] that serves `model`, written `provider:model`; `None` if no provider of
-    /// that name exists.
+    /// The [`ModelProvider`] that serves `model`, written `provider:model`; `None` if no provider
+    /// of that name exists.
     fn provider(&self, model: &str) -> Option<Arc<dyn ModelProvider>>;
 }

@@ -1,5 +1,6 @@
-//! A model that a vendor or another server runs: a [`VendorDialect`] encodes the request and decodes the
-//! answer, a [`ModelTransport`] carries both, and [`CallTimeouts`] and [`ModelResponseLimits`] bound one call.
+//! A model that a vendor or another server runs: a [`VendorDialect`] encodes the request and
+//! decodes the answer, a [`ModelTransport`] carries both, and [`CallTimeouts`] and
+//! [`ModelResponseLimits`] bound one call.
 //!
 //! ```text
 //! Request ─▶ Dialect::encode ─▶ Transport ─▶ SseReader ─▶ Decoder ─▶ Delta
@@ -67,8 +68,8 @@ pub struct ModelResponseLimits {
 }
 
 impl Default for ModelResponseLimits {
-    /// An answer of a hundred thousand tokens in one frame fits into 4 MiB. The largest answers have
-    /// a few hundred thousand tokens at about 200 bytes per frame: 64 MiB.
+    /// An answer of a hundred thousand tokens in one frame fits into 4 MiB. The largest answers
+    /// have a few hundred thousand tokens at about 200 bytes per frame: 64 MiB.
     fn default() -> Self {
         Self {
             frame_bytes_max: 4 * 1_048_576,
@@ -84,7 +85,8 @@ pub trait CostCalculator: Send + Sync {
     fn cost_usd(&self, model: &str, usage: &TokenUsage, cache_written_tokens: u64) -> f64;
 }
 
-/// A [`ModelProvider`] that calls a vendor; serves all of the vendor's models through a [`ModelTransport`].
+/// A [`ModelProvider`] that calls a vendor; serves all of the vendor's models through a
+/// [`ModelTransport`].
 #[derive(Clone)]
 pub struct RemoteProvider(Arc<RemoteConfig>);
 
@@ -122,7 +124,8 @@ impl RemoteProvider {
         }))
     }
 
-    /// Sets [`ModelParams`] for one model, by the vendor's name; unset ones are those of the provider.
+    /// Sets [`ModelParams`] for one model, by the vendor's name; unset ones are those of the
+    /// provider.
     #[must_use]
     pub fn with_model_params(mut self, model: &str, params: &ModelParams) -> Self {
         let config = Arc::make_mut(&mut self.0);

@@ -22,7 +22,8 @@ pub struct RoutingInput<'a> {
     pub cost_usd: f64,
 }
 
-/// The result of [`ModelRouter::route`]: the chosen model, its fallbacks and the reason of the choice.
+/// The result of [`ModelRouter::route`]: the chosen model, its fallbacks and the reason of the
+/// choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelRoute {
     /// The chosen model, written `provider:model`.
@@ -61,18 +62,12 @@ impl ModelRouter {
             return ModelRoute::new(own, &[], "only model");
         };
         let rule = policy.rules.iter().find(|rule| is_match(&rule.when, turn));
-        match (rule, &policy.default) {
-            (Some(rule), _) => {
-                let choice = &rule.choice;
-                ModelRoute::new(
-                    &choice.model,
-                    &choice.fallbacks,
-                    format!("rule {}", rule.name),
-                )
-            }
-            (None, Some(default)) => ModelRoute::new(&default.model, &default.fallbacks, "default"),
-            (None, None) => ModelRoute::new(own, &[], "the agent's own"),
-        }
+        let (choice, reason) = match (rule, &policy.default) {
+            (Some(rule), _) => (&rule.choice, format!("rule {}", rule.name)),
+            (None, Some(default)) => (default, "default".to_owned()),
+            (None, None) => return ModelRoute::new(own, &[], "the agent's own"),
+        };
+        ModelRoute::new(&choice.model, &choice.fallbacks, reason)
     }
 }
 

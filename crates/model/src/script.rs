@@ -14,7 +14,6 @@
 
 mod error;
 mod split;
-mod block_numbers;
 mod request_view;
 mod placeholder;
 mod source;
@@ -69,8 +68,8 @@ impl ModelScript {
         Self::parse_all(file, yaml).map_err(first)
     }
 
-    /// Like [`ModelScript::parse`], but returns all mistakes: at least the first of each rule and of
-    /// each step.
+    /// Like [`ModelScript::parse`], but returns all mistakes: at least the first of each rule and
+    /// of each step.
     pub fn parse_all(file: &str, yaml: &str) -> Result<Self, Vec<ScriptError>> {
         let mut script = Self::default();
         script.add_file(file, yaml, &mut PatternCache::default())?;

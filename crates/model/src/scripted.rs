@@ -1,7 +1,8 @@
 //! The scripted provider: a real stream with real pauses that plays a [`ModelScript`].
 //!
-//! [`ScriptedProvider`] needs no key and no network, stops between any two deltas when it is dropped, and
-//! is fast enough for benchmarks: a call is looked up once and then played from shared memory.
+//! [`ScriptedProvider`] needs no key and no network, stops between any two deltas when it is
+//! dropped, and is fast enough for benchmarks: a call is looked up once and then played from shared
+//! memory.
 
 mod delta_timer;
 mod plan_stream;

@@ -93,7 +93,7 @@ impl CassetteParser {
     }
 
     fn end(&mut self, closing: EndLine) -> Result<(), String> {
-        let ending = closing.ending()?;
+        let (ended_after, ending) = closing.ending()?;
         let mut call = self.open.take().ok_or(NO_CALL)?;
         if call.answer.is_none() && ending == CallEnding::End {
             return Err("a call with `how: end` has a `status`".to_owned());
@@ -101,8 +101,7 @@ impl CassetteParser {
         if self.calls.len() == CALLS_MAX {
             return Err(format!("more than {CALLS_MAX} calls"));
         }
-        call.ended_after = closing.after();
-        call.ending = ending;
+        (call.ended_after, call.ending) = (ended_after, ending);
         self.calls.push(call);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A [`ModelTransport`] that records the calls of another transport.
 //!
-//! Recording never delays a call and never makes one fail. A call is handed to the [`CassetteWriter`] when it
-//! ends, also if it ends in the middle of a frame.
+//! Recording never delays a call and never makes one fail. A call is handed to the
+//! [`CassetteWriter`] when it ends, also if it ends in the middle of a frame.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 
 mod chunk;
 mod block;
-mod block_order;
 mod decode;
 mod encode;
 

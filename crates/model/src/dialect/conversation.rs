@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId};
 
-use crate::request::{ModelMessage, ModelRequest};
+use crate::request::{ModelMessage, ModelRequest, value_text};
 
 /// Characters of a tool name that every vendor accepts.
 const NAME_CHARS_MAX: usize = 64;
@@ -55,10 +55,7 @@ pub(crate) struct ToolOutcome<'a> {
 impl ToolOutcome<'_> {
     /// The content as text: strings unchanged, any other value as JSON.
     pub(crate) fn text(&self) -> String {
-        match self.content {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        }
+        value_text(self.content)
     }
 
     /// The content as text in which an error is marked, for APIs without an error field.

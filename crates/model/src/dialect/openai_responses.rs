@@ -2,7 +2,7 @@
 //! features that this dialect relies on, with versions and dates.
 
 mod chunk;
-mod item_order;
+mod item_state;
 mod provider_data;
 mod error;
 mod decode;

@@ -1,5 +1,5 @@
-//! One call of a [`super::RemoteProvider`]: sends the request and decodes the response within its time and
-//! size limits.
+//! One call of a [`super::RemoteProvider`]: sends the request and decodes the response within its
+//! time and size limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,8 +114,8 @@ fn encode(config: &RemoteConfig, request: &ModelRequest) -> Result<TransportRequ
     })
 }
 
-/// Classifies a [`TransportResponse`] with an error status. Its body may be cut off or late; the received part
-/// is used then.
+/// Classifies a [`TransportResponse`] with an error status. Its body may be cut off or late; the
+/// received part is used then.
 async fn classify_error_response(
     config: &RemoteConfig,
     mut reply: TransportResponse,

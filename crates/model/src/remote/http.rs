@@ -1,5 +1,5 @@
-//! The HTTP transport: one provider's address, API key and headers. [`ModelHttpTransport`] sends requests through
-//! the guarded [`Dialer`] and turns its errors into [`ModelError`]s.
+//! The HTTP transport: one provider's address, API key and headers. [`ModelHttpTransport`] sends
+//! requests through the guarded [`Dialer`] and turns its errors into [`ModelError`]s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use serde_json::Value;
 use turnwire_event::{ContentBlock, Role};
 
-use crate::request::ModelRequest;
+use crate::request::{ModelRequest, value_text};
 
 /// A tool result of the current turn, from [`ModelRequest::messages_of_turn`].
 pub(crate) struct ToolAnswer {
@@ -112,7 +112,6 @@ fn parsed(content: &Value) -> Value {
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        other => value_text(other),
     }
 }

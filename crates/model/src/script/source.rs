@@ -15,8 +15,8 @@ use super::error::ScriptMistake;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScriptRuleSource {
-    /// Patterns that later rules reference by their YAML anchors: `{name: &anchor pattern}`. An item
-    /// with this key has no other.
+    /// Patterns that later rules reference by their YAML anchors: `{name: &anchor pattern}`. An
+    /// item with this key has no other.
     pub(crate) define: Option<BTreeMap<String, Located<String>>>,
     pub(crate) when: Option<ConditionSource>,
     pub(crate) steps: Option<Located<Vec<Located<StepSource>>>>,

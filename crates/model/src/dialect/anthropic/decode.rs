@@ -9,15 +9,17 @@
 use std::collections::BTreeMap;
 
 use turnwire_event::TokenUsage;
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::fold::message::BLOCKS_MAX;
 
 use super::block::{BlockOpening, OpenBlock};
-use super::block_order::BlockOrder;
 use super::chunk::{
     AnthropicUsage, BlockDelta, BlockKind, BlockPiece, BlockStart, BlockStop, DeltaTag, EventKind,
     MessageDelta, MessageStartEvent, PieceKind, TypeTag,
 };
 use crate::delta::{Delta, ModelError};
 use crate::dialect::answer_ending::AnswerEnding;
+use crate::dialect::block_order::BlockOrder;
 use crate::dialect::lenient::LenientCount;
 use crate::dialect::{
     DecodeResult, DeltaQueue, SseEvent, StreamDecoder, error_class, read_json, token_usage,
@@ -27,14 +29,23 @@ use crate::dialect::{
 /// size, and less than a message may have.
 const OPAQUE_BYTES_MAX: usize = 1024 * 1024;
 
+/// Upper limit of the memory of buffered deltas in bytes, far above a block that was merely
+/// overtaken. Beyond it a gap will not be filled.
+const BUFFERED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Part number of a block: a block has one part.
+const ONLY: u32 = 0;
+
 /// [`StreamDecoder`] of one Messages answer.
 #[derive(Debug, Default)]
 pub(super) struct MessagesDecoder {
-    order: BlockOrder,
-    /// By the vendor's index: the slot in [`BlockOrder`], and the block's state.
-    blocks: BTreeMap<u64, (u64, OpenBlock)>,
-    /// Slots of closed tool uses without input whose end is not emitted yet.
-    without_input: Vec<u64>,
+    /// The blocks of the message, each with its index there.
+    order: BlockOrder<u64, BUFFERED_BYTES_MAX, { usize::MAX }>,
+    /// By the vendor's index: the position in `order`, and the block's state.
+    blocks: BTreeMap<u64, (usize, OpenBlock)>,
+    /// Indices and positions in `order` of closed tool uses without input whose end is not emitted
+    /// yet.
+    without_input: Vec<(u64, usize)>,
     counts: AnthropicUsage,
     ending: AnswerEnding,
     opaque_bytes: usize,
@@ -49,29 +60,11 @@ impl StreamDecoder for MessagesDecoder {
         if self.is_done || frame.data.is_empty() {
             return Ok(());
         }
-        let data = frame.data;
-        match kind(frame)? {
-            EventKind::ContentBlockDelta => self.block_delta(data, out),
-            EventKind::ContentBlockStart => self.block_start(data, out),
-            EventKind::ContentBlockStop => {
-                self.block_stop(read_json::<BlockStop>(data)?.index, out);
-                Ok(())
-            }
-            EventKind::MessageStart => {
-                self.message_start(read_json(data)?, out);
-                Ok(())
-            }
-            EventKind::MessageDelta => {
-                self.message_delta(&read_json(data)?);
-                Ok(())
-            }
-            EventKind::MessageStop => self.finish(out),
-            EventKind::Error => {
-                self.is_done = true;
-                Err(error_class::classify_event_data(data))
-            }
-            EventKind::Ping | EventKind::Unknown => Ok(()),
-        }
+        let kind = kind(frame)?;
+        std::mem::swap(&mut self.order.out, out);
+        let applied = self.apply_event(kind, frame.data);
+        std::mem::swap(&mut self.order.out, out);
+        applied
     }
 
     fn end(&mut self, _: &mut DeltaQueue) -> DecodeResult {
@@ -114,7 +107,24 @@ fn kind(frame: SseEvent<'_>) -> DecodeResult<EventKind> {
 }
 
 impl MessagesDecoder {
-    fn message_start(&mut self, start: MessageStartEvent, out: &mut DeltaQueue) {
+    fn apply_event(&mut self, kind: EventKind, data: &str) -> DecodeResult {
+        match kind {
+            EventKind::ContentBlockDelta => self.block_delta(data)?,
+            EventKind::ContentBlockStart => self.block_start(data)?,
+            EventKind::ContentBlockStop => self.block_stop(read_json::<BlockStop>(data)?.index)?,
+            EventKind::MessageStart => self.message_start(read_json(data)?),
+            EventKind::MessageDelta => self.message_delta(&read_json(data)?),
+            EventKind::MessageStop => self.finish()?,
+            EventKind::Error => {
+                self.is_done = true;
+                return Err(error_class::classify_event_data(data));
+            }
+            EventKind::Ping | EventKind::Unknown => {}
+        }
+        Ok(())
+    }
+
+    fn message_start(&mut self, start: MessageStartEvent) {
         let message = start.message.unwrap_or_default();
         self.merge_counts(message.usage);
         let id = message.id.filter(|id| !id.is_empty());
@@ -123,18 +133,18 @@ impl MessagesDecoder {
             && !self.has_output
         {
             self.has_started = true;
-            out.push_back(Delta::Started { response_id });
+            self.order.out.push_back(Delta::Started { response_id });
         }
     }
 
-    fn block_start(&mut self, data: &str, out: &mut DeltaQueue) -> DecodeResult {
+    fn block_start(&mut self, data: &str) -> DecodeResult {
         let BlockStart {
             index,
             content_block,
         } = read_json(data)?;
         // A start with an index in use ends the open block of that index.
-        self.block_stop(index, out);
-        let slot = self.open_slot(index, out)?;
+        self.block_stop(index)?;
+        let position = self.open_block(index)?;
         let raw = content_block.get();
         let kind = read_json::<TypeTag<BlockKind>>(raw)?.kind;
         let opened = match kind {
@@ -145,20 +155,28 @@ impl MessagesDecoder {
         };
         self.count_opaque(opened.opaque_bytes)?;
         self.has_tool_use |= kind == BlockKind::ToolUse;
-        self.blocks.insert(index, (slot, opened.state));
+        self.blocks.insert(index, (position, opened.state));
         for delta in opened.deltas {
-            self.emit(slot, delta, out);
+            self.emit(position, delta)?;
         }
         Ok(())
     }
 
-    /// Opens a slot; tool uses before it are complete.
-    fn open_slot(&mut self, index: u64, out: &mut DeltaQueue) -> DecodeResult<u64> {
-        let slot = self.order.open(index, out)?;
-        for complete in self.without_input.extract_if(.., |earlier| *earlier < slot) {
-            self.order.push(complete, Delta::ToolEnd { block: 0 }, out);
+    /// Opens a block and returns its position; tool uses before it are complete. An index that is
+    /// used again counts as one after all others, as some servers need it.
+    fn open_block(&mut self, index: u64) -> DecodeResult<usize> {
+        if self.order.len() >= BLOCKS_MAX as usize {
+            return Err(LlmErrorClass::Provider.into());
         }
-        Ok(slot)
+        let index = self.order.unused_index(index);
+        let index = index.ok_or(LlmErrorClass::Provider)?;
+        let position = self.order.add(Some(index), index)?;
+        let complete = |(earlier, _): &mut (u64, usize)| *earlier < index;
+        for (_, position) in self.without_input.extract_if(.., complete) {
+            self.order
+                .push(position, ONLY, Delta::ToolEnd { block: 0 })?;
+        }
+        Ok(position)
     }
 
     fn count_opaque(&mut self, bytes: usize) -> DecodeResult {
@@ -169,7 +187,7 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    fn block_delta(&mut self, data: &str, out: &mut DeltaQueue) -> DecodeResult {
+    fn block_delta(&mut self, data: &str) -> DecodeResult {
         let BlockDelta { index, delta } = match serde_json::from_str(data) {
             Ok(delta) => delta,
             Err(_) => unknown_delta(data)?,
@@ -177,8 +195,8 @@ impl MessagesDecoder {
         if !self.blocks.contains_key(&index) {
             match OpenBlock::without_start(delta.kind) {
                 Some(block) => {
-                    let slot = self.open_slot(index, out)?;
-                    self.blocks.insert(index, (slot, block));
+                    let position = self.open_block(index)?;
+                    self.blocks.insert(index, (position, block));
                 }
                 None if delta.kind == PieceKind::InputJsonDelta => {
                     return Err(ModelError::malformed());
@@ -186,37 +204,38 @@ impl MessagesDecoder {
                 None => return Ok(()),
             }
         }
-        let Some(&mut (slot, ref mut block)) = self.blocks.get_mut(&index) else {
+        let Some(&mut (position, ref mut block)) = self.blocks.get_mut(&index) else {
             return Ok(());
         };
         let mut opaque_bytes = 0;
         let delta = block.apply(delta, &mut opaque_bytes);
         self.count_opaque(opaque_bytes)?;
-        if let Some(delta) = delta {
-            self.emit(slot, delta, out);
+        match delta {
+            Some(delta) => self.emit(position, delta),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn block_stop(&mut self, index: u64, out: &mut DeltaQueue) {
-        let Some(&mut (slot, ref mut block)) = self.blocks.get_mut(&index) else {
-            return;
+    fn block_stop(&mut self, index: u64) -> DecodeResult {
+        let Some(&mut (position, ref mut block)) = self.blocks.get_mut(&index) else {
+            return Ok(());
         };
         if matches!(block, OpenBlock::Closed) {
-            return;
+            return Ok(());
         }
         if block.has_no_input() {
-            self.without_input.push(slot);
+            let index = *self.order.state(position);
+            self.without_input.push((index, position));
         }
         for delta in block.close() {
-            self.emit(slot, delta, out);
+            self.emit(position, delta)?;
         }
-        self.order.stop(slot, out);
+        self.order.finish(position)
     }
 
-    fn emit(&mut self, slot: u64, delta: Delta, out: &mut DeltaQueue) {
+    fn emit(&mut self, position: usize, delta: Delta) -> DecodeResult {
         self.has_output = true;
-        self.order.push(slot, delta, out);
+        self.order.push(position, ONLY, delta)
     }
 
     fn message_delta(&mut self, delta: &MessageDelta<'_>) {
@@ -244,22 +263,23 @@ impl MessagesDecoder {
         }
     }
 
-    fn finish(&mut self, out: &mut DeltaQueue) -> DecodeResult {
+    fn finish(&mut self) -> DecodeResult {
         self.is_done = true;
         let indices: Vec<u64> = self.blocks.keys().copied().collect();
         for index in indices {
-            self.block_stop(index, out);
+            self.block_stop(index)?;
         }
         let is_cut_short = self.ending.is_cut_short();
-        for slot in self.without_input.drain(..).filter(|_| !is_cut_short) {
-            self.order.push(slot, Delta::ToolEnd { block: 0 }, out);
+        for (_, position) in self.without_input.drain(..).filter(|_| !is_cut_short) {
+            self.order
+                .push(position, ONLY, Delta::ToolEnd { block: 0 })?;
         }
-        self.order.release_all(out);
+        self.order.release_all()?;
         // An empty answer would hide the refusal.
         if self.ending == AnswerEnding::Filtered && !self.has_output {
             return Err(ModelError::malformed());
         }
-        out.push_back(Delta::Stop {
+        self.order.out.push_back(Delta::Stop {
             reason: self.ending.stop_reason(self.has_tool_use),
             usage: self.usage_so_far(),
         });

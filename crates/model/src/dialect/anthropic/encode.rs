@@ -1,5 +1,5 @@
-//! Writes a [`ModelRequest`](crate::ModelRequest) for the Messages API: turns alternate, tool results come first in their
-//! turn, and thinking is sent only with its signature and never last.
+//! Writes a [`ModelRequest`](crate::ModelRequest) for the Messages API: turns alternate, tool
+//! results come first in their turn, and thinking is sent only with its signature and never last.
 
 use serde_json::{Map, Value, json};
 

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 use turnwire_event::TokenUsage;
+use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
 
 use super::chunk::{CandidateChunk, ContentPart, FunctionCall, GeminiChunk, UsageMetadata};
@@ -92,7 +93,7 @@ impl GeminiDecoder {
         let block_reason = chunk.prompt_feedback.map(|feedback| feedback.block_reason);
         let is_blocked = block_reason.is_some_and(|reason| !reason.as_str().is_empty());
         if is_blocked && candidates.is_empty() {
-            return Err(error::blocked());
+            return Err(LlmErrorClass::Provider.into());
         }
         let is_first = |candidate: &CandidateChunk<'_>| LenientCount::or_zero(candidate.index) == 0;
         if let Some(candidate) = candidates.into_iter().find(is_first) {
@@ -118,11 +119,12 @@ impl GeminiDecoder {
             "" | "FINISH_REASON_UNSPECIFIED" => {}
             "MAX_TOKENS" | "CONTINUATION" => self.ending = Some(AnswerEnding::Truncated),
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
-                return Err(error::malformed_call());
+                // A retry may succeed.
+                return Err(ModelError::transient(LlmErrorClass::Provider));
             }
             reason if is_filter(reason) && self.blocks.next == 0 => {
                 // An empty answer would hide the filter.
-                return Err(error::blocked());
+                return Err(LlmErrorClass::Provider.into());
             }
             // `STOP`, a filter that cut the rest off, and unknown reasons.
             _ => self.ending = Some(AnswerEnding::Complete),

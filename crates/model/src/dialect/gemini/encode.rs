@@ -1,5 +1,6 @@
-//! Writes a [`ModelRequest`](crate::ModelRequest) for the Gemini API: contents of two roles, function calls and responses as
-//! parts, and every thought signature on the part that it came with.
+//! Writes a [`ModelRequest`](crate::ModelRequest) for the Gemini API: contents of two roles,
+//! function calls and responses as parts, and every thought signature on the part that it came
+//! with.
 
 use std::collections::HashSet;
 
@@ -24,7 +25,8 @@ pub(super) fn path(model: &str) -> String {
     format!("/v1beta/{collection}{model}:streamGenerateContent?alt=sse")
 }
 
-/// The characters of a model's name that are percent-encoded, because they have a meaning in a path.
+/// The characters of a model's name that are percent-encoded, because they have a meaning in a
+/// path.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

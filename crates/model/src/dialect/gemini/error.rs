@@ -41,16 +41,6 @@ fn with_details(error: ModelError, details: &Value) -> ModelError {
     error.with_retry_after(retry_delay(details))
 }
 
-/// The vendor blocked the whole answer or the request.
-pub(super) fn blocked() -> ModelError {
-    LlmErrorClass::Provider.into()
-}
-
-/// The model wrote a malformed function call. A retry may succeed.
-pub(super) fn malformed_call() -> ModelError {
-    ModelError::transient(LlmErrorClass::Provider)
-}
-
 fn details(error: &Value) -> impl Iterator<Item = &Value> {
     error["details"].as_array().into_iter().flatten()
 }

@@ -1,6 +1,6 @@
-//! Writes a [`ModelRequest`](crate::ModelRequest) for the Chat Completions API: a message per turn and a message per tool
-//! result, directly after the calls. No field for reasoning is common to all servers: a server gets
-//! its reasoning back in the fields in which it sent it.
+//! Writes a [`ModelRequest`](crate::ModelRequest) for the Chat Completions API: a message per turn
+//! and a message per tool result, directly after the calls. No field for reasoning is common to all
+//! servers: a server gets its reasoning back in the fields in which it sent it.
 
 use serde_json::{Map, Value, json};
 

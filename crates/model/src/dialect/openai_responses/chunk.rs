@@ -1,8 +1,6 @@
 //! The events of a Responses stream: one struct with the fields of all events, since they share
 //! them, and the objects nested in it. Unlisted fields are skipped.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -89,9 +87,6 @@ pub(super) struct ResponsesPart<'a> {
     #[serde(borrow, default)]
     pub(super) refusal: OptionalStr<'a>,
 }
-
-/// The fields of an item, unparsed.
-pub(super) type RawFields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// The response object, sent at the start and at the end.
 #[derive(Debug, Default, Deserialize)]

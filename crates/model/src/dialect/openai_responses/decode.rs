@@ -10,21 +10,38 @@ use turnwire_event::TokenUsage;
 
 use super::chunk::{ResponseObject, ResponsesEvent};
 use super::error;
-use super::item_order::{ItemKind, ItemOrder, ItemSection, SectionKind};
+use super::item_state::{ITEMS_MAX, ItemKind, ItemSection, ItemState, SectionKind};
 use crate::delta::{Delta, ModelError};
+use crate::dialect::block_order::BlockOrder;
 use crate::dialect::lenient::{LenientCount, OptionalStr};
 use crate::dialect::{DecodeResult, DeltaQueue, SseEvent, StreamDecoder, read_json, started};
+
+/// Upper limit of buffered deltas. Servers that mix up the order do so by a handful; beyond this
+/// the server does not count from 0.
+const BUFFERED_DELTAS_MAX: usize = 256;
+
+/// Upper limit of the memory of buffered deltas in bytes, for the same reason.
+const BUFFERED_BYTES_MAX: usize = (256 << 10) + BUFFERED_DELTAS_MAX * size_of::<Delta>();
+
+/// Largest item id in bytes. Vendors' ids are below 100.
+const ID_BYTES_MAX: usize = 512;
+
+/// The items of an answer. The index after a call becomes current at once, because a call is one
+/// block and calls may arrive in parallel (S3-066).
+pub(super) type ItemOrder = BlockOrder<ItemState, BUFFERED_BYTES_MAX, BUFFERED_DELTAS_MAX>;
 
 /// Part number of an item with only one part.
 pub(super) const ONLY: u32 = 0;
 
-/// Block number of a delta until [`ItemOrder`] emits it.
+/// Block number of a delta until [`BlockOrder`] emits it.
 pub(super) const UNNUMBERED: u32 = 0;
 
 /// [`StreamDecoder`] of one Responses answer.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
     pub(super) order: ItemOrder,
+    /// Position of the last event's item: mostly that of the next event too.
+    last: usize,
     pub(super) has_started: bool,
     pub(super) has_stopped: bool,
     pub(super) has_calls: bool,
@@ -116,20 +133,62 @@ impl ResponsesDecoder {
     /// Position of the item that an event belongs to; adds the item if it was not announced.
     fn item_position(&mut self, kind: ItemKind, event: &ResponsesEvent<'_>) -> DecodeResult<usize> {
         let (index, id) = (to_index(event.output_index), event.item_id.as_str());
-        let Some(position) = self.order.find(index, id) else {
-            return self.order.add(kind, index, id);
+        let Some(position) = self.find_item(index, id) else {
+            return self.add_item(kind, index, id);
         };
         self.check_kind(position, kind)
+    }
+
+    /// Finds an item by index, without an index by id, and without both the last one.
+    pub(super) fn find_item(&mut self, index: Option<u32>, id: &str) -> Option<usize> {
+        let is_match = |item_index: Option<u64>, item: &ItemState| match (index, item_index) {
+            (Some(index), Some(item_index)) => u64::from(index) == item_index,
+            _ => id.is_empty() || item.id == id,
+        };
+        self.last = self.order.find(self.last, is_match)?;
+        Some(self.last)
+    }
+
+    /// Adds an item, which may release buffered deltas.
+    pub(super) fn add_item(
+        &mut self,
+        kind: ItemKind,
+        index: Option<u32>,
+        id: &str,
+    ) -> DecodeResult<usize> {
+        let is_index_too_large = index.is_some_and(|index| index as usize >= ITEMS_MAX);
+        if self.order.len() >= ITEMS_MAX || id.len() > ID_BYTES_MAX || is_index_too_large {
+            return Err(ModelError::malformed());
+        }
+        let state = ItemState {
+            kind,
+            id: id.to_owned(),
+            ..ItemState::default()
+        };
+        self.last = self.order.add(index.map(u64::from), state)?;
+        if kind == ItemKind::Call {
+            self.order.finish(self.last)?;
+        }
+        Ok(self.last)
+    }
+
+    /// Marks an item as done.
+    pub(super) fn finish_item(&mut self, position: usize) -> DecodeResult {
+        self.order.state(position).is_done = true;
+        self.order.finish(position)
     }
 
     /// Sets the kind of an item that had an unknown kind; an item of another known kind is an
     /// error.
     pub(super) fn check_kind(&mut self, position: usize, kind: ItemKind) -> DecodeResult<usize> {
-        let item_kind = &mut self.order.item(position).kind;
+        let item_kind = &mut self.order.state(position).kind;
         if *item_kind == ItemKind::Other {
             *item_kind = kind;
         }
         let is_compatible = kind == ItemKind::Other || *item_kind == kind;
+        if *item_kind == ItemKind::Call {
+            self.order.set_complete(position);
+        }
         is_compatible
             .then_some(position)
             .ok_or_else(ModelError::malformed)
@@ -162,7 +221,7 @@ impl ResponsesDecoder {
         section: ItemSection,
         text: &str,
     ) -> DecodeResult {
-        if text.is_empty() || self.order.item(position).has_emitted(section) {
+        if text.is_empty() || self.order.state(position).has_emitted(section) {
             return Ok(());
         }
         self.push_text(position, section, text)
@@ -174,7 +233,7 @@ impl ResponsesDecoder {
         section: ItemSection,
         text: &str,
     ) -> DecodeResult {
-        let item = self.order.item(position);
+        let item = self.order.state(position);
         let is_first = item.sections.is_empty();
         let is_new = item.start_section(section)?;
         let block = UNNUMBERED;
@@ -206,7 +265,7 @@ impl ResponsesDecoder {
     fn push_arguments(&mut self, event: ResponsesEvent<'_>) -> DecodeResult {
         let position = self.item_position(ItemKind::Call, &event)?;
         let fragment = event.delta.0.ok_or_else(ModelError::malformed)?;
-        let item = self.order.item(position);
+        let item = self.order.state(position);
         if fragment.is_empty() || item.is_done {
             return Ok(());
         }
@@ -224,7 +283,7 @@ impl ResponsesDecoder {
         position: usize,
         arguments: OptionalStr<'_>,
     ) -> DecodeResult {
-        let item = self.order.item(position);
+        let item = self.order.state(position);
         let call = item.call.as_mut().filter(|call| !call.has_input);
         let Some(call) = call.filter(|_| !item.is_done) else {
             return Ok(());
@@ -246,7 +305,7 @@ impl ResponsesDecoder {
     pub(super) fn end_call(&mut self, position: usize) -> DecodeResult {
         let block = UNNUMBERED;
         self.order.push(position, ONLY, Delta::ToolEnd { block })?;
-        self.order.finish(position)
+        self.finish_item(position)
     }
 
     /// Emits provider data of an item's part, if there is any.

@@ -6,7 +6,7 @@ use turnwire_event::TokenUsage;
 use super::chunk::{ResponseObject, ResponsesUsage, list};
 use super::decode::{ONLY, ResponsesDecoder};
 use super::error;
-use super::item_order::ItemKind;
+use super::item_state::ItemKind;
 use super::provider_data;
 use crate::delta::{Delta, ModelError};
 use crate::dialect::answer_ending::AnswerEnding;
@@ -56,7 +56,7 @@ impl ResponsesDecoder {
     /// Ends the open calls whose input is complete.
     fn close_calls(&mut self, is_truncated: bool) -> DecodeResult {
         for position in 0..self.order.len() {
-            let item = self.order.item(position);
+            let item = self.order.state(position);
             if item.kind != ItemKind::Call || item.is_done {
                 continue;
             }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::chunk::{ResponsesEvent, ResponsesItem, ResponsesPart, list};
 use super::decode::{ONLY, ResponsesDecoder, UNNUMBERED, to_index};
-use super::item_order::{ItemKind, ItemSection, SectionKind, StartedCall};
+use super::item_state::{ItemKind, ItemSection, SectionKind, StartedCall};
 use super::provider_data;
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lenient::OptionalStr;
@@ -35,10 +35,10 @@ impl ResponsesDecoder {
         let id = item.id.as_str();
         // Without index and id the item cannot be identified, so it is a new one.
         let existing = (index.is_some() || !id.is_empty())
-            .then(|| self.order.find(index, id))
+            .then(|| self.find_item(index, id))
             .flatten();
         let Some(position) = existing else {
-            return self.order.add(kind, index, id);
+            return self.add_item(kind, index, id);
         };
         self.check_kind(position, kind)
     }
@@ -50,7 +50,7 @@ impl ResponsesDecoder {
         name: OptionalStr<'_>,
         call_id: OptionalStr<'_>,
     ) -> DecodeResult {
-        let item = self.order.item(position);
+        let item = self.order.state(position);
         if item.kind != ItemKind::Call || item.call.is_some() || item.is_done {
             return Ok(());
         }
@@ -75,10 +75,10 @@ impl ResponsesDecoder {
     pub(super) fn item_done(&mut self, index: Option<u32>, raw: &RawValue) -> DecodeResult {
         let item: ResponsesItem<'_> = read_json(raw.get())?;
         let position = self.find_or_add(index, &item)?;
-        if self.order.item(position).is_done {
+        if self.order.state(position).is_done {
             return Ok(());
         }
-        match self.order.item(position).kind {
+        match self.order.state(position).kind {
             ItemKind::Message => self.message_done(position, &item, raw)?,
             ItemKind::Reasoning => self.reasoning_done(position, &item, raw)?,
             ItemKind::Call => return self.call_done(position, item, raw),
@@ -86,7 +86,7 @@ impl ResponsesDecoder {
                 self.push_provider_data(position, AFTER_PARTS, provider_data::item(raw))?;
             }
         }
-        self.order.finish(position)
+        self.finish_item(position)
     }
 
     fn message_done(
@@ -104,7 +104,7 @@ impl ResponsesDecoder {
         let Some(data) = provider_data::message(raw) else {
             return Ok(());
         };
-        for section in self.order.item(position).sections.clone() {
+        for section in self.order.state(position).sections.clone() {
             let data = match section.kind {
                 SectionKind::Refusal => provider_data::with_refusal(data.clone()),
                 _ => data.clone(),
@@ -141,7 +141,7 @@ impl ResponsesDecoder {
     ) -> DecodeResult {
         self.start_call(position, item.name, item.call_id)?;
         self.push_input_once(position, item.arguments)?;
-        let call = self.order.item(position).call.as_mut();
+        let call = self.order.state(position).call.as_mut();
         let call = call.ok_or_else(ModelError::malformed)?;
         let has_input = call.has_input;
         let data = provider_data::call(raw).filter(|_| !call.has_provider_data);
