@@ -46,12 +46,16 @@ pub struct TurnFactory {
 
 impl TurnFactory {
     /// A factory whose agents have the tools that `pack` defines, created with the
-    /// [`ToolDependencies`] of `kit`.
-    pub fn new(pack: Arc<Pack>, models: Arc<dyn ProviderLookup>, kit: ToolDependencies) -> Self {
+    /// [`ToolDependencies`] of `dependencies`.
+    pub fn new(
+        pack: Arc<Pack>,
+        models: Arc<dyn ProviderLookup>,
+        dependencies: ToolDependencies,
+    ) -> Self {
         let tool_pack = Arc::clone(&pack);
-        let mint = Arc::clone(&kit.mint);
+        let mint = Arc::clone(&dependencies.mint);
         let create = move |names: &[String]| {
-            let created = toolbox(&tool_pack, names, &kit);
+            let created = toolbox(&tool_pack, names, &dependencies);
             // A checked pack has no such error; if there is one, the agents with these tools fail.
             created
                 .inspect_err(|error| tracing::error!(%error, "tools of the pack were not created"))

@@ -25,7 +25,7 @@ use crate::history::prior_context::PriorExchange;
 use crate::model_call::fallback::{CallHalt, call_with_fallbacks};
 use crate::model_call::single_call::{CallError, ModelReply, call_model};
 use crate::resources::agent_context::{
-    AgentContext, EmitResult, ModelMessages, WaitMeter, tool_scene,
+    AgentContext, EmitResult, ModelMessages, WaitMeter, tool_context_of,
 };
 use crate::resources::model_choice::CandidateCursor;
 use crate::resources::turn_budget::{BudgetLimit, TurnBudget};
@@ -54,7 +54,7 @@ pub(crate) async fn run_turn(
     output: &OutputRecorder,
 ) -> TurnOutcome {
     let trace = turn.input.trace.clone();
-    let scene = tool_scene(&turn, None, trace, &binding.definition_version);
+    let tool_context = tool_context_of(&turn, None, trace, &binding.definition_version);
     let wait_meter = WaitMeter::default();
     let candidate_cursor = CandidateCursor::default();
     let budget = Arc::new(TurnBudget::new(&binding.resources.options));
@@ -62,7 +62,7 @@ pub(crate) async fn run_turn(
     let context = AgentContext {
         resources: &binding.resources,
         emitter: &turn.emitter,
-        scene: &scene,
+        tool_context: &tool_context,
         wait_meter: &wait_meter,
         candidate_cursor: &candidate_cursor,
         budget: &budget,

@@ -37,7 +37,7 @@ use crate::emitter::sub_agent_emitter::SubAgentEmitter;
 use crate::history::prior_context::PriorExchange;
 use crate::prompt::system_prompt::subagent_context;
 use crate::resources::agent_context::{
-    AgentContext, EmitResult, ModelMessages, WaitMeter, tool_scene,
+    AgentContext, EmitResult, ModelMessages, WaitMeter, tool_context_of,
 };
 use crate::resources::message_metadata;
 use crate::tool_call::tool_request::ToolRequest;
@@ -226,7 +226,7 @@ impl DispatchStep<'_> {
             started: Instant::now(),
         };
         let invocation = Invocation {
-            scene: tool_scene(
+            tool_context: tool_context_of(
                 self.turn,
                 Some(&sub_agent.id),
                 Some(run_span),

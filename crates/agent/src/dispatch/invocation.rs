@@ -52,7 +52,7 @@ pub(crate) struct Invocation {
     pub(crate) invocation_id: InvocationId,
     pub(crate) context: SubagentContext,
     pub(crate) question: String,
-    pub(crate) scene: Arc<ToolContext>,
+    pub(crate) tool_context: Arc<ToolContext>,
     pub(crate) history: Arc<dyn HistoryReader>,
     pub(crate) emitter: Arc<SubAgentEmitter>,
     pub(crate) wait_meter: Arc<WaitMeter>,
@@ -115,7 +115,7 @@ pub(crate) fn run_invocation(
     let live = LiveTask::begin();
     let work = async move {
         let _live = live;
-        let _child_task = invocation.scene.wards.enter()?;
+        let _child_task = invocation.tool_context.wards.enter()?;
         answer_with_watchdog(invocation).await
     };
     ambient::scope(emitter, work).instrument(span)
@@ -166,7 +166,7 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
     let context = AgentContext {
         resources,
         emitter: &emitter,
-        scene: &invocation.scene,
+        tool_context: &invocation.tool_context,
         wait_meter: &invocation.wait_meter,
         candidate_cursor: &candidate_cursor,
         budget: &invocation.budget,

@@ -96,7 +96,8 @@ pub(crate) async fn end_invocation(
         let waited = invocation.wait_meter.total();
         let overhead = dispatch_start.elapsed().saturating_sub(waited);
         let vertical = &invocation.sub_agent.vertical;
-        let labels = metric::dimensions_of(&context.scene.definition, vertical, sub_agent_id);
+        let definition = &context.tool_context.definition;
+        let labels = metric::dimensions_of(definition, vertical, sub_agent_id);
         let overhead_ms = overhead.as_secs_f64() * 1_000.0;
         metrics::histogram!(metric::DISPATCH_OVERHEAD_MS, &labels).record(overhead_ms);
     }
@@ -272,8 +273,9 @@ impl ResultEmitter<'_> {
         let error_class = tool_error_class(class);
         for tool in &record.open_tools {
             let id_and_type = (tool.id, tool.tool_type);
-            let scene = self.context.scene;
-            for (actor, body) in abandoned_worker_events(scene, id_and_type, error_class).await {
+            let tool_context = self.context.tool_context;
+            let events = abandoned_worker_events(tool_context, id_and_type, error_class).await;
+            for (actor, body) in events {
                 self.emit(actor, body, None).await?;
             }
             let failed = Body::ToolFailed(ToolFailed {

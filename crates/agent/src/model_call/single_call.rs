@@ -97,7 +97,7 @@ pub(crate) async fn call_model(
         AgentRole::Orchestrator | AgentRole::Worker(_) => ReplySink::Streamed { is_started: false },
         AgentRole::SubAgent(_) => ReplySink::Buffered(Box::new(MessageFold::new(
             builder.message_id,
-            context.scene.turn_id,
+            context.tool_context.turn_id,
             model.clone(),
             NO_POSITION,
             Timestamp::default(),

@@ -49,7 +49,7 @@ impl WaitMeter {
 pub(crate) struct AgentContext<'a> {
     pub(crate) resources: &'a AgentResources,
     pub(crate) emitter: &'a Arc<dyn EventEmitter>,
-    pub(crate) scene: &'a Arc<ToolContext>,
+    pub(crate) tool_context: &'a Arc<ToolContext>,
     pub(crate) wait_meter: &'a WaitMeter,
     /// Which of its models the agent calls.
     pub(crate) candidate_cursor: &'a CandidateCursor,
@@ -114,7 +114,7 @@ impl AgentContext<'_> {
             agent: self.resources.role.name().to_owned(),
             call: number,
             attempt: 1,
-            locale: self.scene.locale.clone(),
+            locale: self.tool_context.locale.clone(),
             system,
             messages,
             tools: Arc::clone(&self.resources.tool_specs),
@@ -132,7 +132,7 @@ impl AgentContext<'_> {
 }
 
 /// The [`ToolContext`] of the tools that `agent` calls in `turn`.
-pub(crate) fn tool_scene(
+pub(crate) fn tool_context_of(
     turn: &TurnContext,
     agent: Option<&str>,
     trace: Option<Arc<TraceContext>>,

@@ -184,7 +184,7 @@ fn run_tool(
         tool_use_id: request.id,
         input: request.input.clone(),
         emitter: Arc::clone(context.emitter),
-        context: Arc::clone(context.scene),
+        context: Arc::clone(context.tool_context),
     };
     let live = LiveTask::begin();
     async move {
@@ -255,7 +255,8 @@ async fn finish(
     };
     if let Err(failure) = &result {
         let tool = (request.id, tool_type);
-        for (actor, body) in abandoned_worker_events(context.scene, tool, failure.class).await {
+        let events = abandoned_worker_events(context.tool_context, tool, failure.class).await;
+        for (actor, body) in events {
             context.emit(actor, body).await?;
         }
     }

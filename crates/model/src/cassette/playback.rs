@@ -104,10 +104,10 @@ impl CassettePlayback {
 
 impl ModelTransport for CassettePlayback {
     fn open(&self, request: TransportRequest) -> ResponseFuture {
-        let tape = self.clone();
+        let cassette = self.clone();
         Box::pin(async move {
-            match tape.pick(&request.agent, request.call, &request.user_text_sha) {
-                Some(call) => play(call, tape.pace()).await,
+            match cassette.pick(&request.agent, request.call, &request.user_text_sha) {
+                Some(call) => play(call, cassette.pace()).await,
                 None => Err(no_match_error(&request.model, &request.agent, request.call)),
             }
         })

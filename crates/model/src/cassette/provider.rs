@@ -33,7 +33,7 @@ pub type DialectLookup = Arc<dyn Fn(&str) -> Option<Arc<dyn VendorDialect>> + Se
 pub struct CassetteProvider(Arc<CassetteSet>);
 
 struct CassetteSet {
-    tapes: BTreeMap<String, CassettePlayback>,
+    cassettes: BTreeMap<String, CassettePlayback>,
     dialects: DialectLookup,
     price: Option<Arc<dyn CostCalculator>>,
 }
@@ -41,12 +41,12 @@ struct CassetteSet {
 impl CassetteProvider {
     /// Plays each [`CassettePlayback`] under its name. Without `price` every call costs 0.
     pub fn new(
-        tapes: BTreeMap<String, CassettePlayback>,
+        cassettes: BTreeMap<String, CassettePlayback>,
         dialects: DialectLookup,
         price: Option<Arc<dyn CostCalculator>>,
     ) -> Self {
         Self(Arc::new(CassetteSet {
-            tapes,
+            cassettes,
             dialects,
             price,
         }))
@@ -68,8 +68,8 @@ impl CassetteSet {
         let user_text_sha256 = sha256_hex(request.user_text().as_bytes());
         let (agent, call) = (&request.agent, request.call);
         let no_match = || playback::no_match_error(&request.model, agent, call);
-        let tape = self.tapes.get(name).ok_or_else(no_match)?;
-        let call = tape
+        let cassette = self.cassettes.get(name).ok_or_else(no_match)?;
+        let call = cassette
             .pick(agent, call, &user_text_sha256)
             .ok_or_else(no_match)?;
         let Some(dialect) = (self.dialects)(&call.dialect) else {
@@ -79,7 +79,7 @@ impl CassetteSet {
             );
             return Err(LlmErrorClass::Internal.into());
         };
-        let pace = tape.pace();
+        let pace = cassette.pace();
         let timeout = call.ended_after.mul_f64(pace) + SILENCE_TIMEOUT;
         let timeouts = CallTimeouts {
             connect: timeout,
