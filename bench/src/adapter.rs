@@ -86,9 +86,7 @@ impl RecordedAnswer {
             let piece = piece.clone();
             let mut input = &piece[..];
             while let Some(event) = sse.next_event(&mut input).map_err(io::Error::other)? {
-                decoder
-                    .step(event.into(), &mut out)
-                    .map_err(io::Error::other)?;
+                decoder.step(event, &mut out).map_err(io::Error::other)?;
                 out.drain(..).for_each(&mut said);
             }
         }

@@ -7,8 +7,8 @@ use turnwire_event::port::HistoryBudget;
 /// Retries of a model call that failed before its first output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryOptions {
-    /// Attempts of one model for one call, the first included. A failure that lasts longer than three
-    /// attempts is seldom a matter of seconds.
+    /// Attempts of one model for one call, the first included. A failure that lasts longer than
+    /// three attempts is seldom a matter of seconds.
     pub attempts: u32,
     /// The longest delay before the second attempt; it doubles with each further attempt.
     pub base: Duration,
@@ -39,12 +39,12 @@ pub struct AgentOptions {
     pub calls_max: u32,
     /// The most tools that one message may call; further calls are declined. Models call a handful.
     pub tool_calls_max: usize,
-    /// The most tokens, input and output, of all model calls of a turn, sub-agents included: several
-    /// times the context window of the largest model.
+    /// The most tokens, input and output, of all model calls of a turn, sub-agents included:
+    /// several times the context window of the largest model.
     pub turn_tokens_max: u64,
     /// The most USD that all model calls of a turn may cost; `None` for no bound.
     pub turn_cost_max_usd: Option<f64>,
-    /// Retries of a model that has no retry options of its own.
+    /// [`RetryOptions`] of a model that has none of its own.
     pub retries: RetryOptions,
     /// The timeout of a tool that has none of its own.
     pub tool_timeout: Duration,

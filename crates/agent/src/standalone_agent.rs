@@ -1,5 +1,5 @@
-//! An agent without a pack: a model, a toolbox and options, created once and shared by every turn. It
-//! has no sub-agents.
+//! An agent without a pack: a model, a toolbox and options, created once and shared by every turn.
+//! It has no sub-agents.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::turn_assembly::TurnAssembly;
 /// The version of the built-in agent: its loop, its prompt and its registry.
 const BUILTIN_VERSION: &str = "builtin-1";
 
-/// An agent that answers turns without a pack.
+/// An agent that answers turns without a pack; [`Self::assemble`] binds one turn.
 #[derive(Clone)]
 pub struct StandaloneAgent {
     binding: Arc<TurnBinding>,
@@ -56,7 +56,7 @@ impl StandaloneAgent {
         self.binding.resources.options.history
     }
 
-    /// Assembles the parts of one turn.
+    /// The [`TurnAssembly`] of one turn.
     pub fn assemble(&self, _: &TurnInput) -> TurnAssembly {
         let versions = BoundVersions {
             agent_definition: BUILTIN_VERSION.to_owned(),

@@ -1,4 +1,5 @@
-//! One turn that is ready to run: its versions, how much history it reads, and the work that answers it.
+//! One turn that is ready to run: its versions, how much history it reads, and the work that
+//! answers it.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::emitter::output_recorder::OutputRecorder;
 use crate::tool_call::worker_quota::WorkerQuota;
 use crate::turn_loop::run_turn;
 
-/// A turn that is ready to run. Together with a gate it is what a producer binds.
+/// A turn that is ready to run. Together with an event gate it becomes the bound turn of a
+/// producer.
 pub struct TurnAssembly {
     /// The versions that the turn is bound to.
     pub versions: BoundVersions,

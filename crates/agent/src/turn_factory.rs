@@ -1,12 +1,11 @@
-//! Binds turns to a pack: for every turn the agent of its session, the orchestrator or a worker, and
-//! the sub-agents that the cohort has, before the first model call (S2-001, S2-002).
+//! Binds turns to a pack: for every turn the agent of its session, the orchestrator or a worker,
+//! and the sub-agents that the cohort has, before the first model call (S2-001, S2-002).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::IdGenerator;
-use turnwire_event::body::subagent::SubagentContext;
 use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_model::ProviderLookup;
 use turnwire_model::routing::{ModelRoute, ModelRouter, RoutingInput};
@@ -17,7 +16,9 @@ use crate::dispatch::sub_agent::BoundSubAgent;
 use crate::dispatch::turn_binding::{EnvelopeFailurePolicy, TurnBinding};
 use crate::options::{AgentOptions, RetryOptions};
 use crate::prompt::failure_text::{FailureTexts, UnavailableModel};
-use crate::prompt::system_prompt::{orchestrator_prompt, prompt_blocks, sub_agent_prompt};
+use crate::prompt::system_prompt::{
+    orchestrator_prompt, prompt_blocks, sub_agent_prompt, subagent_context,
+};
 use crate::resources::agent_resources::{AgentResources, tool_spec};
 use crate::resources::agent_role::AgentRole;
 use crate::resources::model_choice::{ModelCandidate, ModelChoice, model_names, provider_name};
@@ -28,7 +29,7 @@ const AXIS2_TERMINAL_FLAG: &str = "ai_assistant_axis2_terminal";
 /// Bytes that count as one token of history.
 const TOKEN_BYTES: usize = 4;
 
-/// Creates the turns of one pack.
+/// Creates a [`TurnAssembly`] for each turn of one [`Pack`].
 pub struct TurnFactory {
     pack: Arc<Pack>,
     models: Arc<dyn ProviderLookup>,
@@ -44,12 +45,17 @@ pub struct TurnFactory {
 }
 
 impl TurnFactory {
-    /// A factory whose agents have the tools that `pack` defines, created with `kit`.
-    pub fn new(pack: Arc<Pack>, models: Arc<dyn ProviderLookup>, kit: ToolDependencies) -> Self {
+    /// A factory whose agents have the tools that `pack` defines, created with the
+    /// [`ToolDependencies`] of `dependencies`.
+    pub fn new(
+        pack: Arc<Pack>,
+        models: Arc<dyn ProviderLookup>,
+        dependencies: ToolDependencies,
+    ) -> Self {
         let tool_pack = Arc::clone(&pack);
-        let mint = Arc::clone(&kit.mint);
+        let mint = Arc::clone(&dependencies.mint);
         let create = move |names: &[String]| {
-            let created = toolbox(&tool_pack, names, &kit);
+            let created = toolbox(&tool_pack, names, &dependencies);
             // A checked pack has no such error; if there is one, the agents with these tools fail.
             created
                 .inspect_err(|error| tracing::error!(%error, "tools of the pack were not created"))
@@ -58,7 +64,7 @@ impl TurnFactory {
         Self::with_toolboxes(pack, models, mint, create)
     }
 
-    /// A factory whose agents select their tools by name from `tools`.
+    /// A factory whose agents select their tools by name from one [`Toolbox`].
     pub fn with_tools(
         pack: Arc<Pack>,
         models: Arc<dyn ProviderLookup>,
@@ -81,21 +87,15 @@ impl TurnFactory {
         toolbox_of: impl Fn(&[String]) -> Option<Toolbox>,
     ) -> Self {
         let toolboxes = |agents: &[AgentDefinition]| -> Vec<Option<Toolbox>> {
-            agents
-                .iter()
-                .map(|agent| toolbox_of(&agent.tools))
-                .collect()
+            let toolboxes = agents.iter().map(|agent| toolbox_of(&agent.tools));
+            toolboxes.collect()
         };
+        let routing = pack.routing.as_ref().map(ModelRouter::new);
         Self {
             orchestrator_tools: toolbox_of(&pack.orchestrator.tools),
             sub_agent_tools: toolboxes(&pack.agents),
             worker_tools: toolboxes(&pack.workers),
-            routing: Arc::new(
-                pack.routing
-                    .as_ref()
-                    .map(ModelRouter::new)
-                    .unwrap_or_default(),
-            ),
+            routing: Arc::new(routing.unwrap_or_default()),
             retries: RetryOptions::default(),
             pack,
             models,
@@ -110,7 +110,7 @@ impl TurnFactory {
         self
     }
 
-    /// Sets the default retry options; what the pack says about a provider takes precedence.
+    /// Sets the default [`RetryOptions`]; what the pack says about a provider takes precedence.
     #[must_use]
     pub fn retries(mut self, retries: RetryOptions) -> Self {
         self.retries = retries;
@@ -144,24 +144,23 @@ impl TurnFactory {
             AgentRole::Worker(_) | AgentRole::SubAgent(_) => Vec::new(),
         };
         let binding = TurnBinding {
-            resources: Arc::new(self.agent_resources(input, agent, &sub_agents)),
+            resources: Arc::new(self.agent_resources(input, agent, &sub_agents).0),
             workers_max: pack.limits.workers_max,
             definition_version: versions.agent_definition.clone(),
             sub_agents,
             fan_out_max: pack.cap as usize,
             watchdog: Duration::from_millis(pack.limits.watchdog_ms),
             prior_context_chars_max: pack.limits.prior_context_chars as usize,
-            envelope_failure_policy: if cohort.has(AXIS2_TERMINAL_FLAG) {
-                EnvelopeFailurePolicy::EndTurn
-            } else {
-                EnvelopeFailurePolicy::Continue
+            envelope_failure_policy: match cohort.has(AXIS2_TERMINAL_FLAG) {
+                true => EnvelopeFailurePolicy::EndTurn,
+                false => EnvelopeFailurePolicy::Continue,
             },
             failure_texts: Some(FailureTexts::new(&pack.locales, &input.locale)),
         };
         TurnAssembly::new(versions, Arc::new(binding))
     }
 
-    /// The sub-agents that the cohort has.
+    /// The sub-agents that the [`FlagCohort`] has.
     fn sub_agents(&self, input: &TurnInput, cohort: &FlagCohort) -> Vec<Arc<BoundSubAgent>> {
         let pack = &*self.pack;
         let is_enabled = |agent: &AgentDefinition| {
@@ -183,24 +182,13 @@ impl TurnFactory {
         agent: &AgentDefinition,
         toolbox: Option<&Toolbox>,
     ) -> BoundSubAgent {
-        let role = AgentRole::SubAgent(agent.id.clone());
-        let route = self.route(input, &role, agent);
-        let mut candidates = self.candidates(&route);
-        let models = candidates
-            .pop_front()
-            .map(|first| self.model_choice(&route, first, candidates));
-        let resources = toolbox.zip(models).map(|(toolbox, models)| {
-            let system = prompt_blocks(&self.pack, &agent.prompt_blocks);
-            Arc::new(AgentResources {
-                role,
-                options: self.options(agent, system),
-                models,
-                toolbox: toolbox.clone(),
-                tool_specs: toolbox.iter().map(tool_spec).collect(),
-                sub_agent_tools: Vec::new(),
-                mint: Arc::clone(&self.mint),
-            })
-        });
+        let sub_agent = TurnAgent {
+            role: AgentRole::SubAgent(agent.id.clone()),
+            definition: agent,
+            toolbox,
+            system: prompt_blocks(&self.pack, &agent.prompt_blocks),
+        };
+        let (resources, is_available) = self.agent_resources(input, sub_agent, &[]);
         BoundSubAgent {
             vertical: agent.vertical.clone().unwrap_or_default(),
             id: agent.id.clone(),
@@ -209,17 +197,17 @@ impl TurnFactory {
             timeout: Duration::from_millis(agent.timeout_ms),
             shown_status_ids: agent.emits.clone(),
             default_status: agent.default_status.clone(),
-            resources,
+            resources: is_available.then(|| Arc::new(resources)),
         }
     }
 
     /// The agent of the turn's session; `None` if the pack no longer has an agent of that name.
-    fn session_agent(&self, input: &TurnInput) -> Option<SessionAgent<'_>> {
+    fn session_agent(&self, input: &TurnInput) -> Option<TurnAgent<'_>> {
         let pack = &*self.pack;
         let orchestrator = AgentRole::Orchestrator;
         let name = input.agent.as_deref().unwrap_or(orchestrator.name());
         if name == orchestrator.name() {
-            return Some(SessionAgent {
+            return Some(TurnAgent {
                 role: orchestrator,
                 definition: &pack.orchestrator,
                 toolbox: self.orchestrator_tools.as_ref(),
@@ -230,77 +218,62 @@ impl TurnFactory {
         let mut agents = workers.chain(pack.agents.iter().zip(&self.sub_agent_tools));
         let (definition, toolbox) = agents.find(|(definition, _)| definition.id == name)?;
         let blocks = prompt_blocks(pack, &definition.prompt_blocks);
-        Some(SessionAgent {
+        Some(TurnAgent {
             role: AgentRole::Worker(name.to_owned()),
             definition,
             toolbox: toolbox.as_ref(),
-            system: sub_agent_prompt(Some(&blocks), &worker_context(input), &[]),
+            system: sub_agent_prompt(Some(&blocks), &subagent_context(input, None), &[]),
         })
     }
 
+    /// The resources of an agent, and whether its tools and at least one of its models are available;
+    /// if not, its calls fail.
     fn agent_resources(
         &self,
         input: &TurnInput,
-        agent: SessionAgent<'_>,
+        agent: TurnAgent<'_>,
         sub_agents: &[Arc<BoundSubAgent>],
-    ) -> AgentResources {
-        let definition = agent.definition;
-        let route = self.route(input, &agent.role, definition);
+    ) -> (AgentResources, bool) {
+        let route = self.route(input, &agent);
         let (toolbox, mut candidates) = match agent.toolbox {
             Some(toolbox) => (toolbox.clone(), self.candidates(&route)),
             None => (Toolbox::new(), VecDeque::new()),
         };
+        let is_available = !candidates.is_empty();
         let first = candidates.pop_front();
         let first = first.unwrap_or_else(|| unavailable_candidate(&route.model));
+        let version = self.routing.version();
         let sub_agent_specs = sub_agents.iter().map(|sub_agent| sub_agent.tool_spec());
-        let sub_agent_tools = sub_agents
-            .iter()
-            .flat_map(|sub_agent| sub_agent.tool_names());
-        AgentResources {
+        let specs = toolbox.iter().map(tool_spec).chain(sub_agent_specs);
+        let sub_agent_tools = sub_agents.iter().flat_map(|agent| agent.tool_names());
+        let resources = AgentResources {
             role: agent.role,
-            options: self.options(definition, agent.system),
-            models: self.model_choice(&route, first, candidates),
-            tool_specs: toolbox
-                .iter()
-                .map(tool_spec)
-                .chain(sub_agent_specs)
-                .collect(),
+            options: self.options(agent.definition, agent.system),
+            models: ModelChoice::new(&route, version, first, candidates.into()),
+            tool_specs: specs.collect(),
             toolbox,
             sub_agent_tools: sub_agent_tools.collect(),
             mint: Arc::clone(&self.mint),
-        }
+        };
+        (resources, is_available)
     }
 
-    /// The models that the routing policy gives an agent in this turn.
-    fn route(
-        &self,
-        input: &TurnInput,
-        role: &AgentRole,
-        definition: &AgentDefinition,
-    ) -> ModelRoute {
-        let circumstances = RoutingInput {
+    /// The models that the [`ModelRouter`] gives an agent in this turn.
+    fn route(&self, input: &TurnInput, agent: &TurnAgent<'_>) -> ModelRoute {
+        let routing_input = RoutingInput {
             tenant: &input.owner.tenant.to_string(),
-            agent: role.name(),
+            agent: agent.role.name(),
             locale: &input.locale,
             kind: input.kind,
             cost_usd: input.cost_usd,
         };
-        self.routing.route(&definition.model, &circumstances)
+        self.routing.route(&agent.definition.model, &routing_input)
     }
 
-    /// The models of `route` that are available, in its order.
+    /// The models of a [`ModelRoute`] that are available, in its order.
     fn candidates(&self, route: &ModelRoute) -> VecDeque<ModelCandidate> {
         let names = model_names(route).into_iter();
         names.filter_map(|model| self.candidate(model)).collect()
-    }
-
-    fn model_choice(
-        &self,
-        route: &ModelRoute,
-        first: ModelCandidate,
-        fallbacks: VecDeque<ModelCandidate>,
-    ) -> ModelChoice {
-        ModelChoice::new(route, self.routing.version(), first, fallbacks.into())
     }
 
     /// The model called `model`; `None` if it is not available.
@@ -342,8 +315,8 @@ impl TurnFactory {
     }
 }
 
-/// The agent of a session, as the pack defines it.
-struct SessionAgent<'a> {
+/// An agent of a turn, as its [`AgentDefinition`] describes it.
+struct TurnAgent<'a> {
     role: AgentRole,
     definition: &'a AgentDefinition,
     /// `None` if its tools could not be created.
@@ -351,20 +324,8 @@ struct SessionAgent<'a> {
     system: String,
 }
 
-/// The context that the prompt of a worker describes.
-fn worker_context(input: &TurnInput) -> SubagentContext {
-    let principal = input.owner.principal.to_string();
-    SubagentContext {
-        user_id: principal.clone(),
-        principal,
-        episode_id: input.episode_id,
-        locale: input.locale.clone(),
-        location: input.location.clone(),
-        prior_context: None,
-    }
-}
-
-/// A candidate for a model that is not available: its call fails like any other, and the user is told.
+/// A candidate for a model that is not available: [`UnavailableModel`] fails like any other, and
+/// the user is told.
 fn unavailable_candidate(model: &str) -> ModelCandidate {
     ModelCandidate {
         model: model.to_owned(),

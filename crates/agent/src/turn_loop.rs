@@ -1,6 +1,6 @@
 //! The loop of one turn: choose the model, then call it and run its tools until it calls no more
-//! tools. Where the model calls sub-agents, part of the work is a dispatch, and the next call composes
-//! the answer from their results.
+//! tools. Where the model calls sub-agents, part of the work is a dispatch, and the next call
+//! composes the answer from their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use turnwire_event::code::{CallPurpose, ErrorCode, LlmErrorClass, TurnStatus};
 use turnwire_event::port::{EmitRefusal, TurnContext, TurnOutcome};
 use turnwire_model::{ModelMessage, ModelProvider, ModelRequest};
 
-use crate::dispatch::dispatch_step::{DispatchStep, RetainedNote, SortedRequests, sort_requests};
-use crate::dispatch::invocation_result::decline_sub_agent;
+use crate::dispatch::dispatch_step::{DispatchStep, RetainedNote, sort_requests};
+use crate::dispatch::invocation_result::decline_sub_agents;
 use crate::dispatch::turn_binding::TurnBinding;
 use crate::dispatch::turn_failures::TurnFailures;
 use crate::dispatch::turn_spans::TurnSpans;
@@ -24,14 +24,17 @@ use crate::history::conversation::{complete_pairs, with_user_message};
 use crate::history::prior_context::PriorExchange;
 use crate::model_call::fallback::{CallHalt, call_with_fallbacks};
 use crate::model_call::single_call::{CallError, ModelReply, call_model};
-use crate::resources::agent_context::{AgentContext, WaitMeter, tool_scene};
+use crate::resources::agent_context::{
+    AgentContext, EmitResult, ModelMessages, WaitMeter, tool_context_of,
+};
 use crate::resources::model_choice::CandidateCursor;
 use crate::resources::turn_budget::{BudgetLimit, TurnBudget};
-use crate::tool_call::approval::{paused_outcome, request_approvals, split_by_approval};
+use crate::tool_call::approval::{request_approvals, split_by_approval};
 use crate::tool_call::execute::{ToolOutcome, run_tools};
 use crate::tool_call::resumed_turn::ResumedTurn;
 use crate::tool_call::tool_request::{
-    BROKEN_INPUT, ToolRequest, decline, decline_excess, excess_result, split_excess, tool_requests,
+    BROKEN_INPUT, ToolRequest, decline_all, decline_excess, excess_result, split_excess,
+    tool_requests,
 };
 
 /// The time of a turn that is reserved for the orchestrator to tell the user the outcome.
@@ -41,8 +44,7 @@ const SUB_AGENT_TIME_MIN: Duration = Duration::from_millis(100);
 
 /// How long sub-agents may take in a turn with `timeout` of which `elapsed` is over (D-82).
 fn sub_agent_time(timeout: Duration, elapsed: Duration) -> Duration {
-    let remaining = timeout.saturating_sub(elapsed);
-    let remaining = remaining.saturating_sub(ANSWER_RESERVE);
+    let remaining = timeout.saturating_sub(elapsed + ANSWER_RESERVE);
     remaining.max(SUB_AGENT_TIME_MIN)
 }
 
@@ -52,7 +54,7 @@ pub(crate) async fn run_turn(
     output: &OutputRecorder,
 ) -> TurnOutcome {
     let trace = turn.input.trace.clone();
-    let scene = tool_scene(&turn, None, trace, &binding.definition_version);
+    let tool_context = tool_context_of(&turn, None, trace, &binding.definition_version);
     let wait_meter = WaitMeter::default();
     let candidate_cursor = CandidateCursor::default();
     let budget = Arc::new(TurnBudget::new(&binding.resources.options));
@@ -60,7 +62,7 @@ pub(crate) async fn run_turn(
     let context = AgentContext {
         resources: &binding.resources,
         emitter: &turn.emitter,
-        scene: &scene,
+        tool_context: &tool_context,
         wait_meter: &wait_meter,
         candidate_cursor: &candidate_cursor,
         budget: &budget,
@@ -107,7 +109,7 @@ fn failed_outcome(error: TurnError, limit: Option<BudgetLimit>) -> TurnOutcome {
     }
 }
 
-/// Why a turn stops before its model has finished.
+/// Why [`TurnLoop::answer`] stops before its model has finished.
 enum TurnStop {
     Refused,
     NeedsApproval,
@@ -183,11 +185,8 @@ impl TurnLoop<'_> {
         Err(TurnStop::Limit(BudgetLimit::Calls))
     }
 
-    /// Runs the tools that a person approved, if this turn resumes a paused one.
-    async fn resume(
-        &mut self,
-        messages: &[Arc<ModelMessage>],
-    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
+    /// Runs the tools that a person approved, if this turn resumes a paused one ([`ResumedTurn`]).
+    async fn resume(&mut self, messages: &[Arc<ModelMessage>]) -> EmitResult<ModelMessages> {
         let Some(resumed) = &self.turn.input.resumed else {
             return Ok(Vec::new());
         };
@@ -195,18 +194,20 @@ impl TurnLoop<'_> {
         self.earlier_calls = resumed.call_count;
         let outcomes = run_tools(&self.context, resumed.approved).await?;
         let mut results = self.results(outcomes);
-        for (request, failure) in resumed.declined {
-            results.push(decline(&self.context, &request, failure).await?);
-        }
+        results.extend(decline_all(&self.context, resumed.declined).await?);
         Ok(results)
     }
 
     /// Requests the approvals, and leaves the tools open for the turn that resumes this one.
-    async fn pause(mut self) -> Result<TurnOutcome, EmitRefusal> {
+    async fn pause(mut self) -> EmitResult<TurnOutcome> {
         // A paused turn does not end with a failure: it has not ended for the user.
         self.failures.report_pending(&self.context).await?;
         request_approvals(&self.context, &self.need_approval).await?;
-        Ok(paused_outcome())
+        Ok(TurnOutcome {
+            status: TurnStatus::Paused,
+            error: None,
+            reason: None,
+        })
     }
 
     /// A turn without output has not answered, even if its model stopped properly.
@@ -220,14 +221,14 @@ impl TurnLoop<'_> {
         Err(TurnStop::Failed(ErrorCode::InternalError))
     }
 
-    /// Call `number` of the orchestrator's model: to decide, or to compose the results of sub-agents.
+    /// Call `number` of the orchestrator's model: to decide, or to compose the results of
+    /// sub-agents.
     async fn call(
         &self,
         number: u32,
         messages: &[Arc<ModelMessage>],
     ) -> Result<ModelReply, CallHalt> {
-        let model = &self.binding.resources.options.model;
-        let request = self.request(number, model, messages);
+        let request = self.request(number, messages);
         let Some(spans) = &self.spans else {
             return call_with_fallbacks(&self.context, request).await;
         };
@@ -237,37 +238,28 @@ impl TurnLoop<'_> {
             .await
     }
 
-    fn request(&self, number: u32, model: &str, messages: &[Arc<ModelMessage>]) -> ModelRequest {
-        let resources = &self.binding.resources;
-        ModelRequest {
-            model: model.to_owned(),
-            agent: resources.role.name().to_owned(),
-            call: self.earlier_calls.saturating_add(number),
-            attempt: 1,
-            locale: self.turn.input.locale.clone(),
-            system: resources.options.system.clone(),
-            messages: complete_pairs(messages),
-            tools: Arc::clone(&resources.tool_specs),
-        }
+    fn request(&self, number: u32, messages: &[Arc<ModelMessage>]) -> ModelRequest {
+        let number = self.earlier_calls.saturating_add(number);
+        let system = self.binding.resources.options.system.clone();
+        let messages = complete_pairs(messages);
+        self.context.model_request(number, system, messages)
     }
 
-    /// Executes the tool calls of one message: sub-agents run while other tools run.
+    /// Executes the tool calls of one message: a [`DispatchStep`] runs sub-agents while other tools
+    /// run.
     async fn execute(
         &mut self,
         mut requests: Vec<ToolRequest>,
         prior_exchange: Option<&PriorExchange>,
-    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
+    ) -> EmitResult<ModelMessages> {
         let resources = &self.binding.resources;
         let excess = split_excess(&mut requests, resources);
         let mut results = self.decline_excess(excess).await?;
         let sorted = sort_requests(requests, self.binding);
-        for (request, sub_agent) in sorted.broken_sub_agent_calls {
-            let reason = BROKEN_INPUT.to_owned();
-            let declined = decline_sub_agent(&self.context, &request, &sub_agent.id, reason);
-            results.push(declined.await?);
-        }
-        let mut split = split_by_approval(resources, self.turn.input.kind, sorted.tool_calls);
-        results.extend(split.decline_invalid(&self.context).await?);
+        let broken = sorted.broken_sub_agent_calls;
+        results.extend(decline_sub_agents(&self.context, broken, BROKEN_INPUT).await?);
+        let split = split_by_approval(resources, self.turn.input.kind, sorted.tool_calls);
+        results.extend(decline_all(&self.context, split.invalid).await?);
         self.need_approval = split.need_approval;
         let tools = run_tools(&self.context, split.run_now);
         if sorted.sub_agent_calls.is_empty() {
@@ -296,49 +288,37 @@ impl TurnLoop<'_> {
     }
 
     /// Declines the requests beyond the number that a message may make, sub-agents included.
-    async fn decline_excess(
-        &self,
-        excess: Vec<ToolRequest>,
-    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
-        let SortedRequests {
-            sub_agent_calls,
-            broken_sub_agent_calls,
-            tool_calls,
-        } = sort_requests(excess, self.binding);
-        let mut results = decline_excess(&self.context, tool_calls).await?;
-        for (request, sub_agent) in sub_agent_calls.into_iter().chain(broken_sub_agent_calls) {
-            let reason = excess_result(&self.binding.resources);
-            let declined = decline_sub_agent(&self.context, &request, &sub_agent.id, reason);
-            results.push(declined.await?);
-        }
+    async fn decline_excess(&self, excess: Vec<ToolRequest>) -> EmitResult<ModelMessages> {
+        let mut sorted = sort_requests(excess, self.binding);
+        let mut calls = sorted.sub_agent_calls;
+        calls.append(&mut sorted.broken_sub_agent_calls);
+        let mut results = decline_excess(&self.context, sorted.tool_calls).await?;
+        let reason = excess_result(&self.binding.resources);
+        results.extend(decline_sub_agents(&self.context, calls, &reason).await?);
         Ok(results)
     }
 
-    /// The results of the orchestrator's own tools. The failure of a data service degrades the turn.
-    fn results(&mut self, outcomes: Vec<ToolOutcome>) -> Vec<Arc<ModelMessage>> {
+    /// The results of the orchestrator's own tools. The failure of a data service degrades the
+    /// turn.
+    fn results(&mut self, outcomes: Vec<ToolOutcome>) -> ModelMessages {
         if outcomes.iter().any(ToolOutcome::has_fault) {
             self.failures.degrade();
         }
-        outcomes
-            .into_iter()
-            .map(|outcome| outcome.message)
-            .collect()
+        let messages = outcomes.into_iter().map(|outcome| outcome.message);
+        messages.collect()
     }
 
     /// Ends a turn whose own model failed: the user gets a text of the pack.
-    async fn fail(
-        self,
-        code: ErrorCode,
-        limit: Option<BudgetLimit>,
-    ) -> Result<TurnOutcome, EmitRefusal> {
+    async fn fail(self, code: ErrorCode, limit: Option<BudgetLimit>) -> EmitResult<TurnOutcome> {
         // If a sub-agent failed before, the turn ends with that failure: it is what the turn was about.
-        let code = self
-            .failures
-            .pending_error()
-            .map_or(code, |error| error.code);
+        let pending = self.failures.pending_error();
+        let code = pending.map_or(code, |error| error.code);
         if let Some(texts) = &self.binding.failure_texts {
             let provider: Arc<dyn ModelProvider> = Arc::new(texts.reply(code));
-            let request = self.request(1, &texts.model, &[]);
+            let request = ModelRequest {
+                model: texts.model.clone(),
+                ..self.request(1, &[])
+            };
             let context = AgentContext {
                 purpose: CallPurpose::Compose,
                 ..self.context.clone()
@@ -353,9 +333,9 @@ impl TurnLoop<'_> {
         Ok(failed_outcome(error, limit))
     }
 
-    /// Ends a turn that has reached a bound. A bound of the whole turn is the turn's own end, whichever
-    /// agent reached it: a sub-agent that had to stop for it did not fail by itself.
-    async fn exhaust(mut self, limit: BudgetLimit) -> Result<TurnOutcome, EmitRefusal> {
+    /// Ends a turn that has reached a [`BudgetLimit`]. A bound of the whole turn is the turn's own
+    /// end, whichever agent reached it: a sub-agent that had to stop for it did not fail by itself.
+    async fn exhaust(mut self, limit: BudgetLimit) -> EmitResult<TurnOutcome> {
         match limit {
             BudgetLimit::Tokens | BudgetLimit::Cost => {
                 self.failures.report_pending(&self.context).await?;

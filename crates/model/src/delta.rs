@@ -79,6 +79,43 @@ pub enum Delta {
     },
 }
 
+impl Delta {
+    /// Sets the number of the block that the delta belongs to, if it belongs to one.
+    #[must_use]
+    pub(crate) fn with_block(mut self, number: u32) -> Self {
+        match &mut self {
+            Self::Text { block, .. }
+            | Self::Thinking { block, .. }
+            | Self::ToolStart { block, .. }
+            | Self::ToolInput { block, .. }
+            | Self::ToolEnd { block }
+            | Self::ProviderData { block, .. } => *block = number,
+            Self::Started { .. } | Self::PartialUsage { .. } | Self::Stop { .. } => {}
+        }
+        self
+    }
+
+    /// Size of the delta's content in bytes.
+    pub(crate) fn content_bytes(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        match self {
+            Self::Text { text, .. } => text.len(),
+            Self::Thinking {
+                text, signature, ..
+            } => text.len() + length(signature),
+            Self::ToolStart {
+                name, provider_id, ..
+            } => name.len() + length(provider_id),
+            Self::ToolInput { fragment, .. } => fragment.len(),
+            Self::ProviderData { data, .. } => data.to_string().len(),
+            Self::Started { .. }
+            | Self::ToolEnd { .. }
+            | Self::PartialUsage { .. }
+            | Self::Stop { .. } => 0,
+        }
+    }
+}
+
 /// Whether a failed call may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryHint {
@@ -99,7 +136,7 @@ pub struct ModelError {
     /// Whether the caller may retry the call.
     pub retry: RetryHint,
     /// Step that failed, one word for the server's log such as `connect` or `idle`; empty until
-    /// [`ModelError::at`] sets it.
+    /// [`ModelError::with_location`] sets it.
     pub location: &'static str,
 }
 
@@ -114,10 +151,10 @@ impl Eq for ModelError {}
 
 impl ModelError {
     /// An error with an empty location.
-    pub const fn new(class: LlmErrorClass, again: RetryHint) -> Self {
+    pub const fn new(class: LlmErrorClass, retry: RetryHint) -> Self {
         Self {
             class,
-            retry: again,
+            retry,
             location: "",
         }
     }
@@ -127,11 +164,34 @@ impl ModelError {
         Self::new(class, RetryHint::Backoff)
     }
 
+    /// The provider's stream violates its protocol.
+    pub(crate) const fn malformed() -> Self {
+        Self::new(LlmErrorClass::Provider, RetryHint::Never).with_location("malformed")
+    }
+
+    /// The response body ended before the answer was complete. A retry after some output would
+    /// repeat that output.
+    pub(crate) const fn cut_off(has_output: bool) -> Self {
+        let retry = match has_output {
+            true => RetryHint::Never,
+            false => RetryHint::Backoff,
+        };
+        Self::new(LlmErrorClass::Transport, retry)
+    }
+
+    /// Replaces the caller's own backoff by the delay that the provider asks for.
+    pub(crate) fn with_retry_after(mut self, delay: Option<Duration>) -> Self {
+        if let (RetryHint::Backoff, Some(delay)) = (self.retry, delay) {
+            self.retry = RetryHint::After(delay);
+        }
+        self
+    }
+
     /// Sets the location, unless one is set already: the innermost caller knows it best.
     #[must_use]
-    pub const fn with_location(mut self, place: &'static str) -> Self {
+    pub const fn with_location(mut self, location: &'static str) -> Self {
         if self.location.is_empty() {
-            self.location = place;
+            self.location = location;
         }
         self
     }

@@ -1,17 +1,19 @@
-//! The vendors' APIs: [`Dialect::encode`] writes a [`Request`] as a vendor's JSON body, and a
-//! [`StreamDecoder`] translates the vendor's stream into [`Delta`]s. Pure: no I/O, no clock.
+//! The vendors' APIs: [`VendorDialect::encode`] writes a [`ModelRequest`] as a vendor's JSON body,
+//! and a [`StreamDecoder`] translates the vendor's stream into [`Delta`]s. Pure: no I/O, no clock.
 //!
 //! ```text
-//! Request ─▶ encode ─▶ body ─▶ (network or cassette) ─▶ frames ─▶ Decoder::step ─▶ Delta
+//! ModelRequest ─▶ encode ─▶ body ─▶ (network or cassette) ─▶ events ─▶ step ─▶ Delta
 //! ```
 //! Each dialect is a folder: `chunk` has the types of the vendor's stream, which tolerate unknown
 //! fields; `decode` translates them into deltas; `encode` writes the request. Shared parts:
 //! `conversation` (the message history in the form that vendors accept), `error_class` (what
-//! vendors' errors mean), `lenient` and `optional_str` (JSON values that servers write in several
-//! ways).
+//! vendors' errors mean), `answer_ending` (why an answer ended), `block_order` (blocks in the order of
+//! the vendor's indices), `lenient` (JSON values that
+//! servers write in several ways).
 
 mod lenient;
-mod optional_str;
+mod answer_ending;
+mod block_order;
 mod conversation;
 mod error_class;
 pub mod anthropic;
@@ -22,28 +24,21 @@ pub mod gemini;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use turnwire_dial::SseEvent;
 use turnwire_event::TokenUsage;
 
+pub use turnwire_dial::SseEvent;
+
 use crate::delta::{Delta, ModelError};
-use crate::request::ModelRequest;
+use crate::request::{ModelRequest, ToolSpec};
+use lenient::{LenientCount, OptionalStr};
 
-/// One server-sent event of a response body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SseFrame<'a> {
-    /// Value of the `event` field; `None` if the event has no such field.
-    pub event: Option<&'a str>,
-    /// Values of all `data` fields, joined with line feeds.
-    pub data: &'a str,
-}
+/// Deltas that are decoded and not yet delivered, in order.
+pub type DeltaQueue = VecDeque<Delta>;
 
-impl<'a> From<SseEvent<'a>> for SseFrame<'a> {
-    fn from(event: SseEvent<'a>) -> Self {
-        let SseEvent { event, data } = event;
-        Self { event, data }
-    }
-}
+/// The result of a decoding step.
+pub type DecodeResult<T = ()> = Result<T, ModelError>;
 
 /// Sampling and reasoning parameters that the operator sets for a model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,6 +71,19 @@ impl ModelParams {
     }
 }
 
+/// The input of [`VendorDialect::encode`].
+#[derive(Clone, Copy, Debug)]
+pub struct EncodeInput<'a> {
+    /// The operator's name of the provider: only provider data that came from it is sent back.
+    pub provider: &'a str,
+    /// The vendor's name of the model.
+    pub model: &'a str,
+    /// The call to encode.
+    pub request: &'a ModelRequest,
+    /// Parameters that the operator sets for the model.
+    pub params: &'a ModelParams,
+}
+
 /// A request in a vendor's format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncodedRequest {
@@ -101,11 +109,11 @@ pub trait StreamDecoder: Send {
     /// Decodes one frame and appends the resulting deltas to `out`, in order. [`Delta::Stop`] is
     /// the last delta; later frames are ignored. Its usage has no cost: prices are added by the
     /// caller.
-    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
+    fn step(&mut self, frame: SseEvent<'_>, out: &mut DeltaQueue) -> DecodeResult;
 
     /// Called when the body has ended. Returns an error if the answer is incomplete; a dialect
     /// whose answers end with the body appends [`Delta::Stop`] to `out`.
-    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
+    fn end(&mut self, out: &mut DeltaQueue) -> DecodeResult;
 
     /// Usage reported so far, for a call that fails: some vendors report input tokens in their
     /// first frame. All zero if nothing was reported.
@@ -130,27 +138,25 @@ pub trait VendorDialect: Send + Sync {
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
 
     /// Headers that depend on `params`. They replace headers of the same name from
-    /// [`Dialect::headers`]; the operator's own headers replace both.
+    /// [`VendorDialect::headers`]; the operator's own headers replace both.
     fn headers_for(&self, _params: &ModelParams) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Writes the request. `provider` is the operator's name of the provider: only provider data
-    /// that came from it is sent back. `model` is the vendor's model name.
-    fn encode(
-        &self,
-        provider: &str,
-        model: &str,
-        request: &ModelRequest,
-        params: &ModelParams,
-    ) -> EncodedRequest;
+    /// Writes the request.
+    fn encode(&self, input: &EncodeInput<'_>) -> EncodedRequest;
 
     /// A decoder for the stream of one answer.
     fn decoder(&self) -> Box<dyn StreamDecoder>;
 
     /// Classifies a response that is not a stream.
-    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError;
+    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
+        error_class::classify_response(response)
+    }
 }
+
+/// Largest accepted response id in bytes. Vendors' ids are below 100.
+const RESPONSE_ID_BYTES_MAX: usize = 512;
 
 /// Fields that `extra` cannot override: they carry the conversation and make the answer a stream.
 const RESERVED_FIELDS: [&str; 5] = ["model", "messages", "input", "contents", "stream"];
@@ -167,5 +173,66 @@ pub(crate) fn apply_extra(body: &mut Map<String, Value>, extra: &Map<String, Val
         } else {
             body.insert(name.clone(), value.clone());
         }
+    }
+}
+
+/// Numbers the blocks of an answer, and collects its deltas while a frame is decoded.
+#[derive(Debug, Default)]
+struct BlockWriter {
+    /// Number of the next block.
+    next: u32,
+    out: DeltaQueue,
+}
+
+impl BlockWriter {
+    /// Opens the next block and returns its number.
+    fn open(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+}
+
+/// The header with an API key that most vendors accept.
+fn bearer_header(key: Option<&str>) -> Vec<(&'static str, String)> {
+    let bearer = key.map(|key| ("authorization", format!("Bearer {key}")));
+    bearer.into_iter().collect()
+}
+
+/// Sets `name` in a request body if there is a value.
+fn insert_some(body: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
+    body.extend(value.map(|value| (name.to_owned(), value.into())));
+}
+
+/// Several texts as the paragraphs of one; `None` if there is no text.
+fn joined(texts: &[&str]) -> Option<String> {
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// The request's tools in the vendor's form; `None` if it has no tools.
+fn tool_list(request: &ModelRequest, tool: fn(&ToolSpec) -> Value) -> Option<Vec<Value>> {
+    let tools = &request.tools;
+    (!tools.is_empty()).then(|| tools.iter().map(tool).collect())
+}
+
+/// Reads JSON of a stream; a mistake in it fails the answer.
+fn read_json<'a, T: Deserialize<'a>>(json: &'a str) -> DecodeResult<T> {
+    serde_json::from_str(json).map_err(|_| ModelError::malformed())
+}
+
+/// The delta for a response id; `None` if the id is missing or too long.
+fn started(id: OptionalStr<'_>) -> Option<Delta> {
+    let id = id.into_non_empty();
+    let response_id = id.filter(|id| id.len() <= RESPONSE_ID_BYTES_MAX)?;
+    Some(Delta::Started { response_id })
+}
+
+/// Token counts without a cost; `total` is the sum unless the vendor counts differently.
+fn token_usage(input_tokens: u64, output_tokens: u64, total: Option<LenientCount>) -> TokenUsage {
+    let sum = input_tokens.saturating_add(output_tokens);
+    TokenUsage {
+        input_tokens,
+        output_tokens,
+        total_tokens: total.map_or(sum, |total| total.0),
+        ..TokenUsage::default()
     }
 }

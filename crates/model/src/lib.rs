@@ -1,9 +1,10 @@
 //! Model providers in, canonical deltas out.
 //!
-//! A [`Provider`] takes a [`Request`] and returns a stream of [`Delta`]s that ends in
+//! A [`ModelProvider`] takes a [`ModelRequest`] and returns a stream of [`Delta`]s that ends in
 //! [`Delta::Stop`]. Each vendor's blocks, fragments and stop reasons are translated behind that
-//! trait; no other crate knows a vendor. [`Scripted`] plays a YAML script with real pauses and
-//! needs no key and no network; [`Remote`] calls a vendor through its [`Dialect`].
+//! trait; no other crate knows a vendor. [`ScriptedProvider`] plays a YAML script with real pauses
+//! and needs no key and no network; [`RemoteProvider`] calls a vendor through its
+//! [`VendorDialect`].
 
 pub mod request;
 pub mod delta;
@@ -20,11 +21,10 @@ pub mod cassette;
 
 pub use delta::{Delta, ModelError, RetryHint};
 pub use dialect::{
-    EncodedRequest, ErrorResponse, ModelParams, SseFrame, StreamDecoder, VendorDialect,
+    EncodeInput, EncodedRequest, ErrorResponse, ModelParams, SseEvent, StreamDecoder, VendorDialect,
 };
 pub use models::ProviderTable;
-pub use price::{ModelPrices, TokenPrice};
-pub use provider::{ModelProvider, ProviderLookup};
+pub use provider::{DeltaStream, ModelProvider, ProviderLookup};
 pub use remote::{
     CallTimeouts, CostCalculator, ModelHttpTransport, ModelResponseLimits, ModelTransport,
     ProviderConfigError, RemoteProvider, TransportRequest, TransportResponse,
@@ -32,5 +32,5 @@ pub use remote::{
 pub use request::{ModelMessage, ModelRequest, ToolSpec};
 pub use routing::{ModelRoute, ModelRouter, RoutingInput};
 pub use script::{ModelScript, ReferenceKind, ScriptError, ScriptReference};
-pub use scripted::{ScriptedModels, ScriptedProvider};
+pub use scripted::ScriptedProvider;
 pub use secret::{ApiKey, ApiKeyError, KeySource};

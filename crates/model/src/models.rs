@@ -17,7 +17,7 @@ use crate::scripted::ScriptedProvider;
 /// Name of the provider that plays a script.
 const SCRIPTED: &str = "scripted";
 
-/// The [`Dialect`] that a pack file selects by `name`.
+/// The [`VendorDialect`] that a pack file selects by `name`.
 pub fn dialect_for(name: DialectName) -> Arc<dyn VendorDialect> {
     match name {
         DialectName::Anthropic => Arc::new(AnthropicDialect),
@@ -27,15 +27,14 @@ pub fn dialect_for(name: DialectName) -> Arc<dyn VendorDialect> {
     }
 }
 
-/// The [`Dialect`] called `name`, as cassettes store it; `None` for an unknown name.
+/// The [`VendorDialect`] called `name`, as cassettes store it; `None` for an unknown name.
 pub fn dialect_by_name(name: &str) -> Option<Arc<dyn VendorDialect>> {
     let mut names = DialectName::ALL.into_iter();
-    names
-        .find(|listed| listed.as_str() == name)
-        .map(dialect_for)
+    let name = names.find(|listed| listed.as_str() == name)?;
+    Some(dialect_for(name))
 }
 
-/// A table of [`Provider`]s by name.
+/// A table of [`ModelProvider`]s by name.
 #[derive(Clone, Default)]
 pub struct ProviderTable {
     providers: BTreeMap<String, Arc<dyn ModelProvider>>,
@@ -44,10 +43,9 @@ pub struct ProviderTable {
 impl ProviderTable {
     /// A table with no provider but, if a script is given, `scripted`.
     pub fn new(scripted: Option<ScriptedProvider>) -> Self {
-        let set = Self::default();
-        match scripted {
-            Some(scripted) => set.with(SCRIPTED, Arc::new(scripted)),
-            None => set,
+        let scripted = scripted.map(|scripted| (SCRIPTED.to_owned(), Arc::new(scripted) as _));
+        Self {
+            providers: scripted.into_iter().collect(),
         }
     }
 

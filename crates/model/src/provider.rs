@@ -8,6 +8,9 @@ use futures_util::stream::BoxStream;
 use crate::delta::{Delta, ModelError};
 use crate::request::ModelRequest;
 
+/// The streamed answer of a model.
+pub type DeltaStream = BoxStream<'static, Result<Delta, ModelError>>;
+
 /// A source of model answers.
 pub trait ModelProvider: Send + Sync {
     /// Calls the model and streams its answer: deltas, then [`Delta::Stop`] or an error, then the
@@ -15,12 +18,12 @@ pub trait ModelProvider: Send + Sync {
     ///
     /// The call starts when the stream is first polled. Dropping the stream stops the call at once,
     /// between any two deltas and while it waits; no task, connection or timer remains.
-    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>>;
+    fn stream(&self, request: ModelRequest) -> DeltaStream;
 }
 
 /// Looks up the provider of a model.
 pub trait ProviderLookup: Send + Sync {
-    /// The [`Provider`] that serves `model`, written `provider:model`; `None` if no provider of
-    /// that name exists.
+    /// The [`ModelProvider`] that serves `model`, written `provider:model`; `None` if no provider
+    /// of that name exists.
     fn provider(&self, model: &str) -> Option<Arc<dyn ModelProvider>>;
 }

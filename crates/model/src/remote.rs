@@ -1,5 +1,6 @@
-//! A model that a vendor or another server runs: a [`Dialect`] encodes the request and decodes the
-//! answer, a [`Transport`] carries both, and [`Timeouts`] and [`Limits`] bound one call.
+//! A model that a vendor or another server runs: a [`VendorDialect`] encodes the request and
+//! decodes the answer, a [`ModelTransport`] carries both, and [`CallTimeouts`] and
+//! [`ModelResponseLimits`] bound one call.
 //!
 //! ```text
 //! Request ─▶ Dialect::encode ─▶ Transport ─▶ SseReader ─▶ Decoder ─▶ Delta
@@ -17,17 +18,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{BoxStream, once};
+use futures_util::stream::once;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use turnwire_event::TokenUsage;
 
-use crate::delta::{Delta, ModelError};
 use crate::dialect::{ModelParams, VendorDialect};
-use crate::provider::ModelProvider;
+use crate::provider::{DeltaStream, ModelProvider};
 use crate::request::ModelRequest;
 
 pub use http::{ModelHttpTransport, ProviderConfigError};
-pub use transport::{ModelTransport, TransportRequest, TransportResponse};
+pub use transport::{
+    ChunkStream, ModelTransport, ResponseFuture, TransportRequest, TransportResponse,
+};
 
 /// Time limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +68,8 @@ pub struct ModelResponseLimits {
 }
 
 impl Default for ModelResponseLimits {
-    /// An answer of a hundred thousand tokens in one frame fits into 4 MiB. The largest answers have
-    /// a few hundred thousand tokens at about 200 bytes per frame: 64 MiB.
+    /// An answer of a hundred thousand tokens in one frame fits into 4 MiB. The largest answers
+    /// have a few hundred thousand tokens at about 200 bytes per frame: 64 MiB.
     fn default() -> Self {
         Self {
             frame_bytes_max: 4 * 1_048_576,
@@ -76,14 +78,15 @@ impl Default for ModelResponseLimits {
     }
 }
 
-/// Computes the cost of calls; [`crate::Prices`] implements it.
+/// Computes the cost of calls; the pack's price table implements it.
 pub trait CostCalculator: Send + Sync {
     /// Cost in USD of a call of `model`, written `provider:model`; 0 if its price is unknown.
     /// `cache_written_tokens` is the part of the input tokens that the provider wrote to its cache.
     fn cost_usd(&self, model: &str, usage: &TokenUsage, cache_written_tokens: u64) -> f64;
 }
 
-/// A [`Provider`] that calls a vendor; serves all of the vendor's models through a [`Transport`].
+/// A [`ModelProvider`] that calls a vendor; serves all of the vendor's models through a
+/// [`ModelTransport`].
 #[derive(Clone)]
 pub struct RemoteProvider(Arc<RemoteConfig>);
 
@@ -121,7 +124,8 @@ impl RemoteProvider {
         }))
     }
 
-    /// Sets [`Params`] for one model, by the vendor's name; unset ones are those of the provider.
+    /// Sets [`ModelParams`] for one model, by the vendor's name; unset ones are those of the
+    /// provider.
     #[must_use]
     pub fn with_model_params(mut self, model: &str, params: &ModelParams) -> Self {
         let config = Arc::make_mut(&mut self.0);
@@ -130,7 +134,7 @@ impl RemoteProvider {
         self
     }
 
-    /// Replaces the default [`Limits`].
+    /// Replaces the default [`ModelResponseLimits`].
     #[must_use]
     pub fn with_limits(mut self, limits: ModelResponseLimits) -> Self {
         Arc::make_mut(&mut self.0).limits = limits;
@@ -139,7 +143,7 @@ impl RemoteProvider {
 }
 
 impl ModelProvider for RemoteProvider {
-    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
+    fn stream(&self, request: ModelRequest) -> DeltaStream {
         let config = Arc::clone(&self.0);
         once(call::open(config, request)).try_flatten().boxed()
     }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use turnwire_event::{ContentBlock, ProviderState, Role};
 
-/// One message of a [`Request`]'s conversation.
+/// One message of a [`ModelRequest`]'s conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelMessage {
     /// Author of the message.
     pub role: Role,
     /// The message's content blocks, in order.
     pub content: Vec<ContentBlock>,
-    /// Opaque data that the provider returned with this message ([`crate::Delta::Keep`]) and
-    /// expects back; keyed by block number, as in `content`.
+    /// Opaque data that the provider returned with this message ([`crate::Delta::ProviderData`])
+    /// and expects back; keyed by block number, as in `content`.
     pub provider_data: ProviderState,
 }
 
@@ -31,14 +31,12 @@ impl ModelMessage {
 
     /// The text of all text blocks, concatenated.
     pub fn text(&self) -> String {
-        self.content
-            .iter()
-            .filter_map(ContentBlock::as_text)
-            .collect()
+        let texts = self.content.iter().filter_map(ContentBlock::as_text);
+        texts.collect()
     }
 }
 
-/// The definition of a tool in a [`Request`].
+/// The definition of a tool in a [`ModelRequest`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     /// Name by which the model calls the tool.
@@ -73,22 +71,16 @@ pub struct ModelRequest {
 impl ModelRequest {
     /// The text of the newest user message; empty if there is none.
     pub fn user_text(&self) -> String {
-        self.newest_user_index()
-            .map(|index| self.messages[index].text())
-            .unwrap_or_default()
+        let index = self.newest_user_index();
+        index.map_or_else(String::new, |index| self.messages[index].text())
     }
 
     /// The content of the turn's newest tool result; `None` if no tool has finished in this turn.
     pub fn last_tool_result(&self) -> Option<String> {
-        let blocks = self
-            .messages_of_turn()
-            .iter()
-            .flat_map(|message| &message.content);
+        let messages = self.messages_of_turn().iter();
+        let blocks = messages.flat_map(|message| &message.content);
         blocks.rev().find_map(|block| match block {
-            ContentBlock::ToolResult { content, .. } => Some(match content {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            }),
+            ContentBlock::ToolResult { content, .. } => Some(value_text(content)),
             _ => None,
         })
     }
@@ -100,9 +92,16 @@ impl ModelRequest {
     }
 
     fn newest_user_index(&self) -> Option<usize> {
-        self.messages
-            .iter()
-            .rposition(|message| message.role == Role::User)
+        let mut messages = self.messages.iter();
+        messages.rposition(|message| message.role == Role::User)
+    }
+}
+
+/// A value as text: strings unchanged, any other value as JSON.
+pub(crate) fn value_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

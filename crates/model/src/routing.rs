@@ -1,8 +1,8 @@
-//! Model routing: the pack's rules choose the model of a turn. Pure. The input is [`Circumstances`]
-//! of the turn, the output a [`Route`] with its reason.
+//! Model routing: the pack's rules choose the model of a turn. Pure. The input is [`RoutingInput`]
+//! of the turn, the output a [`ModelRoute`] with its reason.
 
 use turnwire_event::code::TurnKind;
-use turnwire_pack::{ModelChoice, RoutingCondition, RoutingPolicy};
+use turnwire_pack::{RoutingCondition, RoutingPolicy};
 
 /// Version reported if the pack has no rules.
 const BUILTIN: &str = "builtin-1";
@@ -22,7 +22,8 @@ pub struct RoutingInput<'a> {
     pub cost_usd: f64,
 }
 
-/// The result of [`Routing::route`]: the chosen model, its fallbacks and the reason of the choice.
+/// The result of [`ModelRouter::route`]: the chosen model, its fallbacks and the reason of the
+/// choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelRoute {
     /// The chosen model, written `provider:model`.
@@ -58,30 +59,25 @@ impl ModelRouter {
     /// policy's default, else `own`.
     pub fn route(&self, own: &str, turn: &RoutingInput<'_>) -> ModelRoute {
         let Some(policy) = &self.policy else {
-            return own_model(own, "only model");
+            return ModelRoute::new(own, &[], "only model");
         };
         let rule = policy.rules.iter().find(|rule| is_match(&rule.when, turn));
-        match (rule, &policy.default) {
-            (Some(rule), _) => from_choice(&rule.choice, format!("rule {}", rule.name)),
-            (None, Some(default)) => from_choice(default, "default".to_owned()),
-            (None, None) => own_model(own, "the agent's own"),
+        let (choice, reason) = match (rule, &policy.default) {
+            (Some(rule), _) => (&rule.choice, format!("rule {}", rule.name)),
+            (None, Some(default)) => (default, "default".to_owned()),
+            (None, None) => return ModelRoute::new(own, &[], "the agent's own"),
+        };
+        ModelRoute::new(&choice.model, &choice.fallbacks, reason)
+    }
+}
+
+impl ModelRoute {
+    fn new(model: &str, fallbacks: &[String], reason: impl Into<String>) -> Self {
+        Self {
+            model: model.to_owned(),
+            fallbacks: fallbacks.to_vec(),
+            reason: reason.into(),
         }
-    }
-}
-
-fn own_model(own: &str, reason: &str) -> ModelRoute {
-    ModelRoute {
-        model: own.to_owned(),
-        fallbacks: Vec::new(),
-        reason: reason.to_owned(),
-    }
-}
-
-fn from_choice(choice: &ModelChoice, reason: String) -> ModelRoute {
-    ModelRoute {
-        model: choice.model.clone(),
-        fallbacks: choice.fallbacks.clone(),
-        reason,
     }
 }
 
@@ -111,7 +107,7 @@ fn is_language_of(tag: &str, wanted: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use turnwire_pack::RoutingRule;
+    use turnwire_pack::{ModelChoice, RoutingRule};
 
     use super::*;
 

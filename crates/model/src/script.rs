@@ -14,7 +14,6 @@
 
 mod error;
 mod split;
-mod block_numbers;
 mod request_view;
 mod placeholder;
 mod source;
@@ -48,7 +47,7 @@ const LISTED_PATTERNS_MAX: usize = 12;
 const MISTAKES_MAX: usize = 20;
 
 /// A script that has passed all checks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ModelScript {
     rules: Vec<ScriptRule>,
     names: Vec<ScriptReference>,
@@ -66,41 +65,19 @@ impl ModelScript {
 
     /// Parses a script from YAML; `file` is named in errors. Returns the first mistake.
     pub fn parse(file: &str, yaml: &str) -> Result<Self, ScriptError> {
-        let mut script = Self::empty();
+        Self::parse_all(file, yaml).map_err(first)
+    }
+
+    /// Like [`ModelScript::parse`], but returns all mistakes: at least the first of each rule and
+    /// of each step.
+    pub fn parse_all(file: &str, yaml: &str) -> Result<Self, Vec<ScriptError>> {
+        let mut script = Self::default();
         script.add_file(file, yaml, &mut PatternCache::default())?;
         Ok(script)
     }
 
-    /// Like [`Script::parse`], but returns all mistakes: at least the first of each rule and of
-    /// each step.
-    pub fn parse_all(file: &str, yaml: &str) -> Result<Self, Vec<ScriptError>> {
-        let mut script = Self::empty();
-        script.add_file_with_all_mistakes(file, yaml, &mut PatternCache::default())?;
-        Ok(script)
-    }
-
-    fn empty() -> Self {
-        Self {
-            rules: Vec::new(),
-            names: Vec::new(),
-        }
-    }
-
-    fn add_file(
-        &mut self,
-        file: &str,
-        yaml: &str,
-        patterns: &mut PatternCache,
-    ) -> Result<(), ScriptError> {
-        let mut mistakes = match self.add_file_with_all_mistakes(file, yaml, patterns) {
-            Ok(()) => return Ok(()),
-            Err(mistakes) => mistakes,
-        };
-        Err(mistakes.swap_remove(0))
-    }
-
     /// Adds the rules of a file; on failure returns at least one error, sorted by location.
-    fn add_file_with_all_mistakes(
+    fn add_file(
         &mut self,
         file: &str,
         yaml: &str,
@@ -128,13 +105,11 @@ impl ModelScript {
         }
         mistakes.sort_by_key(ScriptMistake::line);
         mistakes.truncate(MISTAKES_MAX);
-        Err(mistakes
-            .into_iter()
-            .map(|mistake| mistake.in_file(file))
-            .collect())
+        let errors = mistakes.into_iter().map(|mistake| mistake.in_file(file));
+        Err(errors.collect())
     }
 
-    /// Agents and tools that the script refers to ([`Named`]), in the order of the file.
+    /// Agents and tools that the script refers to ([`ScriptReference`]), in the order of the file.
     pub fn names(&self) -> &[ScriptReference] {
         &self.names
     }
@@ -148,9 +123,10 @@ impl ModelScript {
             .collect();
         files.sort_unstable();
         let mut patterns = PatternCache::default();
-        let mut script = Self::empty();
+        let mut script = Self::default();
         for (name, yaml) in files {
-            script.add_file(name, yaml, &mut patterns)?;
+            let added = script.add_file(name, yaml, &mut patterns);
+            added.map_err(first)?;
         }
         Ok(script)
     }
@@ -166,7 +142,7 @@ impl ModelScript {
         // Earlier calls that rules with their own `call` answer.
         let mut answered_calls: Vec<u32> = Vec::new();
         for rule in &self.rules {
-            if !rule.is_match(&view) {
+            if !rule.when.is_met(&view) {
                 continue;
             }
             let nth = match rule.call {
@@ -184,7 +160,7 @@ impl ModelScript {
                 Some(PlannedCall::PerRequest(steps)) => {
                     return Arc::new(CallPlan::new(steps, Some(&view)));
                 }
-                None => continue,
+                None => {}
             }
         }
         Arc::new(CallPlan::from_text(self.no_match_answer()))
@@ -192,21 +168,23 @@ impl ModelScript {
 
     /// The answer to a request that no rule matches.
     fn no_match_answer(&self) -> String {
-        let patterns: Vec<&str> = self.rules.iter().filter_map(ScriptRule::pattern).collect();
+        let rules = self.rules.iter();
+        let patterns: Vec<&str> = rules.filter_map(|rule| rule.when.user_pattern()).collect();
         if patterns.is_empty() {
             return "This script has nothing to say to that.".to_owned();
         }
-        let suffix = if patterns.len() > LISTED_PATTERNS_MAX {
-            ", …"
-        } else {
-            ""
+        let (listed, suffix) = match patterns.get(..LISTED_PATTERNS_MAX) {
+            Some(listed) if listed.len() < patterns.len() => (listed, ", …"),
+            Some(_) | None => (&*patterns, ""),
         };
-        let listed = &patterns[..patterns.len().min(LISTED_PATTERNS_MAX)];
-        format!(
-            "This script has nothing to say to that. It listens for: {}{suffix}",
-            listed.join(", ")
-        )
+        let listed = listed.join(", ");
+        format!("This script has nothing to say to that. It listens for: {listed}{suffix}")
     }
+}
+
+/// The first of several errors.
+fn first(mut errors: Vec<ScriptError>) -> ScriptError {
+    errors.swap_remove(0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The scripted provider: a real stream with real pauses that plays a [`Script`].
+//! The scripted provider: a real stream with real pauses that plays a [`ModelScript`].
 //!
-//! [`Scripted`] needs no key and no network, stops between any two deltas when it is dropped, and
-//! is fast enough for benchmarks: a call is looked up once and then played from shared memory.
+//! [`ScriptedProvider`] needs no key and no network, stops between any two deltas when it is
+//! dropped, and is fast enough for benchmarks: a call is looked up once and then played from shared
+//! memory.
 
 mod delta_timer;
 mod plan_stream;
@@ -9,18 +10,17 @@ mod plan_stream;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::stream::{BoxStream, once};
+use futures_util::stream::once;
 use serde_json::Value;
 use turnwire_event::ContentBlock;
 
-use crate::delta::{Delta, ModelError};
-use crate::provider::{ModelProvider, ProviderLookup};
+use crate::provider::{DeltaStream, ModelProvider};
 use crate::request::ModelRequest;
 use crate::script::ModelScript;
 
 use plan_stream::PlanStream;
 
-/// A [`Provider`] that plays a script.
+/// A [`ModelProvider`] that plays a script.
 #[derive(Clone, Debug)]
 pub struct ScriptedProvider {
     script: Arc<ModelScript>,
@@ -36,38 +36,10 @@ impl ScriptedProvider {
 }
 
 impl ModelProvider for ScriptedProvider {
-    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
+    fn stream(&self, request: ModelRequest) -> DeltaStream {
         let script = Arc::clone(&self.script);
         let start = async move { PlanStream::new(script.plan(&request), request_bytes(&request)) };
         once(start).flatten().boxed()
-    }
-}
-
-/// Prefix of the names of scripted models.
-const SCHEME: &str = "scripted:";
-
-/// Serves every model `scripted:…` with one script, and no other model.
-#[derive(Clone, Debug)]
-pub struct ScriptedModels {
-    provider: Option<Arc<ScriptedProvider>>,
-}
-
-impl ScriptedModels {
-    /// Serves every model `scripted:…` with this [`Scripted`]; `None` serves no model.
-    pub fn new(scripted: Option<ScriptedProvider>) -> Self {
-        Self {
-            provider: scripted.map(Arc::new),
-        }
-    }
-}
-
-impl ProviderLookup for ScriptedModels {
-    fn provider(&self, model: &str) -> Option<Arc<dyn ModelProvider>> {
-        let is_served = model
-            .strip_prefix(SCHEME)
-            .is_some_and(|name| !name.is_empty());
-        let provider = self.provider.clone().filter(|_| is_served);
-        provider.map(|scripted| scripted as Arc<dyn ModelProvider>)
     }
 }
 

@@ -15,7 +15,7 @@ pub const KEY_BYTES_MAX: usize = 8_192;
 #[derive(Clone)]
 pub struct ApiKey(Zeroizing<String>);
 
-/// The source of a [`Secret`].
+/// The source of a [`ApiKey`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// An environment variable, by name.
@@ -33,7 +33,7 @@ impl fmt::Display for KeySource {
     }
 }
 
-/// A [`Secret`] could not be read. The message names the source and never shows its content.
+/// A [`ApiKey`] could not be read. The message names the source and never shows its content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiKeyError {
     /// The environment variable is not set.

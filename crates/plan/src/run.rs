@@ -1,6 +1,6 @@
 //! Runs a [`Step`]: one future per slot, each on its own task and with its own deadline.
 //!
-//! Slots finish in the order of their futures. Dropping a [`Run`] aborts every task it started.
+//! Slots finish in the order of their futures. Dropping a [`StepRun`] aborts every task it started.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -32,10 +32,10 @@ pub enum SlotOutcome<T, E> {
     TimedOut,
 }
 
-/// One slot whose future has ended, from [`Run::next`].
+/// One slot whose future has ended, from [`StepRun::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedSlot<T, E> {
-    /// The slot that [`Work::expected`] named.
+    /// The slot that [`SlotWork::expected`] named.
     pub key: SlotKey,
     /// The result of the future.
     pub outcome: SlotOutcome<T, E>,
@@ -49,7 +49,7 @@ pub struct StepRun<T, E> {
 }
 
 impl<T: Send + 'static, E: Send + 'static> StepRun<T, E> {
-    /// Spawns the futures of all slots at once. Fails if two slots have the same [`Key`].
+    /// Spawns the futures of all slots at once. Fails if two slots have the same [`SlotKey`].
     pub fn start<F>(id: impl Into<String>, works: Vec<SlotWork<F>>) -> Result<Self, DuplicateSlot>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,

@@ -61,7 +61,7 @@ pub enum ReportEffect {
     UnknownSlot,
 }
 
-/// Two slots of a step have the same [`Key`], so that their results cannot be distinguished.
+/// Two slots of a step have the same [`SlotKey`], so that their results cannot be distinguished.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two slots have the key {} of sub-agent {}", .0.result_key, .0.subagent)]
 pub struct DuplicateSlot(pub SlotKey);

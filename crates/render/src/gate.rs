@@ -26,7 +26,7 @@ const WARNINGS_MAX: u8 = 8;
 /// The longest id that is logged: the length limit of status ids.
 const LOGGED_ID_BYTES_MAX: usize = 64;
 
-/// The [`Gate`] of one turn.
+/// The [`EventGate`] of one turn.
 pub(crate) struct TurnGate {
     table: Arc<PolicyTable>,
     locale: String,

@@ -23,4 +23,4 @@ pub use policies::{FilterFactory, RenderPolicies};
 pub use status_list::{StatusEntry, StatusText, status_list};
 
 #[cfg(test)]
-mod test_support;
+mod tests;

@@ -33,7 +33,8 @@ pub struct RenderPolicies {
 }
 
 impl RenderPolicies {
-    /// The policies of `pack`. The orchestrator's deny list, if it has one, becomes the text filter.
+    /// The policies of `pack`. The orchestrator's deny list, if it has one, becomes the text
+    /// filter.
     pub fn new(pack: Arc<Pack>) -> Self {
         let overrides = pack.overrides.iter();
         let mut flags: Vec<String> = overrides.map(|rule| rule.flag.clone()).collect();

@@ -95,7 +95,8 @@ impl PolicyTable {
         }
     }
 
-    /// The policy of an event type. The policy of a status also depends on its id: [`Self::status`].
+    /// The policy of an event type. The policy of a status also depends on its id:
+    /// [`Self::status`].
     pub(crate) const fn policy(&self, kind: EventType) -> RenderPolicy {
         self.by_type[kind as usize]
     }

@@ -69,7 +69,7 @@ pub fn status_list(pack: &Pack) -> Vec<StatusEntry> {
 
 #[cfg(test)]
 mod tests {
-    use crate::test_support::pack;
+    use crate::tests::support::pack;
 
     use super::*;
 

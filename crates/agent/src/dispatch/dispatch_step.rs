@@ -22,31 +22,28 @@ use turnwire_event::body::support::SupportNoted;
 use turnwire_event::body::tool::ToolCalled;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CallPurpose, StepStatus, ToolType};
-use turnwire_event::port::{Emission, EmitRefusal, TurnContext};
-use turnwire_event::row::{MessageScope, NewMessage};
-use turnwire_event::{
-    Actor, Body, ContentBlock, InvocationId, MessageId, Position, ProviderState, Role,
-};
-use turnwire_model::ModelMessage;
+use turnwire_event::port::{Emission, TurnContext};
+use turnwire_event::row::MessageScope;
+use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Position, Role};
 use turnwire_plan::{ExpectedSlot, SlotKey, SlotWork, StepRun};
 
 use super::invocation::{Invocation, InvocationError, SubAgentAnswer, run_invocation};
-use super::invocation_result::{PendingInvocation, decline_sub_agent, end_invocation};
-use super::sub_agent::{BoundSubAgent, question};
+use super::invocation_result::{PendingInvocation, decline_sub_agents, end_invocation};
+use super::sub_agent::{BoundSubAgent, SubAgentCall, question};
 use super::turn_binding::{DispatchIntent, EnvelopeFailurePolicy, TurnBinding};
 use super::turn_failures::{AxisFailure, TurnFailures};
 use super::turn_spans::TurnSpans;
 use crate::emitter::sub_agent_emitter::SubAgentEmitter;
 use crate::history::prior_context::PriorExchange;
-use crate::resources::agent_context::{AgentContext, FaultPolicy, WaitMeter, tool_scene};
+use crate::prompt::system_prompt::subagent_context;
+use crate::resources::agent_context::{
+    AgentContext, EmitResult, ModelMessages, WaitMeter, tool_context_of,
+};
 use crate::resources::message_metadata;
 use crate::tool_call::tool_request::ToolRequest;
 use crate::tool_call::tool_result::millis;
 
-/// A call of a sub-agent.
-pub(crate) type SubAgentCall = (ToolRequest, Arc<BoundSubAgent>);
-
-/// One dispatch of a turn.
+/// One dispatch of a turn; [`Self::run`] runs it.
 pub(crate) struct DispatchStep<'a> {
     pub(crate) binding: &'a TurnBinding,
     pub(crate) turn: &'a TurnContext,
@@ -65,39 +62,43 @@ pub(crate) struct RetainedNote {
     text: String,
 }
 
-/// The calls of one message, split at the cap.
-struct CappedCalls {
-    accepted: Vec<SubAgentCall>,
-    dropped: Vec<SubAgentCall>,
-}
-
 impl DispatchStep<'_> {
     /// Runs the sub-agents of `calls` and returns their results for the orchestrator's model.
     pub(crate) async fn run(
         &self,
-        calls: Vec<SubAgentCall>,
+        mut calls: Vec<SubAgentCall>,
         failures: &mut TurnFailures,
         notes: &mut Vec<RetainedNote>,
-    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
+    ) -> EmitResult<ModelMessages> {
         let dispatch_start = Instant::now();
         // An earlier failure no longer ends the turn: the turn now calls another sub-agent.
         failures.report_pending(self.context).await?;
-        let calls = self.split_at_cap(calls);
-        let intent = self.intent(&calls);
+        // Step 1: the calls in the model's order, as many as the cap allows (D-28). The cap is for one
+        // message of the model (I-16): the next may call as many again. The number of messages is
+        // bounded by `calls_max`.
+        let dropped = calls.split_off(calls.len().min(self.binding.fan_out_max));
+        let intent = match (self.number, calls.len()) {
+            (1, 1) => DispatchIntent::Single,
+            _ => DispatchIntent::Mixed,
+        };
         if intent == DispatchIntent::Mixed {
             self.store_notes(notes).await?;
         }
-        let fault_policy = self.fault_policy(intent);
-        let step_id = self.start_step(&calls).await?;
-        let mut results = self.decline_dropped(calls.dropped).await?;
+        // A data service that fails the only sub-agent of a turn can be made to end the turn (S1-102).
+        let defers_faults = intent == DispatchIntent::Single
+            && self.binding.envelope_failure_policy == EnvelopeFailurePolicy::EndTurn;
+        let step_id = self.start_step(&calls, &dropped).await?;
+        // Calls beyond the cap are declined (S2-029).
+        let cap = self.binding.fan_out_max;
+        let reason = format!("not executed: at most {cap} assistants can be asked at once.");
+        let mut results = decline_sub_agents(self.context, dropped, &reason).await?;
         let mut pending = HashMap::new();
         let mut works = Vec::new();
         let mut last_position = None;
-        for (request, sub_agent) in calls.accepted {
+        for (request, sub_agent) in calls {
             self.resolve(&request).await?;
-            let (position, one, invocation) = self
-                .instantiate(&step_id, request, sub_agent, fault_policy)
-                .await?;
+            let instantiated = self.instantiate(&step_id, request, sub_agent, defers_faults);
+            let (position, one, invocation) = instantiated.await?;
             last_position = Some(position);
             works.push(self.work(&one, invocation));
             pending.insert(one.tool_use_id.to_string(), one);
@@ -131,75 +132,34 @@ impl DispatchStep<'_> {
         Ok(results)
     }
 
-    /// Step 1: the calls in the model's order, as many as the cap allows (D-28). The cap is for one
-    /// message of the model (I-16): the next may call as many again. The number of messages is bounded
-    /// by `calls_max`.
-    fn split_at_cap(&self, mut calls: Vec<SubAgentCall>) -> CappedCalls {
-        let dropped = calls.split_off(calls.len().min(self.binding.fan_out_max));
-        CappedCalls {
-            accepted: calls,
-            dropped,
-        }
-    }
-
-    fn intent(&self, calls: &CappedCalls) -> DispatchIntent {
-        if self.number == 1 && calls.accepted.len() == 1 {
-            DispatchIntent::Single
-        } else {
-            DispatchIntent::Mixed
-        }
-    }
-
-    /// A data service that fails the only sub-agent of a turn can be made to end the turn (S1-102).
-    fn fault_policy(&self, intent: DispatchIntent) -> FaultPolicy {
-        match (self.binding.envelope_failure_policy, intent) {
-            (EnvelopeFailurePolicy::EndTurn, DispatchIntent::Single) => FaultPolicy::Defer,
-            (EnvelopeFailurePolicy::EndTurn, DispatchIntent::Mixed)
-            | (EnvelopeFailurePolicy::Continue, _) => FaultPolicy::Report,
-        }
-    }
-
     /// The timeout of an invocation: that of the definition, within the turn's own time (D-82).
     fn timeout(&self, sub_agent: &BoundSubAgent) -> Duration {
         sub_agent.timeout.min(self.time_left)
     }
 
-    async fn start_step(&self, calls: &CappedCalls) -> Result<String, EmitRefusal> {
+    async fn start_step(
+        &self,
+        accepted: &[SubAgentCall],
+        dropped: &[SubAgentCall],
+    ) -> EmitResult<String> {
         let plan_step_id = format!("turn-{}-{}", self.turn.input.turn_id, self.number);
         let ids = |calls: &[SubAgentCall]| -> Vec<String> {
             calls.iter().map(|(_, agent)| agent.id.clone()).collect()
         };
-        let timeouts = calls.accepted.iter().map(|(_, agent)| self.timeout(agent));
+        let timeouts = accepted.iter().map(|(_, agent)| self.timeout(agent));
         let started = Body::PlanStepStarted(StepStarted {
             plan_step_id: plan_step_id.clone(),
-            expected_subagents: ids(&calls.accepted),
+            expected_subagents: ids(accepted),
             cap: u32::try_from(self.binding.fan_out_max).unwrap_or(u32::MAX),
-            dropped: ids(&calls.dropped),
+            dropped: ids(dropped),
             deadline_ms: millis(timeouts.max().unwrap_or(Duration::ZERO)),
         });
         self.context.emit(Actor::ORCHESTRATOR, started).await?;
         Ok(plan_step_id)
     }
 
-    /// Declines the calls beyond the cap (S2-029).
-    async fn decline_dropped(
-        &self,
-        dropped: Vec<SubAgentCall>,
-    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
-        let mut results = Vec::new();
-        for (request, sub_agent) in dropped {
-            let reason = format!(
-                "not executed: at most {} assistants can be asked at once.",
-                self.binding.fan_out_max
-            );
-            let declined = decline_sub_agent(self.context, &request, &sub_agent.id, reason);
-            results.push(declined.await?);
-        }
-        Ok(results)
-    }
-
     /// Step 2: emits that the call means a sub-agent of the turn.
-    async fn resolve(&self, request: &ToolRequest) -> Result<(), EmitRefusal> {
+    async fn resolve(&self, request: &ToolRequest) -> EmitResult {
         let trace = self.spans.child();
         let span_id = &trace.span_id;
         let span = tracing::info_span!("dispatch.resolve", tool = request.name, span_id);
@@ -213,8 +173,8 @@ impl DispatchStep<'_> {
             trace: Some(trace),
             ..Emission::new(Actor::tool(&request.name), called)
         };
-        self.context.deliver(emission).instrument(span).await?;
-        Ok(())
+        let delivered = self.context.deliver(emission).instrument(span);
+        delivered.await.map(|_| ())
     }
 
     /// Step 3: the sub-agent with what it inherits: references and short values (S2-016).
@@ -223,8 +183,8 @@ impl DispatchStep<'_> {
         step_id: &str,
         request: ToolRequest,
         sub_agent: Arc<BoundSubAgent>,
-        fault_policy: FaultPolicy,
-    ) -> Result<(Position, PendingInvocation, Invocation), EmitRefusal> {
+        defers_faults: bool,
+    ) -> EmitResult<(Position, PendingInvocation, Invocation)> {
         let trace = self.spans.child();
         let span_id = &trace.span_id;
         let span =
@@ -240,14 +200,12 @@ impl DispatchStep<'_> {
             context: context.clone(),
         });
         let emission = Emission {
-            message: Some(NewMessage {
-                provider_state: ProviderState::default(),
-                id: MessageId(self.context.resources.mint.ulid()),
-                role: Role::User,
-                content: vec![ContentBlock::text(&*question)],
-                metadata: message_metadata::of_invocation(&sub_agent.id, invocation_id),
-                scope: MessageScope::Agent(sub_agent.id.clone()),
-            }),
+            message: Some(self.context.new_message(
+                Role::User,
+                vec![ContentBlock::text(&*question)],
+                message_metadata::of_invocation(&sub_agent.id, invocation_id),
+                MessageScope::Agent(sub_agent.id.clone()),
+            )),
             trace: Some(trace),
             ..Emission::new(Actor::subagent(&sub_agent.id), started)
         };
@@ -268,7 +226,7 @@ impl DispatchStep<'_> {
             started: Instant::now(),
         };
         let invocation = Invocation {
-            scene: tool_scene(
+            tool_context: tool_context_of(
                 self.turn,
                 Some(&sub_agent.id),
                 Some(run_span),
@@ -284,26 +242,16 @@ impl DispatchStep<'_> {
             invocation_id,
             context,
             question,
-            fault_policy,
+            defers_faults,
         };
         Ok((position, pending, invocation))
     }
 
     fn inherited_context(&self, sub_agent: &BoundSubAgent) -> SubagentContext {
-        let input = &self.turn.input;
-        let principal = input.owner.principal.as_str();
         let chars_max = self.binding.prior_context_chars_max;
-        let prior_context = self
-            .prior_exchange
-            .and_then(|exchange| exchange.summary_for(&sub_agent.id, chars_max));
-        SubagentContext {
-            principal: principal.to_owned(),
-            user_id: principal.to_owned(),
-            episode_id: input.episode_id,
-            locale: input.locale.clone(),
-            location: input.location.clone(),
-            prior_context,
-        }
+        let exchange = self.prior_exchange;
+        let summary = exchange.and_then(|exchange| exchange.summary_for(&sub_agent.id, chars_max));
+        subagent_context(&self.turn.input, summary)
     }
 
     /// Step 4: the loop of the sub-agent, on a task of its own.
@@ -331,7 +279,7 @@ impl DispatchStep<'_> {
         run: &mut StepRun<SubAgentAnswer, InvocationError>,
         errors: Vec<TurnError>,
         failures: &mut TurnFailures,
-    ) -> Result<(), EmitRefusal> {
+    ) -> EmitResult {
         let Some(completed) = run.completion() else {
             return Ok(());
         };
@@ -353,21 +301,19 @@ impl DispatchStep<'_> {
 
     /// Stores the notes of a turn that calls several sub-agents for the sub-agents of later turns
     /// (S1-144). A single sub-agent remembers its exchange by itself.
-    async fn store_notes(&self, notes: &mut Vec<RetainedNote>) -> Result<(), EmitRefusal> {
+    async fn store_notes(&self, notes: &mut Vec<RetainedNote>) -> EmitResult {
         for RetainedNote { sub_agent_id, text } in notes.drain(..) {
+            let message = self.context.new_message(
+                Role::System,
+                vec![ContentBlock::text(&*text)],
+                message_metadata::of_sub_agent(&sub_agent_id),
+                MessageScope::Agents,
+            );
+            let actor = Actor::subagent(&sub_agent_id);
+            let noted = Body::SupportNoted(SupportNoted { sub_agent_id, text });
             let emission = Emission {
-                message: Some(NewMessage {
-                    provider_state: ProviderState::default(),
-                    id: MessageId(self.context.resources.mint.ulid()),
-                    role: Role::System,
-                    content: vec![ContentBlock::text(&*text)],
-                    metadata: message_metadata::of_sub_agent(&sub_agent_id),
-                    scope: MessageScope::Agents,
-                }),
-                ..Emission::new(
-                    Actor::subagent(&sub_agent_id),
-                    Body::SupportNoted(SupportNoted { sub_agent_id, text }),
-                )
+                message: Some(message),
+                ..Emission::new(actor, noted)
             };
             self.context.deliver(emission).await?;
         }
@@ -399,7 +345,7 @@ pub(crate) struct SortedRequests {
     pub(crate) tool_calls: Vec<ToolRequest>,
 }
 
-/// Sorts `requests` by whether they call a sub-agent of `binding`.
+/// Sorts `requests` by whether they call a sub-agent of the [`TurnBinding`].
 pub(crate) fn sort_requests(requests: Vec<ToolRequest>, binding: &TurnBinding) -> SortedRequests {
     let mut sorted = SortedRequests::default();
     for request in requests {

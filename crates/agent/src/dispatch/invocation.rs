@@ -1,8 +1,8 @@
 //! One invocation of a sub-agent, with its own prompt, memory, model and tools.
 //!
-//! The loop is that of the orchestrator: call the model, run its tools, until it calls none. Only the
-//! orchestrator gets the answer, and only at the end: the text, what was shown, and whether data was
-//! missing.
+//! The loop is that of the orchestrator: call the model, run its tools, until it calls none. Only
+//! the orchestrator gets the answer, and only at the end: the text, what was shown, and whether
+//! data was missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use turnwire_event::body::subagent::SubagentContext;
 use turnwire_event::code::{AgentErrorClass, CallPurpose, ToolType};
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, HistoryReader};
 use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
-use turnwire_model::{ModelMessage, ModelRequest};
+use turnwire_model::ModelMessage;
 use turnwire_tool::{LiveTask, ToolContext, deliver};
 
 use super::sub_agent::BoundSubAgent;
@@ -25,7 +25,7 @@ use crate::history::conversation::{by_invocation, complete_pairs};
 use crate::history::prior_context::truncate_words;
 use crate::model_call::fallback::{CallHalt, call_with_fallbacks};
 use crate::prompt::system_prompt::sub_agent_prompt;
-use crate::resources::agent_context::{AgentContext, FaultPolicy, WaitMeter};
+use crate::resources::agent_context::{AgentContext, ModelMessages, WaitMeter};
 use crate::resources::agent_resources::AgentResources;
 use crate::resources::model_choice::CandidateCursor;
 use crate::resources::turn_budget::TurnBudget;
@@ -35,15 +35,15 @@ use crate::tool_call::tool_request::{decline_excess, split_excess, tool_requests
 
 /// The most characters of a result that is retained for later turns: a few dozen lines.
 const NOTE_CHARS_MAX: usize = 2_000;
-/// The most retained results of one invocation: more than any answer needs, few enough not to displace
-/// everything else that a sub-agent remembers.
+/// The most retained results of one invocation: more than any answer needs, few enough not to
+/// displace everything else that a sub-agent remembers.
 const NOTES_MAX: usize = 4;
 /// The most bytes of an answer that the orchestrator gets: dozens of pages.
 const ANSWER_BYTES_MAX: usize = 65_536;
 
-/// The silence after which the default status is shown again: often enough that the user does not take
-/// the stream for dead, rarely enough not to flood (C-18). Three fit into the minute after which a client
-/// takes a silent stream for dead.
+/// The silence after which the default status is shown again: often enough that the user does not
+/// take the stream for dead, rarely enough not to flood (C-18). Three fit into the minute after
+/// which a client takes a silent stream for dead.
 const STATUS_REPEAT: Duration = Duration::from_secs(20);
 
 /// An invocation that is ready to run.
@@ -52,18 +52,20 @@ pub(crate) struct Invocation {
     pub(crate) invocation_id: InvocationId,
     pub(crate) context: SubagentContext,
     pub(crate) question: String,
-    pub(crate) scene: Arc<ToolContext>,
+    pub(crate) tool_context: Arc<ToolContext>,
     pub(crate) history: Arc<dyn HistoryReader>,
     pub(crate) emitter: Arc<SubAgentEmitter>,
     pub(crate) wait_meter: Arc<WaitMeter>,
     pub(crate) budget: Arc<TurnBudget>,
     pub(crate) timeout: Duration,
-    pub(crate) fault_policy: FaultPolicy,
+    /// True if failures of data services are kept until the end: the turn may end with them
+    /// (S1-102).
+    pub(crate) defers_faults: bool,
     /// How long the sub-agent may be silent.
     pub(crate) watchdog: Duration,
 }
 
-/// The answer of a sub-agent.
+/// The answer of a sub-agent, from [`run_invocation`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SubAgentAnswer {
     pub(crate) text: String,
@@ -99,7 +101,7 @@ impl From<CallHalt> for InvocationError {
     }
 }
 
-/// Runs `invocation` with its emitter as the ambient emitter.
+/// Runs an [`Invocation`] with its [`SubAgentEmitter`] as the ambient emitter.
 pub(crate) fn run_invocation(
     invocation: Invocation,
 ) -> impl Future<Output = Result<SubAgentAnswer, InvocationError>> + Send + 'static {
@@ -113,7 +115,7 @@ pub(crate) fn run_invocation(
     let live = LiveTask::begin();
     let work = async move {
         let _live = live;
-        let _child_task = invocation.scene.wards.enter()?;
+        let _child_task = invocation.tool_context.wards.enter()?;
         answer_with_watchdog(invocation).await
     };
     ambient::scope(emitter, work).instrument(span)
@@ -161,39 +163,28 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
     };
     let emitter = Arc::clone(&invocation.emitter) as Arc<dyn EventEmitter>;
     let candidate_cursor = CandidateCursor::default();
-    let defers = invocation.fault_policy == FaultPolicy::Defer;
     let context = AgentContext {
         resources,
         emitter: &emitter,
-        scene: &invocation.scene,
+        tool_context: &invocation.tool_context,
         wait_meter: &invocation.wait_meter,
         candidate_cursor: &candidate_cursor,
         budget: &invocation.budget,
         deadline: Instant::now() + invocation.timeout,
-        deferred_to: defers.then_some(&*invocation.emitter),
+        deferred_to: invocation.defers_faults.then_some(&*invocation.emitter),
         invocation_id: Some(invocation.invocation_id),
         purpose: CallPurpose::Subagent,
         span: None,
     };
     let (notes, mut messages) = memory(invocation, resources).await?;
-    messages.push(Arc::new(ModelMessage::new(
-        Role::User,
-        vec![ContentBlock::text(&*invocation.question)],
-    )));
+    let question = vec![ContentBlock::text(&*invocation.question)];
+    messages.push(Arc::new(ModelMessage::new(Role::User, question)));
     let options = &resources.options;
     let system = sub_agent_prompt(options.system.as_deref(), &invocation.context, &notes);
     let mut builder = AnswerBuilder::default();
     for number in 1..=options.calls_max {
-        let request = ModelRequest {
-            model: options.model.clone(),
-            agent: resources.role.name().to_owned(),
-            call: number,
-            attempt: 1,
-            locale: invocation.context.locale.clone(),
-            system: Some(system.clone()),
-            messages: complete_pairs(&messages),
-            tools: Arc::clone(&resources.tool_specs),
-        };
+        let completed = complete_pairs(&messages);
+        let request = context.model_request(number, Some(system.clone()), completed);
         let reply = call_with_fallbacks(&context, request).await?;
         builder.add_reply(&reply.content);
         let mut requests = tool_requests(&reply.content, &reply.broken_tool_uses);
@@ -210,17 +201,16 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
     Err(InvocationError::Failed(AgentErrorClass::Model))
 }
 
-/// What a sub-agent remembers: the notes retained for all sub-agents, and its own earlier exchanges.
+/// What a sub-agent remembers: the notes retained for all sub-agents, and its own earlier
+/// exchanges.
 async fn memory(
     invocation: &Invocation,
     resources: &AgentResources,
-) -> Result<(Vec<String>, Vec<Arc<ModelMessage>>), InvocationError> {
+) -> Result<(Vec<String>, ModelMessages), InvocationError> {
     let budget = resources.options.history;
-    let history = invocation
-        .history
-        .of_agent(&invocation.sub_agent.id, budget);
-    let (notes, own): (Vec<_>, Vec<_>) = history
-        .await
+    let history = &invocation.history;
+    let messages = history.of_agent(&invocation.sub_agent.id, budget).await;
+    let (notes, own): (Vec<_>, Vec<_>) = messages
         .map_err(|_| InvocationError::Failed(AgentErrorClass::Internal))?
         .into_iter()
         .partition(|message| message.role == Role::System);
@@ -228,12 +218,13 @@ async fn memory(
     Ok((notes.collect(), by_invocation(own)))
 }
 
-/// The answer of a sub-agent as it grows.
+/// The [`SubAgentAnswer`] as it grows.
 #[derive(Default)]
 struct AnswerBuilder {
     answer: SubAgentAnswer,
-    /// True if some of its newest data is missing. A sub-agent that failed and then found another way
-    /// has its data; one whose last attempt failed has not. Tools that ran at once are one attempt.
+    /// True if some of its newest data is missing. A sub-agent that failed and then found another
+    /// way has its data; one whose last attempt failed has not. Tools that ran at once are one
+    /// attempt.
     is_incomplete: bool,
 }
 
@@ -247,7 +238,7 @@ impl AnswerBuilder {
         }
     }
 
-    /// Adds the outcomes of the tools of one message.
+    /// Adds the [`ToolOutcome`]s of one message.
     fn add_outcomes(&mut self, outcomes: &[ToolOutcome]) -> Result<(), InvocationError> {
         let has_data =
             |outcome: &ToolOutcome| outcome.tool_type == ToolType::Ccs && outcome.result.is_ok();

@@ -1,5 +1,5 @@
-//! Step 5 of a dispatch: the result of an invocation, emitted and given to the orchestrator's model.
-//! Calls and tools that the sub-agent left open are ended first.
+//! Step 5 of a dispatch: the result of an invocation, emitted and given to the orchestrator's
+//! model. Calls and tools that the sub-agent left open are ended first.
 
 use std::sync::Arc;
 
@@ -16,24 +16,21 @@ use turnwire_event::code::{
 use turnwire_event::content::sha256_hex;
 use turnwire_event::port::{Emission, EmitRefusal};
 use turnwire_event::row::{MessageScope, NewMessage};
-use turnwire_event::{
-    Actor, Body, ContentBlock, IdGenerator, InvocationId, MessageId, ProviderState, Role,
-    ToolUseId, TraceContext, metric,
-};
+use turnwire_event::{Actor, Body, InvocationId, ToolUseId, TraceContext, metric};
 use turnwire_model::ModelMessage;
 use turnwire_plan::SlotOutcome;
 
 use super::invocation::{InvocationError, SubAgentAnswer};
-use super::sub_agent::BoundSubAgent;
+use super::sub_agent::{BoundSubAgent, SubAgentCall};
 use super::turn_spans::TurnSpans;
 use crate::emitter::sub_agent_emitter::{InvocationRecord, SubAgentEmitter};
-use crate::resources::agent_context::{AgentContext, WaitMeter};
+use crate::resources::agent_context::{AgentContext, EmitResult, ModelMessages, WaitMeter};
 use crate::resources::message_metadata;
-use crate::tool_call::tool_request::ToolRequest;
+use crate::tool_call::tool_request::emit_declined;
 use crate::tool_call::tool_result::{envelope_error, millis, tool_result};
 use crate::tool_call::worker_quota::abandoned_worker_events;
 
-/// An invocation that has not ended.
+/// An invocation that has not ended; [`end_invocation`] ends it.
 pub(crate) struct PendingInvocation {
     pub(crate) sub_agent: Arc<BoundSubAgent>,
     pub(crate) tool_use_id: ToolUseId,
@@ -78,29 +75,29 @@ pub(crate) struct InvocationResult {
     pub(crate) notes: Vec<String>,
 }
 
-/// Ends `invocation`: emits its end and records the overhead of the dispatch, measured from
-/// `dispatch_start`.
+/// Ends a [`PendingInvocation`]: emits its end and records the overhead of the dispatch, measured
+/// from `dispatch_start`.
 pub(crate) async fn end_invocation(
     context: &AgentContext<'_>,
     spans: &TurnSpans,
     invocation: &PendingInvocation,
     ended: SlotOutcome<SubAgentAnswer, InvocationError>,
     dispatch_start: Instant,
-) -> Result<InvocationResult, EmitRefusal> {
+) -> EmitResult<InvocationResult> {
     let trace = spans.child();
     let sub_agent_id = invocation.sub_agent_id();
     let span_id = &trace.span_id;
     let span = tracing::info_span!("dispatch.result", sub_agent_id, span_id);
     // An invocation that was dropped was waiting, and its waiting time is unknown.
     let is_measured = matches!(ended, SlotOutcome::Filled(_) | SlotOutcome::Failed(_));
-    let result = emit_end(context, invocation, ended, &trace)
-        .instrument(span)
-        .await?;
+    let emitted = emit_end(context, invocation, ended, &trace).instrument(span);
+    let result = emitted.await?;
     if is_measured {
         let waited = invocation.wait_meter.total();
         let overhead = dispatch_start.elapsed().saturating_sub(waited);
         let vertical = &invocation.sub_agent.vertical;
-        let labels = metric::dimensions_of(&context.scene.definition, vertical, sub_agent_id);
+        let definition = &context.tool_context.definition;
+        let labels = metric::dimensions_of(definition, vertical, sub_agent_id);
         let overhead_ms = overhead.as_secs_f64() * 1_000.0;
         metrics::histogram!(metric::DISPATCH_OVERHEAD_MS, &labels).record(overhead_ms);
     }
@@ -112,7 +109,7 @@ async fn emit_end(
     invocation: &PendingInvocation,
     ended: SlotOutcome<SubAgentAnswer, InvocationError>,
     trace: &Arc<TraceContext>,
-) -> Result<InvocationResult, EmitRefusal> {
+) -> EmitResult<InvocationResult> {
     // From here on no event of the sub-agent gets through, even if some of its tasks still run.
     let record = invocation.emitter.close();
     let (status, answer) = match ended {
@@ -154,45 +151,30 @@ async fn emit_end(
 }
 
 /// A result of the sub-agent `id` that only the orchestrator may read.
-pub(crate) fn private_result(
-    mint: &dyn IdGenerator,
-    id: &str,
-    content: Vec<ContentBlock>,
-) -> NewMessage {
-    NewMessage {
-        provider_state: ProviderState::default(),
-        id: MessageId(mint.ulid()),
-        role: Role::Tool,
-        content,
-        metadata: message_metadata::of_sub_agent(id),
-        scope: MessageScope::Private,
-    }
+fn private_result(context: &AgentContext<'_>, id: &str, result: &ModelMessage) -> NewMessage {
+    let metadata = message_metadata::of_sub_agent(id);
+    context.new_message(
+        result.role,
+        result.content.clone(),
+        metadata,
+        MessageScope::Private,
+    )
 }
 
-/// Gives a call of the sub-agent `id` that is not executed its result, because providers require one
-/// for each tool use, and no `tool.called`, because nothing is executed.
-pub(crate) async fn decline_sub_agent(
+/// Gives each of `calls`, which are not executed, `reason` as its result.
+pub(crate) async fn decline_sub_agents(
     context: &AgentContext<'_>,
-    request: &ToolRequest,
-    id: &str,
-    reason: String,
-) -> Result<Arc<ModelMessage>, EmitRefusal> {
-    let result = tool_result(request.id, Err(reason));
-    let failed = Body::ToolFailed(ToolFailed {
-        tool_use_id: request.id,
-        tool_name: request.name.clone(),
-        tool_type: ToolType::SubAgent,
-        error_class: ToolErrorClass::InvalidInput,
-        called: false,
-    });
-    let mut message = private_result(&*context.resources.mint, id, result.content.clone());
-    message.metadata.extend([message_metadata::not_executed()]);
-    let emission = Emission {
-        message: Some(message),
-        ..Emission::new(Actor::tool(&request.name), failed)
-    };
-    context.deliver(emission).await?;
-    Ok(Arc::new(result))
+    calls: Vec<SubAgentCall>,
+    reason: &str,
+) -> EmitResult<ModelMessages> {
+    let mut results = Vec::with_capacity(calls.len());
+    for (request, sub_agent) in calls {
+        let result = tool_result(request.id, Err(reason.to_owned()));
+        let message = private_result(context, &sub_agent.id, &result);
+        emit_declined(context, &request, ToolErrorClass::InvalidInput, message).await?;
+        results.push(Arc::new(result));
+    }
+    Ok(results)
 }
 
 /// Emits the end of one invocation.
@@ -208,7 +190,7 @@ impl ResultEmitter<'_> {
         status: SlotStatus,
         answer: &SubAgentAnswer,
         record: &InvocationRecord,
-    ) -> Result<Arc<ModelMessage>, EmitRefusal> {
+    ) -> EmitResult<Arc<ModelMessage>> {
         let invocation = self.invocation;
         let (outcome, outcome_name) = match status {
             SlotStatus::Complete => (DispatchOutcome::Success, "success"),
@@ -246,7 +228,7 @@ impl ResultEmitter<'_> {
         &self,
         class: AgentErrorClass,
         record: &InvocationRecord,
-    ) -> Result<Arc<ModelMessage>, EmitRefusal> {
+    ) -> EmitResult<Arc<ModelMessage>> {
         let invocation = self.invocation;
         self.end_open_work(class, record).await?;
         let failed = Body::SubagentFailed(SubagentFailed {
@@ -275,11 +257,7 @@ impl ResultEmitter<'_> {
     }
 
     /// Ends the calls and tools that were left open: every pair is closed before its parent.
-    async fn end_open_work(
-        &self,
-        class: AgentErrorClass,
-        record: &InvocationRecord,
-    ) -> Result<(), EmitRefusal> {
+    async fn end_open_work(&self, class: AgentErrorClass, record: &InvocationRecord) -> EmitResult {
         for call_id in &record.open_calls {
             let failed = Body::LlmCallFailed(CallFailed {
                 call_id: *call_id,
@@ -295,8 +273,9 @@ impl ResultEmitter<'_> {
         let error_class = tool_error_class(class);
         for tool in &record.open_tools {
             let id_and_type = (tool.id, tool.tool_type);
-            let scene = self.context.scene;
-            for (actor, body) in abandoned_worker_events(scene, id_and_type, error_class).await {
+            let tool_context = self.context.tool_context;
+            let events = abandoned_worker_events(tool_context, id_and_type, error_class).await;
+            for (actor, body) in events {
                 self.emit(actor, body, None).await?;
             }
             let failed = Body::ToolFailed(ToolFailed {
@@ -316,11 +295,9 @@ impl ResultEmitter<'_> {
         &self,
         body: Body,
         result: Result<Value, String>,
-    ) -> Result<Arc<ModelMessage>, EmitRefusal> {
+    ) -> EmitResult<Arc<ModelMessage>> {
         let result = tool_result(self.invocation.tool_use_id, result);
-        let mint = &*self.context.resources.mint;
-        let sub_agent_id = self.invocation.sub_agent_id();
-        let message = private_result(mint, sub_agent_id, result.content.clone());
+        let message = private_result(self.context, self.invocation.sub_agent_id(), &result);
         let actor = Actor::tool(&self.invocation.tool_name);
         self.emit(actor, body, Some(message)).await?;
         Ok(Arc::new(result))
@@ -330,12 +307,7 @@ impl ResultEmitter<'_> {
         Actor::subagent(self.invocation.sub_agent_id())
     }
 
-    async fn emit(
-        &self,
-        actor: Actor,
-        body: Body,
-        message: Option<NewMessage>,
-    ) -> Result<(), EmitRefusal> {
+    async fn emit(&self, actor: Actor, body: Body, message: Option<NewMessage>) -> EmitResult {
         let emission = Emission {
             message,
             trace: Some(Arc::clone(self.trace)),

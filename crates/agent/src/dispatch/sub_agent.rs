@@ -8,6 +8,7 @@ use turnwire_event::ContentBlock;
 use turnwire_model::ToolSpec;
 
 use crate::resources::agent_resources::AgentResources;
+use crate::tool_call::tool_request::ToolRequest;
 
 /// The prefix of tools that call a sub-agent (S2-003).
 const TOOL_PREFIX: &str = "ask_";
@@ -31,6 +32,9 @@ pub(crate) struct BoundSubAgent {
     pub(crate) resources: Option<Arc<AgentResources>>,
 }
 
+/// A [`ToolRequest`] and the sub-agent that it calls.
+pub(crate) type SubAgentCall = (ToolRequest, Arc<BoundSubAgent>);
+
 impl BoundSubAgent {
     /// The name of the tool that calls the sub-agent.
     pub(crate) fn tool_name(&self) -> String {
@@ -52,7 +56,7 @@ impl BoundSubAgent {
         self.id == name || self.aliases.iter().any(|alias| alias == name)
     }
 
-    /// The tool for the orchestrator's model.
+    /// The [`ToolSpec`] for the orchestrator's model.
     pub(crate) fn tool_spec(&self) -> ToolSpec {
         ToolSpec {
             name: self.tool_name(),

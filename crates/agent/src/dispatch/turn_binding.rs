@@ -1,5 +1,5 @@
-//! What a turn is bound to: its agent, the sub-agents it may call, and the rules of the dispatch. Made
-//! before the first model call; a turn keeps its binding even if the pack changes (S2-001).
+//! What a turn is bound to: its agent, the sub-agents it may call, and the rules of the dispatch.
+//! Made before the first model call; a turn keeps its binding even if the pack changes (S2-001).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) enum DispatchIntent {
     Mixed,
 }
 
-/// Everything that a turn is bound to.
+/// Everything that a turn is bound to; [`TurnFactory::bind`](crate::TurnFactory::bind) makes it.
 pub(crate) struct TurnBinding {
     /// The agent that answers.
     pub(crate) resources: Arc<AgentResources>,

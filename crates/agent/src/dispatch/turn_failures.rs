@@ -1,18 +1,18 @@
 //! The failures of a turn so far, and how the turn will end with them.
 //!
-//! A turn that called one sub-agent and lost it ends with that failure (D-10): the failure is pending
-//! until the user has been told in text. As soon as the turn calls another sub-agent, the failure is
-//! reported as an error that does not end the turn, and the turn ends degraded.
+//! A turn that called one sub-agent and lost it ends with that failure (D-10): the failure is
+//! pending until the user has been told in text. As soon as the turn calls another sub-agent, the
+//! failure is reported as an error that does not end the turn, and the turn ends degraded.
 
 use turnwire_event::body::agent::ErrorEmit;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::TurnStatus;
-use turnwire_event::port::{EmitRefusal, TurnOutcome};
+use turnwire_event::port::TurnOutcome;
 use turnwire_event::{Actor, Body};
 
 use super::invocation_result::{SlotFailures, SlotStatus};
 use super::turn_binding::DispatchIntent;
-use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_context::{AgentContext, EmitResult};
 
 /// One failure, with the labels that metrics count it by.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,24 +31,19 @@ impl AxisFailure {
     }
 
     /// Reports the failure to clients and operators; the turn goes on.
-    pub(crate) async fn report(&self, context: &AgentContext<'_>) -> Result<(), EmitRefusal> {
+    pub(crate) async fn report(&self, context: &AgentContext<'_>) -> EmitResult {
         let reported = Body::ErrorReported(self.error.clone());
         context.emit(self.actor(), reported).await?;
         self.count(context, Finality::TurnContinues).await
     }
 
-    async fn count(
-        &self,
-        context: &AgentContext<'_>,
-        finality: Finality,
-    ) -> Result<(), EmitRefusal> {
+    async fn count(&self, context: &AgentContext<'_>, finality: Finality) -> EmitResult {
         let counted = Body::AgentErrorEmit(ErrorEmit {
             sub_agent_id: self.sub_agent_id.clone(),
             axis: self.axis,
             is_final: finality == Finality::TurnEnds,
         });
-        context.emit(self.actor(), counted).await?;
-        Ok(())
+        context.emit(self.actor(), counted).await
     }
 }
 
@@ -58,7 +53,7 @@ enum Finality {
     TurnEnds,
 }
 
-/// The failures of a turn.
+/// The [`AxisFailure`]s of a turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnFailures {
     /// The failure that the turn will end with, then those that came with it.
@@ -72,15 +67,15 @@ impl TurnFailures {
         self.is_degraded = true;
     }
 
-    /// Adds the failures of the sub-agent `id`: pending if the turn is about this sub-agent alone,
-    /// reported at once otherwise. Returns the errors that the end of a fan-out must list.
+    /// Adds the [`SlotFailures`] of the sub-agent `id`: pending if the turn is about this sub-agent
+    /// alone, reported at once otherwise. Returns the errors that the end of a fan-out must list.
     pub(crate) async fn add(
         &mut self,
         context: &AgentContext<'_>,
         id: &str,
         failures: SlotFailures,
         intent: DispatchIntent,
-    ) -> Result<Vec<TurnError>, EmitRefusal> {
+    ) -> EmitResult<Vec<TurnError>> {
         let on_axis = |axis: u8, error: TurnError| AxisFailure {
             error,
             axis,
@@ -114,10 +109,7 @@ impl TurnFailures {
     }
 
     /// Reports the pending failures: the turn no longer ends with them.
-    pub(crate) async fn report_pending(
-        &mut self,
-        context: &AgentContext<'_>,
-    ) -> Result<(), EmitRefusal> {
+    pub(crate) async fn report_pending(&mut self, context: &AgentContext<'_>) -> EmitResult {
         for failure in std::mem::take(&mut self.pending) {
             self.is_degraded = true;
             failure.report(context).await?;
@@ -130,33 +122,25 @@ impl TurnFailures {
         self.pending.first().map(|failure| &failure.error)
     }
 
-    /// The outcome of a turn that has answered.
-    pub(crate) async fn into_outcome(
-        self,
-        context: &AgentContext<'_>,
-    ) -> Result<TurnOutcome, EmitRefusal> {
+    /// The [`TurnOutcome`] of a turn that has answered.
+    pub(crate) async fn into_outcome(self, context: &AgentContext<'_>) -> EmitResult<TurnOutcome> {
         let mut pending = self.pending.into_iter();
-        if let Some(failure) = pending.next() {
-            // Clients are sent the first; metrics count all.
-            for other in pending {
-                other.count(context, Finality::TurnContinues).await?;
-            }
-            failure.count(context, Finality::TurnEnds).await?;
-            return Ok(TurnOutcome {
-                reason: None,
-                status: TurnStatus::Failed,
-                error: Some(failure.error),
-            });
+        let first = pending.next();
+        // Clients are sent the first; metrics count all.
+        for other in pending {
+            other.count(context, Finality::TurnContinues).await?;
         }
-        let status = if self.is_degraded {
-            TurnStatus::Degraded
-        } else {
-            TurnStatus::Ok
-        };
+        if let Some(failure) = &first {
+            failure.count(context, Finality::TurnEnds).await?;
+        }
         Ok(TurnOutcome {
+            status: match (&first, self.is_degraded) {
+                (Some(_), _) => TurnStatus::Failed,
+                (None, true) => TurnStatus::Degraded,
+                (None, false) => TurnStatus::Ok,
+            },
+            error: first.map(|failure| failure.error),
             reason: None,
-            status,
-            error: None,
         })
     }
 }

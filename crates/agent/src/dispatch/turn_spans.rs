@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnwire_event::port::TurnInput;
 use turnwire_event::{IdGenerator, TraceContext};
 
-/// Creates the spans of a turn.
+/// Creates the [`TraceContext`]s of a turn.
 pub(crate) struct TurnSpans {
     turn: TraceContext,
     mint: Arc<dyn IdGenerator>,

@@ -1,5 +1,5 @@
-//! The emitter of the current turn as a task-local value: code that runs in a turn finds the emitter
-//! without being passed it, and so does every task that the code starts with [`spawn`].
+//! The emitter of the current turn as a task-local value: code that runs in a turn finds the
+//! emitter without being passed it, and so does every task that the code starts with [`spawn`].
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ tokio::task_local! {
     static EMITTER: Arc<dyn EventEmitter>;
 }
 
-/// The emitter of the turn that the calling code runs in; `None` outside of turns.
+/// The [`EventEmitter`] of the turn that the calling code runs in; `None` outside of turns.
 pub fn current() -> Option<Arc<dyn EventEmitter>> {
     EMITTER.try_with(Arc::clone).ok()
 }
@@ -21,8 +21,8 @@ pub async fn scope<F: Future>(emitter: Arc<dyn EventEmitter>, future: F) -> F::O
     EMITTER.scope(emitter, future).await
 }
 
-/// Spawns a task that inherits the ambient emitter. The task belongs to `tasks`: dropping the set
-/// aborts the task.
+/// Spawns a task that inherits the ambient emitter. The task belongs to the [`JoinSet`]: dropping
+/// the set aborts the task.
 pub fn spawn<F>(tasks: &mut JoinSet<F::Output>, future: F) -> AbortHandle
 where
     F: Future<Output: Send + 'static> + Send + 'static,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
 use turnwire_event::{Body, ContentBlock, Position};
 
-/// An [`Emitter`] that passes everything on and notes the first output.
+/// An [`EventEmitter`] that passes everything on and notes the first output.
 pub(crate) struct OutputRecorder {
     inner: Arc<dyn EventEmitter>,
     has_output: AtomicBool,

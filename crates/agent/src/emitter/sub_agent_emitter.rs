@@ -1,8 +1,9 @@
 //! The emitter of one sub-agent in one invocation.
 //!
-//! [`SubAgentEmitter`] passes events on to the turn's emitter, in the span of the invocation, and keeps
-//! an [`InvocationRecord`]: what is open and what was shown. Once the emitter is closed, nothing of the
-//! sub-agent gets through, even if some of its tasks still run; the record says what was left open.
+//! [`SubAgentEmitter`] passes events on to the turn's emitter, in the span of the invocation, and
+//! keeps an [`InvocationRecord`]: what is open and what was shown. Once the emitter is closed,
+//! nothing of the sub-agent gets through, even if some of its tasks still run; the record says what
+//! was left open.
 
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ pub(crate) struct InvocationRecord {
     pub(crate) open_tools: Vec<OpenTool>,
 }
 
-/// A status that the user may have been shown.
+/// A status that the user may have been shown; [`SubAgentEmitter::last_shown`] returns the newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShownStatus {
     /// Counts the shown statuses of the invocation, from 1.
@@ -49,13 +50,14 @@ pub(crate) struct ShownStatus {
     pub(crate) at: Instant,
 }
 
-/// An [`Emitter`] for one sub-agent that can be closed.
+/// An [`EventEmitter`] for one sub-agent that can be closed.
 pub(crate) struct SubAgentEmitter {
     inner: Arc<dyn EventEmitter>,
     span: Arc<TraceContext>,
     /// The status ids that users are shown; the gate drops all others.
     shown_status_ids: Vec<String>,
-    /// Notified when a shown status is emitted. The watchdog of the invocation waits on it.
+    /// Notified when a shown status is emitted. The watchdog of the invocation waits on it, through
+    /// [`Self::status_shown`].
     status_shown: Notify,
     /// `None` once closed. Locked while an event is passed on, so that no event gets through after
     /// [`Self::close`] has returned.
@@ -83,8 +85,8 @@ impl SubAgentEmitter {
         record.as_ref().and_then(|record| record.last_shown)
     }
 
-    /// Completes when a status is emitted that the user may be shown, at once if one was emitted since
-    /// the last call. For a single waiter.
+    /// Completes when a status is emitted that the user may be shown, at once if one was emitted
+    /// since the last call. For a single waiter.
     pub(crate) async fn status_shown(&self) {
         self.status_shown.notified().await;
     }
@@ -97,14 +99,14 @@ impl SubAgentEmitter {
             .is_some_and(|record| !record.components.is_empty())
     }
 
-    /// Keeps `fault` in the record instead of reporting it to clients.
+    /// Keeps a [`ServiceFault`] in the record instead of reporting it to clients.
     pub(crate) fn defer(&self, fault: ServiceFault) {
         if let Some(record) = self.record.lock().as_mut() {
             record.deferred_faults.push(fault);
         }
     }
 
-    /// Refuses all further events and returns the record.
+    /// Refuses all further events and returns the [`InvocationRecord`].
     pub(crate) fn close(&self) -> InvocationRecord {
         self.record.lock().take().unwrap_or_default()
     }

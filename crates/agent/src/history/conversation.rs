@@ -1,9 +1,9 @@
-//! Messages in the form that models accept: every tool use has its result, every result its use, and
-//! no message is empty. Providers refuse a conversation that breaks this.
+//! Messages in the form that models accept: every tool use has its result, every result its use,
+//! and no message is empty. Providers refuse a conversation that breaks this.
 //!
-//! Half pairs are normal: a cancel leaves uses without results, and the history budget may cut between
-//! the two. So are empty blocks: they hold the place of a block that a model has skipped. Data and
-//! components are for users: a model is sent the results of its tools instead.
+//! Half pairs are normal: a cancel leaves uses without results, and the history budget may cut
+//! between the two. So are empty blocks: they hold the place of a block that a model has skipped.
+//! Data and components are for users: a model is sent the results of its tools instead.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,31 +12,21 @@ use turnwire_event::port::TurnInput;
 use turnwire_event::{ContentBlock, Message, Role, ToolUseId};
 use turnwire_model::ModelMessage;
 
+use crate::resources::agent_context::ModelMessages;
 use crate::resources::message_metadata::invocation_id;
 
-/// The history with the user message of the current turn at its end.
-pub(crate) fn with_user_message(
-    history: Vec<Message>,
-    input: &TurnInput,
-) -> Vec<Arc<ModelMessage>> {
+/// The history with the user message of [`TurnInput`] at its end.
+pub(crate) fn with_user_message(history: Vec<Message>, input: &TurnInput) -> ModelMessages {
     let is_current =
         |message: &Message| message.turn_id == input.turn_id && message.role == Role::User;
     // A user message larger than the history budget is not in the history, but the turn is about it.
     let is_missing = !history.iter().any(is_current);
-    let mut messages: Vec<Arc<ModelMessage>> = history
-        .into_iter()
-        .map(|message| Arc::new(model_message(message)))
-        .collect();
-    if is_missing {
-        messages.push(Arc::new(ModelMessage::new(
-            Role::User,
-            input.content.clone(),
-        )));
-    }
-    messages
+    let missing = is_missing.then(|| ModelMessage::new(Role::User, input.content.clone()));
+    let messages = history.into_iter().map(model_message).chain(missing);
+    messages.map(Arc::new).collect()
 }
 
-/// A stored message with the data that its provider wants back.
+/// A stored [`Message`] with the data that its provider wants back.
 fn model_message(message: Message) -> ModelMessage {
     ModelMessage {
         role: message.role,
@@ -47,7 +37,7 @@ fn model_message(message: Message) -> ModelMessage {
 
 /// The messages of a sub-agent, one invocation after the other. Invocations that ran at once have
 /// stored their messages interleaved; a model is sent each exchange in one piece.
-pub(crate) fn by_invocation(messages: Vec<Message>) -> Vec<Arc<ModelMessage>> {
+pub(crate) fn by_invocation(messages: Vec<Message>) -> ModelMessages {
     let mut first_index: HashMap<String, usize> = HashMap::new();
     let mut indexed: Vec<(usize, Arc<ModelMessage>)> = Vec::with_capacity(messages.len());
     for (index, message) in messages.into_iter().enumerate() {
@@ -62,8 +52,9 @@ pub(crate) fn by_invocation(messages: Vec<Message>) -> Vec<Arc<ModelMessage>> {
     indexed.into_iter().map(|(_, message)| message).collect()
 }
 
-/// `messages` without half pairs, empty blocks and content for users. Unchanged messages are shared.
-pub(crate) fn complete_pairs(messages: &[Arc<ModelMessage>]) -> Vec<Arc<ModelMessage>> {
+/// `messages` without half pairs, empty blocks and content for users. Unchanged messages are
+/// shared.
+pub(crate) fn complete_pairs(messages: &[Arc<ModelMessage>]) -> ModelMessages {
     let mut uses: HashSet<ToolUseId> = HashSet::new();
     let mut results: HashSet<ToolUseId> = HashSet::new();
     for block in messages.iter().flat_map(|message| &message.content) {
@@ -107,10 +98,7 @@ fn retain_blocks(
     is_sent: impl Fn(usize, &ContentBlock) -> bool,
 ) -> ModelMessage {
     let mut reduced = ModelMessage::new(message.role, Vec::new());
-    reduced
-        .provider_data
-        .by
-        .clone_from(&message.provider_data.by);
+    reduced.provider_data.by = message.provider_data.by.clone();
     for (index, block) in (0_u32..).zip(&message.content) {
         if !is_sent(index as usize, block) {
             continue;

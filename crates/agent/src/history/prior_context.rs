@@ -8,7 +8,7 @@ use turnwire_event::{ContentBlock, Message, Role, ToolUseId, TurnId};
 
 use crate::resources::message_metadata::is_not_executed;
 
-/// The last turn that called sub-agents.
+/// The last turn that called sub-agents; [`Self::find`] searches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PriorExchange {
     sub_agents: Vec<String>,
@@ -17,7 +17,8 @@ pub(crate) struct PriorExchange {
 }
 
 impl PriorExchange {
-    /// Finds the newest such turn in `history`; `resolve` maps a tool name to the sub-agent it calls.
+    /// Finds the newest such turn in `history`; `resolve` maps a tool name to the sub-agent it
+    /// calls.
     pub(crate) fn find(
         history: &[Message],
         input: &TurnInput,
@@ -33,10 +34,8 @@ impl PriorExchange {
         };
         let is_earlier = |message: &&Message| message.turn_id != input.turn_id;
         let newest_first = history.iter().rev().filter(is_earlier);
-        let turn = newest_first
-            .filter(|message| !called_by(message).is_empty())
-            .map(|message| message.turn_id)
-            .next()?;
+        let calling = newest_first.filter(|message| !called_by(message).is_empty());
+        let turn = calling.map(|message| message.turn_id).next()?;
         let of_turn = history.iter().filter(|message| message.turn_id == turn);
         Some(Self {
             sub_agents: of_turn.flat_map(called_by).collect(),
@@ -45,8 +44,8 @@ impl PriorExchange {
         })
     }
 
-    /// A summary for `sub_agent` of at most `chars_max` characters; `None` if that sub-agent took part
-    /// in the exchange and so remembers it, or if there is no text.
+    /// A summary for `sub_agent` of at most `chars_max` characters; `None` if that sub-agent took
+    /// part in the exchange and so remembers it, or if there is no text.
     pub(crate) fn summary_for(&self, sub_agent: &str, chars_max: usize) -> Option<String> {
         if self.sub_agents.iter().any(|id| id == sub_agent) {
             return None;
@@ -80,14 +79,13 @@ fn declined_tool_uses(history: &[Message]) -> HashSet<ToolUseId> {
 fn last_text(history: &[Message], turn: TurnId, role: Role) -> String {
     let matches = |m: &&Message| m.turn_id == turn && m.role == role;
     let mut texts = history.iter().rev().filter(matches).map(Message::text);
-    texts
-        .find(|text| !text.trim().is_empty())
-        .unwrap_or_default()
+    let last = texts.find(|text| !text.trim().is_empty());
+    last.unwrap_or_default()
 }
 
-/// `text` on one line of at most `chars_max` characters, truncated between words and marked with `…`.
-/// A word that would leave more than half of the line empty is truncated itself: some languages write
-/// no spaces.
+/// `text` on one line of at most `chars_max` characters, truncated between words and marked with
+/// `…`. A word that would leave more than half of the line empty is truncated itself: some
+/// languages write no spaces.
 pub(crate) fn truncate_words(text: &str, chars_max: usize) -> String {
     let mut out = String::new();
     let mut length = 0;

@@ -16,12 +16,12 @@ use turnwire_model::{ModelError, ModelRequest};
 
 use super::retry_delay::{jitter, retry_delay};
 use super::single_call::{CallError, ModelReply, call_model};
-use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_context::{AgentContext, EmitResult};
 use crate::resources::agent_role::AgentRole;
 use crate::resources::model_choice::{ModelCandidate, allows_fallback, class_name};
 use crate::resources::turn_budget::BudgetLimit;
 
-/// Why an agent cannot go on.
+/// Why [`call_with_fallbacks`] returned no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallHalt {
     /// The session accepts no more events of the turn, and ends it.
@@ -44,8 +44,8 @@ impl From<BudgetLimit> for CallHalt {
     }
 }
 
-/// Calls the agent's model, then its fallbacks, until one replies. Sets the model and the attempt of
-/// `request`.
+/// Calls the agent's model, then its fallbacks, until one returns a [`ModelReply`]. Sets the model
+/// and the attempt of the [`ModelRequest`].
 pub(crate) async fn call_with_fallbacks(
     context: &AgentContext<'_>,
     mut request: ModelRequest,
@@ -104,19 +104,20 @@ async fn wait_for_retry(
     true
 }
 
-/// Emits that `fallback` serves the turn from here on. A sub-agent emits nothing: its model is seen in
-/// its calls, and the model of the session is that of the orchestrator.
+/// Emits that a fallback [`ModelCandidate`] serves the turn from here on. A sub-agent emits
+/// nothing: its model is seen in its calls, and the model of the session is that of the
+/// orchestrator.
 async fn announce_fallback(
     context: &AgentContext<'_>,
     fallback: &ModelCandidate,
     class: LlmErrorClass,
-) -> Result<(), EmitRefusal> {
+) -> EmitResult {
     let (model, error) = (fallback.model.as_str(), class_name(class));
     tracing::warn!(model, class = error, "falling back to another model");
     match context.resources.role {
         AgentRole::Orchestrator | AgentRole::Worker(_) => {
             let event = context.resources.models.fallback_event(fallback, class);
-            context.emit(Actor::SYSTEM, event).await.map(|_| ())
+            context.emit(Actor::SYSTEM, event).await
         }
         AgentRole::SubAgent(_) => Ok(()),
     }

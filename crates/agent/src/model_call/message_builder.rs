@@ -1,8 +1,8 @@
 //! The message that a model streams: deltas in, the events of the message out.
 //!
-//! [`MessageBuilder`] enforces the rules of a message: a block has one kind, the input of a tool comes
-//! between its start and its end, and the whole stays within bounds. A provider that breaks a rule is
-//! stopped before it can write a message that could not be replayed.
+//! [`MessageBuilder`] enforces the rules of a message: a block has one kind, the input of a tool
+//! comes between its start and its end, and the whole stays within bounds. A provider that breaks a
+//! rule is stopped before it can write a message that could not be replayed.
 
 use std::collections::BTreeMap;
 
@@ -43,15 +43,18 @@ enum BlockState {
 /// A message that is being streamed.
 pub(crate) struct MessageBuilder<'a> {
     pub(crate) message_id: MessageId,
+    /// The provider's id of its response.
+    pub(crate) response_id: Option<String>,
+    /// The tool uses of the message, with the names of the tools.
+    pub(crate) tools: Vec<(ToolUseId, String)>,
+    /// The tool uses whose input is unusable.
+    pub(crate) broken: Vec<ToolUseId>,
     mint: &'a dyn IdGenerator,
     bytes_left: usize,
     blocks: Vec<BlockState>,
-    tools: Vec<(ToolUseId, String)>,
-    broken: Vec<ToolUseId>,
     /// Tool uses that ended without any input: that means `{}`, unless the message was truncated.
     without_input: Vec<ToolUseId>,
     provider_data: BTreeMap<u32, Value>,
-    response_id: Option<String>,
 }
 
 impl<'a> MessageBuilder<'a> {
@@ -78,7 +81,7 @@ impl<'a> MessageBuilder<'a> {
         })
     }
 
-    /// Adds a delta and returns its event; `None` if clients are sent nothing for it.
+    /// Adds a [`Delta`] and returns its event; `None` if clients are sent nothing for it.
     pub(crate) fn push(&mut self, delta: Delta) -> Result<Option<Body>, MalformedStream> {
         let message_id = self.message_id;
         match delta {
@@ -119,31 +122,24 @@ impl<'a> MessageBuilder<'a> {
                 self.response_id = Some(response_id);
                 Ok(None)
             }
-            Delta::ProviderData { block, data } => self.keep(block, data).map(|()| None),
+            // The provider wants the data back with the block; later data replaces earlier.
+            Delta::ProviderData { block, data } => {
+                self.count_bytes(data.to_string().len())?;
+                self.block_mut(block)?;
+                self.provider_data.insert(block, data);
+                Ok(None)
+            }
             // The reader of the stream handles these.
             Delta::PartialUsage { .. } | Delta::Stop { .. } => Err(NO_PIECE),
         }
     }
 
-    /// Keeps the data that the provider wants back with a block; later data replaces earlier.
-    fn keep(&mut self, block: u32, data: Value) -> Result<(), MalformedStream> {
-        self.count_bytes(data.to_string().len())?;
-        self.block_mut(block)?;
-        self.provider_data.insert(block, data);
-        Ok(())
-    }
-
-    /// Takes the data that `provider` wants back with the message.
+    /// Takes the [`ProviderState`] that `provider` wants back with the message.
     pub(crate) fn take_provider_data(&mut self, provider: &str) -> ProviderState {
         ProviderState {
             by: provider.to_owned(),
             blocks: std::mem::take(&mut self.provider_data),
         }
-    }
-
-    /// The provider's id of its response.
-    pub(crate) fn response_id(&self) -> Option<&str> {
-        self.response_id.as_deref()
     }
 
     fn start_tool(&mut self, block: u32, tool_name: String) -> Result<Body, MalformedStream> {
@@ -220,20 +216,10 @@ impl<'a> MessageBuilder<'a> {
             .collect()
     }
 
-    /// Marks the message as truncated at its length. A tool use without input may then have lost its
-    /// input, and a tool that acts must not act on a guess.
+    /// Marks the message as truncated at its length. A tool use without input may then have lost
+    /// its input, and a tool that acts must not act on a guess.
     pub(crate) fn mark_truncated(&mut self) {
         self.broken.append(&mut self.without_input);
-    }
-
-    /// The tool uses whose input is unusable.
-    pub(crate) fn broken_tool_uses(&self) -> &[ToolUseId] {
-        &self.broken
-    }
-
-    /// The tool uses of the message, with the names of the tools.
-    pub(crate) fn tools(&self) -> &[(ToolUseId, String)] {
-        &self.tools
     }
 
     fn count_bytes(&mut self, bytes: usize) -> Result<(), MalformedStream> {
@@ -256,8 +242,8 @@ impl<'a> MessageBuilder<'a> {
             return Err(TOO_MANY_BLOCKS);
         }
         let index = block as usize;
-        while self.blocks.len() <= index {
-            self.blocks.push(BlockState::Empty);
+        if self.blocks.len() <= index {
+            self.blocks.resize_with(index + 1, || BlockState::Empty);
         }
         Ok(&mut self.blocks[index])
     }

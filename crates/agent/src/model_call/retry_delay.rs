@@ -1,7 +1,7 @@
 //! The delay before the next attempt of a model call that failed without output. Pure functions.
 //!
-//! The delay doubles with each attempt, up to a bound, and is spread over its whole length, so that a
-//! thousand turns that were refused at the same time do not retry at the same time.
+//! The delay doubles with each attempt, up to a bound, and is spread over its whole length, so that
+//! a thousand turns that were refused at the same time do not retry at the same time.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use turnwire_model::RetryHint;
 
 use crate::options::RetryOptions;
 
-/// The longest delay that a provider may ask for: the user waits too, and half a minute without output
-/// is as good as a failure.
+/// The longest delay that a provider may ask for: the user waits too, and half a minute without
+/// output is as good as a failure.
 const PROVIDER_DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// The delay before the next attempt; `None` if there is no further attempt. `attempts` is how often
-/// the model was called, `jitter` is between 0 and 1.
+/// The delay before the next attempt; `None` if there is no further attempt. `attempts` is how
+/// often the model was called, [`jitter`] is between 0 and 1.
 pub(crate) fn retry_delay(
     retries: RetryOptions,
     again: RetryHint,

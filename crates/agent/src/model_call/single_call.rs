@@ -1,8 +1,9 @@
 //! One model call: its stream in, its message out.
 //!
-//! The message of the orchestrator is emitted as it streams. The message of a sub-agent is buffered and
-//! stored with the end of its call, for that sub-agent alone (D-46). Every call that is started ends
-//! once: with its message, or as failed. If the future is dropped, the session closes what is open.
+//! The message of the orchestrator is emitted as it streams. The message of a sub-agent is buffered
+//! and stored with the end of its call, for that sub-agent alone (D-46). Every call that is started
+//! ends once: with its message, or as failed. If the future is dropped, the session closes what is
+//! open.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use turnwire_event::{
 use turnwire_model::{Delta, ModelError, ModelMessage, ModelProvider, ModelRequest};
 
 use super::message_builder::{MalformedStream, MessageBuilder};
-use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_context::{AgentContext, EmitResult};
 use crate::resources::agent_role::AgentRole;
 use crate::resources::model_choice::{class_name, provider_name};
 
@@ -42,7 +43,7 @@ impl From<EmitRefusal> for CallError {
     }
 }
 
-/// The message that a model replied with.
+/// The message that a model replied with, from [`call_model`].
 pub(crate) struct ModelReply {
     pub(crate) content: Vec<ContentBlock>,
     /// The tool uses whose input is unusable.
@@ -52,7 +53,7 @@ pub(crate) struct ModelReply {
 }
 
 impl ModelReply {
-    /// The message for the next call of the turn.
+    /// The [`ModelMessage`] for the next call of the turn.
     pub(crate) fn into_message(self) -> Arc<ModelMessage> {
         Arc::new(ModelMessage {
             role: Role::Assistant,
@@ -62,9 +63,9 @@ impl ModelReply {
     }
 }
 
-/// Where the pieces of the message go.
+/// Where the pieces of a [`MessageBuilder`] go.
 enum ReplySink {
-    /// They are emitted as they come.
+    /// To the emitter, as they come.
     Streamed {
         is_started: bool,
     },
@@ -96,7 +97,7 @@ pub(crate) async fn call_model(
         AgentRole::Orchestrator | AgentRole::Worker(_) => ReplySink::Streamed { is_started: false },
         AgentRole::SubAgent(_) => ReplySink::Buffered(Box::new(MessageFold::new(
             builder.message_id,
-            context.scene.turn_id,
+            context.tool_context.turn_id,
             model.clone(),
             NO_POSITION,
             Timestamp::default(),
@@ -111,15 +112,15 @@ pub(crate) async fn call_model(
         has_output: false,
         usage_so_far: TokenUsage::default(),
     };
-    call.emit(Body::LlmCallStarted(CallStarted {
+    let started = CallStarted {
         call_id: id,
         model: request.model.clone(),
         purpose: context.purpose,
         attempt: request.attempt,
         // Set by the session, which sees the whole turn.
         first: false,
-    }))
-    .await?;
+    };
+    context.emit_as_agent(Body::LlmCallStarted(started)).await?;
     match call.read_stream(provider, request).await? {
         Ok((reason, usage)) => {
             context.budget.spend(usage);
@@ -147,12 +148,12 @@ const NO_POSITION: Position = Position {
 };
 
 impl ModelCall<'_> {
-    /// Reads deltas until the stream stops or breaks. The stream is dropped on return.
+    /// Reads [`Delta`]s until the stream stops or breaks. The stream is dropped on return.
     async fn read_stream(
         &mut self,
         provider: &Arc<dyn ModelProvider>,
         request: ModelRequest,
-    ) -> Result<Result<(StopReason, TokenUsage), ModelError>, EmitRefusal> {
+    ) -> EmitResult<Result<(StopReason, TokenUsage), ModelError>> {
         let mut stream = provider.stream(request);
         loop {
             let wait_start = Instant::now();
@@ -197,8 +198,8 @@ impl ModelCall<'_> {
         }
     }
 
-    /// Logs a failure that is detected here and not by the provider, which logs its own. The log line
-    /// has no content of the message.
+    /// Logs a failure that is detected here and not by the provider, which logs its own. The log
+    /// line has no content of the message.
     fn error_at(&self, class: LlmErrorClass, place: &'static str) -> ModelError {
         let (model, error) = (self.model.as_str(), class_name(class));
         tracing::warn!(model, class = error, place, "a model call failed");
@@ -206,18 +207,18 @@ impl ModelCall<'_> {
     }
 
     /// Emits `message.start`, unless it was emitted.
-    async fn start_message(&mut self) -> Result<(), EmitRefusal> {
+    async fn start_message(&mut self) -> EmitResult {
         if let ReplySink::Streamed { is_started: false } = self.sink {
             let start = self.builder.start_event(&self.model);
-            self.emit(start).await?;
+            self.context.emit_as_agent(start).await?;
             self.sink = ReplySink::Streamed { is_started: true };
         }
         Ok(())
     }
 
-    async fn write(&mut self, body: Body) -> Result<(), EmitRefusal> {
+    async fn write(&mut self, body: Body) -> EmitResult {
         match &mut self.sink {
-            ReplySink::Streamed { .. } => self.emit(body).await,
+            ReplySink::Streamed { .. } => self.context.emit_as_agent(body).await,
             ReplySink::Buffered(message) => {
                 message.apply(NO_POSITION, Timestamp::default(), &body);
                 Ok(())
@@ -225,7 +226,7 @@ impl ModelCall<'_> {
         }
     }
 
-    async fn fail(&mut self, class: LlmErrorClass) -> Result<(), EmitRefusal> {
+    async fn fail(&mut self, class: LlmErrorClass) -> EmitResult {
         if let ReplySink::Streamed { is_started: true } = self.sink {
             self.close_tool_uses().await?;
             self.complete(StopReason::Error, TokenUsage::default(), Some(class))?;
@@ -239,18 +240,13 @@ impl ModelCall<'_> {
         };
         let actor = self.context.resources.role.actor();
         let emission = Emission {
-            provider_response_id: self.builder.response_id().map(str::to_owned),
+            provider_response_id: self.builder.response_id.clone(),
             ..Emission::new(actor, Body::LlmCallFailed(failed))
         };
-        self.context.deliver(emission).await?;
-        Ok(())
+        self.context.deliver(emission).await.map(|_| ())
     }
 
-    async fn end(
-        &mut self,
-        stop_reason: StopReason,
-        usage: TokenUsage,
-    ) -> Result<ModelReply, EmitRefusal> {
+    async fn end(&mut self, stop_reason: StopReason, usage: TokenUsage) -> EmitResult<ModelReply> {
         self.close_tool_uses().await?;
         if stop_reason == StopReason::MaxTokens {
             self.builder.mark_truncated();
@@ -277,7 +273,7 @@ impl ModelCall<'_> {
                 scope: role.scope(),
                 provider_state: provider_data.clone(),
             }),
-            provider_response_id: self.builder.response_id().map(str::to_owned),
+            provider_response_id: self.builder.response_id.clone(),
             ..Emission::new(role.actor(), completed)
         };
         self.context.deliver(emission).await?;
@@ -285,7 +281,7 @@ impl ModelCall<'_> {
     }
 
     /// Ends the tool uses that the provider left open.
-    async fn close_tool_uses(&mut self) -> Result<(), EmitRefusal> {
+    async fn close_tool_uses(&mut self) -> EmitResult {
         for body in self.builder.close_tool_uses() {
             self.write(body).await?;
         }
@@ -297,21 +293,20 @@ impl ModelCall<'_> {
         stop_reason: StopReason,
         usage: TokenUsage,
         failure: Option<LlmErrorClass>,
-    ) -> Result<ModelReply, EmitRefusal> {
+    ) -> EmitResult<ModelReply> {
         let resources = self.context.resources;
         let provider_data = self.builder.take_provider_data(provider_name(&self.model));
-        let tools = self.builder.tools().iter();
+        let tools = self.builder.tools.iter();
+        let tools = tools.map(|(id, name)| (*id, resources.tool_type(name)));
         let content = self.context.emitter.complete(MessageEnd {
             provider_state: provider_data.clone(),
-            provider_response_id: self.builder.response_id().map(str::to_owned),
+            provider_response_id: self.builder.response_id.clone(),
             call_id: self.id,
             message_id: self.builder.message_id,
             stop_reason,
             usage,
             failure,
-            tools: tools
-                .map(|(id, name)| (*id, resources.tool_type(name)))
-                .collect(),
+            tools: tools.collect(),
         })?;
         Ok(self.reply(content, provider_data))
     }
@@ -319,13 +314,8 @@ impl ModelCall<'_> {
     fn reply(&self, content: Vec<ContentBlock>, provider_data: ProviderState) -> ModelReply {
         ModelReply {
             content,
-            broken_tool_uses: self.builder.broken_tool_uses().to_vec(),
+            broken_tool_uses: self.builder.broken.clone(),
             provider_data,
         }
-    }
-
-    async fn emit(&self, body: Body) -> Result<(), EmitRefusal> {
-        let actor = self.context.resources.role.actor();
-        self.context.emit(actor, body).await.map(|_| ())
     }
 }

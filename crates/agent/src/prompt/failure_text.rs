@@ -1,5 +1,5 @@
-//! Replies for when the orchestrator's model itself has failed (C-06): written by the authors of the
-//! pack in the user's language, and streamed like the reply of a model.
+//! Replies for when the orchestrator's model itself has failed (C-06): written by the authors of
+//! the pack in the user's language, and streamed like the reply of a model.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, iter};
@@ -43,7 +43,7 @@ impl FailureTexts {
         }
     }
 
-    /// The reply of a turn that ends with `code`.
+    /// The reply of a turn that ends with an [`ErrorCode`].
     pub(crate) fn reply(&self, code: ErrorCode) -> FixedReply {
         FixedReply(match code {
             ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError | ErrorCode::PartialFanOut => {
@@ -55,7 +55,7 @@ impl FailureTexts {
     }
 }
 
-/// A [`Provider`] that replies with one text, at no cost.
+/// A [`ModelProvider`] that replies with one text, at no cost.
 pub(crate) struct FixedReply(String);
 
 impl ModelProvider for FixedReply {
@@ -72,7 +72,7 @@ impl ModelProvider for FixedReply {
     }
 }
 
-/// A [`Provider`] for a model that nobody serves: every call fails.
+/// A [`ModelProvider`] for a model that nobody serves: every call fails.
 pub(crate) struct UnavailableModel;
 
 impl ModelProvider for UnavailableModel {

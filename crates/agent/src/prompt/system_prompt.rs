@@ -3,10 +3,27 @@
 use std::fmt::Write as _;
 
 use turnwire_event::body::subagent::SubagentContext;
+use turnwire_event::port::TurnInput;
 use turnwire_pack::Pack;
 
 /// The placeholder in a block for the number of sub-agents that may be called at once.
 const CAP_PLACEHOLDER: &str = "{{cap}}";
+
+/// The [`SubagentContext`] of an agent that works for the turn of `input`.
+pub(crate) fn subagent_context(
+    input: &TurnInput,
+    prior_context: Option<String>,
+) -> SubagentContext {
+    let principal = input.owner.principal.to_string();
+    SubagentContext {
+        user_id: principal.clone(),
+        principal,
+        episode_id: input.episode_id,
+        locale: input.locale.clone(),
+        location: input.location.clone(),
+        prior_context,
+    }
+}
 
 /// The blocks called `names`, in that order.
 pub(crate) fn prompt_blocks(pack: &Pack, names: &[String]) -> String {

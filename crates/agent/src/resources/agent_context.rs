@@ -9,7 +9,11 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use turnwire_event::code::CallPurpose;
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, TurnContext};
-use turnwire_event::{Actor, Body, InvocationId, Position, TraceContext};
+use turnwire_event::row::{MessageScope, NewMessage};
+use turnwire_event::{
+    Actor, Body, ContentBlock, InvocationId, MessageId, Position, ProviderState, Role, TraceContext,
+};
+use turnwire_model::{ModelMessage, ModelRequest};
 use turnwire_tool::{ItemStore, ToolContext, deliver};
 
 use super::agent_resources::AgentResources;
@@ -17,6 +21,12 @@ use super::message_metadata;
 use super::model_choice::CandidateCursor;
 use super::turn_budget::TurnBudget;
 use crate::emitter::sub_agent_emitter::SubAgentEmitter;
+
+/// The result of emitting: the session refuses events of a turn that it ends.
+pub(crate) type EmitResult<T = ()> = Result<T, EmitRefusal>;
+
+/// Messages for a model, oldest first; calls share them.
+pub(crate) type ModelMessages = Vec<Arc<ModelMessage>>;
 
 /// The time spent waiting for models and tools. The remainder of an invocation's time is overhead of
 /// the server.
@@ -34,21 +44,12 @@ impl WaitMeter {
     }
 }
 
-/// What happens with the failure of a data service (axis 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FaultPolicy {
-    /// It is reported at once, and the turn goes on.
-    Report,
-    /// It is kept until the invocation has ended: the turn may end with it (S1-102).
-    Defer,
-}
-
 /// An agent's resources within one turn.
 #[derive(Clone)]
 pub(crate) struct AgentContext<'a> {
     pub(crate) resources: &'a AgentResources,
     pub(crate) emitter: &'a Arc<dyn EventEmitter>,
-    pub(crate) scene: &'a Arc<ToolContext>,
+    pub(crate) tool_context: &'a Arc<ToolContext>,
     pub(crate) wait_meter: &'a WaitMeter,
     /// Which of its models the agent calls.
     pub(crate) candidate_cursor: &'a CandidateCursor,
@@ -65,16 +66,59 @@ pub(crate) struct AgentContext<'a> {
 }
 
 impl AgentContext<'_> {
-    pub(crate) async fn emit(&self, actor: Actor, body: Body) -> Result<Position, EmitRefusal> {
-        self.deliver(Emission::new(actor, body)).await
+    /// Emits one event of `actor`.
+    pub(crate) async fn emit(&self, actor: Actor, body: Body) -> EmitResult {
+        self.deliver(Emission::new(actor, body)).await.map(|_| ())
+    }
+
+    /// Emits one event of the agent itself.
+    pub(crate) async fn emit_as_agent(&self, body: Body) -> EmitResult {
+        self.emit(self.resources.role.actor(), body).await
     }
 
     /// Emits one event with the message that belongs to it.
-    pub(crate) async fn deliver(&self, mut emission: Emission) -> Result<Position, EmitRefusal> {
+    pub(crate) async fn deliver(&self, mut emission: Emission) -> EmitResult<Position> {
         if emission.trace.is_none() {
             emission.trace.clone_from(&self.span);
         }
         deliver(&**self.emitter, emission).await
+    }
+
+    /// A message to be stored, with a new id and without provider state.
+    pub(crate) fn new_message(
+        &self,
+        role: Role,
+        content: Vec<ContentBlock>,
+        metadata: Map<String, Value>,
+        scope: MessageScope,
+    ) -> NewMessage {
+        NewMessage {
+            id: MessageId(self.resources.mint.ulid()),
+            role,
+            content,
+            metadata,
+            scope,
+            provider_state: ProviderState::default(),
+        }
+    }
+
+    /// The request of call `number` to the agent's model.
+    pub(crate) fn model_request(
+        &self,
+        number: u32,
+        system: Option<String>,
+        messages: ModelMessages,
+    ) -> ModelRequest {
+        ModelRequest {
+            model: self.resources.options.model.clone(),
+            agent: self.resources.role.name().to_owned(),
+            call: number,
+            attempt: 1,
+            locale: self.tool_context.locale.clone(),
+            system,
+            messages,
+            tools: Arc::clone(&self.resources.tool_specs),
+        }
     }
 
     /// The metadata of the agent's messages.
@@ -88,7 +132,7 @@ impl AgentContext<'_> {
 }
 
 /// The [`ToolContext`] of the tools that `agent` calls in `turn`.
-pub(crate) fn tool_scene(
+pub(crate) fn tool_context_of(
     turn: &TurnContext,
     agent: Option<&str>,
     trace: Option<Arc<TraceContext>>,

@@ -15,7 +15,7 @@ use crate::options::AgentOptions;
 /// The public name of a tool that a sub-agent called and does not have.
 const UNKNOWN_TOOL: &str = "unknown";
 
-/// What an agent works with.
+/// What an agent works with, in the [`AgentRole`] that it has.
 pub(crate) struct AgentResources {
     pub(crate) role: AgentRole,
     pub(crate) options: AgentOptions,
@@ -72,7 +72,7 @@ impl AgentResources {
     }
 }
 
-/// The specification of `tool` for a model.
+/// The [`ToolSpec`] of `tool` for a model.
 pub(crate) fn tool_spec(tool: &Arc<dyn Tool>) -> ToolSpec {
     ToolSpec {
         name: tool.name().to_owned(),

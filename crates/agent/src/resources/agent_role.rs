@@ -34,17 +34,13 @@ impl AgentRole {
     }
 
     pub(crate) fn actor(&self) -> Actor {
-        match self {
-            Self::Orchestrator | Self::Worker(_) => Actor::ORCHESTRATOR,
-            Self::SubAgent(id) => Actor::subagent(id),
-        }
+        let sub_agent = self.sub_agent_id();
+        sub_agent.map_or(Actor::ORCHESTRATOR, Actor::subagent)
     }
 
     /// Who may read the messages of this agent.
     pub(crate) fn scope(&self) -> MessageScope {
-        match self {
-            Self::Orchestrator | Self::Worker(_) => MessageScope::Shared,
-            Self::SubAgent(id) => MessageScope::Agent(id.clone()),
-        }
+        let sub_agent = self.sub_agent_id().map(str::to_owned);
+        sub_agent.map_or(MessageScope::Shared, MessageScope::Agent)
     }
 }

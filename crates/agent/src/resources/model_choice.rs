@@ -1,6 +1,6 @@
 //! The models that an agent may call in a turn: the one that the routing policy chose, and its
-//! fallbacks. Chosen when the turn is bound, before its first call (S2-001); a fallback is called when
-//! the model before it failed without output.
+//! fallbacks. Chosen when the turn is bound, before its first call (S2-001); a fallback is called
+//! when the model before it failed without output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct ModelCandidate {
     pub(crate) retries: RetryOptions,
 }
 
-/// The models chosen for one agent.
+/// The [`ModelCandidate`]s chosen for one agent.
 pub(crate) struct ModelChoice {
     first: ModelCandidate,
     fallbacks: Vec<ModelCandidate>,
@@ -51,7 +51,8 @@ impl ModelChoice {
         }
     }
 
-    /// The choice of a policy: `first` and `fallbacks` are the models of `route` that are available.
+    /// The choice of a policy: `first` and `fallbacks` are the models of `route` that are
+    /// available.
     pub(crate) fn new(
         route: &ModelRoute,
         policy_version: &str,
@@ -76,7 +77,7 @@ impl ModelChoice {
         }
     }
 
-    /// The candidate at `cursor`.
+    /// The candidate at a [`CandidateCursor`].
     pub(crate) fn current(&self, cursor: &CandidateCursor) -> &ModelCandidate {
         let index = cursor.0.load(Ordering::Relaxed);
         let fallback = index.checked_sub(1).and_then(|at| self.fallbacks.get(at));
@@ -111,7 +112,7 @@ impl ModelChoice {
     }
 }
 
-/// The models that `route` names, in its order, without duplicates.
+/// The models that a [`ModelRoute`] names, in its order, without duplicates.
 pub(crate) fn model_names(route: &ModelRoute) -> Vec<&str> {
     let mut names = vec![route.model.as_str()];
     for model in &route.fallbacks {
@@ -122,8 +123,8 @@ pub(crate) fn model_names(route: &ModelRoute) -> Vec<&str> {
     names
 }
 
-/// True if another model may succeed where one failed with `class`. A failure that the server caused
-/// would repeat with any model.
+/// True if another model may succeed where one failed with `class`. A failure that the server
+/// caused would repeat with any model.
 pub(crate) const fn allows_fallback(class: LlmErrorClass) -> bool {
     match class {
         LlmErrorClass::RateLimited

@@ -1,6 +1,6 @@
-//! What all model calls of one turn may use together, whichever agent makes them. A turn whose budget
-//! is used up starts no more calls: a model in a loop costs money, and so does a model that was tricked
-//! into one.
+//! What all model calls of one turn may use together, whichever agent makes them. A turn whose
+//! budget is used up starts no more calls: a model in a loop costs money, and so does a model that
+//! was tricked into one.
 
 use parking_lot::Mutex;
 use turnwire_event::TokenUsage;
@@ -53,7 +53,7 @@ impl TurnBudget {
         }
     }
 
-    /// Adds the usage of a call.
+    /// Adds the [`TokenUsage`] of a call.
     pub(crate) fn spend(&self, usage: TokenUsage) {
         // Some providers report only the parts, some only the total.
         let parts = usage.input_tokens.saturating_add(usage.output_tokens);
@@ -62,8 +62,8 @@ impl TurnBudget {
         spent.cost_usd += usage.cost_usd;
     }
 
-    /// Refuses another call if a bound is reached. Calls in flight do not count yet: each agent has at
-    /// most one, so the excess is at most one call of each agent.
+    /// Refuses another call if a [`BudgetLimit`] is reached. Calls in flight do not count yet: each
+    /// agent has at most one, so the excess is at most one call of each agent.
     pub(crate) fn check(&self) -> Result<(), BudgetLimit> {
         let spent = self.spent.lock();
         if spent.tokens >= self.tokens_max {

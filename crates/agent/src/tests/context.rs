@@ -302,21 +302,21 @@ async fn sub_agent_tools_run_for_the_turn_owner() {
     }));
     harness.input.location = Some("Berlin".into());
     harness.run().await;
-    let scene = seen.lock().take().expect("the tool ran");
+    let tool_context = seen.lock().take().expect("the tool ran");
     let input = &harness.input;
-    assert_eq!(scene.owner, input.owner);
-    assert_eq!(scene.agent.as_deref(), Some("rewards"));
+    assert_eq!(tool_context.owner, input.owner);
+    assert_eq!(tool_context.agent.as_deref(), Some("rewards"));
     assert_eq!(
-        (scene.turn_id, scene.episode_id),
+        (tool_context.turn_id, tool_context.episode_id),
         (input.turn_id, input.episode_id)
     );
     assert_eq!(
-        (&scene.locale, &scene.location),
+        (&tool_context.locale, &tool_context.location),
         (&input.locale, &input.location)
     );
     let cohort = harness.pack.cohort("local");
     assert_eq!(
-        scene.definition,
+        tool_context.definition,
         harness.pack.versions(&cohort).agent_definition
     );
     let emissions = harness.recorder.emissions();
@@ -324,5 +324,5 @@ async fn sub_agent_tools_run_for_the_turn_owner() {
         Body::ToolCalled(tool) => tool.tool_name == "points",
         _ => false,
     });
-    assert_eq!(called.expect("it was called").trace, scene.trace);
+    assert_eq!(called.expect("it was called").trace, tool_context.trace);
 }

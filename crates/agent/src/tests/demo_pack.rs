@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnwire_event::ContentBlock;
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, EventEmitter, TurnContext};
-use turnwire_model::{ModelScript, ProviderLookup, ScriptedModels, ScriptedProvider};
+use turnwire_model::{ModelScript, ProviderLookup, ProviderTable, ScriptedProvider};
 use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ToolInvocation, Toolbox};
 
@@ -27,7 +27,7 @@ fn item() -> Value {
 
 /// The demo pack and its models, loaded once.
 fn demo() -> (Arc<Pack>, Arc<dyn ProviderLookup>) {
-    static DEMO: OnceLock<(Arc<Pack>, Arc<ScriptedModels>)> = OnceLock::new();
+    static DEMO: OnceLock<(Arc<Pack>, Arc<ProviderTable>)> = OnceLock::new();
     let (pack, models) = DEMO.get_or_init(|| {
         let vars = |_: &str| Some("http://127.0.0.1:9".to_owned());
         let report = check(&PackFiles::market(), &vars);
@@ -35,7 +35,7 @@ fn demo() -> (Arc<Pack>, Arc<dyn ProviderLookup>) {
         let script = ModelScript::parse_many(&pack.scripts).expect("the demo's script");
         (
             pack,
-            Arc::new(ScriptedModels::new(Some(ScriptedProvider::new(script)))),
+            Arc::new(ProviderTable::new(Some(ScriptedProvider::new(script)))),
         )
     });
     (

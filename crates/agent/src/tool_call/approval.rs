@@ -1,32 +1,29 @@
-//! Tools that need the approval of a person. A call whose input does not match the schema is declined
-//! at once; for the others the person is asked, and the turn ends with them open.
+//! Tools that need the approval of a person. A call whose input does not match the schema is
+//! declined at once; for the others the person is asked, and the turn ends with them open.
 //!
 //! ```text
 //! the other tools run │ approval.requested* │ the turn ends as paused, no tool was called
 //! ```
 
-use std::sync::Arc;
-
 use turnwire_event::body::approval::ApprovalRequested;
-use turnwire_event::code::{TurnKind, TurnStatus};
-use turnwire_event::port::{EmitRefusal, TurnOutcome};
+use turnwire_event::code::TurnKind;
 use turnwire_event::{ApprovalId, Body};
-use turnwire_model::ModelMessage;
-use turnwire_tool::{ToolFailure, check_input};
+use turnwire_tool::check_input;
 
 use super::summary::summary;
-use super::tool_request::{ToolRequest, decline};
-use crate::resources::agent_context::AgentContext;
+use super::tool_request::{DeclinedRequest, ToolRequest};
+use crate::resources::agent_context::{AgentContext, EmitResult};
 use crate::resources::agent_resources::AgentResources;
 
-/// The requests of one message, split by whether they need approval.
+/// The [`ToolRequest`]s of one message, split by whether they need approval.
+#[derive(Default)]
 pub(crate) struct ApprovalSplit {
     /// Requests that run at once.
     pub(crate) run_now: Vec<ToolRequest>,
     /// Requests that a person is asked about.
     pub(crate) need_approval: Vec<ToolRequest>,
     /// Requests that would need approval and whose input does not match the schema.
-    invalid: Vec<(ToolRequest, ToolFailure)>,
+    pub(crate) invalid: Vec<DeclinedRequest>,
 }
 
 /// Splits `requests` by whether their tools need approval.
@@ -35,11 +32,7 @@ pub(crate) fn split_by_approval(
     kind: TurnKind,
     requests: Vec<ToolRequest>,
 ) -> ApprovalSplit {
-    let mut split = ApprovalSplit {
-        run_now: Vec::new(),
-        need_approval: Vec::new(),
-        invalid: Vec::new(),
-    };
+    let mut split = ApprovalSplit::default();
     // The turn that a worker works for cannot wait for a person: tools that need approval are declined
     // when they run, as they are for sub-agents.
     if kind == TurnKind::Worker {
@@ -61,25 +54,11 @@ pub(crate) fn split_by_approval(
     split
 }
 
-impl ApprovalSplit {
-    /// Declines the requests whose input does not match the schema.
-    pub(crate) async fn decline_invalid(
-        &mut self,
-        context: &AgentContext<'_>,
-    ) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
-        let mut results = Vec::with_capacity(self.invalid.len());
-        for (request, failure) in self.invalid.drain(..) {
-            results.push(decline(context, &request, failure).await?);
-        }
-        Ok(results)
-    }
-}
-
 /// Emits an `approval.requested` for each of `requests`.
 pub(crate) async fn request_approvals(
     context: &AgentContext<'_>,
     requests: &[ToolRequest],
-) -> Result<(), EmitRefusal> {
+) -> EmitResult {
     let resources = context.resources;
     for request in requests {
         let requested = ApprovalRequested {
@@ -88,19 +67,8 @@ pub(crate) async fn request_approvals(
             tool_name: request.name.clone(),
             input_summary: summary(&request.input, resources.options.summary_chars_max),
         };
-        let actor = resources.role.actor();
-        context
-            .emit(actor, Body::ApprovalRequested(requested))
-            .await?;
+        let requested = Body::ApprovalRequested(requested);
+        context.emit_as_agent(requested).await?;
     }
     Ok(())
-}
-
-/// The outcome of a turn that waits for approvals.
-pub(crate) fn paused_outcome() -> TurnOutcome {
-    TurnOutcome {
-        status: TurnStatus::Paused,
-        error: None,
-        reason: None,
-    }
 }

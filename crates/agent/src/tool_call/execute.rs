@@ -18,7 +18,7 @@ use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::body::tool::{ToolCalled, ToolCompleted, ToolFailed};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::{Emission, EmitRefusal};
+use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, Position};
 use turnwire_model::ModelMessage;
 use turnwire_tool::{LiveTask, Tool, ToolFailure, ToolInvocation};
@@ -28,14 +28,14 @@ use super::tool_request::{BROKEN_INPUT, ToolRequest, decline};
 use super::tool_result::{millis, report_fault, stored_message, tool_result};
 use super::worker_quota::abandoned_worker_events;
 use crate::emitter::ambient;
-use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_context::{AgentContext, EmitResult};
 use crate::resources::agent_resources::AgentResources;
 
 /// The result of a tool that needs approval where no person can be asked.
 const NO_APPROVER: &str =
     "not executed: a person has to allow this tool, and none can be asked here.";
 
-/// How a tool ended.
+/// How the tool of a [`ToolRequest`] ended.
 pub(crate) struct ToolOutcome {
     /// The result as the model gets it.
     pub(crate) message: Arc<ModelMessage>,
@@ -55,12 +55,13 @@ impl ToolOutcome {
 /// The result of a tool and how long the tool ran.
 type TimedResult = (Result<Value, ToolFailure>, Duration);
 
-/// Runs the tools of `requests` and returns their outcomes in the order they ended. In a sub-agent a
-/// fatal failure ends the rest: it is the last outcome, and tools that still run are dropped.
+/// Runs the tools of `requests` and returns their [`ToolOutcome`]s in the order they ended. In a
+/// sub-agent a fatal failure ends the rest: it is the last outcome, and tools that still run are
+/// dropped.
 pub(crate) async fn run_tools(
     context: &AgentContext<'_>,
     requests: Vec<ToolRequest>,
-) -> Result<Vec<ToolOutcome>, EmitRefusal> {
+) -> EmitResult<Vec<ToolOutcome>> {
     let resources = context.resources;
     let mut outcomes = Vec::with_capacity(requests.len());
     let (unapproved, requests): (Vec<_>, Vec<_>) = requests
@@ -105,13 +106,10 @@ pub(crate) async fn run_tools(
         let Some(joined) = joined else {
             return Ok(outcomes);
         };
-        let (id, result) = match joined {
-            Ok((id, result)) => (id, result),
-            Err(panicked) => {
-                let failure = ToolFailure::internal("The tool broke and gave no result.");
-                (panicked.id(), (Err(failure), Duration::ZERO))
-            }
-        };
+        let (id, result) = joined.unwrap_or_else(|panicked| {
+            let failure = ToolFailure::internal("The tool broke and gave no result.");
+            (panicked.id(), (Err(failure), Duration::ZERO))
+        });
         if let Some(request) = running.remove(&id) {
             let outcome = finish(context, request, result).await?;
             let is_fatal = matches!(&outcome.result, Err(failure) if failure.fatal);
@@ -134,23 +132,18 @@ fn lacks_approval(resources: &AgentResources, request: &ToolRequest) -> bool {
 }
 
 /// Emits that a tool is about to run: a status for the user, `tool.called` for the log.
-async fn announce(
-    context: &AgentContext<'_>,
-    request: &ToolRequest,
-) -> Result<Position, EmitRefusal> {
+async fn announce(context: &AgentContext<'_>, request: &ToolRequest) -> EmitResult<Position> {
     let resources = context.resources;
     let tool = resources.toolbox.get(&request.name);
-    let status = tool
-        .filter(|_| !request.is_broken)
-        .and_then(|tool| tool.status());
+    let tool = tool.filter(|_| !request.is_broken);
+    let status = tool.and_then(|tool| tool.status());
     if let (Some(id), Some(_)) = (status, resources.role.sub_agent_id()) {
         let emitted = StatusEmitted {
             event_id: id.to_owned(),
             // Written by the gate, in the user's language.
             message: String::new(),
         };
-        let actor = resources.role.actor();
-        context.emit(actor, Body::StatusEmitted(emitted)).await?;
+        context.emit_as_agent(Body::StatusEmitted(emitted)).await?;
     }
     let name = resources.public_tool_name(&request.name);
     let called = ToolCalled {
@@ -159,9 +152,8 @@ async fn announce(
         tool_type: resources.tool_type(&request.name),
         input_summary: public_summary(resources, &request.input),
     };
-    context
-        .emit(Actor::tool(name), Body::ToolCalled(called))
-        .await
+    let emission = Emission::new(Actor::tool(name), Body::ToolCalled(called));
+    context.deliver(emission).await
 }
 
 /// What events show of a value: a summary, or for a sub-agent only the size (D-46).
@@ -173,15 +165,11 @@ fn public_summary(resources: &AgentResources, value: &Value) -> String {
 }
 
 fn unknown_tool(resources: &AgentResources) -> ToolFailure {
-    let names: Vec<&str> = resources
-        .tool_specs
-        .iter()
-        .map(|tool| tool.name.as_str())
-        .collect();
-    ToolFailure::invalid_input(if names.is_empty() {
-        "There is no such tool; there are none.".to_owned()
-    } else {
-        format!("There is no such tool. There are: {}.", names.join(", "))
+    let specs = resources.tool_specs.iter();
+    let names: Vec<&str> = specs.map(|tool| tool.name.as_str()).collect();
+    ToolFailure::invalid_input(match names.is_empty() {
+        true => "There is no such tool; there are none.".to_owned(),
+        false => format!("There is no such tool. There are: {}.", names.join(", ")),
     })
 }
 
@@ -196,7 +184,7 @@ fn run_tool(
         tool_use_id: request.id,
         input: request.input.clone(),
         emitter: Arc::clone(context.emitter),
-        context: Arc::clone(context.scene),
+        context: Arc::clone(context.tool_context),
     };
     let live = LiveTask::begin();
     async move {
@@ -225,7 +213,7 @@ async fn finish(
     context: &AgentContext<'_>,
     request: ToolRequest,
     (result, duration): TimedResult,
-) -> Result<ToolOutcome, EmitRefusal> {
+) -> EmitResult<ToolOutcome> {
     let resources = context.resources;
     let tool_type = resources.tool_type(&request.name);
     let tool = resources.toolbox.get(&request.name);
@@ -267,7 +255,8 @@ async fn finish(
     };
     if let Err(failure) = &result {
         let tool = (request.id, tool_type);
-        for (actor, body) in abandoned_worker_events(context.scene, tool, failure.class).await {
+        let events = abandoned_worker_events(context.tool_context, tool, failure.class).await;
+        for (actor, body) in events {
             context.emit(actor, body).await?;
         }
     }

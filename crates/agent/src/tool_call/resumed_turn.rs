@@ -2,7 +2,8 @@
 //! and then the model is called as always.
 //!
 //! The inputs of the tools are in the history, in the message of the turn that paused. The pack may
-//! have changed since: a tool that is gone, or whose schema no longer accepts the input, does not run.
+//! have changed since: a tool that is gone, or whose schema no longer accepts the input, does not
+//! run.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use turnwire_event::{ContentBlock, Role, ToolUseId};
 use turnwire_model::ModelMessage;
 use turnwire_tool::{ToolFailure, check_input};
 
-use super::tool_request::ToolRequest;
+use super::tool_request::{DeclinedRequest, ToolRequest};
 use crate::resources::agent_resources::AgentResources;
 
 /// The most characters of a person's comment that the model is sent: a remark, not a document.
@@ -24,14 +25,14 @@ const COMMENT_CHARS_MAX: usize = 500;
 pub(crate) struct ResumedTurn {
     /// The tools that run.
     pub(crate) approved: Vec<ToolRequest>,
-    /// The tools that do not run, each with its failure.
-    pub(crate) declined: Vec<(ToolRequest, ToolFailure)>,
+    /// The tools that do not run, each with its [`ToolFailure`].
+    pub(crate) declined: Vec<DeclinedRequest>,
     /// The number of model calls since the user's last message: the next call is one more.
     pub(crate) call_count: u32,
 }
 
 impl ResumedTurn {
-    /// Matches the answers in `resumed` with the tool uses in `messages`.
+    /// Matches the answers of a [`ResumeInput`] with the tool uses in `messages`.
     pub(crate) fn new(
         resources: &AgentResources,
         resumed: &ResumeInput,
@@ -86,12 +87,8 @@ fn executable_input<'a>(
 }
 
 fn rejection(comment: Option<&str>) -> String {
-    let comment: String = comment
-        .unwrap_or_default()
-        .trim()
-        .chars()
-        .take(COMMENT_CHARS_MAX)
-        .collect();
+    let comment = comment.unwrap_or_default().trim().chars();
+    let comment: String = comment.take(COMMENT_CHARS_MAX).collect();
     match comment.as_str() {
         "" => "not executed: the person said no.".to_owned(),
         comment => format!("not executed: the person said no, and: {comment}"),
@@ -108,10 +105,12 @@ fn input_of(messages: &[Arc<ModelMessage>], tool_use: ToolUseId) -> Option<&Valu
 }
 
 fn calls_since_user_message(messages: &[Arc<ModelMessage>]) -> u32 {
+    let is_user =
+        |message: &ModelMessage| message.role == Role::User && !message.content.is_empty();
     let since = messages
         .iter()
         .rev()
-        .take_while(|message| message.role != Role::User || message.content.is_empty());
+        .take_while(|message| !is_user(message));
     let replies = since.filter(|message| message.role == Role::Assistant);
     u32::try_from(replies.count()).unwrap_or(u32::MAX)
 }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use turnwire_event::body::tool::ToolFailed;
-use turnwire_event::port::{Emission, EmitRefusal};
+use turnwire_event::code::ToolErrorClass;
+use turnwire_event::port::Emission;
+use turnwire_event::row::NewMessage;
 use turnwire_event::{Actor, Body, ContentBlock, ToolUseId};
 use turnwire_model::ModelMessage;
 use turnwire_tool::ToolFailure;
 
 use super::tool_result::{stored_message, tool_result};
-use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_context::{AgentContext, EmitResult, ModelMessages};
 use crate::resources::agent_resources::AgentResources;
 use crate::resources::message_metadata::not_executed;
 
@@ -28,6 +30,9 @@ pub(crate) struct ToolRequest {
     /// True if a person has approved the call.
     pub(crate) is_approved: bool,
 }
+
+/// A [`ToolRequest`] that is not executed, and why.
+pub(crate) type DeclinedRequest = (ToolRequest, ToolFailure);
 
 /// The tool calls in `content`, in its order.
 pub(crate) fn tool_requests(content: &[ContentBlock], broken: &[ToolUseId]) -> Vec<ToolRequest> {
@@ -62,39 +67,61 @@ pub(crate) fn excess_result(resources: &AgentResources) -> String {
 pub(crate) async fn decline_excess(
     context: &AgentContext<'_>,
     requests: Vec<ToolRequest>,
-) -> Result<Vec<Arc<ModelMessage>>, EmitRefusal> {
+) -> EmitResult<ModelMessages> {
+    let failure = ToolFailure::invalid_input(excess_result(context.resources));
+    let declined = requests
+        .into_iter()
+        .map(|request| (request, failure.clone()));
+    decline_all(context, declined.collect()).await
+}
+
+/// Declines all of `requests`, each with its [`ToolFailure`].
+pub(crate) async fn decline_all(
+    context: &AgentContext<'_>,
+    requests: Vec<DeclinedRequest>,
+) -> EmitResult<ModelMessages> {
     let mut results = Vec::with_capacity(requests.len());
-    for request in requests {
-        let failure = ToolFailure::invalid_input(excess_result(context.resources));
+    for (request, failure) in requests {
         results.push(decline(context, &request, failure).await?);
     }
     Ok(results)
 }
 
-/// Gives a request that is not executed its result, because providers require one for each tool use,
-/// and no `tool.called`, because nothing is executed.
+/// Gives a request that is not executed its result.
 pub(crate) async fn decline(
     context: &AgentContext<'_>,
     request: &ToolRequest,
     failure: ToolFailure,
-) -> Result<Arc<ModelMessage>, EmitRefusal> {
+) -> EmitResult<Arc<ModelMessage>> {
+    let result = tool_result(request.id, Err(failure.message));
+    let message = stored_message(context, &result);
+    emit_declined(context, request, failure.class, message).await?;
+    Ok(Arc::new(result))
+}
+
+/// Emits the end of a request that is not executed, with the `message` that has its result:
+/// providers require a result for each tool use. There is no `tool.called`, because nothing is
+/// executed.
+pub(crate) async fn emit_declined(
+    context: &AgentContext<'_>,
+    request: &ToolRequest,
+    error_class: ToolErrorClass,
+    mut message: NewMessage,
+) -> EmitResult {
     let resources = context.resources;
-    let name = resources.public_tool_name(&request.name).to_owned();
-    let actor = Actor::tool(&name);
+    let tool_name = resources.public_tool_name(&request.name).to_owned();
+    let actor = Actor::tool(&tool_name);
     let failed = ToolFailed {
         tool_use_id: request.id,
-        tool_name: name,
+        tool_name,
         tool_type: resources.tool_type(&request.name),
-        error_class: failure.class,
+        error_class,
         called: false,
     };
-    let result = tool_result(request.id, Err(failure.message));
-    let mut message = stored_message(context, &result);
     message.metadata.extend([not_executed()]);
     let emission = Emission {
         message: Some(message),
         ..Emission::new(actor, Body::ToolFailed(failed))
     };
-    context.deliver(emission).await?;
-    Ok(Arc::new(result))
+    context.deliver(emission).await.map(|_| ())
 }

@@ -6,38 +6,28 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::body::agent::ErrorEmit;
 use turnwire_event::body::turn::TurnError;
-use turnwire_event::port::EmitRefusal;
 use turnwire_event::row::NewMessage;
-use turnwire_event::{Body, ContentBlock, MessageId, ProviderState, Role, ToolUseId};
+use turnwire_event::{Body, ContentBlock, Role, ToolUseId};
 use turnwire_model::ModelMessage;
 use turnwire_tool::ServiceFault;
 
-use crate::resources::agent_context::AgentContext;
+use crate::resources::agent_context::{AgentContext, EmitResult};
 
-/// The message that gives a model the result of a tool use.
+/// The [`ModelMessage`] that gives a model the result of a tool use.
 pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, String>) -> ModelMessage {
     let is_error = result.is_err();
-    let content = result.unwrap_or_else(Value::String);
-    ModelMessage::new(
-        Role::Tool,
-        vec![ContentBlock::ToolResult {
-            tool_use_id,
-            content,
-            is_error,
-        }],
-    )
+    let result = ContentBlock::ToolResult {
+        tool_use_id,
+        content: result.unwrap_or_else(Value::String),
+        is_error,
+    };
+    ModelMessage::new(Role::Tool, vec![result])
 }
 
-/// `message` as it is stored for the agent of `context`.
+/// A [`ModelMessage`] as it is stored for the agent of `context`.
 pub(crate) fn stored_message(context: &AgentContext<'_>, message: &ModelMessage) -> NewMessage {
-    NewMessage {
-        provider_state: ProviderState::default(),
-        id: MessageId(context.resources.mint.ulid()),
-        role: message.role,
-        content: message.content.clone(),
-        metadata: context.message_metadata(),
-        scope: context.resources.role.scope(),
-    }
+    let (metadata, scope) = (context.message_metadata(), context.resources.role.scope());
+    context.new_message(message.role, message.content.clone(), metadata, scope)
 }
 
 /// Whole milliseconds, for events.
@@ -45,24 +35,20 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The failure of a data service as clients are sent it.
+/// A [`ServiceFault`] as clients are sent it.
 pub(crate) fn envelope_error(fault: &ServiceFault) -> TurnError {
     TurnError::envelope(&fault.enricher_id, fault.reason)
 }
 
-/// Reports the failure of a data service; the turn goes on (axis 2).
-pub(crate) async fn report_fault(
-    context: &AgentContext<'_>,
-    fault: &ServiceFault,
-) -> Result<(), EmitRefusal> {
-    let role = &context.resources.role;
+/// Reports a [`ServiceFault`]; the turn goes on (axis 2).
+pub(crate) async fn report_fault(context: &AgentContext<'_>, fault: &ServiceFault) -> EmitResult {
     let reported = Body::ErrorReported(envelope_error(fault));
-    context.emit(role.actor(), reported).await?;
+    context.emit_as_agent(reported).await?;
+    let sub_agent_id = context.resources.role.sub_agent_id();
     let counted = Body::AgentErrorEmit(ErrorEmit {
-        sub_agent_id: role.sub_agent_id().map(str::to_owned),
+        sub_agent_id: sub_agent_id.map(str::to_owned),
         axis: 2,
         is_final: false,
     });
-    context.emit(role.actor(), counted).await?;
-    Ok(())
+    context.emit_as_agent(counted).await
 }

@@ -9,7 +9,7 @@ use turnwire_event::port::{BoxFuture, WorkerEnd, WorkerLauncher, WorkerRefusal, 
 use turnwire_event::{Actor, Body, SessionId, ToolUseId};
 use turnwire_tool::ToolContext;
 
-/// A [`Delegate`] that starts at most a number of workers.
+/// A [`WorkerLauncher`] that starts at most a number of workers.
 pub(crate) struct WorkerQuota {
     inner: Arc<dyn WorkerLauncher>,
     remaining: AtomicU32,
@@ -48,7 +48,7 @@ impl WorkerLauncher for WorkerQuota {
 /// The events that end the workers of a failed tool of `tool_type`. Waits until the workers have
 /// stopped; the events are emitted before the end of the tool.
 pub(crate) async fn abandoned_worker_events(
-    scene: &ToolContext,
+    tool_context: &ToolContext,
     (tool_use_id, tool_type): (ToolUseId, ToolType),
     class: ToolErrorClass,
 ) -> Vec<(Actor, Body)> {
@@ -63,7 +63,7 @@ pub(crate) async fn abandoned_worker_events(
         | ToolErrorClass::InvalidInput
         | ToolErrorClass::Internal => FailureMode::Error,
     };
-    let workers = scene.delegate.left(tool_use_id).await.into_iter();
+    let workers = tool_context.delegate.left(tool_use_id).await.into_iter();
     let events = workers.map(|worker_session_id| {
         let body = Body::DelegateFailed(DelegateFailed {
             worker_session_id,

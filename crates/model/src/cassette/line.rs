@@ -117,16 +117,9 @@ pub(super) fn salt(bytes: &[u8]) -> Option<CassetteSalt> {
     match serde_json::from_slice(bytes).ok()? {
         CassetteLine::Cassette {
             version: VERSION,
-            salt: Some(salt),
-        } => CassetteSalt::parse(&salt).ok(),
-        CassetteLine::Cassette {
-            version: VERSION,
-            salt: None,
-        } => Some(CassetteSalt::default()),
-        CassetteLine::Cassette { .. }
-        | CassetteLine::Call(_)
-        | CassetteLine::Chunk(_)
-        | CassetteLine::End(_) => None,
+            salt,
+        } => CassetteSalt::parse(salt.as_deref()).ok(),
+        _ => None,
     }
 }
 
@@ -226,9 +219,7 @@ impl CallLine<'_> {
             salt,
             words_sha256: self.words_sha256.into_owned(),
             body_sha256: self.body_sha256.into_owned(),
-            chunks: Vec::new(),
-            ended_after: Duration::ZERO,
-            ending: CallEnding::Closed,
+            ..RecordedCall::default()
         }
     }
 }
@@ -251,30 +242,26 @@ impl ChunkLine<'_> {
 }
 
 impl EndLine {
-    pub(super) fn after(self) -> Duration {
-        time(self.ms)
-    }
-
-    pub(super) fn ending(self) -> Result<CallEnding, &'static str> {
-        match (self.how, self.class) {
-            (EndKind::End, None) => Ok(CallEnding::End),
-            (EndKind::Closed, None) => Ok(CallEnding::Closed),
+    /// When and how the call ended.
+    pub(super) fn ending(self) -> Result<(Duration, CallEnding), &'static str> {
+        let ending = match (self.how, self.class) {
+            (EndKind::End, None) => CallEnding::End,
+            (EndKind::Closed, None) => CallEnding::Closed,
             (EndKind::Cut, Some(class)) => {
                 let again = match (self.again, self.again_after_ms) {
                     (Some(RetryKind::After), Some(ms)) => RetryHint::After(time(ms)),
                     (Some(RetryKind::Soon | RetryKind::After), _) => RetryHint::Backoff,
                     (Some(RetryKind::Never) | None, _) => RetryHint::Never,
                 };
-                Ok(CallEnding::Cut(
-                    ModelError::new(class, again).with_location("recorded"),
-                ))
+                CallEnding::Cut(ModelError::new(class, again).with_location("recorded"))
             }
             (EndKind::Cut, None) => {
-                Err("a call with `how: cut` has a `class`, such as `transport`")
+                return Err("a call with `how: cut` has a `class`, such as `transport`");
             }
             (EndKind::End | EndKind::Closed, Some(_)) => {
-                Err("only a call with `how: cut` has a `class`")
+                return Err("only a call with `how: cut` has a `class`");
             }
-        }
+        };
+        Ok((time(self.ms), ending))
     }
 }

@@ -25,6 +25,11 @@ pub struct CassetteError {
 /// errors.
 pub fn parse(file: &str, text: &str) -> Result<Vec<RecordedCall>, CassetteError> {
     let mut parser = CassetteParser::default();
+    let error = |line, message| CassetteError {
+        file: file.to_owned(),
+        line,
+        message,
+    };
     let mut lines = (1..).zip(text.split_inclusive('\n')).peekable();
     while let Some((number, line)) = lines.next() {
         let is_torn = lines.peek().is_none() && !line.ends_with('\n');
@@ -32,20 +37,13 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<RecordedCall>, CassetteError>
             Ok(()) => {}
             // The writer died during this line: everything before it is complete.
             Err(_) if is_torn && number > 1 => break,
-            Err(message) => {
-                return Err(CassetteError {
-                    file: file.to_owned(),
-                    line: number,
-                    message,
-                });
-            }
+            Err(message) => return Err(error(number, message)),
         }
     }
-    parser.finish().map_err(|message| CassetteError {
-        file: file.to_owned(),
-        line: 1,
-        message,
-    })
+    match parser.has_header {
+        true => Ok(parser.calls),
+        false => Err(error(1, NO_HEADER.to_owned())),
+    }
 }
 
 /// The state of the parser between two [`CassetteLine`]s.
@@ -77,8 +75,7 @@ impl CassetteParser {
             )),
             CassetteLine::Cassette { salt, .. } => {
                 self.has_header = true;
-                let salt = salt.map(|salt| CassetteSalt::parse(&salt)).transpose()?;
-                self.salt = salt.unwrap_or_default();
+                self.salt = CassetteSalt::parse(salt.as_deref())?;
                 self.check_no_open_call("a cassette")
             }
             CassetteLine::Call(opening) => {
@@ -96,7 +93,7 @@ impl CassetteParser {
     }
 
     fn end(&mut self, closing: EndLine) -> Result<(), String> {
-        let ending = closing.ending()?;
+        let (ended_after, ending) = closing.ending()?;
         let mut call = self.open.take().ok_or(NO_CALL)?;
         if call.answer.is_none() && ending == CallEnding::End {
             return Err("a call with `how: end` has a `status`".to_owned());
@@ -104,8 +101,7 @@ impl CassetteParser {
         if self.calls.len() == CALLS_MAX {
             return Err(format!("more than {CALLS_MAX} calls"));
         }
-        call.ended_after = closing.after();
-        call.ending = ending;
+        (call.ended_after, call.ending) = (ended_after, ending);
         self.calls.push(call);
         Ok(())
     }
@@ -117,13 +113,6 @@ impl CassetteParser {
             Some(_) => Err(format!(
                 "{item} starts, and the call before it has no `end`"
             )),
-        }
-    }
-
-    fn finish(self) -> Result<Vec<RecordedCall>, String> {
-        match self.has_header {
-            true => Ok(self.calls),
-            false => Err(NO_HEADER.to_owned()),
         }
     }
 }

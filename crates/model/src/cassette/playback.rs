@@ -1,4 +1,4 @@
-//! Plays a cassette back as a [`Transport`], with the same chunks at the same times.
+//! Plays a cassette back as a [`ModelTransport`], with the same chunks at the same times.
 //!
 //! The recorded call that answers a request is the closest match:
 //!
@@ -12,16 +12,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::stream::{BoxStream, unfold};
+use futures_util::stream::unfold;
 use tokio::time::{Instant, sleep_until};
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::port::BoxFuture;
 
 use super::parse::{CassetteError, parse};
 use super::recorded_call::{CallEnding, RecordedCall};
 use super::salt::CassetteSalt;
 use crate::delta::ModelError;
-use crate::remote::{ModelTransport, TransportRequest, TransportResponse};
+use crate::remote::{
+    ChunkStream, ModelTransport, ResponseFuture, TransportRequest, TransportResponse,
+};
 
 /// Slowest playback: a hundred times the recorded time.
 const PACE_MAX: f64 = 100.0;
@@ -45,10 +46,9 @@ impl CassettePlayback {
         Self(Arc::new(CassetteCalls {
             play_counts: Mutex::new(vec![0; calls.len()]),
             calls: calls.into_iter().map(Arc::new).collect(),
-            pace: if pace.is_finite() {
-                pace.clamp(0.0, PACE_MAX)
-            } else {
-                1.0
+            pace: match pace.is_finite() {
+                true => pace.clamp(0.0, PACE_MAX),
+                false => 1.0,
             },
         }))
     }
@@ -72,17 +72,12 @@ impl CassettePlayback {
     ) -> Option<Arc<RecordedCall>> {
         // Most files have one salt, so the digest is cached.
         let mut cached_digest: Option<(&CassetteSalt, String)> = None;
-        let mut play_counts = self
-            .0
-            .play_counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let candidates = self
-            .0
-            .calls
-            .iter()
-            .enumerate()
-            .filter(|(_, candidate)| candidate.agent == agent);
+        let CassetteCalls {
+            calls, play_counts, ..
+        } = &*self.0;
+        let mut play_counts = play_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let candidates = calls.iter().enumerate();
+        let candidates = candidates.filter(|(_, candidate)| candidate.agent == agent);
         // Smallest key: best match, then fewest plays, then first recorded.
         let (at, best) = candidates.min_by_key(|(at, candidate)| {
             let digest = match cached_digest.take() {
@@ -108,15 +103,12 @@ impl CassettePlayback {
 }
 
 impl ModelTransport for CassettePlayback {
-    fn open(
-        &self,
-        ask: TransportRequest,
-    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
-        let tape = self.clone();
+    fn open(&self, request: TransportRequest) -> ResponseFuture {
+        let cassette = self.clone();
         Box::pin(async move {
-            match tape.pick(&ask.agent, ask.call, &ask.user_text_sha) {
-                Some(call) => play(call, tape.pace()).await,
-                None => Err(no_match_error(&ask.model, &ask.agent, ask.call)),
+            match cassette.pick(&request.agent, request.call, &request.user_text_sha) {
+                Some(call) => play(call, cassette.pace()).await,
+                None => Err(no_match_error(&request.model, &request.agent, request.call)),
             }
         })
     }
@@ -133,7 +125,7 @@ pub(super) fn no_match_error(model: &str, agent: &str, call: u32) -> ModelError 
     LlmErrorClass::Internal.into()
 }
 
-/// Plays one call up to its head; the body is in the returned [`Reply`].
+/// Plays one call up to its head; the body is in the returned [`TransportResponse`].
 pub(super) async fn play(
     call: Arc<RecordedCall>,
     pace: f64,
@@ -178,7 +170,7 @@ impl CallPlayback {
         }
     }
 
-    fn chunks(self) -> BoxStream<'static, Result<bytes::Bytes, ModelError>> {
+    fn chunks(self) -> ChunkStream {
         let step = |play: Option<Self>| async move {
             let mut play = play?;
             let Some(chunk) = play.call.chunks.get(play.next) else {

@@ -6,19 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
-use futures_util::stream::{BoxStream, StreamExt as _, once};
+use futures_util::stream::{StreamExt as _, once};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::BoxFuture;
 
 use super::playback::{self, CassettePlayback};
 use super::recorded_call::RecordedCall;
-use crate::delta::{Delta, ModelError};
+use crate::delta::ModelError;
 use crate::dialect::{ModelParams, VendorDialect};
-use crate::provider::ModelProvider;
+use crate::provider::{DeltaStream, ModelProvider};
 use crate::remote::{
-    CallTimeouts, CostCalculator, ModelTransport, RemoteProvider, TransportRequest,
-    TransportResponse,
+    CallTimeouts, CostCalculator, ModelTransport, RemoteProvider, ResponseFuture, TransportRequest,
 };
 use crate::request::ModelRequest;
 
@@ -27,28 +25,28 @@ pub const CASSETTE_PROVIDER: &str = "cassette";
 /// Timeout after the end of a recording: as long as for a real provider.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Looks up a [`Dialect`] by name; `None` for an unknown name.
+/// Looks up a [`VendorDialect`] by name; `None` for an unknown name.
 pub type DialectLookup = Arc<dyn Fn(&str) -> Option<Arc<dyn VendorDialect>> + Send + Sync>;
 
-/// A [`Provider`] that plays cassettes.
+/// A [`ModelProvider`] that plays cassettes.
 #[derive(Clone)]
 pub struct CassetteProvider(Arc<CassetteSet>);
 
 struct CassetteSet {
-    tapes: BTreeMap<String, CassettePlayback>,
+    cassettes: BTreeMap<String, CassettePlayback>,
     dialects: DialectLookup,
     price: Option<Arc<dyn CostCalculator>>,
 }
 
 impl CassetteProvider {
-    /// Plays each [`Tape`] under its name. Without `price` every call costs 0.
+    /// Plays each [`CassettePlayback`] under its name. Without `price` every call costs 0.
     pub fn new(
-        tapes: BTreeMap<String, CassettePlayback>,
+        cassettes: BTreeMap<String, CassettePlayback>,
         dialects: DialectLookup,
         price: Option<Arc<dyn CostCalculator>>,
     ) -> Self {
         Self(Arc::new(CassetteSet {
-            tapes,
+            cassettes,
             dialects,
             price,
         }))
@@ -56,7 +54,7 @@ impl CassetteProvider {
 }
 
 impl ModelProvider for CassetteProvider {
-    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
+    fn stream(&self, request: ModelRequest) -> DeltaStream {
         let set = Arc::clone(&self.0);
         let start = async move { set.start(request) };
         once(start).try_flatten().boxed()
@@ -65,16 +63,13 @@ impl ModelProvider for CassetteProvider {
 
 impl CassetteSet {
     /// Picks the recorded call and decodes it like any other response.
-    fn start(
-        &self,
-        request: ModelRequest,
-    ) -> Result<BoxStream<'static, Result<Delta, ModelError>>, ModelError> {
+    fn start(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let name = request.model.split_once(':').map_or("", |(_, name)| name);
         let user_text_sha256 = sha256_hex(request.user_text().as_bytes());
         let (agent, call) = (&request.agent, request.call);
         let no_match = || playback::no_match_error(&request.model, agent, call);
-        let tape = self.tapes.get(name).ok_or_else(no_match)?;
-        let call = tape
+        let cassette = self.cassettes.get(name).ok_or_else(no_match)?;
+        let call = cassette
             .pick(agent, call, &user_text_sha256)
             .ok_or_else(no_match)?;
         let Some(dialect) = (self.dialects)(&call.dialect) else {
@@ -84,7 +79,7 @@ impl CassetteSet {
             );
             return Err(LlmErrorClass::Internal.into());
         };
-        let pace = tape.pace();
+        let pace = cassette.pace();
         let timeout = call.ended_after.mul_f64(pace) + SILENCE_TIMEOUT;
         let timeouts = CallTimeouts {
             connect: timeout,
@@ -94,11 +89,12 @@ impl CassetteSet {
         };
         let price = self.price.clone();
         let transport = Arc::new(SingleCallTransport { call, pace });
+        let params = ModelParams::default();
         let remote = RemoteProvider::new(
             CASSETTE_PROVIDER,
             dialect,
             transport,
-            ModelParams::default(),
+            params,
             timeouts,
             price,
         );
@@ -106,17 +102,14 @@ impl CassetteSet {
     }
 }
 
-/// A [`Transport`] that plays one recorded call.
+/// A [`ModelTransport`] that plays one recorded call.
 struct SingleCallTransport {
     call: Arc<RecordedCall>,
     pace: f64,
 }
 
 impl ModelTransport for SingleCallTransport {
-    fn open(
-        &self,
-        _: TransportRequest,
-    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
+    fn open(&self, _: TransportRequest) -> ResponseFuture {
         Box::pin(playback::play(Arc::clone(&self.call), self.pace))
     }
 }

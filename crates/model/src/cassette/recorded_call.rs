@@ -1,5 +1,5 @@
 //! One recorded call: digests of the request, and the response as it was received.
-//! [`super::Recorder`] fills it and [`super::Tape`] plays it.
+//! [`super::RecordingTransport`] fills it and [`super::CassettePlayback`] plays it.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::salt::CassetteSalt;
 use crate::delta::ModelError;
 
 /// One recorded model call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedCall {
     /// Name of the called provider.
     pub provider: String,
-    /// Name of the provider's [`crate::Dialect`].
+    /// Name of the provider's [`crate::VendorDialect`].
     pub dialect: String,
     /// Model name of the provider.
     pub model: String,
@@ -60,12 +60,13 @@ pub struct RecordedChunk {
 }
 
 /// How a recorded call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallEnding {
     /// The provider sent the complete response.
     End,
     /// The call failed before or during the response.
     Cut(ModelError),
     /// The consumer dropped the response.
+    #[default]
     Closed,
 }

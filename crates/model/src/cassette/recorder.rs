@@ -1,25 +1,24 @@
-//! A [`Transport`] that records the calls of another transport.
+//! A [`ModelTransport`] that records the calls of another transport.
 //!
-//! Recording never delays a call and never makes one fail. A call is handed to the [`Deck`] when it
-//! ends, also if it ends in the middle of a frame.
+//! Recording never delays a call and never makes one fail. A call is handed to the
+//! [`CassetteWriter`] when it ends, also if it ends in the middle of a frame.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::Instant;
-use turnwire_event::port::BoxFuture;
 
 use super::recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
-use super::salt::CassetteSalt;
 use super::writer::{CassetteWriter, MemoryReservation};
 use crate::delta::ModelError;
-use crate::remote::{ModelTransport, TransportRequest, TransportResponse};
+use crate::remote::{
+    ChunkStream, ModelTransport, ResponseFuture, TransportRequest, TransportResponse,
+};
 
-/// Records every call of an inner [`Transport`] to a [`Deck`].
+/// Records every call of an inner [`ModelTransport`] to a [`CassetteWriter`].
 pub struct RecordingTransport {
     inner: Arc<dyn ModelTransport>,
     dialect: String,
@@ -38,16 +37,13 @@ impl RecordingTransport {
 }
 
 impl ModelTransport for RecordingTransport {
-    fn open(
-        &self,
-        ask: TransportRequest,
-    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
+    fn open(&self, request: TransportRequest) -> ResponseFuture {
         let writer = Arc::clone(&self.writer);
         let dialect = self.dialect.clone();
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
-            let mut recording = CallRecording::new(writer, dialect, &ask);
-            match inner.open(ask).await {
+            let mut recording = CallRecording::new(writer, dialect, &request);
+            match inner.open(request).await {
                 Ok(reply) => {
                     recording.set_head(&reply);
                     let chunks = reply.chunks;
@@ -74,29 +70,24 @@ struct CallRecording {
 }
 
 impl CallRecording {
-    fn new(writer: Arc<CassetteWriter>, dialect: String, ask: &TransportRequest) -> Self {
+    fn new(writer: Arc<CassetteWriter>, dialect: String, request: &TransportRequest) -> Self {
         let call = Box::new(RecordedCall {
-            provider: ask.provider.clone(),
+            provider: request.provider.clone(),
             dialect,
-            model: ask.model.clone(),
-            agent: ask.agent.clone(),
-            call: ask.call,
+            model: request.model.clone(),
+            agent: request.agent.clone(),
+            call: request.call,
             // The writer thread computes the digests.
-            salt: CassetteSalt::default(),
-            words_sha256: ask.user_text_sha.clone(),
-            body_sha256: String::new(),
-            answer: None,
-            chunks: Vec::new(),
-            ended_after: std::time::Duration::ZERO,
-            ending: CallEnding::Closed,
+            words_sha256: request.user_text_sha.clone(),
+            ..RecordedCall::default()
         });
         let reservation = writer.reserve();
         let mut recording = Self {
-            call: reservation.map(|reservation| (call, ask.body.clone(), reservation)),
+            call: reservation.map(|reservation| (call, request.body.clone(), reservation)),
             started: Instant::now(),
             writer,
         };
-        recording.reserve(ask.body.len());
+        recording.reserve(request.body.len());
         recording
     }
 
@@ -141,7 +132,7 @@ impl CallRecording {
     fn is_key_rejected(&self) -> bool {
         let call = self.call.as_ref();
         let head = call.and_then(|(call, ..)| call.answer);
-        matches!(head, Some(head) if matches!(head.status, 401 | 403))
+        head.is_some_and(|head| [401, 403].contains(&head.status))
     }
 
     fn finish(&mut self, ending: CallEnding) {
@@ -161,7 +152,7 @@ impl Drop for CallRecording {
 
 /// A response body that is being recorded by a [`CallRecording`].
 struct RecordedBody {
-    chunks: BoxStream<'static, Result<Bytes, ModelError>>,
+    chunks: ChunkStream,
     recording: CallRecording,
 }
 

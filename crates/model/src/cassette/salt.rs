@@ -25,8 +25,11 @@ impl CassetteSalt {
         Ok(Self(hex.into()))
     }
 
-    /// Checks a salt read from a file.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    /// Checks the salt in the header of a file.
+    pub(super) fn parse(text: Option<&str>) -> Result<Self, String> {
+        let Some(text) = text else {
+            return Ok(Self::default());
+        };
         match text.chars().count() {
             0 => Err("a `salt` has at least one character".to_owned()),
             1..=SALT_CHARS_MAX => Ok(Self(text.into())),

@@ -87,14 +87,9 @@ impl MemoryReservation {
     /// Reserves memory for a chunk of `bytes`; false if the limit is reached.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let chunk_bytes = bytes + CHUNK_BYTES;
-        let reserved = self
-            .state
-            .reserved_bytes
-            .fetch_add(chunk_bytes, Ordering::Relaxed);
-        if reserved + chunk_bytes > RESERVED_BYTES_MAX {
-            self.state
-                .reserved_bytes
-                .fetch_sub(chunk_bytes, Ordering::Relaxed);
+        let reserved = &self.state.reserved_bytes;
+        if reserved.fetch_add(chunk_bytes, Ordering::Relaxed) + chunk_bytes > RESERVED_BYTES_MAX {
+            reserved.fetch_sub(chunk_bytes, Ordering::Relaxed);
             return false;
         }
         self.bytes += chunk_bytes;
@@ -104,9 +99,8 @@ impl MemoryReservation {
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.state
-            .reserved_bytes
-            .fetch_sub(self.bytes, Ordering::Relaxed);
+        let reserved = &self.state.reserved_bytes;
+        reserved.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -133,10 +127,9 @@ impl CassetteWriter {
             TryLockError::WouldBlock => CassetteWriterError::Locked { file: name() },
             TryLockError::Error(cause) => unwritable(cause),
         })?;
-        let (complete_length, mut salt) = match complete_part(&file).map_err(unwritable)? {
-            Some(part) => part,
-            None => return Err(CassetteWriterError::NotACassette { file: name() }),
-        };
+        let complete = complete_part(&file).map_err(unwritable)?;
+        let not_a_cassette = || CassetteWriterError::NotACassette { file: name() };
+        let (complete_length, mut salt) = complete.ok_or_else(not_a_cassette)?;
         file.set_len(complete_length).map_err(unwritable)?;
         file.seek(SeekFrom::End(0)).map_err(unwritable)?;
         // A new file, or one that predates salts: later calls are salted.

@@ -3,15 +3,10 @@
 
 mod chunk;
 mod block;
-mod block_order;
 mod decode;
 mod encode;
 
-use crate::delta::ModelError;
-use crate::dialect::{
-    EncodedRequest, ErrorResponse, ModelParams, StreamDecoder, VendorDialect, error_class,
-};
-use crate::request::ModelRequest;
+use crate::dialect::{EncodeInput, EncodedRequest, ModelParams, StreamDecoder, VendorDialect};
 
 /// API version sent by default: the newest.
 const API_VERSION: &str = "2026-10-21";
@@ -51,24 +46,14 @@ impl VendorDialect for AnthropicDialect {
         uses_sampling.then_some(version).into_iter().collect()
     }
 
-    fn encode(
-        &self,
-        provider: &str,
-        model: &str,
-        request: &ModelRequest,
-        params: &ModelParams,
-    ) -> EncodedRequest {
+    fn encode(&self, input: &EncodeInput<'_>) -> EncodedRequest {
         EncodedRequest {
             path: "/v1/messages".to_owned(),
-            body: encode::body(provider, model, request, params),
+            body: encode::body(input),
         }
     }
 
     fn decoder(&self) -> Box<dyn StreamDecoder> {
         Box::<decode::MessagesDecoder>::default()
-    }
-
-    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
-        error_class::classify_response(response)
     }
 }

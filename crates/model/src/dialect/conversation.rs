@@ -10,15 +10,15 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId};
 
-use crate::request::{ModelMessage, ModelRequest};
+use crate::request::{ModelMessage, ModelRequest, value_text};
 
 /// Characters of a tool name that every vendor accepts.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A conversation, borrowed from a [`Request`].
+/// A conversation, borrowed from a [`ModelRequest`].
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct VendorConversation<'a> {
     /// The system prompt and the text of system messages, in order.
@@ -50,6 +50,21 @@ pub(crate) struct ToolOutcome<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) content: &'a Value,
     pub(crate) is_error: bool,
+}
+
+impl ToolOutcome<'_> {
+    /// The content as text: strings unchanged, any other value as JSON.
+    pub(crate) fn text(&self) -> String {
+        value_text(self.content)
+    }
+
+    /// The content as text in which an error is marked, for APIs without an error field.
+    pub(crate) fn text_with_error(&self) -> String {
+        match self.is_error {
+            true => json!({"error": self.content}).to_string(),
+            false => self.text(),
+        }
+    }
 }
 
 /// One block of a model's message, from a [`ContentBlock`].
@@ -95,10 +110,8 @@ pub(crate) fn conversation<'a>(
         ids: HashSet::new(),
         conversation: VendorConversation::default(),
     };
-    builder
-        .conversation
-        .system
-        .extend(request.system.as_deref());
+    let system = request.system.as_deref();
+    builder.conversation.system.extend(system);
     for message in &request.messages {
         match message.role {
             Role::System => builder.conversation.system.extend(texts(message)),
@@ -111,14 +124,6 @@ pub(crate) fn conversation<'a>(
     builder.conversation
 }
 
-/// The content of a tool result as text: strings unchanged, any other value as JSON.
-pub(crate) fn result_text(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
 /// A tool name that vendors accept. Models invent names, and a vendor that rejects one would reject
 /// every later request with it in its history.
 fn vendor_tool_name(name: &str) -> Cow<'_, str> {
@@ -128,11 +133,10 @@ fn vendor_tool_name(name: &str) -> Cow<'_, str> {
     }
     let chars = name.chars().take(NAME_CHARS_MAX);
     let sanitized: String = chars.map(|c| if is_allowed(c) { c } else { '_' }).collect();
-    Cow::Owned(if sanitized.is_empty() {
-        "_".into()
-    } else {
-        sanitized
-    })
+    match sanitized.is_empty() {
+        true => Cow::Borrowed("_"),
+        false => Cow::Owned(sanitized),
+    }
 }
 
 /// True if `text` has only white space: vendors reject such text.
@@ -153,11 +157,7 @@ fn results(request: &ModelRequest) -> HashMap<ToolUseId, ResultContent<'_>> {
             content,
             is_error,
         } => Some((*tool_use_id, (content, *is_error))),
-        ContentBlock::Text { .. }
-        | ContentBlock::Thinking { .. }
-        | ContentBlock::ToolUse { .. }
-        | ContentBlock::Component { .. }
-        | ContentBlock::Data { .. } => None,
+        _ => None,
     });
     results.collect()
 }
@@ -205,9 +205,7 @@ impl<'a> ConversationBuilder<'a, '_> {
                     is_error,
                 })
             }
-            AssistantPart::Text { .. }
-            | AssistantPart::Thinking { .. }
-            | AssistantPart::Opaque(_) => None,
+            _ => None,
         });
         let results: Vec<_> = outcomes.collect();
         if !results.is_empty() {
@@ -226,9 +224,8 @@ impl<'a> ConversationBuilder<'a, '_> {
         match self.conversation.turns.last_mut() {
             Some(ConversationTurn::Assistant(messages)) => messages.push(parts),
             Some(ConversationTurn::User { .. }) | None => {
-                self.conversation
-                    .turns
-                    .push(ConversationTurn::Assistant(vec![parts]));
+                let turn = ConversationTurn::Assistant(vec![parts]);
+                self.conversation.turns.push(turn);
             }
         }
     }

@@ -8,44 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 
-use crate::delta::{ModelError, RetryHint};
+use crate::delta::ModelError;
 use crate::dialect::ErrorResponse;
-
-/// The account's quota is used up: waiting does not help.
-const QUOTA_CODES: [&str; 3] = [
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "quota_exceeded",
-];
-
-/// The rate limit is exceeded: waiting helps.
-const RATE_LIMIT_CODES: [&str; 4] = [
-    "rate_limit_error",
-    "rate_limit_exceeded",
-    "too_many_requests",
-    "RESOURCE_EXHAUSTED",
-];
-
-/// The request itself is rejected: a retry fails the same way.
-const INVALID_REQUEST_CODES: [&str; 17] = [
-    "authentication_error",
-    "billing_error",
-    "content_policy_violation",
-    "context_length_exceeded",
-    "exceed_context_size_error",
-    "invalid_api_key",
-    "invalid_prompt",
-    "invalid_request_error",
-    "model_not_found",
-    "not_found_error",
-    "permission_error",
-    "request_too_large",
-    "INVALID_ARGUMENT",
-    "NOT_FOUND",
-    "PERMISSION_DENIED",
-    "UNAUTHENTICATED",
-    "FAILED_PRECONDITION",
-];
 
 /// Classifies an [`ErrorResponse`]. A rate-limit code in a 4xx body counts before the status, since
 /// some servers report a limit with 400 or 403.
@@ -58,7 +22,7 @@ pub(crate) fn classify_response(response: ErrorResponse<'_>) -> ModelError {
     let error = body.as_ref().and_then(|body| body.get("error"));
     match error.and_then(from_error_object) {
         Some(limit) if limit.class == LlmErrorClass::RateLimited => {
-            with_retry_after(limit, response.retry_after)
+            limit.with_retry_after(response.retry_after)
         }
         Some(_) | None => from_status,
     }
@@ -78,6 +42,12 @@ pub(crate) fn classify_event(error: &Value) -> ModelError {
         .unwrap_or(ModelError::transient(LlmErrorClass::Provider))
 }
 
+/// Classifies the data of an error event: an error object, or an object around it.
+pub(crate) fn classify_event_data(data: &str) -> ModelError {
+    let error: Value = serde_json::from_str(data).unwrap_or_default();
+    classify_event(error.get("error").unwrap_or(&error))
+}
+
 /// Classifies an HTTP status.
 pub(crate) fn from_status(status: u16, retry_after: Option<Duration>) -> ModelError {
     let error = match status {
@@ -85,7 +55,7 @@ pub(crate) fn from_status(status: u16, retry_after: Option<Duration>) -> ModelEr
         408 | 409 | 500.. => ModelError::transient(LlmErrorClass::Provider),
         _ => ModelError::from(LlmErrorClass::Provider),
     };
-    with_retry_after(error, retry_after)
+    error.with_retry_after(retry_after)
 }
 
 /// Classifies an error object by its `code`, `type` or `status`, the most specific first.
@@ -96,25 +66,34 @@ fn from_error_object(error: &Value) -> Option<ModelError> {
 }
 
 fn from_code(code: &str) -> Option<ModelError> {
-    if QUOTA_CODES.contains(&code) {
-        Some(LlmErrorClass::RateLimited.into())
-    } else if RATE_LIMIT_CODES.contains(&code) {
-        Some(ModelError::transient(LlmErrorClass::RateLimited))
-    } else if INVALID_REQUEST_CODES.contains(&code) {
-        Some(LlmErrorClass::Provider.into())
-    } else {
-        None
-    }
-}
-
-/// Sets the vendor's retry delay on a transient error.
-fn with_retry_after(error: ModelError, retry_after: Option<Duration>) -> ModelError {
-    match (error.retry, retry_after) {
-        (RetryHint::Backoff, Some(after)) => ModelError {
-            retry: RetryHint::After(after),
-            ..error
-        },
-        (RetryHint::Backoff | RetryHint::Never | RetryHint::After(_), _) => error,
+    match code {
+        // The account's quota is used up: waiting does not help.
+        "insufficient_quota" | "billing_hard_limit_reached" | "quota_exceeded" => {
+            Some(LlmErrorClass::RateLimited.into())
+        }
+        // The rate limit is exceeded: waiting helps.
+        "rate_limit_error" | "rate_limit_exceeded" | "too_many_requests" | "RESOURCE_EXHAUSTED" => {
+            Some(ModelError::transient(LlmErrorClass::RateLimited))
+        }
+        // The request itself is rejected: a retry fails the same way.
+        "authentication_error"
+        | "billing_error"
+        | "content_policy_violation"
+        | "context_length_exceeded"
+        | "exceed_context_size_error"
+        | "invalid_api_key"
+        | "invalid_prompt"
+        | "invalid_request_error"
+        | "model_not_found"
+        | "not_found_error"
+        | "permission_error"
+        | "request_too_large"
+        | "INVALID_ARGUMENT"
+        | "NOT_FOUND"
+        | "PERMISSION_DENIED"
+        | "UNAUTHENTICATED"
+        | "FAILED_PRECONDITION" => Some(LlmErrorClass::Provider.into()),
+        _ => None,
     }
 }
 
@@ -123,6 +102,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::delta::RetryHint;
 
     const PROVIDER: LlmErrorClass = LlmErrorClass::Provider;
     const LIMITED: LlmErrorClass = LlmErrorClass::RateLimited;

@@ -7,8 +7,7 @@ mod decode;
 mod encode;
 
 use crate::delta::ModelError;
-use crate::dialect::{EncodedRequest, ErrorResponse, ModelParams, StreamDecoder, VendorDialect};
-use crate::request::ModelRequest;
+use crate::dialect::{EncodeInput, EncodedRequest, ErrorResponse, StreamDecoder, VendorDialect};
 
 /// The dialect of the Gemini API.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,16 +23,10 @@ impl VendorDialect for GeminiDialect {
         key.into_iter().collect()
     }
 
-    fn encode(
-        &self,
-        provider: &str,
-        model: &str,
-        request: &ModelRequest,
-        params: &ModelParams,
-    ) -> EncodedRequest {
+    fn encode(&self, input: &EncodeInput<'_>) -> EncodedRequest {
         EncodedRequest {
-            path: encode::path(model),
-            body: encode::body(provider, model, request, params),
+            path: encode::path(input.model),
+            body: encode::body(input),
         }
     }
 

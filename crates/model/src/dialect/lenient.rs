@@ -1,5 +1,6 @@
 //! JSON values that servers write in more than one way: counts that are missing, negative or
-//! floating point, and strings that are only compared and therefore not copied.
+//! floating point, and strings, which are not copied. A field never fails because of its type:
+//! event types share field names, and an event of an unknown type may put any value into them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,54 +13,10 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LenientCount(pub(crate) u64);
 
-impl<'de> Deserialize<'de> for LenientCount {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CountVisitor)
-    }
-}
-
-struct CountVisitor;
-
-impl<'de> Visitor<'de> for CountVisitor {
-    type Value = LenientCount;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a count")
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<LenientCount, E> {
-        Ok(LenientCount(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<LenientCount, E> {
-        Ok(LenientCount(u64::try_from(value).unwrap_or(0)))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<LenientCount, E> {
-        // The cast saturates and turns NaN into 0.
-        Ok(LenientCount(value as u64))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<LenientCount, E> {
-        Ok(LenientCount(0))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<LenientCount, E> {
-        Ok(LenientCount(value.parse().unwrap_or(0)))
-    }
-
-    fn visit_unit<E>(self) -> Result<LenientCount, E> {
-        Ok(LenientCount(0))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<LenientCount, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(LenientCount(0))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LenientCount, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(LenientCount(0))
+impl LenientCount {
+    /// The number; 0 if the field is missing.
+    pub(crate) fn or_zero(count: Option<Self>) -> u64 {
+        count.unwrap_or_default().0
     }
 }
 
@@ -74,62 +31,149 @@ impl LenientStr<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for LenientStr<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LenientStrVisitor(PhantomData))
+/// A string, borrowed from the frame unless it has escapes; `None` if it is missing, null or not a
+/// string.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OptionalStr<'a>(pub(crate) Option<Cow<'a, str>>);
+
+impl OptionalStr<'_> {
+    /// The string; empty if it is missing.
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The owned string; `None` if it is missing or empty.
+    pub(crate) fn into_non_empty(self) -> Option<String> {
+        self.0.filter(|text| !text.is_empty()).map(Cow::into_owned)
     }
 }
 
-struct LenientStrVisitor<'a>(PhantomData<&'a ()>);
+/// A type that is read from any JSON value; a value that it does not convert becomes its default.
+trait FromAnyJson<'de>: Default {
+    fn from_text(text: Cow<'de, str>) -> Self;
 
-impl<'de: 'a, 'a> Visitor<'de> for LenientStrVisitor<'a> {
-    type Value = LenientStr<'a>;
+    fn from_unsigned(_: u64) -> Self {
+        Self::default()
+    }
+
+    fn from_signed(_: i64) -> Self {
+        Self::default()
+    }
+
+    fn from_float(_: f64) -> Self {
+        Self::default()
+    }
+}
+
+impl FromAnyJson<'_> for LenientCount {
+    fn from_text(text: Cow<'_, str>) -> Self {
+        Self(text.parse().unwrap_or(0))
+    }
+
+    fn from_unsigned(value: u64) -> Self {
+        Self(value)
+    }
+
+    fn from_signed(value: i64) -> Self {
+        Self(u64::try_from(value).unwrap_or(0))
+    }
+
+    fn from_float(value: f64) -> Self {
+        // The cast saturates and turns NaN into 0.
+        Self(value as u64)
+    }
+}
+
+impl<'de> FromAnyJson<'de> for LenientStr<'de> {
+    fn from_text(text: Cow<'de, str>) -> Self {
+        Self(text)
+    }
+
+    fn from_unsigned(value: u64) -> Self {
+        Self(Cow::Owned(value.to_string()))
+    }
+
+    fn from_signed(value: i64) -> Self {
+        Self(Cow::Owned(value.to_string()))
+    }
+}
+
+impl<'de> FromAnyJson<'de> for OptionalStr<'de> {
+    fn from_text(text: Cow<'de, str>) -> Self {
+        Self(Some(text))
+    }
+}
+
+impl<'de> Deserialize<'de> for LenientCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyJsonVisitor(PhantomData))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for LenientStr<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyJsonVisitor::<LenientStr<'de>>(PhantomData))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for OptionalStr<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyJsonVisitor::<OptionalStr<'de>>(PhantomData))
+    }
+}
+
+struct AnyJsonVisitor<T>(PhantomData<T>);
+
+impl<'de, T: FromAnyJson<'de>> Visitor<'de> for AnyJsonVisitor<T> {
+    type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
+        f.write_str("any JSON value")
     }
 
-    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<LenientStr<'a>, E> {
-        Ok(LenientStr(Cow::Borrowed(value)))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<T, E> {
+        Ok(T::from_text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<LenientStr<'a>, E> {
-        Ok(LenientStr(Cow::Owned(value.to_owned())))
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(T::from_text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<LenientStr<'a>, E> {
-        Ok(LenientStr(Cow::Owned(value.to_string())))
+    fn visit_u64<E>(self, value: u64) -> Result<T, E> {
+        Ok(T::from_unsigned(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<LenientStr<'a>, E> {
-        Ok(LenientStr(Cow::Owned(value.to_string())))
+    fn visit_i64<E>(self, value: i64) -> Result<T, E> {
+        Ok(T::from_signed(value))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<LenientStr<'a>, E> {
-        Ok(LenientStr::default())
+    fn visit_f64<E>(self, value: f64) -> Result<T, E> {
+        Ok(T::from_float(value))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<LenientStr<'a>, E> {
-        Ok(LenientStr::default())
+    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+        Ok(T::default())
     }
 
-    fn visit_unit<E>(self) -> Result<LenientStr<'a>, E> {
-        Ok(LenientStr::default())
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<LenientStr<'a>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(LenientStr::default())
+        Ok(T::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LenientStr<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(LenientStr::default())
+        Ok(T::default())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
     #[test]
@@ -150,5 +194,32 @@ mod tests {
         let others: Vec<LenientStr<'_>> = serde_json::from_str(others).expect("anything");
         let others: Vec<&str> = others.iter().map(LenientStr::as_str).collect();
         assert_eq!(others, ["12", "-3", "", "", "", "", ""]);
+    }
+
+    #[derive(Deserialize)]
+    struct SampleEvent<'a> {
+        #[serde(borrow, default)]
+        words: OptionalStr<'a>,
+    }
+
+    fn read(json: &str) -> Option<Cow<'_, str>> {
+        let event: SampleEvent = serde_json::from_str(json).expect("an event");
+        event.words.0
+    }
+
+    #[test]
+    fn string_is_borrowed_unless_it_has_escapes() {
+        let plain = read(r#"{"words":"a b"}"#);
+        assert!(matches!(plain, Some(Cow::Borrowed("a b"))));
+        let escaped = read(r#"{"words":"a\nb"}"#);
+        assert!(matches!(escaped, Some(Cow::Owned(ref words)) if words == "a\nb"));
+    }
+
+    #[test]
+    fn value_that_is_not_a_string_counts_as_missing() {
+        for odd in ["null", "true", "7", "-1", "1.5", "[1,{}]", r#"{"a":[]}"#] {
+            assert_eq!(read(&format!(r#"{{"words":{odd}}}"#)), None, "{odd}");
+        }
+        assert_eq!(read("{}"), None);
     }
 }

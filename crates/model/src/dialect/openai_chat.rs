@@ -10,11 +10,7 @@ mod reasoning;
 mod decode;
 mod encode;
 
-use crate::delta::ModelError;
-use crate::dialect::{
-    EncodedRequest, ErrorResponse, ModelParams, StreamDecoder, VendorDialect, error_class,
-};
-use crate::request::ModelRequest;
+use crate::dialect::{EncodeInput, EncodedRequest, StreamDecoder, VendorDialect, bearer_header};
 
 /// The dialect of the OpenAI Chat Completions API.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,28 +22,17 @@ impl VendorDialect for OpenAiChatDialect {
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
-        let bearer = key.map(|key| ("authorization", format!("Bearer {key}")));
-        bearer.into_iter().collect()
+        bearer_header(key)
     }
 
-    fn encode(
-        &self,
-        provider: &str,
-        model: &str,
-        request: &ModelRequest,
-        params: &ModelParams,
-    ) -> EncodedRequest {
+    fn encode(&self, input: &EncodeInput<'_>) -> EncodedRequest {
         EncodedRequest {
             path: "/chat/completions".to_owned(),
-            body: encode::body(provider, model, request, params),
+            body: encode::body(input),
         }
     }
 
     fn decoder(&self) -> Box<dyn StreamDecoder> {
         Box::<decode::ChatDecoder>::default()
-    }
-
-    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
-        error_class::classify_response(response)
     }
 }

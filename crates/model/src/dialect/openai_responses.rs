@@ -2,7 +2,7 @@
 //! features that this dialect relies on, with versions and dates.
 
 mod chunk;
-mod item_order;
+mod item_state;
 mod provider_data;
 mod error;
 mod decode;
@@ -10,11 +10,7 @@ mod item;
 mod finish;
 mod encode;
 
-use crate::delta::ModelError;
-use crate::dialect::{
-    EncodedRequest, ErrorResponse, ModelParams, StreamDecoder, VendorDialect, error_class,
-};
-use crate::request::ModelRequest;
+use crate::dialect::{EncodeInput, EncodedRequest, StreamDecoder, VendorDialect, bearer_header};
 
 /// The dialect of the OpenAI Responses API.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,28 +22,17 @@ impl VendorDialect for OpenAiResponsesDialect {
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
-        let bearer = key.map(|key| ("authorization", format!("Bearer {key}")));
-        bearer.into_iter().collect()
+        bearer_header(key)
     }
 
-    fn encode(
-        &self,
-        provider: &str,
-        model: &str,
-        request: &ModelRequest,
-        params: &ModelParams,
-    ) -> EncodedRequest {
+    fn encode(&self, input: &EncodeInput<'_>) -> EncodedRequest {
         EncodedRequest {
             path: "/responses".to_owned(),
-            body: encode::body(provider, model, request, params),
+            body: encode::body(input),
         }
     }
 
     fn decoder(&self) -> Box<dyn StreamDecoder> {
         Box::<decode::ResponsesDecoder>::default()
-    }
-
-    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
-        error_class::classify_response(response)
     }
 }

@@ -2,17 +2,16 @@
 //! of a name replaces the earlier one.
 
 use futures_util::StreamExt as _;
-use futures_util::stream::BoxStream;
 
 use super::*;
-use crate::delta::{Delta, ModelError};
+use crate::provider::DeltaStream;
 use crate::request::ModelRequest;
 use crate::script::ModelScript;
 
 struct EmptyProvider;
 
 impl ModelProvider for EmptyProvider {
-    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
+    fn stream(&self, _: ModelRequest) -> DeltaStream {
         futures_util::stream::empty().boxed()
     }
 }

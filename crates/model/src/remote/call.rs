@@ -1,12 +1,11 @@
-//! One call of a [`super::Remote`]: sends the request and decodes the response within its time and
-//! size limits.
+//! One call of a [`super::RemoteProvider`]: sends the request and decodes the response within its
+//! time and size limits.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use futures_util::stream::{BoxStream, unfold};
+use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 use turnwire_dial::{SseError, SseLimits, SseReader};
@@ -14,10 +13,10 @@ use turnwire_event::TokenUsage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
 
-use super::transport::{TransportRequest, TransportResponse};
+use super::transport::{ChunkStream, TransportRequest, TransportResponse};
 use super::{ModelResponseLimits, RemoteConfig};
 use crate::delta::{Delta, ModelError};
-use crate::dialect::{ErrorResponse, StreamDecoder};
+use crate::dialect::{DeltaQueue, EncodeInput, ErrorResponse, StreamDecoder};
 use crate::request::ModelRequest;
 
 /// Bytes that are read of an error response: its error code is in the first few hundred.
@@ -49,7 +48,7 @@ pub(super) async fn open(
         chunk: Bytes::new(),
         sse: SseReader::new(SseLimits::per_event(config.limits.frame_bytes_max)),
         decoder: config.dialect.decoder(),
-        deltas: VecDeque::new(),
+        deltas: DeltaQueue::new(),
         state: StreamState::Reading,
         bytes: 0,
         first_byte_deadline: Some(first_byte_deadline),
@@ -73,28 +72,15 @@ async fn send(
     let total = after(started, config.timeouts.total);
     let first_byte_deadline = after(started, config.timeouts.first_byte).min(total);
     let transport_request = encode(config, request).map_err(|error| (None, error))?;
-    let reply = match timeout_at(
-        first_byte_deadline,
-        config.transport.open(transport_request),
-    )
-    .await
-    {
-        Ok(reply) => reply.map_err(|error| (None, error.with_location("transport")))?,
-        Err(_) => {
-            return Err((
-                None,
-                timeout_error(first_byte_deadline, total, "first_byte"),
-            ));
-        }
-    };
+    let opening = config.transport.open(transport_request);
+    let reply = timeout_at(first_byte_deadline, opening).await;
+    let timed_out = |_| timeout_error(first_byte_deadline, total, "first_byte");
+    let reply = reply.map_err(timed_out).and_then(|reply| reply);
+    let reply = reply.map_err(|error| (None, error.with_location("transport")))?;
     if !(200..300).contains(&reply.status) {
         let status = Some(reply.status);
-        return Err((
-            status,
-            classify_error_response(config, reply, first_byte_deadline)
-                .await
-                .with_location("status"),
-        ));
+        let error = classify_error_response(config, reply, first_byte_deadline).await;
+        return Err((status, error.with_location("status")));
     }
     if !reply.is_event_stream {
         let error = ModelError::from(PROVIDER).with_location("not_a_stream");
@@ -104,11 +90,16 @@ async fn send(
     Ok((reply, first_byte_deadline, remaining))
 }
 
-/// Encodes the [`Request`] for the transport.
+/// Encodes the [`ModelRequest`] for the transport.
 fn encode(config: &RemoteConfig, request: &ModelRequest) -> Result<TransportRequest, ModelError> {
     let model = request.model.split_once(':').map_or("", |(_, model)| model);
     let params = config.models.get(model).unwrap_or(&config.params);
-    let encoded = config.dialect.encode(&config.name, model, request, params);
+    let encoded = config.dialect.encode(&EncodeInput {
+        provider: &config.name,
+        model,
+        request,
+        params,
+    });
     let encode_error = ModelError::from(LlmErrorClass::Internal).with_location("body");
     let body = serde_json::to_vec(&encoded.body).map_err(|_| encode_error)?;
     Ok(TransportRequest {
@@ -123,8 +114,8 @@ fn encode(config: &RemoteConfig, request: &ModelRequest) -> Result<TransportRequ
     })
 }
 
-/// Classifies a [`Reply`] with an error status. Its body may be cut off or late; the received part
-/// is used then.
+/// Classifies a [`TransportResponse`] with an error status. Its body may be cut off or late; the
+/// received part is used then.
 async fn classify_error_response(
     config: &RemoteConfig,
     mut reply: TransportResponse,
@@ -176,13 +167,13 @@ enum StreamState {
 
 /// The state of one streamed answer; yields its [`Delta`]s.
 struct AnswerStream {
-    chunks: BoxStream<'static, Result<Bytes, ModelError>>,
+    chunks: ChunkStream,
     /// Bytes received and not yet decoded.
     chunk: Bytes,
     sse: SseReader,
     decoder: Box<dyn StreamDecoder>,
     /// Deltas decoded and not yet delivered; at most those of one frame.
-    deltas: VecDeque<Delta>,
+    deltas: DeltaQueue,
     state: StreamState,
     bytes: u64,
     /// Deadline of the first byte; `None` once it has arrived.
@@ -236,7 +227,7 @@ impl AnswerStream {
         while self.deltas.is_empty() {
             match self.sse.next_event(&mut unread).map_err(sse_error)? {
                 Some(event) => {
-                    let decoded = self.decoder.step(event.into(), &mut self.deltas);
+                    let decoded = self.decoder.step(event, &mut self.deltas);
                     decoded.map_err(|error| error.with_location("in_stream_error"))?;
                 }
                 None => break,

@@ -1,5 +1,5 @@
-//! The HTTP transport: one provider's address, API key and headers. [`Live`] sends requests through
-//! the guarded [`Dialer`] and turns its errors into [`ModelError`]s.
+//! The HTTP transport: one provider's address, API key and headers. [`ModelHttpTransport`] sends
+//! requests through the guarded [`Dialer`] and turns its errors into [`ModelError`]s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use turnwire_dial::{
     DialError, Dialer, InvalidHeader, RequestHeaders, StreamRequest, StreamingResponse, Url,
 };
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::port::BoxFuture;
 use zeroize::Zeroizing;
 
 use super::CallTimeouts;
 use super::retry_after::retry_after;
-use super::transport::{ModelTransport, TransportRequest, TransportResponse};
+use super::transport::{ModelTransport, ResponseFuture, TransportRequest, TransportResponse};
 use crate::delta::ModelError;
 use crate::dialect::VendorDialect;
 use crate::secret::ApiKey;
@@ -33,7 +32,7 @@ pub enum ProviderConfigError {
     Header(#[from] InvalidHeader),
 }
 
-/// A [`Transport`] that calls a provider over HTTP.
+/// A [`ModelTransport`] that calls a provider over HTTP.
 pub struct ModelHttpTransport {
     dialer: Arc<Dialer>,
     /// Base URL without a trailing `/`.
@@ -56,36 +55,30 @@ impl ModelHttpTransport {
         headers: &BTreeMap<String, String>,
         timeouts: &CallTimeouts,
     ) -> Result<Self, ProviderConfigError> {
-        let dialect_headers: Vec<(&'static str, Zeroizing<String>)> = dialect
-            .headers(key.map(ApiKey::expose))
-            .into_iter()
+        let dialect_headers = dialect.headers(key.map(ApiKey::expose)).into_iter();
+        let dialect_headers: Vec<_> = dialect_headers
             .map(|(name, value)| (name, Zeroizing::new(value)))
             .collect();
-        let dialect_headers = dialect_headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()));
+        let dialect_headers = dialect_headers.iter();
+        let dialect_headers = dialect_headers.map(|(name, value)| (*name, value.as_str()));
         let operator_headers = headers.iter();
         let operator_headers =
             operator_headers.map(|(name, value)| (name.as_str(), value.as_str()));
-        let (dialect_headers, operator_headers) = (
-            RequestHeaders::new(dialect_headers)?,
-            RequestHeaders::new(operator_headers)?,
-        );
         Ok(Self {
             dialer,
+            dialect_headers: RequestHeaders::new(dialect_headers)?,
+            operator_headers: RequestHeaders::new(operator_headers)?,
             base_url: checked_base_url(base_url)?,
-            dialect_headers,
-            operator_headers,
             connect: timeouts.connect,
             first_byte: timeouts.first_byte,
         })
     }
 
-    fn outgoing(&self, ask: TransportRequest) -> Result<StreamRequest, ModelError> {
-        let url = Url::parse(&format!("{}{}", self.base_url, ask.path)).ok();
+    fn outgoing(&self, request: TransportRequest) -> Result<StreamRequest, ModelError> {
+        let url = Url::parse(&format!("{}{}", self.base_url, request.path)).ok();
         // Without the `/` the path would extend the host name.
-        let url = url.filter(|_| ask.path.starts_with('/'));
-        let request_headers = ask.headers.iter();
+        let url = url.filter(|_| request.path.starts_with('/'));
+        let request_headers = request.headers.iter();
         let request_headers =
             RequestHeaders::new(request_headers.map(|(name, value)| (*name, value.as_str())));
         let internal_error = |place| ModelError::from(LlmErrorClass::Internal).with_location(place);
@@ -97,7 +90,7 @@ impl ModelHttpTransport {
                 .clone()
                 .with(request_headers)
                 .with(self.operator_headers.clone()),
-            body: ask.body,
+            body: request.body,
             connect: self.connect,
             first_byte: self.first_byte,
         })
@@ -105,17 +98,12 @@ impl ModelHttpTransport {
 }
 
 impl ModelTransport for ModelHttpTransport {
-    fn open(
-        &self,
-        ask: TransportRequest,
-    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
+    fn open(&self, request: TransportRequest) -> ResponseFuture {
         let dialer = Arc::clone(&self.dialer);
-        let outgoing = self.outgoing(ask);
+        let outgoing = self.outgoing(request);
         Box::pin(async move {
-            let incoming = dialer
-                .post_streaming(outgoing?)
-                .await
-                .map_err(model_error)?;
+            let incoming = dialer.post_streaming(outgoing?).await;
+            let incoming = incoming.map_err(model_error)?;
             Ok(TransportResponse {
                 status: incoming.status(),
                 retry_after: retry_after(|name| incoming.header(name)),
@@ -131,11 +119,10 @@ fn checked_base_url(text: &str) -> Result<String, ProviderConfigError> {
     let url = Url::parse(text).map_err(|_| ProviderConfigError::Url)?;
     let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
     let has_no_credentials = url.username().is_empty() && url.password().is_none();
-    if is_http && has_no_credentials && url.query().is_none() && url.fragment().is_none() {
-        Ok(url.as_str().trim_end_matches('/').to_owned())
-    } else {
-        Err(ProviderConfigError::Url)
-    }
+    let is_base =
+        is_http && has_no_credentials && url.query().is_none() && url.fragment().is_none();
+    let base_url = || url.as_str().trim_end_matches('/').to_owned();
+    is_base.then(base_url).ok_or(ProviderConfigError::Url)
 }
 
 /// True if the content type is `text/event-stream`.

@@ -17,7 +17,7 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{ContentBlock, Role, StopReason};
 
 use super::*;
-use crate::delta::RetryHint;
+use crate::delta::{Delta, ModelError, RetryHint};
 use crate::request::ModelMessage;
 use crate::secret::ApiKey;
 use test_dialect::TestDialect;

@@ -10,7 +10,7 @@ use turnwire_event::port::BoxFuture;
 
 use crate::delta::ModelError;
 
-/// One request in a vendor's format, as [`Transport::open`] sends it.
+/// One request in a vendor's format, as [`ModelTransport::open`] sends it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TransportRequest {
     /// Name of the provider, as the operator configured it.
@@ -36,7 +36,7 @@ pub struct TransportRequest {
 /// Shows the fields that identify a call and none of its content.
 impl fmt::Debug for TransportRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask")
+        f.debug_struct("TransportRequest")
             .field("provider", &self.provider)
             .field("model", &self.model)
             .field("agent", &self.agent)
@@ -46,7 +46,7 @@ impl fmt::Debug for TransportRequest {
     }
 }
 
-/// The head of a response to an [`Ask`], and its body as a stream.
+/// The head of a response to an [`TransportRequest`], and its body as a stream.
 pub struct TransportResponse {
     /// HTTP status code of the response.
     pub status: u16,
@@ -56,25 +56,28 @@ pub struct TransportResponse {
     pub is_event_stream: bool,
     /// The body in chunks of any size. Nothing is read before a consumer polls; dropping the stream
     /// ends the call.
-    pub chunks: BoxStream<'static, Result<Bytes, ModelError>>,
+    pub chunks: ChunkStream,
 }
 
 impl fmt::Debug for TransportResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
+        f.debug_struct("TransportResponse")
             .field("status", &self.status)
             .field("retry_after", &self.retry_after)
-            .field("events", &self.is_event_stream)
+            .field("is_event_stream", &self.is_event_stream)
             .finish_non_exhaustive()
     }
 }
+
+/// The response to a [`TransportRequest`].
+pub type ResponseFuture = BoxFuture<'static, Result<TransportResponse, ModelError>>;
+
+/// The body of a response in chunks of any size.
+pub type ChunkStream = BoxStream<'static, Result<Bytes, ModelError>>;
 
 /// Sends requests to a provider.
 pub trait ModelTransport: Send + Sync {
     /// Sends a request and waits for the head of the response. The request is sent when the future
     /// is polled; dropping the future ends the call. The caller applies the timeouts.
-    fn open(
-        &self,
-        ask: TransportRequest,
-    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>>;
+    fn open(&self, request: TransportRequest) -> ResponseFuture;
 }

@@ -2,13 +2,13 @@
 //! plays it. A delta is built from the text and its offsets when it is due, so a plan needs little
 //! more memory than its text.
 
+use std::mem::Discriminant;
 use std::time::Duration;
 
 use turnwire_event::{StopReason, TokenUsage};
 
 use crate::delta::{Delta, ModelError};
 
-use super::block_numbers::BlockNumbers;
 use super::check::CALL_BYTES_MAX;
 use super::placeholder;
 use super::request_view::RequestView;
@@ -52,6 +52,9 @@ pub(crate) struct CallPlan {
     has_tools: bool,
     output_bytes: u64,
     reasoning_bytes: u64,
+    next_block: u32,
+    /// The open block and its kind, which further content of this kind continues.
+    open_block: Option<(u32, Discriminant<StreamedContent>)>,
 }
 
 impl CallPlan {
@@ -59,11 +62,10 @@ impl CallPlan {
     /// unconditionally and placeholders stay unfilled.
     pub(crate) fn new(steps: &[ConditionalStep], view: Option<&RequestView<'_>>) -> Self {
         let mut plan = Self::default();
-        let mut blocks = BlockNumbers::default();
         for ConditionalStep { when, step } in steps {
             let condition = when.as_ref().zip(view);
             if condition.is_none_or(|(when, view)| when.is_met(view)) {
-                plan.add(step, view, &mut blocks);
+                plan.add(step, view);
             }
         }
         plan
@@ -76,29 +78,13 @@ impl CallPlan {
         Self::new(&[ConditionalStep { when: None, step }], None)
     }
 
-    fn add(
-        &mut self,
-        step: &ScriptStep,
-        view: Option<&RequestView<'_>>,
-        blocks: &mut BlockNumbers,
-    ) {
+    fn add(&mut self, step: &ScriptStep, view: Option<&RequestView<'_>>) {
         match step {
             ScriptStep::Text { text, repeat } => {
-                let part = stream_part(StreamedContent::Text, blocks.text(), text, *repeat, view);
-                self.output_bytes += part.bytes();
-                self.parts.push(part);
+                self.add_text(StreamedContent::Text, text, *repeat, view);
             }
             ScriptStep::Thinking { text, signature } => {
-                let block = blocks.thinking(signature.is_some());
-                let part = stream_part(
-                    StreamedContent::Thinking(signature.clone()),
-                    block,
-                    text,
-                    1,
-                    view,
-                );
-                self.reasoning_bytes += part.bytes();
-                self.parts.push(part);
+                self.add_text(StreamedContent::Thinking(signature.clone()), text, 1, view);
             }
             ScriptStep::Tool {
                 name,
@@ -106,14 +92,12 @@ impl CallPlan {
                 fragments,
                 delay,
             } => {
-                let text = match input {
-                    ToolInput::Json(value) => match view {
-                        Some(view) => {
-                            placeholder::fill_value(view, value, CALL_BYTES_MAX).to_string()
-                        }
-                        None => value.to_string(),
-                    },
-                    ToolInput::Raw(raw) => raw.clone(),
+                let text = match (input, view) {
+                    (ToolInput::Json(value), Some(view)) => {
+                        placeholder::fill_value(view, value, CALL_BYTES_MAX).to_string()
+                    }
+                    (ToolInput::Json(value), None) => value.to_string(),
+                    (ToolInput::Raw(raw), _) => raw.clone(),
                 };
                 // Short inputs are one fragment, longer ones several, as models send them.
                 let count = fragments.unwrap_or(match text.len() {
@@ -121,17 +105,9 @@ impl CallPlan {
                     16..48 => 2,
                     _ => 3,
                 });
-                let part = PlanPart::Stream {
-                    content: StreamedContent::Tool(name.clone()),
-                    block: blocks.tool(),
-                    ends: split::ends(split::fragments(&text, count)),
-                    text,
-                    delay: *delay,
-                    times: 1,
-                };
+                let ends = split::ends(split::fragments(&text, count));
                 self.has_tools = true;
-                self.output_bytes += part.bytes();
-                self.parts.push(part);
+                self.add_stream(StreamedContent::Tool(name.clone()), text, ends, *delay, 1);
             }
             ScriptStep::Pause(wait) => self.parts.push(PlanPart::Pause(*wait)),
             ScriptStep::Stall => self.parts.push(PlanPart::Stall),
@@ -140,9 +116,71 @@ impl CallPlan {
         }
     }
 
+    fn add_text(
+        &mut self,
+        content: StreamedContent,
+        streamed: &StreamedText,
+        times: u32,
+        view: Option<&RequestView<'_>>,
+    ) {
+        let text = streamed.fill(view, CALL_BYTES_MAX);
+        let ends = match &streamed.pieces {
+            Some(pieces) => pieces.clone(),
+            None => split::ends(split::pieces(&text, streamed.chunk)),
+        };
+        self.add_stream(content, text, ends, streamed.delay, times);
+    }
+
+    fn add_stream(
+        &mut self,
+        content: StreamedContent,
+        text: String,
+        ends: Vec<u32>,
+        delay: Duration,
+        times: u32,
+    ) {
+        let bytes = text.len() as u64 * u64::from(times);
+        match content {
+            StreamedContent::Thinking(_) => self.reasoning_bytes += bytes,
+            StreamedContent::Text | StreamedContent::Tool(_) => self.output_bytes += bytes,
+        }
+        let block = self.block(&content);
+        self.parts.push(PlanPart::Stream {
+            content,
+            block,
+            text,
+            ends,
+            delay,
+            times,
+        });
+    }
+
+    /// Number of the block of `content`. Text and thinking continue the open block of their kind; a
+    /// signature closes its block, and each tool use has its own.
+    fn block(&mut self, content: &StreamedContent) -> u32 {
+        let kind = std::mem::discriminant(content);
+        let block = match self.open_block {
+            Some((block, open_kind)) if open_kind == kind => block,
+            Some(_) | None => {
+                self.next_block += 1;
+                self.next_block - 1
+            }
+        };
+        let stays_open = matches!(
+            content,
+            StreamedContent::Text | StreamedContent::Thinking(None)
+        );
+        self.open_block = stays_open.then_some((block, kind));
+        block
+    }
+
     /// The last delta, for a request of `request_bytes` bytes.
     pub(crate) fn stop(&self, request_bytes: u64) -> Delta {
-        let (reason, usage) = self.stop.unwrap_or((self.reason(), None));
+        let default_reason = match self.has_tools {
+            true => StopReason::ToolUse,
+            false => StopReason::EndTurn,
+        };
+        let (reason, usage) = self.stop.unwrap_or((default_reason, None));
         let usage = usage.unwrap_or_else(|| {
             let tokens = |bytes: u64| bytes.div_ceil(TOKEN_BYTES);
             let input_tokens = tokens(request_bytes);
@@ -152,51 +190,14 @@ impl CallPlan {
                 output_tokens,
                 total_tokens: input_tokens + output_tokens,
                 reasoning_tokens: tokens(self.reasoning_bytes),
-                cached_tokens: 0,
-                cost_usd: 0.0,
+                ..TokenUsage::default()
             }
         });
         Delta::Stop { reason, usage }
     }
-
-    fn reason(&self) -> StopReason {
-        if self.has_tools {
-            StopReason::ToolUse
-        } else {
-            StopReason::EndTurn
-        }
-    }
-}
-
-fn stream_part(
-    content: StreamedContent,
-    block: u32,
-    streamed: &StreamedText,
-    times: u32,
-    view: Option<&RequestView<'_>>,
-) -> PlanPart {
-    let text = streamed.fill(view, CALL_BYTES_MAX);
-    PlanPart::Stream {
-        content,
-        block,
-        ends: match &streamed.pieces {
-            Some(pieces) => pieces.clone(),
-            None => split::ends(split::pieces(&text, streamed.chunk)),
-        },
-        text,
-        delay: streamed.delay,
-        times,
-    }
 }
 
 impl PlanPart {
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Stream { text, times, .. } => text.len() as u64 * u64::from(*times),
-            Self::Pause(_) | Self::Stall | Self::Fail(_) => 0,
-        }
-    }
-
     /// Number of deltas in one repetition.
     pub(crate) fn len(&self) -> usize {
         match self {

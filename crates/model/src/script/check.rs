@@ -11,7 +11,7 @@ use turnwire_pack::yaml::{Located, TextPosition};
 use crate::delta::{ModelError, RetryHint};
 
 use super::condition::{self, RuleCondition};
-use super::error::ScriptMistake;
+use super::error::{Checked, ScriptMistake};
 use super::pattern::PatternCache;
 use super::placeholder;
 use super::source::{ConditionSource, StepSource, TextsSource, ToolUseSource, UsageSource};
@@ -60,24 +60,22 @@ pub(crate) fn steps(
         let message = format!("{} steps; at most {STEPS_MAX}", source.value.len());
         return Err(vec![ScriptMistake::new(location, message)]);
     }
-    let (mut steps, mut mistakes) = (Vec::new(), Vec::new());
-    for step in source.value {
-        match conditional_step(step, patterns) {
-            Ok(step) => steps.push(step),
-            Err(mistake) => mistakes.push(mistake),
-        }
-    }
-    if mistakes.is_empty() {
-        Ok(steps)
-    } else {
-        Err(mistakes)
+    let mut mistakes = Vec::new();
+    let steps = source.value.into_iter().filter_map(|step| {
+        let step = conditional_step(step, patterns);
+        step.map_err(|mistake| mistakes.push(mistake)).ok()
+    });
+    let steps = steps.collect();
+    match mistakes.is_empty() {
+        true => Ok(steps),
+        false => Err(mistakes),
     }
 }
 
 fn conditional_step(
     source: Located<StepSource>,
     patterns: &mut PatternCache,
-) -> Result<ConditionalStep, ScriptMistake> {
+) -> Checked<ConditionalStep> {
     let location = source.position;
     let mut source = source.value;
     let when = source.when.take().map(|source| when(source, patterns));
@@ -93,23 +91,17 @@ fn conditional_step(
         ("repeat", source.repeat.map(|s| s.position)),
         ("usage", source.usage.map(|s| s.position)),
     ];
-    match unused_options
-        .into_iter()
-        .find_map(|(key, location)| location.map(|location| (key, location)))
-    {
-        Some((key, location)) => Err(ScriptMistake::new(
-            location,
-            format!("`{key}` is not an option of this step"),
-        )),
-        None => Ok(ConditionalStep { when, step }),
+    for (key, location) in unused_options {
+        if let Some(location) = location {
+            let message = format!("`{key}` is not an option of this step");
+            return Err(ScriptMistake::new(location, message));
+        }
     }
+    Ok(ConditionalStep { when, step })
 }
 
 /// Checks a step's [`RuleCondition`]. The call number belongs to the rule.
-fn when(
-    source: Located<ConditionSource>,
-    patterns: &mut PatternCache,
-) -> Result<RuleCondition, ScriptMistake> {
+fn when(source: Located<ConditionSource>, patterns: &mut PatternCache) -> Checked<RuleCondition> {
     if let Some(call) = &source.value.call {
         let message = "`call` belongs to the rule's `when`, not to a step's";
         return Err(ScriptMistake::new(call.position, message));
@@ -118,7 +110,7 @@ fn when(
 }
 
 /// Checks the kind of a step, and takes the options of that kind out of `source`.
-fn step_kind(location: TextPosition, source: &mut StepSource) -> Result<ScriptStep, ScriptMistake> {
+fn step_kind(location: TextPosition, source: &mut StepSource) -> Checked<ScriptStep> {
     let kinds = usize::from(source.text.is_some())
         + usize::from(source.texts.is_some())
         + usize::from(source.thinking.is_some())
@@ -177,7 +169,7 @@ fn step_kind(location: TextPosition, source: &mut StepSource) -> Result<ScriptSt
 }
 
 /// Checks an error step, and whether it may be retried.
-fn failure(class: Located<String>, source: &mut StepSource) -> Result<ModelError, ScriptMistake> {
+fn failure(class: Located<String>, source: &mut StepSource) -> Checked<ModelError> {
     let class = choice_of(class, "an error class", &CLASSES)?;
     let retry = source.retry.take();
     let again = match (retry, source.retry_after_ms.take()) {
@@ -194,25 +186,19 @@ fn failure(class: Located<String>, source: &mut StepSource) -> Result<ModelError
 }
 
 /// The text of the first language, the fallback for all others, and all translations.
-fn texts(
-    source: Located<TextsSource>,
-) -> Result<(Located<String>, Vec<Translation>), ScriptMistake> {
+fn texts(source: Located<TextsSource>) -> Checked<(Located<String>, Vec<Translation>)> {
     let location = source.position;
-    let mut translations = source.value.0.into_iter();
-    let Some((tag, first)) = translations.next() else {
+    let translations = source.value.0;
+    let Some((_, first)) = translations.first().cloned() else {
         let message = "`texts` has `language: text` pairs: write at least one";
         return Err(ScriptMistake::new(location, message));
     };
-    condition::check_tag(&tag, first.position)?;
-    let others: Vec<Translation> = translations.collect();
-    for (tag, text) in &others {
+    for (tag, text) in &translations {
         condition::check_tag(tag, text.position)?;
     }
     // The first language is listed too, so that a later, less specific tag does not match before
     // it.
-    let mut all = vec![(tag, first.clone())];
-    all.extend(others);
-    Ok((first, all))
+    Ok((first, translations))
 }
 
 /// A language tag and the text in that language.
@@ -222,7 +208,7 @@ fn text_step(
     text: Located<String>,
     translations: Vec<Translation>,
     source: &mut StepSource,
-) -> Result<ScriptStep, ScriptMistake> {
+) -> Checked<ScriptStep> {
     let repeat = source.repeat.take();
     let bytes_max = translations.iter().map(|(_, text)| text.value.len());
     let bytes_max = bytes_max.fold(text.value.len(), usize::max);
@@ -247,12 +233,9 @@ fn streamed_text(
     text: Located<String>,
     translations: Vec<Translation>,
     source: &mut StepSource,
-) -> Result<StreamedText, ScriptMistake> {
+) -> Checked<StreamedText> {
     for text in translations.iter().map(|(_, text)| text).chain([&text]) {
-        if text.value.len() > TEXT_BYTES_MAX {
-            let message = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.value.len());
-            return Err(ScriptMistake::new(text.position, message));
-        }
+        check_size(&text.value, text.position)?;
         placeholder::has_placeholders(&text.value)
             .map_err(|message| ScriptMistake::new(text.position, message))?;
     }
@@ -266,37 +249,38 @@ fn streamed_text(
         translations: translations.collect(),
         pieces: None,
         chunk: chunk.transpose()?.map(|chars| chars as usize),
-        delay: delay(source)?,
+        delay: delay(source.delay_ms.take())?,
     })
 }
 
 /// Checks text in fixed pieces. Empty pieces are dropped.
-fn fixed_text(
-    fixed: Located<Vec<String>>,
-    source: &mut StepSource,
-) -> Result<StreamedText, ScriptMistake> {
+fn fixed_text(fixed: Located<Vec<String>>, source: &mut StepSource) -> Checked<StreamedText> {
     let pieces = fixed.value.iter().map(String::as_str);
     let ends = split::ends(pieces.filter(|piece| !piece.is_empty()));
     let text = fixed.value.concat();
-    if text.len() > TEXT_BYTES_MAX {
-        let message = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.len());
-        return Err(ScriptMistake::new(fixed.position, message));
-    }
+    check_size(&text, fixed.position)?;
     Ok(StreamedText {
         pieces: Some(ends),
-        delay: delay(source)?,
+        delay: delay(source.delay_ms.take())?,
         ..StreamedText::new(text)
     })
 }
 
-/// Takes the delay before each delta.
-fn delay(source: &mut StepSource) -> Result<Duration, ScriptMistake> {
-    let delay = source.delay_ms.take();
-    let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
+fn check_size(text: &str, location: TextPosition) -> Checked<()> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.len());
+    Err(ScriptMistake::new(location, message))
+}
+
+/// The delay before each delta.
+fn delay(source: Option<Located<u64>>) -> Checked<Duration> {
+    let delay = source.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
     Ok(delay.transpose()?.unwrap_or_default())
 }
 
-fn tool(source: ToolUseSource) -> Result<ScriptStep, ScriptMistake> {
+fn tool(source: ToolUseSource) -> Checked<ScriptStep> {
     if source.name.value.is_empty() || source.name.value.len() > 128 {
         let message = "a tool's name has 1 to 128 characters";
         return Err(ScriptMistake::new(source.name.position, message));
@@ -318,17 +302,15 @@ fn tool(source: ToolUseSource) -> Result<ScriptStep, ScriptMistake> {
     };
     let fragments = source.fragments;
     let fragments = fragments.map(|count| bounded(count, "fragments", 1, FRAGMENTS_MAX));
-    let delay = source.delay_ms;
-    let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
     Ok(ScriptStep::Tool {
         name: source.name.value,
         input,
         fragments: fragments.transpose()?.map(|count| count as usize),
-        delay: delay.transpose()?.unwrap_or_default(),
+        delay: delay(source.delay_ms)?,
     })
 }
 
-fn usage(source: Located<UsageSource>) -> Result<TokenUsage, ScriptMistake> {
+fn usage(source: Located<UsageSource>) -> Checked<TokenUsage> {
     let values = source.value;
     let cost_usd = values.cost_usd.unwrap_or_default();
     if !cost_usd.is_finite() || cost_usd < 0.0 {
@@ -349,16 +331,11 @@ fn usage(source: Located<UsageSource>) -> Result<TokenUsage, ScriptMistake> {
     })
 }
 
-fn millis(value: Located<u64>, key: &str, max: u64) -> Result<Duration, ScriptMistake> {
+fn millis(value: Located<u64>, key: &str, max: u64) -> Checked<Duration> {
     bounded(value, key, 0, max).map(Duration::from_millis)
 }
 
-pub(crate) fn bounded(
-    value: Located<u64>,
-    key: &str,
-    min: u64,
-    max: u64,
-) -> Result<u64, ScriptMistake> {
+pub(crate) fn bounded(value: Located<u64>, key: &str, min: u64, max: u64) -> Checked<u64> {
     let (location, value) = (value.position, value.value);
     if (min..=max).contains(&value) {
         return Ok(value);
@@ -367,11 +344,7 @@ pub(crate) fn bounded(
     Err(ScriptMistake::new(location, message))
 }
 
-fn choice_of<T: Copy>(
-    name: Located<String>,
-    noun: &str,
-    choices: &[(&str, T)],
-) -> Result<T, ScriptMistake> {
+fn choice_of<T: Copy>(name: Located<String>, noun: &str, choices: &[(&str, T)]) -> Checked<T> {
     if let Some((_, value)) = choices.iter().find(|(choice, _)| *choice == name.value) {
         return Ok(*value);
     }

@@ -4,7 +4,7 @@
 use regex::Regex;
 use turnwire_pack::yaml::{Located, TextPosition};
 
-use super::error::ScriptMistake;
+use super::error::{Checked, ScriptMistake};
 use super::pattern::PatternCache;
 use super::request_view::RequestView;
 use super::source::ConditionSource;
@@ -23,7 +23,7 @@ pub(crate) struct RuleCondition {
     not: Vec<Regex>,
     agent: Option<String>,
     attempt: Option<u32>,
-    turn: Option<usize>,
+    turn: Option<u32>,
     locale: Option<String>,
     result: Option<Regex>,
     results: Vec<(String, Regex)>,
@@ -36,22 +36,18 @@ pub(crate) struct RuleCondition {
 impl RuleCondition {
     /// Checks a [`ConditionSource`]; its `call` belongs to the rule and is not part of the
     /// condition.
-    pub(crate) fn new(
-        source: ConditionSource,
-        patterns: &mut PatternCache,
-    ) -> Result<Self, ScriptMistake> {
+    pub(crate) fn new(source: ConditionSource, patterns: &mut PatternCache) -> Checked<Self> {
         let results = source.results.unwrap_or_default().into_iter();
-        let results = results
-            .map(|(tool, pattern)| Ok((tool, patterns.compile(pattern)?)))
-            .collect::<Result<_, ScriptMistake>>()?;
+        let results = results.map(|(tool, pattern)| Ok((tool, patterns.compile(pattern)?)));
+        let results = results.collect::<Checked<_>>()?;
         let result = source.result.map(|pattern| patterns.compile(pattern));
         Ok(Self {
             says: source.says,
             user: patterns.compile_all(source.user)?,
             not: patterns.compile_all(source.not)?,
             agent: source.agent.map(|agent| agent.value),
-            attempt: source.attempt.map(attempt).transpose()?,
-            turn: source.turn.map(turn).transpose()?,
+            attempt: ordinal(source.attempt.as_ref(), "attempts")?,
+            turn: ordinal(source.turn.as_ref(), "turns")?,
             locale: source.locale.map(tag).transpose()?,
             result: result.transpose()?,
             results,
@@ -63,33 +59,27 @@ impl RuleCondition {
 
     /// True if the condition holds. Cheap tests come first.
     pub(crate) fn is_met(&self, view: &RequestView<'_>) -> bool {
-        let agent = |name: &String| *name == view.request.agent;
         let has_outcome = |tool: &String, is_error: bool| {
-            view.tool_answer(tool)
-                .is_some_and(|answer| answer.is_error == is_error)
+            let answer = view.tool_answer(tool);
+            answer.is_some_and(|answer| answer.is_error == is_error)
         };
         let newest = || view.tool_answers().iter().filter(|answer| answer.is_newest);
-        self.agent.as_ref().is_none_or(agent)
+        let agent = self.agent.as_ref();
+        let (locale, result) = (self.locale.as_ref(), self.result.as_ref());
+        let (failed, answered) = (self.failed.as_ref(), self.answered.as_ref());
+        agent.is_none_or(|name| *name == view.request.agent)
             && self.attempt.is_none_or(|n| n == view.request.attempt)
-            && self
-                .locale
-                .as_ref()
-                .is_none_or(|tag| view.matches_locale(tag))
+            && locale.is_none_or(|tag| view.matches_locale(tag))
             && self.says.as_ref().is_none_or(|exact| *exact == view.user)
-            && self.turn.is_none_or(|turn| turn == view.turn_number())
+            && self
+                .turn
+                .is_none_or(|turn| turn as usize == view.turn_number())
             && self.user.iter().all(|pattern| pattern.is_match(&view.user))
             && !self.not.iter().any(|pattern| pattern.is_match(&view.user))
             && (self.answers == 0 || newest().count() >= self.answers)
-            && self
-                .failed
-                .as_ref()
-                .is_none_or(|tool| has_outcome(tool, true))
-            && self
-                .answered
-                .as_ref()
-                .is_none_or(|tool| has_outcome(tool, false))
-            && (self.result.as_ref())
-                .is_none_or(|pattern| newest().any(|answer| pattern.is_match(&answer.text)))
+            && failed.is_none_or(|tool| has_outcome(tool, true))
+            && answered.is_none_or(|tool| has_outcome(tool, false))
+            && result.is_none_or(|pattern| newest().any(|answer| pattern.is_match(&answer.text)))
             && self.results.iter().all(|(tool, pattern)| {
                 let answer = view.tool_answer(tool);
                 answer.is_some_and(|answer| pattern.is_match(&answer.text))
@@ -102,28 +92,25 @@ impl RuleCondition {
     }
 }
 
-/// Checks the number of an attempt.
-fn attempt(attempt: Located<u32>) -> Result<u32, ScriptMistake> {
-    let mistake = ScriptMistake::new(attempt.position, "attempts are counted from 1");
-    (attempt.value > 0).then_some(attempt.value).ok_or(mistake)
-}
-
-/// Checks the number of a turn.
-fn turn(turn: Located<u32>) -> Result<usize, ScriptMistake> {
-    let mistake = ScriptMistake::new(turn.position, "turns are counted from 1");
-    (turn.value > 0)
-        .then_some(turn.value as usize)
-        .ok_or(mistake)
+/// Checks the number of one of `things`.
+pub(crate) fn ordinal(number: Option<&Located<u32>>, things: &str) -> Checked<Option<u32>> {
+    match number {
+        Some(number) if number.value == 0 => {
+            let message = format!("{things} are counted from 1");
+            Err(ScriptMistake::new(number.position, message))
+        }
+        number => Ok(number.map(|number| number.value)),
+    }
 }
 
 /// Checks a language tag such as `de` or `pt-BR`.
-pub(crate) fn tag(tag: Located<String>) -> Result<String, ScriptMistake> {
+fn tag(tag: Located<String>) -> Checked<String> {
     check_tag(&tag.value, tag.position)?;
     Ok(tag.value)
 }
 
 /// Fails with a mistake at `location` if `tag` cannot be a language tag.
-pub(crate) fn check_tag(tag: &str, location: TextPosition) -> Result<(), ScriptMistake> {
+pub(crate) fn check_tag(tag: &str, location: TextPosition) -> Checked<()> {
     let parts = |part: &str| {
         (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };

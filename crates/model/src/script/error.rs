@@ -25,7 +25,7 @@ pub enum ScriptError {
         column: u64,
         /// Description of the mistake.
         message: String,
-        /// What to write instead, unless `what` says it.
+        /// What to write instead, unless `message` says it.
         suggestion: Option<String>,
     },
 }
@@ -34,20 +34,23 @@ fn write_instead(instead: Option<&str>) -> String {
     instead.map_or_else(String::new, |instead| format!("; write: {instead}"))
 }
 
+/// The result of a check.
+pub(crate) type Checked<T> = Result<T, ScriptMistake>;
+
 /// A mistake and its location; [`ScriptMistake::in_file`] adds the file name.
 #[derive(Debug)]
 pub(crate) struct ScriptMistake {
     location: Option<TextPosition>,
-    what: String,
-    instead: Option<String>,
+    message: String,
+    suggestion: Option<String>,
 }
 
 impl ScriptMistake {
-    pub(crate) fn new(location: TextPosition, what: impl Into<String>) -> Self {
+    pub(crate) fn new(location: TextPosition, message: impl Into<String>) -> Self {
         Self {
             location: Some(location),
-            what: what.into(),
-            instead: None,
+            message: message.into(),
+            suggestion: None,
         }
     }
 
@@ -62,8 +65,8 @@ impl ScriptMistake {
             file: file.to_owned(),
             line,
             column,
-            message: self.what,
-            suggestion: self.instead,
+            message: self.message,
+            suggestion: self.suggestion,
         }
     }
 }
@@ -72,8 +75,8 @@ impl From<YamlError> for ScriptMistake {
     fn from(error: YamlError) -> Self {
         Self {
             location: error.position,
-            what: error.message,
-            instead: error.instead,
+            message: error.message,
+            suggestion: error.instead,
         }
     }
 }

@@ -5,20 +5,20 @@ use serde_json::Value;
 use turnwire_pack::yaml::{Located, TextPosition};
 
 use super::placeholder;
-use super::source::{ConditionSource, ScriptRuleSource, StepSource, ToolUseSource};
+use super::source::{ConditionSource, ScriptRuleSource, StepSource};
 
 /// What a name in a script refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceKind {
-    /// An agent in a `add_condition`.
+    /// An agent in a condition.
     Agent,
     /// A tool that a step calls.
     Tool,
-    /// A tool whose result a placeholder or a `add_condition` uses.
+    /// A tool whose result a placeholder or a condition uses.
     Result,
 }
 
-/// A name in a script, with its location and its [`Subject`].
+/// A name in a script, with its location and its [`ReferenceKind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptReference {
     /// Name of the file.
@@ -89,26 +89,17 @@ impl NameCollector<'_> {
         if let Some(when) = &step.when {
             self.add_condition(&when.value);
         }
-        for text in [&step.text, &step.thinking].into_iter().flatten() {
-            self.add_text(text);
+        let translations = step.texts.iter().flat_map(|texts| &texts.value.0);
+        let texts = [&step.text, &step.thinking].into_iter().flatten();
+        for text in texts.chain(translations.map(|(_, text)| text)) {
+            self.add_results(&text.value, text.position);
         }
-        for (_, text) in step.texts.iter().flat_map(|texts| &texts.value.0) {
-            self.add_text(text);
+        if let Some(Located { value: tool, .. }) = &step.tool {
+            self.add(ReferenceKind::Tool, &tool.name.value, tool.name.position);
+            if let Some(input) = &tool.input {
+                self.add_input(&input.value, input.position);
+            }
         }
-        if let Some(tool) = &step.tool {
-            self.add_tool(&tool.value);
-        }
-    }
-
-    fn add_tool(&mut self, tool: &ToolUseSource) {
-        self.add(ReferenceKind::Tool, &tool.name.value, tool.name.position);
-        if let Some(input) = &tool.input {
-            self.add_input(&input.value, input.position);
-        }
-    }
-
-    fn add_text(&mut self, text: &Located<String>) {
-        self.add_results(&text.value, text.position);
     }
 
     fn add_input(&mut self, value: &Value, location: TextPosition) {

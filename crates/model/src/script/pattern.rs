@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use regex::Regex;
-use turnwire_pack::yaml::{Located, TextPosition};
+use turnwire_pack::yaml::Located;
 
-use super::error::ScriptMistake;
+use super::error::{Checked, ScriptMistake};
 use super::source::PatternsSource;
 
 /// The patterns compiled so far.
@@ -17,41 +17,32 @@ pub(crate) struct PatternCache {
 
 impl PatternCache {
     /// Compiles one pattern, or takes it from the cache.
-    pub(crate) fn compile(&mut self, source: Located<String>) -> Result<Regex, ScriptMistake> {
-        self.compile_at(source.value, source.position)
+    pub(crate) fn compile(&mut self, source: Located<String>) -> Checked<Regex> {
+        if let Some(compiled) = self.compiled.get(&source.value) {
+            return Ok(compiled.clone());
+        }
+        let compiled = Regex::new(&source.value).map_err(|error| {
+            let message = format!("the pattern is invalid: {}", reason(&error));
+            ScriptMistake::new(source.position, message)
+        })?;
+        self.compiled.insert(source.value, compiled.clone());
+        Ok(compiled)
     }
 
     /// Compiles one pattern or a list.
     pub(crate) fn compile_all(
         &mut self,
         source: Option<Located<PatternsSource>>,
-    ) -> Result<Vec<Regex>, ScriptMistake> {
-        let Some(source) = source else {
-            return Ok(Vec::new());
+    ) -> Checked<Vec<Regex>> {
+        let patterns = match source {
+            None => Vec::new(),
+            Some(Located { value, position }) => match value {
+                PatternsSource::One(value) => vec![Located { value, position }],
+                PatternsSource::Many(patterns) => patterns,
+            },
         };
-        match source.value {
-            PatternsSource::One(pattern) => Ok(vec![self.compile_at(pattern, source.position)?]),
-            PatternsSource::Many(patterns) => patterns
-                .into_iter()
-                .map(|pattern| self.compile(pattern))
-                .collect(),
-        }
-    }
-
-    fn compile_at(
-        &mut self,
-        pattern: String,
-        location: TextPosition,
-    ) -> Result<Regex, ScriptMistake> {
-        if let Some(compiled) = self.compiled.get(&pattern) {
-            return Ok(compiled.clone());
-        }
-        let compiled = Regex::new(&pattern).map_err(|error| {
-            let message = format!("the pattern is invalid: {}", reason(&error));
-            ScriptMistake::new(location, message)
-        })?;
-        self.compiled.insert(pattern, compiled.clone());
-        Ok(compiled)
+        let patterns = patterns.into_iter();
+        patterns.map(|pattern| self.compile(pattern)).collect()
     }
 }
 

@@ -16,15 +16,13 @@ use crate::request::ModelRequest;
 
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
-const USER: &str = "user";
-const LOCALE: &str = "locale";
-const LAST_TOOL_RESULT: &str = "last_tool_result";
-const REQUEST: &str = "request";
-const RESULT: &str = "result";
 /// Marks an optional field.
 const OPTIONAL: char = '?';
 /// Separator between the items of a list.
 const ITEM_SEPARATOR: &str = ", ";
+/// The mistake in a malformed placeholder.
+const MALFORMED: &str = "a result placeholder is `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
+     name, then field names, list indices or `*`, separated by dots";
 
 /// A placeholder in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,91 +35,81 @@ enum TextPlaceholder<'t> {
     Result(&'t str, Option<&'t str>),
 }
 
-/// How a text that starts with `{{` begins: with a [`TextPlaceholder`] or not.
-enum BraceStart<'t> {
-    /// A placeholder, and its length in bytes.
-    Placeholder(TextPlaceholder<'t>, usize),
-    /// Braces that are not a placeholder.
+/// What a piece of a text is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum PieceKind<'t> {
+    Placeholder(TextPlaceholder<'t>),
+    /// Text, or braces that are not a placeholder.
     Plain,
-    /// A malformed `result` placeholder.
+    /// The braces of a malformed `result` placeholder.
     Malformed,
+}
+
+/// The pieces of `text`, in order; together they are the text.
+fn pieces(text: &str) -> impl Iterator<Item = (&str, PieceKind<'_>)> {
+    let mut remaining = text;
+    std::iter::from_fn(move || {
+        let (kind, length) = match remaining.find(OPEN) {
+            None if remaining.is_empty() => return None,
+            None => (PieceKind::Plain, remaining.len()),
+            Some(0) => brace_start(remaining),
+            Some(start) => (PieceKind::Plain, start),
+        };
+        let (piece, tail) = remaining.split_at(length);
+        remaining = tail;
+        Some((piece, kind))
+    })
 }
 
 /// True if `text` has placeholders; an error if one of them is malformed.
 pub(crate) fn has_placeholders(text: &str) -> Result<bool, &'static str> {
-    let mut has_any = false;
-    let mut remaining = text;
-    while let Some(start) = remaining.find(OPEN) {
-        remaining = &remaining[start..];
-        remaining = match brace_start(remaining) {
-            BraceStart::Placeholder(_, length) => {
-                has_any = true;
-                &remaining[length..]
-            }
-            BraceStart::Plain => &remaining[OPEN.len()..],
-            BraceStart::Malformed => {
-                return Err(
-                    "a result placeholder is `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
-                     name, then field names, list indices or `*`, separated by dots",
-                );
-            }
-        };
-    }
-    Ok(has_any)
+    pieces(text).try_fold(false, |has_any, (_, kind)| match kind {
+        PieceKind::Placeholder(_) => Ok(true),
+        PieceKind::Plain => Ok(has_any),
+        PieceKind::Malformed => Err(MALFORMED),
+    })
 }
 
 /// Tools whose results are used by placeholders in `text`.
-pub(crate) fn result_tools(text: &str) -> Vec<&str> {
-    let mut tools = Vec::new();
-    for (start, _) in text.match_indices(OPEN) {
-        if let BraceStart::Placeholder(TextPlaceholder::Result(tool, _), _) =
-            brace_start(&text[start..])
-        {
-            tools.push(tool);
-        }
-    }
-    tools
+pub(crate) fn result_tools(text: &str) -> impl Iterator<Item = &str> {
+    pieces(text).filter_map(|(_, kind)| match kind {
+        PieceKind::Placeholder(TextPlaceholder::Result(tool, _)) => Some(tool),
+        _ => None,
+    })
 }
 
 /// True if any string in `value` has placeholders.
 pub(crate) fn has_placeholders_in(value: &Value) -> Result<bool, &'static str> {
-    let any = |mut items: Box<dyn Iterator<Item = &Value> + '_>| {
-        items.try_fold(false, |has_any, item| {
-            Ok(has_placeholders_in(item)? || has_any)
-        })
-    };
     match value {
         Value::String(text) => has_placeholders(text),
-        Value::Array(items) => any(Box::new(items.iter())),
-        Value::Object(fields) => any(Box::new(fields.values())),
+        Value::Array(items) => any_has_placeholders(items),
+        Value::Object(fields) => any_has_placeholders(fields.values()),
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(false),
     }
+}
+
+fn any_has_placeholders<'v>(
+    values: impl IntoIterator<Item = &'v Value>,
+) -> Result<bool, &'static str> {
+    let mut values = values.into_iter();
+    values.try_fold(false, |has_any, value| {
+        Ok(has_placeholders_in(value)? || has_any)
+    })
 }
 
 /// Fills the placeholders of `text`; inserted text is not scanned again, and the result is cut at
 /// `bytes_max`.
 pub(crate) fn fill(view: &RequestView<'_>, text: &str, bytes_max: usize) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut remaining = text;
-    while let Some(start) = remaining.find(OPEN) {
-        let (before, from) = remaining.split_at(start);
-        out.push_str(before);
-        let length = match brace_start(from) {
-            BraceStart::Placeholder(placeholder, length) => {
-                out.push_str(&replacement(view, placeholder));
-                length
-            }
-            BraceStart::Plain | BraceStart::Malformed => {
-                out.push_str(OPEN);
-                OPEN.len()
-            }
-        };
-        remaining = &from[length..];
+    for (piece, kind) in pieces(text) {
+        match kind {
+            PieceKind::Placeholder(placeholder) => out.push_str(&replacement(view, placeholder)),
+            PieceKind::Plain | PieceKind::Malformed => out.push_str(piece),
+        }
         if out.len() > bytes_max {
             break;
         }
     }
-    out.push_str(remaining);
     out.truncate(out.floor_char_boundary(bytes_max));
     out
 }
@@ -148,46 +136,50 @@ pub(crate) fn fill_value(view: &RequestView<'_>, value: &Value, bytes_max: usize
 
 /// The tool and path of a text that is exactly one `result` placeholder.
 fn sole_result(text: &str) -> Option<(&str, Option<&str>)> {
-    if !text.starts_with(OPEN) {
-        return None;
-    }
-    match brace_start(text) {
-        BraceStart::Placeholder(TextPlaceholder::Result(tool, path), length)
-            if length == text.len() =>
-        {
+    let mut pieces = pieces(text);
+    match (pieces.next(), pieces.next()) {
+        (Some((_, PieceKind::Placeholder(TextPlaceholder::Result(tool, path)))), None) => {
             Some((tool, path))
         }
-        BraceStart::Placeholder(..) | BraceStart::Plain | BraceStart::Malformed => None,
+        _ => None,
     }
 }
 
-fn brace_start(text: &str) -> BraceStart<'_> {
+/// What a text that starts with `{{` begins with, and its length in bytes.
+fn brace_start(text: &str) -> (PieceKind<'_>, usize) {
     let inner = &text[OPEN.len()..];
-    let name = inner.find(CLOSE).map(|end| &inner[..end]);
-    let length = name.map_or(0, str::len) + OPEN.len() + CLOSE.len();
-    match name {
-        Some(USER) => BraceStart::Placeholder(TextPlaceholder::User, length),
-        Some(LOCALE) => BraceStart::Placeholder(TextPlaceholder::Locale, length),
-        Some(LAST_TOOL_RESULT) => BraceStart::Placeholder(TextPlaceholder::LastToolResult, length),
-        Some(REQUEST) => BraceStart::Placeholder(TextPlaceholder::Request, length),
-        Some(name) => match name.strip_prefix(RESULT).map(|path| path.strip_prefix('.')) {
-            Some(Some(path)) if path.split('.').all(is_step) => {
-                let (tool, path) = match path.split_once('.') {
-                    Some((tool, path)) => (tool, Some(path)),
-                    None => (path, None),
-                };
-                match tool {
-                    "*" => BraceStart::Malformed,
-                    tool if tool.ends_with(OPTIONAL) => BraceStart::Malformed,
-                    tool => BraceStart::Placeholder(TextPlaceholder::Result(tool, path), length),
-                }
-            }
-            Some(_) => BraceStart::Malformed,
-            None => BraceStart::Plain,
+    let Some((name, _)) = inner.split_once(CLOSE) else {
+        let kind = match inner.starts_with("result") {
+            true => PieceKind::Malformed,
+            false => PieceKind::Plain,
+        };
+        return (kind, OPEN.len());
+    };
+    let placeholder = match name {
+        "user" => TextPlaceholder::User,
+        "locale" => TextPlaceholder::Locale,
+        "last_tool_result" => TextPlaceholder::LastToolResult,
+        "request" => TextPlaceholder::Request,
+        _ => match name.strip_prefix("result").map(result_placeholder) {
+            Some(Some(placeholder)) => placeholder,
+            Some(None) => return (PieceKind::Malformed, OPEN.len()),
+            None => return (PieceKind::Plain, OPEN.len()),
         },
-        None if inner.starts_with(RESULT) => BraceStart::Malformed,
-        None => BraceStart::Plain,
-    }
+    };
+    let length = OPEN.len() + name.len() + CLOSE.len();
+    (PieceKind::Placeholder(placeholder), length)
+}
+
+/// The placeholder `result` with the tool and path in `reference`, `.tool` or `.tool.path`; `None`
+/// if it is malformed.
+fn result_placeholder(reference: &str) -> Option<TextPlaceholder<'_>> {
+    let reference = reference.strip_prefix('.')?;
+    let (tool, path) = match reference.split_once('.') {
+        Some((tool, path)) => (tool, Some(path)),
+        None => (reference, None),
+    };
+    let is_valid = reference.split('.').all(is_step) && tool != "*" && !tool.ends_with(OPTIONAL);
+    is_valid.then_some(TextPlaceholder::Result(tool, path))
 }
 
 /// True if `step` is a valid step of a path.
@@ -242,10 +234,8 @@ fn result_value(view: &RequestView<'_>, tool: &str, path: Option<&str>) -> Optio
     let mut is_list = false;
     for step in path.split('.') {
         is_list |= step == "*";
-        values = values
-            .into_iter()
-            .flat_map(|value| step_into(value, step))
-            .collect();
+        let steps = values.into_iter().flat_map(|value| step_into(value, step));
+        values = steps.collect();
     }
     if is_list {
         return Some(values.into_iter().cloned().collect());
@@ -257,11 +247,11 @@ fn step_into<'v>(value: &'v Value, step: &str) -> Vec<&'v Value> {
     match value {
         Value::Array(items) if step == "*" => items.iter().collect(),
         Value::Array(items) => {
-            let index = step.parse::<usize>().ok();
-            index
-                .and_then(|index| items.get(index))
-                .into_iter()
-                .collect()
+            let item = step
+                .parse::<usize>()
+                .ok()
+                .and_then(|index| items.get(index));
+            item.into_iter().collect()
         }
         Value::Object(fields) => match step.strip_suffix(OPTIONAL) {
             Some(name) => vec![fields.get(name).unwrap_or(value)],

@@ -1,4 +1,4 @@
-//! The parts of a [`Request`] that a script tests: the user's text, the language, and the tool
+//! The parts of a [`ModelRequest`] that a script tests: the user's text, the language, and the tool
 //! results of the turn. Tool results are collected only if a rule needs them.
 
 use std::cell::OnceCell;
@@ -6,9 +6,9 @@ use std::cell::OnceCell;
 use serde_json::Value;
 use turnwire_event::{ContentBlock, Role};
 
-use crate::request::ModelRequest;
+use crate::request::{ModelRequest, value_text};
 
-/// A tool result of the current turn, from [`Request::messages_of_turn`].
+/// A tool result of the current turn, from [`ModelRequest::messages_of_turn`].
 pub(crate) struct ToolAnswer {
     pub(crate) tool: String,
     /// The result; JSON inside a string is parsed, so that paths work on both.
@@ -20,7 +20,7 @@ pub(crate) struct ToolAnswer {
     pub(crate) is_newest: bool,
 }
 
-/// A [`Request`] with the values that conditions and placeholders use.
+/// A [`ModelRequest`] with the values that conditions and placeholders use.
 pub(crate) struct RequestView<'a> {
     pub(crate) request: &'a ModelRequest,
     pub(crate) user: String,
@@ -43,17 +43,15 @@ impl<'a> RequestView<'a> {
 
     /// The newest result of `tool`.
     pub(crate) fn tool_answer(&self, tool: &str) -> Option<&ToolAnswer> {
-        self.tool_answers()
-            .iter()
-            .rfind(|answer| answer.tool == tool)
+        let mut answers = self.tool_answers().iter();
+        answers.rfind(|answer| answer.tool == tool)
     }
 
     /// Number of user messages in the request.
     pub(crate) fn turn_number(&self) -> usize {
         let messages = self.request.messages.iter();
-        messages
-            .filter(|message| message.role == Role::User)
-            .count()
+        let messages = messages.filter(|message| message.role == Role::User);
+        messages.count()
     }
 
     /// True if the request's language is `tag` or more specific: `de` matches `de-AT`.
@@ -83,15 +81,11 @@ fn tool_answers(request: &ModelRequest) -> Vec<ToolAnswer> {
             else {
                 continue;
             };
-            let tool = messages
-                .iter()
-                .flat_map(|message| &message.content)
-                .find_map(|block| match block {
-                    ContentBlock::ToolUse { id, name, .. } if id == tool_use_id => {
-                        Some(name.clone())
-                    }
-                    _ => None,
-                });
+            let mut blocks = messages.iter().flat_map(|message| &message.content);
+            let tool = blocks.find_map(|block| match block {
+                ContentBlock::ToolUse { id, name, .. } if id == tool_use_id => Some(name.clone()),
+                _ => None,
+            });
             out.push(ToolAnswer {
                 tool: tool.unwrap_or_default(),
                 content: parsed(content),
@@ -118,7 +112,6 @@ fn parsed(content: &Value) -> Value {
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        other => value_text(other),
     }
 }

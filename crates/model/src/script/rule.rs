@@ -11,10 +11,9 @@ use turnwire_pack::yaml::Located;
 
 use super::call_plan::CallPlan;
 use super::check;
-use super::condition::RuleCondition;
+use super::condition::{self, RuleCondition};
 use super::error::ScriptMistake;
 use super::pattern::PatternCache;
-use super::request_view::RequestView;
 use super::source::{ConditionSource, ScriptRuleSource, StepSource};
 use super::step::{ConditionalStep, ScriptStep};
 
@@ -30,7 +29,7 @@ pub(crate) enum PlannedCall {
 /// A rule that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct ScriptRule {
-    when: RuleCondition,
+    pub(crate) when: RuleCondition,
     pub(crate) call: Option<u32>,
     calls: Vec<PlannedCall>,
 }
@@ -52,14 +51,12 @@ impl ScriptRule {
                 let message = "an item with `define` has no other keys: write the rule as another item of the list";
                 return Err(vec![ScriptMistake::new(location, message)]);
             }
-            let definitions = define
-                .into_values()
-                .map(|pattern| patterns.compile(pattern));
-            let mistakes: Vec<ScriptMistake> = definitions.filter_map(Result::err).collect();
-            return if mistakes.is_empty() {
-                Ok(None)
-            } else {
-                Err(mistakes)
+            let definitions = define.into_values();
+            let mistakes = definitions.filter_map(|pattern| patterns.compile(pattern).err());
+            let mistakes: Vec<ScriptMistake> = mistakes.collect();
+            return match mistakes.is_empty() {
+                true => Ok(None),
+                false => Err(mistakes),
             };
         }
         let Some(steps) = steps else {
@@ -74,14 +71,8 @@ impl ScriptRule {
         source: Located<Vec<Located<StepSource>>>,
         patterns: &mut PatternCache,
     ) -> Result<Self, Vec<ScriptMistake>> {
-        let mut mistakes = Vec::new();
         let call = when.call.take();
-        if let Some(call) = call.as_ref().filter(|call| call.value == 0) {
-            mistakes.push(ScriptMistake::new(
-                call.position,
-                "calls are counted from 1",
-            ));
-        }
+        let mut mistakes = Vec::from_iter(condition::ordinal(call.as_ref(), "calls").err());
         let call = call.map(|call| call.value);
         let steps = &source.value;
         let stop = steps.iter().position(|step| step.value.stop.is_some());
@@ -96,10 +87,9 @@ impl ScriptRule {
         let (Ok(when), Ok(steps), true) = (when, steps, mistakes.is_empty()) else {
             return Err(mistakes);
         };
-        let calls = if call.is_some() {
-            vec![steps]
-        } else {
-            into_calls(steps)
+        let calls = match call {
+            Some(_) => vec![steps],
+            None => into_calls(steps),
         };
         Ok(Self {
             when,
@@ -108,19 +98,9 @@ impl ScriptRule {
         })
     }
 
-    /// True if the rule answers a request.
-    pub(crate) fn is_match(&self, view: &RequestView<'_>) -> bool {
-        self.when.is_met(view)
-    }
-
     /// The call that is played the n-th time (from 0) in a turn.
     pub(crate) fn call(&self, nth: usize) -> Option<&PlannedCall> {
         self.calls.get(nth.min(self.calls.len().saturating_sub(1)))
-    }
-
-    /// The rule's pattern for the user's text, if it has one.
-    pub(crate) fn pattern(&self) -> Option<&str> {
-        self.when.user_pattern()
     }
 }
 

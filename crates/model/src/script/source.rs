@@ -15,8 +15,8 @@ use super::error::ScriptMistake;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScriptRuleSource {
-    /// Patterns that later rules reference by their YAML anchors: `{name: &anchor pattern}`. An item
-    /// with this key has no other.
+    /// Patterns that later rules reference by their YAML anchors: `{name: &anchor pattern}`. An
+    /// item with this key has no other.
     pub(crate) define: Option<BTreeMap<String, Located<String>>>,
     pub(crate) when: Option<ConditionSource>,
     pub(crate) steps: Option<Located<Vec<Located<StepSource>>>>,
@@ -188,18 +188,15 @@ pub(crate) fn read(text: &str) -> (Vec<Located<ScriptRuleSource>>, Vec<ScriptMis
     };
     let YamlNode::List(items) = &root.value else {
         // The reader explains what another value than a list should be.
-        let rules = yaml::from_node::<Vec<Located<ScriptRuleSource>>>(&root);
-        return match rules {
+        return match yaml::from_node(&root) {
             Ok(rules) => (rules, Vec::new()),
             Err(error) => (Vec::new(), vec![error.into()]),
         };
     };
-    let (mut rules, mut mistakes) = (Vec::new(), Vec::new());
-    for item in items {
-        match yaml::from_node(item) {
-            Ok(rule) => rules.push(rule),
-            Err(error) => mistakes.push(error.into()),
-        }
-    }
-    (rules, mistakes)
+    let mut mistakes = Vec::new();
+    let rules = items.iter().filter_map(|item| {
+        let rule = yaml::from_node(item);
+        rule.map_err(|error| mistakes.push(error.into())).ok()
+    });
+    (rules.collect(), mistakes)
 }

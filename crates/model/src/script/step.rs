@@ -13,7 +13,7 @@ use super::placeholder;
 use super::request_view::RequestView;
 
 /// Text and how it is streamed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StreamedText {
     pub(crate) text: String,
     /// The text in other languages, by language tag.
@@ -94,10 +94,7 @@ impl StreamedText {
     pub(crate) fn new(text: String) -> Self {
         Self {
             text,
-            translations: Vec::new(),
-            pieces: None,
-            chunk: None,
-            delay: Duration::ZERO,
+            ..Self::default()
         }
     }
 
@@ -107,15 +104,10 @@ impl StreamedText {
         let Some(view) = view.filter(|_| self.pieces.is_none()) else {
             return self.text.clone();
         };
-        let translation = self
-            .translations
-            .iter()
-            .find(|(tag, _)| view.matches_locale(tag));
-        placeholder::fill(
-            view,
-            translation.map_or(&self.text, |(_, text)| text),
-            bytes_max,
-        )
+        let mut translations = self.translations.iter();
+        let translation = translations.find(|(tag, _)| view.matches_locale(tag));
+        let text = translation.map_or(&self.text, |(_, text)| text);
+        placeholder::fill(view, text, bytes_max)
     }
 
     /// True if the text has placeholders in any language.
@@ -124,8 +116,7 @@ impl StreamedText {
             return false;
         }
         let translations = self.translations.iter().map(|(_, text)| text);
-        translations
-            .chain([&self.text])
-            .any(|text| placeholder::has_placeholders(text) != Ok(false))
+        let mut texts = translations.chain([&self.text]);
+        texts.any(|text| placeholder::has_placeholders(text) != Ok(false))
     }
 }

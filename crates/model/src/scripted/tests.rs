@@ -9,7 +9,7 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{Role, StopReason, TokenUsage};
 
 use super::*;
-use crate::delta::RetryHint;
+use crate::delta::{Delta, ModelError, RetryHint};
 use crate::request::ModelMessage;
 
 fn provider(yaml: &str) -> ScriptedProvider {
@@ -59,16 +59,6 @@ fn start(block: u32, name: &str) -> Delta {
         block,
         name: name.into(),
         provider_id: None,
-    }
-}
-
-#[test]
-fn scripted_models_serve_every_scripted_name_and_no_other() {
-    let script = ModelScript::parse("s.yaml", "- steps: [{text: a}]").expect("a script");
-    let models = ScriptedModels::new(Some(ScriptedProvider::new(script)));
-    assert!(models.provider("scripted:market").is_some());
-    for other in ["scripted:", "scripted", "openai:gpt", ""] {
-        assert!(models.provider(other).is_none(), "{other}");
     }
 }
 

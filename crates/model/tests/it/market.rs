@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::{
-    Delta, ModelMessage, ModelRequest, ModelScript, ProviderLookup as _, ScriptedModels,
+    Delta, ModelMessage, ModelRequest, ModelScript, ProviderLookup as _, ProviderTable,
     ScriptedProvider,
 };
 use turnwire_pack::{Pack, PackFiles};
@@ -23,15 +23,15 @@ fn pack() -> Pack {
     report.pack.expect("a pack without findings")
 }
 
-fn models() -> ScriptedModels {
+fn models() -> ProviderTable {
     let script = ModelScript::parse_many(&pack().scripts);
-    ScriptedModels::new(Some(ScriptedProvider::new(
+    ProviderTable::new(Some(ScriptedProvider::new(
         script.expect("the script is right"),
     )))
 }
 
 /// Plays one call: its text, and its tool uses with their inputs.
-async fn call(models: &ScriptedModels, request: ModelRequest) -> (String, Vec<(String, Value)>) {
+async fn call(models: &ProviderTable, request: ModelRequest) -> (String, Vec<(String, Value)>) {
     let provider = models
         .provider("scripted:market")
         .expect("a scripted model");

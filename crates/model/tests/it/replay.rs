@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role};
-use turnwire_model::{ModelMessage, ModelParams, ModelRequest};
+use turnwire_model::{EncodeInput, ModelMessage, ModelParams, ModelRequest};
 
 use crate::replay::decoded_message::{content_lines, decode_message, tool_uses};
 use crate::replay::vendor::Vendor;
@@ -66,9 +66,12 @@ fn encode(vendor: &dyn Vendor, messages: Vec<Arc<ModelMessage>>) -> Value {
         messages,
         tools: [].into(),
     };
-    let encoded = vendor
-        .dialect()
-        .encode(vendor.name(), "big", &request, &ModelParams::default());
+    let encoded = vendor.dialect().encode(&EncodeInput {
+        provider: vendor.name(),
+        model: "big",
+        request: &request,
+        params: &ModelParams::default(),
+    });
     encoded.body
 }
 

@@ -1,6 +1,6 @@
 //! Combined sentences in several languages, compared in full.
 
-use crate::test_support::pack;
+use crate::tests::support::pack;
 
 use super::*;
 

@@ -20,8 +20,8 @@ use turnwire_model::cassette::{
 };
 use turnwire_model::models::{dialect_by_name, dialect_for};
 use turnwire_model::{
-    ApiKey, CallTimeouts, CostCalculator, ModelHttpTransport, ModelParams, ModelPrices,
-    ModelResponseLimits, ModelTransport, ProviderTable, RemoteProvider, ScriptedProvider,
+    ApiKey, CallTimeouts, CostCalculator, ModelHttpTransport, ModelParams, ModelResponseLimits,
+    ModelTransport, ProviderTable, RemoteProvider, ScriptedProvider,
 };
 use turnwire_pack::{Pack, PackFinding, ParamsDef, ProviderDef, TimeoutsDef};
 
@@ -66,7 +66,7 @@ pub(super) fn models(
     bounds: &ProviderLimits,
 ) -> Result<ProviderTable, PackLoadError> {
     let mut set = ProviderTable::new(scripted);
-    let prices: Arc<dyn CostCalculator> = Arc::new(ModelPrices::new(&pack.prices));
+    let prices: Arc<dyn CostCalculator> = Arc::new(pack.prices.clone());
     if pack
         .uses
         .iter()

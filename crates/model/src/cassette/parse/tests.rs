@@ -12,7 +12,7 @@ use super::*;
 use crate::delta::{ModelError, RetryHint};
 
 fn salt() -> CassetteSalt {
-    CassetteSalt::parse("0f").expect("a salt")
+    CassetteSalt::parse(Some("0f")).expect("a salt")
 }
 
 fn call(chunks: Vec<RecordedChunk>, ending: CallEnding) -> RecordedCall {

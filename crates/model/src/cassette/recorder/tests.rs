@@ -14,7 +14,7 @@ use super::super::{CASSETTE_PROVIDER, CassettePlayback, CassetteProvider, parse}
 use super::*;
 use crate::delta::Delta;
 use crate::dialect::{
-    EncodedRequest, ErrorResponse, ModelParams, SseFrame, StreamDecoder, VendorDialect,
+    EncodeInput, EncodedRequest, ErrorResponse, ModelParams, SseEvent, StreamDecoder, VendorDialect,
 };
 use crate::provider::ModelProvider;
 use crate::remote::{CallTimeouts, RemoteProvider};
@@ -38,10 +38,7 @@ impl FixedResponse {
 }
 
 impl ModelTransport for FixedResponse {
-    fn open(
-        &self,
-        _: TransportRequest,
-    ) -> BoxFuture<'static, Result<TransportResponse, ModelError>> {
+    fn open(&self, _: TransportRequest) -> ResponseFuture {
         let (status, error) = (self.status, self.error);
         let chunks = self.chunks.clone();
         Box::pin(async move {
@@ -71,10 +68,10 @@ impl VendorDialect for PlainDialect {
         Vec::new()
     }
 
-    fn encode(&self, _: &str, _: &str, request: &ModelRequest, _: &ModelParams) -> EncodedRequest {
+    fn encode(&self, input: &EncodeInput<'_>) -> EncodedRequest {
         EncodedRequest {
             path: "/plain".into(),
-            body: request.user_text().into(),
+            body: input.request.user_text().into(),
         }
     }
 
@@ -94,7 +91,7 @@ impl VendorDialect for PlainDialect {
 }
 
 impl StreamDecoder for PlainDecoder {
-    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseEvent<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if frame.data == "stop" {
             self.0 = true;
             out.push_back(Delta::Stop {

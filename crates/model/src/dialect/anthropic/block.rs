@@ -1,6 +1,6 @@
 //! One content block of a Messages stream while it is open: the deltas of its start, of its pieces
-//! and of its end. Block numbers are assigned later by [`super::block_order::BlockOrder`]; every
-//! delta here has 0.
+//! and of its end. Block numbers are assigned later by
+//! [`BlockOrder`](crate::dialect::block_order::BlockOrder); every delta here has 0.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,12 @@ impl BlockOpening {
                 let data = block.data.unwrap_or_default();
                 let bytes = data.len();
                 let deltas = keep_delta(json!({"redacted_thinking": data}));
-                Some(Self::new(OpenBlock::finished(), [deltas], bytes))
+                // The start event says everything.
+                let state = OpenBlock::Opaque {
+                    block: None,
+                    input: String::new(),
+                };
+                Some(Self::new(state, [deltas], bytes))
             }
             BlockKind::ToolUse => Self::tool(block),
             BlockKind::Unknown => None,
@@ -106,14 +111,6 @@ impl BlockOpening {
 }
 
 impl OpenBlock {
-    /// A block whose start event says everything.
-    fn finished() -> Self {
-        Self::Opaque {
-            block: None,
-            input: String::new(),
-        }
-    }
-
     /// A block that starts with a piece of this kind and no start event, as some servers send it. A
     /// tool use cannot: it would have no name.
     pub(super) fn without_start(kind: PieceKind) -> Option<Self> {

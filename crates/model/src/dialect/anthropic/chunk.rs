@@ -2,6 +2,8 @@
 //! are skipped; every enum that may grow has an `Unknown` variant.
 
 use serde::Deserialize;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::{self, StrDeserializer};
 use serde_json::value::RawValue;
 
 use crate::dialect::lenient::{LenientCount, LenientStr};
@@ -25,37 +27,25 @@ pub(super) enum EventKind {
 
 impl EventKind {
     /// The kind for an SSE event name; saves parsing the data.
-    pub(super) fn from_event_name(event: &str) -> Self {
-        match event {
-            "content_block_delta" => Self::ContentBlockDelta,
-            "message_start" => Self::MessageStart,
-            "content_block_start" => Self::ContentBlockStart,
-            "content_block_stop" => Self::ContentBlockStop,
-            "message_delta" => Self::MessageDelta,
-            "message_stop" => Self::MessageStop,
-            "ping" => Self::Ping,
-            "error" => Self::Error,
-            _ => Self::Unknown,
-        }
+    pub(super) fn from_event_name(name: &str) -> Self {
+        let name: StrDeserializer<'_, value::Error> = name.into_deserializer();
+        Self::deserialize(name).unwrap_or_default()
     }
 }
 
-/// The `type` of any event.
+/// The `type` of an event, a block or a delta: one of an unknown type may have fields of any shape.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EventTag {
-    #[serde(rename = "type")]
-    pub(super) kind: EventKind,
+pub(super) struct TypeTag<K> {
+    #[serde(rename = "type", default)]
+    pub(super) kind: K,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct MessageStartEvent {
     pub(super) message: Option<StartedMessage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct StartedMessage {
     pub(super) id: Option<String>,
     pub(super) usage: Option<AnthropicUsage>,
@@ -63,7 +53,6 @@ pub(super) struct StartedMessage {
 
 /// Token counts so far; `None` for a count not reported yet.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct AnthropicUsage {
     pub(super) input_tokens: Option<LenientCount>,
     pub(super) output_tokens: Option<LenientCount>,
@@ -73,7 +62,6 @@ pub(super) struct AnthropicUsage {
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct AnthropicOutputDetails {
     pub(super) thinking_tokens: Option<LenientCount>,
 }
@@ -98,17 +86,8 @@ pub(super) enum BlockKind {
     Unknown,
 }
 
-/// The `type` of a block: a block of an unknown type may have fields of any shape.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct BlockTag {
-    #[serde(rename = "type")]
-    pub(super) kind: BlockKind,
-}
-
 /// A block of a known type, as in its start event.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct StartedBlock<'a> {
     pub(super) text: Option<String>,
     pub(super) thinking: Option<String>,
@@ -151,19 +130,12 @@ pub(super) struct BlockPiece {
     pub(super) signature: Option<String>,
 }
 
-/// The `type` of a delta: a delta of an unknown type may have fields of any shape.
+/// A delta of which only the kind is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DeltaTag {
     pub(super) index: u64,
-    pub(super) delta: PieceTag,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct PieceTag {
-    #[serde(rename = "type")]
-    pub(super) kind: PieceKind,
+    pub(super) delta: TypeTag<PieceKind>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -173,7 +145,6 @@ pub(super) struct BlockStop {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct MessageDelta<'a> {
     #[serde(borrow)]
     pub(super) delta: Option<MessageDeltaFields<'a>>,
@@ -181,7 +152,6 @@ pub(super) struct MessageDelta<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct MessageDeltaFields<'a> {
     #[serde(borrow)]
     pub(super) stop_reason: Option<LenientStr<'a>>,

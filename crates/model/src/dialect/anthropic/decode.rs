@@ -6,37 +6,48 @@
 //! ends, unless the message was truncated: then its input may be missing. Only `message_stop`
 //! completes a message.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::Value;
+use turnwire_event::TokenUsage;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::{StopReason, TokenUsage};
+use turnwire_event::fold::message::BLOCKS_MAX;
 
 use super::block::{BlockOpening, OpenBlock};
-use super::block_order::BlockOrder;
 use super::chunk::{
-    AnthropicUsage, BlockDelta, BlockKind, BlockPiece, BlockStart, BlockStop, BlockTag, DeltaTag,
-    EventKind, EventTag, MessageDelta, MessageStartEvent, PieceKind,
+    AnthropicUsage, BlockDelta, BlockKind, BlockPiece, BlockStart, BlockStop, DeltaTag, EventKind,
+    MessageDelta, MessageStartEvent, PieceKind, TypeTag,
 };
 use crate::delta::{Delta, ModelError};
+use crate::dialect::answer_ending::AnswerEnding;
+use crate::dialect::block_order::BlockOrder;
 use crate::dialect::lenient::LenientCount;
-use crate::dialect::{SseFrame, StreamDecoder, error_class};
+use crate::dialect::{
+    DecodeResult, DeltaQueue, SseEvent, StreamDecoder, error_class, read_json, token_usage,
+};
 
 /// Upper limit of signatures and opaque blocks in one message, in bytes: a hundred times the usual
 /// size, and less than a message may have.
 const OPAQUE_BYTES_MAX: usize = 1024 * 1024;
 
+/// Upper limit of the memory of buffered deltas in bytes, far above a block that was merely
+/// overtaken. Beyond it a gap will not be filled.
+const BUFFERED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Part number of a block: a block has one part.
+const ONLY: u32 = 0;
+
 /// [`StreamDecoder`] of one Messages answer.
 #[derive(Debug, Default)]
 pub(super) struct MessagesDecoder {
-    order: BlockOrder,
-    /// By the vendor's index: the slot in [`BlockOrder`], and the block's state.
-    blocks: BTreeMap<u64, (u64, OpenBlock)>,
-    /// Slots of closed tool uses without input whose end is not emitted yet.
-    without_input: Vec<u64>,
+    /// The blocks of the message, each with its index there.
+    order: BlockOrder<u64, BUFFERED_BYTES_MAX, { usize::MAX }>,
+    /// By the vendor's index: the position in `order`, and the block's state.
+    blocks: BTreeMap<u64, (usize, OpenBlock)>,
+    /// Indices and positions in `order` of closed tool uses without input whose end is not emitted
+    /// yet.
+    without_input: Vec<(u64, usize)>,
     counts: AnthropicUsage,
-    ending: Option<MessageEnding>,
+    ending: AnswerEnding,
     opaque_bytes: usize,
     has_started: bool,
     has_output: bool,
@@ -44,72 +55,49 @@ pub(super) struct MessagesDecoder {
     is_done: bool,
 }
 
-/// Why a message ended; [`message_ending`] translates the vendor's reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MessageEnding {
-    /// Complete: end of turn or tool use.
-    Complete,
-    /// The model wrote a stop sequence.
-    StopSequence,
-    /// The token limit or the context window was reached.
-    Truncated,
-    /// The vendor's safety filter stopped the answer.
-    Refused,
-}
-
 impl StreamDecoder for MessagesDecoder {
-    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseEvent<'_>, out: &mut DeltaQueue) -> DecodeResult {
         if self.is_done || frame.data.is_empty() {
             return Ok(());
         }
-        let data = frame.data;
-        match kind(frame)? {
-            EventKind::ContentBlockDelta => self.block_delta(data, out),
-            EventKind::ContentBlockStart => self.block_start(data, out),
-            EventKind::ContentBlockStop => {
-                self.block_stop(read::<BlockStop>(data)?.index, out);
-                Ok(())
-            }
-            EventKind::MessageStart => self.message_start(read(data)?, out),
-            EventKind::MessageDelta => self.message_delta(&read(data)?),
-            EventKind::MessageStop => self.finish(out),
-            EventKind::Error => {
-                self.is_done = true;
-                let error: Value = serde_json::from_str(data).unwrap_or_default();
-                Err(error_class::classify_event(
-                    error.get("error").unwrap_or(&error),
-                ))
-            }
-            EventKind::Ping | EventKind::Unknown => Ok(()),
+        let kind = kind(frame)?;
+        std::mem::swap(&mut self.order.out, out);
+        let applied = self.apply_event(kind, frame.data);
+        std::mem::swap(&mut self.order.out, out);
+        applied
+    }
+
+    fn end(&mut self, _: &mut DeltaQueue) -> DecodeResult {
+        match self.is_done {
+            true => Ok(()),
+            false => Err(ModelError::cut_off(self.has_output)),
         }
     }
 
-    fn end(&mut self, _: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        if self.is_done {
-            return Ok(());
-        }
-        Err(if self.has_output {
-            LlmErrorClass::Transport.into()
-        } else {
-            ModelError::transient(LlmErrorClass::Transport)
-        })
-    }
-
+    /// The vendor reports cache reads and cache writes besides the input tokens.
     fn usage_so_far(&self) -> TokenUsage {
-        self.usage()
+        let tokens = LenientCount::or_zero;
+        let counts = self.counts;
+        let cached_tokens = tokens(counts.cache_read_input_tokens);
+        let input_tokens = tokens(counts.input_tokens)
+            .saturating_add(cached_tokens)
+            .saturating_add(self.cache_written_tokens());
+        let details = counts.output_tokens_details.unwrap_or_default();
+        TokenUsage {
+            reasoning_tokens: tokens(details.thinking_tokens),
+            cached_tokens,
+            ..token_usage(input_tokens, tokens(counts.output_tokens), None)
+        }
     }
 
     fn cache_written_tokens(&self) -> u64 {
-        self.counts
-            .cache_creation_input_tokens
-            .unwrap_or_default()
-            .0
+        LenientCount::or_zero(self.counts.cache_creation_input_tokens)
     }
 }
 
 /// The [`EventKind`] of a frame: by its event name, else by its data.
-fn kind(frame: SseFrame<'_>) -> Result<EventKind, ModelError> {
-    let tag = || read::<EventTag>(frame.data).map(|tag| tag.kind);
+fn kind(frame: SseEvent<'_>) -> DecodeResult<EventKind> {
+    let tag = || read_json::<TypeTag<EventKind>>(frame.data).map(|tag| tag.kind);
     match frame.event.map(EventKind::from_event_name) {
         None => tag(),
         // The data of an unknown event may have any shape.
@@ -118,20 +106,25 @@ fn kind(frame: SseFrame<'_>) -> Result<EventKind, ModelError> {
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, ModelError> {
-    serde_json::from_str(data).map_err(|_| malformed())
-}
-
-fn malformed() -> ModelError {
-    ModelError::from(LlmErrorClass::Provider).with_location("malformed")
-}
-
 impl MessagesDecoder {
-    fn message_start(
-        &mut self,
-        start: MessageStartEvent,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    fn apply_event(&mut self, kind: EventKind, data: &str) -> DecodeResult {
+        match kind {
+            EventKind::ContentBlockDelta => self.block_delta(data)?,
+            EventKind::ContentBlockStart => self.block_start(data)?,
+            EventKind::ContentBlockStop => self.block_stop(read_json::<BlockStop>(data)?.index)?,
+            EventKind::MessageStart => self.message_start(read_json(data)?),
+            EventKind::MessageDelta => self.message_delta(&read_json(data)?),
+            EventKind::MessageStop => self.finish()?,
+            EventKind::Error => {
+                self.is_done = true;
+                return Err(error_class::classify_event_data(data));
+            }
+            EventKind::Ping | EventKind::Unknown => {}
+        }
+        Ok(())
+    }
+
+    fn message_start(&mut self, start: MessageStartEvent) {
         let message = start.message.unwrap_or_default();
         self.merge_counts(message.usage);
         let id = message.id.filter(|id| !id.is_empty());
@@ -140,57 +133,61 @@ impl MessagesDecoder {
             && !self.has_output
         {
             self.has_started = true;
-            out.push_back(Delta::Started { response_id });
+            self.order.out.push_back(Delta::Started { response_id });
         }
-        Ok(())
     }
 
-    fn block_start(&mut self, data: &str, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn block_start(&mut self, data: &str) -> DecodeResult {
         let BlockStart {
             index,
             content_block,
-        } = read(data)?;
+        } = read_json(data)?;
         // A start with an index in use ends the open block of that index.
-        self.block_stop(index, out);
-        let slot = self.open_slot(index, out)?;
+        self.block_stop(index)?;
+        let position = self.open_block(index)?;
         let raw = content_block.get();
-        let kind = read::<BlockTag>(raw)?.kind;
+        let kind = read_json::<TypeTag<BlockKind>>(raw)?.kind;
         let opened = match kind {
-            BlockKind::Unknown => BlockOpening::opaque(read(raw)?, raw.len()),
-            BlockKind::Text
-            | BlockKind::Thinking
-            | BlockKind::RedactedThinking
-            | BlockKind::ToolUse => {
-                BlockOpening::from_known(kind, read(raw)?).ok_or_else(malformed)?
+            BlockKind::Unknown => BlockOpening::opaque(read_json(raw)?, raw.len()),
+            _ => {
+                BlockOpening::from_known(kind, read_json(raw)?).ok_or_else(ModelError::malformed)?
             }
         };
         self.count_opaque(opened.opaque_bytes)?;
         self.has_tool_use |= kind == BlockKind::ToolUse;
-        self.blocks.insert(index, (slot, opened.state));
+        self.blocks.insert(index, (position, opened.state));
         for delta in opened.deltas {
-            self.emit(slot, delta, out);
+            self.emit(position, delta)?;
         }
         Ok(())
     }
 
-    /// Opens a slot; tool uses before it are complete.
-    fn open_slot(&mut self, index: u64, out: &mut VecDeque<Delta>) -> Result<u64, ModelError> {
-        let slot = self.order.open(index, out)?;
-        for complete in self.without_input.extract_if(.., |earlier| *earlier < slot) {
-            self.order.push(complete, Delta::ToolEnd { block: 0 }, out);
+    /// Opens a block and returns its position; tool uses before it are complete. An index that is
+    /// used again counts as one after all others, as some servers need it.
+    fn open_block(&mut self, index: u64) -> DecodeResult<usize> {
+        if self.order.len() >= BLOCKS_MAX as usize {
+            return Err(LlmErrorClass::Provider.into());
         }
-        Ok(slot)
+        let index = self.order.unused_index(index);
+        let index = index.ok_or(LlmErrorClass::Provider)?;
+        let position = self.order.add(Some(index), index)?;
+        let complete = |(earlier, _): &mut (u64, usize)| *earlier < index;
+        for (_, position) in self.without_input.extract_if(.., complete) {
+            self.order
+                .push(position, ONLY, Delta::ToolEnd { block: 0 })?;
+        }
+        Ok(position)
     }
 
-    fn count_opaque(&mut self, bytes: usize) -> Result<(), ModelError> {
+    fn count_opaque(&mut self, bytes: usize) -> DecodeResult {
         self.opaque_bytes += bytes;
         if self.opaque_bytes > OPAQUE_BYTES_MAX {
-            return Err(malformed());
+            return Err(ModelError::malformed());
         }
         Ok(())
     }
 
-    fn block_delta(&mut self, data: &str, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn block_delta(&mut self, data: &str) -> DecodeResult {
         let BlockDelta { index, delta } = match serde_json::from_str(data) {
             Ok(delta) => delta,
             Err(_) => unknown_delta(data)?,
@@ -198,56 +195,55 @@ impl MessagesDecoder {
         if !self.blocks.contains_key(&index) {
             match OpenBlock::without_start(delta.kind) {
                 Some(block) => {
-                    let slot = self.open_slot(index, out)?;
-                    self.blocks.insert(index, (slot, block));
+                    let position = self.open_block(index)?;
+                    self.blocks.insert(index, (position, block));
                 }
-                None if delta.kind == PieceKind::InputJsonDelta => return Err(malformed()),
+                None if delta.kind == PieceKind::InputJsonDelta => {
+                    return Err(ModelError::malformed());
+                }
                 None => return Ok(()),
             }
         }
-        let Some((slot, block)) = self.blocks.get_mut(&index) else {
+        let Some(&mut (position, ref mut block)) = self.blocks.get_mut(&index) else {
             return Ok(());
         };
-        let slot = *slot;
         let mut opaque_bytes = 0;
         let delta = block.apply(delta, &mut opaque_bytes);
         self.count_opaque(opaque_bytes)?;
-        if let Some(delta) = delta {
-            self.emit(slot, delta, out);
+        match delta {
+            Some(delta) => self.emit(position, delta),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn block_stop(&mut self, index: u64, out: &mut VecDeque<Delta>) {
-        let Some((slot, block)) = self.blocks.get_mut(&index) else {
-            return;
+    fn block_stop(&mut self, index: u64) -> DecodeResult {
+        let Some(&mut (position, ref mut block)) = self.blocks.get_mut(&index) else {
+            return Ok(());
         };
-        let slot = *slot;
         if matches!(block, OpenBlock::Closed) {
-            return;
+            return Ok(());
         }
         if block.has_no_input() {
-            self.without_input.push(slot);
+            let index = *self.order.state(position);
+            self.without_input.push((index, position));
         }
         for delta in block.close() {
-            self.emit(slot, delta, out);
+            self.emit(position, delta)?;
         }
-        self.order.stop(slot, out);
+        self.order.finish(position)
     }
 
-    fn emit(&mut self, slot: u64, delta: Delta, out: &mut VecDeque<Delta>) {
+    fn emit(&mut self, position: usize, delta: Delta) -> DecodeResult {
         self.has_output = true;
-        self.order.push(slot, delta, out);
+        self.order.push(position, ONLY, delta)
     }
 
-    fn message_delta(&mut self, delta: &MessageDelta<'_>) -> Result<(), ModelError> {
+    fn message_delta(&mut self, delta: &MessageDelta<'_>) {
         self.merge_counts(delta.usage);
-        let ending = delta.delta.as_ref();
-        let reason = ending.and_then(|ending| ending.stop_reason.as_ref());
-        if let Some(reason) = reason {
-            self.ending = Some(message_ending(reason.as_str()));
+        let fields = delta.delta.as_ref();
+        if let Some(reason) = fields.and_then(|fields| fields.stop_reason.as_ref()) {
+            self.ending = answer_ending(reason.as_str());
         }
-        Ok(())
     }
 
     /// Merges token counts: they only grow, and servers send some early and some late.
@@ -267,81 +263,48 @@ impl MessagesDecoder {
         }
     }
 
-    fn finish(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn finish(&mut self) -> DecodeResult {
         self.is_done = true;
         let indices: Vec<u64> = self.blocks.keys().copied().collect();
         for index in indices {
-            self.block_stop(index, out);
+            self.block_stop(index)?;
         }
-        let is_truncated = matches!(
-            self.ending,
-            Some(MessageEnding::Truncated | MessageEnding::Refused)
-        );
-        for slot in self.without_input.drain(..).filter(|_| !is_truncated) {
-            self.order.push(slot, Delta::ToolEnd { block: 0 }, out);
+        let is_cut_short = self.ending.is_cut_short();
+        for (_, position) in self.without_input.drain(..).filter(|_| !is_cut_short) {
+            self.order
+                .push(position, ONLY, Delta::ToolEnd { block: 0 })?;
         }
-        self.order.release_all(out);
-        let reason = match self.ending {
-            // An empty answer would hide the refusal.
-            Some(MessageEnding::Refused) if !self.has_output => return Err(malformed()),
-            Some(MessageEnding::Refused) => StopReason::EndTurn,
-            Some(MessageEnding::Truncated) => StopReason::MaxTokens,
-            Some(MessageEnding::StopSequence | MessageEnding::Complete) | None
-                if self.has_tool_use =>
-            {
-                StopReason::ToolUse
-            }
-            Some(MessageEnding::StopSequence) => StopReason::StopSequence,
-            Some(MessageEnding::Complete) | None => StopReason::EndTurn,
-        };
-        out.push_back(Delta::Stop {
-            reason,
-            usage: self.usage(),
+        self.order.release_all()?;
+        // An empty answer would hide the refusal.
+        if self.ending == AnswerEnding::Filtered && !self.has_output {
+            return Err(ModelError::malformed());
+        }
+        self.order.out.push_back(Delta::Stop {
+            reason: self.ending.stop_reason(self.has_tool_use),
+            usage: self.usage_so_far(),
         });
         Ok(())
-    }
-
-    /// The total [`Usage`]. The vendor reports cache reads and cache writes besides the input
-    /// tokens.
-    fn usage(&self) -> TokenUsage {
-        let counts = self.counts;
-        let tokens = |count: Option<LenientCount>| count.unwrap_or_default().0;
-        let cached_tokens = tokens(counts.cache_read_input_tokens);
-        let input_tokens = tokens(counts.input_tokens)
-            .saturating_add(cached_tokens)
-            .saturating_add(tokens(counts.cache_creation_input_tokens));
-        let output_tokens = tokens(counts.output_tokens);
-        let details = counts.output_tokens_details.unwrap_or_default();
-        TokenUsage {
-            input_tokens,
-            output_tokens,
-            total_tokens: input_tokens.saturating_add(output_tokens),
-            reasoning_tokens: tokens(details.thinking_tokens),
-            cached_tokens,
-            cost_usd: 0.0,
-        }
     }
 }
 
 /// A delta of an unknown kind that cannot be parsed; an error if its kind is known.
-fn unknown_delta(data: &str) -> Result<BlockDelta, ModelError> {
-    let DeltaTag { index, delta } = read(data)?;
-    let unknown = delta.kind == PieceKind::Unknown;
-    unknown
-        .then(|| BlockDelta {
+fn unknown_delta(data: &str) -> DecodeResult<BlockDelta> {
+    match read_json(data)? {
+        DeltaTag { index, delta } if delta.kind == PieceKind::Unknown => Ok(BlockDelta {
             index,
             delta: BlockPiece::default(),
-        })
-        .ok_or_else(malformed)
+        }),
+        DeltaTag { .. } => Err(ModelError::malformed()),
+    }
 }
 
 /// Translates the vendor's stop reason. An unknown reason counts as complete, also `pause_turn`,
 /// which only the vendor's own tools cause.
-fn message_ending(reason: &str) -> MessageEnding {
+fn answer_ending(reason: &str) -> AnswerEnding {
     match reason {
-        "max_tokens" | "model_context_window_exceeded" => MessageEnding::Truncated,
-        "stop_sequence" => MessageEnding::StopSequence,
-        "refusal" => MessageEnding::Refused,
-        _ => MessageEnding::Complete,
+        "max_tokens" | "model_context_window_exceeded" => AnswerEnding::Truncated,
+        "stop_sequence" => AnswerEnding::StopSequence,
+        "refusal" => AnswerEnding::Filtered,
+        _ => AnswerEnding::Complete,
     }
 }

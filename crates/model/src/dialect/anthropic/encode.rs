@@ -1,13 +1,13 @@
-//! Writes a [`Request`] for the Messages API: turns alternate, tool results come first in their
-//! turn, and thinking is sent only with its signature and never last.
+//! Writes a [`ModelRequest`](crate::ModelRequest) for the Messages API: turns alternate, tool
+//! results come first in their turn, and thinking is sent only with its signature and never last.
 
 use serde_json::{Map, Value, json};
 
 use crate::dialect::conversation::{
-    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
+    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation,
 };
-use crate::dialect::{ModelParams, apply_extra};
-use crate::request::{ModelRequest, ToolSpec};
+use crate::dialect::{EncodeInput, ModelParams, apply_extra, insert_some, joined, tool_list};
+use crate::request::ToolSpec;
 
 /// Default of `max_tokens`, which the vendor requires.
 const MAX_TOKENS: u32 = 4096;
@@ -20,13 +20,9 @@ const MAX_TOKENS_WITH_EFFORT: u32 = 16_384;
 const THINKING_TOKENS_MIN: u32 = 1024;
 
 /// Builds the request body.
-pub(super) fn body(
-    provider: &str,
-    model: &str,
-    request: &ModelRequest,
-    params: &ModelParams,
-) -> Value {
-    let VendorConversation { system, turns } = conversation(provider, request);
+pub(super) fn body(input: &EncodeInput<'_>) -> Value {
+    let VendorConversation { system, turns } = conversation(input.provider, input.request);
+    let params = input.params;
     let mut messages = merge_adjacent(turns.iter().filter_map(message).collect());
     let mut thinking = thinking(params);
     if thinking_budget(params).is_some() && is_tool_turn_without_thinking(&messages) {
@@ -34,26 +30,17 @@ pub(super) fn body(
         drop_thinking(&mut messages);
     }
     let mut body = Map::new();
-    body.insert("model".into(), model.into());
+    body.insert("model".into(), input.model.into());
     body.insert("max_tokens".into(), max_tokens(params).into());
-    if !system.is_empty() {
-        body.insert("system".into(), system.join("\n\n").into());
-    }
+    insert_some(&mut body, "system", joined(&system));
     body.insert("messages".into(), messages.into());
-    if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
-        body.insert("tools".into(), tools.into());
-    }
+    insert_some(&mut body, "tools", tool_list(input.request, tool));
     body.insert("stream".into(), true.into());
-    if let Some(temperature) = temperature(params) {
-        body.insert("temperature".into(), temperature.into());
-    }
-    if let Some(thinking) = thinking {
-        body.insert("thinking".into(), thinking);
-    }
-    if let Some(effort) = &params.effort {
-        body.insert("output_config".into(), json!({"effort": effort}));
-    }
+    insert_some(&mut body, "temperature", temperature(params));
+    insert_some(&mut body, "thinking", thinking);
+    let output_config = params.effort.as_ref();
+    let output_config = output_config.map(|effort| json!({"effort": effort}));
+    insert_some(&mut body, "output_config", output_config);
     apply_extra(&mut body, &params.extra);
     Value::Object(body)
 }
@@ -94,17 +81,16 @@ fn thinking(params: &ModelParams) -> Option<Value> {
     if params.thinking_tokens.is_some() {
         return Some(json!({"type": "disabled"}));
     }
-    let adaptive = || json!({"type": "adaptive"});
-    params.effort.as_ref().map(|_| adaptive())
+    let effort = params.effort.as_ref();
+    effort.map(|_| json!({"type": "adaptive"}))
 }
 
 fn message(turn: &ConversationTurn<'_>) -> Option<Value> {
     let (role, content) = match turn {
         ConversationTurn::User { results, texts } => {
             let results = results.iter().map(result);
-            let texts = texts
-                .iter()
-                .map(|text| json!({"type": "text", "text": text}));
+            let text = |text: &&str| json!({"type": "text", "text": text});
+            let texts = texts.iter().map(text);
             ("user", results.chain(texts).collect())
         }
         ConversationTurn::Assistant(messages) => ("assistant", blocks(messages)),
@@ -134,18 +120,16 @@ fn merge_adjacent(messages: Vec<Value>) -> Vec<Value> {
 /// another provider wrote it or thinking was off. The vendor then rejects a thinking budget until
 /// the tool calls are answered.
 fn is_tool_turn_without_thinking(messages: &[Value]) -> bool {
-    let has_type = |block: &Value, kind: &str| block["type"] == kind;
     let [.., answer, results] = messages else {
         return false;
     };
-    let (Some(answer), Some(results)) =
-        (answer["content"].as_array(), results["content"].as_array())
-    else {
-        return false;
+    let has_block = |message: &Value, kind: &str| {
+        let mut blocks = message["content"].as_array().into_iter().flatten();
+        blocks.any(|block| block["type"] == kind)
     };
-    answer.iter().any(|block| has_type(block, "tool_use"))
-        && results.iter().any(|block| has_type(block, "tool_result"))
-        && !answer.first().is_some_and(is_thinking)
+    has_block(answer, "tool_use")
+        && has_block(results, "tool_result")
+        && !is_thinking(&answer["content"][0])
 }
 
 /// Removes thinking from the last answer, as required when thinking is off.
@@ -186,8 +170,8 @@ fn block(part: &AssistantPart<'_>) -> Option<Value> {
         AssistantPart::ToolUse {
             id, name, input, ..
         } => {
-            let empty = Value::Object(Map::new());
-            let input = if input.is_object() { input } else { &empty };
+            let empty = Map::new();
+            let input = input.as_object().unwrap_or(&empty);
             Some(json!({"type": "tool_use", "id": id, "name": name, "input": input}))
         }
         AssistantPart::Opaque(provider_data) => opaque_block(provider_data),
@@ -204,7 +188,7 @@ fn opaque_block(provider_data: &Value) -> Option<Value> {
 
 fn result(outcome: &ToolOutcome<'_>) -> Value {
     let mut result = json!({"type": "tool_result", "tool_use_id": outcome.id});
-    let content = result_text(outcome.content);
+    let content = outcome.text();
     if !content.trim().is_empty() {
         result["content"] = content.into();
     }
@@ -225,10 +209,7 @@ fn tool(tool: &ToolSpec) -> Value {
 
 /// The input schema; the vendor requires `type: object`.
 fn object_schema(schema: &Value) -> Value {
-    let mut schema = match schema {
-        Value::Object(schema) => schema.clone(),
-        _ => Map::new(),
-    };
+    let mut schema = schema.as_object().cloned().unwrap_or_default();
     schema.entry("type").or_insert_with(|| "object".into());
     Value::Object(schema)
 }

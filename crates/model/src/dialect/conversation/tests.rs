@@ -51,9 +51,7 @@ fn turn_lines(provider: &str, messages: Vec<ModelMessage>) -> Vec<String> {
     let conversation = conversation(provider, &request);
     let line = |turn: &ConversationTurn<'_>| match turn {
         ConversationTurn::User { results, texts } => {
-            let results = results
-                .iter()
-                .map(|r| format!("{}={}", r.id, result_text(r.content)));
+            let results = results.iter().map(|r| format!("{}={}", r.id, r.text()));
             let texts = texts.iter().map(|text| (*text).to_owned());
             format!(
                 "user {}",

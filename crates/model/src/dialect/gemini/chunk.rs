@@ -8,27 +8,24 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialect::lenient::LenientCount;
-use crate::dialect::optional_str::OptionalStr;
+use crate::dialect::lenient::{LenientCount, OptionalStr};
 
 /// One frame of the stream.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GeminiChunk<'a> {
     /// New content by candidate; only the first candidate is requested.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) candidates: Option<Vec<CandidateChunk<'a>>>,
     /// The vendor's verdict on the request.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
     /// Token counts so far.
-    #[serde(default)]
     pub(super) usage_metadata: Option<UsageMetadata>,
     /// Id of the response, the same in every frame.
     #[serde(borrow, default)]
     pub(super) response_id: OptionalStr<'a>,
     /// An error in place of content.
-    #[serde(default)]
     pub(super) error: Option<Value>,
 }
 
@@ -37,9 +34,8 @@ pub(super) struct GeminiChunk<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct CandidateChunk<'a> {
     /// Number of the candidate; missing or 0 for the first.
-    #[serde(default)]
     pub(super) index: Option<LenientCount>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) content: Option<CandidateContent<'a>>,
     /// The finish reason; empty until the answer ends.
     #[serde(borrow, default)]
@@ -49,7 +45,7 @@ pub(super) struct CandidateChunk<'a> {
 /// The content of a candidate.
 #[derive(Debug, Deserialize)]
 pub(super) struct CandidateContent<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) parts: Option<Vec<ContentPart<'a>>>,
 }
 
@@ -107,7 +103,7 @@ pub(super) struct FunctionCall<'a> {
     pub(super) id: OptionalStr<'a>,
     #[serde(borrow, default)]
     pub(super) name: OptionalStr<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) args: Option<&'a RawValue>,
 }
 
@@ -125,21 +121,15 @@ pub(super) struct PromptFeedback<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
     /// Input tokens, cached ones included.
-    #[serde(default)]
     pub(super) prompt_token_count: Option<LenientCount>,
     /// Additional input tokens from the vendor's own tools.
-    #[serde(default)]
     pub(super) tool_use_prompt_token_count: Option<LenientCount>,
     /// Input tokens served from the cache.
-    #[serde(default)]
     pub(super) cached_content_token_count: Option<LenientCount>,
     /// Output tokens without thoughts.
-    #[serde(default)]
     pub(super) candidates_token_count: Option<LenientCount>,
     /// Output tokens of thoughts.
-    #[serde(default)]
     pub(super) thoughts_token_count: Option<LenientCount>,
     /// Total, as the vendor counts it.
-    #[serde(default)]
     pub(super) total_token_count: Option<LenientCount>,
 }

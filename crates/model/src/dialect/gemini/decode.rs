@@ -4,22 +4,19 @@
 //! part opens the next block. A signature closes its block, since it must go back on the same part.
 //! Function calls arrive complete (S3-064). A frame with a finish reason ends the answer.
 
-use std::collections::VecDeque;
-
 use serde_json::{Map, Value};
+use turnwire_event::TokenUsage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
-use turnwire_event::{StopReason, TokenUsage};
 
-use super::chunk::{self, CandidateChunk, ContentPart, FunctionCall, GeminiChunk};
+use super::chunk::{CandidateChunk, ContentPart, FunctionCall, GeminiChunk, UsageMetadata};
 use super::error;
 use crate::delta::{Delta, ModelError};
-use crate::dialect::lenient::LenientCount;
-use crate::dialect::optional_str::OptionalStr;
-use crate::dialect::{SseFrame, StreamDecoder};
-
-/// Largest accepted response id in bytes. The vendor's ids are below 100.
-const RESPONSE_ID_BYTES_MAX: usize = 512;
+use crate::dialect::answer_ending::AnswerEnding;
+use crate::dialect::lenient::{LenientCount, OptionalStr};
+use crate::dialect::{
+    BlockWriter, DecodeResult, DeltaQueue, SseEvent, StreamDecoder, read_json, started, token_usage,
+};
 
 /// Largest provider data of one part in bytes. Signatures and code have thousands; an image has
 /// millions and is dropped.
@@ -33,10 +30,10 @@ pub(super) struct GeminiDecoder {
     has_calls: bool,
     /// The open text block, which further text of the same kind extends.
     open_block: Option<(PartKind, u32)>,
-    next_block: u32,
-    usage: chunk::UsageMetadata,
+    blocks: BlockWriter,
+    usage: UsageMetadata,
     /// Set once the answer has ended and only token counts are missing.
-    ending: Option<CandidateEnding>,
+    ending: Option<AnswerEnding>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,127 +42,107 @@ enum PartKind {
     Thought,
 }
 
-/// Why a candidate ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CandidateEnding {
-    Complete,
-    Truncated,
-}
-
 impl StreamDecoder for GeminiDecoder {
-    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseEvent<'_>, out: &mut DeltaQueue) -> DecodeResult {
         let data = frame.data.trim();
         if self.has_stopped || data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
-        let chunk: GeminiChunk = serde_json::from_str(data).map_err(|_| malformed())?;
-        self.apply_chunk(chunk, out)
+        let chunk = read_json(data)?;
+        std::mem::swap(&mut self.blocks.out, out);
+        let applied = self.apply_chunk(chunk);
+        std::mem::swap(&mut self.blocks.out, out);
+        applied
     }
 
-    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn end(&mut self, out: &mut DeltaQueue) -> DecodeResult {
         match (self.has_stopped, self.ending) {
             (true, _) => Ok(()),
             (false, Some(ending)) => {
-                self.stop(ending, out);
+                out.push_back(self.stop(ending));
                 Ok(())
             }
-            (false, None) if self.next_block > 0 => Err(LlmErrorClass::Transport.into()),
-            (false, None) => Err(ModelError::transient(LlmErrorClass::Transport)),
+            (false, None) => Err(ModelError::cut_off(self.blocks.next > 0)),
         }
     }
 
     fn usage_so_far(&self) -> TokenUsage {
-        total_usage(self.usage)
+        let tokens = LenientCount::or_zero;
+        let usage = self.usage;
+        let reasoning_tokens = tokens(usage.thoughts_token_count);
+        let input = tokens(usage.prompt_token_count)
+            .saturating_add(tokens(usage.tool_use_prompt_token_count));
+        let output = tokens(usage.candidates_token_count).saturating_add(reasoning_tokens);
+        TokenUsage {
+            reasoning_tokens,
+            cached_tokens: tokens(usage.cached_content_token_count),
+            ..token_usage(input, output, usage.total_token_count)
+        }
     }
 }
 
 impl GeminiDecoder {
-    fn apply_chunk(
-        &mut self,
-        chunk: GeminiChunk<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    fn apply_chunk(&mut self, chunk: GeminiChunk<'_>) -> DecodeResult {
         if let Some(error) = &chunk.error {
             return Err(error::classify(error));
         }
-        self.start(chunk.response_id, out);
-        let candidates = chunk.candidates.unwrap_or_default();
-        let feedback = chunk.prompt_feedback;
-        let is_blocked =
-            feedback.is_some_and(|feedback| !feedback.block_reason.as_str().is_empty());
-        if is_blocked && candidates.is_empty() {
-            return Err(error::blocked());
+        if !std::mem::replace(&mut self.has_started, true) {
+            self.blocks.out.extend(started(chunk.response_id));
         }
-        let first = candidates
-            .into_iter()
-            .find(|candidate| count(candidate.index) == 0);
-        if let Some(candidate) = first {
-            self.push_candidate(candidate, out)?;
+        let candidates = chunk.candidates.unwrap_or_default();
+        let block_reason = chunk.prompt_feedback.map(|feedback| feedback.block_reason);
+        let is_blocked = block_reason.is_some_and(|reason| !reason.as_str().is_empty());
+        if is_blocked && candidates.is_empty() {
+            return Err(LlmErrorClass::Provider.into());
+        }
+        let is_first = |candidate: &CandidateChunk<'_>| LenientCount::or_zero(candidate.index) == 0;
+        if let Some(candidate) = candidates.into_iter().find(is_first) {
+            self.push_candidate(candidate)?;
         }
         if let Some(usage) = chunk.usage_metadata {
             self.usage = usage;
             // The last frame has both; wait for the counts of a server that sends them later.
             if let Some(ending) = self.ending {
-                self.stop(ending, out);
+                let stop = self.stop(ending);
+                self.blocks.out.push_back(stop);
             }
         }
         Ok(())
     }
 
-    fn start(&mut self, id: OptionalStr<'_>, out: &mut VecDeque<Delta>) {
-        if std::mem::replace(&mut self.has_started, true) {
-            return;
-        }
-        let id = id
-            .into_non_empty()
-            .filter(|id| id.len() <= RESPONSE_ID_BYTES_MAX);
-        out.extend(id.map(|response_id| Delta::Started { response_id }));
-    }
-
-    fn push_candidate(
-        &mut self,
-        candidate: CandidateChunk<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    fn push_candidate(&mut self, candidate: CandidateChunk<'_>) -> DecodeResult {
         let content = candidate.content.and_then(|content| content.parts);
         for part in content.unwrap_or_default() {
-            self.push_part(part, out)?;
+            self.push_part(part)?;
         }
         match candidate.finish_reason.as_str() {
             "" | "FINISH_REASON_UNSPECIFIED" => {}
-            "MAX_TOKENS" | "CONTINUATION" => self.ending = Some(CandidateEnding::Truncated),
+            "MAX_TOKENS" | "CONTINUATION" => self.ending = Some(AnswerEnding::Truncated),
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
-                return Err(error::malformed_call());
+                // A retry may succeed.
+                return Err(ModelError::transient(LlmErrorClass::Provider));
             }
-            reason if is_filter(reason) && self.next_block == 0 => {
+            reason if is_filter(reason) && self.blocks.next == 0 => {
                 // An empty answer would hide the filter.
-                return Err(error::blocked());
+                return Err(LlmErrorClass::Provider.into());
             }
             // `STOP`, a filter that cut the rest off, and unknown reasons.
-            _ => self.ending = Some(CandidateEnding::Complete),
+            _ => self.ending = Some(AnswerEnding::Complete),
         }
         Ok(())
     }
 
-    fn push_part(
-        &mut self,
-        part: ContentPart<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    fn push_part(&mut self, part: ContentPart<'_>) -> DecodeResult {
         if let Some(call) = part.call {
-            return self.push_call(call, part.signature, out);
+            return self.push_call(call, part.signature);
         }
         if part.text.0.is_some() || part.other_fields.is_empty() {
-            return self.push_text(part, out);
+            return self.push_text(part);
         }
-        self.push_opaque(part, out)
+        self.push_opaque(part)
     }
 
-    fn push_text(
-        &mut self,
-        part: ContentPart<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    fn push_text(&mut self, part: ContentPart<'_>) -> DecodeResult {
         let kind = match part.is_thought {
             true => PartKind::Thought,
             false => PartKind::Text,
@@ -181,52 +158,46 @@ impl GeminiDecoder {
         };
         self.open_block = Some((kind, block)).filter(|_| signature.is_none());
         match (kind, text) {
-            (PartKind::Text, Some(text)) => out.push_back(Delta::Text { block, text }),
+            (PartKind::Text, Some(text)) => self.blocks.out.push_back(Delta::Text { block, text }),
             (PartKind::Text, None) => {}
-            (PartKind::Thought, text) => out.push_back(Delta::Thinking {
+            (PartKind::Thought, text) => self.blocks.out.push_back(Delta::Thinking {
                 block,
                 text: text.unwrap_or_default(),
                 signature: signature.clone(),
             }),
         }
         if let Some(signature) = signature {
-            push_provider_data(block, with_signature(Map::new(), Some(signature)), out);
+            self.push_provider_data(block, with_signature(Map::new(), Some(signature)));
         }
         Ok(())
     }
 
-    fn push_call(
-        &mut self,
-        call: FunctionCall<'_>,
-        signature: OptionalStr<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        let name = call.name.into_non_empty().ok_or_else(malformed)?;
+    fn push_call(&mut self, call: FunctionCall<'_>, signature: OptionalStr<'_>) -> DecodeResult {
+        let name = call.name.into_non_empty();
+        let name = name.ok_or_else(ModelError::malformed)?;
         let id = call.id.into_non_empty();
         let block = self.open_next()?;
         self.has_calls = true;
-        out.push_back(Delta::ToolStart {
+        self.blocks.out.push_back(Delta::ToolStart {
             block,
             name,
             provider_id: id.clone(),
         });
         let args = call.args.map(|args| args.get().to_owned());
-        out.extend(args.map(|fragment| Delta::ToolInput { block, fragment }));
+        self.blocks
+            .out
+            .extend(args.map(|fragment| Delta::ToolInput { block, fragment }));
         let id = id.map(|id| ("id".to_owned(), Value::String(id)));
         let data = with_signature(id.into_iter().collect(), signature.into_non_empty());
         if !data.is_empty() {
-            push_provider_data(block, data, out);
+            self.push_provider_data(block, data);
         }
-        out.push_back(Delta::ToolEnd { block });
+        self.blocks.out.push_back(Delta::ToolEnd { block });
         Ok(())
     }
 
     /// A part that is not decoded: code, an image, a tool of the vendor's own.
-    fn push_opaque(
-        &mut self,
-        part: ContentPart<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    fn push_opaque(&mut self, part: ContentPart<'_>) -> DecodeResult {
         let fields = part.other_fields.iter();
         let bytes: usize = fields.map(|(name, raw)| name.len() + raw.get().len()).sum();
         if bytes > PROVIDER_DATA_BYTES_MAX {
@@ -235,42 +206,39 @@ impl GeminiDecoder {
         }
         let mut fields = Map::new();
         for (name, raw) in part.other_fields {
-            let value = serde_json::from_str(raw.get()).map_err(|_| malformed())?;
-            fields.insert(name, value);
+            fields.insert(name, read_json(raw.get())?);
         }
         let part_fields = with_signature(fields, part.signature.into_non_empty());
         let block = self.open_next()?;
         let data = [("part".to_owned(), Value::Object(part_fields))];
-        push_provider_data(block, data.into_iter().collect(), out);
+        self.push_provider_data(block, data.into_iter().collect());
         Ok(())
     }
 
     /// Opens the next block; the one before is closed.
-    fn open_next(&mut self) -> Result<u32, ModelError> {
+    fn open_next(&mut self) -> DecodeResult<u32> {
         self.open_block = None;
-        if self.next_block >= BLOCKS_MAX {
-            return Err(malformed());
+        if self.blocks.next >= BLOCKS_MAX {
+            return Err(ModelError::malformed());
         }
-        self.next_block += 1;
-        Ok(self.next_block - 1)
+        Ok(self.blocks.open())
     }
 
-    fn stop(&mut self, ending: CandidateEnding, out: &mut VecDeque<Delta>) {
+    /// Ends the answer; returns its last delta.
+    fn stop(&mut self, ending: AnswerEnding) -> Delta {
         self.has_stopped = true;
-        out.push_back(Delta::Stop {
-            reason: match ending {
-                CandidateEnding::Truncated => StopReason::MaxTokens,
-                CandidateEnding::Complete if self.has_calls => StopReason::ToolUse,
-                CandidateEnding::Complete => StopReason::EndTurn,
-            },
-            usage: total_usage(self.usage),
-        });
+        Delta::Stop {
+            reason: ending.stop_reason(self.has_calls),
+            usage: self.usage_so_far(),
+        }
     }
-}
 
-fn push_provider_data(block: u32, data: Map<String, Value>, out: &mut VecDeque<Delta>) {
-    let data = Value::Object(data);
-    out.push_back(Delta::ProviderData { block, data });
+    fn push_provider_data(&mut self, block: u32, data: Map<String, Value>) {
+        let data = Value::Object(data);
+        self.blocks
+            .out
+            .push_back(Delta::ProviderData { block, data });
+    }
 }
 
 /// Adds the signature to provider data, unless it is too large.
@@ -294,29 +262,4 @@ fn is_filter(reason: &str) -> bool {
             | "SPII"
             | "OTHER"
     ) || reason.starts_with("IMAGE_")
-}
-
-fn count(count: Option<LenientCount>) -> u64 {
-    count.unwrap_or_default().0
-}
-
-fn malformed() -> ModelError {
-    ModelError::from(LlmErrorClass::Provider).with_location("malformed")
-}
-
-fn total_usage(usage: chunk::UsageMetadata) -> TokenUsage {
-    let input = count(usage.prompt_token_count);
-    let input = input.saturating_add(count(usage.tool_use_prompt_token_count));
-    let reasoning = count(usage.thoughts_token_count);
-    let output = count(usage.candidates_token_count);
-    let output = output.saturating_add(reasoning);
-    let total = usage.total_token_count;
-    TokenUsage {
-        input_tokens: input,
-        output_tokens: output,
-        total_tokens: total.map_or(input.saturating_add(output), |total| total.0),
-        reasoning_tokens: reasoning,
-        cached_tokens: count(usage.cached_content_token_count),
-        cost_usd: 0.0,
-    }
 }

@@ -1,5 +1,6 @@
-//! Writes a [`Request`] for the Gemini API: contents of two roles, function calls and responses as
-//! parts, and every thought signature on the part that it came with.
+//! Writes a [`ModelRequest`](crate::ModelRequest) for the Gemini API: contents of two roles,
+//! function calls and responses as parts, and every thought signature on the part that it came
+//! with.
 
 use std::collections::HashSet;
 
@@ -9,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::dialect::conversation::{
     AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation,
 };
-use crate::dialect::{ModelParams, apply_extra};
-use crate::request::{ModelRequest, ToolSpec};
+use crate::dialect::{EncodeInput, ModelParams, apply_extra, insert_some, joined, tool_list};
+use crate::request::ToolSpec;
 
 /// Signature for a call that has none because another model or an older one made it. Models of the
 /// third generation and later reject the first call of a turn without a signature, and accept this
@@ -24,7 +25,8 @@ pub(super) fn path(model: &str) -> String {
     format!("/v1beta/{collection}{model}:streamGenerateContent?alt=sse")
 }
 
-/// The characters of a model's name that are percent-encoded, because they have a meaning in a path.
+/// The characters of a model's name that are percent-encoded, because they have a meaning in a
+/// path.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -35,36 +37,24 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'@');
 
 /// Builds the request body.
-pub(super) fn body(
-    provider: &str,
-    model: &str,
-    request: &ModelRequest,
-    params: &ModelParams,
-) -> Value {
-    let VendorConversation { system, turns } = conversation(provider, request);
+pub(super) fn body(input: &EncodeInput<'_>) -> Value {
+    let VendorConversation { system, turns } = conversation(input.provider, input.request);
+    let params = input.params;
     let mut body = Map::new();
-    if !system.is_empty() {
-        let parts = [json!({"text": system.join("\n\n")})];
-        body.insert("systemInstruction".into(), json!({"parts": parts}));
-    }
+    let instruction = joined(&system).map(|text| json!({"parts": [{"text": text}]}));
+    insert_some(&mut body, "systemInstruction", instruction);
     let mut contents = ContentsBuilder {
-        needs_signature: needs_signature(model),
+        needs_signature: needs_signature(input.model),
         ids: HashSet::new(),
         list: Vec::new(),
     };
-    for turn in &turns {
-        contents.add(turn);
-    }
+    turns.iter().for_each(|turn| contents.add(turn));
     body.insert("contents".into(), Value::Array(contents.list));
-    if !request.tools.is_empty() {
-        let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
-        let tools = [json!({"functionDeclarations": declarations})];
-        body.insert("tools".into(), json!(tools));
-    }
-    let config = config(params);
-    if !config.is_empty() {
-        body.insert("generationConfig".into(), Value::Object(config));
-    }
+    let declarations = tool_list(input.request, declaration);
+    let tools = declarations.map(|list| json!([{"functionDeclarations": list}]));
+    insert_some(&mut body, "tools", tools);
+    let config = Some(config(params)).filter(|config| !config.is_empty());
+    insert_some(&mut body, "generationConfig", config);
     let extra = merged(&body, &params.extra);
     apply_extra(&mut body, &extra);
     Value::Object(body)
@@ -94,12 +84,8 @@ fn declaration(spec: &ToolSpec) -> Value {
 
 fn config(params: &ModelParams) -> Map<String, Value> {
     let mut config = Map::new();
-    if let Some(max) = params.max_tokens {
-        config.insert("maxOutputTokens".into(), max.into());
-    }
-    if let Some(temperature) = params.temperature {
-        config.insert("temperature".into(), temperature.into());
-    }
+    insert_some(&mut config, "maxOutputTokens", params.max_tokens);
+    insert_some(&mut config, "temperature", params.temperature);
     // A model takes a level or a budget, never both.
     let thinking = match (&params.effort, params.thinking_tokens) {
         (Some(level), _) => Some(json!({"includeThoughts": true, "thinkingLevel": level})),
@@ -107,9 +93,7 @@ fn config(params: &ModelParams) -> Map<String, Value> {
         (None, Some(budget)) => Some(json!({"includeThoughts": true, "thinkingBudget": budget})),
         (None, None) => None,
     };
-    if let Some(thinking) = thinking {
-        config.insert("thinkingConfig".into(), thinking);
-    }
+    insert_some(&mut config, "thinkingConfig", thinking);
     config
 }
 
@@ -136,10 +120,9 @@ impl ContentsBuilder {
             // calls before.
             ConversationTurn::User { results, texts } => {
                 let responses = results.iter().map(|outcome| self.response(outcome));
-                let responses = responses.collect();
-                self.push("user", responses);
-                let texts = texts.iter().map(|text| json!({"text": text})).collect();
-                self.push("user", texts);
+                self.push("user", responses.collect());
+                let texts = texts.iter().map(|text| json!({"text": text}));
+                self.push("user", texts.collect());
             }
             ConversationTurn::Assistant(messages) => {
                 let parts = self.assistant_parts(messages);
@@ -168,10 +151,8 @@ impl ContentsBuilder {
                     provider_data,
                     ..
                 } => {
-                    parts.push(with_signature(
-                        json!({"text": text, "thought": true}),
-                        *provider_data,
-                    ));
+                    let part = json!({"text": text, "thought": true});
+                    parts.push(with_signature(part, *provider_data));
                 }
                 AssistantPart::Opaque(provider_data) => parts.extend(opaque_part(provider_data)),
                 AssistantPart::ToolUse {
@@ -201,8 +182,8 @@ impl ContentsBuilder {
         input: &Value,
         provider_data: Option<&Value>,
     ) -> Value {
-        let empty = Value::Object(Map::new());
-        let args = if input.is_object() { input } else { &empty };
+        let empty = Map::new();
+        let args = input.as_object().unwrap_or(&empty);
         let mut call = json!({"name": name, "args": args});
         if provider_data.is_some_and(|provider_data| provider_data["id"] == id) {
             self.ids.insert(id.to_owned());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 
-use crate::delta::{ModelError, RetryHint};
+use crate::delta::ModelError;
 use crate::dialect::{ErrorResponse, error_class};
 
 /// Upper limit of the retry delay: quotas are per day.
@@ -38,23 +38,7 @@ fn with_details(error: ModelError, details: &Value) -> ModelError {
     if error.class == LlmErrorClass::RateLimited && is_daily_quota_exhausted(details) {
         return LlmErrorClass::RateLimited.into();
     }
-    match (error.retry, retry_delay(details)) {
-        (RetryHint::Backoff, Some(retry_delay)) => ModelError {
-            retry: RetryHint::After(retry_delay),
-            ..error
-        },
-        (RetryHint::Backoff | RetryHint::Never | RetryHint::After(_), _) => error,
-    }
-}
-
-/// The vendor blocked the whole answer or the request.
-pub(super) fn blocked() -> ModelError {
-    LlmErrorClass::Provider.into()
-}
-
-/// The model wrote a malformed function call. A retry may succeed.
-pub(super) fn malformed_call() -> ModelError {
-    ModelError::transient(LlmErrorClass::Provider)
+    error.with_retry_after(retry_delay(details))
 }
 
 fn details(error: &Value) -> impl Iterator<Item = &Value> {
@@ -83,6 +67,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::delta::RetryHint;
 
     const RATE: LlmErrorClass = LlmErrorClass::RateLimited;
     const PROVIDER: LlmErrorClass = LlmErrorClass::Provider;

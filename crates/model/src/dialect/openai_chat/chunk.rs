@@ -2,7 +2,6 @@
 //! first choice is read; strings that are only compared are not copied.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -15,7 +14,7 @@ use crate::dialect::lenient::{LenientCount, LenientStr};
 #[serde(default)]
 pub(super) struct ChatChunk<'a> {
     #[serde(borrow)]
-    pub(super) id: Option<LenientStr<'a>>,
+    pub(super) id: LenientStr<'a>,
     #[serde(borrow)]
     pub(super) choices: Option<FirstChoice<'a>>,
     pub(super) usage: Option<CompletionUsage>,
@@ -30,15 +29,14 @@ pub(super) struct FirstChoice<'a>(pub(super) Option<ChunkChoice<'a>>);
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ChunkChoice<'a> {
-    pub(super) index: Option<LenientCount>,
+    pub(super) index: LenientCount,
     #[serde(borrow)]
     pub(super) delta: Option<ChoiceDelta<'a>>,
     #[serde(borrow)]
-    pub(super) finish_reason: Option<LenientStr<'a>>,
+    pub(super) finish_reason: LenientStr<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct ChoiceDelta<'a> {
     pub(super) content: Option<ChatText>,
     pub(super) reasoning_content: Option<ChatText>,
@@ -56,7 +54,7 @@ pub(super) struct ChoiceDelta<'a> {
 #[derive(Debug, Default)]
 pub(super) struct CallFragment<'a> {
     pub(super) index: Option<LenientCount>,
-    pub(super) id: Option<LenientStr<'a>>,
+    pub(super) id: LenientStr<'a>,
     pub(super) function: Option<FunctionFragment<'a>>,
     /// All other fields that are not null, unparsed.
     pub(super) other_fields: Vec<(LenientStr<'a>, &'a RawValue)>,
@@ -66,12 +64,11 @@ pub(super) struct CallFragment<'a> {
 #[serde(default)]
 pub(super) struct FunctionFragment<'a> {
     #[serde(borrow)]
-    pub(super) name: Option<LenientStr<'a>>,
+    pub(super) name: LenientStr<'a>,
     pub(super) arguments: Option<CallArguments>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct CompletionUsage {
     pub(super) prompt_tokens: Option<LenientCount>,
     pub(super) completion_tokens: Option<LenientCount>,
@@ -84,14 +81,12 @@ pub(super) struct CompletionUsage {
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct PromptTokensDetails {
     pub(super) cached_tokens: Option<LenientCount>,
     pub(super) cache_write_tokens: Option<LenientCount>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct CompletionTokensDetails {
     pub(super) reasoning_tokens: Option<LenientCount>,
 }
@@ -135,22 +130,22 @@ impl<'de> Visitor<'de> for CallFragmentVisitor {
 
 impl<'de: 'a, 'a> Deserialize<'de> for FirstChoice<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(FirstChoiceVisitor(PhantomData))
+        deserializer.deserialize_seq(FirstChoiceVisitor)
     }
 }
 
-struct FirstChoiceVisitor<'a>(PhantomData<&'a ()>);
+struct FirstChoiceVisitor;
 
-impl<'de: 'a, 'a> Visitor<'de> for FirstChoiceVisitor<'a> {
-    type Value = FirstChoice<'a>;
+impl<'de> Visitor<'de> for FirstChoiceVisitor {
+    type Value = FirstChoice<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of choices")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<FirstChoice<'a>, A::Error> {
-        while let Some(choice) = seq.next_element::<ChunkChoice<'a>>()? {
-            if choice.index.unwrap_or_default() == LenientCount(0) {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while let Some(choice) = seq.next_element::<ChunkChoice<'de>>()? {
+            if choice.index == LenientCount(0) {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(FirstChoice(Some(choice)));
             }

@@ -1,69 +1,51 @@
-//! Writes a [`Request`] for the Chat Completions API: a message per turn and a message per tool
-//! result, directly after the calls. No field for reasoning is common to all servers: a server gets
-//! its reasoning back in the fields in which it sent it.
+//! Writes a [`ModelRequest`](crate::ModelRequest) for the Chat Completions API: a message per turn
+//! and a message per tool result, directly after the calls. No field for reasoning is common to all
+//! servers: a server gets its reasoning back in the fields in which it sent it.
 
 use serde_json::{Map, Value, json};
 
 use super::reasoning::{CONTENT, DETAILS};
 use super::tool_calls::EXTRA;
 use crate::dialect::conversation::{
-    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
+    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation,
 };
-use crate::dialect::{ModelParams, apply_extra};
-use crate::request::{ModelRequest, ToolSpec};
-
-/// Separator between texts of one turn.
-const SEPARATOR: &str = "\n\n";
+use crate::dialect::{EncodeInput, apply_extra, insert_some, joined, tool_list};
+use crate::request::ToolSpec;
 
 /// Name of the provider whose newer models reject `max_tokens`; compatible servers know only that
 /// field.
 const OPENAI: &str = "openai";
 
 /// Builds the request body.
-pub(super) fn body(
-    provider: &str,
-    model: &str,
-    request: &ModelRequest,
-    params: &ModelParams,
-) -> Value {
-    let VendorConversation { system, turns } = conversation(provider, request);
+pub(super) fn body(input: &EncodeInput<'_>) -> Value {
+    let VendorConversation { system, turns } = conversation(input.provider, input.request);
+    let params = input.params;
     let mut messages = Vec::with_capacity(turns.len() + 1);
-    if !system.is_empty() {
-        messages.push(json!({"role": "system", "content": system.join(SEPARATOR)}));
-    }
+    let system = joined(&system);
+    messages.extend(system.map(|text| json!({"role": "system", "content": text})));
     for turn in &turns {
         match turn {
             ConversationTurn::User { results, texts } => {
                 messages.extend(results.iter().map(result));
-                if !texts.is_empty() {
-                    messages.push(json!({"role": "user", "content": texts.join(SEPARATOR)}));
-                }
+                let text = joined(texts);
+                messages.extend(text.map(|text| json!({"role": "user", "content": text})));
             }
             ConversationTurn::Assistant(answers) => messages.extend(assistant(answers)),
         }
     }
     let mut body = Map::new();
-    body.insert("model".into(), model.into());
+    body.insert("model".into(), input.model.into());
     body.insert("messages".into(), messages.into());
-    if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
-        body.insert("tools".into(), tools.into());
-    }
+    insert_some(&mut body, "tools", tool_list(input.request, tool));
     body.insert("stream".into(), true.into());
     body.insert("stream_options".into(), json!({"include_usage": true}));
-    if let Some(max_tokens) = params.max_tokens {
-        let name = match provider {
-            OPENAI => "max_completion_tokens",
-            _ => "max_tokens",
-        };
-        body.insert(name.into(), max_tokens.into());
-    }
-    if let Some(temperature) = params.temperature {
-        body.insert("temperature".into(), temperature.into());
-    }
-    if let Some(effort) = &params.effort {
-        body.insert("reasoning_effort".into(), effort.clone().into());
-    }
+    let max_tokens_field = match input.provider {
+        OPENAI => "max_completion_tokens",
+        _ => "max_tokens",
+    };
+    insert_some(&mut body, max_tokens_field, params.max_tokens);
+    insert_some(&mut body, "temperature", params.temperature);
+    insert_some(&mut body, "reasoning_effort", params.effort.clone());
     apply_extra(&mut body, &params.extra);
     Value::Object(body)
 }
@@ -113,11 +95,8 @@ fn assistant(messages: &[Vec<AssistantPart<'_>>]) -> Option<Value> {
             AssistantPart::Opaque(provider_data) => reasoning.push("", Some(provider_data)),
         }
     }
-    let content = match texts.is_empty() {
-        true => Value::Null,
-        false => texts.join(SEPARATOR).into(),
-    };
-    if tool_calls.is_empty() && content.is_null() {
+    let content = joined(&texts);
+    if tool_calls.is_empty() && content.is_none() {
         return None;
     }
     let mut message = json!({"role": "assistant", "content": content});
@@ -127,7 +106,7 @@ fn assistant(messages: &[Vec<AssistantPart<'_>>]) -> Option<Value> {
     if !tool_calls.is_empty() {
         // Without calls, servers reject the field that they sent themselves.
         if let Some(texts) = reasoning.texts {
-            message[CONTENT] = texts.join(SEPARATOR).into();
+            message[CONTENT] = texts.join("\n\n").into();
         }
         message["tool_calls"] = tool_calls.into();
     }
@@ -147,13 +126,8 @@ fn call(id: &str, name: &str, input: &Value, provider_data: Option<&Value>) -> V
     call
 }
 
-/// A tool result. The API has no error field, so an error is marked in the content.
 fn result(outcome: &ToolOutcome<'_>) -> Value {
-    let content = match outcome.is_error {
-        true => json!({"error": outcome.content}).to_string(),
-        false => result_text(outcome.content),
-    };
-    json!({"role": "tool", "tool_call_id": outcome.id, "content": content})
+    json!({"role": "tool", "tool_call_id": outcome.id, "content": outcome.text_with_error()})
 }
 
 fn tool(tool: &ToolSpec) -> Value {

@@ -93,11 +93,8 @@ impl ReasoningCollector {
     pub(super) fn end(&mut self, has_calls: bool) -> Option<(Option<u32>, Value)> {
         let details = std::mem::take(&mut self.details);
         let block = self.first_block.map(|(block, _)| block);
-        let has_content_field = self
-            .first_block
-            .map_or(self.has_content_field, |(_, field)| {
-                field == ReasoningField::Content
-            });
+        let is_content = |(_, field)| field == ReasoningField::Content;
+        let has_content_field = self.first_block.map_or(self.has_content_field, is_content);
         let mut data = Map::new();
         if has_content_field {
             data.insert(CONTENT.into(), true.into());

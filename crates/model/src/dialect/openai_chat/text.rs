@@ -1,10 +1,7 @@
 //! Text that servers write in more than one way: a string, a list of parts, one part, or null; and
 //! a tool call's arguments, which are a string or, from some servers, the object itself.
 
-use std::fmt;
-
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// The text of a delta.
@@ -24,26 +21,21 @@ const PART_DEPTH_MAX: u32 = 6;
 
 impl<'de> Deserialize<'de> for ChatText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_any(TextOrJsonVisitor)? {
-            TextOrJson::Text(text) => Ok(Self {
-                text,
-                thinking: String::new(),
-            }),
-            TextOrJson::Json(value) => {
-                let mut text = Self::default();
-                text.append_part(&value, false, PART_DEPTH_MAX);
-                Ok(text)
-            }
+        let mut text = Self::default();
+        match Value::deserialize(deserializer)? {
+            Value::String(whole) => text.text = whole,
+            parts => text.append_part(&parts, false, PART_DEPTH_MAX),
         }
+        Ok(text)
     }
 }
 
 impl<'de> Deserialize<'de> for CallArguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_any(TextOrJsonVisitor)? {
-            TextOrJson::Text(text) => Ok(Self(text)),
-            TextOrJson::Json(value @ Value::Object(_)) => Ok(Self(value.to_string())),
-            TextOrJson::Json(_) => Ok(Self::default()),
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self(text)),
+            object @ Value::Object(_) => Ok(Self(object.to_string())),
+            _ => Ok(Self::default()),
         }
     }
 }
@@ -72,57 +64,6 @@ impl ChatText {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
-    }
-}
-
-enum TextOrJson {
-    Text(String),
-    Json(Value),
-}
-
-struct TextOrJsonVisitor;
-
-impl<'de> Visitor<'de> for TextOrJsonVisitor {
-    type Value = TextOrJson;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<TextOrJson, E> {
-        Ok(TextOrJson::Text(text.to_owned()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<TextOrJson, E> {
-        Ok(TextOrJson::Text(text))
-    }
-
-    fn visit_unit<E>(self) -> Result<TextOrJson, E> {
-        Ok(TextOrJson::Json(Value::Null))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<TextOrJson, E> {
-        Ok(TextOrJson::Json(Value::Null))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<TextOrJson, E> {
-        Ok(TextOrJson::Json(Value::Null))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<TextOrJson, E> {
-        Ok(TextOrJson::Json(Value::Null))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<TextOrJson, E> {
-        Ok(TextOrJson::Json(Value::Null))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<TextOrJson, A::Error> {
-        Value::deserialize(SeqAccessDeserializer::new(seq)).map(TextOrJson::Json)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TextOrJson, A::Error> {
-        Value::deserialize(MapAccessDeserializer::new(map)).map(TextOrJson::Json)
     }
 }
 

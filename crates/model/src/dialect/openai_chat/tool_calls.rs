@@ -6,16 +6,16 @@
 //! belongs to the last call. A call is emitted once its name is complete: when its first arguments
 //! arrive, or something else does.
 
-use std::collections::VecDeque;
-
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
 
 use super::chunk::{CallFragment, FunctionFragment};
-use crate::delta::{Delta, ModelError};
+use crate::delta::Delta;
+use crate::dialect::answer_ending::AnswerEnding;
 use crate::dialect::lenient::LenientStr;
+use crate::dialect::{BlockWriter, DecodeResult};
 
 /// Upper limit of buffered names, ids and arguments in bytes. Vendors allow names of 64 characters,
 /// and arguments before the name are rare and short.
@@ -28,7 +28,7 @@ const EXTRA_BYTES_MAX: usize = 256 * 1024;
 /// Upper limit of server-specific fields on one call; known servers send one.
 const EXTRA_FIELDS_MAX: usize = 16;
 
-/// Key of these fields in the provider data of a call ([`Delta::Keep`]).
+/// Key of these fields in the provider data of a call ([`Delta::ProviderData`]).
 pub(super) const EXTRA: &str = "extra";
 
 /// The calls of an answer, in the order in which they were opened.
@@ -58,50 +58,36 @@ struct PendingCall {
     has_emitted_data: bool,
 }
 
-/// Whether an answer is complete or was cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AnswerEnd {
-    /// The model finished its answer.
-    Complete,
-    /// The model was stopped: the input of a call may be missing.
-    Truncated,
-}
-
 impl ToolCalls {
     /// True if a tool call was emitted.
     pub(super) fn has_calls(&self) -> bool {
         self.calls.iter().any(|call| call.block.is_some())
     }
 
-    /// Adds a [`CallFragment`]; `next_block` is the number of the next block.
+    /// Adds a [`CallFragment`]; its blocks are opened in `blocks`.
     pub(super) fn push(
         &mut self,
         fragment: CallFragment<'_>,
-        next_block: &mut u32,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+        blocks: &mut BlockWriter,
+    ) -> DecodeResult {
         let FunctionFragment { name, arguments } = fragment.function.unwrap_or_default();
-        let name = name.as_ref().map_or("", |name| name.as_str());
-        let id = fragment.id.as_ref().map_or("", |id| id.as_str());
+        let (id, name) = (fragment.id.as_str(), name.as_str());
         let index = fragment.index.map(|index| index.0);
         let position = match self.find(index, id, name) {
             Some(position) => position,
-            None => self.open_call(index, next_block, out)?,
+            None => self.open_call(index, blocks)?,
         };
-        if self
-            .awaiting_name
-            .is_some_and(|awaiting_name| awaiting_name != position)
-        {
-            self.emit_awaiting_name(next_block, out);
+        if self.awaiting_name.is_some_and(|other| other != position) {
+            self.emit_awaiting_name(blocks);
         }
         self.push_name(position, id, name)?;
         self.add_extra(position, &fragment.other_fields);
-        self.emit_provider_data(position, out);
+        self.emit_provider_data(position, blocks);
         let arguments = arguments.unwrap_or_default().0;
         if arguments.is_empty() {
             return Ok(());
         }
-        self.push_arguments(position, arguments, next_block, out)
+        self.push_arguments(position, arguments, blocks)
     }
 
     /// Index of the call that a fragment belongs to; `None` if it opens a call.
@@ -133,13 +119,8 @@ impl ToolCalls {
         self.calls.len().checked_sub(1)
     }
 
-    fn open_call(
-        &mut self,
-        index: Option<u64>,
-        next_block: &mut u32,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<usize, ModelError> {
-        self.emit_awaiting_name(next_block, out);
+    fn open_call(&mut self, index: Option<u64>, blocks: &mut BlockWriter) -> DecodeResult<usize> {
+        self.emit_awaiting_name(blocks);
         if self.calls.len() >= BLOCKS_MAX as usize {
             return Err(LlmErrorClass::Provider.into());
         }
@@ -151,7 +132,7 @@ impl ToolCalls {
     }
 
     /// Adds the id and name of a fragment. Some servers repeat both.
-    fn push_name(&mut self, position: usize, id: &str, name: &str) -> Result<(), ModelError> {
+    fn push_name(&mut self, position: usize, id: &str, name: &str) -> DecodeResult {
         let call = &mut self.calls[position];
         let mut bytes = 0;
         if call.id.is_empty() && !id.is_empty() {
@@ -187,7 +168,7 @@ impl ToolCalls {
     }
 
     /// Emits the provider data of an emitted call, unless that is done.
-    fn emit_provider_data(&mut self, position: usize, out: &mut VecDeque<Delta>) {
+    fn emit_provider_data(&mut self, position: usize, blocks: &mut BlockWriter) {
         let call = &mut self.calls[position];
         let Some(block) = call.block.filter(|_| !call.has_emitted_data) else {
             return;
@@ -202,7 +183,7 @@ impl ToolCalls {
         call.has_emitted_data = true;
         if !data.is_empty() {
             let data = Value::Object(data);
-            out.push_back(Delta::ProviderData { block, data });
+            blocks.out.push_back(Delta::ProviderData { block, data });
         }
     }
 
@@ -210,16 +191,15 @@ impl ToolCalls {
         &mut self,
         position: usize,
         fragment: String,
-        next_block: &mut u32,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+        blocks: &mut BlockWriter,
+    ) -> DecodeResult {
         self.calls[position].has_arguments = true;
         if self.awaiting_name == Some(position) {
-            self.emit_awaiting_name(next_block, out);
+            self.emit_awaiting_name(blocks);
         }
         let call = &mut self.calls[position];
         match call.block {
-            Some(block) => out.push_back(Delta::ToolInput { block, fragment }),
+            Some(block) => blocks.out.push_back(Delta::ToolInput { block, fragment }),
             None => {
                 call.early_arguments.push_str(&fragment);
                 self.count_buffered(fragment.len())?;
@@ -228,7 +208,7 @@ impl ToolCalls {
         Ok(())
     }
 
-    fn count_buffered(&mut self, bytes: usize) -> Result<(), ModelError> {
+    fn count_buffered(&mut self, bytes: usize) -> DecodeResult {
         self.buffered_bytes += bytes;
         if self.buffered_bytes > BUFFERED_BYTES_MAX {
             return Err(LlmErrorClass::Provider.into());
@@ -237,23 +217,22 @@ impl ToolCalls {
     }
 
     /// Emits the call whose name was incomplete: something else follows now.
-    pub(super) fn emit_awaiting_name(&mut self, next_block: &mut u32, out: &mut VecDeque<Delta>) {
+    pub(super) fn emit_awaiting_name(&mut self, blocks: &mut BlockWriter) {
         let Some(position) = self.awaiting_name.take() else {
             return;
         };
         let call = &mut self.calls[position];
-        let block = *next_block;
-        *next_block += 1;
+        let block = blocks.open();
         call.block = Some(block);
-        out.push_back(Delta::ToolStart {
+        blocks.out.push_back(Delta::ToolStart {
             block,
             name: std::mem::take(&mut call.name),
             provider_id: Some(call.id.clone()).filter(|id| !id.is_empty()),
         });
         let fragment = std::mem::take(&mut call.early_arguments);
-        self.emit_provider_data(position, out);
+        self.emit_provider_data(position, blocks);
         if !fragment.is_empty() {
-            out.push_back(Delta::ToolInput { block, fragment });
+            blocks.out.push_back(Delta::ToolInput { block, fragment });
         }
     }
 
@@ -261,21 +240,19 @@ impl ToolCalls {
     /// taken for a call without input; a call with arguments and no name is an error.
     pub(super) fn finish(
         &mut self,
-        answer_end: AnswerEnd,
-        next_block: &mut u32,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        self.emit_awaiting_name(next_block, out);
+        ending: AnswerEnding,
+        blocks: &mut BlockWriter,
+    ) -> DecodeResult {
+        self.emit_awaiting_name(blocks);
         for call in &self.calls {
             match call.block {
-                Some(block) if call.has_arguments || answer_end == AnswerEnd::Complete => {
-                    out.push_back(Delta::ToolEnd { block });
+                Some(block) if call.has_arguments || !ending.is_cut_short() => {
+                    blocks.out.push_back(Delta::ToolEnd { block });
                 }
-                Some(_) => {}
-                None if call.has_arguments && answer_end == AnswerEnd::Complete => {
+                None if call.has_arguments && !ending.is_cut_short() => {
                     return Err(LlmErrorClass::Provider.into());
                 }
-                None => {}
+                Some(_) | None => {}
             }
         }
         Ok(())

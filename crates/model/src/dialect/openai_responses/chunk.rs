@@ -1,14 +1,11 @@
 //! The events of a Responses stream: one struct with the fields of all events, since they share
 //! them, and the objects nested in it. Unlisted fields are skipped.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialect::lenient::LenientCount;
-use crate::dialect::optional_str::OptionalStr;
+use crate::dialect::lenient::{LenientCount, OptionalStr};
 
 /// One event of the stream, of any type.
 #[derive(Debug, Deserialize)]
@@ -16,16 +13,13 @@ pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: OptionalStr<'a>,
     /// Index of the item in the answer; some servers omit it.
-    #[serde(default)]
     pub(super) output_index: Option<LenientCount>,
     /// Id of the item; identifies it if there is no index.
     #[serde(borrow, default)]
     pub(super) item_id: OptionalStr<'a>,
     /// Index of the part of a message or of raw reasoning.
-    #[serde(default)]
     pub(super) content_index: Option<LenientCount>,
     /// Index of the part of a reasoning summary.
-    #[serde(default)]
     pub(super) summary_index: Option<LenientCount>,
     /// New text, or a fragment of a call's arguments.
     #[serde(borrow, default)]
@@ -40,16 +34,14 @@ pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, default)]
     pub(super) arguments: OptionalStr<'a>,
     /// An item that was added or is done.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) item: Option<&'a RawValue>,
     /// The response object, at the start and the end of the answer.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) response: Option<&'a RawValue>,
     /// The error, from servers that send it as an object.
-    #[serde(default)]
     pub(super) error: Option<Value>,
     /// The error code, from servers that put it into the event itself.
-    #[serde(default)]
     pub(super) code: Option<Value>,
 }
 
@@ -73,27 +65,17 @@ pub(super) struct ResponsesItem<'a> {
     #[serde(borrow, default)]
     pub(super) status: OptionalStr<'a>,
     /// Parts of a message or of raw reasoning.
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
     /// Parts of a reasoning summary.
-    #[serde(borrow, default)]
-    summary: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) summary: Option<&'a RawValue>,
 }
 
-impl<'a> ResponsesItem<'a> {
-    /// Parts of a message or of raw reasoning.
-    pub(super) fn content(&self) -> Vec<ResponsesPart<'a>> {
-        self.content.map(parts).unwrap_or_default()
-    }
-
-    /// Parts of a reasoning summary.
-    pub(super) fn summary(&self) -> Vec<ResponsesPart<'a>> {
-        self.summary.map(parts).unwrap_or_default()
-    }
-}
-
-fn parts(raw: &RawValue) -> Vec<ResponsesPart<'_>> {
-    serde_json::from_str(raw.get()).unwrap_or_default()
+/// The elements of a list; empty if it is missing or malformed.
+pub(super) fn list<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Vec<T> {
+    let list = raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    list.unwrap_or_default()
 }
 
 /// A part of a message or of reasoning.
@@ -106,9 +88,6 @@ pub(super) struct ResponsesPart<'a> {
     pub(super) refusal: OptionalStr<'a>,
 }
 
-/// The fields of an item, unparsed.
-pub(super) type RawFields<'a> = BTreeMap<String, &'a RawValue>;
-
 /// The response object, sent at the start and at the end.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ResponseObject<'a> {
@@ -118,24 +97,14 @@ pub(super) struct ResponseObject<'a> {
     #[serde(borrow, default)]
     pub(super) status: OptionalStr<'a>,
     /// Why the answer failed.
-    #[serde(default)]
     pub(super) error: Option<Value>,
     /// Why the answer is incomplete.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) incomplete_details: Option<IncompleteDetails<'a>>,
     /// All items; read only if no item was streamed.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) output: Option<&'a RawValue>,
-    #[serde(default)]
     pub(super) usage: Option<ResponsesUsage>,
-}
-
-impl<'a> ResponseObject<'a> {
-    /// The items of `output`.
-    pub(super) fn items(&self) -> Vec<&'a RawValue> {
-        let read = |raw: &'a RawValue| serde_json::from_str(raw.get()).ok();
-        self.output.and_then(read).unwrap_or_default()
-    }
 }
 
 /// Why an answer is incomplete.
@@ -149,18 +118,13 @@ pub(super) struct IncompleteDetails<'a> {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct ResponsesUsage {
     /// Input tokens, cached ones included.
-    #[serde(default)]
     pub(super) input_tokens: Option<LenientCount>,
     /// How many input tokens were cached or written to the cache.
-    #[serde(default)]
     pub(super) input_tokens_details: Option<ResponsesInputDetails>,
     /// All output tokens, reasoning included.
-    #[serde(default)]
     pub(super) output_tokens: Option<LenientCount>,
     /// How many output tokens were reasoning.
-    #[serde(default)]
     pub(super) output_tokens_details: Option<ResponsesOutputDetails>,
-    #[serde(default)]
     pub(super) total_tokens: Option<LenientCount>,
 }
 
@@ -168,16 +132,13 @@ pub(super) struct ResponsesUsage {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct ResponsesInputDetails {
     /// Tokens served from the cache.
-    #[serde(default)]
     pub(super) cached_tokens: Option<LenientCount>,
     /// Tokens written to the cache.
-    #[serde(default)]
     pub(super) cache_write_tokens: Option<LenientCount>,
 }
 
 /// Details of the output tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct ResponsesOutputDetails {
-    #[serde(default)]
     pub(super) reasoning_tokens: Option<LenientCount>,
 }

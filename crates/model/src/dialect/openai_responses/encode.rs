@@ -1,4 +1,4 @@
-//! Writes a [`Request`] for the Responses API.
+//! Writes a [`ModelRequest`](crate::ModelRequest) for the Responses API.
 //!
 //! The vendor stores nothing: every request carries the whole conversation and the provider data.
 //! Items are sent without their ids, because a server looks an id up and rejects unknown ones.
@@ -9,58 +9,38 @@ use serde_json::{Map, Value, json};
 
 use super::provider_data::{ITEM_ID, REFUSAL};
 use crate::dialect::conversation::{
-    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
+    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation,
 };
-use crate::dialect::{ModelParams, apply_extra};
-use crate::request::{ModelRequest, ToolSpec};
+use crate::dialect::{EncodeInput, apply_extra, insert_some, joined, tool_list};
+use crate::request::ToolSpec;
 
 /// Builds the request body.
-pub(super) fn body(
-    provider: &str,
-    model: &str,
-    request: &ModelRequest,
-    params: &ModelParams,
-) -> Value {
-    let VendorConversation { system, turns } = conversation(provider, request);
+pub(super) fn body(input: &EncodeInput<'_>) -> Value {
+    let VendorConversation { system, turns } = conversation(input.provider, input.request);
+    let params = input.params;
     let mut body = Map::new();
-    body.insert("model".into(), model.into());
-    if !system.is_empty() {
-        body.insert("instructions".into(), system.join("\n\n").into());
-    }
-    let mut input = InputItems {
+    body.insert("model".into(), input.model.into());
+    insert_some(&mut body, "instructions", joined(&system));
+    let mut items = InputItems {
         is_stored: params.extra.get("store") == Some(&Value::Bool(true)),
         items: Vec::new(),
     };
-    for turn in &turns {
-        input.add(turn);
-    }
-    body.insert("input".into(), Value::Array(input.items));
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(tool).collect();
-        body.insert("tools".into(), Value::Array(tools));
-    }
+    turns.iter().for_each(|turn| items.add(turn));
+    body.insert("input".into(), Value::Array(items.items));
+    insert_some(&mut body, "tools", tool_list(input.request, tool));
     body.insert("stream".into(), true.into());
     body.insert("store".into(), false.into());
-    insert_params(params, &mut body);
-    apply_extra(&mut body, &params.extra);
-    Value::Object(body)
-}
-
-fn insert_params(params: &ModelParams, body: &mut Map<String, Value>) {
-    if let Some(max) = params.max_tokens {
-        body.insert("max_output_tokens".into(), max.into());
-    }
-    if let Some(temperature) = params.temperature {
-        body.insert("temperature".into(), temperature.into());
-    }
-    if let Some(effort) = &params.effort {
-        let reasoning = json!({"effort": effort, "summary": "auto"});
-        body.insert("reasoning".into(), reasoning);
-    }
+    insert_some(&mut body, "max_output_tokens", params.max_tokens);
+    insert_some(&mut body, "temperature", params.temperature);
+    let reasoning = params.effort.as_ref();
+    let reasoning = reasoning.map(|effort| json!({"effort": effort, "summary": "auto"}));
+    insert_some(&mut body, "reasoning", reasoning);
     // Models without reasoning reject this field.
     if params.effort.is_some() || params.extra.contains_key("reasoning") {
         body.insert("include".into(), json!(["reasoning.encrypted_content"]));
     }
+    apply_extra(&mut body, &params.extra);
+    Value::Object(body)
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -93,21 +73,16 @@ impl InputItems {
         match turn {
             ConversationTurn::User { results, texts } => {
                 self.items.extend(results.iter().map(output));
-                self.push_user_text(texts);
+                let part = |text: &&str| json!({"type": "input_text", "text": text});
+                let content: Vec<Value> = texts.iter().map(part).collect();
+                if !content.is_empty() {
+                    let item = json!({"type": "message", "role": "user", "content": content});
+                    self.items.push(item);
+                }
             }
             ConversationTurn::Assistant(messages) => {
                 messages.iter().for_each(|parts| self.push_message(parts));
             }
-        }
-    }
-
-    /// Appends the user's text.
-    fn push_user_text(&mut self, texts: &[&str]) {
-        let part = |text: &&str| json!({"type": "input_text", "text": text});
-        let content: Vec<Value> = texts.iter().map(part).collect();
-        if !content.is_empty() {
-            let item = json!({"type": "message", "role": "user", "content": content});
-            self.items.push(item);
         }
     }
 
@@ -181,10 +156,7 @@ impl InputItems {
     }
 
     fn without_id(&self, provider_data: Option<&Value>) -> Map<String, Value> {
-        let mut item = provider_data
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default();
+        let mut item = fields(provider_data);
         if !self.is_stored {
             item.shift_remove("id");
         }
@@ -213,10 +185,7 @@ impl InputItems {
     }
 
     fn call(&self, id: &str, name: &str, input: &Value, provider_data: Option<&Value>) -> Value {
-        let mut item = provider_data
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default();
+        let mut item = fields(provider_data);
         item.shift_remove("id");
         let item_id = item.shift_remove(ITEM_ID).filter(|_| self.is_stored);
         item.extend(item_id.map(|id| ("id".to_owned(), id)));
@@ -226,6 +195,12 @@ impl InputItems {
         item.insert("arguments".into(), input.to_string().into());
         Value::Object(item)
     }
+}
+
+/// A copy of an item's stored fields.
+fn fields(provider_data: Option<&Value>) -> Map<String, Value> {
+    let fields = provider_data.and_then(Value::as_object);
+    fields.cloned().unwrap_or_default()
 }
 
 /// A part of a message item.
@@ -244,11 +219,7 @@ fn is_readable(provider_data: &Value) -> bool {
         || content.is_some_and(|content| !content.is_empty())
 }
 
-/// The output of a tool. The API has no error field, so an error is marked in the text.
 fn output(outcome: &ToolOutcome<'_>) -> Value {
-    let text = match outcome.is_error {
-        true => json!({"error": outcome.content}).to_string(),
-        false => result_text(outcome.content),
-    };
+    let text = outcome.text_with_error();
     json!({"type": "function_call_output", "call_id": outcome.id, "output": text})
 }

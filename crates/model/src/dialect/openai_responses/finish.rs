@@ -1,26 +1,21 @@
 //! The end of an answer: open calls are closed and the usage is counted. In a truncated answer a
 //! call without arguments stays open, since its arguments may be missing.
 
-use std::collections::VecDeque;
+use turnwire_event::TokenUsage;
 
-use turnwire_event::{StopReason, TokenUsage};
-
-use super::chunk::{self, ResponseObject};
-use super::decode::{ONLY, ResponsesDecoder, malformed};
+use super::chunk::{ResponseObject, ResponsesUsage, list};
+use super::decode::{ONLY, ResponsesDecoder};
 use super::error;
-use super::item_order::{ItemKind, ItemPiece};
+use super::item_state::ItemKind;
 use super::provider_data;
 use crate::delta::{Delta, ModelError};
+use crate::dialect::answer_ending::AnswerEnding;
 use crate::dialect::lenient::LenientCount;
+use crate::dialect::{DecodeResult, token_usage};
 
 impl ResponsesDecoder {
     /// Handles the final event of an answer: completed, incomplete or failed.
-    pub(super) fn finish(
-        &mut self,
-        kind: &str,
-        response: ResponseObject<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    pub(super) fn finish(&mut self, kind: &str, response: ResponseObject<'_>) -> DecodeResult {
         self.failed_usage = response.usage.map(total_usage).unwrap_or_default();
         let status = response.status.as_str();
         if kind == "response.failed" || ["failed", "cancelled"].contains(&status) {
@@ -29,81 +24,63 @@ impl ResponsesDecoder {
         let is_truncated = kind == "response.incomplete" || status == "incomplete";
         let reason = response.incomplete_details.as_ref();
         let reason = reason.map_or("", |details| details.reason.as_str());
-        let is_filtered = is_truncated && reason == "content_filter";
-        if is_filtered && self.order.is_empty() {
+        if is_truncated && reason == "content_filter" && self.order.is_empty() {
             // An empty answer would hide the filter.
-            return Err(malformed());
+            return Err(ModelError::malformed());
         }
         if self.order.is_empty() {
-            let items = response.items();
-            self.start(response.id, out);
-            for (index, raw) in (0..).zip(items) {
-                self.item_done(Some(index), raw, out)?;
+            self.start(response.id);
+            for (index, raw) in (0..).zip(list(response.output)) {
+                self.item_done(Some(index), raw)?;
             }
         }
-        self.order.release_all(out)?;
-        self.close_calls(is_truncated, out)?;
+        self.order.release_all()?;
+        self.close_calls(is_truncated)?;
         let usage = response.usage.unwrap_or_default();
         let details = usage.input_tokens_details.unwrap_or_default();
-        self.cache_written = count(details.cache_write_tokens);
+        self.cache_written = LenientCount::or_zero(details.cache_write_tokens);
         self.has_stopped = true;
-        out.push_back(Delta::Stop {
-            reason: match (is_truncated, reason) {
-                // The vendor's filter or a later request stopped the answer.
-                (true, "content_filter" | "steered") => StopReason::EndTurn,
-                (true, _) => StopReason::MaxTokens,
-                (false, _) if self.has_calls => StopReason::ToolUse,
-                (false, _) => StopReason::EndTurn,
-            },
+        let ending = match (is_truncated, reason) {
+            // The vendor's filter or a later request stopped the answer.
+            (true, "content_filter" | "steered") => AnswerEnding::Filtered,
+            (true, _) => AnswerEnding::Truncated,
+            (false, _) => AnswerEnding::Complete,
+        };
+        self.order.out.push_back(Delta::Stop {
+            reason: ending.stop_reason(self.has_calls),
             usage: total_usage(usage),
         });
         Ok(())
     }
 
     /// Ends the open calls whose input is complete.
-    fn close_calls(
-        &mut self,
-        is_truncated: bool,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    fn close_calls(&mut self, is_truncated: bool) -> DecodeResult {
         for position in 0..self.order.len() {
-            let item = self.order.item(position);
+            let item = self.order.state(position);
             if item.kind != ItemKind::Call || item.is_done {
                 continue;
             }
-            let call = item.call.as_ref().ok_or_else(malformed)?;
+            let call = item.call.as_ref().ok_or_else(ModelError::malformed)?;
             let is_input_missing = is_truncated && !call.has_input;
             let data = call.call_id.as_deref().filter(|_| !call.has_provider_data);
-            if let Some(data) = data.map(provider_data::call_by_id) {
-                self.order
-                    .push(position, ONLY, ItemPiece::Keep(data), out)?;
-            }
+            let data = data.map(provider_data::call_by_id);
+            self.push_provider_data(position, ONLY, data)?;
             if !is_input_missing {
-                self.order.push(position, ONLY, ItemPiece::ToolEnd, out)?;
-                self.order.finish(position, out)?;
+                self.end_call(position)?;
             }
         }
         Ok(())
     }
 }
 
-fn count(count: Option<LenientCount>) -> u64 {
-    count.unwrap_or_default().0
-}
-
-fn total_usage(usage: chunk::ResponsesUsage) -> TokenUsage {
-    let input = count(usage.input_tokens);
-    let output = count(usage.output_tokens);
+fn total_usage(usage: ResponsesUsage) -> TokenUsage {
+    let tokens = LenientCount::or_zero;
     let input_details = usage.input_tokens_details.unwrap_or_default();
     let output_details = usage.output_tokens_details.unwrap_or_default();
+    let (input, output) = (tokens(usage.input_tokens), tokens(usage.output_tokens));
     TokenUsage {
-        input_tokens: input,
-        output_tokens: output,
-        total_tokens: usage
-            .total_tokens
-            .map_or(input.saturating_add(output), |total| total.0),
-        reasoning_tokens: count(output_details.reasoning_tokens),
-        cached_tokens: count(input_details.cached_tokens),
-        cost_usd: 0.0,
+        reasoning_tokens: tokens(output_details.reasoning_tokens),
+        cached_tokens: tokens(input_details.cached_tokens),
+        ..token_usage(input, output, usage.total_tokens)
     }
 }

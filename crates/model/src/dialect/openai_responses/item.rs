@@ -1,41 +1,31 @@
 //! Items that are added and done: calls get their name, text that was not streamed is emitted in
 //! full, and provider data is emitted.
 
-use std::collections::VecDeque;
-
 use serde_json::value::RawValue;
 
-use super::chunk::{self, ResponsesEvent};
-use super::decode::{ONLY, ResponsesDecoder, malformed, to_index};
-use super::item_order::{ItemKind, ItemPiece, ItemSection, SectionKind, StartedCall};
+use super::chunk::{ResponsesEvent, ResponsesItem, ResponsesPart, list};
+use super::decode::{ONLY, ResponsesDecoder, UNNUMBERED, to_index};
+use super::item_state::{ItemKind, ItemSection, SectionKind, StartedCall};
 use super::provider_data;
 use crate::delta::{Delta, ModelError};
-use crate::dialect::optional_str::OptionalStr;
+use crate::dialect::lenient::OptionalStr;
+use crate::dialect::{DecodeResult, read_json};
 
 /// Part number after all parts of an item, for a block with provider data only.
 const AFTER_PARTS: u32 = u32::MAX;
 
 impl ResponsesDecoder {
-    pub(super) fn item_added(
-        &mut self,
-        event: &ResponsesEvent<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+    pub(super) fn item_added(&mut self, event: &ResponsesEvent<'_>) -> DecodeResult {
         let Some(raw) = event.item else {
             return Ok(());
         };
-        let item = read_item(raw)?;
-        let position = self.find_or_add(to_index(event.output_index), &item, out)?;
-        self.start_call(position, item.name, item.call_id, out)
+        let item: ResponsesItem<'_> = read_json(raw.get())?;
+        let position = self.find_or_add(to_index(event.output_index), &item)?;
+        self.start_call(position, item.name, item.call_id)
     }
 
     /// Position of the item, by index or id; adds the item if it is new.
-    fn find_or_add(
-        &mut self,
-        index: Option<u32>,
-        item: &chunk::ResponsesItem<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<usize, ModelError> {
+    fn find_or_add(&mut self, index: Option<u32>, item: &ResponsesItem<'_>) -> DecodeResult<usize> {
         let kind = match item.kind.as_str() {
             "message" => ItemKind::Message,
             "reasoning" => ItemKind::Reasoning,
@@ -45,10 +35,10 @@ impl ResponsesDecoder {
         let id = item.id.as_str();
         // Without index and id the item cannot be identified, so it is a new one.
         let existing = (index.is_some() || !id.is_empty())
-            .then(|| self.order.find(index, id))
+            .then(|| self.find_item(index, id))
             .flatten();
         let Some(position) = existing else {
-            return Ok(self.order.add(kind, index, id, out)?);
+            return self.add_item(kind, index, id);
         };
         self.check_kind(position, kind)
     }
@@ -59,9 +49,8 @@ impl ResponsesDecoder {
         position: usize,
         name: OptionalStr<'_>,
         call_id: OptionalStr<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        let item = self.order.item(position);
+    ) -> DecodeResult {
+        let item = self.order.state(position);
         if item.kind != ItemKind::Call || item.call.is_some() || item.is_done {
             return Ok(());
         }
@@ -75,67 +64,52 @@ impl ResponsesDecoder {
             has_provider_data: false,
         });
         self.has_calls = true;
-        let start = ItemPiece::ToolStart(name, call_id);
-        Ok(self.order.push(position, ONLY, start, out)?)
+        let start = Delta::ToolStart {
+            block: UNNUMBERED,
+            name,
+            provider_id: call_id,
+        };
+        self.order.push(position, ONLY, start)
     }
 
-    pub(super) fn item_done(
-        &mut self,
-        index: Option<u32>,
-        raw: &RawValue,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        let item = read_item(raw)?;
-        let position = self.find_or_add(index, &item, out)?;
-        if self.order.item(position).is_done {
+    pub(super) fn item_done(&mut self, index: Option<u32>, raw: &RawValue) -> DecodeResult {
+        let item: ResponsesItem<'_> = read_json(raw.get())?;
+        let position = self.find_or_add(index, &item)?;
+        if self.order.state(position).is_done {
             return Ok(());
         }
-        match self.order.item(position).kind {
-            ItemKind::Message => self.message_done(position, &item, raw, out)?,
-            ItemKind::Reasoning => self.reasoning_done(position, &item, raw, out)?,
-            ItemKind::Call => return self.call_done(position, item, raw, out),
+        match self.order.state(position).kind {
+            ItemKind::Message => self.message_done(position, &item, raw)?,
+            ItemKind::Reasoning => self.reasoning_done(position, &item, raw)?,
+            ItemKind::Call => return self.call_done(position, item, raw),
             ItemKind::Other => {
-                if let Some(data) = provider_data::item(raw) {
-                    self.order
-                        .push(position, AFTER_PARTS, ItemPiece::Keep(data), out)?;
-                }
+                self.push_provider_data(position, AFTER_PARTS, provider_data::item(raw))?;
             }
         }
-        Ok(self.order.finish(position, out)?)
+        self.finish_item(position)
     }
 
     fn message_done(
         &mut self,
         position: usize,
-        item: &chunk::ResponsesItem<'_>,
+        item: &ResponsesItem<'_>,
         raw: &RawValue,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        for (part, part_content) in (0..).zip(item.content()) {
+    ) -> DecodeResult {
+        for (part, content) in (0..).zip(list::<ResponsesPart<'_>>(item.content)) {
             let section = |kind| ItemSection { kind, part };
-            self.push_text_once(
-                position,
-                section(SectionKind::Answer),
-                part_content.text.as_str(),
-                out,
-            )?;
-            self.push_text_once(
-                position,
-                section(SectionKind::Refusal),
-                part_content.refusal.as_str(),
-                out,
-            )?;
+            let (text, refusal) = (content.text.as_str(), content.refusal.as_str());
+            self.push_text_once(position, section(SectionKind::Answer), text)?;
+            self.push_text_once(position, section(SectionKind::Refusal), refusal)?;
         }
         let Some(data) = provider_data::message(raw) else {
             return Ok(());
         };
-        for section in self.order.item(position).sections.clone() {
+        for section in self.order.state(position).sections.clone() {
             let data = match section.kind {
                 SectionKind::Refusal => provider_data::with_refusal(data.clone()),
-                SectionKind::Answer | SectionKind::Summary | SectionKind::Reasoning => data.clone(),
+                _ => data.clone(),
             };
-            self.order
-                .push(position, section.part, ItemPiece::Keep(data), out)?;
+            self.push_provider_data(position, section.part, Some(data))?;
         }
         Ok(())
     }
@@ -143,67 +117,40 @@ impl ResponsesDecoder {
     fn reasoning_done(
         &mut self,
         position: usize,
-        item: &chunk::ResponsesItem<'_>,
+        item: &ResponsesItem<'_>,
         raw: &RawValue,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        for (part, part_content) in (0..).zip(item.summary()) {
-            let kind = SectionKind::Summary;
-            self.push_text_once(
-                position,
-                ItemSection { kind, part },
-                part_content.text.as_str(),
-                out,
-            )?;
+    ) -> DecodeResult {
+        let sections = [
+            (SectionKind::Summary, item.summary),
+            (SectionKind::Reasoning, item.content),
+        ];
+        for (kind, parts) in sections {
+            for (part, content) in (0..).zip(list::<ResponsesPart<'_>>(parts)) {
+                let section = ItemSection { kind, part };
+                self.push_text_once(position, section, content.text.as_str())?;
+            }
         }
-        for (part, part_content) in (0..).zip(item.content()) {
-            let kind = SectionKind::Reasoning;
-            self.push_text_once(
-                position,
-                ItemSection { kind, part },
-                part_content.text.as_str(),
-                out,
-            )?;
-        }
-        match provider_data::reasoning(raw) {
-            Some(data) => Ok(self
-                .order
-                .push(position, ONLY, ItemPiece::Keep(data), out)?),
-            None => Ok(()),
-        }
+        self.push_provider_data(position, ONLY, provider_data::reasoning(raw))
     }
 
     fn call_done(
         &mut self,
         position: usize,
-        item: chunk::ResponsesItem<'_>,
+        item: ResponsesItem<'_>,
         raw: &RawValue,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        self.start_call(position, item.name, item.call_id, out)?;
-        self.push_input_once(position, item.arguments, out)?;
-        let call = self
-            .order
-            .item(position)
-            .call
-            .as_mut()
-            .ok_or_else(malformed)?;
+    ) -> DecodeResult {
+        self.start_call(position, item.name, item.call_id)?;
+        self.push_input_once(position, item.arguments)?;
+        let call = self.order.state(position).call.as_mut();
+        let call = call.ok_or_else(ModelError::malformed)?;
         let has_input = call.has_input;
         let data = provider_data::call(raw).filter(|_| !call.has_provider_data);
         call.has_provider_data |= data.is_some();
-        if let Some(data) = data {
-            self.order
-                .push(position, ONLY, ItemPiece::Keep(data), out)?;
-        }
+        self.push_provider_data(position, ONLY, data)?;
         // A call of an incomplete answer without arguments stays open.
         if item.status.as_str() == "incomplete" && !has_input {
             return Ok(());
         }
-        self.order.push(position, ONLY, ItemPiece::ToolEnd, out)?;
-        Ok(self.order.finish(position, out)?)
+        self.end_call(position)
     }
-}
-
-fn read_item(raw: &RawValue) -> Result<chunk::ResponsesItem<'_>, ModelError> {
-    serde_json::from_str(raw.get()).map_err(|_| malformed())
 }

@@ -1,10 +1,10 @@
 //! Provider data of an item for the next request: the item's JSON without the fields that the
 //! message's blocks hold anyway.
 
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-
-use super::chunk::RawFields;
 
 /// Largest provider data of one item in bytes. Encrypted reasoning has tens of thousands; an image
 /// in a hosted tool's item has millions and is dropped.
@@ -63,15 +63,13 @@ pub(super) fn item(raw: &RawValue) -> Option<Value> {
 
 /// The fields of an item that are not null and not in `omitted`; `None` if they are too large.
 fn fields(raw: &RawValue, omitted: &[&str]) -> Option<Value> {
-    let fields: RawFields = serde_json::from_str(raw.get()).ok()?;
-    let is_included =
-        |name: &str, value: &RawValue| !omitted.contains(&name) && value.get() != "null";
-    let data = fields
-        .into_iter()
-        .filter(|(name, value)| is_included(name, value));
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
     let mut bytes = 0_usize;
     let mut map = Map::new();
-    for (name, value) in data {
+    for (name, value) in fields {
+        if omitted.contains(&&*name) || value.get() == "null" {
+            continue;
+        }
         bytes = bytes.saturating_add(name.len() + value.get().len());
         if bytes > DATA_BYTES_MAX {
             return None;

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use serde_json::json;
 
 use super::super::*;
-use crate::dialect::{EncodedRequest, ErrorResponse, SseFrame, StreamDecoder};
+use crate::delta::{Delta, ModelError};
+use crate::dialect::{EncodeInput, EncodedRequest, ErrorResponse, SseEvent, StreamDecoder};
 use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
 
@@ -39,22 +40,16 @@ impl VendorDialect for TestDialect {
             .collect()
     }
 
-    fn encode(
-        &self,
-        provider: &str,
-        model: &str,
-        request: &ModelRequest,
-        params: &ModelParams,
-    ) -> EncodedRequest {
+    fn encode(&self, input: &EncodeInput<'_>) -> EncodedRequest {
         EncodedRequest {
             path: "/say?alt=sse".into(),
             body: json!({
-                "provider": provider,
-                "model": model,
-                "text": request.user_text(),
-                "max_tokens": params.max_tokens,
-                "temperature": params.temperature,
-                "extra": params.extra,
+                "provider": input.provider,
+                "model": input.model,
+                "text": input.request.user_text(),
+                "max_tokens": input.params.max_tokens,
+                "temperature": input.params.temperature,
+                "extra": input.params.extra,
             }),
         }
     }
@@ -80,7 +75,7 @@ impl VendorDialect for TestDialect {
 }
 
 impl StreamDecoder for TestDecoder {
-    fn step(&mut self, frame: SseFrame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn step(&mut self, frame: SseEvent<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if self.is_done {
             return Ok(());
         }

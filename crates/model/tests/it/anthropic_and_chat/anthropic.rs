@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::anthropic::AnthropicDialect;
-use turnwire_model::{Delta, ModelError, RetryHint, SseFrame, VendorDialect};
+use turnwire_model::{Delta, ModelError, RetryHint, SseEvent, VendorDialect};
 
 use crate::anthropic_and_chat::support::{ANTHROPIC, decode, fixture, lines, steps};
 
@@ -104,7 +104,7 @@ fn cache_written_tokens_are_read_from_message_start() {
     let mut decoder = AnthropicDialect.decoder();
     let data = r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":1,"cache_creation_input_tokens":300}}}"#;
     let event = Some("message_start");
-    let stepped = decoder.step(SseFrame { event, data }, &mut VecDeque::new());
+    let stepped = decoder.step(SseEvent { event, data }, &mut VecDeque::new());
     assert_eq!((stepped, decoder.cache_written_tokens()), (Ok(()), 300));
 }
 
@@ -299,7 +299,7 @@ fn messages_malformed_event_fails_and_unknown_is_ignored() {
     ];
     assert_eq!(message(&new, "end_turn").1, None);
     let mut decoder = AnthropicDialect.decoder();
-    let frame = SseFrame {
+    let frame = SseEvent {
         event: Some("aurora"),
         data: "no JSON",
     };

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{Delta, ErrorResponse, SseFrame, VendorDialect};
+use turnwire_model::{Delta, ErrorResponse, SseEvent, VendorDialect};
 
 /// Any JSON, with keys and strings that the dialects read.
 fn any_json() -> impl Strategy<Value = Value> {
@@ -166,7 +166,7 @@ fn run(dialect: &dyn VendorDialect, frames: &[(Option<String>, String)]) -> VecD
     let mut out = VecDeque::new();
     for (event, data) in frames {
         let event = event.as_deref();
-        if decoder.step(SseFrame { event, data }, &mut out).is_err() {
+        if decoder.step(SseEvent { event, data }, &mut out).is_err() {
             return out;
         }
     }

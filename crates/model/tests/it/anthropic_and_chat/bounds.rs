@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::anthropic::AnthropicDialect;
-use turnwire_model::{Delta, SseFrame, VendorDialect};
+use turnwire_model::{Delta, SseEvent, VendorDialect};
 
 use crate::anthropic_and_chat::anthropic::{message, start, text};
 use crate::anthropic_and_chat::support::lines;
@@ -49,7 +49,7 @@ fn buffered_deltas_are_bounded_and_then_released() {
     let mut out = VecDeque::new();
     let mut first_out = None;
     for (n, data) in events.iter().enumerate() {
-        let frame = SseFrame { event: None, data };
+        let frame = SseEvent { event: None, data };
         assert_eq!(decoder.step(frame, &mut out), Ok(()));
         if !out.is_empty() {
             first_out.get_or_insert(n);
@@ -58,7 +58,7 @@ fn buffered_deltas_are_bounded_and_then_released() {
     assert_eq!(first_out, Some(10), "about a megabyte waits");
     assert_eq!(out.len(), 20, "then nothing does");
     let late = text(0, "late");
-    let frame = SseFrame {
+    let frame = SseEvent {
         event: None,
         data: &late,
     };

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{Delta, ModelError, SseFrame, VendorDialect};
+use turnwire_model::{Delta, ModelError, SseEvent, VendorDialect};
 
 use crate::anthropic_and_chat::support::{OPENAI_CHAT, decode, fixture, lines, steps};
 
@@ -112,7 +112,7 @@ fn chat_reasoning_is_thinking_and_kinds_are_separate_blocks() {
     );
     let mut decoder = OpenAiChatDialect.decoder();
     let usage = r#"{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cache_write_tokens":7}}}"#;
-    let frame = SseFrame {
+    let frame = SseEvent {
         event: None,
         data: usage,
     };
@@ -245,7 +245,7 @@ fn chat_error_ends_the_stream_with_its_class() {
         Some(ModelError::transient(LlmErrorClass::Provider))
     );
     let mut decoder = OpenAiChatDialect.decoder();
-    let frame = SseFrame {
+    let frame = SseEvent {
         event: Some("error"),
         data: r#"{"code":"invalid_api_key"}"#,
     };
@@ -275,7 +275,7 @@ fn chat_malformed_chunk_fails_and_unknown_is_ignored() {
     ];
     assert_eq!(lines(answer(&new, "stop")).len(), 1);
     let mut decoder = OpenAiChatDialect.decoder();
-    let frame = SseFrame {
+    let frame = SseEvent {
         event: Some("keep-alive"),
         data: "still here",
     };

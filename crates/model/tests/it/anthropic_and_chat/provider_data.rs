@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{ModelMessage, ModelParams, ModelRequest, VendorDialect};
+use turnwire_model::{EncodeInput, ModelMessage, ModelParams, ModelRequest, VendorDialect};
 
 use crate::anthropic_and_chat::openai_chat::{answer, calls, chunk};
 use crate::anthropic_and_chat::support::lines;
@@ -44,7 +44,12 @@ fn sent_message_to(provider: &str, chunks: &[String]) -> Value {
     };
     let params = ModelParams::default();
     let mut body = OpenAiChatDialect
-        .encode(provider, "m", &request, &params)
+        .encode(&EncodeInput {
+            provider,
+            model: "m",
+            request: &request,
+            params: &params,
+        })
         .body;
     body["messages"][1].take()
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role};
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{ModelMessage, ModelParams, ModelRequest, ToolSpec, VendorDialect};
+use turnwire_model::{
+    EncodeInput, ModelMessage, ModelParams, ModelRequest, ToolSpec, VendorDialect,
+};
 
 fn request() -> ModelRequest {
     let tool = |name: &str, description: &str, input_schema: Value| ToolSpec {
@@ -36,7 +38,14 @@ fn request() -> ModelRequest {
 }
 
 fn body(dialect: &dyn VendorDialect, provider: &str, params: &ModelParams) -> Value {
-    dialect.encode(provider, "m", &request(), params).body
+    dialect
+        .encode(&EncodeInput {
+            provider,
+            model: "m",
+            request: &request(),
+            params,
+        })
+        .body
 }
 
 fn extra(fields: Value) -> ModelParams {
@@ -53,7 +62,12 @@ fn extra(fields: Value) -> ModelParams {
 fn request_without_parameters() {
     assert_eq!(
         AnthropicDialect
-            .encode("p", "m", &request(), &ModelParams::default())
+            .encode(&EncodeInput {
+                provider: "p",
+                model: "m",
+                request: &request(),
+                params: &ModelParams::default()
+            })
             .path,
         "/v1/messages"
     );
@@ -74,7 +88,12 @@ fn request_without_parameters() {
     );
     assert_eq!(
         OpenAiChatDialect
-            .encode("p", "m", &request(), &ModelParams::default())
+            .encode(&EncodeInput {
+                provider: "p",
+                model: "m",
+                request: &request(),
+                params: &ModelParams::default()
+            })
             .path,
         "/chat/completions"
     );

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, ProviderState, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
-use turnwire_model::{ModelMessage, ModelParams, ModelRequest, VendorDialect};
+use turnwire_model::{EncodeInput, ModelMessage, ModelParams, ModelRequest, VendorDialect};
 
 use crate::anthropic_and_chat::support::{ANTHROPIC, OPENAI_CHAT, decode, fixture};
 use crate::decoded::message::from_deltas;
@@ -56,7 +56,12 @@ fn conversation(first: &str, second: &str) -> ModelRequest {
 
 fn messages(dialect: &dyn VendorDialect, provider: &str, request: &ModelRequest) -> Value {
     let body = dialect
-        .encode(provider, "m", request, &ModelParams::default())
+        .encode(&EncodeInput {
+            provider,
+            model: "m",
+            request,
+            params: &ModelParams::default(),
+        })
         .body;
     body["messages"].clone()
 }

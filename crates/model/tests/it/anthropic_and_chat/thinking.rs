@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, ProviderState, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::anthropic::AnthropicDialect;
-use turnwire_model::{ModelMessage, ModelParams, ModelRequest, VendorDialect};
+use turnwire_model::{EncodeInput, ModelMessage, ModelParams, ModelRequest, VendorDialect};
 
 fn user(text: &str) -> ModelMessage {
     ModelMessage::new(Role::User, vec![ContentBlock::text(text)])
@@ -66,7 +66,12 @@ fn body(messages: Vec<ModelMessage>, params: &ModelParams) -> Value {
         tools: [].into(),
     };
     AnthropicDialect
-        .encode("anthropic", "m", &request, params)
+        .encode(&EncodeInput {
+            provider: "anthropic",
+            model: "m",
+            request: &request,
+            params,
+        })
         .body
 }
 

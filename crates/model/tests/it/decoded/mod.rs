@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 use turnwire_dial::{SseLimits, SseReader};
-use turnwire_model::{Delta, ModelError, SseFrame, VendorDialect};
+use turnwire_model::{Delta, ModelError, SseEvent, VendorDialect};
 
 /// The deltas of a stream, and its error if it failed.
 pub(crate) type DecodedStream = (Vec<Delta>, Option<ModelError>);
@@ -22,7 +22,7 @@ pub(crate) fn decode_pieces<'a>(
     let mut out = VecDeque::new();
     for mut piece in pieces {
         while let Some(event) = sse.next_event(&mut piece).expect("a stream of events") {
-            if let Err(error) = decoder.step(event.into(), &mut out) {
+            if let Err(error) = decoder.step(event, &mut out) {
                 return (out.into(), Some(error));
             }
         }
@@ -36,7 +36,7 @@ pub(crate) fn steps<S: AsRef<str>>(dialect: &dyn VendorDialect, frames: &[S]) ->
     let mut decoder = dialect.decoder();
     let mut out = VecDeque::new();
     for data in frames {
-        let frame = SseFrame {
+        let frame = SseEvent {
             event: None,
             data: data.as_ref(),
         };
@@ -99,7 +99,7 @@ pub(crate) fn lines_so_far(dialect: &dyn VendorDialect, events: &[Value]) -> Vec
     let mut out = VecDeque::new();
     for event in events {
         let data = event.to_string();
-        let frame = SseFrame {
+        let frame = SseEvent {
             event: None,
             data: &data,
         };

@@ -2,7 +2,7 @@
 //! helper, and the helper calls the clock.
 
 use serde_json::json;
-use turnwire_model::{ModelScript, ScriptedModels, ScriptedProvider};
+use turnwire_model::{ModelScript, ProviderTable, ScriptedProvider};
 use turnwire_pack::PackFiles;
 
 use super::{after, call, request};
@@ -15,7 +15,7 @@ async fn script_of_a_new_pack_plays_a_turn() {
         .pack
         .expect("a pack");
     let script = ModelScript::parse_many(&pack.scripts).expect("a script");
-    let models = ScriptedModels::new(Some(ScriptedProvider::new(script)));
+    let models = ProviderTable::new(Some(ScriptedProvider::new(script)));
 
     let question = request("orchestrator", "en", "What time is it?");
     let (_, tools) = call(&models, question.clone()).await;

@@ -17,7 +17,7 @@ pub(crate) fn decode_message(vendor: &dyn Vendor, stream: &str, first: u128) -> 
     let mut deltas = VecDeque::new();
     let mut bytes = stream.as_bytes();
     while let Some(event) = sse.next_event(&mut bytes).expect("a stream of events") {
-        decoder.step(event.into(), &mut deltas).expect("a frame");
+        decoder.step(event, &mut deltas).expect("a frame");
     }
     decoder.end(&mut deltas).expect("an end");
     from_deltas(vendor.name(), deltas.make_contiguous(), first)

@@ -10,7 +10,7 @@ use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::gemini::GeminiDialect;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
-use turnwire_model::{Delta, ErrorResponse, RetryHint, SseFrame, VendorDialect};
+use turnwire_model::{Delta, ErrorResponse, RetryHint, SseEvent, VendorDialect};
 
 use crate::responses_and_gemini::support::{GEMINI, RESPONSES};
 
@@ -212,7 +212,7 @@ fn run(dialect: &dyn VendorDialect, frames: &[String]) {
     let mut out = VecDeque::new();
     for data in frames {
         let event = None;
-        if decoder.step(SseFrame { event, data }, &mut out).is_err() {
+        if decoder.step(SseEvent { event, data }, &mut out).is_err() {
             break;
         }
     }

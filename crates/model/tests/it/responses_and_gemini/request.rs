@@ -11,7 +11,7 @@ use turnwire_event::{ContentBlock, ProviderState, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::gemini::GeminiDialect;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 use turnwire_model::{
-    EncodedRequest, ModelMessage, ModelParams, ModelRequest, ToolSpec, VendorDialect,
+    EncodeInput, EncodedRequest, ModelMessage, ModelParams, ModelRequest, ToolSpec, VendorDialect,
 };
 
 fn use_id(n: u128) -> ToolUseId {
@@ -84,7 +84,12 @@ fn encode(
     messages: Vec<ModelMessage>,
     params: &ModelParams,
 ) -> EncodedRequest {
-    dialect.encode("there", "big", &request(messages), params)
+    dialect.encode(&EncodeInput {
+        provider: "there",
+        model: "big",
+        request: &request(messages),
+        params,
+    })
 }
 
 /// The `input` of a Responses request, or the `contents` of a Gemini request.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
-use turnwire_model::{SseFrame, VendorDialect as _};
+use turnwire_model::{SseEvent, VendorDialect as _};
 
 use crate::responses_and_gemini::support::{RESPONSES, decode, fixture, lines, steps};
 
@@ -117,7 +117,7 @@ fn responses_cache_written_tokens_are_read_at_the_end() {
     let mut out = VecDeque::new();
     let usage = json!({"input_tokens": 9, "input_tokens_details": {"cache_write_tokens": 7}});
     let data = event("response.completed", json!({"response": {"usage": usage}}));
-    let frame = SseFrame {
+    let frame = SseEvent {
         event: None,
         data: &data,
     };

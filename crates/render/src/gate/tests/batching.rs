@@ -7,7 +7,7 @@ use turnwire_event::{Actor, Body, EventType, InvocationId, RenderPolicy, ToolUse
 use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::buffer::{BUFFERED_STATUSES_MAX, BUFFERED_TEXT_BYTES_MAX};
-use crate::test_support::{
+use crate::tests::support::{
     BATCH, GateHarness, called, loading, message_start, noted, pack, status, text, text_in,
     thinking,
 };

@@ -6,7 +6,7 @@ use allocation_counter::measure;
 use turnwire_event::port::Emission;
 
 use crate::policies::RenderPolicies;
-use crate::test_support::{BATCH, GateHarness, called, loading, noted, pack, text};
+use crate::tests::support::{BATCH, GateHarness, called, loading, noted, pack, text};
 
 /// The number of allocations of 200 passes of the same event.
 fn allocations(harness: &mut GateHarness, emission: Emission) -> u64 {
@@ -39,7 +39,7 @@ fn forward_path_allocates_nothing() {
 #[test]
 fn gate_of_cached_cohort_allocates_at_most_four_times() {
     let policies = RenderPolicies::new(std::sync::Arc::new(pack()));
-    let cohort = crate::test_support::cohort(&[BATCH]);
+    let cohort = crate::tests::support::cohort(&[BATCH]);
     drop(policies.gate(&cohort, "en"));
     let cost = measure(|| drop(policies.gate(&cohort, "en")));
     assert!(cost.count_total <= 4, "{cost:?}");

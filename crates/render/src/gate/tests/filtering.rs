@@ -5,7 +5,7 @@ use std::time::Duration;
 use turnwire_event::{Actor, Body, EventType, RenderPolicy};
 use turnwire_pack::{OverrideTarget, RenderOverride};
 
-use crate::test_support::{
+use crate::tests::support::{
     BATCH, GateHarness, called, message_start, pack, status, text, text_in, thinking,
 };
 

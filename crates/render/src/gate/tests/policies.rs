@@ -7,7 +7,7 @@ use turnwire_pack::{OverrideTarget, RenderOverride, StatusLifecycle};
 
 use crate::gate::loggable_id;
 use crate::policies::RenderPolicies;
-use crate::test_support::{
+use crate::tests::support::{
     BATCH, CountingRecorder, GateHarness, called, cohort, loading, noted, pack, rendered, status,
     status_by, status_override, text, thinking,
 };

@@ -5,7 +5,7 @@ use turnwire_event::port::Emission;
 use turnwire_event::{Body, EventType, RenderPolicy};
 use turnwire_pack::{OverrideTarget, RenderOverride};
 
-use crate::test_support::{
+use crate::tests::support::{
     BATCH, GateHarness, called, loading, noted, pack, status, text_in, thinking,
 };
 

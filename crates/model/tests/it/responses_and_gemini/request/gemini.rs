@@ -4,7 +4,7 @@
 use serde_json::json;
 use turnwire_event::ContentBlock;
 use turnwire_model::dialect::gemini::GeminiDialect;
-use turnwire_model::{ModelParams, VendorDialect as _};
+use turnwire_model::{EncodeInput, ModelParams, VendorDialect as _};
 
 use super::{assistant, conversation, encode, params, request, result, thinking, tool_use, user};
 
@@ -55,7 +55,12 @@ fn model_name_is_percent_encoded_in_the_path() {
     let path = |model: &str| {
         let request = request(vec![user("Hi")]);
         GeminiDialect
-            .encode("there", model, &request, &ModelParams::default())
+            .encode(&EncodeInput {
+                provider: "there",
+                model,
+                request: &request,
+                params: &ModelParams::default(),
+            })
             .path
     };
     let suffix = ":streamGenerateContent?alt=sse";
@@ -132,7 +137,12 @@ fn older_gemini_models_get_no_placeholder_signature() {
     ]);
     let part = |model: &str| {
         let body = GeminiDialect
-            .encode("there", model, &request, &ModelParams::default())
+            .encode(&EncodeInput {
+                provider: "there",
+                model,
+                request: &request,
+                params: &ModelParams::default(),
+            })
             .body;
         body["contents"][1]["parts"][0].clone()
     };

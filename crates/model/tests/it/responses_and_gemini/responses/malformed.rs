@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
-use turnwire_model::{Delta, ModelError, RetryHint, SseFrame, VendorDialect as _};
+use turnwire_model::{Delta, ModelError, RetryHint, SseEvent, VendorDialect as _};
 
 use super::event;
 use crate::responses_and_gemini::support::{
@@ -50,7 +50,7 @@ fn buffered_pieces_are_bounded_and_then_released() {
         let data = text(1, 0, &text_piece);
         let mut steps = 0;
         while out.is_empty() {
-            let frame = SseFrame {
+            let frame = SseEvent {
                 event: None,
                 data: &data,
             };
@@ -61,7 +61,7 @@ fn buffered_pieces_are_bounded_and_then_released() {
         assert_eq!(out.len(), steps, "nothing is lost");
         // After that everything is emitted at once, also late deltas of the index before.
         let late = text(0, 0, "late");
-        let frame = SseFrame {
+        let frame = SseEvent {
             event: None,
             data: &late,
         };

@@ -1,0 +1,3 @@
+//! Support for the tests of this crate.
+
+pub(crate) mod support;
