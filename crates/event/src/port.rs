@@ -1,9 +1,9 @@
 //! Port traits between the session and the producer of a turn.
 //!
-//! Producers know no session, log, hub or wire. They emit through [`Emitter`], read through
-//! [`History`], and stop when their future is dropped.
+//! Producers know no session, log, hub or wire. They emit through [`EventEmitter`], read through
+//! [`HistoryReader`], and stop when their future is dropped.
 
-mod wards;
+mod child_task;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,12 +25,12 @@ use crate::message::{Message, ProviderState};
 use crate::position::Position;
 use crate::row::NewMessage;
 
-pub use wards::{ChildTask, ChildTaskId, ChildTaskRegistry, TaskPermit};
+pub use child_task::{ChildTask, ChildTaskId, ChildTaskRegistry, TaskPermit};
 
 /// A boxed future, so that the port traits stay object-safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One event for [`Emitter::emit`], with the message row that commits with it, if any.
+/// One event for [`EventEmitter::emit`], with the message row that commits with it, if any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emission {
     pub actor: Actor,
@@ -70,10 +70,10 @@ pub enum EmitRefusal {
     Unavailable,
 }
 
-/// Why [`Emitter::emit`] did not accept an event.
+/// Why [`EventEmitter::emit`] did not accept an event.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EmitError {
-    /// The outbox is full; the event is returned. Await [`Emitter::ready`], then try again.
+    /// The outbox is full; the event is returned. Await [`EventEmitter::ready`], then try again.
     #[error("the outbox is full")]
     Full(Box<Emission>),
     /// The event will never be accepted.
@@ -148,7 +148,7 @@ pub trait HistoryReader: Send + Sync {
 /// The work that a turn delegates to a worker session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerTask {
-    /// The worker's session, from [`Delegate::reserve`].
+    /// The worker's session, from [`WorkerLauncher::reserve`].
     pub worker_session_id: SessionId,
     /// The tool use that delegates.
     pub tool_use_id: ToolUseId,
@@ -199,7 +199,7 @@ pub trait WorkerLauncher: Send + Sync {
     fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd>;
 
     /// The workers of `tool_use_id` whose start was reported and whose end was not, as when its
-    /// [`Delegate::run`] was dropped. Resolves when all of them have ended.
+    /// [`WorkerLauncher::run`] was dropped. Resolves when all of them have ended.
     fn left(&self, tool_use_id: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
         let _ = tool_use_id;
         Box::pin(std::future::ready(Vec::new()))
@@ -305,7 +305,7 @@ pub trait TurnProducer: Send + Sync {
     fn bind(&self, input: &TurnInput) -> BoundTurn;
 }
 
-/// The output of a [`Gate`]: the event and its rendering decision.
+/// The output of a [`EventGate`]: the event and its rendering decision.
 pub type GateOutput<'a> = &'a mut dyn FnMut(Emission, Option<RenderDecision>);
 
 /// The interceptor of one turn: every event passes it on the way to the log, in order, under one
@@ -318,7 +318,7 @@ pub trait EventGate: Send {
     /// The time at which the next delayed event is due; `None` if no event is delayed.
     fn due(&self) -> Option<Instant>;
 
-    /// True if [`Gate::take`] needs the exact time for an event of this type, because it may delay the
+    /// True if [`EventGate::take`] needs the exact time for an event of this type, because it may delay the
     /// event or another one is delayed. Called for every delta, so it must be cheap.
     fn times(&self, kind: EventType) -> bool {
         let _ = kind;

@@ -4,9 +4,8 @@
 //! caller; this is the part that the live server and crash recovery share.
 
 use crate::actor::Actor;
-use crate::body::Body;
-use crate::body::llm::CallStarted;
 use crate::body::status::UNREGISTERED;
+use crate::body::{Body, family};
 use crate::code::{ToolErrorClass, ToolState};
 use crate::id::{CallId, TurnId};
 use crate::row::{ModelCallEnd, RowChange};
@@ -21,30 +20,14 @@ pub fn rows(turn: Option<TurnId>, actor: &Actor, body: &Body) -> Vec<RowChange> 
 
 /// The change of an event outside of any turn, if it has one.
 fn of_session(body: &Body) -> Option<RowChange> {
-    if let Body::ApprovalResolved(answer) = body {
-        return Some(RowChange::ApprovalResolved {
-            approval_id: answer.approval_id,
-            decision: answer.decision,
-            by: answer.by.clone(),
-            comment: answer.comment.clone(),
-        });
+    if let Body::ApprovalResolved(resolved) = body {
+        return Some(RowChange::ApprovalResolved(resolved.clone()));
     }
     if let Body::RoutingPolicyReloaded(policy) = body {
         let version = policy.routing_policy_version.clone();
         return Some(RowChange::PolicyReloaded(version));
     }
     None
-}
-
-fn call_started(turn_id: TurnId, actor: &Actor, call: &CallStarted) -> RowChange {
-    RowChange::CallStarted {
-        call_id: call.call_id,
-        turn_id,
-        actor: actor.clone(),
-        model: call.model.clone(),
-        purpose: call.purpose,
-        attempt: call.attempt,
-    }
 }
 
 /// The provider's id of the answer is not in the event: the emitter adds it.
@@ -82,7 +65,11 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             model: route.model.clone(),
             policy_version: route.routing_policy_version.clone(),
         }],
-        Body::LlmCallStarted(call) => vec![call_started(turn_id, actor, call)],
+        Body::LlmCallStarted(call) => vec![RowChange::CallStarted {
+            turn_id,
+            actor: actor.clone(),
+            call: call.clone(),
+        }],
         Body::LlmCallCompleted(call) => {
             let (stop_reason, usage) = (call.stop_reason, call.usage);
             let end = ModelCallEnd::Completed { stop_reason, usage };
@@ -118,50 +105,19 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             };
             vec![tool(t.tool_use_id, &t.tool_name, t.tool_type, status)]
         }
-        Body::ApprovalRequested(question) => vec![RowChange::ApprovalPut {
-            approval_id: question.approval_id,
-            turn_id,
-            tool_use_id: question.tool_use_id,
-            tool_name: question.tool_name.clone(),
-            input_summary: question.input_summary.clone(),
-        }],
+        Body::ApprovalRequested(requested) => {
+            vec![RowChange::ApprovalPut(turn_id, requested.clone())]
+        }
         // A withheld status is not counted.
         Body::StatusEmitted(status) if status.event_id == UNREGISTERED => Vec::new(),
         Body::StatusEmitted(status) => vec![RowChange::StatusCounted(status.event_id.clone())],
-        Body::SessionCreated(_)
-        | Body::SessionClosed(_)
+        family!(Session | SubagentEnd | Delegate | Plan | Display | Bus | Delta | Mcp | Note)
         | Body::TurnStarted(_)
         | Body::DispatchTraced(_)
         | Body::RoutingPolicyReloaded(_)
         | Body::ApprovalResolved(_)
-        | Body::DelegateStarted(_)
-        | Body::DelegateCompleted(_)
-        | Body::DelegateFailed(_)
         | Body::SubagentStarted(_)
-        | Body::SubagentCompleted(_)
-        | Body::SubagentFailed(_)
-        | Body::DataLoading(_)
-        | Body::DataLoaded(_)
-        | Body::ComponentRendered(_)
-        | Body::ErrorReported(_)
-        | Body::FeedbackRecorded(_)
-        | Body::PlanStepStarted(_)
-        | Body::PlanStepCompleted(_)
-        | Body::AgentErrorEmit(_)
-        | Body::McpListToolsStarted(_)
-        | Body::McpListToolsCompleted(_)
-        | Body::McpSessionStarted(_)
-        | Body::McpSessionProgressed(_)
-        | Body::SupportNoted(_)
-        | Body::BusSubscriberRegistered(_)
-        | Body::BusSubscriberUnregistered(_)
-        | Body::BusHandlerWarning(_)
         | Body::MessageStart(_)
-        | Body::TextDelta(_)
-        | Body::ThinkingDelta(_)
-        | Body::ToolUseStart(_)
-        | Body::ToolUseInputDelta(_)
-        | Body::ToolUseEnd(_)
         | Body::MessageComplete(_) => Vec::new(),
     }
 }
@@ -169,7 +125,7 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::llm::CallFailed;
+    use crate::body::llm::{CallFailed, CallStarted};
     use crate::body::routing::PolicyReloaded;
     use crate::body::status::StatusEmitted;
     use crate::code::{CallPurpose, LlmErrorClass};
@@ -195,20 +151,18 @@ mod tests {
         let turn = TurnId(Ulid(1));
         let call_id = CallId(Ulid(2));
         let shop = Actor::subagent("shop");
-        let started = Body::LlmCallStarted(CallStarted {
+        let call = CallStarted {
             call_id,
             model: "local:small".into(),
             purpose: CallPurpose::Subagent,
             attempt: 2,
             first: false,
-        });
+        };
+        let started = Body::LlmCallStarted(call.clone());
         let expected = RowChange::CallStarted {
-            call_id,
             turn_id: turn,
             actor: shop.clone(),
-            model: "local:small".into(),
-            purpose: CallPurpose::Subagent,
-            attempt: 2,
+            call,
         };
         assert_eq!(rows(Some(turn), &shop, &started), [expected]);
         let failed = Body::LlmCallFailed(CallFailed {

@@ -11,11 +11,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::id::{CROCKFORD, IdError, crockford_value};
+use crate::id::{CROCKFORD, IdError, crockford_value, text_serde};
 
 /// The generation of a session's history. It changes only when events that a client may have
 /// seen can be lost, for example after a restore.
@@ -149,32 +145,10 @@ impl FromStr for Position {
     }
 }
 
-impl Serialize for Position {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Position {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl JsonSchema for Position {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "EventId".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "pattern": "^evt_[0-9A-HJKMNP-TV-Z]{14}(\\.[0-9A-HJKMNP-TV-Z]{6})?$"
-        })
-    }
-}
+text_serde!(Position, "EventId", {
+    "type": "string",
+    "pattern": "^evt_[0-9A-HJKMNP-TV-Z]{14}(\\.[0-9A-HJKMNP-TV-Z]{6})?$"
+});
 
 #[cfg(test)]
 mod tests {
