@@ -113,37 +113,37 @@ impl SessionService {
 
     /// The handle that reads rows, messages and events.
     pub fn reader(&self) -> SessionReader {
-        SessionReader::new(self.core.clone())
+        SessionReader::new(&self.core)
     }
 
     /// The handle that creates, deletes and annotates sessions.
     pub fn writer(&self) -> SessionWriter {
-        SessionWriter::new(self.core.clone())
+        SessionWriter::new(&self.core)
     }
 
     /// The handle that opens live sessions for streams.
     pub fn live_sessions(&self) -> LiveSessions {
-        LiveSessions::new(self.core.clone())
+        LiveSessions::new(&self.core)
     }
 
     /// The handle that submits turns.
     pub fn submitter(&self) -> TurnSubmitter {
-        TurnSubmitter::new(self.core.clone())
+        TurnSubmitter::new(&self.core)
     }
 
     /// The handle that cancels turns.
     pub fn canceller(&self) -> TurnCanceller {
-        TurnCanceller::new(self.core.clone())
+        TurnCanceller::new(&self.core)
     }
 
     /// The handle for approvals of paused turns.
     pub fn approvals(&self) -> TurnApprovals {
-        TurnApprovals::new(self.core.clone())
+        TurnApprovals::new(&self.core)
     }
 
     /// The handle for health checks.
     pub fn status(&self) -> ServiceStatus {
-        ServiceStatus::new(self.core.clone())
+        ServiceStatus::new(&self.core)
     }
 
     /// A reference that does not keep the service alive.
@@ -162,7 +162,7 @@ impl SessionService {
     /// Other sessions read it when their next turn is routed. Returns the number of events.
     pub fn reload_routing_policy(&self, version: &str) -> usize {
         self.core.services.routing_policy.lock().set(version);
-        if self.core.is_storage_full() {
+        if self.core.services.is_storage_full() {
             tracing::warn!("the disk is full: the routing policy is announced to sessions later");
         }
         announce_routing_policy(&self.core.services, &self.core.registry)
@@ -191,7 +191,7 @@ impl SessionService {
         }
         let all_committed = async {
             for live in self.core.registry.all() {
-                let _ = live.sequencer.committed(live.sequencer.last().seq).await;
+                let _ = live.sequencer.all_committed().await;
             }
         };
         let _ = tokio::time::timeout(COMMIT_WAIT, all_committed).await;

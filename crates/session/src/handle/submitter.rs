@@ -7,26 +7,19 @@ use turnwire_event::row::{KeyScope, RowChange};
 use turnwire_event::{Owner, Position, Seq, TurnId, metric};
 
 use crate::error::Error;
-use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
-use crate::store_read::read_store;
 use crate::submit::idempotency::KeyLockGuard;
 use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
 use crate::turn::cancel::disconnect::StreamGuard;
 use crate::turn::cancel::early_cancel::SubmitKey;
 use crate::turn::queue::accept::{AcceptedTurn, KeyRows, PendingCommit, accept_turn, await_commit};
 
-/// Submits turns to sessions, and creates sessions for them.
-#[derive(Clone)]
-pub struct TurnSubmitter {
-    core: Arc<SessionCore>,
-}
+handle!(
+    /// Submits turns to sessions, and creates sessions for them.
+    TurnSubmitter
+);
 
 impl TurnSubmitter {
-    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
-        Self { core }
-    }
-
     /// Submits a turn. Durable on return, and from then on the turn runs to its end even if the
     /// caller goes away. A caller that goes away earlier has submitted the turn with its key, or
     /// nothing.
@@ -119,25 +112,27 @@ impl TurnSubmitter {
         scope: &KeyScope,
         key: &IdempotencyKey,
     ) -> Result<Option<SubmittedTurn>, Error> {
-        let expired_until_ms = self.core.keys_expired_until_ms();
+        let expired_until = self.core.keys_expired_until();
         let (scope, body_sha256) = (scope.clone(), key.body_sha256);
-        read_store(self.core.services.store(), move |store| {
-            let row = store.idempotency_key(&scope)?;
-            let row = row.filter(|row| row.created_at.as_millis() > expired_until_ms);
-            let Some(row) = row else { return Ok(None) };
-            if row.body_sha256 != body_sha256 {
-                return Err(Error::IdempotencyMismatch);
-            }
-            Ok(store.turn(row.turn_id)?.map(|(_, turn)| SubmittedTurn {
-                turn_id: turn.id,
-                session_id: turn.session_id,
-                state: turn.state,
-                position: position_before(turn.started),
-                wire_version: turn.wire_version.unwrap_or_default(),
-                repeated: true,
-            }))
-        })
-        .await
+        self.core
+            .services
+            .read(move |store| {
+                let row = store.idempotency_key(&scope)?;
+                let row = row.filter(|row| row.created_at > expired_until);
+                let Some(row) = row else { return Ok(None) };
+                if row.body_sha256 != body_sha256 {
+                    return Err(Error::IdempotencyMismatch);
+                }
+                Ok(store.turn(row.turn_id)?.map(|(_, turn)| SubmittedTurn {
+                    turn_id: turn.id,
+                    session_id: turn.session_id,
+                    state: turn.state,
+                    position: position_before(turn.started),
+                    wire_version: turn.wire_version.unwrap_or_default(),
+                    repeated: true,
+                }))
+            })
+            .await
     }
 }
 

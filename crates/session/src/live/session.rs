@@ -9,26 +9,33 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use turnwire_event::fold::{OpenTurn, rows};
+use turnwire_event::fold::OpenTurn;
 use turnwire_event::port::{ChildTaskRegistry, NoChildTasks, WorkerLauncher};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{
-    Actor, Body, Clock, EventFilter, IdGenerator, Owner, Position, Seq, SessionId, TurnId,
+    Actor, Body, Clock, EpisodeId, EventFilter, IdGenerator, Owner, Position, Seq, SessionId,
+    TurnId,
 };
+use turnwire_hub::ring::RingBounds;
 use turnwire_hub::{Ring, RingClosed, WakePump};
-use turnwire_log::{EventDraft, LogTail, LogWriter, OutboxRoom, Sequencer, SequencerError, Store};
+use turnwire_log::sequencer::OutboxBounds;
+use turnwire_log::{
+    EventDraft, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer, SequencerError, Store,
+};
 
 use super::bus::{BusAction, BusCoalescer, BusNotice};
 use super::presence::SessionPresence;
 use super::routing_policy::ActiveRoutingPolicy;
-use super::transcript::Transcript;
+use super::transcript::{Transcript, apply_released};
 use super::turn_runner::TurnRunner;
-use super::turn_slot::TurnSlot;
+use super::turn_slot::{TurnEndGuard, TurnSlot};
+use crate::error::Error;
 use crate::history::cache::HistoryCache;
 use crate::options::Options;
+use crate::store_read::read_store;
 use crate::submit::request::SubmitRequest;
 
-/// Creates the [`Delegate`] of a turn, through which the turn starts workers. Implemented by the
+/// Creates the [`WorkerLauncher`] of a turn, through which the turn starts workers. Implemented by the
 /// service that owns all sessions.
 pub(crate) trait DelegateFactory: Send + Sync {
     /// The delegate of `turn`. Its workers are children of the turn, and inherit locale and trace
@@ -69,9 +76,49 @@ pub(crate) struct SessionServices {
 }
 
 impl SessionServices {
-    /// A handle of the store, for a read on another thread.
-    pub(crate) fn store(&self) -> Arc<dyn Store> {
-        self.store.clone()
+    /// Runs `read` on a blocking thread; see [`read_store`].
+    pub(crate) async fn read<T, E>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        read_store(self.store.clone(), read).await
+    }
+
+    /// As [`read`](Self::read), for one call of the store.
+    pub(crate) async fn read_rows<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.read(|store| Ok(read(store)?)).await
+    }
+
+    /// The row of a new session of `owner`.
+    pub(crate) fn new_session(&self, id: SessionId, owner: &Owner) -> SessionRow {
+        let now = self.clock.now();
+        SessionRow {
+            id,
+            owner: owner.clone(),
+            parent: None,
+            agent: None,
+            workspace_path: None,
+            metadata: serde_json::Map::new(),
+            episode_id: EpisodeId(self.mint.ulid()),
+            active_model: self.options.default_model.clone(),
+            routing_policy_version: self.routing_policy.lock().version().to_owned(),
+            cost_usd: 0.0,
+            turn_count: 0,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// True if the disk is full: what space remains is for the terminals of turns.
+    pub(crate) fn is_storage_full(&self) -> bool {
+        self.writer.health().is_full()
     }
 
     /// The delegate of `turn`, which starts no workers if there is no factory.
@@ -132,20 +179,16 @@ impl LiveSession {
         open: Option<OpenTurn>,
     ) -> Arc<Self> {
         let (id, owner) = (row.id, row.owner.clone());
-        let bounds = turnwire_hub::ring::RingBounds {
+        let bounds = RingBounds {
             events: services.options.ring_events,
             bytes: services.options.ring_bytes,
         };
-        let ring = Ring::new(
-            tail.position(),
-            Transcript::new(row, open),
-            bounds,
-            services.pump.clone(),
-        );
+        let transcript = Transcript::new(row, open);
+        let ring = Ring::new(tail.position(), transcript, bounds, services.pump.clone());
         let sequencer = Sequencer::open(
             id,
             tail,
-            turnwire_log::sequencer::OutboxBounds::default(),
+            OutboxBounds::default(),
             services.clock.clone(),
             services.writer.clone(),
             ring.clone(),
@@ -166,6 +209,12 @@ impl LiveSession {
         })
     }
 
+    /// Reads the session's row at the ring's tail.
+    pub(crate) fn with_row<T>(&self, read: impl FnOnce(&SessionRow) -> T) -> T {
+        self.ring
+            .with_state(|transcript, _, _| read(&transcript.row))
+    }
+
     /// What `turn` has open after every emitted event, released or not.
     pub(crate) fn open_turn(&self, turn: TurnId) -> Option<OpenTurn> {
         // Under the sequencer's lock no event is released meanwhile.
@@ -174,25 +223,12 @@ impl LiveSession {
                 .ring
                 .with_state(|transcript, _, _| transcript.open.clone())
                 .filter(|open| open.id == turn);
-            for event in unreleased {
-                if event.head.turn != Some(turn) {
-                    continue;
+            for event in unreleased.filter(|event| event.head.turn == Some(turn)) {
+                if matches!(event.body, Body::TurnStarted(_)) {
+                    open = Some(OpenTurn::new(turn));
                 }
-                match (&mut open, &event.body) {
-                    (_, Body::TurnStarted(_)) => {
-                        let mut fresh = OpenTurn::new(turn);
-                        fresh.apply(
-                            event.head.position,
-                            event.time,
-                            &event.head.actor,
-                            &event.body,
-                        );
-                        open = Some(fresh);
-                    }
-                    (Some(open), body) => {
-                        open.apply(event.head.position, event.time, &event.head.actor, body);
-                    }
-                    (None, _) => {}
+                if let Some(open) = &mut open {
+                    apply_released(open, event);
                 }
             }
             open
@@ -206,22 +242,16 @@ impl LiveSession {
 
     /// Cancelled when `turn` is not running: it has left the slot and its task has ended.
     pub(crate) fn turn_ended(&self, turn: TurnId) -> CancellationToken {
-        let slot = self.slot.lock();
-        let running = slot.running.as_ref().filter(|running| running.id == turn);
-        running.map_or_else(
-            || {
-                let ended = CancellationToken::new();
-                ended.cancel();
-                ended
-            },
-            |running| running.end_guard.token(),
-        )
+        match self.slot.lock().running_turn(turn) {
+            Some(running) => running.end_guard.token(),
+            // The token of a guard that is dropped at once.
+            None => TurnEndGuard::default().token(),
+        }
     }
 
     /// Emits an event that belongs to no turn.
     pub fn emit(&self, actor: Actor, body: Body) -> Result<Position, SequencerError> {
-        let mut draft = EventDraft::new(None, actor, body);
-        draft.rows = rows(None, &draft.actor, &draft.body);
+        let draft = EventDraft::with_rows(None, actor, body);
         let (position, _) = self.sequencer.emit_one(draft, OutboxRoom::Reserved)?;
         Ok(position)
     }
@@ -236,8 +266,8 @@ impl LiveSession {
 
     /// Emits a notice on the bus, coalesced with others of its kind. Never blocks and never fails.
     pub fn emit_notice(self: &Arc<Self>, notice: BusNotice) {
-        if self.services.writer.health().is_full() {
-            return; // the remaining space is for the terminals of turns
+        if self.services.is_storage_full() {
+            return;
         }
         match self.bus.record(notice, Instant::now()) {
             BusAction::Counted => {}
@@ -273,17 +303,19 @@ impl LiveSession {
 
     /// Closes a deleted session: stops its turn, refuses events, ends its connections.
     pub(crate) fn close(&self) {
-        self.slot.lock().clear();
-        self.sequencer.close();
-        self.ring.close(RingClosed::Deleted);
+        self.close_for(RingClosed::Deleted);
     }
 
     /// Closes a session whose log is damaged, for every caller.
     pub fn quarantine(&self) {
         self.services.quarantined.lock().insert(self.id);
+        self.close_for(RingClosed::Quarantined);
+    }
+
+    fn close_for(&self, reason: RingClosed) {
         self.slot.lock().clear();
         self.sequencer.close();
-        self.ring.close(RingClosed::Quarantined);
+        self.ring.close(reason);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::SessionRow;
-use turnwire_event::{Body, Message, Position, TurnId};
+use turnwire_event::{Body, Message, MessageId, Position, TurnId};
 use turnwire_hub::RingState;
 use turnwire_log::ReleasedEvent;
 
@@ -55,19 +55,18 @@ impl RingState for Transcript {
             Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
             _ => {}
         }
-        if let Some(open) = self
-            .open
-            .as_mut()
-            .filter(|open| Some(open.id) == event.head.turn)
+        if let Some(open) = &mut self.open
+            && Some(open.id) == event.head.turn
         {
-            open.apply(
-                event.head.position,
-                event.time,
-                &event.head.actor,
-                &event.body,
-            );
+            apply_released(open, event);
         }
     }
+}
+
+/// Applies an event of the turn to what the turn has open.
+pub(super) fn apply_released(open: &mut OpenTurn, event: &ReleasedEvent) {
+    let head = &event.head;
+    open.apply(head.position, event.time, &head.actor, &event.body);
 }
 
 impl Transcript {
@@ -83,6 +82,11 @@ impl Transcript {
     /// The id of the turn in flight.
     pub fn current_turn(&self) -> Option<TurnId> {
         self.open.as_ref().map(|open| open.id)
+    }
+
+    /// The id of the message in flight.
+    pub(crate) fn id_in_flight(&self) -> Option<MessageId> {
+        Some(self.open.as_ref()?.message.as_ref()?.id)
     }
 
     /// The message in flight, in the form that clients read.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use tokio_util::sync::CancellationToken;
-use turnwire_event::code::{OnBusy, OnDisconnect};
+use turnwire_event::code::OnBusy;
 use turnwire_event::row::QueuedRow;
 use turnwire_event::{TraceContext, TurnId, metric};
 
@@ -52,9 +52,8 @@ pub(crate) struct RunningTurn {
     /// The processes and workers of the turn.
     pub(crate) children: Arc<ChildTasks>,
     pub(crate) emitter: Weak<dyn StoppableEmitter>,
-    pub(crate) on_disconnect: OnDisconnect,
-    pub(crate) grace_ms: u64,
-    pub(crate) disconnect_scope: DisconnectScope,
+    /// See [`SubmitRequest::cancel_grace`].
+    pub(crate) cancel_grace: Option<(DisconnectScope, u64)>,
     /// The trace context of the caller, for events that the session emits in the turn.
     pub(crate) trace: Option<Arc<TraceContext>>,
     pub(crate) presence: StreamPresence,
@@ -108,29 +107,11 @@ impl QueuedTurn {
             id: row.turn_id,
             order: row.place,
             unreadable: request.is_err(),
-            request: request.unwrap_or_else(|_| empty_request()),
+            request: request.unwrap_or_else(|_| SubmitRequest::unattended("en".into())),
             presence: StreamPresence::default(),
             departures: 0,
             start_attempts: 0,
         }
-    }
-}
-
-/// Takes the place of a stored request that is invalid.
-fn empty_request() -> SubmitRequest {
-    SubmitRequest {
-        content: Vec::new(),
-        locale: "en".into(),
-        on_disconnect: OnDisconnect::Continue,
-        disconnect_grace_ms: 0,
-        trace: None,
-        on_busy: OnBusy::Enqueue,
-        wire_version: String::new(),
-        metadata: serde_json::Map::new(),
-        location: None,
-        disconnect_scope: DisconnectScope::Session,
-        origin: turnwire_event::code::Origin::Chat,
-        dm_type: None,
     }
 }
 
@@ -153,6 +134,11 @@ impl TurnSlot {
     pub(crate) fn blocking_turn(&self) -> Option<TurnId> {
         let running = self.running.as_ref().map(|running| running.id);
         running.or_else(|| self.next_queued().map(|queued| queued.id))
+    }
+
+    /// The running turn, if it is `turn`.
+    pub(crate) fn running_turn(&self, turn: TurnId) -> Option<&RunningTurn> {
+        self.running.as_ref().filter(|running| running.id == turn)
     }
 
     pub(crate) fn next_queued(&self) -> Option<&QueuedTurn> {
@@ -193,8 +179,9 @@ impl TurnSlot {
 
     /// Inserts the queued turns of the store.
     pub(crate) fn restore_queue(&mut self, rows: Vec<QueuedRow>) {
-        rows.into_iter()
-            .for_each(|row| self.enqueue(QueuedTurn::from_row(row)));
+        for row in rows {
+            self.enqueue(QueuedTurn::from_row(row));
+        }
     }
 
     /// Removes a queued turn.
@@ -234,19 +221,11 @@ impl TurnSlot {
     /// The grace period after the last stream of `turn` has left; `None` if the turn goes on
     /// without streams.
     pub(crate) fn stream_grace_ms(&self, turn: TurnId) -> Option<u64> {
-        let (on_disconnect, scope, grace_ms) = match &self.running {
-            Some(r) if r.id == turn => (r.on_disconnect, r.disconnect_scope, r.grace_ms),
-            _ => {
-                let request = &self.queued(turn)?.request;
-                (
-                    request.on_disconnect,
-                    request.disconnect_scope,
-                    request.disconnect_grace_ms,
-                )
-            }
+        let (scope, grace_ms) = match self.running_turn(turn) {
+            Some(running) => running.cancel_grace?,
+            None => self.queued(turn)?.request.cancel_grace()?,
         };
-        (on_disconnect == OnDisconnect::Cancel && scope == DisconnectScope::Stream)
-            .then_some(grace_ms)
+        (scope == DisconnectScope::Stream).then_some(grace_ms)
     }
 }
 

@@ -18,7 +18,6 @@ use turnwire_log::{EventSelection, Log, ReadError, Store};
 use crate::error::Error;
 use crate::live::session::{LiveSession, ReplayCount};
 use crate::live::transcript::Transcript;
-use crate::store_read::read_store;
 
 /// Persisted events in the first chunk, so that a late reader gets something soon, and in the
 /// largest one, which amortises a query and still shares two cores among many readers.
@@ -70,7 +69,7 @@ impl LiveSession {
         missed: FinishedReplay,
         max: u64,
     ) -> Result<CatchUp, ReplayError> {
-        if since.epoch != self.ring.with_state(|_, tail, _| tail.epoch) {
+        if since.epoch != self.tail().epoch {
             return Err(ReplayError::Expired);
         }
         self.catch_up_from(since, filter, missed, max).await
@@ -92,19 +91,19 @@ impl LiveSession {
         }
         let (live, filter) = (self.clone(), filter.clone());
         let permit = self.services.replay_permits.acquire().await;
-        let count = read_store(self.services.store(), move |store| {
-            let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
-            if since.seq < tail.low {
-                return Err(ReplayError::Expired);
-            }
-            let count = live.count_passing(store, (since.seq, upto.seq), filter)?;
-            if count > max {
-                Err(ReplayError::TooLarge(count, max))
-            } else {
-                Ok(count)
-            }
-        })
-        .await?;
+        let count = self
+            .services
+            .read(move |store| {
+                let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
+                if since.seq < tail.low {
+                    return Err(ReplayError::Expired);
+                }
+                match live.count_passing(store, (since.seq, upto.seq), filter)? {
+                    count if count > max => Err(ReplayError::TooLarge(count, max)),
+                    count => Ok(count),
+                }
+            })
+            .await?;
         drop(permit);
         Ok(CatchUp {
             live: self.clone(),
@@ -134,12 +133,10 @@ impl LiveSession {
         let last =
             last.filter(|last| last.since == since && last.upto <= upto && last.filter == filter);
         let (from, counted) = last.map_or((since, 0), |last| (last.upto, last.count));
-        let added = if from == upto {
-            0
-        } else {
-            log.count(self.id, from, upto, &EventSelection::from(&filter))?
-        };
-        let count = counted + added;
+        let mut count = counted;
+        if from < upto {
+            count += log.count(self.id, from, upto, &EventSelection::from(&filter))?;
+        }
         *self.last_replay_count.lock() = Some(ReplayCount {
             filter,
             since,
@@ -187,19 +184,22 @@ impl CatchUp {
         };
         let in_flight = self.in_flight.clone();
         let permit = self.live.services.replay_permits.acquire().await;
-        let (chunk, at) = read_store(self.live.services.store(), move |store| {
-            let filter = filter.as_ref();
-            let chunk = read_chunk(
-                store,
-                id,
-                remaining,
-                (limit, filter),
-                in_flight.as_deref(),
-                missed,
-            );
-            Ok::<_, ReplayError>(chunk?)
-        })
-        .await?;
+        let (chunk, at) = self
+            .live
+            .services
+            .read(move |store| {
+                let filter = filter.as_ref();
+                let chunk = read_chunk(
+                    store,
+                    id,
+                    remaining,
+                    (limit, filter),
+                    in_flight.as_deref(),
+                    missed,
+                );
+                Ok::<_, ReplayError>(chunk?)
+            })
+            .await?;
         drop(permit);
         self.at = at;
         self.chunk = (self.chunk * 4).min(CHUNK_MAX);

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use turnwire_log::MessageView;
+use turnwire_log::{MessageView, Store};
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::transcript::SessionSnapshot;
-use crate::store_read::read_store;
 
 impl LiveSession {
     /// The session at this moment, with its newest `messages_max` messages.
@@ -24,15 +23,11 @@ impl LiveSession {
             });
         let id = self.id;
         let stored_max = messages_max.saturating_sub(usize::from(in_flight.is_some()));
-        let stored = read_store(self.services.store(), move |store| {
-            Ok::<_, Error>(store.messages(id, MessageView::Clients, at, None, stored_max)?)
-        })
-        .await?;
-        let messages = stored
-            .into_iter()
-            .map(|stored| stored.message)
-            .chain(in_flight)
-            .collect();
+        let read =
+            move |store: &dyn Store| store.messages(id, MessageView::Clients, at, None, stored_max);
+        let stored = self.services.read_rows(read).await?;
+        let stored = stored.into_iter().map(|stored| stored.message);
+        let messages = stored.chain(in_flight).collect();
         Ok(SessionSnapshot {
             row,
             current_turn,

@@ -48,6 +48,31 @@ pub struct SubmitRequest {
 }
 
 impl SubmitRequest {
+    /// A request without content that no client waits for.
+    pub(crate) fn unattended(locale: String) -> Self {
+        Self {
+            content: Vec::new(),
+            locale,
+            on_disconnect: OnDisconnect::Continue,
+            disconnect_grace_ms: 0,
+            trace: None,
+            on_busy: OnBusy::Reject,
+            wire_version: String::new(),
+            metadata: Map::new(),
+            location: None,
+            disconnect_scope: DisconnectScope::Session,
+            origin: Origin::Chat,
+            dm_type: None,
+        }
+    }
+
+    /// The clients whose disconnect cancels the turn, and how long they may be away before that;
+    /// `None` for [`OnDisconnect::Continue`].
+    pub(crate) fn cancel_grace(&self) -> Option<(DisconnectScope, u64)> {
+        let cancels = self.on_disconnect == OnDisconnect::Cancel;
+        cancels.then_some((self.disconnect_scope, self.disconnect_grace_ms))
+    }
+
     /// The kind of a turn with this origin in a person's own session.
     pub(crate) fn turn_kind(&self) -> TurnKind {
         match self.origin {

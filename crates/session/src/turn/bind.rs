@@ -10,7 +10,7 @@ use turnwire_event::port::{
     BoundTurn, Emission, EventGate, GateOutput, TurnInput, TurnOutcome, TurnProducer,
 };
 
-/// A [`Gate`] that passes every event unchanged.
+/// An [`EventGate`] that passes every event unchanged.
 pub(crate) struct PassThroughGate;
 
 impl EventGate for PassThroughGate {

@@ -13,7 +13,6 @@ use turnwire_log::MessageView;
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
-use crate::store_read::read_store;
 use crate::turn::cancel::request::{CancelOutcome, request_cancel};
 
 /// Bytes of a worker's answer that its parent gets: dozens of pages, far more than anyone reads.
@@ -80,8 +79,7 @@ impl WorkerRun {
     /// Waits until the worker's terminal is durable; fails if the session was deleted.
     pub(crate) async fn wait_until_durable(&self) -> Result<(), Error> {
         self.ended.cancelled().await;
-        let sequencer = &self.live.sequencer;
-        Ok(sequencer.committed(sequencer.last().seq).await?)
+        Ok(self.live.sequencer.all_committed().await?)
     }
 
     /// How the worker ended, for the cancel receipt of its parent.
@@ -109,18 +107,20 @@ impl WorkerRun {
     async fn read_result(&self) -> Result<WorkerResult, Error> {
         self.wait_until_durable().await?;
         let (id, turn) = (self.live.id, self.turn);
-        let upto = self.live.ring.with_state(|_, tail, _| tail);
-        read_store(self.live.services.store(), move |store| {
-            let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
-            let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
-            let mut newest = newest.into_iter().rev().map(|stored| stored.message);
-            let answer = newest.find(|message| is_answer(message, turn));
-            Ok(WorkerResult {
-                terminal: row.terminal.ok_or(Error::Internal)?,
-                text: answer.map(answer_text).unwrap_or_default(),
+        let upto = self.live.tail();
+        self.live
+            .services
+            .read(move |store| {
+                let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
+                let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
+                let mut newest = newest.into_iter().rev().map(|stored| stored.message);
+                let answer = newest.find(|message| is_answer(message, turn));
+                Ok(WorkerResult {
+                    terminal: row.terminal.ok_or(Error::Internal)?,
+                    text: answer.map(answer_text).unwrap_or_default(),
+                })
             })
-        })
-        .await
+            .await
     }
 }
 
@@ -151,12 +151,11 @@ fn worker_end(result: WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error>
         }));
     }
     let completed: TurnCompleted = parse_terminal(payload)?;
-    let success = match completed.status {
-        TurnStatus::Ok | TurnStatus::Degraded => true,
-        TurnStatus::Failed => false,
-        // The worker needs an approval, which its parent turn cannot wait for.
-        TurnStatus::Paused => return Ok(WorkerEnd::Failed(FailureMode::Error)),
-    };
+    // A paused worker needs an approval, which its parent turn cannot wait for.
+    if completed.status == TurnStatus::Paused {
+        return Ok(WorkerEnd::Failed(FailureMode::Error));
+    }
+    let success = completed.status != TurnStatus::Failed;
     Ok(WorkerEnd::Completed { success, text })
 }
 

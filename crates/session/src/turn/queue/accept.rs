@@ -16,7 +16,7 @@ use crate::live::turn_slot::{QueuedTurn, StreamPresence, TurnInterrupt, TurnSlot
 use crate::submit::request::{DisconnectScope, SubmitRequest};
 use crate::turn::cancel::disconnect::{StreamGuard, on_last_watcher_left};
 use crate::turn::cancel::request::{CancelOutcome, interrupt_running, request_cancel_locked};
-use crate::turn::opening::turn_kind;
+use crate::turn::opening::turn_settings;
 use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
 use crate::turn::run::turn_run::TurnRun;
 
@@ -142,12 +142,9 @@ fn start_now(
     let turn = TurnId(live.services.mint.ulid());
     let scope = request.disconnect_scope;
     let pending = PendingTurn {
-        id: turn,
-        request,
-        presence: initial_presence(scope),
         rows: key_rows(turn),
         preceding: created.into_iter().collect(),
-        resumed: None,
+        ..PendingTurn::new(turn, request, initial_presence(scope))
     };
     let (at, run) = start_turn(live, slot, pending, history)?;
     let accepted = AcceptedTurn {
@@ -206,12 +203,7 @@ fn enqueue(
     let turn = TurnId(live.services.mint.ulid());
     let order = slot.next_order(request.on_busy);
     let mut rows = vec![RowChange::TurnQueued {
-        turn_id: turn,
-        kind: turn_kind(live, &request),
-        on_disconnect: request.on_disconnect,
-        disconnect_grace_ms: request.disconnect_grace_ms,
-        trace: request.trace.clone(),
-        wire_version: Some(request.wire_version.clone()),
+        settings: turn_settings(live, turn, &request),
         place: order,
         input: json,
     }];
