@@ -12,8 +12,8 @@ use turnwire_event::row::{
     ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    ApprovalId, CallId, ContentBlock, MessageId, Owner, Position, Role, SessionId, TenantId,
-    Timestamp, TokenUsage, ToolUseId, TurnId, UtcDay,
+    CallId, ContentBlock, MessageId, Owner, Position, Role, SessionId, TenantId, Timestamp,
+    TokenUsage, ToolUseId, TurnId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -75,9 +75,6 @@ pub trait TurnRecords: Send + Sync + 'static {
 
 /// Requests for a person's approval of a tool call.
 pub trait ApprovalRecords: Send + Sync + 'static {
-    /// Returns an approval request and the owner of its session.
-    fn approval(&self, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError>;
-
     /// Returns the approval requests of a turn, in the order of their requests.
     fn turn_approvals(&self, turn: TurnId) -> Result<Vec<ApprovalRow>, ReadError>;
 

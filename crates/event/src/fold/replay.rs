@@ -124,24 +124,19 @@ fn deltas(
 fn joins(last: &DeltaCut, next: &DeltaCut) -> bool {
     let same =
         next.block == last.block && next.at.seq == last.at.seq && next.at.sub == last.at.sub.next();
-    same && match (last.kind, next.kind) {
-        (CutKind::Text, CutKind::Text) | (CutKind::ToolInput, CutKind::ToolInput) => true,
-        (
-            CutKind::Thinking {
-                after_text: a,
-                signed: false,
-            },
-            CutKind::Thinking { after_text: b, .. },
-        ) => a == b,
-        (
-            CutKind::Text
-            | CutKind::Thinking { .. }
-            | CutKind::ToolStart
-            | CutKind::ToolInput
-            | CutKind::ToolEnd,
-            _,
-        ) => false,
-    }
+    let (last, next) = (last.kind, next.kind);
+    let is_text = matches!(last, CutKind::Text | CutKind::ToolInput) && next == last;
+    // A signature ends its reasoning.
+    let is_thinking = |after_text| {
+        let unsigned = CutKind::Thinking {
+            after_text,
+            signed: false,
+        };
+        last == unsigned
+    };
+    let is_reasoning =
+        matches!(next, CutKind::Thinking { after_text, .. } if is_thinking(after_text));
+    same && (is_text || is_reasoning)
 }
 
 fn delta(message: &MessageFold, cut: &DeltaCut, from: usize) -> Option<Body> {

@@ -91,11 +91,8 @@ impl Position {
 }
 
 fn digits(out: &mut Vec<u8>, value: u64, width: u32) {
-    out.extend(
-        (0..width)
-            .rev()
-            .map(|at| CROCKFORD[((value >> (5 * at)) & 31) as usize]),
-    );
+    let places = (0..width).rev();
+    out.extend(places.map(|at| CROCKFORD[((value >> (5 * at)) & 31) as usize]));
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -116,33 +113,26 @@ impl FromStr for Position {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let bad = IdError { what: "event id" };
-        let digits = text
-            .strip_prefix("evt_")
-            .filter(|r| r.is_ascii())
-            .ok_or(bad.clone())?;
-        let (seq_part, sub) = match digits.split_once('.') {
-            None => (digits, 0),
-            Some((seq, sub)) if sub.len() == 6 => {
-                (seq, number(sub).filter(|&n| n > 0).ok_or(bad.clone())?)
-            }
-            Some(_) => return Err(bad),
-        };
-        if seq_part.len() != 14 {
-            return Err(bad);
-        }
-        let epoch = number(&seq_part[..4])
-            .filter(|&e| e <= u64::from(Epoch::MAX))
-            .ok_or(bad.clone())?;
-        let seq = number(&seq_part[4..])
-            .filter(|&s| s <= Seq::MAX)
-            .ok_or(bad)?;
-        Ok(Self {
-            epoch: Epoch(epoch as u32),
-            seq: Seq(seq),
-            sub: Sub(sub as u32),
-        })
+        parse(text).ok_or(IdError { what: "event id" })
     }
+}
+
+fn parse(text: &str) -> Option<Position> {
+    let digits = text.strip_prefix("evt_").filter(|d| d.is_ascii())?;
+    let (seq_part, sub) = match digits.split_once('.') {
+        None => (digits, 0),
+        Some((seq, sub)) => (seq, number(sub).filter(|&n| n > 0 && sub.len() == 6)?),
+    };
+    if seq_part.len() != 14 {
+        return None;
+    }
+    let epoch = number(&seq_part[..4]).filter(|&e| e <= u64::from(Epoch::MAX))?;
+    let seq = number(&seq_part[4..]).filter(|&s| s <= Seq::MAX)?;
+    Some(Position {
+        epoch: Epoch(epoch as u32),
+        seq: Seq(seq),
+        sub: Sub(sub as u32),
+    })
 }
 
 text_serde!(Position, "EventId", {

@@ -6,8 +6,7 @@ use turnwire_event::row::{
     ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    ApprovalId, CallId, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId,
-    TurnId, UtcDay,
+    CallId, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -105,11 +104,6 @@ impl TurnRecords for SqliteStore {
 }
 
 impl ApprovalRecords for SqliteStore {
-    fn approval(&self, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError> {
-        self.readers
-            .with(|c| <(Owner, ApprovalRow)>::one(c, "WHERE a.id = ?1", [id.to_string()]))
-    }
-
     fn turn_approvals(&self, turn: TurnId) -> Result<Vec<ApprovalRow>, ReadError> {
         self.readers
             .with(|c| ApprovalRow::all(c, "WHERE a.turn = ?1 ORDER BY a.id", [turn.to_string()]))

@@ -118,7 +118,7 @@ impl TurnApprovals {
         if let Some(running) = &slot.running {
             return Err(Error::TurnInFlight(running.id));
         }
-        if self.core.is_draining() {
+        if self.core.services.runner.is_draining() {
             return Err(Error::Draining);
         }
         let id = pending.id;

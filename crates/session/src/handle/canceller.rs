@@ -131,19 +131,16 @@ impl TurnCanceller {
             key_locks.push(self.core.idempotency.lock(scope.clone()).await?);
         }
         let expired_until = self.core.keys_expired_until();
-        let turns = self
-            .core
-            .services
-            .read(move |store| {
-                let mut turns = Vec::new();
-                for scope in &scopes {
-                    let row = store.idempotency_key(scope)?;
-                    let row = row.filter(|row| row.created_at > expired_until);
-                    turns.extend(row.map(|row| row.turn_id));
-                }
-                Ok::<_, Error>(turns)
-            })
-            .await?;
+        let read = self.core.services.read(move |store| {
+            let mut turns = Vec::new();
+            for scope in &scopes {
+                let row = store.idempotency_key(scope)?;
+                let row = row.filter(|row| row.created_at > expired_until);
+                turns.extend(row.map(|row| row.turn_id));
+            }
+            Ok::<_, Error>(turns)
+        });
+        let turns = read.await?;
         if turns.is_empty() {
             let reason = truncate_reason(reason.as_deref().unwrap_or(DEFAULT_REASON));
             let submit = (owner.clone(), session, key);

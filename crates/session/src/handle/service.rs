@@ -21,7 +21,7 @@ use super::writer::SessionWriter;
 use crate::error::Error;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::routing_policy::ActiveRoutingPolicy;
-use crate::live::session::{DelegateFactory, DeletedCallback, SessionServices};
+use crate::live::session::{DeletedCallback, SessionServices};
 use crate::live::turn_runner::TurnRunner;
 use crate::options::{Options, PRODUCER_STOP_WAIT};
 use crate::registry::attach_token::AttachTokens;
@@ -29,6 +29,7 @@ use crate::registry::recovery::end_open_turns;
 use crate::registry::resume_queues::resume_queues;
 use crate::registry::upkeep::{announce_routing_policy, start_timers};
 use crate::turn::cancel::early_cancel::EarlyCancels;
+use crate::worker::delegate::delegate_factory;
 
 /// How long the terminals of turns may take beyond the waits that a drain adds up.
 const TERMINAL_WAIT: Duration = Duration::from_secs(4);
@@ -104,8 +105,7 @@ impl SessionService {
             idempotency: Arc::default(),
             early_cancels: EarlyCancels::default(),
         });
-        let factory: Weak<dyn DelegateFactory> = Arc::downgrade(&core) as Weak<_>;
-        let _ = core.services.delegates.set(factory);
+        let _ = core.services.delegates.set(delegate_factory(&core));
         resume_queues(&core.services, &core.registry).await?;
         start_timers(&core.services, &core.registry, &core.tokens);
         Ok(Self { core })
@@ -161,7 +161,7 @@ impl SessionService {
     /// a running turn or a watcher get one event, after the disk has space again if it is full.
     /// Other sessions read it when their next turn is routed. Returns the number of events.
     pub fn reload_routing_policy(&self, version: &str) -> usize {
-        self.core.services.routing_policy.lock().set(version);
+        version.clone_into(&mut self.core.services.routing_policy.lock().version);
         if self.core.services.is_storage_full() {
             tracing::warn!("the disk is full: the routing policy is announced to sessions later");
         }

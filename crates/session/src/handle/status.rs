@@ -8,7 +8,7 @@ handle!(
 impl ServiceStatus {
     /// Whether no new turn is accepted because the server shuts down.
     pub fn is_draining(&self) -> bool {
-        self.core.is_draining()
+        self.core.services.runner.is_draining()
     }
 
     /// Whether no new turn is accepted because the disk is full.
@@ -24,11 +24,6 @@ impl ServiceStatus {
 
     /// The version of the routing policy in force.
     pub fn routing_policy_version(&self) -> String {
-        self.core
-            .services
-            .routing_policy
-            .lock()
-            .version()
-            .to_owned()
+        self.core.services.routing_policy.lock().version.clone()
     }
 }

@@ -38,22 +38,20 @@ impl SessionWriter {
         let in_flight = live
             .ring
             .with_state(|transcript, _, _| transcript.id_in_flight());
-        self.core
-            .services
-            .read(move |store| {
-                if let Some(turn) = turn {
-                    store
-                        .turn(turn)?
-                        .filter(|(_, row)| row.session_id == id)
-                        .ok_or(Error::TurnNotFound)?;
-                }
-                if let Some(message) = message.filter(|message| in_flight != Some(*message)) {
-                    let stored = store.message(id, message)?;
-                    stored.ok_or(Error::MessageNotFound)?;
-                }
-                Ok::<_, Error>(())
-            })
-            .await?;
+        let read = self.core.services.read(move |store| {
+            if let Some(turn) = turn {
+                store
+                    .turn(turn)?
+                    .filter(|(_, row)| row.session_id == id)
+                    .ok_or(Error::TurnNotFound)?;
+            }
+            if let Some(message) = message.filter(|message| in_flight != Some(*message)) {
+                let stored = store.message(id, message)?;
+                stored.ok_or(Error::MessageNotFound)?;
+            }
+            Ok::<_, Error>(())
+        });
+        read.await?;
         let at = live.emit(Actor::USER, Body::FeedbackRecorded(feedback))?;
         live.sequencer.committed(at.seq).await?;
         Ok(at)

@@ -14,7 +14,7 @@ use super::session_core::SessionCore;
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::submit::request::{NewSession, SubmitRequest};
-use crate::turn::queue::accept::{AcceptedTurn, KeyRows, accept_first_turn};
+use crate::turn::queue::accept::{AcceptedTurn, KeyUse, accept_first_turn};
 
 impl SessionCore {
     /// Creates a session. Durable on return.
@@ -35,10 +35,10 @@ impl SessionCore {
         owner: &Owner,
         new: NewSession,
         request: SubmitRequest,
-        key_rows: KeyRows,
+        key: Option<KeyUse>,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let prepared = self.prepare_new(owner, new)?;
-        self.start_prepared(prepared, request, key_rows)
+        self.start_prepared(prepared, request, key)
     }
 
     /// Registers a prepared session with its first turn.
@@ -46,10 +46,10 @@ impl SessionCore {
         &self,
         (live, created): (Arc<LiveSession>, EventDraft),
         request: SubmitRequest,
-        key_rows: KeyRows,
+        key: Option<KeyUse>,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let publish = || self.registry.insert(live.clone());
-        let accepted = accept_first_turn(&live, request, key_rows, created, publish)
+        let accepted = accept_first_turn(&live, request, key, created, publish)
             .inspect_err(|_| drop(self.registry.remove(live.id)))?;
         Ok((live, accepted))
     }

@@ -24,14 +24,9 @@ pub(crate) struct SessionCore {
 }
 
 impl SessionCore {
-    /// Whether no new turn is accepted because the server shuts down.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.services.runner.is_draining()
-    }
-
     /// Fails if no new turn is accepted.
     pub(crate) fn check_accepts_turns(&self) -> Result<(), Error> {
-        if self.is_draining() {
+        if self.services.runner.is_draining() {
             return Err(Error::Draining);
         }
         match self.services.is_storage_full() {

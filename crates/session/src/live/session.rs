@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -35,19 +35,18 @@ use crate::options::Options;
 use crate::store_read::read_store;
 use crate::submit::request::SubmitRequest;
 
-/// Creates the [`WorkerLauncher`] of a turn, through which the turn starts workers. Implemented by the
-/// service that owns all sessions.
-pub(crate) trait DelegateFactory: Send + Sync {
-    /// The delegate of `turn`. Its workers are children of the turn, and inherit locale and trace
-    /// from `request`.
-    fn delegate(
-        self: Arc<Self>,
-        parent: &Arc<LiveSession>,
-        turn: TurnId,
-        request: &SubmitRequest,
-        children: Arc<dyn ChildTaskRegistry>,
-    ) -> Arc<dyn WorkerLauncher>;
-}
+/// Creates the [`WorkerLauncher`] of a turn, through which the turn starts workers: children of the
+/// turn, which inherit locale, location and wire version from its request.
+pub(crate) type DelegateFactory = Box<
+    dyn Fn(
+            &Arc<LiveSession>,
+            TurnId,
+            &SubmitRequest,
+            Arc<dyn ChildTaskRegistry>,
+        ) -> Arc<dyn WorkerLauncher>
+        + Send
+        + Sync,
+>;
 
 /// Receives the id of each deleted session, on the writer's thread: it must not block.
 pub type DeletedCallback = Arc<dyn Fn(SessionId) + Send + Sync>;
@@ -69,8 +68,8 @@ pub(crate) struct SessionServices {
     pub(crate) replay_permits: Semaphore,
     pub(crate) routing_policy: Mutex<ActiveRoutingPolicy>,
     pub(crate) on_deleted: OnceLock<DeletedCallback>,
-    /// Weak, because the factory owns these services; unset until it exists.
-    pub(crate) delegates: OnceLock<Weak<dyn DelegateFactory>>,
+    /// Refers weakly to the service, which owns these services; unset until the service exists.
+    pub(crate) delegates: OnceLock<DelegateFactory>,
     /// Sessions with a damaged log; they are refused until the process ends.
     pub(crate) quarantined: Mutex<HashSet<SessionId>>,
 }
@@ -108,7 +107,7 @@ impl SessionServices {
             metadata: serde_json::Map::new(),
             episode_id: EpisodeId(self.mint.ulid()),
             active_model: self.options.default_model.clone(),
-            routing_policy_version: self.routing_policy.lock().version().to_owned(),
+            routing_policy_version: self.routing_policy.lock().version.clone(),
             cost_usd: 0.0,
             turn_count: 0,
             created_at: now,
@@ -129,8 +128,8 @@ impl SessionServices {
         request: &SubmitRequest,
         children: Arc<dyn ChildTaskRegistry>,
     ) -> Arc<dyn WorkerLauncher> {
-        match self.delegates.get().and_then(Weak::upgrade) {
-            Some(factory) => factory.delegate(parent, turn, request, children),
+        match self.delegates.get() {
+            Some(delegate) => delegate(parent, turn, request, children),
             None => Arc::new(NoChildTasks),
         }
     }
@@ -290,7 +289,7 @@ impl LiveSession {
         let slot = self.slot.lock();
         let is_quarantined = || self.services.quarantined.lock().contains(&self.id);
         let queue_done =
-            slot.queue_len() == 0 || self.ring.close_reason().is_some() || is_quarantined();
+            slot.queue.is_empty() || self.ring.close_reason().is_some() || is_quarantined();
         slot.running.is_none() && queue_done && self.sequencer.is_settled()
     }
 

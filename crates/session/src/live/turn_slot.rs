@@ -119,7 +119,8 @@ impl QueuedTurn {
 #[derive(Default)]
 pub(crate) struct TurnSlot {
     pub(crate) running: Option<RunningTurn>,
-    queue: VecDeque<QueuedTurn>,
+    /// The queued turns, the next to start first.
+    pub(crate) queue: VecDeque<QueuedTurn>,
     /// Whether a task is starting the next queued turn.
     pub(crate) starting: bool,
     /// Whether an approval may be open: then the next turn reads the open ones first.
@@ -133,20 +134,12 @@ impl TurnSlot {
     /// The turn that keeps a new one from starting: the running one, or the first queued one.
     pub(crate) fn blocking_turn(&self) -> Option<TurnId> {
         let running = self.running.as_ref().map(|running| running.id);
-        running.or_else(|| self.next_queued().map(|queued| queued.id))
+        running.or_else(|| self.queue.front().map(|queued| queued.id))
     }
 
     /// The running turn, if it is `turn`.
     pub(crate) fn running_turn(&self, turn: TurnId) -> Option<&RunningTurn> {
         self.running.as_ref().filter(|running| running.id == turn)
-    }
-
-    pub(crate) fn next_queued(&self) -> Option<&QueuedTurn> {
-        self.queue.front()
-    }
-
-    pub(crate) fn queue_len(&self) -> usize {
-        self.queue.len()
     }
 
     pub(crate) fn queued(&self, turn: TurnId) -> Option<&QueuedTurn> {

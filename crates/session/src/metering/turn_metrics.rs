@@ -27,12 +27,12 @@ pub(crate) fn record(body: &Body, calls: &mut CallsInFlight, definition: &str) {
                 .increment(1);
         }
         Body::SubagentCompleted(end) => {
-            let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
-            record_subagent(&labels, end.latency_ms, end.status_events);
+            let agent = (definition, end.sub_agent_id.as_str());
+            record_subagent(agent, end.latency_ms, end.status_events);
         }
         Body::SubagentFailed(end) => {
-            let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
-            record_subagent(&labels, end.latency_ms, end.status_events);
+            let agent = (definition, end.sub_agent_id.as_str());
+            record_subagent(agent, end.latency_ms, end.status_events);
         }
         Body::AgentErrorEmit(error) => {
             let agent = error.sub_agent_id.as_deref().unwrap_or_default();
@@ -62,12 +62,11 @@ pub(crate) fn is_metered(body: &Body) -> bool {
     )
 }
 
-/// The labels of a metric, in the order of [`metric::dimensions_of`].
-type Dimensions = [(&'static str, String); 5];
-
-fn record_subagent(labels: &Dimensions, latency_ms: u64, status_events: u32) {
-    metrics::histogram!(metric::DISPATCH_SUBAGENT_LATENCY_MS, labels).record(latency_ms as f64);
-    metrics::histogram!(metric::DISPATCH_STATUS_EVENTS_PER_INVOCATION, labels)
+/// Records the end of a sub-agent, given by the version of its definition and its id.
+fn record_subagent((definition, id): (&str, &str), latency_ms: u64, status_events: u32) {
+    let labels = metric::dimensions_of(definition, "", id);
+    metrics::histogram!(metric::DISPATCH_SUBAGENT_LATENCY_MS, &labels).record(latency_ms as f64);
+    metrics::histogram!(metric::DISPATCH_STATUS_EVENTS_PER_INVOCATION, &labels)
         .record(f64::from(status_events));
 }
 

@@ -56,11 +56,10 @@ impl LiveSession {
             .with_types(TypeSet::EMPTY.with(EventType::DelegateStarted))
             .with_actors(vec![Actor::worker(worker)]);
         let (id, upto) = (self.id, self.tail().seq);
-        self.services
-            .read(move |store| {
-                let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
-                Ok(store.count(id, tail.low, upto, &selection)? > 0)
-            })
-            .await
+        let read = self.services.read(move |store| {
+            let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
+            Ok(store.count(id, tail.low, upto, &selection)? > 0)
+        });
+        read.await
     }
 }

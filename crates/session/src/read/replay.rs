@@ -91,19 +91,17 @@ impl LiveSession {
         }
         let (live, filter) = (self.clone(), filter.clone());
         let permit = self.services.replay_permits.acquire().await;
-        let count = self
-            .services
-            .read(move |store| {
-                let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
-                if since.seq < tail.low {
-                    return Err(ReplayError::Expired);
-                }
-                match live.count_passing(store, (since.seq, upto.seq), filter)? {
-                    count if count > max => Err(ReplayError::TooLarge(count, max)),
-                    count => Ok(count),
-                }
-            })
-            .await?;
+        let read = self.services.read(move |store| {
+            let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
+            if since.seq < tail.low {
+                return Err(ReplayError::Expired);
+            }
+            match live.count_passing(store, (since.seq, upto.seq), filter)? {
+                count if count > max => Err(ReplayError::TooLarge(count, max)),
+                count => Ok(count),
+            }
+        });
+        let count = read.await?;
         drop(permit);
         Ok(CatchUp {
             live: self.clone(),
@@ -148,29 +146,18 @@ impl LiveSession {
 }
 
 impl CatchUp {
-    /// The next chunk of all events, in order; `None` when the client reads on from the ring.
-    pub async fn next(&mut self) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
-        self.next_chunk(None).await
-    }
-
-    /// As [`next`](Self::next), but leaves out events that do not pass `filter` where the log can
-    /// skip them; the caller still matches each head. Events that are left out are not checked
-    /// against the hash chain.
-    pub async fn next_matching(
-        &mut self,
-        filter: &EventFilter,
-    ) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
-        self.next_chunk(Some(filter.clone())).await
-    }
-
     /// The end of the last chunk: a cursor that covers every event up to there.
     pub fn position(&self) -> Position {
         self.at
     }
 
-    async fn next_chunk(
+    /// The next chunk of events, in order; `None` when the client reads on from the ring. With a
+    /// filter the chunk leaves out events that do not pass it where the log can skip them; the
+    /// caller still matches each head. Events that are left out are not checked against the hash
+    /// chain.
+    pub async fn next(
         &mut self,
-        filter: Option<EventFilter>,
+        filter: Option<&EventFilter>,
     ) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
         if self.at == self.upto {
             return Ok(None);
@@ -182,24 +169,14 @@ impl CatchUp {
             from: self.at,
             to: self.upto,
         };
-        let in_flight = self.in_flight.clone();
+        let (filter, in_flight) = (filter.cloned(), self.in_flight.clone());
         let permit = self.live.services.replay_permits.acquire().await;
-        let (chunk, at) = self
-            .live
-            .services
-            .read(move |store| {
-                let filter = filter.as_ref();
-                let chunk = read_chunk(
-                    store,
-                    id,
-                    remaining,
-                    (limit, filter),
-                    in_flight.as_deref(),
-                    missed,
-                );
-                Ok::<_, ReplayError>(chunk?)
-            })
-            .await?;
+        let read = self.live.services.read(move |store| {
+            let (selection, in_flight) = ((limit, filter.as_ref()), in_flight.as_deref());
+            let chunk = read_chunk(store, id, remaining, selection, in_flight, missed);
+            Ok::<_, ReplayError>(chunk?)
+        });
+        let (chunk, at) = read.await?;
         drop(permit);
         self.at = at;
         self.chunk = (self.chunk * 4).min(CHUNK_MAX);

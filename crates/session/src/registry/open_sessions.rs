@@ -40,14 +40,13 @@ impl SessionRegistry {
                 }
                 open.removals
             };
-            let (row, depth, tail, queued) = services
-                .read(move |store| {
-                    let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
-                    let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
-                    let depth = worker_depth(store, &row)?;
-                    Ok::<_, Error>((row, depth, tail, store.queued_turns(id)?))
-                })
-                .await?;
+            let read = services.read(move |store| {
+                let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
+                let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
+                let depth = worker_depth(store, &row)?;
+                Ok::<_, Error>((row, depth, tail, store.queued_turns(id)?))
+            });
+            let (row, depth, tail, queued) = read.await?;
             let loaded = LiveSession::load(services.clone(), (row, depth), tail, None);
             {
                 let mut slot = loaded.slot.lock();
@@ -117,7 +116,7 @@ impl SessionRegistry {
 
     /// The sessions with queued turns.
     pub(crate) fn with_queued_turns(&self) -> Vec<Arc<LiveSession>> {
-        self.filtered(|live| live.slot.lock().queue_len() > 0)
+        self.filtered(|live| !live.slot.lock().queue.is_empty())
     }
 
     fn filtered(&self, selects: impl Fn(&LiveSession) -> bool) -> Vec<Arc<LiveSession>> {

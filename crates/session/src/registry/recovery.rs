@@ -57,14 +57,13 @@ fn open_turns(store: &dyn Records) -> Result<Vec<TurnRow>, Error> {
 
 async fn end_open_turn(services: &Arc<SessionServices>, row: TurnRow) -> Result<(), Error> {
     let (turn, session) = (row.id, row.session_id);
-    let (open, context, session_row, tail) = services
-        .read(move |store| {
-            let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
-            let tail = store.tail(session)?.ok_or(Error::SessionNotFound)?;
-            let (open, context) = reopen(store, &row, tail.seq)?;
-            Ok::<_, Error>((open, context, session_row, tail))
-        })
-        .await?;
+    let read = services.read(move |store| {
+        let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
+        let tail = store.tail(session)?.ok_or(Error::SessionNotFound)?;
+        let (open, context) = reopen(store, &row, tail.seq)?;
+        Ok::<_, Error>((open, context, session_row, tail))
+    });
+    let (open, context, session_row, tail) = read.await?;
     let is_cancelled = open.cancel.is_some();
     let message = open.message.as_ref();
     let cut = message.map_or(0, |message| message.open_tool_uses().len() as u32 + 1);

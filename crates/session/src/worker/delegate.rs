@@ -34,17 +34,13 @@ use crate::turn::cancel::request::CancelOutcome;
 /// The cancel reason of a worker that takes too long.
 const DELEGATE_TIMEOUT: &str = "delegate_timeout";
 
-impl DelegateFactory for SessionCore {
-    fn delegate(
-        self: Arc<Self>,
-        parent: &Arc<LiveSession>,
-        turn: TurnId,
-        request: &SubmitRequest,
-        children: Arc<dyn ChildTaskRegistry>,
-    ) -> Arc<dyn WorkerLauncher> {
+/// The factory of the service behind `core`.
+pub(crate) fn delegate_factory(core: &Arc<SessionCore>) -> DelegateFactory {
+    let core = Arc::downgrade(core);
+    Box::new(move |parent, turn, request, children| {
         let worker_count = parent.shared_worker_count.lock().take();
         Arc::new(TurnDelegate(Arc::new(WorkerContext {
-            core: Arc::downgrade(&self),
+            core: core.clone(),
             parent: parent.clone(),
             turn,
             request: SubmitRequest {
@@ -56,7 +52,7 @@ impl DelegateFactory for SessionCore {
             worker_count: worker_count.unwrap_or_default(),
             reservations: Mutex::default(),
         })))
-    }
+    })
 }
 
 /// The [`WorkerLauncher`] of one turn.
@@ -216,7 +212,7 @@ impl WorkerContext {
             .prepare(row, self.parent.depth + 1)
             .and_then(|prepared| {
                 *prepared.0.shared_worker_count.lock() = Some(self.worker_count.clone());
-                core.start_prepared(prepared, request, Box::new(|_| Vec::new()))
+                core.start_prepared(prepared, request, None)
             });
         let (live, accepted) = created.map_err(|error| {
             tracing::warn!(session = %self.parent.id, %error, "could not create a worker");

@@ -65,11 +65,8 @@ pub(crate) async fn watch_worker(
     worker.stop_outcome().await
 }
 
-/// The stored terminal of a worker's turn, and the text of its answer.
-struct WorkerResult {
-    terminal: (EventType, serde_json::Value),
-    text: String,
-}
+/// The type and payload of the terminal of a worker's turn, and the text of its answer.
+type WorkerResult = (EventType, serde_json::Value, String);
 
 impl WorkerRun {
     pub(crate) fn stop(&self, reason: &str) -> CancelOutcome {
@@ -84,9 +81,8 @@ impl WorkerRun {
 
     /// How the worker ended, for the cancel receipt of its parent.
     async fn stop_outcome(self) -> StopOutcome {
-        let result = self.read_result().await;
-        match result.map(|result| result.terminal.0) {
-            Ok(EventType::TurnCompleted) => StopOutcome::Finished,
+        match self.read_result().await {
+            Ok((EventType::TurnCompleted, ..)) => StopOutcome::Finished,
             // A deleted worker has stopped too.
             Ok(_) | Err(_) => StopOutcome::Stopped,
         }
@@ -108,19 +104,15 @@ impl WorkerRun {
         self.wait_until_durable().await?;
         let (id, turn) = (self.live.id, self.turn);
         let upto = self.live.tail();
-        self.live
-            .services
-            .read(move |store| {
-                let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
-                let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
-                let mut newest = newest.into_iter().rev().map(|stored| stored.message);
-                let answer = newest.find(|message| is_answer(message, turn));
-                Ok(WorkerResult {
-                    terminal: row.terminal.ok_or(Error::Internal)?,
-                    text: answer.map(answer_text).unwrap_or_default(),
-                })
-            })
-            .await
+        let read = self.live.services.read(move |store| {
+            let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
+            let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
+            let mut newest = newest.into_iter().rev().map(|stored| stored.message);
+            let answer = newest.find(|message| is_answer(message, turn));
+            let (kind, payload) = row.terminal.ok_or(Error::Internal)?;
+            Ok((kind, payload, answer.map(answer_text).unwrap_or_default()))
+        });
+        read.await
     }
 }
 
@@ -136,11 +128,7 @@ fn answer_text(message: Message) -> String {
     text
 }
 
-fn worker_end(result: WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error> {
-    let WorkerResult {
-        terminal: (kind, payload),
-        text,
-    } = result;
+fn worker_end((kind, payload, text): WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error> {
     if kind == EventType::TurnCancelled {
         let cancelled: TurnCancelled = parse_terminal(payload)?;
         let timed_out = timed_out || cancelled.reason == TURN_TIMEOUT;

@@ -4,9 +4,9 @@ use rusqlite::{Row, Transaction, params};
 use turnwire_event::body::approval::{ApprovalRequested, ApprovalResolved};
 use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_event::row::ApprovalRow;
-use turnwire_event::{Owner, Timestamp, TurnId};
+use turnwire_event::{Timestamp, TurnId};
 
-use crate::sqlite::column::{SelectRow, execute, optional_time, owner, parsed, time, value, word};
+use crate::sqlite::column::{SelectRow, execute, optional_time, parsed, time, value, word};
 
 /// Writes a pending request. A request that is there already keeps its state.
 pub(crate) fn put(
@@ -62,7 +62,7 @@ pub(crate) fn resolve(
 
 impl SelectRow for ApprovalRow {
     const SELECT: &str = "SELECT a.id, s.id, a.turn, a.tool_use, a.name, a.input_summary, a.state, a.requested_at, \
-        a.resolved_at, a.resolved_by, a.comment, s.tenant, s.principal FROM approval a JOIN session s ON s.sid = a.sid";
+        a.resolved_at, a.resolved_by, a.comment FROM approval a JOIN session s ON s.sid = a.sid";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -78,13 +78,5 @@ impl SelectRow for ApprovalRow {
             by: row.get(9)?,
             comment: row.get(10)?,
         })
-    }
-}
-
-impl SelectRow for (Owner, ApprovalRow) {
-    const SELECT: &str = ApprovalRow::SELECT;
-
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok((owner(row, 11)?, ApprovalRow::read(row)?))
     }
 }

@@ -34,7 +34,7 @@ impl LiveSession {
 
 /// The queued turn that can start now.
 fn next_startable(live: &LiveSession, slot: &TurnSlot) -> Option<TurnId> {
-    let next = slot.next_queued()?.id;
+    let next = slot.queue.front()?.id;
     let services = &live.services;
     let is_blocked = slot.running.is_some()
         || services.runner.is_draining()

@@ -90,17 +90,16 @@ pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory,
         }
     }
     let cache = live.history.clone();
-    live.services
-        .read(move |store| {
-            let mut cache = cache.lock();
-            cache.refresh(store, id, upto, budget)?;
-            let approvals = match may_have_open_approvals {
-                true => open_approvals(store, id)?,
-                false => Vec::new(),
-            };
-            Ok(history(cache.messages(), approvals))
-        })
-        .await
+    let read = live.services.read(move |store| {
+        let mut cache = cache.lock();
+        cache.refresh(store, id, upto, budget)?;
+        let approvals = match may_have_open_approvals {
+            true => open_approvals(store, id)?,
+            false => Vec::new(),
+        };
+        Ok(history(cache.messages(), approvals))
+    });
+    read.await
 }
 
 /// Starts a turn under the lock of the slot. The caller spawns the [`TurnRun`] when the lock is
