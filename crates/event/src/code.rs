@@ -114,7 +114,7 @@ DispatchOutcome, "snake_case" {
 });
 
 codes!(/// The number of requested sub-agents compared with the cap.
-#[derive(Default)]
+#[derive(Default, PartialOrd, Ord)]
 CapBehavior, "snake_case" {
     /// Fewer than the cap.
     #[default]

@@ -191,13 +191,14 @@ impl TypeSet {
     /// The set without any type.
     pub const EMPTY: Self = Self(0);
 
-    /// Adds `kind` to the set.
+    /// Adds an [`EventType`] to the set.
     #[must_use]
     pub const fn with(self, kind: EventType) -> Self {
         Self(self.0 | 1 << kind as u8)
     }
 
-    /// The types that a client may filter for: the catalog and the streaming types.
+    /// The types that a client may filter for: those of [`EventLane::Persisted`] and
+    /// [`EventLane::Streaming`].
     pub fn filterable() -> Self {
         let kinds = EventType::ALL.iter().copied();
         kinds

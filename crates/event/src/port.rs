@@ -81,12 +81,12 @@ pub enum EmitError {
     Refused(#[from] EmitRefusal),
 }
 
-/// The end of a model call and of the message that it streamed.
+/// The end of a model call and of the message that it streamed, for [`EventEmitter::complete`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageEnd {
     pub call_id: CallId,
     pub message_id: MessageId,
-    /// Why the model stopped; ignored when the call failed.
+    /// Why the model stopped; ignored if the call failed.
     pub stop_reason: StopReason,
     pub usage: TokenUsage,
     /// Why the call failed; `None` if it succeeded.
@@ -115,7 +115,7 @@ pub trait EventEmitter: Send + Sync {
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>>;
 }
 
-/// How much of a session's history a model sees.
+/// How much of a session's history a model sees; see [`HistoryReader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryBudget {
     /// The maximum number of messages.
@@ -145,7 +145,7 @@ pub trait HistoryReader: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
 }
 
-/// The work that a turn delegates to a worker session.
+/// The work that a turn delegates to a worker session, for [`WorkerLauncher::run`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerTask {
     /// The worker's session, from [`WorkerLauncher::reserve`].
@@ -161,7 +161,7 @@ pub struct WorkerTask {
     pub trace: Option<Arc<TraceContext>>,
 }
 
-/// How a worker's turn ended; its terminal is durable.
+/// How a worker's turn ended, as [`WorkerLauncher::run`] reports it; its terminal is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerEnd {
     /// The turn ended without a cancel.
@@ -175,7 +175,7 @@ pub enum WorkerEnd {
     Failed(FailureMode),
 }
 
-/// Why a worker could not be started.
+/// Why [`WorkerLauncher::reserve`] refused a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerRefusal {
     /// The turn has reached its limit of workers.
@@ -234,7 +234,7 @@ pub struct ResumeInput {
     pub answers: Vec<ResolvedApproval>,
 }
 
-/// The input of a turn, for its producer.
+/// The input of a turn, for its [`TurnProducer`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnInput {
     pub session_id: SessionId,
@@ -261,7 +261,7 @@ pub struct TurnInput {
     pub turn_timeout: Duration,
 }
 
-/// The handles that a producer gets for one turn.
+/// The handles that a [`TurnProducer`] gets for one turn.
 #[derive(Clone)]
 pub struct TurnContext {
     pub input: TurnInput,
@@ -272,7 +272,7 @@ pub struct TurnContext {
     pub delegate: Arc<dyn WorkerLauncher>,
 }
 
-/// How a producer ended a turn; the session derives the terminal event from it.
+/// How a [`TurnProducer`] ended a turn; the session derives the terminal event from the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
     pub status: TurnStatus,
@@ -290,7 +290,7 @@ pub type TurnWork = Box<dyn FnOnce(TurnContext) -> BoxFuture<'static, TurnOutcom
 pub struct BoundTurn {
     pub versions: BoundVersions,
     pub history: HistoryBudget,
-    /// The interceptor of every event of the turn.
+    /// The [`EventGate`] that every event of the turn passes.
     pub gate: Box<dyn EventGate>,
     /// The future that answers the turn.
     pub work: TurnWork,

@@ -92,7 +92,7 @@ pub struct StoredMessage {
     pub inputs: Vec<(u32, String)>,
 }
 
-/// A checkpoint: what was added to a message since the last one.
+/// A checkpoint of a [`MessageFold`](crate::fold::MessageFold): the additions since the last one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessagePart {
     pub message_id: MessageId,
@@ -109,7 +109,7 @@ pub struct MessagePart {
     pub cuts: Vec<u8>,
 }
 
-/// A message that commits with an event and did not stream.
+/// A message that commits with an event and did not stream; see [`RowChange::MessagePut`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewMessage {
     pub id: MessageId,
@@ -136,7 +136,7 @@ impl NewMessage {
         }
     }
 
-    /// The message as it is stored for `turn_id`.
+    /// The [`Message`] as it is stored for `turn_id`.
     pub fn into_message(
         self,
         session_id: SessionId,
@@ -174,7 +174,7 @@ pub enum MessageScope {
     Agents,
 }
 
-/// A message that streamed and has ended.
+/// A message that streamed and has ended; see [`RowChange::MessageFinished`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedMessage {
     pub id: MessageId,
@@ -217,7 +217,7 @@ pub struct QueuedRow {
     pub input: String,
 }
 
-/// The scope of an idempotency key: the same key in another scope is another key.
+/// The scope of an idempotency key: the same key in another scope is another [`KeyRow`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyScope {
     pub owner: Owner,

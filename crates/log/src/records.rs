@@ -203,7 +203,7 @@ pub fn is_display_only(role: Role, content: &[ContentBlock]) -> bool {
     role == Role::Tool && !content.is_empty() && content.iter().all(is_displayed)
 }
 
-/// How often a status was emitted.
+/// How often a status was emitted; see [`CallRecords::status_counts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusCount {
     /// The status id of the registry.
@@ -214,7 +214,8 @@ pub struct StatusCount {
     pub days: Vec<(String, u64)>,
 }
 
-/// The model calls of one tenant and one model that ended on one day.
+/// The model calls of one tenant and one model that ended on one day; see
+/// [`CallRecords::daily_usage`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DailyUsage {
     pub day: UtcDay,

@@ -33,14 +33,14 @@ pub struct EventDraft {
     pub actor: Actor,
     /// The body; the sequencer reads its type only.
     pub body: Body,
-    /// The JSON of `body`.
+    /// The JSON of `body`; see [`Body::write`].
     pub payload: Vec<u8>,
     /// The trace context, written with persisted events only.
     pub trace: Option<Arc<TraceContext>>,
     /// The decision of the rendering policy.
     pub render: Option<RenderDecision>,
     /// Row changes that commit with the event. A transient event with rows is a barrier: it is
-    /// released with the commit of the next persisted event of the same `emit`.
+    /// released with the commit of the next persisted event of the same [`Sequencer::emit`].
     pub rows: Vec<RowChange>,
 }
 
@@ -138,7 +138,7 @@ impl Default for OutboxBounds {
     }
 }
 
-/// Gives positions to the events of one session and releases them in order.
+/// Gives positions to the events of one session and releases them to its [`EventSink`] in order.
 pub struct Sequencer {
     session: SessionId,
     bounds: OutboxBounds,
@@ -153,7 +153,7 @@ pub struct Sequencer {
 }
 
 impl Sequencer {
-    /// Continues the log of a session at `tail`.
+    /// Continues the log of a session at its [`LogTail`].
     pub fn open(
         session: SessionId,
         tail: LogTail,
@@ -257,7 +257,7 @@ impl Sequencer {
         Ok((at, BatchTicket(batch)))
     }
 
-    /// Resolves when the batch of `ticket` is durable.
+    /// Resolves when the batch of a [`BatchTicket`] is durable.
     pub async fn stored(&self, ticket: BatchTicket) -> Result<(), SequencerError> {
         self.wait(|state| state.batches_committed >= ticket.0).await
     }
@@ -267,7 +267,7 @@ impl Sequencer {
         self.state.lock().is_settled()
     }
 
-    /// True while a producer should wait before it emits.
+    /// True while a producer should wait for [`ready`](Self::ready) before it emits.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
@@ -318,7 +318,7 @@ impl Sequencer {
         self.committed(self.last().seq).await
     }
 
-    /// Resolves when the outbox is below its bounds.
+    /// Resolves when the outbox is below its [`OutboxBounds`].
     pub async fn ready(&self) -> Result<(), SequencerError> {
         self.wait(|state| !state.outbox.is_full(self.bounds)).await
     }

@@ -11,17 +11,16 @@ use crate::body::turn::{PartialMessage, ReceiptLine, TurnCancelled, TurnComplete
 use crate::body::{approval, delegate};
 use crate::clock::Timestamp;
 use crate::code::{
-    CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass,
-    ToolType, TurnStatus,
+    AgentErrorClass, CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome,
+    ToolErrorClass, ToolType, TurnStatus,
 };
 use crate::content::{StopReason, TokenUsage, content_json};
-use crate::fold::dispatch::agent_class;
 use crate::fold::rows::rows;
 use crate::fold::turn::{OpenDelegate, OpenTool, OpenTurn};
 use crate::id::{ApprovalId, ToolUseId, TurnId};
 use crate::row::RowChange;
 
-/// The cause of the end.
+/// Why [`closing`] ends a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CloseCause {
     /// A cancel was accepted.
@@ -39,7 +38,7 @@ pub enum CloseCause {
     },
 }
 
-/// How the work of a cancelled turn stopped.
+/// How the work of a [cancelled](CloseCause::Cancelled) turn stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StopSummary {
     /// Milliseconds from the request until the turn's own tasks had ended.
@@ -55,7 +54,7 @@ pub struct StopSummary {
 pub struct StoppedTask {
     /// The tool use that started the task.
     pub tool_use_id: ToolUseId,
-    /// The task's line on the receipt.
+    /// The task's [`ReceiptLine`].
     pub line: ReceiptLine,
 }
 
@@ -73,6 +72,7 @@ struct ErrorClasses {
     stop_reason: StopReason,
     llm: LlmErrorClass,
     tool: ToolErrorClass,
+    agent: AgentErrorClass,
     delegate: FailureMode,
 }
 
@@ -83,12 +83,14 @@ impl ErrorClasses {
                 stop_reason: StopReason::Cancelled,
                 llm: LlmErrorClass::Cancelled,
                 tool: ToolErrorClass::Cancelled,
+                agent: AgentErrorClass::Cancelled,
                 delegate: FailureMode::CancelledByUser,
             },
             CloseCause::Failed { .. } => Self {
                 stop_reason: StopReason::Error,
                 llm: LlmErrorClass::Internal,
                 tool: ToolErrorClass::Internal,
+                agent: AgentErrorClass::Internal,
                 delegate: FailureMode::Error,
             },
         }
@@ -228,7 +230,7 @@ fn close_dispatch(
         ending.put(Actor::tool(&tool.name), failed(tool, classes.tool));
     }
     let mut dispatch = open.dispatch.clone();
-    for agent in open.dispatch.closing_agents(agent_class(classes.tool), now) {
+    for agent in open.dispatch.closing_agents(classes.agent, now) {
         let actor = Actor::subagent(&agent.sub_agent_id);
         let body = Body::SubagentFailed(agent);
         dispatch.apply(now, &actor, &body);

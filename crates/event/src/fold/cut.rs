@@ -4,7 +4,7 @@
 use crate::clock::Timestamp;
 use crate::position::{Epoch, Position, Seq, Sub};
 
-/// The kind of delta that a cut ends.
+/// The kind of delta that a [`DeltaCut`] ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutKind {
     Text,

@@ -8,9 +8,7 @@ use crate::body::plan::{SlotEnd, StepCompleted, StepStarted};
 use crate::body::subagent::{SubagentFailed, SubagentStarted};
 use crate::body::{Body, family};
 use crate::clock::Timestamp;
-use crate::code::{
-    AgentErrorClass, CapBehavior, DispatchOutcome, SlotStatus, StepStatus, ToolErrorClass,
-};
+use crate::code::{AgentErrorClass, CapBehavior, DispatchOutcome, SlotStatus, StepStatus};
 use crate::id::ToolUseId;
 
 /// A sub-agent that is running.
@@ -139,7 +137,7 @@ impl DispatchState {
         }
     }
 
-    /// The payload of `dispatch.traced`; `None` if the turn has emitted it.
+    /// The [`DispatchTraced`] of the turn; `None` if the turn has emitted it.
     pub fn traced(&self) -> Option<DispatchTraced> {
         (!self.reported).then(|| self.traced.clone())
     }
@@ -181,11 +179,7 @@ impl DispatchState {
         let traced = &mut self.traced;
         traced.intent_count += requested;
         traced.cap = step.cap;
-        traced.cap_behavior = match (traced.cap_behavior, behavior) {
-            (CapBehavior::Over, _) | (_, CapBehavior::Over) => CapBehavior::Over,
-            (CapBehavior::At, _) | (_, CapBehavior::At) => CapBehavior::At,
-            (CapBehavior::Within, CapBehavior::Within) => CapBehavior::Within,
-        };
+        traced.cap_behavior = traced.cap_behavior.max(behavior);
         traced.dropped.extend(step.dropped.iter().cloned());
         self.steps.push(OpenStep {
             started: step.clone(),
@@ -215,18 +209,6 @@ impl DispatchState {
             outcome,
             latency_ms,
         });
-    }
-}
-
-/// The error class of a sub-agent whose turn is ended from outside.
-pub(super) const fn agent_class(tool: ToolErrorClass) -> AgentErrorClass {
-    match tool {
-        ToolErrorClass::Cancelled => AgentErrorClass::Cancelled,
-        ToolErrorClass::Timeout
-        | ToolErrorClass::EnvelopeError
-        | ToolErrorClass::PrincipalMismatch
-        | ToolErrorClass::InvalidInput
-        | ToolErrorClass::Internal => AgentErrorClass::Internal,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::message::{Message, MessageStatus, Role};
 use crate::position::Position;
 use crate::row::{FinishedMessage, StoredMessage};
 
-/// One block of a streaming message.
+/// One block of a [`MessageFold`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockFold {
     Text(String),
@@ -47,7 +47,7 @@ pub struct MessageFold {
     pub started_at: Timestamp,
     /// The blocks, by index.
     pub blocks: Vec<BlockFold>,
-    /// The cuts of the deltas, in order.
+    /// The [`DeltaCut`]s of the message, in order.
     pub cuts: Vec<DeltaCut>,
     /// The position, time, stop reason and usage of its end.
     pub completed: Option<(Position, Timestamp, StopReason, TokenUsage)>,
@@ -240,7 +240,7 @@ impl MessageFold {
         }
     }
 
-    /// The event that ends the message.
+    /// The [`MessageComplete`] that ends the message.
     pub fn complete(&self, stop_reason: StopReason, usage: TokenUsage) -> MessageComplete {
         MessageComplete {
             message_id: self.id,
@@ -250,7 +250,7 @@ impl MessageFold {
         }
     }
 
-    /// The row of the message, ended by `end`.
+    /// The [`FinishedMessage`] row of the message, ended by `end`.
     pub fn finished(&self, end: &MessageComplete) -> FinishedMessage {
         let status = match end.stop_reason {
             StopReason::Cancelled => MessageStatus::Cancelled,
@@ -293,7 +293,7 @@ impl MessageFold {
         inputs
     }
 
-    /// Rebuilds a finished message from its row; `None` if it did not stream.
+    /// Rebuilds a finished message from its [`StoredMessage`]; `None` if it did not stream.
     pub fn from_stored(stored: &StoredMessage) -> Option<Self> {
         let message = &stored.message;
         let (done, done_at) = stored.completed?;

@@ -40,12 +40,14 @@ fn call_ended(call_id: CallId, end: ModelCallEnd) -> RowChange {
 }
 
 fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
-    let tool = |tool_use_id, tool_name: &String, tool_type, status| RowChange::ToolCall {
-        tool_use_id,
-        turn_id,
-        tool_name: tool_name.clone(),
-        tool_type,
-        status,
+    let tool = |tool_use_id, tool_name: &String, tool_type, status| {
+        vec![RowChange::ToolCall {
+            tool_use_id,
+            turn_id,
+            tool_name: tool_name.clone(),
+            tool_type,
+            status,
+        }]
     };
     let ended = || {
         let mut payload = Vec::new();
@@ -77,23 +79,16 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             vec![cost, call_ended(call.call_id, end)]
         }
         Body::LlmCallFailed(call) => {
-            vec![call_ended(
-                call.call_id,
-                ModelCallEnd::Failed(call.error_class),
-            )]
+            let end = ModelCallEnd::Failed(call.error_class);
+            vec![call_ended(call.call_id, end)]
         }
-        Body::ToolCalled(t) => vec![tool(
-            t.tool_use_id,
-            &t.tool_name,
-            t.tool_type,
-            ToolState::Running,
-        )],
-        Body::ToolCompleted(t) => vec![tool(
+        Body::ToolCalled(t) => tool(t.tool_use_id, &t.tool_name, t.tool_type, ToolState::Running),
+        Body::ToolCompleted(t) => tool(
             t.tool_use_id,
             &t.tool_name,
             t.tool_type,
             ToolState::Completed,
-        )],
+        ),
         Body::ToolFailed(t) => {
             let status = match t.error_class {
                 ToolErrorClass::Cancelled => ToolState::Cancelled,
@@ -103,7 +98,7 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
                 | ToolErrorClass::InvalidInput
                 | ToolErrorClass::Internal => ToolState::Failed,
             };
-            vec![tool(t.tool_use_id, &t.tool_name, t.tool_type, status)]
+            tool(t.tool_use_id, &t.tool_name, t.tool_type, status)
         }
         Body::ApprovalRequested(requested) => {
             vec![RowChange::ApprovalPut(turn_id, requested.clone())]

@@ -50,7 +50,7 @@ pub struct OpenTurn {
     pub in_call: Vec<OpenCall>,
     /// The streaming message; only the orchestrator streams.
     pub message: Option<MessageFold>,
-    /// How much of the streaming message is stored.
+    /// How much of the streaming [`message`](Self::message) is stored.
     pub checkpoint: MessageCheckpoint,
     /// The requested and running tools, in the order of the requests.
     pub tools: Vec<OpenTool>,
@@ -59,7 +59,7 @@ pub struct OpenTurn {
     /// The approval requests; a turn that does not end as paused withdraws them.
     pub approvals: Vec<ApprovalId>,
     pub delegates: Vec<OpenDelegate>,
-    /// The dispatched sub-agents and steps.
+    /// The [`DispatchState`]: sub-agents and steps.
     pub dispatch: DispatchState,
     /// The usage of the completed calls.
     pub usage: TokenUsage,

@@ -59,34 +59,23 @@ pub struct Actor {
 
 impl Actor {
     /// The end user of the session.
-    pub const USER: Self = Self {
-        kind: ActorKind::User,
-        name: None,
-    };
+    pub const USER: Self = Self::unnamed(ActorKind::User);
     /// The agent that talks to the user.
-    pub const ORCHESTRATOR: Self = Self {
-        kind: ActorKind::Orchestrator,
-        name: None,
-    };
+    pub const ORCHESTRATOR: Self = Self::unnamed(ActorKind::Orchestrator);
     /// The server, without an agent.
-    pub const SYSTEM: Self = Self {
-        kind: ActorKind::System,
-        name: None,
-    };
+    pub const SYSTEM: Self = Self::unnamed(ActorKind::System);
+
+    const fn unnamed(kind: ActorKind) -> Self {
+        Self { kind, name: None }
+    }
 
     /// A named actor. Characters outside `[A-Za-z0-9_.:-]` become `_` and the name is cut at 128,
     /// so that an actor never needs escaping.
     pub fn named(kind: ActorKind, name: &str) -> Self {
-        let clean: String = name
-            .chars()
-            .take(128)
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || "_.:-".contains(c) {
-                    c
-                } else {
-                    '_'
-                }
-            })
+        let is_plain = |c: &char| c.is_ascii_alphanumeric() || "_.:-".contains(*c);
+        let chars = name.chars().take(128);
+        let clean: String = chars
+            .map(|c| Some(c).filter(is_plain).unwrap_or('_'))
             .collect();
         Self {
             kind,
@@ -152,7 +141,7 @@ impl FromStr for Actor {
             .into_iter()
             .find(|kind| kind.name() == word)
             .ok_or(bad.clone())?;
-        let actor = name.map_or(Self { kind, name: None }, |name| Self::named(kind, name));
+        let actor = name.map_or(Self::unnamed(kind), |name| Self::named(kind, name));
         // A name that had to be cleaned is not the name of any actor.
         let is_valid = match name {
             None => true,

@@ -167,16 +167,7 @@ pub struct TenantId(pub u128);
 
 impl fmt::Display for TenantId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = format!("{:032x}", self.0);
-        write!(
-            f,
-            "{}-{}-{}-{}-{}",
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..]
-        )
+        uuid::Uuid::from_u128(self.0).fmt(f)
     }
 }
 
@@ -184,18 +175,13 @@ impl FromStr for TenantId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let bad = IdError {
+        // The one form of 36 characters is the one with dashes.
+        let uuid = uuid::Uuid::try_parse(text)
+            .ok()
+            .filter(|_| text.len() == 36);
+        uuid.map(|uuid| Self(uuid.as_u128())).ok_or(IdError {
             what: "tenant id (a UUID)",
-        };
-        let bytes = text.as_bytes();
-        if bytes.len() != 36 || [8, 13, 18, 23].iter().any(|&at| bytes[at] != b'-') {
-            return Err(bad);
-        }
-        let hex: String = text.chars().filter(|&c| c != '-').collect();
-        if hex.len() != 32 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(bad);
-        }
-        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| bad)
+        })
     }
 }
 

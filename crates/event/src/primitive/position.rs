@@ -37,6 +37,11 @@ impl Seq {
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
+
+    /// The number before this one; 0 has none and stays.
+    pub const fn prev(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
     const MAX: u64 = (1 << 50) - 1;
 }
 
@@ -71,6 +76,11 @@ impl Position {
             seq,
             sub: Sub(0),
         }
+    }
+
+    /// The persisted position before this one: as a cursor it gives the event at this position.
+    pub const fn before(self) -> Self {
+        Self::persisted(self.epoch, self.seq.prev())
     }
 
     /// True if this is the position of a persisted event.

@@ -7,7 +7,7 @@ use turnwire_event::row::{PlacedChange, RowChange};
 use crate::sqlite::column::execute;
 use crate::sqlite::table::{approval, key, llm_call, message, queue, status, tool_call, turn};
 
-/// An estimate of the bytes that a change writes.
+/// An estimate of the bytes that a [`RowChange`] writes.
 pub(crate) fn byte_estimate(change: &RowChange) -> usize {
     let content_bytes = |content: &[ContentBlock]| -> usize {
         content
@@ -49,7 +49,7 @@ fn kept_bytes(kept: &turnwire_event::ProviderState) -> usize {
     message::kept_column(kept).map_or(0, |text| text.len())
 }
 
-/// Applies one change to the rows of the session `sid`.
+/// Applies one [`RowChange`] to the rows of the session `sid`.
 pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
     match &placed.change {
         RowChange::SessionPut(_) => Ok(()), // written before the events; see `session::create`

@@ -153,7 +153,7 @@ impl LogRow {
         let mut events = Vec::with_capacity(limit.min(512));
         while let Some(row) = rows.next()? {
             let seq = seq(row, 0)?;
-            let before = Seq(seq.0 - 1);
+            let before = seq.prev();
             if before != previous.0 {
                 if selection.is_all() {
                     return Err(self.damaged(previous.0.next()));

@@ -22,7 +22,7 @@ use crate::turn::approval::paused_turn::{ApprovalDecision, PausedTurn, decision_
 use crate::turn::approval::turn_chain::TurnChain;
 use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
 
-/// The result of decisions on approvals; durable.
+/// The durable result of [`TurnApprovals::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApprovalOutcome {
     /// The number of approvals of the turn without a decision.

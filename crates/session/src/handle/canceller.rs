@@ -24,7 +24,8 @@ handle!(
 );
 
 impl TurnCanceller {
-    /// Requests the cancel of a turn of `live` by its user, without waiting for the commit.
+    /// Requests the cancel of a turn of `live` by its user, without waiting for the commit, as
+    /// [`cancel`](Self::cancel) does.
     pub fn request(
         &self,
         live: &Arc<LiveSession>,

@@ -24,12 +24,12 @@ handle!(
 );
 
 impl LiveSessions {
-    /// A session of `owner`, loaded if it is not in memory.
+    /// The [`LiveSession`] of a session of `owner`, loaded if it is not in memory.
     pub async fn open(&self, owner: &Owner, id: SessionId) -> Result<Arc<LiveSession>, Error> {
         self.core.open(owner, id).await
     }
 
-    /// Issues an attach token for a session of `owner`.
+    /// Issues an attach token for a session of `owner`; see [`redeem`](Self::redeem).
     pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<AttachTicket, Error> {
         let live = self.core.open(owner, id).await?;
         Ok(AttachTicket {

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::transcript::Transcript;
 
-/// Selects events of a session's log.
+/// Selects the events that [`SessionReader::events`] returns.
 #[derive(Clone, Debug)]
 pub struct EventLogQuery {
     /// Only events after this position; `None` starts at the oldest stored event.
@@ -26,7 +26,7 @@ pub struct EventLogQuery {
     pub limit: usize,
 }
 
-/// A page of a session's log.
+/// A page of a session's log, as [`SessionReader::events`] returns it.
 #[derive(Clone, Debug)]
 pub struct EventPage {
     /// The selected events, oldest first.

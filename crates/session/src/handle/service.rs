@@ -44,11 +44,11 @@ pub struct ServiceParts {
     pub clock: Arc<dyn Clock>,
     /// The source of ids.
     pub mint: Arc<dyn IdGenerator>,
-    /// The log and the records that `writer` appends to.
+    /// The [`Store`] that `writer` appends to.
     pub store: Arc<dyn Store>,
-    /// The writer over `store`.
+    /// The [`LogWriter`] over `store`.
     pub writer: Arc<LogWriter>,
-    /// Runs the work of turns.
+    /// The [`TurnProducer`] that runs the work of turns.
     pub producer: Arc<dyn TurnProducer>,
 }
 
@@ -111,37 +111,37 @@ impl SessionService {
         Ok(Self { core })
     }
 
-    /// The handle that reads rows, messages and events.
+    /// The [`SessionReader`], which reads rows, messages and events.
     pub fn reader(&self) -> SessionReader {
         SessionReader::new(&self.core)
     }
 
-    /// The handle that creates, deletes and annotates sessions.
+    /// The [`SessionWriter`], which creates, deletes and annotates sessions.
     pub fn writer(&self) -> SessionWriter {
         SessionWriter::new(&self.core)
     }
 
-    /// The handle that opens live sessions for streams.
+    /// The [`LiveSessions`], which opens sessions for streams.
     pub fn live_sessions(&self) -> LiveSessions {
         LiveSessions::new(&self.core)
     }
 
-    /// The handle that submits turns.
+    /// The [`TurnSubmitter`], which submits turns.
     pub fn submitter(&self) -> TurnSubmitter {
         TurnSubmitter::new(&self.core)
     }
 
-    /// The handle that cancels turns.
+    /// The [`TurnCanceller`], which cancels turns.
     pub fn canceller(&self) -> TurnCanceller {
         TurnCanceller::new(&self.core)
     }
 
-    /// The handle for approvals of paused turns.
+    /// The [`TurnApprovals`], which reads and decides the approvals of paused turns.
     pub fn approvals(&self) -> TurnApprovals {
         TurnApprovals::new(&self.core)
     }
 
-    /// The handle for health checks.
+    /// The [`ServiceStatus`], for health checks.
     pub fn status(&self) -> ServiceStatus {
         ServiceStatus::new(&self.core)
     }
@@ -151,7 +151,7 @@ impl SessionService {
         WeakSessionService(Arc::downgrade(&self.core))
     }
 
-    /// Calls `callback` for each session that is deleted from now on, workers included, once its
+    /// Calls the [`DeletedCallback`] for each session that is deleted from now on, workers included, once its
     /// rows are removed. Only the first callback is used.
     pub fn on_deleted(&self, callback: DeletedCallback) {
         let _ = self.core.services.on_deleted.set(callback);

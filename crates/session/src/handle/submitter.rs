@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use turnwire_event::row::KeyScope;
-use turnwire_event::{Owner, Position, Seq, metric};
+use turnwire_event::{Owner, metric};
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
@@ -45,8 +45,9 @@ impl TurnSubmitter {
         Ok(submitted)
     }
 
-    /// Submits a turn that the caller streams. A caller that goes away while a turn with
-    /// `DisconnectScope::Stream` is being accepted has left it.
+    /// Submits a turn that the caller streams, as its [`StreamGuard`] counts. A caller that goes
+    /// away while a turn with [`DisconnectScope::Stream`](crate::DisconnectScope::Stream) is being
+    /// accepted has left it.
     pub async fn submit_attended(
         &self,
         owner: &Owner,
@@ -128,7 +129,7 @@ impl TurnSubmitter {
                 turn_id: turn.id,
                 session_id: turn.session_id,
                 state: turn.state,
-                position: position_before(turn.started),
+                position: turn.started.before(),
                 wire_version: turn.wire_version.unwrap_or_default(),
                 repeated: true,
             }))
@@ -147,11 +148,6 @@ fn key_scope(owner: &Owner, target: &SubmitTarget, key: &IdempotencyKey) -> KeyS
         },
         key: key.key.clone(),
     }
-}
-
-/// The position just before a persisted event.
-fn position_before(at: Position) -> Position {
-    Position::persisted(at.epoch, Seq(at.seq.0.saturating_sub(1)))
 }
 
 /// Waits until the turn is durable. If its key is locked or it interrupts another turn, a task of

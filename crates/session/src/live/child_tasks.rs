@@ -28,7 +28,7 @@ use turnwire_event::{Clock, Timestamp, ToolUseId, metric};
 /// Children of one turn at once: far more than its tools may start, and each is a small task.
 const CHILDREN_MAX: usize = 1_024;
 
-/// The processes and workers of one turn, and its producer's parts.
+/// The [`ChildTaskRegistry`] of one turn: its processes and workers, and its producer's parts.
 pub(crate) struct ChildTasks {
     state: Mutex<ChildTaskState>,
     /// Notified whenever a child has ended.
@@ -90,7 +90,7 @@ pub(crate) struct StopReport {
 }
 
 impl StopReport {
-    /// The lines of the cancel receipt, with times since `requested`.
+    /// The [`ReceiptLine`]s of a cancel, with times since `requested`.
     pub(crate) fn stops(&self, open: &OpenTurn, requested: Timestamp) -> StopSummary {
         // The receipt already has the ends that the producer emitted after the request.
         let is_in_receipt = |child: &&FinishedChild| {

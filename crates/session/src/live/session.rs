@@ -51,7 +51,7 @@ pub(crate) type DelegateFactory = Box<
 /// Receives the id of each deleted session, on the writer's thread: it must not block.
 pub type DeletedCallback = Arc<dyn Fn(SessionId) + Send + Sync>;
 
-/// What all sessions of a server share.
+/// What all [`LiveSession`]s of a server share.
 pub(crate) struct SessionServices {
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
@@ -120,7 +120,7 @@ impl SessionServices {
         self.writer.health().is_full()
     }
 
-    /// The delegate of `turn`, which starts no workers if there is no factory.
+    /// The [`WorkerLauncher`] of `turn`; [`NoChildTasks`] if there is no factory.
     pub(crate) fn delegate(
         &self,
         parent: &Arc<LiveSession>,
@@ -144,8 +144,8 @@ pub(crate) struct ReplayCount {
     pub(crate) count: u64,
 }
 
-/// A session in memory. The `sequencer` orders everything that is written, and clients read
-/// everything from the `ring`.
+/// A session in memory. The [`Sequencer`] orders everything that is written, and clients read
+/// everything from the [`Ring`].
 pub struct LiveSession {
     /// The id of the session.
     pub id: SessionId,
@@ -263,7 +263,7 @@ impl LiveSession {
         followed && self.emit(actor, body).is_ok()
     }
 
-    /// Emits a notice on the bus, coalesced with others of its kind. Never blocks and never fails.
+    /// Emits a [`BusNotice`], coalesced with others of its kind. Never blocks and never fails.
     pub fn emit_notice(self: &Arc<Self>, notice: BusNotice) {
         if self.services.is_storage_full() {
             return;

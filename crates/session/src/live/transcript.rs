@@ -70,7 +70,7 @@ pub(super) fn apply_released(open: &mut OpenTurn, event: &ReleasedEvent) {
 }
 
 impl Transcript {
-    /// The transcript of a session at the tail of its log.
+    /// The transcript of a session at the tail of its log; `open` is its turn in flight.
     pub fn new(row: SessionRow, open: Option<OpenTurn>) -> Self {
         Self {
             row,
@@ -96,7 +96,7 @@ impl Transcript {
     }
 }
 
-/// A session at one position, for a client that reads on from there.
+/// A [`Transcript`] with the newest messages, for a client that reads on from its position.
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
     /// The session's row at that position.
@@ -107,6 +107,6 @@ pub struct SessionSnapshot {
     pub messages: Vec<Message>,
     /// The position of the last event that the snapshot includes.
     pub at: Position,
-    /// The cursor of the ring at `at`.
+    /// The cursor of the [`Ring`](turnwire_hub::Ring) at `at`.
     pub cursor: u64,
 }

@@ -36,7 +36,7 @@ pub(crate) struct StreamPresence {
     pub(crate) departures: u64,
 }
 
-/// The part of a turn's emitter that a cancel uses.
+/// The part of a turn's [`EventEmitter`](turnwire_event::port::EventEmitter) that a cancel uses.
 pub(crate) trait StoppableEmitter: Send + Sync {
     /// Emits the events held back by the gate, then calls `request` before any later event of the
     /// turn is accepted.
@@ -115,7 +115,7 @@ impl QueuedTurn {
     }
 }
 
-/// The running turn and the queue of one session.
+/// The [`RunningTurn`] and the [`QueuedTurn`]s of one session.
 #[derive(Default)]
 pub(crate) struct TurnSlot {
     pub(crate) running: Option<RunningTurn>,
@@ -163,7 +163,7 @@ impl TurnSlot {
         }
     }
 
-    /// Inserts a turn by its `order`.
+    /// Inserts a turn by its [`order`](QueuedTurn::order).
     pub(crate) fn enqueue(&mut self, turn: QueuedTurn) {
         let index = self.queue.partition_point(|other| other.order < turn.order);
         self.queue.insert(index, turn);

@@ -27,7 +27,8 @@ const CHUNK_MAX: usize = 512;
 /// narrow filter to 16,384 events, a few milliseconds.
 const SCAN_FACTOR: usize = 32;
 
-/// The reason that events cannot be replayed; the client takes a snapshot instead.
+/// The reason that events cannot be replayed; the client takes a
+/// [`snapshot`](LiveSession::snapshot) instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// The cursor is of another epoch, ahead of the tail, or before the oldest stored event.
@@ -53,7 +54,7 @@ pub struct CatchUp {
     missed: FinishedReplay,
     /// The end of the replay: the ring's tail when the replay started.
     pub upto: Position,
-    /// The ring's cursor at `upto`.
+    /// The cursor of the [`Ring`](turnwire_hub::Ring) at `upto`.
     pub cursor: u64,
     /// The number of persisted events that pass the filter.
     pub count: u64,
@@ -246,8 +247,7 @@ fn passes_streamed(filter: &EventFilter) -> bool {
 
 /// The position of a stored event; it has the epoch in which the event was written.
 fn position_of(log: &dyn Log, session: SessionId, seq: Seq) -> Result<Position, ReadError> {
-    let before = Seq(seq.0 - 1);
-    let events = log.read(session, before, seq, &EventSelection::all(), 1)?;
+    let events = log.read(session, seq.prev(), seq, &EventSelection::all(), 1)?;
     let event = events.first().ok_or(ReadError::Damaged {
         session,
         seq: seq.0,
@@ -255,7 +255,7 @@ fn position_of(log: &dyn Log, session: SessionId, seq: Seq) -> Result<Position, 
     Ok(event.head.position)
 }
 
-/// A copy of the message in flight.
+/// A copy of the [`MessageFold`] in flight.
 fn message_in_flight(transcript: &Transcript) -> Option<Arc<MessageFold>> {
     transcript.open.as_ref()?.message.clone().map(Arc::new)
 }

@@ -81,7 +81,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
     let mut hidden_tools = HashSet::new();
     let mut calls = CallsInFlight::default();
     // Includes the `turn.started`, which has the versions that the turn was bound to.
-    let mut after = Seq(row.started.seq.0.saturating_sub(1));
+    let mut after = row.started.seq.prev();
     let of_turn = EventSelection::all().with_turn(row.id);
     while after < tail {
         let page = store.read(row.session_id, after, tail, &of_turn, PAGE)?;

@@ -22,7 +22,8 @@ pub struct SubmitRequest {
     pub content: Vec<ContentBlock>,
     /// The language of the answer.
     pub locale: String,
-    /// Whether the turn is cancelled when the clients of `disconnect_scope` have left.
+    /// Whether the turn is cancelled when the clients of
+    /// [`disconnect_scope`](Self::disconnect_scope) have left.
     pub on_disconnect: OnDisconnect,
     /// How long those clients may be away before that.
     pub disconnect_grace_ms: u64,
@@ -125,7 +126,7 @@ pub struct IdempotencyKey {
     pub body_sha256: [u8; 32],
 }
 
-/// A turn that was accepted and is durable.
+/// A turn that was accepted and is durable, as [`TurnSubmitter`](crate::TurnSubmitter) returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmittedTurn {
     /// The id of the turn.

@@ -40,7 +40,7 @@ pub(crate) struct EndingContext {
     pub(crate) stop_report: Option<StopReport>,
 }
 
-/// Ends a turn whose producer returned `outcome`. A cancel that came first, or something that the
+/// Ends a turn whose producer returned a [`TurnOutcome`]. A cancel that came first, or something that the
 /// producer left open, changes the end. Returns the position of the terminal if the turn ended
 /// with `outcome` and its messages are contiguous.
 pub(crate) fn finish_turn(

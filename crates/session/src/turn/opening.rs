@@ -21,7 +21,7 @@ pub(crate) fn turn_kind(live: &LiveSession, request: &SubmitRequest) -> TurnKind
     }
 }
 
-/// The input of a turn for its producer.
+/// The [`TurnInput`] of a turn, for its producer.
 pub(crate) fn turn_input(
     live: &LiveSession,
     turn_id: TurnId,
@@ -48,7 +48,7 @@ pub(crate) fn turn_input(
     }
 }
 
-/// The settings of a turn, for its row.
+/// The [`TurnSettings`] of a turn, for its row.
 pub(crate) fn turn_settings(
     live: &LiveSession,
     turn_id: TurnId,

@@ -11,7 +11,7 @@ use crate::sqlite::column::{
     SelectRow, execute, json, optional_id, owner, parsed, seq, time, value,
 };
 
-/// Inserts the session's row if `append` has it among its row changes.
+/// Inserts the session's row if `append` has a [`RowChange::SessionPut`].
 pub(crate) fn create(tx: &Transaction<'_>, append: &SessionAppend) -> rusqlite::Result<()> {
     for placed in &append.rows {
         if let RowChange::SessionPut(session) = &placed.change {

@@ -43,8 +43,7 @@ impl TurnChain {
             turns.insert(previous);
             first = row;
         }
-        let from = first.started;
-        let from = Position::persisted(from.epoch, Seq(from.seq.0.saturating_sub(1)));
+        let from = first.started.before();
         let mut stored = store.messages_since(session, MessageView::Orchestrator, from, upto)?;
         stored.retain(|stored| turns.contains(&stored.message.turn_id));
         let of_user =
@@ -63,8 +62,7 @@ impl TurnChain {
 
 /// The `turn.started` at `at`, unless retention has removed it.
 fn read_started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<TurnStarted>, Error> {
-    let before = Seq(at.0.saturating_sub(1));
-    let stored = match log.read(session, before, at, &EventSelection::all(), 1) {
+    let stored = match log.read(session, at.prev(), at, &EventSelection::all(), 1) {
         Err(ReadError::Trimmed { .. }) => return Ok(None),
         read => read?,
     };

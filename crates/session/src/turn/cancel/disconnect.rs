@@ -11,7 +11,7 @@ use crate::live::bus::BusNotice;
 use crate::live::session::LiveSession;
 use crate::submit::request::DisconnectScope;
 
-/// A watcher of a session; dropping it unsubscribes.
+/// A watcher of a [`LiveSession`]; dropping the guard unsubscribes.
 pub struct WatchGuard {
     live: Arc<LiveSession>,
     quiet: bool,
@@ -47,8 +47,8 @@ impl Drop for WatchGuard {
     }
 }
 
-/// A stream of one turn; dropping it disconnects. It counts as a watcher of the session too, but
-/// the bus does not announce it.
+/// A stream of one turn; dropping the guard disconnects. The stream counts as a watcher of the
+/// session too, but no [`BusNotice`] announces it.
 pub struct StreamGuard {
     live: Arc<LiveSession>,
     turn: TurnId,

@@ -160,7 +160,7 @@ fn start_now(
     let accepted = AcceptedTurn {
         turn,
         state: TurnState::Running,
-        position: Position::persisted(at.epoch, Seq(at.seq.0 - 1)),
+        position: at.before(),
         commit: PendingCommit::Event(at.seq),
         stream: submitter_stream(live, turn, scope),
     };
@@ -185,7 +185,7 @@ fn cancel_accepted(
     accepted.commit = PendingCommit::Event(at.seq);
 }
 
-/// Refuses a turn that cannot be queued behind `blocking`.
+/// Refuses a turn that cannot be queued behind `blocking`; see [`OnBusy`].
 fn check_can_queue(
     live: &LiveSession,
     slot: &TurnSlot,
