@@ -15,7 +15,7 @@
 //! - An event is returned exactly as it was appended, byte for byte.
 //! - A read sees every append, trim and delete that returned before the read began, and one state
 //!   of the database: never half of a batch.
-//! - Calls block. The [`Writer`](crate::Writer) calls from its own thread, readers from a blocking
+//! - Calls block. The [`LogWriter`](crate::LogWriter) calls from its own thread, readers from a blocking
 //!   pool.
 
 use turnwire_event::{Seq, SessionId, Timestamp};

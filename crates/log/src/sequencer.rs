@@ -60,7 +60,7 @@ impl EventDraft {
         }
     }
 
-    /// A draft with the [`rows`] that follow from the event alone.
+    /// A draft with the [`rows()`] that follow from the event alone.
     pub fn with_rows(turn: Option<TurnId>, actor: Actor, body: Body) -> Self {
         Self {
             rows: rows(turn, &actor, &body),
