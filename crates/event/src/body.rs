@@ -60,6 +60,53 @@ macro_rules! bodies {
     };
 }
 
+/// The payloads of whole families as a pattern, so that an exhaustive `match` names the families
+/// that it ignores: `family!(Bus | Mcp)`. A new type joins a family here or is matched by itself.
+macro_rules! family {
+    ($($family:ident)|+) => { $(family!(@$family))|+ };
+    (@Session) => { Body::SessionCreated(_) | Body::SessionClosed(_) };
+    (@TurnEnd) => { Body::TurnCompleted(_) | Body::TurnCancelled(_) };
+    (@Approval) => { Body::ApprovalRequested(_) | Body::ApprovalResolved(_) };
+    (@Routing) => { Body::RouteDecided(_) | Body::RoutingPolicyReloaded(_) };
+    (@Llm) => { Body::LlmCallStarted(_) | Body::LlmCallCompleted(_) | Body::LlmCallFailed(_) };
+    (@Tool) => { Body::ToolCalled(_) | Body::ToolCompleted(_) | Body::ToolFailed(_) };
+    (@SubagentEnd) => { Body::SubagentCompleted(_) | Body::SubagentFailed(_) };
+    (@Delegate) => {
+        Body::DelegateStarted(_) | Body::DelegateCompleted(_) | Body::DelegateFailed(_)
+    };
+    (@Plan) => { Body::PlanStepStarted(_) | Body::PlanStepCompleted(_) };
+    // What is shown beside the text of a message.
+    (@Display) => {
+        Body::DataLoading(_)
+            | Body::DataLoaded(_)
+            | Body::ComponentRendered(_)
+            | Body::ErrorReported(_)
+    };
+    (@Bus) => {
+        Body::BusSubscriberRegistered(_)
+            | Body::BusSubscriberUnregistered(_)
+            | Body::BusHandlerWarning(_)
+    };
+    (@Delta) => {
+        Body::TextDelta(_)
+            | Body::ThinkingDelta(_)
+            | Body::ToolUseStart(_)
+            | Body::ToolUseInputDelta(_)
+            | Body::ToolUseEnd(_)
+    };
+    (@Mcp) => {
+        Body::McpListToolsStarted(_)
+            | Body::McpListToolsCompleted(_)
+            | Body::McpSessionStarted(_)
+            | Body::McpSessionProgressed(_)
+    };
+    // What is about no work of a turn.
+    (@Note) => {
+        Body::FeedbackRecorded(_) | Body::AgentErrorEmit(_) | Body::SupportNoted(_)
+    };
+}
+pub(crate) use family;
+
 bodies! {
     SessionCreated(session::SessionCreated),
     SessionClosed(session::SessionClosed),

@@ -12,6 +12,15 @@ macro_rules! codes {
     };
 }
 
+/// The text of a code, or of any other value whose JSON is a string; otherwise the JSON.
+pub fn code_name<T: Serialize>(code: &T) -> String {
+    match serde_json::to_value(code) {
+        Ok(serde_json::Value::String(name)) => name,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
 codes!(/// How a turn ended without a cancel.
 TurnStatus, "snake_case" {
     /// The turn answered completely.
@@ -105,7 +114,7 @@ DispatchOutcome, "snake_case" {
 });
 
 codes!(/// The number of requested sub-agents compared with the cap.
-#[derive(Default)]
+#[derive(Default, PartialOrd, Ord)]
 CapBehavior, "snake_case" {
     /// Fewer than the cap.
     #[default]

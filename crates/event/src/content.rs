@@ -63,14 +63,10 @@ impl ContentBlock {
 
     /// The text of a [`ContentBlock::Text`]; `None` for other blocks.
     pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Self::Text { text } => Some(text),
-            Self::Thinking { .. }
-            | Self::ToolUse { .. }
-            | Self::ToolResult { .. }
-            | Self::Component { .. }
-            | Self::Data { .. } => None,
+        if let Self::Text { text } = self {
+            return Some(text);
         }
+        None
     }
 }
 
@@ -95,11 +91,8 @@ pub enum StopReason {
 
 /// The tokens and the cost of one or more model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Usage")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Usage"))]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenUsage {
     /// Tokens of the requests, cached ones included.

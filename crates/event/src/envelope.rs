@@ -15,11 +15,8 @@ use crate::position::Position;
 
 /// The W3C trace context that an event belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Trace")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Trace"))]
 pub struct TraceContext {
     pub trace_id: String,
     pub span_id: String,
@@ -44,11 +41,8 @@ pub enum RenderPolicy {
 
 /// The rendering decision that the interceptor stamps on an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Render")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Render"))]
 pub struct RenderDecision {
     pub policy: RenderPolicy,
     /// The number of the batch within the turn, for batched events.
@@ -60,6 +54,13 @@ pub struct RenderDecision {
     /// On the last event of a batch: the status ids of the whole batch, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event_ids: Vec<String>,
+}
+
+impl RenderDecision {
+    /// True if the event is hidden from clients.
+    pub fn is_suppressed(&self) -> bool {
+        self.policy == RenderPolicy::Suppress
+    }
 }
 
 impl From<RenderPolicy> for RenderDecision {
@@ -106,48 +107,30 @@ impl EventEnvelope<'_> {
         out.reserve(payload.len() + 320);
         out.extend_from_slice(b"{\"id\":\"");
         self.id.write(out);
-        put(
-            out,
-            &[
-                "\",\"type\":\"",
-                self.kind.name(),
-                "\",\"session_id\":\"",
-                SessionId::PREFIX,
-            ],
-        );
+        put(out, &["\",\"type\":\"", self.kind.name()]);
+        put(out, &["\",\"session_id\":\"", SessionId::PREFIX]);
         out.extend_from_slice(&self.session_id.0.text());
         match self.turn_id {
-            None => put(
-                out,
-                &["\",\"turn_id\":null,\"response_id\":null,\"actor\":\""],
-            ),
+            None => put(out, &["\",\"turn_id\":null,\"response_id\":null"]),
             Some(turn) => {
                 let text = turn.0.text();
                 put(out, &["\",\"turn_id\":\""]);
                 out.extend_from_slice(&text);
                 put(out, &["\",\"response_id\":\"", ResponseId::PREFIX]);
                 out.extend_from_slice(&text);
-                put(out, &["\",\"actor\":\""]);
+                out.push(b'"');
             }
         }
+        put(out, &[",\"actor\":\""]);
         // An actor's characters never need escaping; see `Actor::named`.
         use std::io::Write as _;
         write!(out, "{}", self.actor).expect("a Vec takes any bytes");
-        put(
-            out,
-            &["\",\"timestamp\":\"", self.timestamp, "\",\"persisted\":"],
-        );
-        put(
-            out,
-            &[
-                if self.kind.is_persisted() {
-                    "true"
-                } else {
-                    "false"
-                },
-                ",\"trace\":",
-            ],
-        );
+        let persisted = match self.kind.is_persisted() {
+            true => "true",
+            false => "false",
+        };
+        put(out, &["\",\"timestamp\":\"", self.timestamp]);
+        put(out, &["\",\"persisted\":", persisted, ",\"trace\":"]);
         match self.trace {
             None => put(out, &["null"]),
             Some(trace) => serde_json::to_writer(&mut *out, trace).expect("plain data"),
@@ -210,7 +193,7 @@ struct RawEvent<'a> {
 }
 
 impl Event {
-    /// Parses an event from the bytes that [`Envelope::write`] produced.
+    /// Parses an event from the bytes that [`EventEnvelope::write`] produced.
     pub fn read(bytes: &[u8]) -> Result<Self, EventParseError> {
         let raw: RawEvent<'_> = serde_json::from_slice(bytes)?;
         let body =
@@ -253,10 +236,7 @@ impl Event {
             kind: self.body.kind(),
             turn: self.turn_id,
             actor: self.actor.clone(),
-            suppressed: self
-                .render
-                .as_ref()
-                .is_some_and(|r| r.policy == RenderPolicy::Suppress),
+            suppressed: (self.render.as_ref()).is_some_and(RenderDecision::is_suppressed),
         }
     }
 }

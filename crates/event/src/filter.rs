@@ -36,6 +36,11 @@ pub enum FilterError {
     Preset(String),
 }
 
+/// The start of a client's text, for an error message.
+fn shortened(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
 /// A resolved [`FilterSpec`]: one AND per event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
@@ -94,7 +99,7 @@ impl EventFilter {
         match name {
             "preset:chat" => Ok(Self::chat()),
             "preset:full" => Ok(Self::full()),
-            _ => Err(FilterError::Preset(name.chars().take(64).collect())),
+            _ => Err(FilterError::Preset(shortened(name))),
         }
     }
 
@@ -113,28 +118,21 @@ impl EventFilter {
         let all = TypeSet::filterable();
         let types = match &spec.event_types {
             None => all,
-            Some(names) => names
-                .iter()
-                .map(|name| {
-                    name.parse::<EventType>()
-                        .ok()
-                        .filter(|&kind| all.contains(kind))
-                        .ok_or_else(|| FilterError::Type(name.chars().take(64).collect()))
-                })
-                .collect::<Result<_, _>>()?,
+            Some(names) => {
+                let kind = |name: &String| {
+                    let kind = name.parse().ok().filter(|&kind| all.contains(kind));
+                    kind.ok_or_else(|| FilterError::Type(shortened(name)))
+                };
+                names.iter().map(kind).collect::<Result<_, _>>()?
+            }
         };
-        let actors = match &spec.actors {
-            None => None,
-            Some(names) => Some(
-                names
-                    .iter()
-                    .map(|name| {
-                        name.parse()
-                            .map_err(|_| FilterError::Actor(name.chars().take(64).collect()))
-                    })
-                    .collect::<Result<_, _>>()?,
-            ),
+        let actor = |name: &String| {
+            let actor = name.parse();
+            actor.map_err(|_| FilterError::Actor(shortened(name)))
         };
+        let actors = spec.actors.as_ref();
+        let actors = actors.map(|names| names.iter().map(actor).collect::<Result<_, _>>());
+        let actors = actors.transpose()?;
         Ok(Self {
             types,
             actors,
@@ -145,17 +143,11 @@ impl EventFilter {
 
     /// The filter as a spec with presets expanded, for the acknowledgement.
     pub fn spec(&self) -> FilterSpec {
+        let types = self.types.iter().map(|kind| kind.name().to_owned());
+        let actors = self.actors.as_ref();
         FilterSpec {
-            event_types: Some(
-                self.types
-                    .iter()
-                    .map(|kind| kind.name().to_owned())
-                    .collect(),
-            ),
-            actors: self
-                .actors
-                .as_ref()
-                .map(|actors| actors.iter().map(Actor::to_string).collect()),
+            event_types: Some(types.collect()),
+            actors: actors.map(|actors| actors.iter().map(Actor::to_string).collect()),
             include_worker_sessions: self.include_worker_sessions,
             include_suppressed: self.include_suppressed,
         }

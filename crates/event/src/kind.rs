@@ -1,103 +1,12 @@
 //! The closed list of event types, their lanes, and sets of event types.
 //!
-//! One exhaustive match decides whether a type is persisted, transient or internal. Adding a
-//! type makes the compiler list every place that must handle it.
+//! The table of types decides whether a type is persisted, transient or internal. Adding a type
+//! makes the compiler list every place that must handle it.
 
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::id::IdError;
-
-macro_rules! types {
-    ($($variant:ident = $name:literal),+ $(,)?) => {
-        /// The type of an event, `domain.verb`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[allow(missing_docs, reason = "each variant is its dotted name")]
-        #[repr(u8)]
-        pub enum EventType { $($variant),+ }
-
-        impl EventType {
-            /// All event types, in catalog order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The dotted name, for example `tool.called`.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-
-        impl FromStr for EventType {
-            type Err = IdError;
-
-            fn from_str(text: &str) -> Result<Self, IdError> {
-                match text {
-                    $($name => Ok(Self::$variant),)+
-                    _ => Err(IdError { what: "event type" }),
-                }
-            }
-        }
-    };
-}
-
-types! {
-    SessionCreated = "session.created",
-    SessionClosed = "session.closed",
-    TurnStarted = "turn.started",
-    TurnCompleted = "turn.completed",
-    TurnCancelRequested = "turn.cancel_requested",
-    TurnCancelled = "turn.cancelled",
-    ApprovalRequested = "approval.requested",
-    ApprovalResolved = "approval.resolved",
-    RouteDecided = "route.decided",
-    RoutingPolicyReloaded = "routing.policy_reloaded",
-    DispatchTraced = "dispatch.traced",
-    LlmCallStarted = "llm.call_started",
-    LlmCallCompleted = "llm.call_completed",
-    LlmCallFailed = "llm.call_failed",
-    ToolCalled = "tool.called",
-    ToolCompleted = "tool.completed",
-    ToolFailed = "tool.failed",
-    SubagentStarted = "subagent.started",
-    SubagentCompleted = "subagent.completed",
-    SubagentFailed = "subagent.failed",
-    DelegateStarted = "delegate.started",
-    DelegateCompleted = "delegate.completed",
-    DelegateFailed = "delegate.failed",
-    StatusEmitted = "status.emitted",
-    DataLoading = "data.loading",
-    DataLoaded = "data.loaded",
-    ComponentRendered = "component.rendered",
-    ErrorReported = "error.reported",
-    FeedbackRecorded = "feedback.recorded",
-    SkillLoaded = "skill.loaded",
-    PlanStepStarted = "plan.step_started",
-    PlanSubagentUpdated = "plan.subagent_updated",
-    PlanStepCompleted = "plan.step_completed",
-    PlanDegraded = "plan.degraded",
-    SafetyDecided = "safety.decided",
-    MissionStage = "mission.stage",
-    MissionExited = "mission.exited",
-    ArtifactCreated = "artifact.created",
-    EvidenceCreated = "evidence.created",
-    AgentErrorEmit = "agent.error_emit",
-    BusSubscriberRegistered = "bus.subscriber_registered",
-    BusSubscriberUnregistered = "bus.subscriber_unregistered",
-    BusHandlerWarning = "bus.handler_warning",
-    MessageStart = "message.start",
-    TextDelta = "text.delta",
-    ThinkingDelta = "thinking.delta",
-    ToolUseStart = "tool.use_start",
-    ToolUseInputDelta = "tool.use_input_delta",
-    ToolUseEnd = "tool.use_end",
-    MessageComplete = "message.complete",
-    McpListToolsStarted = "mcp.list_tools_started",
-    McpListToolsCompleted = "mcp.list_tools_completed",
-    McpSessionStarted = "mcp.session_started",
-    McpSessionProgressed = "mcp.session_progressed",
-    SupportNoted = "support.noted",
-}
+use crate::id::{IdError, text_serde};
 
 /// How events of a type are stored and published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,69 +20,112 @@ pub enum EventLane {
     Internal,
 }
 
-impl EventType {
-    /// The lane of this type; the only place that decides it.
-    pub const fn lane(self) -> EventLane {
-        use EventType as T;
-        match self {
-            T::SessionCreated
-            | T::SessionClosed
-            | T::TurnStarted
-            | T::TurnCompleted
-            | T::TurnCancelRequested
-            | T::TurnCancelled
-            | T::ApprovalRequested
-            | T::ApprovalResolved
-            | T::RouteDecided
-            | T::RoutingPolicyReloaded
-            | T::DispatchTraced
-            | T::LlmCallStarted
-            | T::LlmCallCompleted
-            | T::LlmCallFailed
-            | T::ToolCalled
-            | T::ToolCompleted
-            | T::ToolFailed
-            | T::SubagentStarted
-            | T::SubagentCompleted
-            | T::SubagentFailed
-            | T::DelegateStarted
-            | T::DelegateCompleted
-            | T::DelegateFailed
-            | T::StatusEmitted
-            | T::DataLoading
-            | T::DataLoaded
-            | T::ComponentRendered
-            | T::ErrorReported
-            | T::FeedbackRecorded
-            | T::SkillLoaded
-            | T::PlanStepStarted
-            | T::PlanSubagentUpdated
-            | T::PlanStepCompleted
-            | T::PlanDegraded
-            | T::SafetyDecided
-            | T::MissionStage
-            | T::MissionExited
-            | T::ArtifactCreated
-            | T::EvidenceCreated
-            | T::AgentErrorEmit
-            | T::BusSubscriberRegistered
-            | T::BusSubscriberUnregistered
-            | T::BusHandlerWarning => EventLane::Persisted,
-            T::MessageStart
-            | T::TextDelta
-            | T::ThinkingDelta
-            | T::ToolUseStart
-            | T::ToolUseInputDelta
-            | T::ToolUseEnd
-            | T::MessageComplete => EventLane::Streaming,
-            T::McpListToolsStarted
-            | T::McpListToolsCompleted
-            | T::McpSessionStarted
-            | T::McpSessionProgressed => EventLane::Lifecycle,
-            T::SupportNoted => EventLane::Internal,
-        }
-    }
+macro_rules! types {
+    ($($lane:ident { $($variant:ident = $name:literal),+ $(,)? })+) => {
+        /// The type of an event, `domain.verb`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs, reason = "each variant is its dotted name")]
+        #[repr(u8)]
+        pub enum EventType { $($($variant),+),+ }
 
+        impl EventType {
+            /// All event types, in catalog order.
+            pub const ALL: &'static [Self] = &[$($(Self::$variant),+),+];
+
+            /// The dotted name, for example `tool.called`.
+            pub const fn name(self) -> &'static str {
+                match self { $($(Self::$variant => $name),+),+ }
+            }
+
+            /// The lane of this type.
+            pub const fn lane(self) -> EventLane {
+                match self { $($(Self::$variant)|+ => EventLane::$lane),+ }
+            }
+        }
+
+        impl FromStr for EventType {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                match text {
+                    $($($name => Ok(Self::$variant),)+)+
+                    _ => Err(IdError { what: "event type" }),
+                }
+            }
+        }
+    };
+}
+
+// The only place that decides the lane of a type.
+types! {
+    Persisted {
+        SessionCreated = "session.created",
+        SessionClosed = "session.closed",
+        TurnStarted = "turn.started",
+        TurnCompleted = "turn.completed",
+        TurnCancelRequested = "turn.cancel_requested",
+        TurnCancelled = "turn.cancelled",
+        ApprovalRequested = "approval.requested",
+        ApprovalResolved = "approval.resolved",
+        RouteDecided = "route.decided",
+        RoutingPolicyReloaded = "routing.policy_reloaded",
+        DispatchTraced = "dispatch.traced",
+        LlmCallStarted = "llm.call_started",
+        LlmCallCompleted = "llm.call_completed",
+        LlmCallFailed = "llm.call_failed",
+        ToolCalled = "tool.called",
+        ToolCompleted = "tool.completed",
+        ToolFailed = "tool.failed",
+        SubagentStarted = "subagent.started",
+        SubagentCompleted = "subagent.completed",
+        SubagentFailed = "subagent.failed",
+        DelegateStarted = "delegate.started",
+        DelegateCompleted = "delegate.completed",
+        DelegateFailed = "delegate.failed",
+        StatusEmitted = "status.emitted",
+        DataLoading = "data.loading",
+        DataLoaded = "data.loaded",
+        ComponentRendered = "component.rendered",
+        ErrorReported = "error.reported",
+        FeedbackRecorded = "feedback.recorded",
+        SkillLoaded = "skill.loaded",
+        PlanStepStarted = "plan.step_started",
+        PlanSubagentUpdated = "plan.subagent_updated",
+        PlanStepCompleted = "plan.step_completed",
+        PlanDegraded = "plan.degraded",
+        SafetyDecided = "safety.decided",
+        MissionStage = "mission.stage",
+        MissionExited = "mission.exited",
+        ArtifactCreated = "artifact.created",
+        EvidenceCreated = "evidence.created",
+        AgentErrorEmit = "agent.error_emit",
+        BusSubscriberRegistered = "bus.subscriber_registered",
+        BusSubscriberUnregistered = "bus.subscriber_unregistered",
+        BusHandlerWarning = "bus.handler_warning",
+    }
+    Streaming {
+        MessageStart = "message.start",
+        TextDelta = "text.delta",
+        ThinkingDelta = "thinking.delta",
+        ToolUseStart = "tool.use_start",
+        ToolUseInputDelta = "tool.use_input_delta",
+        ToolUseEnd = "tool.use_end",
+        MessageComplete = "message.complete",
+    }
+    Lifecycle {
+        McpListToolsStarted = "mcp.list_tools_started",
+        McpListToolsCompleted = "mcp.list_tools_completed",
+        McpSessionStarted = "mcp.session_started",
+        McpSessionProgressed = "mcp.session_progressed",
+    }
+    Internal {
+        SupportNoted = "support.noted",
+    }
+}
+
+text_serde!(EventType);
+
+impl EventType {
     /// True if events of this type are written to the log.
     pub const fn is_persisted(self) -> bool {
         matches!(self.lane(), EventLane::Persisted)
@@ -231,19 +183,6 @@ impl fmt::Display for EventType {
     }
 }
 
-impl Serialize for EventType {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for EventType {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 /// A set of event types: one bit each, so that a filter is one AND.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TypeSet(u128);
@@ -252,18 +191,19 @@ impl TypeSet {
     /// The set without any type.
     pub const EMPTY: Self = Self(0);
 
-    /// Adds `kind` to the set.
+    /// Adds an [`EventType`] to the set.
     #[must_use]
     pub const fn with(self, kind: EventType) -> Self {
         Self(self.0 | 1 << kind as u8)
     }
 
-    /// The types that a client may filter for: the catalog and the streaming types.
+    /// The types that a client may filter for: those of [`EventLane::Persisted`] and
+    /// [`EventLane::Streaming`].
     pub fn filterable() -> Self {
-        EventType::ALL
-            .iter()
+        let kinds = EventType::ALL.iter().copied();
+        kinds
             .filter(|kind| matches!(kind.lane(), EventLane::Persisted | EventLane::Streaming))
-            .fold(Self::EMPTY, |set, &kind| set.with(kind))
+            .collect()
     }
 
     /// True if `kind` is in the set.

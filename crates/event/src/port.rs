@@ -1,9 +1,9 @@
 //! Port traits between the session and the producer of a turn.
 //!
-//! Producers know no session, log, hub or wire. They emit through [`Emitter`], read through
-//! [`History`], and stop when their future is dropped.
+//! Producers know no session, log, hub or wire. They emit through [`EventEmitter`], read through
+//! [`HistoryReader`], and stop when their future is dropped.
 
-mod wards;
+mod child_task;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,12 +25,12 @@ use crate::message::{Message, ProviderState};
 use crate::position::Position;
 use crate::row::NewMessage;
 
-pub use wards::{ChildTask, ChildTaskId, ChildTaskRegistry, TaskPermit};
+pub use child_task::{ChildTask, ChildTaskId, ChildTaskRegistry, TaskPermit};
 
 /// A boxed future, so that the port traits stay object-safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One event for [`Emitter::emit`], with the message row that commits with it, if any.
+/// One event for [`EventEmitter::emit`], with the message row that commits with it, if any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emission {
     pub actor: Actor,
@@ -70,10 +70,10 @@ pub enum EmitRefusal {
     Unavailable,
 }
 
-/// Why [`Emitter::emit`] did not accept an event.
+/// Why [`EventEmitter::emit`] did not accept an event.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EmitError {
-    /// The outbox is full; the event is returned. Await [`Emitter::ready`], then try again.
+    /// The outbox is full; the event is returned. Await [`EventEmitter::ready`], then try again.
     #[error("the outbox is full")]
     Full(Box<Emission>),
     /// The event will never be accepted.
@@ -81,12 +81,12 @@ pub enum EmitError {
     Refused(#[from] EmitRefusal),
 }
 
-/// The end of a model call and of the message that it streamed.
+/// The end of a model call and of the message that it streamed, for [`EventEmitter::complete`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageEnd {
     pub call_id: CallId,
     pub message_id: MessageId,
-    /// Why the model stopped; ignored when the call failed.
+    /// Why the model stopped; ignored if the call failed.
     pub stop_reason: StopReason,
     pub usage: TokenUsage,
     /// Why the call failed; `None` if it succeeded.
@@ -115,7 +115,7 @@ pub trait EventEmitter: Send + Sync {
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>>;
 }
 
-/// How much of a session's history a model sees.
+/// How much of a session's history a model sees; see [`HistoryReader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryBudget {
     /// The maximum number of messages.
@@ -145,10 +145,10 @@ pub trait HistoryReader: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
 }
 
-/// The work that a turn delegates to a worker session.
+/// The work that a turn delegates to a worker session, for [`WorkerLauncher::run`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerTask {
-    /// The worker's session, from [`Delegate::reserve`].
+    /// The worker's session, from [`WorkerLauncher::reserve`].
     pub worker_session_id: SessionId,
     /// The tool use that delegates.
     pub tool_use_id: ToolUseId,
@@ -161,7 +161,7 @@ pub struct WorkerTask {
     pub trace: Option<Arc<TraceContext>>,
 }
 
-/// How a worker's turn ended; its terminal is durable.
+/// How a worker's turn ended, as [`WorkerLauncher::run`] reports it; its terminal is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerEnd {
     /// The turn ended without a cancel.
@@ -175,7 +175,7 @@ pub enum WorkerEnd {
     Failed(FailureMode),
 }
 
-/// Why a worker could not be started.
+/// Why [`WorkerLauncher::reserve`] refused a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerRefusal {
     /// The turn has reached its limit of workers.
@@ -199,7 +199,7 @@ pub trait WorkerLauncher: Send + Sync {
     fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd>;
 
     /// The workers of `tool_use_id` whose start was reported and whose end was not, as when its
-    /// [`Delegate::run`] was dropped. Resolves when all of them have ended.
+    /// [`WorkerLauncher::run`] was dropped. Resolves when all of them have ended.
     fn left(&self, tool_use_id: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
         let _ = tool_use_id;
         Box::pin(std::future::ready(Vec::new()))
@@ -234,7 +234,7 @@ pub struct ResumeInput {
     pub answers: Vec<ResolvedApproval>,
 }
 
-/// The input of a turn, for its producer.
+/// The input of a turn, for its [`TurnProducer`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnInput {
     pub session_id: SessionId,
@@ -261,7 +261,7 @@ pub struct TurnInput {
     pub turn_timeout: Duration,
 }
 
-/// The handles that a producer gets for one turn.
+/// The handles that a [`TurnProducer`] gets for one turn.
 #[derive(Clone)]
 pub struct TurnContext {
     pub input: TurnInput,
@@ -272,7 +272,7 @@ pub struct TurnContext {
     pub delegate: Arc<dyn WorkerLauncher>,
 }
 
-/// How a producer ended a turn; the session derives the terminal event from it.
+/// How a [`TurnProducer`] ended a turn; the session derives the terminal event from the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
     pub status: TurnStatus,
@@ -290,7 +290,7 @@ pub type TurnWork = Box<dyn FnOnce(TurnContext) -> BoxFuture<'static, TurnOutcom
 pub struct BoundTurn {
     pub versions: BoundVersions,
     pub history: HistoryBudget,
-    /// The interceptor of every event of the turn.
+    /// The [`EventGate`] that every event of the turn passes.
     pub gate: Box<dyn EventGate>,
     /// The future that answers the turn.
     pub work: TurnWork,
@@ -305,7 +305,7 @@ pub trait TurnProducer: Send + Sync {
     fn bind(&self, input: &TurnInput) -> BoundTurn;
 }
 
-/// The output of a [`Gate`]: the event and its rendering decision.
+/// The output of a [`EventGate`]: the event and its rendering decision.
 pub type GateOutput<'a> = &'a mut dyn FnMut(Emission, Option<RenderDecision>);
 
 /// The interceptor of one turn: every event passes it on the way to the log, in order, under one
@@ -318,7 +318,7 @@ pub trait EventGate: Send {
     /// The time at which the next delayed event is due; `None` if no event is delayed.
     fn due(&self) -> Option<Instant>;
 
-    /// True if [`Gate::take`] needs the exact time for an event of this type, because it may delay the
+    /// True if [`EventGate::take`] needs the exact time for an event of this type, because it may delay the
     /// event or another one is delayed. Called for every delta, so it must be cheap.
     fn times(&self, kind: EventType) -> bool {
         let _ = kind;

@@ -9,11 +9,13 @@ mod call;
 use serde_json::{Map, Value};
 
 use crate::actor::Actor;
+use crate::body::approval::{ApprovalRequested, ApprovalResolved};
+use crate::body::llm::CallStarted;
 use crate::clock::Timestamp;
-use crate::code::{CallPurpose, Decision, OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
+use crate::code::{OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::envelope::TraceContext;
-use crate::id::{ApprovalId, CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
 use crate::kind::EventType;
 use crate::message::{Message, MessageStatus, ProviderState, Role};
 use crate::position::Position;
@@ -90,7 +92,7 @@ pub struct StoredMessage {
     pub inputs: Vec<(u32, String)>,
 }
 
-/// A checkpoint: what was added to a message since the last one.
+/// A checkpoint of a [`MessageFold`](crate::fold::MessageFold): the additions since the last one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessagePart {
     pub message_id: MessageId,
@@ -107,7 +109,7 @@ pub struct MessagePart {
     pub cuts: Vec<u8>,
 }
 
-/// A message that commits with an event and did not stream.
+/// A message that commits with an event and did not stream; see [`RowChange::MessagePut`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewMessage {
     pub id: MessageId,
@@ -119,6 +121,43 @@ pub struct NewMessage {
     pub scope: MessageScope,
     /// Provider state to send back with the message.
     pub provider_state: ProviderState,
+}
+
+impl NewMessage {
+    /// A message that everybody sees, without metadata and provider state.
+    pub fn new(id: MessageId, role: Role, content: Vec<ContentBlock>) -> Self {
+        Self {
+            id,
+            role,
+            content,
+            metadata: Map::new(),
+            scope: MessageScope::Shared,
+            provider_state: ProviderState::default(),
+        }
+    }
+
+    /// The [`Message`] as it is stored for `turn_id`.
+    pub fn into_message(
+        self,
+        session_id: SessionId,
+        turn_id: TurnId,
+        created_at: Timestamp,
+    ) -> Message {
+        Message {
+            id: self.id,
+            session_id,
+            turn_id,
+            role: self.role,
+            status: MessageStatus::Complete,
+            content: self.content,
+            model: None,
+            stop_reason: None,
+            usage: None,
+            created_at,
+            metadata: self.metadata,
+            provider_state: self.provider_state,
+        }
+    }
 }
 
 /// Who sees a message (D-46, R-31).
@@ -135,7 +174,7 @@ pub enum MessageScope {
     Agents,
 }
 
-/// A message that streamed and has ended.
+/// A message that streamed and has ended; see [`RowChange::MessageFinished`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedMessage {
     pub id: MessageId,
@@ -178,7 +217,7 @@ pub struct QueuedRow {
     pub input: String,
 }
 
-/// The scope of an idempotency key: the same key in another scope is another key.
+/// The scope of an idempotency key: the same key in another scope is another [`KeyRow`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyScope {
     pub owner: Owner,
@@ -199,20 +238,26 @@ pub struct KeyRow {
     pub created_at: Timestamp,
 }
 
+/// The settings that a turn keeps from its submit on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnSettings {
+    pub turn_id: TurnId,
+    pub kind: TurnKind,
+    pub on_disconnect: OnDisconnect,
+    /// The time a disconnected client has to come back before a cancel.
+    pub disconnect_grace_ms: u64,
+    pub trace: Option<TraceContext>,
+    /// The version of the chat wire bound at submit.
+    pub wire_version: Option<String>,
+}
+
 /// One change to the records of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowChange {
     /// A session was created.
     SessionPut(Box<SessionRow>),
     TurnStarted {
-        turn_id: TurnId,
-        kind: TurnKind,
-        on_disconnect: OnDisconnect,
-        /// The time a disconnected client has to come back before a cancel.
-        disconnect_grace_ms: u64,
-        trace: Option<TraceContext>,
-        /// The version of the chat wire bound at submit.
-        wire_version: Option<String>,
+        settings: TurnSettings,
         /// The version of the agent's definition.
         agent_definition: String,
         /// The paused turn that this one continues.
@@ -220,14 +265,7 @@ pub enum RowChange {
     },
     /// A turn was queued. The change commits without an event: `turn.started` is written later.
     TurnQueued {
-        turn_id: TurnId,
-        kind: TurnKind,
-        on_disconnect: OnDisconnect,
-        /// The time a disconnected client has to come back before a cancel.
-        disconnect_grace_ms: u64,
-        trace: Option<TraceContext>,
-        /// The version of the chat wire bound at submit.
-        wire_version: Option<String>,
+        settings: TurnSettings,
         /// The place in the queue; the lowest is next.
         place: i64,
         /// The complete input of the turn as JSON.
@@ -261,14 +299,10 @@ pub enum RowChange {
     PolicyReloaded(String),
     /// A model call started.
     CallStarted {
-        call_id: CallId,
         turn_id: TurnId,
         /// The agent that calls.
         actor: Actor,
-        model: String,
-        purpose: CallPurpose,
-        /// The number of the attempt, from 1.
-        attempt: u32,
+        call: CallStarted,
     },
     /// A model call ended. It counts once, for its tenant, on the day of its event.
     CallEnded {
@@ -288,22 +322,9 @@ pub enum RowChange {
     /// Counts a status id on the day of its event (S1-073).
     StatusCounted(String),
     /// An approval was requested.
-    ApprovalPut {
-        approval_id: ApprovalId,
-        turn_id: TurnId,
-        /// The tool use that waits for the approval.
-        tool_use_id: ToolUseId,
-        tool_name: String,
-        /// The tool's input, shortened.
-        input_summary: String,
-    },
+    ApprovalPut(TurnId, ApprovalRequested),
     /// An approval request was decided. A rejected tool call becomes cancelled.
-    ApprovalResolved {
-        approval_id: ApprovalId,
-        decision: Decision,
-        by: String,
-        comment: Option<String>,
-    },
+    ApprovalResolved(ApprovalResolved),
     /// A tool call was requested or changed its state.
     ToolCall {
         tool_use_id: ToolUseId,

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A connection holds a cursor and no queue of its own. Publishing takes O(1) time for any number
-//! of connections: the task behind [`Pump`] wakes them. This crate never parses an event; the
-//! frames of a wire are bytes that the reader's [`Project`] function writes.
+//! of connections: the task behind [`WakePump`] wakes them. This crate never parses an event; the
+//! frames of a wire are bytes that the reader's [`ProjectFn`] function writes.
 
 pub mod waker_set;
 pub mod entry;

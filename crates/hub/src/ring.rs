@@ -27,7 +27,7 @@ pub trait RingState: Send + 'static {
 pub struct RingBounds {
     /// The largest number of entries.
     pub events: usize,
-    /// The largest sum of [`Entry::bytes`]. The newest entry stays even if it is larger.
+    /// The largest sum of [`RingEntry::bytes`]. The newest entry stays even if it is larger.
     pub bytes: usize,
 }
 
@@ -52,7 +52,7 @@ pub enum RingRead {
 }
 
 /// Up to this number of waiters the publisher wakes them itself, which costs less than a trip
-/// through the queue of the [`Pump`].
+/// through the queue of the [`WakePump`].
 const DIRECT_WAKES_MAX: usize = 8;
 
 struct RingCore<S> {
@@ -155,7 +155,7 @@ impl<S: RingState> Ring<S> {
     }
 
     /// Ready if there is an event at or after `cursor`, or if the ring is closed. Otherwise the
-    /// task is woken through `waker`, which must be registered with [`Ring::sit`].
+    /// task is woken through `waker`, which must be registered with [`Ring::register`].
     pub fn poll_readable(
         &self,
         waker: &AtomicWaker,

@@ -11,10 +11,10 @@ use crate::entry::RingEntry;
 /// The number of tracks of a [`Ring`](crate::Ring): one for each version of each wire.
 pub const TRACK_COUNT: usize = 4;
 
-/// Projects an [`Entry`] to the frames of one wire.
+/// Projects an [`RingEntry`] to the frames of one wire.
 ///
 /// The function appends the frames to the buffer and returns a tag that describes them. Only the
-/// wire that writes the tag reads it; see [`Run::of_turn`].
+/// wire that writes the tag reads it; see [`FrameRun::select_turn`].
 pub type ProjectFn<'a> = &'a dyn Fn(&RingEntry, &mut Vec<u8>) -> u64;
 
 /// The event types that end a turn.
@@ -22,14 +22,14 @@ const TERMINAL_TYPES: TypeSet = TypeSet::EMPTY
     .with(EventType::TurnCompleted)
     .with(EventType::TurnCancelled);
 
-/// The frames of consecutive entries, projected by one call of [`Track::extend`].
+/// The frames of consecutive entries, projected by one call of [`FrameTrack::extend`].
 #[derive(Debug)]
 struct ProjectedRun {
     bytes: Bytes,
     /// The offset behind the frames of each entry.
     ends: Vec<u32>,
     heads: Vec<EventHead>,
-    /// The tag that [`Project`] returned for each entry.
+    /// The tag that [`ProjectFn`] returned for each entry.
     tags: Vec<u64>,
     /// The turn of all entries, or `None` if they differ or have no turn.
     turn: Option<TurnId>,
@@ -112,7 +112,7 @@ impl FrameRun<'_> {
     }
 
     /// Passes the frames of `turn` to `send`, in the fewest slices, with the headers and the
-    /// [`Project`] tags of their events. Returns true if the turn ends within the range.
+    /// [`ProjectFn`] tags of their events. Returns true if the turn ends within the range.
     pub fn select_turn(
         &self,
         turn: TurnId,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
-/// A set of registered wakers; [`Bell::ring`] wakes all of them.
+/// A set of registered wakers; [`wake_all`](WakerSet::wake_all) wakes all of them.
 #[derive(Debug, Default)]
 pub struct WakerSet {
     registered: Mutex<RegisteredWaker>,
@@ -26,7 +26,7 @@ struct RegisteredWaker {
 }
 
 impl WakerSet {
-    /// Registers `waker` until the returned [`Seat`] is dropped.
+    /// Registers `waker` until the returned [`WakerGuard`] is dropped.
     pub fn register(self: &Arc<Self>, waker: Arc<AtomicWaker>) -> WakerGuard {
         let mut registered = self.registered.lock();
         registered.last_id += 1;
@@ -51,7 +51,7 @@ impl WakerSet {
     }
 }
 
-/// The registration of one waker in a [`Bell`]; dropping it removes the waker.
+/// The registration of one waker in a [`WakerSet`]; dropping the guard removes the waker.
 #[derive(Debug)]
 pub struct WakerGuard {
     set: Arc<WakerSet>,

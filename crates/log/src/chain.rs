@@ -8,7 +8,7 @@ use turnwire_event::SessionId;
 pub struct ChainHash(pub [u8; 32]);
 
 impl ChainHash {
-    /// The hash before the first event of a session.
+    /// The hash before the first event of a session: `hash(0)`, which [`next`](Self::next) continues.
     pub fn seed(session: SessionId) -> Self {
         Self(Sha256::digest(session.to_string().as_bytes()).into())
     }

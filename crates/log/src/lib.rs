@@ -23,8 +23,6 @@
 pub mod chain;
 pub mod error;
 pub mod record;
-#[cfg(test)]
-pub(crate) mod fixture;
 pub mod reserve;
 pub mod selection;
 pub mod log;
@@ -33,6 +31,8 @@ pub mod store;
 pub mod sqlite;
 pub mod writer;
 pub mod sequencer;
+#[cfg(test)]
+mod tests;
 
 pub use error::{AppendError, OpenError, ReadError};
 pub use log::Log;

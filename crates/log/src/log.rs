@@ -15,11 +15,8 @@
 //! - An event is returned exactly as it was appended, byte for byte.
 //! - A read sees every append, trim and delete that returned before the read began, and one state
 //!   of the database: never half of a batch.
-//! - Calls block. The [`Writer`](crate::Writer) calls from its own thread, readers from a blocking
+//! - Calls block. The [`LogWriter`](crate::LogWriter) calls from its own thread, readers from a blocking
 //!   pool.
-
-#[cfg(test)]
-pub(crate) mod conformance;
 
 use turnwire_event::{Seq, SessionId, Timestamp};
 
@@ -28,8 +25,8 @@ use crate::error::{AppendError, ReadError};
 use crate::record::{LogTail, SessionAppend, StoredEvent};
 use crate::selection::EventSelection;
 
-/// A durable log of events, one sequence per session. `log::conformance` is the test suite of
-/// this contract.
+/// A durable log of events, one sequence per session. `tests::log_conformance` is the
+/// test suite of this contract.
 pub trait Log: Send + Sync + 'static {
     /// Writes a batch in one transaction: the events and the row changes of every [`SessionAppend`].
     ///

@@ -13,7 +13,7 @@ use crate::chain::ChainHash;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseTerm(pub u64);
 
-/// A persisted event to append.
+/// A persisted event for [`Log::append`](crate::Log::append).
 #[derive(Clone, Debug)]
 pub struct EventRecord {
     /// The next number of the session.
@@ -34,7 +34,7 @@ pub struct EventRecord {
     pub bytes: Bytes,
 }
 
-/// One session's part of a batch: events and row changes, written together or not at all.
+/// One session's part of a batch: [`EventRecord`]s and row changes, written together or not at all.
 #[derive(Clone, Debug)]
 pub struct SessionAppend {
     /// The session to append to.

@@ -12,8 +12,8 @@ use turnwire_event::row::{
     ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    ApprovalId, CallId, ContentBlock, MessageId, Owner, Position, Role, SessionId, TenantId,
-    Timestamp, TokenUsage, ToolUseId, TurnId, UtcDay,
+    CallId, ContentBlock, MessageId, Owner, Position, Role, SessionId, TenantId, Timestamp,
+    TokenUsage, ToolUseId, TurnId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -75,9 +75,6 @@ pub trait TurnRecords: Send + Sync + 'static {
 
 /// Requests for a person's approval of a tool call.
 pub trait ApprovalRecords: Send + Sync + 'static {
-    /// Returns an approval request and the owner of its session.
-    fn approval(&self, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError>;
-
     /// Returns the approval requests of a turn, in the order of their requests.
     fn turn_approvals(&self, turn: TurnId) -> Result<Vec<ApprovalRow>, ReadError>;
 
@@ -206,7 +203,7 @@ pub fn is_display_only(role: Role, content: &[ContentBlock]) -> bool {
     role == Role::Tool && !content.is_empty() && content.iter().all(is_displayed)
 }
 
-/// How often a status was emitted.
+/// How often a status was emitted; see [`CallRecords::status_counts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusCount {
     /// The status id of the registry.
@@ -217,7 +214,8 @@ pub struct StatusCount {
     pub days: Vec<(String, u64)>,
 }
 
-/// The model calls of one tenant and one model that ended on one day.
+/// The model calls of one tenant and one model that ended on one day; see
+/// [`CallRecords::daily_usage`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DailyUsage {
     pub day: UtcDay,

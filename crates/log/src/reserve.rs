@@ -13,7 +13,7 @@ pub struct DiskReserve {
 }
 
 impl DiskReserve {
-    /// A reserve of `bytes` at `path`; writes nothing yet.
+    /// A reserve of `bytes` at `path`; [`acquire`](Self::acquire) writes the file.
     pub fn new(path: PathBuf, bytes: u64) -> Self {
         Self { path, bytes }
     }

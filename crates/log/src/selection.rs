@@ -9,10 +9,11 @@ use turnwire_event::{Actor, EventFilter, TurnId, TypeSet};
 /// counts. Every condition that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventSelection {
-    types: Option<TypeSet>,
-    turn: Option<TurnId>,
-    actors: Option<Vec<Actor>>,
-    visible_only: bool,
+    pub(crate) types: Option<TypeSet>,
+    pub(crate) turn: Option<TurnId>,
+    /// Patterns; see [`Actor::matches`].
+    pub(crate) actors: Option<Vec<Actor>>,
+    pub(crate) visible_only: bool,
 }
 
 impl EventSelection {
@@ -53,28 +54,12 @@ impl EventSelection {
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
-
-    pub(crate) fn types(&self) -> Option<TypeSet> {
-        self.types
-    }
-
-    pub(crate) fn turn(&self) -> Option<TurnId> {
-        self.turn
-    }
-
-    pub(crate) fn actors(&self) -> Option<&[Actor]> {
-        self.actors.as_deref()
-    }
-
-    pub(crate) fn is_visible_only(&self) -> bool {
-        self.visible_only
-    }
 }
 
 impl From<&EventFilter> for EventSelection {
     /// The stored events that can pass `filter`. A filter that names every filterable type sets no
     /// condition on types: the few types that no filter can name are then selected and counted too,
-    /// and [`Filter::matches`] leaves them out afterwards.
+    /// and [`EventFilter::matches`] leaves them out afterwards.
     fn from(filter: &EventFilter) -> Self {
         let every_type = filter.types().covers(TypeSet::filterable());
         Self {

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
+use turnwire_event::fold::rows;
 use turnwire_event::row::RowChange;
 use turnwire_event::{
     Actor, Body, Clock, EventHead, Position, RenderDecision, Seq, SessionId, Sub, Timestamp,
@@ -32,14 +33,14 @@ pub struct EventDraft {
     pub actor: Actor,
     /// The body; the sequencer reads its type only.
     pub body: Body,
-    /// The JSON of `body`.
+    /// The JSON of `body`; see [`Body::write`].
     pub payload: Vec<u8>,
     /// The trace context, written with persisted events only.
     pub trace: Option<Arc<TraceContext>>,
     /// The decision of the rendering policy.
     pub render: Option<RenderDecision>,
     /// Row changes that commit with the event. A transient event with rows is a barrier: it is
-    /// released with the commit of the next persisted event of the same `emit`.
+    /// released with the commit of the next persisted event of the same [`Sequencer::emit`].
     pub rows: Vec<RowChange>,
 }
 
@@ -56,6 +57,14 @@ impl EventDraft {
             trace: None,
             render: None,
             rows: Vec::new(),
+        }
+    }
+
+    /// A draft with the [`rows()`] that follow from the event alone.
+    pub fn with_rows(turn: Option<TurnId>, actor: Actor, body: Body) -> Self {
+        Self {
+            rows: rows(turn, &actor, &body),
+            ..Self::new(turn, actor, body)
         }
     }
 }
@@ -129,7 +138,7 @@ impl Default for OutboxBounds {
     }
 }
 
-/// Gives positions to the events of one session and releases them in order.
+/// Gives positions to the events of one session and releases them to its [`EventSink`] in order.
 pub struct Sequencer {
     session: SessionId,
     bounds: OutboxBounds,
@@ -144,7 +153,7 @@ pub struct Sequencer {
 }
 
 impl Sequencer {
-    /// Continues the log of a session at `tail`.
+    /// Continues the log of a session at its [`LogTail`].
     pub fn open(
         session: SessionId,
         tail: LogTail,
@@ -180,16 +189,10 @@ impl Sequencer {
         drafts: Vec<EventDraft>,
         room: OutboxRoom,
     ) -> Result<Vec<(Position, Timestamp)>, SequencerError> {
-        let mut state = self.state.lock();
-        if room == OutboxRoom::Bounded && state.outbox.is_full(self.bounds) {
-            return Err(SequencerError::Full);
-        }
-        state.admit(&drafts)?;
-        let now = self.clock.now();
-        let positions = drafts
-            .into_iter()
-            .map(|draft| state.place(self.session, now, draft))
-            .collect();
+        let (mut state, now) = self.admit(&drafts, room)?;
+        let drafts = drafts.into_iter();
+        let positions = drafts.map(|draft| state.place(self.session, now, draft));
+        let positions = positions.collect();
         self.after_emit(&mut state);
         Ok(positions)
     }
@@ -200,15 +203,24 @@ impl Sequencer {
         draft: EventDraft,
         room: OutboxRoom,
     ) -> Result<(Position, Timestamp), SequencerError> {
-        let mut state = self.state.lock();
-        if room == OutboxRoom::Bounded && state.outbox.is_full(self.bounds) {
-            return Err(SequencerError::Full);
-        }
-        state.admit(std::slice::from_ref(&draft))?;
-        let now = self.clock.now();
+        let (mut state, now) = self.admit(std::slice::from_ref(&draft), room)?;
         let position = state.place(self.session, now, draft);
         self.after_emit(&mut state);
         Ok(position)
+    }
+
+    /// Locks the state for events that may be emitted now; returns it with the time of the clock.
+    fn admit(
+        &self,
+        drafts: &[EventDraft],
+        room: OutboxRoom,
+    ) -> Result<(MutexGuard<'_, SequencerState>, Timestamp), SequencerError> {
+        let state = self.state.lock();
+        if room == OutboxRoom::Bounded && state.outbox.is_full(self.bounds) {
+            return Err(SequencerError::Full);
+        }
+        state.admit(drafts)?;
+        Ok((state, self.clock.now()))
     }
 
     /// Writes row changes without an event, for several sessions in one commit: checkpoints of
@@ -245,10 +257,9 @@ impl Sequencer {
         Ok((at, BatchTicket(batch)))
     }
 
-    /// Resolves when the batch of `ticket` is durable.
+    /// Resolves when the batch of a [`BatchTicket`] is durable.
     pub async fn stored(&self, ticket: BatchTicket) -> Result<(), SequencerError> {
-        self.wait(|state| (state.batches_committed >= ticket.0).then_some(()))
-            .await
+        self.wait(|state| state.batches_committed >= ticket.0).await
     }
 
     /// True if nothing waits for the writer or for release.
@@ -256,7 +267,7 @@ impl Sequencer {
         self.state.lock().is_settled()
     }
 
-    /// True while a producer should wait before it emits.
+    /// True while a producer should wait for [`ready`](Self::ready) before it emits.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
@@ -299,22 +310,21 @@ impl Sequencer {
 
     /// Resolves when every event up to `seq` is durable.
     pub async fn committed(&self, seq: Seq) -> Result<(), SequencerError> {
-        self.wait(|state| (state.committed >= seq).then_some(()))
-            .await
+        self.wait(|state| state.committed >= seq).await
     }
 
-    /// Resolves when the outbox is below its bounds.
+    /// Resolves when every event that was emitted so far is durable.
+    pub async fn all_committed(&self) -> Result<(), SequencerError> {
+        self.committed(self.last().seq).await
+    }
+
+    /// Resolves when the outbox is below its [`OutboxBounds`].
     pub async fn ready(&self) -> Result<(), SequencerError> {
-        let bounds = self.bounds;
-        self.wait(|state| (!state.outbox.is_full(bounds)).then_some(()))
-            .await
+        self.wait(|state| !state.outbox.is_full(self.bounds)).await
     }
 
-    /// Resolves with the first value that `check` returns; fails once the session is closed.
-    async fn wait<T>(
-        &self,
-        check: impl Fn(&SequencerState) -> Option<T>,
-    ) -> Result<T, SequencerError> {
+    /// Resolves when `check` is true; fails once the session is closed.
+    async fn wait(&self, check: impl Fn(&SequencerState) -> bool) -> Result<(), SequencerError> {
         loop {
             // Registered before the check, so that no progress in between is missed.
             let progress = self.progress.notified();
@@ -322,8 +332,8 @@ impl Sequencer {
             progress.as_mut().enable();
             {
                 let state = self.state.lock();
-                if let Some(value) = check(&state) {
-                    return Ok(value);
+                if check(&state) {
+                    return Ok(());
                 }
                 if state.is_closed() {
                     return Err(SequencerError::Closed);

@@ -18,13 +18,10 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use rusqlite::Connection;
-use turnwire_event::{Seq, SessionId, Timestamp};
 
-use crate::error::{AppendError, OpenError};
-use crate::record::SessionAppend;
+use crate::error::OpenError;
 use crate::sqlite::connection::ReaderPool;
-use crate::sqlite::write::TailCache;
+use crate::sqlite::write::WriteHalf;
 
 /// What a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,73 +50,6 @@ pub struct SqliteStore {
     readers: ReaderPool,
     /// Locks the folder until the store is dropped; `None` if it was opened read-only.
     _lock: Option<File>,
-}
-
-/// The writing connection and what it keeps between commits.
-#[derive(Debug)]
-struct WriteHalf {
-    connection: Connection,
-    tails: TailCache,
-    /// An estimate of the bytes in the WAL that are not checkpointed.
-    wal_bytes: usize,
-}
-
-/// Bytes in the WAL that cause a checkpoint: large enough that checkpoints are rare, small enough
-/// that opening after a crash is fast.
-const CHECKPOINT_BYTES: usize = 32 << 20;
-
-impl WriteHalf {
-    fn new(connection: Connection) -> Self {
-        Self {
-            connection,
-            tails: TailCache::default(),
-            wal_bytes: 0,
-        }
-    }
-
-    fn append(&mut self, batch: &[SessionAppend]) -> Result<(), AppendError> {
-        write::append(&mut self.connection, &mut self.tails, batch)?;
-        self.add_wal_bytes(batch.iter().map(write::wal_bytes).sum())
-    }
-
-    fn trim(
-        &mut self,
-        before: Timestamp,
-        sessions_max: usize,
-    ) -> Result<Vec<(SessionId, Seq)>, AppendError> {
-        let trimmed = write::trim(&mut self.connection, before, sessions_max)?;
-        if !trimmed.is_empty() {
-            self.checkpoint()?;
-        }
-        Ok(trimmed)
-    }
-
-    fn delete(&mut self, session: SessionId) -> Result<(), AppendError> {
-        self.tails.remove(session);
-        write::delete(&mut self.connection, session)?;
-        self.checkpoint()
-    }
-
-    fn expire_keys(&mut self, before: Timestamp, max: usize) -> Result<usize, AppendError> {
-        let removed = table::key::expire(&self.connection, before, max)?;
-        self.add_wal_bytes(table::key::wal_bytes(removed))?;
-        Ok(removed)
-    }
-
-    /// Adds what a commit has written, and checkpoints if the WAL is large enough.
-    fn add_wal_bytes(&mut self, bytes: usize) -> Result<(), AppendError> {
-        self.wal_bytes += bytes;
-        if self.wal_bytes >= CHECKPOINT_BYTES {
-            self.checkpoint()
-        } else {
-            Ok(())
-        }
-    }
-
-    fn checkpoint(&mut self) -> Result<(), AppendError> {
-        self.wal_bytes = 0;
-        write::checkpoint(&self.connection)
-    }
 }
 
 impl SqliteStore {

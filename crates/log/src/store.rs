@@ -3,9 +3,6 @@
 //! Callers that need one half take `&dyn Log`, `&dyn Records` or one of the records' parts; a
 //! `&dyn Store` converts into each of them.
 
-#[cfg(test)]
-pub(crate) mod conformance;
-
 use crate::log::Log;
 use crate::records::Records;
 

@@ -47,7 +47,7 @@ enum WriteJob {
 const GROUP_SESSIONS_MAX: usize = 4096;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The state of the disk as the writer thread sees it.
+/// The state of the disk as the thread of a [`LogWriter`] sees it.
 #[derive(Debug, Default)]
 pub struct DiskHealth {
     full: AtomicBool,

@@ -16,7 +16,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A [`Mint`] of identifiers from UUIDv7 bits: unique across processes, increasing within one.
+/// An [`IdGenerator`] of identifiers from UUIDv7 bits: unique across processes, increasing within one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemMint;
 

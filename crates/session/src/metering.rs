@@ -1,4 +1,4 @@
 //! Metrics of turns and of their model calls, recorded when the reporting event has its position.
 
-pub(crate) mod turn_metrics;
 pub(crate) mod model_calls;
+pub(crate) mod turn_metrics;

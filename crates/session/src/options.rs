@@ -41,7 +41,7 @@ pub struct Options {
     pub checkpoint: Duration,
     /// Age at which events are removed.
     pub retention: Duration,
-    /// Interval between searches for events older than `retention`.
+    /// Interval between searches for events older than [`retention`](Self::retention).
     pub retention_sweep: Duration,
     /// The model reported for a session before its first turn.
     pub default_model: String,
@@ -54,7 +54,7 @@ pub struct Options {
 const WORKER_SLACK: Duration = Duration::from_secs(1);
 
 impl Options {
-    /// How much longer than `stop_wait` a turn of a session at `depth` waits for its workers. All
+    /// How much longer than [`stop_wait`](Self::stop_wait) a turn of a session at `depth` waits for its workers. All
     /// levels below are stopped in the same moment with the same bounds, and the terminals of
     /// workers precede the terminal of their parent (S3-081).
     pub(crate) fn worker_wait(&self, depth: usize) -> Duration {

@@ -2,4 +2,4 @@
 //! one at work.
 
 pub(crate) mod worker_run;
-mod delegate;
+pub(crate) mod delegate;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use turnwire_event::body::session::SessionCreated;
 use turnwire_event::body::turn::{BoundVersions, TurnCompleted, TurnStarted};
 use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
-use turnwire_event::row::{NewMessage, PlacedChange, RowChange, SessionRow};
+use turnwire_event::row::{NewMessage, PlacedChange, RowChange, SessionRow, TurnSettings};
 use turnwire_event::{
     Actor, Body, ContentBlock, EpisodeId, Epoch, Event, MessageId, Owner, Position, Role, Seq,
     SessionId, TenantId, Timestamp, TokenUsage, TurnId, Ulid,
@@ -96,12 +96,14 @@ fn rows() -> Vec<RowChange> {
     vec![
         RowChange::SessionPut(Box::new(session)),
         RowChange::TurnStarted {
-            turn_id: TURN,
-            kind: TurnKind::Chat,
-            on_disconnect: OnDisconnect::Continue,
-            disconnect_grace_ms: 0,
-            trace: None,
-            wire_version: None,
+            settings: TurnSettings {
+                turn_id: TURN,
+                kind: TurnKind::Chat,
+                on_disconnect: OnDisconnect::Continue,
+                disconnect_grace_ms: 0,
+                trace: None,
+                wire_version: None,
+            },
             agent_definition: String::new(),
             resumes: None,
         },

@@ -36,7 +36,7 @@ impl MessageFold {
         Some(part)
     }
 
-    /// Rebuilds a message from its checkpoints, in order of their index.
+    /// Rebuilds a message from its [`MessagePart`]s, in order of their index.
     pub fn from_parts(parts: &[MessagePart]) -> Option<Self> {
         let first = parts.first()?;
         let mut fold = Self::new(
@@ -59,7 +59,7 @@ impl MessageFold {
     }
 }
 
-/// How much of a message is already stored.
+/// How much of a [`MessageFold`] is already stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessageCheckpoint {
     parts: u32,
@@ -74,7 +74,7 @@ struct BlockAddition {
     block: u32,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     add: String,
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     thinking: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
@@ -82,10 +82,6 @@ struct BlockAddition {
     tool: Option<(ToolUseId, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input: Option<Value>,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 impl MessageCheckpoint {

@@ -11,17 +11,16 @@ use crate::body::turn::{PartialMessage, ReceiptLine, TurnCancelled, TurnComplete
 use crate::body::{approval, delegate};
 use crate::clock::Timestamp;
 use crate::code::{
-    CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass,
-    ToolType, TurnStatus,
+    AgentErrorClass, CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome,
+    ToolErrorClass, ToolType, TurnStatus,
 };
 use crate::content::{StopReason, TokenUsage, content_json};
-use crate::fold::dispatch::agent_class;
 use crate::fold::rows::rows;
 use crate::fold::turn::{OpenDelegate, OpenTool, OpenTurn};
 use crate::id::{ApprovalId, ToolUseId, TurnId};
 use crate::row::RowChange;
 
-/// The cause of the end.
+/// Why [`closing`] ends a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CloseCause {
     /// A cancel was accepted.
@@ -39,7 +38,7 @@ pub enum CloseCause {
     },
 }
 
-/// How the work of a cancelled turn stopped.
+/// How the work of a [cancelled](CloseCause::Cancelled) turn stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StopSummary {
     /// Milliseconds from the request until the turn's own tasks had ended.
@@ -55,7 +54,7 @@ pub struct StopSummary {
 pub struct StoppedTask {
     /// The tool use that started the task.
     pub tool_use_id: ToolUseId,
-    /// The task's line on the receipt.
+    /// The task's [`ReceiptLine`].
     pub line: ReceiptLine,
 }
 
@@ -73,6 +72,7 @@ struct ErrorClasses {
     stop_reason: StopReason,
     llm: LlmErrorClass,
     tool: ToolErrorClass,
+    agent: AgentErrorClass,
     delegate: FailureMode,
 }
 
@@ -83,12 +83,14 @@ impl ErrorClasses {
                 stop_reason: StopReason::Cancelled,
                 llm: LlmErrorClass::Cancelled,
                 tool: ToolErrorClass::Cancelled,
+                agent: AgentErrorClass::Cancelled,
                 delegate: FailureMode::CancelledByUser,
             },
             CloseCause::Failed { .. } => Self {
                 stop_reason: StopReason::Error,
                 llm: LlmErrorClass::Internal,
                 tool: ToolErrorClass::Internal,
+                agent: AgentErrorClass::Internal,
                 delegate: FailureMode::Error,
             },
         }
@@ -116,9 +118,9 @@ impl ClosingEvents {
     }
 
     /// Rejects an open approval request: an ended turn cannot be approved.
-    fn withdraw(&mut self, question: ApprovalId) {
+    fn withdraw(&mut self, approval_id: ApprovalId) {
         let body = Body::ApprovalResolved(approval::ApprovalResolved {
-            approval_id: question,
+            approval_id,
             decision: Decision::Reject,
             by: "system".to_owned(),
             comment: None,
@@ -141,8 +143,8 @@ pub fn closing(open: &OpenTurn, end: &CloseCause, now: Timestamp) -> Vec<Closing
     };
     let partial = close_calls(&mut ending, open, &classes);
     close_dispatch(&mut ending, open, &classes, now);
-    for question in &open.approvals {
-        ending.withdraw(*question);
+    for approval in &open.approvals {
+        ending.withdraw(*approval);
     }
     let terminal = match end {
         CloseCause::Cancelled {
@@ -154,7 +156,7 @@ pub fn closing(open: &OpenTurn, end: &CloseCause, now: Timestamp) -> Vec<Closing
             code: CancelCode::RequestCancelled,
             phase: open.phase(),
             partial,
-            receipt: receipt(open, stops.as_ref(), elapsed_ms(*asked, now)),
+            receipt: receipt(open, stops.as_ref(), now.ms_since(*asked)),
         }),
         CloseCause::Failed { error, reason } => Body::TurnCompleted(TurnCompleted {
             status: TurnStatus::Failed,
@@ -228,7 +230,7 @@ fn close_dispatch(
         ending.put(Actor::tool(&tool.name), failed(tool, classes.tool));
     }
     let mut dispatch = open.dispatch.clone();
-    for agent in open.dispatch.closing_agents(agent_class(classes.tool), now) {
+    for agent in open.dispatch.closing_agents(classes.agent, now) {
         let actor = Actor::subagent(&agent.sub_agent_id);
         let body = Body::SubagentFailed(agent);
         dispatch.apply(now, &actor, &body);
@@ -261,13 +263,9 @@ fn workers(open: &OpenTurn, tool: ToolUseId) -> impl Iterator<Item = &OpenDelega
     open.delegates.iter().filter(of_tool)
 }
 
-fn elapsed_ms(start: Timestamp, now: Timestamp) -> u64 {
-    now.as_millis().saturating_sub(start.as_millis()).max(0) as u64
-}
-
 /// The receipt: the work that was running when the cancel arrived, with outcomes and times.
 fn receipt(open: &OpenTurn, stops: Option<&StopSummary>, ms: u64) -> Vec<ReceiptLine> {
-    let wards = stops.map_or(&[][..], |stops| &stops.child_tasks);
+    let child_tasks = stops.map_or(&[][..], |stops| &stops.child_tasks);
     let ms = stops.map_or(ms, |stops| stops.let_go_ms);
     let outcome = match stops {
         Some(stops) if stops.left_behind => StopOutcome::Discarded,
@@ -279,33 +277,24 @@ fn receipt(open: &OpenTurn, stops: Option<&StopSummary>, ms: u64) -> Vec<Receipt
         outcome,
         ms,
     };
-    let call = open
-        .in_call
-        .iter()
-        .map(|call| stopped(ReceiptKind::Llm, call.id.to_string()));
-    let agents = open
-        .dispatch
-        .agents
-        .iter()
-        .map(|agent| stopped(ReceiptKind::Subagent, agent.started.sub_agent_id.clone()));
+    let calls = open.in_call.iter();
+    let calls = calls.map(|call| stopped(ReceiptKind::Llm, call.id.to_string()));
+    let agents = open.dispatch.agents.iter();
+    let agents =
+        agents.map(|agent| stopped(ReceiptKind::Subagent, agent.started.sub_agent_id.clone()));
     let tools = open.tools.iter().filter(|t| t.called).map(|t| {
         // A data service call is not stopped: its answer is discarded when it arrives (S1-110).
-        let outcome = if t.tool_type == ToolType::Ccs {
-            StopOutcome::Discarded
-        } else {
-            outcome
-        };
-        let line = ReceiptLine {
-            outcome,
-            ..stopped(ReceiptKind::Tool, t.id.to_string())
-        };
-        let of_tool = wards.iter().filter(|ward| ward.tool_use_id == t.id);
-        of_tool.fold(line, |line, ward| with(line, &ward.line))
+        let mut line = stopped(ReceiptKind::Tool, t.id.to_string());
+        if t.tool_type == ToolType::Ccs {
+            line.outcome = StopOutcome::Discarded;
+        }
+        let of_tool = child_tasks.iter().filter(|task| task.tool_use_id == t.id);
+        of_tool.fold(line, |line, task| with(line, &task.line))
     });
     // Workers without a recorded end: after a crash, or because they were cancelled before they started.
     let seen = |worker: &&OpenDelegate| {
         let id = worker.worker_session_id.to_string();
-        let mut lines = wards.iter().map(|ward| &ward.line);
+        let mut lines = child_tasks.iter().map(|task| &task.line);
         lines.any(|line| line.kind == ReceiptKind::Worker && line.id == id)
     };
     let unseen = open.delegates.iter().filter(|worker| !seen(worker));
@@ -314,24 +303,19 @@ fn receipt(open: &OpenTurn, stops: Option<&StopSummary>, ms: u64) -> Vec<Receipt
     open.finished
         .iter()
         .cloned()
-        .chain(call)
+        .chain(calls)
         .chain(tools)
-        .chain(wards.iter().map(|ward| ward.line.clone()))
+        .chain(child_tasks.iter().map(|task| task.line.clone()))
         .chain(unseen)
         .chain(agents)
         .collect()
 }
 
 /// Merges a child task into its tool's line: the tool ends with its last task and takes the worst outcome.
-fn with(tool: ReceiptLine, ward: &ReceiptLine) -> ReceiptLine {
-    let outcome = if weight(ward.outcome) > weight(tool.outcome) {
-        ward.outcome
-    } else {
-        tool.outcome
-    };
+fn with(tool: ReceiptLine, task: &ReceiptLine) -> ReceiptLine {
     ReceiptLine {
-        outcome,
-        ms: tool.ms.max(ward.ms),
+        outcome: std::cmp::max_by_key(task.outcome, tool.outcome, |outcome| weight(*outcome)),
+        ms: tool.ms.max(task.ms),
         ..tool
     }
 }

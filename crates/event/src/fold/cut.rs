@@ -4,7 +4,7 @@
 use crate::clock::Timestamp;
 use crate::position::{Epoch, Position, Seq, Sub};
 
-/// The kind of delta that a cut ends.
+/// The kind of delta that a [`DeltaCut`] ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutKind {
     Text,
@@ -50,13 +50,7 @@ impl DeltaCut {
         put(out, u64::from(self.block));
         put(out, self.at.seq.0.saturating_sub(start.0.seq.0));
         put(out, u64::from(self.at.sub.0));
-        put(
-            out,
-            self.time
-                .as_millis()
-                .saturating_sub(start.1.as_millis())
-                .max(0) as u64,
-        );
+        put(out, self.time.ms_since(start.1));
         put(out, u64::from(self.end));
     }
 

@@ -1,14 +1,14 @@
 //! The dispatch state of a turn: open steps and sub-agents, and the trace of all of them.
 
+use std::cmp::Ordering;
+
 use crate::actor::Actor;
-use crate::body::Body;
 use crate::body::dispatch::{AgentOutcome, DispatchTraced};
 use crate::body::plan::{SlotEnd, StepCompleted, StepStarted};
 use crate::body::subagent::{SubagentFailed, SubagentStarted};
+use crate::body::{Body, family};
 use crate::clock::Timestamp;
-use crate::code::{
-    AgentErrorClass, CapBehavior, DispatchOutcome, SlotStatus, StepStatus, ToolErrorClass,
-};
+use crate::code::{AgentErrorClass, CapBehavior, DispatchOutcome, SlotStatus, StepStatus};
 use crate::id::ToolUseId;
 
 /// A sub-agent that is running.
@@ -117,49 +117,27 @@ impl DispatchState {
                 }
             }
             Body::DispatchTraced(_) => self.reported = true,
-            Body::SessionCreated(_)
-            | Body::SessionClosed(_)
-            | Body::TurnCompleted(_)
+            family!(
+                Session
+                    | TurnEnd
+                    | Approval
+                    | Routing
+                    | Llm
+                    | Tool
+                    | Delegate
+                    | Display
+                    | Bus
+                    | Delta
+                    | Mcp
+                    | Note
+            )
             | Body::TurnCancelRequested(_)
-            | Body::TurnCancelled(_)
-            | Body::RouteDecided(_)
-            | Body::RoutingPolicyReloaded(_)
-            | Body::LlmCallStarted(_)
-            | Body::LlmCallCompleted(_)
-            | Body::LlmCallFailed(_)
-            | Body::ToolCalled(_)
-            | Body::ToolCompleted(_)
-            | Body::ToolFailed(_)
-            | Body::DataLoading(_)
-            | Body::DataLoaded(_)
-            | Body::ComponentRendered(_)
-            | Body::ErrorReported(_)
-            | Body::FeedbackRecorded(_)
-            | Body::ApprovalRequested(_)
-            | Body::ApprovalResolved(_)
-            | Body::DelegateStarted(_)
-            | Body::DelegateCompleted(_)
-            | Body::DelegateFailed(_)
-            | Body::AgentErrorEmit(_)
-            | Body::BusSubscriberRegistered(_)
-            | Body::BusSubscriberUnregistered(_)
-            | Body::BusHandlerWarning(_)
             | Body::MessageStart(_)
-            | Body::TextDelta(_)
-            | Body::ThinkingDelta(_)
-            | Body::ToolUseStart(_)
-            | Body::ToolUseInputDelta(_)
-            | Body::ToolUseEnd(_)
-            | Body::MessageComplete(_)
-            | Body::McpListToolsStarted(_)
-            | Body::McpListToolsCompleted(_)
-            | Body::McpSessionStarted(_)
-            | Body::McpSessionProgressed(_)
-            | Body::SupportNoted(_) => {}
+            | Body::MessageComplete(_) => {}
         }
     }
 
-    /// The payload of `dispatch.traced`; `None` if the turn has emitted it.
+    /// The [`DispatchTraced`] of the turn; `None` if the turn has emitted it.
     pub fn traced(&self) -> Option<DispatchTraced> {
         (!self.reported).then(|| self.traced.clone())
     }
@@ -174,10 +152,7 @@ impl DispatchState {
             invocation_id: agent.started.invocation_id,
             sub_agent_id: agent.started.sub_agent_id.clone(),
             tool_use_id: agent.started.tool_use_id,
-            latency_ms: now
-                .as_millis()
-                .saturating_sub(agent.since.as_millis())
-                .max(0) as u64,
+            latency_ms: now.ms_since(agent.since),
             error_class: class,
             status_events: agent.status_events,
         };
@@ -196,21 +171,15 @@ impl DispatchState {
 
     fn step(&mut self, step: &StepStarted) {
         let requested = (step.expected_subagents.len() + step.dropped.len()) as u32;
-        let behavior = if requested > step.cap {
-            CapBehavior::Over
-        } else if requested == step.cap {
-            CapBehavior::At
-        } else {
-            CapBehavior::Within
+        let behavior = match requested.cmp(&step.cap) {
+            Ordering::Less => CapBehavior::Within,
+            Ordering::Equal => CapBehavior::At,
+            Ordering::Greater => CapBehavior::Over,
         };
         let traced = &mut self.traced;
         traced.intent_count += requested;
         traced.cap = step.cap;
-        traced.cap_behavior = match (traced.cap_behavior, behavior) {
-            (CapBehavior::Over, _) | (_, CapBehavior::Over) => CapBehavior::Over,
-            (CapBehavior::At, _) | (_, CapBehavior::At) => CapBehavior::At,
-            (CapBehavior::Within, CapBehavior::Within) => CapBehavior::Within,
-        };
+        traced.cap_behavior = traced.cap_behavior.max(behavior);
         traced.dropped.extend(step.dropped.iter().cloned());
         self.steps.push(OpenStep {
             started: step.clone(),
@@ -219,11 +188,8 @@ impl DispatchState {
     }
 
     fn end(&mut self, tool: &ToolUseId, status: SlotStatus) {
-        let Some(at) = self
-            .agents
-            .iter()
-            .position(|agent| agent.started.tool_use_id == *tool)
-        else {
+        let of_tool = |agent: &OpenAgent| agent.started.tool_use_id == *tool;
+        let Some(at) = self.agents.iter().position(of_tool) else {
             return;
         };
         let agent = self.agents.remove(at).started;
@@ -243,18 +209,6 @@ impl DispatchState {
             outcome,
             latency_ms,
         });
-    }
-}
-
-/// The error class of a sub-agent whose turn is ended from outside.
-pub(super) const fn agent_class(tool: ToolErrorClass) -> AgentErrorClass {
-    match tool {
-        ToolErrorClass::Cancelled => AgentErrorClass::Cancelled,
-        ToolErrorClass::Timeout
-        | ToolErrorClass::EnvelopeError
-        | ToolErrorClass::PrincipalMismatch
-        | ToolErrorClass::InvalidInput
-        | ToolErrorClass::Internal => AgentErrorClass::Internal,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::body::Body;
 use crate::body::stream::MessageComplete;
+use crate::body::{Body, family};
 use crate::clock::Timestamp;
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::fold::cut::{CutKind, DeltaCut};
@@ -13,7 +13,7 @@ use crate::message::{Message, MessageStatus, Role};
 use crate::position::Position;
 use crate::row::{FinishedMessage, StoredMessage};
 
-/// One block of a streaming message.
+/// One block of a [`MessageFold`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockFold {
     Text(String),
@@ -47,7 +47,7 @@ pub struct MessageFold {
     pub started_at: Timestamp,
     /// The blocks, by index.
     pub blocks: Vec<BlockFold>,
-    /// The cuts of the deltas, in order.
+    /// The [`DeltaCut`]s of the message, in order.
     pub cuts: Vec<DeltaCut>,
     /// The position, time, stop reason and usage of its end.
     pub completed: Option<(Position, Timestamp, StopReason, TokenUsage)>,
@@ -148,52 +148,28 @@ impl MessageFold {
                 self.completed = Some((at, time, d.stop_reason, d.usage));
                 return;
             }
-            Body::SessionCreated(_)
-            | Body::SessionClosed(_)
+            family!(
+                Session
+                    | TurnEnd
+                    | Approval
+                    | Routing
+                    | Llm
+                    | Tool
+                    | SubagentEnd
+                    | Delegate
+                    | Plan
+                    | Display
+                    | Bus
+                    | Delta
+                    | Mcp
+                    | Note
+            )
             | Body::TurnStarted(_)
-            | Body::TurnCompleted(_)
             | Body::TurnCancelRequested(_)
-            | Body::TurnCancelled(_)
-            | Body::RouteDecided(_)
-            | Body::RoutingPolicyReloaded(_)
-            | Body::LlmCallStarted(_)
-            | Body::LlmCallCompleted(_)
-            | Body::LlmCallFailed(_)
-            | Body::ToolCalled(_)
-            | Body::ToolCompleted(_)
-            | Body::ToolFailed(_)
-            | Body::FeedbackRecorded(_)
-            | Body::ApprovalRequested(_)
-            | Body::ApprovalResolved(_)
-            | Body::DelegateStarted(_)
-            | Body::DelegateCompleted(_)
-            | Body::DelegateFailed(_)
-            | Body::BusSubscriberRegistered(_)
-            | Body::BusSubscriberUnregistered(_)
             | Body::DispatchTraced(_)
             | Body::SubagentStarted(_)
-            | Body::SubagentCompleted(_)
-            | Body::SubagentFailed(_)
             | Body::StatusEmitted(_)
-            | Body::DataLoading(_)
-            | Body::DataLoaded(_)
-            | Body::ComponentRendered(_)
-            | Body::ErrorReported(_)
-            | Body::PlanStepStarted(_)
-            | Body::PlanStepCompleted(_)
-            | Body::AgentErrorEmit(_)
-            | Body::McpListToolsStarted(_)
-            | Body::McpListToolsCompleted(_)
-            | Body::McpSessionStarted(_)
-            | Body::McpSessionProgressed(_)
-            | Body::SupportNoted(_)
-            | Body::BusHandlerWarning(_)
             | Body::MessageStart(_)
-            | Body::TextDelta(_)
-            | Body::ThinkingDelta(_)
-            | Body::ToolUseStart(_)
-            | Body::ToolUseInputDelta(_)
-            | Body::ToolUseEnd(_)
             | Body::MessageComplete(_) => return,
         };
         let end = self
@@ -211,18 +187,13 @@ impl MessageFold {
 
     /// Tool uses whose input is incomplete: block, id, and the parsed input, or `{}` if it does not parse.
     pub fn open_tool_uses(&self) -> Vec<(u32, ToolUseId, Value)> {
-        let open = self
-            .blocks
-            .iter()
-            .enumerate()
-            .filter_map(|(at, block)| match block {
-                BlockFold::Tool(id, _, raw, None) => Some((at as u32, *id, parse_input(raw))),
-                BlockFold::Tool(..)
-                | BlockFold::Text(_)
-                | BlockFold::Thinking(..)
-                | BlockFold::Gap => None,
-            });
-        open.collect()
+        let mut open = Vec::new();
+        for (at, block) in self.blocks.iter().enumerate() {
+            if let BlockFold::Tool(id, _, raw, None) = block {
+                open.push((at as u32, *id, parse_input(raw)));
+            }
+        }
+        open
     }
 
     /// The current content. A skipped index becomes an empty text, so that every index keeps its
@@ -246,11 +217,9 @@ impl MessageFold {
 
     /// Bytes of text and reasoning so far.
     pub fn text_bytes(&self) -> u64 {
-        let words = self
-            .blocks
-            .iter()
-            .filter(|b| matches!(b, BlockFold::Text(_) | BlockFold::Thinking(..)));
-        words.map(|b| b.grown().len() as u64).sum()
+        let is_text = |b: &&BlockFold| matches!(b, BlockFold::Text(_) | BlockFold::Thinking(..));
+        let texts = self.blocks.iter().filter(is_text);
+        texts.map(|block| block.grown().len() as u64).sum()
     }
 
     /// The message as clients see it while it streams.
@@ -271,7 +240,7 @@ impl MessageFold {
         }
     }
 
-    /// The event that ends the message.
+    /// The [`MessageComplete`] that ends the message.
     pub fn complete(&self, stop_reason: StopReason, usage: TokenUsage) -> MessageComplete {
         MessageComplete {
             message_id: self.id,
@@ -281,7 +250,7 @@ impl MessageFold {
         }
     }
 
-    /// The row of the message, ended by `end`.
+    /// The [`FinishedMessage`] row of the message, ended by `end`.
     pub fn finished(&self, end: &MessageComplete) -> FinishedMessage {
         let status = match end.stop_reason {
             StopReason::Cancelled => MessageStatus::Cancelled,
@@ -315,18 +284,16 @@ impl MessageFold {
     }
 
     fn inputs(&self) -> Vec<(u32, String)> {
-        let raw = self
-            .blocks
-            .iter()
-            .enumerate()
-            .filter_map(|(at, block)| match block {
-                BlockFold::Tool(_, _, raw, _) => Some((at as u32, raw.clone())),
-                BlockFold::Text(_) | BlockFold::Thinking(..) | BlockFold::Gap => None,
-            });
-        raw.collect()
+        let mut inputs = Vec::new();
+        for (at, block) in self.blocks.iter().enumerate() {
+            if let BlockFold::Tool(_, _, raw, _) = block {
+                inputs.push((at as u32, raw.clone()));
+            }
+        }
+        inputs
     }
 
-    /// Rebuilds a finished message from its row; `None` if it did not stream.
+    /// Rebuilds a finished message from its [`StoredMessage`]; `None` if it did not stream.
     pub fn from_stored(stored: &StoredMessage) -> Option<Self> {
         let message = &stored.message;
         let (done, done_at) = stored.completed?;
@@ -334,11 +301,8 @@ impl MessageFold {
             return None;
         }
         let raw = |at: usize| {
-            stored
-                .inputs
-                .iter()
-                .find(|(i, _)| *i as usize == at)
-                .map(|(_, s)| s.clone())
+            let input = stored.inputs.iter().find(|(i, _)| *i as usize == at);
+            input.map(|(_, raw)| raw.clone())
         };
         let blocks = message
             .content

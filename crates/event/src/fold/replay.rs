@@ -43,11 +43,11 @@ pub struct ReplayRange {
     pub to: Position,
 }
 
-/// The events of `message` within a range.
+/// The events of a message within a [`ReplayRange`].
 pub fn events(
     message: &MessageFold,
     session_id: SessionId,
-    stretch: ReplayRange,
+    range: ReplayRange,
     missed: FinishedReplay,
 ) -> Vec<Event> {
     let event = |id: Position, timestamp: Timestamp, body: Body| Event {
@@ -60,22 +60,18 @@ pub fn events(
         render: None,
         body,
     };
-    let inside = |at: Position| stretch.from < at && at <= stretch.to;
+    let inside = |at: Position| range.from < at && at <= range.to;
     let mut out = Vec::new();
     if inside(message.started) {
-        let start = MessageStart {
+        let start = Body::MessageStart(MessageStart {
             message_id: message.id,
             role: Role::Assistant,
             model: message.model.clone(),
-        };
-        out.push(event(
-            message.started,
-            message.started_at,
-            Body::MessageStart(start),
-        ));
+        });
+        out.push(event(message.started, message.started_at, start));
     }
-    let end = message.completed.filter(|&(at, ..)| at <= stretch.upto);
-    if end.is_none() || message.started <= stretch.since || missed == FinishedReplay::Deltas {
+    let end = message.completed.filter(|&(at, ..)| at <= range.upto);
+    if end.is_none() || message.started <= range.since || missed == FinishedReplay::Deltas {
         deltas(message, &inside, |at, time, body| {
             out.push(event(at, time, body))
         });
@@ -83,11 +79,8 @@ pub fn events(
     if let Some((at, time, stop_reason, usage)) = end
         && inside(at)
     {
-        out.push(event(
-            at,
-            time,
-            Body::MessageComplete(message.complete(stop_reason, usage)),
-        ));
+        let complete = Body::MessageComplete(message.complete(stop_reason, usage));
+        out.push(event(at, time, complete));
     }
     out
 }
@@ -124,23 +117,17 @@ fn deltas(
 fn joins(last: &DeltaCut, next: &DeltaCut) -> bool {
     let same =
         next.block == last.block && next.at.seq == last.at.seq && next.at.sub == last.at.sub.next();
-    same && match (last.kind, next.kind) {
-        (CutKind::Text, CutKind::Text) | (CutKind::ToolInput, CutKind::ToolInput) => true,
-        (
-            CutKind::Thinking {
-                after_text: a,
-                signed: false,
-            },
-            CutKind::Thinking { after_text: b, .. },
-        ) => a == b,
-        (
-            CutKind::Text
-            | CutKind::Thinking { .. }
-            | CutKind::ToolStart
-            | CutKind::ToolInput
-            | CutKind::ToolEnd,
-            _,
-        ) => false,
+    same && match last.kind {
+        CutKind::Text | CutKind::ToolInput => next.kind == last.kind,
+        // A signature ends its reasoning.
+        CutKind::Thinking {
+            after_text: last,
+            signed,
+        } => {
+            let is_same = |next| !signed && next == last;
+            matches!(next.kind, CutKind::Thinking { after_text, .. } if is_same(after_text))
+        }
+        CutKind::ToolStart | CutKind::ToolEnd => false,
     }
 }
 

@@ -4,9 +4,8 @@
 //! caller; this is the part that the live server and crash recovery share.
 
 use crate::actor::Actor;
-use crate::body::Body;
-use crate::body::llm::CallStarted;
 use crate::body::status::UNREGISTERED;
+use crate::body::{Body, family};
 use crate::code::{ToolErrorClass, ToolState};
 use crate::id::{CallId, TurnId};
 use crate::row::{ModelCallEnd, RowChange};
@@ -21,30 +20,14 @@ pub fn rows(turn: Option<TurnId>, actor: &Actor, body: &Body) -> Vec<RowChange> 
 
 /// The change of an event outside of any turn, if it has one.
 fn of_session(body: &Body) -> Option<RowChange> {
-    if let Body::ApprovalResolved(answer) = body {
-        return Some(RowChange::ApprovalResolved {
-            approval_id: answer.approval_id,
-            decision: answer.decision,
-            by: answer.by.clone(),
-            comment: answer.comment.clone(),
-        });
+    if let Body::ApprovalResolved(resolved) = body {
+        return Some(RowChange::ApprovalResolved(resolved.clone()));
     }
     if let Body::RoutingPolicyReloaded(policy) = body {
         let version = policy.routing_policy_version.clone();
         return Some(RowChange::PolicyReloaded(version));
     }
     None
-}
-
-fn call_started(turn_id: TurnId, actor: &Actor, call: &CallStarted) -> RowChange {
-    RowChange::CallStarted {
-        call_id: call.call_id,
-        turn_id,
-        actor: actor.clone(),
-        model: call.model.clone(),
-        purpose: call.purpose,
-        attempt: call.attempt,
-    }
 }
 
 /// The provider's id of the answer is not in the event: the emitter adds it.
@@ -57,12 +40,14 @@ fn call_ended(call_id: CallId, end: ModelCallEnd) -> RowChange {
 }
 
 fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
-    let tool = |tool_use_id, tool_name: &String, tool_type, status| RowChange::ToolCall {
-        tool_use_id,
-        turn_id,
-        tool_name: tool_name.clone(),
-        tool_type,
-        status,
+    let tool = |tool_use_id, tool_name: &String, tool_type, status| {
+        vec![RowChange::ToolCall {
+            tool_use_id,
+            turn_id,
+            tool_name: tool_name.clone(),
+            tool_type,
+            status,
+        }]
     };
     let ended = || {
         let mut payload = Vec::new();
@@ -82,7 +67,11 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             model: route.model.clone(),
             policy_version: route.routing_policy_version.clone(),
         }],
-        Body::LlmCallStarted(call) => vec![call_started(turn_id, actor, call)],
+        Body::LlmCallStarted(call) => vec![RowChange::CallStarted {
+            turn_id,
+            actor: actor.clone(),
+            call: call.clone(),
+        }],
         Body::LlmCallCompleted(call) => {
             let (stop_reason, usage) = (call.stop_reason, call.usage);
             let end = ModelCallEnd::Completed { stop_reason, usage };
@@ -90,23 +79,16 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             vec![cost, call_ended(call.call_id, end)]
         }
         Body::LlmCallFailed(call) => {
-            vec![call_ended(
-                call.call_id,
-                ModelCallEnd::Failed(call.error_class),
-            )]
+            let end = ModelCallEnd::Failed(call.error_class);
+            vec![call_ended(call.call_id, end)]
         }
-        Body::ToolCalled(t) => vec![tool(
-            t.tool_use_id,
-            &t.tool_name,
-            t.tool_type,
-            ToolState::Running,
-        )],
-        Body::ToolCompleted(t) => vec![tool(
+        Body::ToolCalled(t) => tool(t.tool_use_id, &t.tool_name, t.tool_type, ToolState::Running),
+        Body::ToolCompleted(t) => tool(
             t.tool_use_id,
             &t.tool_name,
             t.tool_type,
             ToolState::Completed,
-        )],
+        ),
         Body::ToolFailed(t) => {
             let status = match t.error_class {
                 ToolErrorClass::Cancelled => ToolState::Cancelled,
@@ -116,52 +98,21 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
                 | ToolErrorClass::InvalidInput
                 | ToolErrorClass::Internal => ToolState::Failed,
             };
-            vec![tool(t.tool_use_id, &t.tool_name, t.tool_type, status)]
+            tool(t.tool_use_id, &t.tool_name, t.tool_type, status)
         }
-        Body::ApprovalRequested(question) => vec![RowChange::ApprovalPut {
-            approval_id: question.approval_id,
-            turn_id,
-            tool_use_id: question.tool_use_id,
-            tool_name: question.tool_name.clone(),
-            input_summary: question.input_summary.clone(),
-        }],
+        Body::ApprovalRequested(requested) => {
+            vec![RowChange::ApprovalPut(turn_id, requested.clone())]
+        }
         // A withheld status is not counted.
         Body::StatusEmitted(status) if status.event_id == UNREGISTERED => Vec::new(),
         Body::StatusEmitted(status) => vec![RowChange::StatusCounted(status.event_id.clone())],
-        Body::SessionCreated(_)
-        | Body::SessionClosed(_)
+        family!(Session | SubagentEnd | Delegate | Plan | Display | Bus | Delta | Mcp | Note)
         | Body::TurnStarted(_)
         | Body::DispatchTraced(_)
         | Body::RoutingPolicyReloaded(_)
         | Body::ApprovalResolved(_)
-        | Body::DelegateStarted(_)
-        | Body::DelegateCompleted(_)
-        | Body::DelegateFailed(_)
         | Body::SubagentStarted(_)
-        | Body::SubagentCompleted(_)
-        | Body::SubagentFailed(_)
-        | Body::DataLoading(_)
-        | Body::DataLoaded(_)
-        | Body::ComponentRendered(_)
-        | Body::ErrorReported(_)
-        | Body::FeedbackRecorded(_)
-        | Body::PlanStepStarted(_)
-        | Body::PlanStepCompleted(_)
-        | Body::AgentErrorEmit(_)
-        | Body::McpListToolsStarted(_)
-        | Body::McpListToolsCompleted(_)
-        | Body::McpSessionStarted(_)
-        | Body::McpSessionProgressed(_)
-        | Body::SupportNoted(_)
-        | Body::BusSubscriberRegistered(_)
-        | Body::BusSubscriberUnregistered(_)
-        | Body::BusHandlerWarning(_)
         | Body::MessageStart(_)
-        | Body::TextDelta(_)
-        | Body::ThinkingDelta(_)
-        | Body::ToolUseStart(_)
-        | Body::ToolUseInputDelta(_)
-        | Body::ToolUseEnd(_)
         | Body::MessageComplete(_) => Vec::new(),
     }
 }
@@ -169,7 +120,7 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::llm::CallFailed;
+    use crate::body::llm::{CallFailed, CallStarted};
     use crate::body::routing::PolicyReloaded;
     use crate::body::status::StatusEmitted;
     use crate::code::{CallPurpose, LlmErrorClass};
@@ -195,20 +146,18 @@ mod tests {
         let turn = TurnId(Ulid(1));
         let call_id = CallId(Ulid(2));
         let shop = Actor::subagent("shop");
-        let started = Body::LlmCallStarted(CallStarted {
+        let call = CallStarted {
             call_id,
             model: "local:small".into(),
             purpose: CallPurpose::Subagent,
             attempt: 2,
             first: false,
-        });
+        };
+        let started = Body::LlmCallStarted(call.clone());
         let expected = RowChange::CallStarted {
-            call_id,
             turn_id: turn,
             actor: shop.clone(),
-            model: "local:small".into(),
-            purpose: CallPurpose::Subagent,
-            attempt: 2,
+            call,
         };
         assert_eq!(rows(Some(turn), &shop, &started), [expected]);
         let failed = Body::LlmCallFailed(CallFailed {

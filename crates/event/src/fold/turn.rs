@@ -1,8 +1,8 @@
 //! The open work of a turn: model calls, the streaming message, tools, workers, and the usage so far.
 
 use crate::actor::{Actor, ActorKind};
-use crate::body::Body;
 use crate::body::turn::{CancelRequested, ReceiptLine};
+use crate::body::{Body, family};
 use crate::clock::Timestamp;
 use crate::code::{FailureMode, Phase, ReceiptKind, StopOutcome, ToolType};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
@@ -50,7 +50,7 @@ pub struct OpenTurn {
     pub in_call: Vec<OpenCall>,
     /// The streaming message; only the orchestrator streams.
     pub message: Option<MessageFold>,
-    /// How much of the streaming message is stored.
+    /// How much of the streaming [`message`](Self::message) is stored.
     pub checkpoint: MessageCheckpoint,
     /// The requested and running tools, in the order of the requests.
     pub tools: Vec<OpenTool>,
@@ -59,7 +59,7 @@ pub struct OpenTurn {
     /// The approval requests; a turn that does not end as paused withdraws them.
     pub approvals: Vec<ApprovalId>,
     pub delegates: Vec<OpenDelegate>,
-    /// The dispatched sub-agents and steps.
+    /// The [`DispatchState`]: sub-agents and steps.
     pub dispatch: DispatchState,
     /// The usage of the completed calls.
     pub usage: TokenUsage,
@@ -124,11 +124,7 @@ impl OpenTurn {
                     time,
                 ));
             }
-            Body::TextDelta(_)
-            | Body::ThinkingDelta(_)
-            | Body::ToolUseStart(_)
-            | Body::ToolUseInputDelta(_)
-            | Body::ToolUseEnd(_) => {
+            family!(Delta) => {
                 if let Some(message) = &mut self.message {
                     message.apply(at, time, body);
                 }
@@ -192,32 +188,11 @@ impl OpenTurn {
                         called: false,
                     }));
             }
-            Body::SessionCreated(_)
+            family!(Session | TurnEnd | Routing | Plan | Display | Bus | Mcp | Note)
             | Body::ApprovalResolved(_)
-            | Body::SessionClosed(_)
             | Body::DispatchTraced(_)
             | Body::SubagentStarted(_)
-            | Body::StatusEmitted(_)
-            | Body::DataLoading(_)
-            | Body::DataLoaded(_)
-            | Body::ComponentRendered(_)
-            | Body::ErrorReported(_)
-            | Body::PlanStepStarted(_)
-            | Body::PlanStepCompleted(_)
-            | Body::AgentErrorEmit(_)
-            | Body::McpListToolsStarted(_)
-            | Body::McpListToolsCompleted(_)
-            | Body::McpSessionStarted(_)
-            | Body::McpSessionProgressed(_)
-            | Body::SupportNoted(_)
-            | Body::TurnCompleted(_)
-            | Body::TurnCancelled(_)
-            | Body::RouteDecided(_)
-            | Body::RoutingPolicyReloaded(_)
-            | Body::FeedbackRecorded(_)
-            | Body::BusSubscriberRegistered(_)
-            | Body::BusSubscriberUnregistered(_)
-            | Body::BusHandlerWarning(_) => {}
+            | Body::StatusEmitted(_) => {}
         }
     }
 
@@ -251,15 +226,11 @@ impl OpenTurn {
 
     fn end(&mut self, kind: ReceiptKind, id: String, outcome: StopOutcome, time: Timestamp) {
         if let Some((_, requested_at)) = self.cancel {
-            let ms = time
-                .as_millis()
-                .saturating_sub(requested_at.as_millis())
-                .max(0) as u64;
             self.finished.push(ReceiptLine {
                 kind,
                 id,
                 outcome,
-                ms,
+                ms: time.ms_since(requested_at),
             });
         }
     }
@@ -281,18 +252,15 @@ impl OpenTurn {
     }
 }
 
+/// The tool that a block requests, if it requests one.
 fn pending(block: &ContentBlock) -> Option<OpenTool> {
-    match block {
-        ContentBlock::ToolUse { id, name, .. } => Some(OpenTool {
-            id: *id,
-            name: name.clone(),
-            tool_type: ToolType::Function,
-            called: false,
-        }),
-        ContentBlock::Text { .. }
-        | ContentBlock::Thinking { .. }
-        | ContentBlock::ToolResult { .. }
-        | ContentBlock::Component { .. }
-        | ContentBlock::Data { .. } => None,
-    }
+    let ContentBlock::ToolUse { id, name, .. } = block else {
+        return None;
+    };
+    Some(OpenTool {
+        id: *id,
+        name: name.clone(),
+        tool_type: ToolType::Function,
+        called: false,
+    })
 }

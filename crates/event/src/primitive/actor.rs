@@ -4,11 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::id::{IdError, SessionId};
+use crate::id::{IdError, SessionId, text_serde};
 
 /// The kind of an [`Actor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,34 +59,23 @@ pub struct Actor {
 
 impl Actor {
     /// The end user of the session.
-    pub const USER: Self = Self {
-        kind: ActorKind::User,
-        name: None,
-    };
+    pub const USER: Self = Self::unnamed(ActorKind::User);
     /// The agent that talks to the user.
-    pub const ORCHESTRATOR: Self = Self {
-        kind: ActorKind::Orchestrator,
-        name: None,
-    };
+    pub const ORCHESTRATOR: Self = Self::unnamed(ActorKind::Orchestrator);
     /// The server, without an agent.
-    pub const SYSTEM: Self = Self {
-        kind: ActorKind::System,
-        name: None,
-    };
+    pub const SYSTEM: Self = Self::unnamed(ActorKind::System);
+
+    const fn unnamed(kind: ActorKind) -> Self {
+        Self { kind, name: None }
+    }
 
     /// A named actor. Characters outside `[A-Za-z0-9_.:-]` become `_` and the name is cut at 128,
     /// so that an actor never needs escaping.
     pub fn named(kind: ActorKind, name: &str) -> Self {
-        let clean: String = name
-            .chars()
-            .take(128)
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || "_.:-".contains(c) {
-                    c
-                } else {
-                    '_'
-                }
-            })
+        let is_plain = |c: &char| c.is_ascii_alphanumeric() || "_.:-".contains(*c);
+        let chars = name.chars().take(128);
+        let clean: String = chars
+            .map(|c| Some(c).filter(is_plain).unwrap_or('_'))
             .collect();
         Self {
             kind,
@@ -156,47 +141,21 @@ impl FromStr for Actor {
             .into_iter()
             .find(|kind| kind.name() == word)
             .ok_or(bad.clone())?;
-        match name {
-            None => Ok(Self { kind, name: None }),
-            Some(name) if kind.has_name() && !name.is_empty() => {
-                let actor = Self::named(kind, name);
-                if actor.name.as_deref() == Some(name) {
-                    Ok(actor)
-                } else {
-                    Err(bad)
-                }
-            }
-            Some(_) => Err(bad),
-        }
+        let actor = name.map_or(Self::unnamed(kind), |name| Self::named(kind, name));
+        // A name that had to be cleaned is not the name of any actor.
+        let is_valid = match name {
+            None => true,
+            Some("") => false,
+            Some(_) => kind.has_name() && actor.name() == name,
+        };
+        is_valid.then_some(actor).ok_or(bad)
     }
 }
 
-impl Serialize for Actor {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Actor {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl JsonSchema for Actor {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Actor".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "pattern": "^(user|orchestrator|system|relay|(subagent|tool|worker)(:[A-Za-z0-9_.:-]{1,128})?)$"
-        })
-    }
-}
+text_serde!(Actor, "Actor", {
+    "type": "string",
+    "pattern": "^(user|orchestrator|system|relay|(subagent|tool|worker)(:[A-Za-z0-9_.:-]{1,128})?)$"
+});
 
 #[cfg(test)]
 mod tests {

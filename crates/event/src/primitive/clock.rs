@@ -2,12 +2,9 @@
 //! ids. Nothing is ordered by a wall clock; timestamps are labels (architecture: order).
 
 use std::fmt;
+use std::time::Duration;
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::id::Ulid;
+use crate::id::{Ulid, text_serde};
 
 /// Milliseconds since the Unix epoch, UTC; printed as RFC 3339 with three decimals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +19,19 @@ impl Timestamp {
     /// Milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> i64 {
         self.0
+    }
+
+    /// Milliseconds since `earlier`; 0 if the clock ran backwards in between.
+    pub const fn ms_since(self, earlier: Self) -> u64 {
+        let elapsed = self.0.saturating_sub(earlier.0);
+        if elapsed > 0 { elapsed as u64 } else { 0 }
+    }
+
+    /// The time that is `age` before this one.
+    #[must_use]
+    pub fn before(self, age: Duration) -> Self {
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(age))
     }
 }
 
@@ -40,30 +50,7 @@ impl std::str::FromStr for Timestamp {
     }
 }
 
-impl Serialize for Timestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl JsonSchema for Timestamp {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "format": "date-time" })
-    }
-}
+text_serde!(Timestamp, "Timestamp", { "type": "string", "format": "date-time" });
 
 /// The source of wall-clock time.
 pub trait Clock: Send + Sync + 'static {

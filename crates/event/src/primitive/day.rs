@@ -5,12 +5,9 @@ use std::str::FromStr;
 
 use jiff::civil::Date;
 use jiff::{Span, tz};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::Timestamp;
-use crate::id::IdError;
+use crate::id::{IdError, text_serde};
 
 /// A UTC day, written `2026-01-31`. The order of the texts is the order in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,34 +57,11 @@ impl FromStr for UtcDay {
     }
 }
 
-impl Serialize for UtcDay {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for UtcDay {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl JsonSchema for UtcDay {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Day".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "format": "date",
-            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-        })
-    }
-}
+text_serde!(UtcDay, "Day", {
+    "type": "string",
+    "format": "date",
+    "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+});
 
 #[cfg(test)]
 mod tests {

@@ -5,10 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 pub(crate) const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// The value of one upper-case Crockford character; lower case and look-alikes are refused so
@@ -58,16 +54,46 @@ impl FromStr for Ulid {
         if bytes.len() != 26 || bytes[0] > b'7' {
             return Err(bad);
         }
-        bytes
-            .iter()
-            .try_fold(0u128, |acc, &byte| {
-                crockford_value(byte)
-                    .map(|v| (acc << 5) | u128::from(v))
-                    .ok_or(bad.clone())
-            })
-            .map(Self)
+        let bits = bytes.iter().try_fold(0u128, |bits, &byte| {
+            Some((bits << 5) | u128::from(crockford_value(byte)?))
+        });
+        bits.map(Self).ok_or(bad)
     }
 }
+
+/// Implements `Serialize` by `Display` and `Deserialize` by `FromStr`; and with a schema
+/// `JsonSchema`, by its name and its value.
+macro_rules! text_serde {
+    ($name:ty) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+    ($name:ty, $schema_name:expr, $schema:tt) => {
+        text_serde!($name);
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $schema_name.into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(crate) use text_serde;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
@@ -97,30 +123,10 @@ macro_rules! id {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-
-        #[cfg(feature = "schema")]
-        impl JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let pattern = concat!("^", $prefix, "[0-7][0-9A-HJKMNP-TV-Z]{25}$");
-                schemars::json_schema!({ "type": "string", "pattern": pattern })
-            }
-        }
+        text_serde!($name, stringify!($name), {
+            "type": "string",
+            "pattern": concat!("^", $prefix, "[0-7][0-9A-HJKMNP-TV-Z]{25}$"),
+        });
     };
 }
 
@@ -161,16 +167,7 @@ pub struct TenantId(pub u128);
 
 impl fmt::Display for TenantId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = format!("{:032x}", self.0);
-        write!(
-            f,
-            "{}-{}-{}-{}-{}",
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..]
-        )
+        uuid::Uuid::from_u128(self.0).fmt(f)
     }
 }
 
@@ -178,18 +175,13 @@ impl FromStr for TenantId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let bad = IdError {
+        // The one form of 36 characters is the one with dashes.
+        let uuid = uuid::Uuid::try_parse(text)
+            .ok()
+            .filter(|_| text.len() == 36);
+        uuid.map(|uuid| Self(uuid.as_u128())).ok_or(IdError {
             what: "tenant id (a UUID)",
-        };
-        let bytes = text.as_bytes();
-        if bytes.len() != 36 || [8, 13, 18, 23].iter().any(|&at| bytes[at] != b'-') {
-            return Err(bad);
-        }
-        let hex: String = text.chars().filter(|&c| c != '-').collect();
-        if hex.len() != 32 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(bad);
-        }
-        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| bad)
+        })
     }
 }
 

@@ -11,11 +11,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::id::{CROCKFORD, IdError, crockford_value};
+use crate::id::{CROCKFORD, IdError, crockford_value, text_serde};
 
 /// The generation of a session's history. It changes only when events that a client may have
 /// seen can be lost, for example after a restore.
@@ -40,6 +36,11 @@ impl Seq {
     /// The number that follows this one.
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
+    }
+
+    /// The number before this one; 0 has none and stays.
+    pub const fn prev(self) -> Self {
+        Self(self.0.saturating_sub(1))
     }
     const MAX: u64 = (1 << 50) - 1;
 }
@@ -77,6 +78,11 @@ impl Position {
         }
     }
 
+    /// The persisted position before this one: as a cursor it gives the event at this position.
+    pub const fn before(self) -> Self {
+        Self::persisted(self.epoch, self.seq.prev())
+    }
+
     /// True if this is the position of a persisted event.
     pub const fn is_persisted(self) -> bool {
         self.sub.0 == 0
@@ -95,11 +101,8 @@ impl Position {
 }
 
 fn digits(out: &mut Vec<u8>, value: u64, width: u32) {
-    out.extend(
-        (0..width)
-            .rev()
-            .map(|at| CROCKFORD[((value >> (5 * at)) & 31) as usize]),
-    );
+    let places = (0..width).rev();
+    out.extend(places.map(|at| CROCKFORD[((value >> (5 * at)) & 31) as usize]));
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -120,61 +123,32 @@ impl FromStr for Position {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let bad = IdError { what: "event id" };
-        let digits = text
-            .strip_prefix("evt_")
-            .filter(|r| r.is_ascii())
-            .ok_or(bad.clone())?;
-        let (seq_part, sub) = match digits.split_once('.') {
-            None => (digits, 0),
-            Some((seq, sub)) if sub.len() == 6 => {
-                (seq, number(sub).filter(|&n| n > 0).ok_or(bad.clone())?)
-            }
-            Some(_) => return Err(bad),
-        };
-        if seq_part.len() != 14 {
-            return Err(bad);
-        }
-        let epoch = number(&seq_part[..4])
-            .filter(|&e| e <= u64::from(Epoch::MAX))
-            .ok_or(bad.clone())?;
-        let seq = number(&seq_part[4..])
-            .filter(|&s| s <= Seq::MAX)
-            .ok_or(bad)?;
-        Ok(Self {
-            epoch: Epoch(epoch as u32),
-            seq: Seq(seq),
-            sub: Sub(sub as u32),
-        })
+        parse(text).ok_or(IdError { what: "event id" })
     }
 }
 
-impl Serialize for Position {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+fn parse(text: &str) -> Option<Position> {
+    let digits = text.strip_prefix("evt_").filter(|d| d.is_ascii())?;
+    let (seq_part, sub) = match digits.split_once('.') {
+        None => (digits, 0),
+        Some((seq, sub)) => (seq, number(sub).filter(|&n| n > 0 && sub.len() == 6)?),
+    };
+    if seq_part.len() != 14 {
+        return None;
     }
+    let epoch = number(&seq_part[..4]).filter(|&e| e <= u64::from(Epoch::MAX))?;
+    let seq = number(&seq_part[4..]).filter(|&s| s <= Seq::MAX)?;
+    Some(Position {
+        epoch: Epoch(epoch as u32),
+        seq: Seq(seq),
+        sub: Sub(sub as u32),
+    })
 }
 
-impl<'de> Deserialize<'de> for Position {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl JsonSchema for Position {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "EventId".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "pattern": "^evt_[0-9A-HJKMNP-TV-Z]{14}(\\.[0-9A-HJKMNP-TV-Z]{6})?$"
-        })
-    }
-}
+text_serde!(Position, "EventId", {
+    "type": "string",
+    "pattern": "^evt_[0-9A-HJKMNP-TV-Z]{14}(\\.[0-9A-HJKMNP-TV-Z]{6})?$"
+});
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use turnwire_event::envelope::EventEnvelope;
 use turnwire_event::row::{PlacedChange, RowChange};
 use turnwire_event::{
-    Epoch, EventHead, EventType, Position, RenderPolicy, Seq, SessionId, Sub, Timestamp, TurnId,
+    Epoch, EventHead, EventType, Position, RenderDecision, Seq, SessionId, Sub, Timestamp, TurnId,
 };
 
 use crate::chain::ChainHash;
@@ -79,14 +79,11 @@ impl SequencerState {
     }
 
     pub(crate) fn open_turn(&mut self, turn: TurnId, cancelled: bool) {
-        self.turns.insert(
-            turn,
-            if cancelled {
-                OpenTurnState::Cancelling
-            } else {
-                OpenTurnState::Running
-            },
-        );
+        let state = match cancelled {
+            true => OpenTurnState::Cancelling,
+            false => OpenTurnState::Running,
+        };
+        self.turns.insert(turn, state);
     }
 
     pub(crate) fn last(&self) -> Position {
@@ -187,22 +184,14 @@ impl SequencerState {
         }
         .write(&draft.payload, &mut bytes);
         let bytes = Bytes::from(bytes);
-        let hidden = draft
-            .render
-            .as_ref()
-            .is_some_and(|r| r.policy == RenderPolicy::Suppress);
+        let render = draft.render.as_ref();
+        let hidden = render.is_some_and(RenderDecision::is_suppressed);
         // A barrier waits for the persisted event that comes with it.
-        let gate = if !persisted && !draft.rows.is_empty() {
-            self.seq.next()
-        } else {
-            self.seq
+        let gate = match !persisted && !draft.rows.is_empty() {
+            true => self.seq.next(),
+            false => self.seq,
         };
-        self.rows.extend(
-            draft
-                .rows
-                .into_iter()
-                .map(|change| PlacedChange { at, time, change }),
-        );
+        self.push_rows(at, time, draft.rows);
         if persisted {
             self.hash = self.hash.next(&bytes);
             self.records.push(EventRecord {
@@ -223,15 +212,13 @@ impl SequencerState {
             actor: draft.actor,
             suppressed: hidden,
         };
-        self.outbox.push(
-            gate,
-            ReleasedEvent {
-                head,
-                time,
-                bytes,
-                body: draft.body,
-            },
-        );
+        let event = ReleasedEvent {
+            head,
+            time,
+            bytes,
+            body: draft.body,
+        };
+        self.outbox.push(gate, event);
         (at, time)
     }
 
@@ -239,11 +226,14 @@ impl SequencerState {
     pub(crate) fn put_rows(&mut self, now: Timestamp, rows: Vec<RowChange>) -> (Position, u64) {
         let time = self.advance_time(now);
         let at = self.last();
-        self.rows.extend(
-            rows.into_iter()
-                .map(|change| PlacedChange { at, time, change }),
-        );
+        self.push_rows(at, time, rows);
         (at, self.batches_taken + 1)
+    }
+
+    fn push_rows(&mut self, at: Position, time: Timestamp, rows: Vec<RowChange>) {
+        let rows = rows.into_iter();
+        let placed = rows.map(|change| PlacedChange { at, time, change });
+        self.rows.extend(placed);
     }
 
     /// True if there is something to write and the sequencer is not queued. The rows of a barrier go

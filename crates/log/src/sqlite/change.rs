@@ -4,9 +4,10 @@ use rusqlite::{Transaction, params};
 use turnwire_event::ContentBlock;
 use turnwire_event::row::{PlacedChange, RowChange};
 
+use crate::sqlite::column::execute;
 use crate::sqlite::table::{approval, key, llm_call, message, queue, status, tool_call, turn};
 
-/// An estimate of the bytes that a change writes.
+/// An estimate of the bytes that a [`RowChange`] writes.
 pub(crate) fn byte_estimate(change: &RowChange) -> usize {
     let content_bytes = |content: &[ContentBlock]| -> usize {
         content
@@ -29,9 +30,9 @@ pub(crate) fn byte_estimate(change: &RowChange) -> usize {
         RowChange::TurnEnded { payload, .. } => payload.len(),
         RowChange::TurnQueued { input, .. } => 256 + input.len(),
         RowChange::KeyPut { scope, .. } => 256 + scope.key.len(),
-        RowChange::ApprovalPut { input_summary, .. } => 256 + input_summary.len(),
+        RowChange::ApprovalPut(_, requested) => 256 + requested.input_summary.len(),
         RowChange::SessionPut(_)
-        | RowChange::ApprovalResolved { .. }
+        | RowChange::ApprovalResolved(_)
         | RowChange::TurnStarted { .. }
         | RowChange::TurnCancelling(_)
         | RowChange::Routed { .. }
@@ -48,12 +49,20 @@ fn kept_bytes(kept: &turnwire_event::ProviderState) -> usize {
     message::kept_column(kept).map_or(0, |text| text.len())
 }
 
-/// Applies one change to the rows of the session `sid`.
+/// Applies one [`RowChange`] to the rows of the session `sid`.
 pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
     match &placed.change {
         RowChange::SessionPut(_) => Ok(()), // written before the events; see `session::create`
-        RowChange::TurnStarted { .. } => turn::start(tx, sid, placed),
-        RowChange::TurnQueued { .. } => queue::put(tx, sid, placed),
+        RowChange::TurnStarted {
+            settings,
+            agent_definition,
+            resumes,
+        } => turn::start(tx, sid, (settings, agent_definition, *resumes), placed),
+        RowChange::TurnQueued {
+            settings,
+            place,
+            input,
+        } => queue::put(tx, sid, (settings, *place, input), placed),
         RowChange::KeyPut {
             scope,
             turn_id,
@@ -71,23 +80,23 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> ru
             policy_version,
         } => {
             // The text of positions sorts in their order. `policy_at` is NULL without a reload.
-            tx.prepare_cached(
-                "UPDATE session SET active_model = ?2, routing_policy_version = CASE \
+            let sql = "UPDATE session SET active_model = ?2, routing_policy_version = CASE \
                  WHEN policy_at > (SELECT started FROM turn WHERE id = ?4) \
                  THEN routing_policy_version ELSE ?3 END \
-                 WHERE sid = ?1 AND (active_model <> ?2 OR routing_policy_version <> ?3)",
-            )?
-            .execute(params![sid, model, policy_version, turn_id.to_string()])?;
-            Ok(())
+                 WHERE sid = ?1 AND (active_model <> ?2 OR routing_policy_version <> ?3)";
+            let values = params![sid, model, policy_version, turn_id.to_string()];
+            execute(tx, sql, values).map(drop)
         }
         RowChange::PolicyReloaded(version) => {
-            tx.prepare_cached(
-                "UPDATE session SET routing_policy_version = ?2, policy_at = ?3 WHERE sid = ?1",
-            )?
-            .execute(params![sid, version, placed.at.to_string()])?;
-            Ok(())
+            let sql =
+                "UPDATE session SET routing_policy_version = ?2, policy_at = ?3 WHERE sid = ?1";
+            execute(tx, sql, params![sid, version, placed.at.to_string()]).map(drop)
         }
-        RowChange::CallStarted { .. } => llm_call::start(tx, sid, placed),
+        RowChange::CallStarted {
+            turn_id,
+            actor,
+            call,
+        } => llm_call::start(tx, sid, (*turn_id, actor, call), placed.time),
         RowChange::CallEnded {
             call_id,
             end,
@@ -98,13 +107,13 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> ru
         }
         RowChange::CostAdd(usd) if *usd == 0.0 => Ok(()),
         RowChange::CostAdd(usd) => {
-            tx.prepare_cached("UPDATE session SET cost_usd = cost_usd + ?2 WHERE sid = ?1")?
-                .execute(params![sid, llm_call::finite_usd(*usd)])?;
-            Ok(())
+            let sql = "UPDATE session SET cost_usd = cost_usd + ?2 WHERE sid = ?1";
+            execute(tx, sql, params![sid, llm_call::finite_usd(*usd)]).map(drop)
         }
-        RowChange::ApprovalPut { .. } | RowChange::ApprovalResolved { .. } => {
-            approval::apply(tx, sid, placed)
+        RowChange::ApprovalPut(turn, requested) => {
+            approval::put(tx, sid, (*turn, requested), placed.time)
         }
+        RowChange::ApprovalResolved(resolved) => approval::resolve(tx, resolved, placed.time),
         RowChange::StatusCounted(event_id) => status::add(tx, event_id, placed.time),
         RowChange::MessagePut(turn, new) => message::put(tx, sid, *turn, new, placed),
         RowChange::MessagePart(part) => message::put_checkpoint(tx, sid, part),

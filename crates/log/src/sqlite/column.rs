@@ -1,21 +1,13 @@
 //! Conversions between values and columns, and the query helpers that every table shares.
 
-use rusqlite::types::{Type, ValueRef};
-use rusqlite::{Connection, Params, Row};
+use rusqlite::types::{FromSql, Type, ValueRef};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use turnwire_event::{Owner, Timestamp};
+pub(crate) use turnwire_event::code::code_name as word;
+use turnwire_event::{Owner, Seq, SessionId, Timestamp};
 
-use crate::error::ReadError;
-
-/// The column text of a value whose JSON is a plain string, such as a state or a role.
-pub(crate) fn word<T: Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        Ok(other) => other.to_string(),
-        Err(_) => String::new(),
-    }
-}
+use crate::chain::ChainHash;
 
 /// The column text of a value stored as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> String {
@@ -82,16 +74,68 @@ pub(crate) fn owner(row: &Row<'_>, column: usize) -> rusqlite::Result<Owner> {
     })
 }
 
-/// Runs a query and reads every row.
-pub(crate) fn query_rows<T>(
+/// Reads a column of counts; a negative one is read as 0.
+pub(crate) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column)
+        .map(|count| u64::try_from(count).unwrap_or(0))
+}
+
+/// Reads a column of sequence numbers.
+pub(crate) fn seq(row: &Row<'_>, column: usize) -> rusqlite::Result<Seq> {
+    row.get::<_, i64>(column).map(|seq| Seq(seq as u64))
+}
+
+/// Reads a column of hashes; see [`ChainHash::from_column`].
+pub(crate) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<ChainHash> {
+    Ok(ChainHash::from_column(row.get_ref(column)?.as_blob()?))
+}
+
+/// Runs a statement that returns no rows, and returns how many rows it changed.
+pub(crate) fn execute(c: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
+    c.prepare_cached(sql)?.execute(values)
+}
+
+/// Reads the first column of the only row of a query, such as a count.
+pub(crate) fn query_value<T: FromSql>(
     c: &Connection,
     sql: &str,
     values: impl Params,
-    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> Result<Vec<T>, ReadError> {
-    let mut statement = c.prepare_cached(sql)?;
-    let rows = statement.query_map(values, read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+) -> rusqlite::Result<T> {
+    c.prepare_cached(sql)?.query_row(values, |row| row.get(0))
+}
+
+/// A value that is read from one row of a query.
+pub(crate) trait SelectRow: Sized {
+    /// The columns and tables of the query, up to its `WHERE`.
+    const SELECT: &'static str;
+
+    /// Reads the columns of [`SELECT`](Self::SELECT).
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self>;
+
+    /// Returns every row that `condition` selects, which follows [`SELECT`](Self::SELECT).
+    fn all(c: &Connection, condition: &str, values: impl Params) -> rusqlite::Result<Vec<Self>> {
+        let mut statement = c.prepare_cached(&format!("{} {condition}", Self::SELECT))?;
+        statement.query_map(values, Self::read)?.collect()
+    }
+
+    /// As [`all`](Self::all), for a `condition` that selects at most one row.
+    fn one(c: &Connection, condition: &str, values: impl Params) -> rusqlite::Result<Option<Self>> {
+        let mut statement = c.prepare_cached(&format!("{} {condition}", Self::SELECT))?;
+        statement.query_row(values, Self::read).optional()
+    }
+
+    /// Returns the newest `limit` rows whose `id` column is below `before` and whose `of` column is
+    /// `parent`.
+    fn page(
+        c: &Connection,
+        (of, parent): (&str, SessionId),
+        (id, before): (&str, Option<impl ToString>),
+        limit: usize,
+    ) -> rusqlite::Result<Vec<Self>> {
+        let condition = format!("WHERE {of} = ?1 AND {id} < ?2 ORDER BY {id} DESC LIMIT ?3");
+        let values = params![parent.to_string(), cursor(before), limit as i64];
+        Self::all(c, &condition, values)
+    }
 }
 
 /// Text that sorts after every id and every position: the cursor of the first page.

@@ -64,19 +64,27 @@ pub(crate) fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
     }
 }
 
-/// Converts an error while writing by what helps: free space, waiting, another batch, or nothing.
-pub(crate) fn classify(error: &rusqlite::Error) -> AppendError {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => AppendError::Full,
-        Some(
-            ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked
-            | ErrorCode::OperationInterrupted
-            | ErrorCode::FileLockingProtocolFailed,
-        ) => AppendError::Busy,
-        Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
-        | None => AppendError::Refused(error.to_string()),
-        Some(_) => AppendError::Fatal(error.to_string()),
+/// Classifies an error of a write by what helps: free space, waiting, another batch, or nothing.
+impl From<rusqlite::Error> for AppendError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::OperationInterrupted
+                | ErrorCode::FileLockingProtocolFailed,
+            ) => Self::Busy,
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
+            | None => Self::Refused(error.to_string()),
+            Some(_) => Self::Fatal(error.to_string()),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for ReadError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error.to_string())
     }
 }
 
@@ -97,9 +105,9 @@ impl ReaderPool {
 
     /// Runs `read` in one transaction: all of its statements see one state of the file. The
     /// transaction ends with `read`, so that it does not block checkpoints.
-    pub(crate) fn with<T>(
+    pub(crate) fn with<T, E: Into<ReadError>>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, ReadError>,
+        read: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, ReadError> {
         let idle = self.idle.lock().pop();
         let connection = match idle {
@@ -107,7 +115,7 @@ impl ReaderPool {
             None => open_reader(&self.path)?,
         };
         let snapshot = connection.unchecked_transaction()?;
-        let result = read(&snapshot);
+        let result = read(&snapshot).map_err(Into::into);
         if snapshot.commit().is_err() {
             return result; // the connection is not reused
         }
@@ -116,11 +124,5 @@ impl ReaderPool {
             idle.push(connection);
         }
         result
-    }
-}
-
-impl From<rusqlite::Error> for ReadError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error.to_string())
     }
 }

@@ -7,7 +7,8 @@ use crate::error::{AppendError, ReadError};
 use crate::log::Log;
 use crate::record::{LogTail, SessionAppend, StoredEvent};
 use crate::selection::EventSelection;
-use crate::sqlite::{SqliteStore, migrate, read};
+use crate::sqlite::read::LogRow;
+use crate::sqlite::{SqliteStore, migrate};
 
 impl Log for SqliteStore {
     fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError> {
@@ -22,16 +23,22 @@ impl Log for SqliteStore {
         selection: &EventSelection,
         limit: usize,
     ) -> Result<Vec<StoredEvent>, ReadError> {
-        self.readers
-            .with(|c| read::read(c, session, (after, upto), selection, limit))
+        self.readers.with(|c| {
+            let log = LogRow::open(c, session, after)?;
+            log.read(c, (after, upto), selection, limit)
+        })
     }
 
     fn tail(&self, session: SessionId) -> Result<Option<LogTail>, ReadError> {
-        self.readers.with(|c| read::tail(c, session))
+        self.readers.with(|c| {
+            let log = LogRow::find(c, session)?;
+            log.map(|log| log.tail(c)).transpose()
+        })
     }
 
     fn hash_at(&self, session: SessionId, seq: Seq) -> Result<ChainHash, ReadError> {
-        self.readers.with(|c| read::hash_at(c, session, seq))
+        self.readers
+            .with(|c| LogRow::open(c, session, seq)?.hash_at(c, seq))
     }
 
     fn count(
@@ -42,7 +49,7 @@ impl Log for SqliteStore {
         selection: &EventSelection,
     ) -> Result<u64, ReadError> {
         self.readers
-            .with(|c| read::count(c, session, (after, upto), selection))
+            .with(|c| LogRow::open(c, session, after)?.count(c, (after, upto), selection))
     }
 
     fn trim(

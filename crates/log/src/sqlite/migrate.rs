@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
-use turnwire_event::{Epoch, Position, Seq};
+use rusqlite::{Connection, OptionalExtension as _};
+use turnwire_event::{Epoch, Position};
 
 use crate::error::OpenError;
 use crate::sqlite::CommitDurability;
+use crate::sqlite::column::seq;
 use crate::sqlite::connection::open_error;
 
 /// The `application_id` of Turnwire's files: "TWIR".
@@ -52,13 +53,13 @@ pub(crate) fn check_supported(connection: &Connection, path: &Path) -> Result<()
 
 /// Rejects a file that this release cannot read as it is.
 pub(crate) fn check_current(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    match version(connection, path)? {
-        schema if schema == MIGRATIONS.len() as i64 => Ok(()),
-        _ => Err(OpenError::Io {
-            path: path.display().to_string(),
-            cause: "an older schema; start the server once to migrate it".into(),
-        }),
+    if version(connection, path)? == MIGRATIONS.len() as i64 {
+        return Ok(());
     }
+    Err(OpenError::Io {
+        path: path.display().to_string(),
+        cause: "an older schema; start the server once to migrate it".into(),
+    })
 }
 
 /// Applies the missing migrations, and begins a new epoch if the last process ran `relaxed` and did
@@ -78,19 +79,9 @@ pub(crate) fn migrate(
             ))?;
         }
         let unclean: Option<i64> = connection
-            .query_row(
-                "SELECT value FROM meta WHERE key = 'relaxed_open'",
-                [],
-                |row| row.get(0),
-            )
-            .map(Some)
-            .or_else(|e| {
-                if e == rusqlite::Error::QueryReturnedNoRows {
-                    Ok(None)
-                } else {
-                    Err(e)
-                }
-            })?;
+            .prepare("SELECT value FROM meta WHERE key = 'relaxed_open'")?
+            .query_row([], |row| row.get(0))
+            .optional()?;
         if unclean == Some(1) {
             connection.execute_batch("BEGIN IMMEDIATE")?;
             begin_epoch(connection)
@@ -113,28 +104,19 @@ fn begin_epoch(connection: &Connection) -> rusqlite::Result<()> {
         "SELECT t.id, s.epoch, coalesce((SELECT max(e.seq) FROM event e WHERE e.sid = s.sid), s.low_seq) \
          FROM turn t JOIN session s ON s.sid = t.sid WHERE t.state = 'queued'",
     )?;
-    let mut rows = queued.query([])?;
-    let mut moved = Vec::new();
-    while let Some(row) = rows.next()? {
-        let tail = Seq(row.get::<_, i64>(2)? as u64);
-        let after = Position::persisted(Epoch(row.get(1)?), tail.next());
-        moved.push((row.get::<_, String>(0)?, after.to_string()));
-    }
-    for (turn, started) in moved {
-        connection.execute(
-            "UPDATE turn SET started = ?2 WHERE id = ?1",
-            [turn, started],
-        )?;
+    let moved = queued.query_map([], |row| {
+        let after = Position::persisted(Epoch(row.get(1)?), seq(row, 2)?.next());
+        Ok([row.get(0)?, after.to_string()])
+    })?;
+    for turn in moved.collect::<rusqlite::Result<Vec<[String; 2]>>>()? {
+        connection.execute("UPDATE turn SET started = ?2 WHERE id = ?1", turn)?;
     }
     Ok(())
 }
 
 fn set_relaxed_open(connection: &Connection, open: bool) -> rusqlite::Result<()> {
-    connection.execute(
-        "INSERT INTO meta (key, value) VALUES ('relaxed_open', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1",
-        [i64::from(open)],
-    )?;
-    Ok(())
+    let sql = "INSERT INTO meta (key, value) VALUES ('relaxed_open', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
+    connection.execute(sql, [i64::from(open)]).map(drop)
 }
 
 /// Records a clean shutdown, after copying the WAL into the database file.

@@ -5,111 +5,14 @@
 
 use bytes::Bytes;
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use turnwire_event::{Actor, Epoch, EventHead, Position, Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
 use crate::error::ReadError;
 use crate::record::{LogTail, StoredEvent};
 use crate::selection::EventSelection;
-use crate::sqlite::column::json;
-
-/// What the session row says of its log.
-struct LogRow {
-    id: SessionId,
-    sid: i64,
-    epoch: Epoch,
-    low: Seq,
-    low_hash: ChainHash,
-}
-
-fn find_log(c: &Connection, id: SessionId) -> Result<Option<LogRow>, ReadError> {
-    let row = c
-        .prepare_cached("SELECT sid, epoch, low_seq, low_hash FROM session WHERE id = ?1")?
-        .query_row([id.to_string()], |row| {
-            let low_hash: Vec<u8> = row.get(3)?;
-            Ok(LogRow {
-                id,
-                sid: row.get(0)?,
-                epoch: Epoch(row.get(1)?),
-                low: Seq(row.get::<_, i64>(2)? as u64),
-                low_hash: ChainHash::from_column(&low_hash),
-            })
-        })
-        .optional()?;
-    Ok(row)
-}
-
-/// The log of a session, for a read after `after`.
-fn open_log(c: &Connection, id: SessionId, after: Seq) -> Result<LogRow, ReadError> {
-    let log = find_log(c, id)?.ok_or(ReadError::SessionNotFound)?;
-    if after < log.low {
-        return Err(ReadError::Trimmed { low: log.low.0 });
-    }
-    Ok(log)
-}
-
-impl LogRow {
-    fn damaged(&self, seq: Seq) -> ReadError {
-        ReadError::Damaged {
-            session: self.id,
-            seq: seq.0,
-        }
-    }
-
-    /// The stored hash at `seq`, which is not below the low-water mark.
-    fn hash_at(&self, c: &Connection, seq: Seq) -> Result<ChainHash, ReadError> {
-        if seq == self.low {
-            return Ok(self.low_hash);
-        }
-        let hash: Option<Vec<u8>> = c
-            .prepare_cached("SELECT hash FROM event WHERE sid = ?1 AND seq = ?2")?
-            .query_row([self.sid, seq.0 as i64], |row| row.get(0))
-            .optional()?;
-        hash.map(|hash| ChainHash::from_column(&hash))
-            .ok_or_else(|| self.damaged(seq))
-    }
-
-    /// The number of the last event.
-    fn last_seq(&self, c: &Connection) -> Result<Seq, ReadError> {
-        let seq: Option<i64> = c
-            .prepare_cached("SELECT max(seq) FROM event WHERE sid = ?1")?
-            .query_row([self.sid], |row| row.get(0))?;
-        Ok(seq.map_or(self.low, |seq| Seq(seq as u64)))
-    }
-}
-
-pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<LogTail>, ReadError> {
-    let Some(log) = find_log(c, id)? else {
-        return Ok(None);
-    };
-    let last = c
-        .prepare_cached(
-            "SELECT seq, hash, time FROM event WHERE sid = ?1 ORDER BY seq DESC LIMIT 1",
-        )?
-        .query_row([log.sid], |row| {
-            let hash: Vec<u8> = row.get(1)?;
-            Ok((
-                Seq(row.get::<_, i64>(0)? as u64),
-                ChainHash::from_column(&hash),
-                Timestamp::from_millis(row.get(2)?),
-            ))
-        })
-        .optional()?;
-    let (seq, hash, time) = last.unwrap_or((log.low, log.low_hash, Timestamp::from_millis(0)));
-    Ok(Some(LogTail {
-        epoch: log.epoch,
-        seq,
-        hash,
-        time,
-        low: log.low,
-        low_hash: log.low_hash,
-    }))
-}
-
-pub(crate) fn hash_at(c: &Connection, id: SessionId, seq: Seq) -> Result<ChainHash, ReadError> {
-    open_log(c, id, seq)?.hash_at(c, seq)
-}
+use crate::sqlite::column::{hash, json, query_value, seq, time};
 
 /// A `WHERE` clause over the event table with its parameters.
 struct EventCondition {
@@ -118,23 +21,23 @@ struct EventCondition {
 }
 
 impl EventCondition {
-    /// The events of `log` in (`after`, `upto`] that `selection` matches. Lists are JSON arrays, so
+    /// The events of the session `sid` in (`after`, `upto`] that `selection` matches. Lists are JSON arrays, so
     /// that their length is neither in the text of the statement nor bounded by its parameters.
-    fn new(log: &LogRow, (after, upto): (Seq, Seq), selection: &EventSelection) -> Self {
+    fn new(sid: i64, (after, upto): (Seq, Seq), selection: &EventSelection) -> Self {
         let upto = upto.0.min(i64::MAX as u64) as i64;
         let mut condition = Self {
             sql: "sid = ? AND seq > ? AND seq <= ?".to_owned(),
-            values: vec![log.sid.into(), (after.0 as i64).into(), upto.into()],
+            values: vec![sid.into(), (after.0 as i64).into(), upto.into()],
         };
-        if let Some(types) = selection.types() {
+        if let Some(types) = selection.types {
             let names: Vec<&str> = types.iter().map(|kind| kind.name()).collect();
             let clause = " AND type IN (SELECT value FROM json_each(?))";
             condition.and(clause, [json(&names).into()]);
         }
-        if let Some(turn) = selection.turn() {
+        if let Some(turn) = selection.turn {
             condition.and(" AND turn = ?", [turn.to_string().into()]);
         }
-        if let Some(patterns) = selection.actors() {
+        if let Some(patterns) = &selection.actors {
             // A pattern without a name stands for every actor of its kind.
             let (named, kinds): (Vec<_>, Vec<_>) =
                 patterns.iter().partition(|actor| actor.name().is_some());
@@ -146,7 +49,7 @@ impl EventCondition {
                  OR substr(actor, 1, instr(actor || ':', ':') - 1) IN (SELECT value FROM json_each(?)))";
             condition.and(clause, [texts(named), texts(kinds)]);
         }
-        if selection.is_visible_only() {
+        if selection.visible_only {
             condition.and(" AND hidden = 0", []);
         }
         condition
@@ -158,57 +61,156 @@ impl EventCondition {
     }
 }
 
-pub(crate) fn read(
-    c: &Connection,
+/// What the session row says of its log.
+pub(crate) struct LogRow {
     id: SessionId,
-    (after, upto): (Seq, Seq),
-    selection: &EventSelection,
-    limit: usize,
-) -> Result<Vec<StoredEvent>, ReadError> {
-    let log = open_log(c, id, after)?;
-    let mut previous = (after, log.hash_at(c, after)?);
-    let mut condition = EventCondition::new(&log, (after, upto), selection);
-    condition.and(" ORDER BY seq LIMIT ?", [(limit as i64).into()]);
-    let mut statement = c.prepare_cached(&format!(
-        "SELECT seq, type, turn, actor, hidden, hash, bytes FROM event WHERE {}",
-        condition.sql
-    ))?;
-    let mut rows = statement.query(params_from_iter(condition.values))?;
-    let mut events = Vec::with_capacity(limit.min(512));
-    while let Some(row) = rows.next()? {
-        let seq = Seq(row.get::<_, i64>(0)? as u64);
-        let before = Seq(seq.0 - 1);
-        if before != previous.0 {
-            if selection.is_all() {
-                return Err(log.damaged(previous.0.next()));
-            }
-            previous = (before, log.hash_at(c, before)?);
-        }
-        // A column of the wrong type is damage too.
-        let event = read_event(row, seq).ok().flatten();
-        let event = event.ok_or_else(|| log.damaged(seq))?;
-        let hash = previous.1.next(&event.bytes);
-        if hash.0 != event.hash {
-            return Err(log.damaged(seq));
-        }
-        previous = (seq, hash);
-        events.push(event);
+    sid: i64,
+    epoch: Epoch,
+    low: Seq,
+    low_hash: ChainHash,
+}
+
+impl LogRow {
+    pub(crate) fn find(c: &Connection, id: SessionId) -> Result<Option<Self>, ReadError> {
+        let row = c
+            .prepare_cached("SELECT sid, epoch, low_seq, low_hash FROM session WHERE id = ?1")?
+            .query_row([id.to_string()], |row| {
+                Ok(Self {
+                    id,
+                    sid: row.get(0)?,
+                    epoch: Epoch(row.get(1)?),
+                    low: seq(row, 2)?,
+                    low_hash: hash(row, 3)?,
+                })
+            });
+        Ok(row.optional()?)
     }
-    Ok(events)
+
+    /// The log of a session, for a read after `after`.
+    pub(crate) fn open(c: &Connection, id: SessionId, after: Seq) -> Result<Self, ReadError> {
+        let log = Self::find(c, id)?.ok_or(ReadError::SessionNotFound)?;
+        if after < log.low {
+            return Err(ReadError::Trimmed { low: log.low.0 });
+        }
+        Ok(log)
+    }
+
+    fn damaged(&self, seq: Seq) -> ReadError {
+        ReadError::Damaged {
+            session: self.id,
+            seq: seq.0,
+        }
+    }
+
+    /// The stored hash at `seq`, which is not below the low-water mark.
+    pub(crate) fn hash_at(&self, c: &Connection, seq: Seq) -> Result<ChainHash, ReadError> {
+        if seq == self.low {
+            return Ok(self.low_hash);
+        }
+        c.prepare_cached("SELECT hash FROM event WHERE sid = ?1 AND seq = ?2")?
+            .query_row([self.sid, seq.0 as i64], |row| hash(row, 0))
+            .optional()?
+            .ok_or_else(|| self.damaged(seq))
+    }
+
+    /// Where the log begins and ends.
+    pub(crate) fn tail(&self, c: &Connection) -> Result<LogTail, ReadError> {
+        let last = c
+            .prepare_cached(
+                "SELECT seq, hash, time FROM event WHERE sid = ?1 ORDER BY seq DESC LIMIT 1",
+            )?
+            .query_row([self.sid], |row| {
+                Ok((seq(row, 0)?, hash(row, 1)?, time(row, 2)?))
+            })
+            .optional()?;
+        let (seq, hash, time) = last.unwrap_or((self.low, self.low_hash, Timestamp::default()));
+        Ok(LogTail {
+            epoch: self.epoch,
+            seq,
+            hash,
+            time,
+            low: self.low,
+            low_hash: self.low_hash,
+        })
+    }
+
+    /// Returns the selected events in (`after`, `upto`], each checked against the hash before it.
+    pub(crate) fn read(
+        &self,
+        c: &Connection,
+        (after, upto): (Seq, Seq),
+        selection: &EventSelection,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, ReadError> {
+        let mut previous = (after, self.hash_at(c, after)?);
+        let mut condition = EventCondition::new(self.sid, (after, upto), selection);
+        condition.and(" ORDER BY seq LIMIT ?", [(limit as i64).into()]);
+        let mut statement = c.prepare_cached(&format!(
+            "SELECT seq, type, turn, actor, hidden, hash, bytes FROM event WHERE {}",
+            condition.sql
+        ))?;
+        let mut rows = statement.query(params_from_iter(condition.values))?;
+        let mut events = Vec::with_capacity(limit.min(512));
+        while let Some(row) = rows.next()? {
+            let seq = seq(row, 0)?;
+            let before = seq.prev();
+            if before != previous.0 {
+                if selection.is_all() {
+                    return Err(self.damaged(previous.0.next()));
+                }
+                previous = (before, self.hash_at(c, before)?);
+            }
+            // A column of the wrong type is damage too.
+            let event = read_event(row, seq).ok().flatten();
+            let event = event.ok_or_else(|| self.damaged(seq))?;
+            let hash = previous.1.next(&event.bytes);
+            if hash.0 != event.hash {
+                return Err(self.damaged(seq));
+            }
+            previous = (seq, hash);
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    /// Counts the selected events in (`after`, `upto`].
+    pub(crate) fn count(
+        &self,
+        c: &Connection,
+        (after, mut upto): (Seq, Seq),
+        selection: &EventSelection,
+    ) -> Result<u64, ReadError> {
+        let by_range = EventSelection::all();
+        let is_dense = *selection == by_range;
+        if is_dense || *selection == by_range.visible_only() {
+            // Numbers are dense, and the hidden events have an index: no event row is read.
+            let last: Option<i64> =
+                query_value(c, "SELECT max(seq) FROM event WHERE sid = ?1", [self.sid])?;
+            upto = upto.min(last.map_or(self.low, |seq| Seq(seq as u64)));
+            let hidden: i64 = match is_dense {
+                true => 0,
+                false => query_value(
+                    c,
+                    "SELECT count(*) FROM event WHERE sid = ?1 AND seq > ?2 AND seq <= ?3 AND hidden = 1",
+                    [self.sid, after.0 as i64, upto.0 as i64],
+                )?,
+            };
+            return Ok(upto.0.saturating_sub(after.0) - hidden as u64);
+        }
+        let condition = EventCondition::new(self.sid, (after, upto), selection);
+        let sql = format!("SELECT count(*) FROM event WHERE {}", condition.sql);
+        let count: i64 = query_value(c, &sql, params_from_iter(condition.values))?;
+        Ok(count as u64)
+    }
 }
 
 fn read_event(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
     let bytes = Bytes::copy_from_slice(row.get_ref(6)?.as_bytes()?);
-    let turn = match row.get_ref(2)?.as_str_or_null()? {
-        None => None,
-        Some(text) => match text.parse() {
-            Ok(turn) => Some(turn),
-            Err(_) => return Ok(None),
-        },
-    };
-    let (Some(position), Ok(kind), Ok(actor)) = (
+    let turn = row.get_ref(2)?.as_str_or_null()?;
+    let (Some(position), Ok(kind), Ok(turn), Ok(actor)) = (
         position(&bytes),
         row.get_ref(1)?.as_str()?.parse(),
+        turn.map(str::parse).transpose(),
         row.get_ref(3)?.as_str()?.parse(),
     ) else {
         return Ok(None);
@@ -233,40 +235,4 @@ fn read_event(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> 
 fn position(bytes: &[u8]) -> Option<Position> {
     let id = bytes.strip_prefix(b"{\"id\":\"")?.get(..18)?;
     std::str::from_utf8(id).ok()?.parse().ok()
-}
-
-pub(crate) fn count(
-    c: &Connection,
-    id: SessionId,
-    (after, upto): (Seq, Seq),
-    selection: &EventSelection,
-) -> Result<u64, ReadError> {
-    let log = open_log(c, id, after)?;
-    let by_range = EventSelection::all();
-    if *selection == by_range || *selection == by_range.visible_only() {
-        // Numbers are dense, and the hidden events have an index: no event row is read.
-        let upto = upto.min(log.last_seq(c)?);
-        let hidden = match selection.is_visible_only() {
-            true => hidden_count(c, &log, (after, upto))?,
-            false => 0,
-        };
-        return Ok(upto.0.saturating_sub(after.0) - hidden);
-    }
-    let condition = EventCondition::new(&log, (after, upto), selection);
-    let sql = format!("SELECT count(*) FROM event WHERE {}", condition.sql);
-    let count: i64 = c
-        .prepare_cached(&sql)?
-        .query_row(params_from_iter(condition.values), |row| row.get(0))?;
-    Ok(count as u64)
-}
-
-fn hidden_count(c: &Connection, log: &LogRow, (after, upto): (Seq, Seq)) -> Result<u64, ReadError> {
-    let count: i64 = c
-        .prepare_cached(
-            "SELECT count(*) FROM event WHERE sid = ?1 AND seq > ?2 AND seq <= ?3 AND hidden = 1",
-        )?
-        .query_row(params![log.sid, after.0 as i64, upto.0 as i64], |row| {
-            row.get(0)
-        })?;
-    Ok(count as u64)
 }

@@ -1,12 +1,12 @@
-//! The [records](crate::records) over SQLite: each part of the contract, on the pool of readers.
+//! The [records](crate::records) over SQLite: the queries behind each part of the contract.
 
+use rusqlite::{Connection, OptionalExtension as _, params};
 use turnwire_event::row::{
     ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage,
     ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    ApprovalId, CallId, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId,
-    TurnId, UtcDay,
+    CallId, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -15,13 +15,14 @@ use crate::records::{
     StatusCount, TurnRecords,
 };
 use crate::sqlite::SqliteStore;
-use crate::sqlite::table::{
-    approval, key, llm_call, message, queue, session, status, tool_call, turn,
-};
+use crate::sqlite::column::{NEWEST, SelectRow as _, cursor, parsed, query_value};
+use crate::sqlite::table::message::view_condition;
+use crate::sqlite::table::{key, status};
 
 impl SessionRecords for SqliteStore {
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
-        self.readers.with(|c| session::session(c, id))
+        self.readers
+            .with(|c| SessionRow::one(c, "WHERE s.id = ?1", [id.to_string()]))
     }
 
     fn sessions(
@@ -30,8 +31,15 @@ impl SessionRecords for SqliteStore {
         before: Option<SessionId>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError> {
-        self.readers
-            .with(|c| session::sessions(c, owner, before, limit))
+        let condition = "WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 AND s.parent IS NULL \
+             ORDER BY s.id DESC LIMIT ?4";
+        let values = params![
+            owner.tenant.to_string(),
+            owner.principal.as_str(),
+            cursor(before),
+            limit as i64
+        ];
+        self.readers.with(|c| SessionRow::all(c, condition, values))
     }
 
     fn workers(
@@ -41,13 +49,14 @@ impl SessionRecords for SqliteStore {
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError> {
         self.readers
-            .with(|c| session::workers(c, parent, before, limit))
+            .with(|c| SessionRow::page(c, ("s.parent", parent), ("s.id", before), limit))
     }
 }
 
 impl TurnRecords for SqliteStore {
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError> {
-        self.readers.with(|c| turn::turn(c, id))
+        self.readers
+            .with(|c| <(Owner, TurnRow)>::one(c, "WHERE t.id = ?1", [id.to_string()]))
     }
 
     fn turns(
@@ -57,27 +66,36 @@ impl TurnRecords for SqliteStore {
         limit: usize,
     ) -> Result<Vec<TurnRow>, ReadError> {
         self.readers
-            .with(|c| turn::turns(c, session, before, limit))
+            .with(|c| TurnRow::page(c, ("s.id", session), ("t.id", before), limit))
     }
 
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> {
-        self.readers.with(turn::open_turns)
+        let condition = "WHERE t.ended IS NULL AND t.state <> 'queued' ORDER BY t.id";
+        self.readers.with(|c| TurnRow::all(c, condition, []))
     }
 
     fn resuming_turn(&self, paused: TurnId) -> Result<Option<TurnRow>, ReadError> {
-        self.readers.with(|c| turn::resuming_turn(c, paused))
+        self.readers
+            .with(|c| TurnRow::one(c, "WHERE t.resumes = ?1", [paused.to_string()]))
     }
 
     fn queued_turns(&self, session: SessionId) -> Result<Vec<QueuedRow>, ReadError> {
-        self.readers.with(|c| queue::queued_turns(c, session))
+        let condition = "WHERE s.id = ?1 AND t.state = 'queued' ORDER BY t.queue_place";
+        self.readers
+            .with(|c| QueuedRow::all(c, condition, [session.to_string()]))
     }
 
     fn queued_sessions(&self) -> Result<Vec<SessionId>, ReadError> {
-        self.readers.with(queue::queued_sessions)
+        let sql = "SELECT s.id FROM session s WHERE s.sid IN (SELECT t.sid FROM turn t WHERE t.state = 'queued') ORDER BY s.id";
+        self.readers.with(|c| {
+            let mut statement = c.prepare_cached(sql)?;
+            let ids = statement.query_map([], |row| parsed(row, 0))?;
+            ids.collect::<rusqlite::Result<_>>()
+        })
     }
 
     fn idempotency_key(&self, scope: &KeyScope) -> Result<Option<KeyRow>, ReadError> {
-        self.readers.with(|c| key::key(c, scope))
+        self.readers.with(|c| key::find(c, scope))
     }
 
     fn expire_keys(&self, before: Timestamp, max: usize) -> Result<usize, AppendError> {
@@ -86,16 +104,15 @@ impl TurnRecords for SqliteStore {
 }
 
 impl ApprovalRecords for SqliteStore {
-    fn approval(&self, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError> {
-        self.readers.with(|c| approval::approval(c, id))
-    }
-
     fn turn_approvals(&self, turn: TurnId) -> Result<Vec<ApprovalRow>, ReadError> {
-        self.readers.with(|c| approval::turn_approvals(c, turn))
+        self.readers
+            .with(|c| ApprovalRow::all(c, "WHERE a.turn = ?1 ORDER BY a.id", [turn.to_string()]))
     }
 
     fn open_approvals(&self, session: SessionId) -> Result<Vec<ApprovalRow>, ReadError> {
-        self.readers.with(|c| approval::open_approvals(c, session))
+        let condition = "WHERE s.id = ?1 AND a.state = 'pending' ORDER BY a.id";
+        self.readers
+            .with(|c| ApprovalRow::all(c, condition, [session.to_string()]))
     }
 }
 
@@ -108,8 +125,19 @@ impl MessageRecords for SqliteStore {
         before: Option<MessageId>,
         limit: usize,
     ) -> Result<Vec<StoredMessage>, ReadError> {
-        self.readers
-            .with(|c| message::messages(c, session, view, upto, before, limit))
+        let (scope_condition, scope) = view_condition(view);
+        let condition = format!(
+            "WHERE {scope_condition} AND s.id = ?2 AND m.completed <= ?3 AND m.completed < ?4 \
+             ORDER BY m.completed DESC, m.id DESC LIMIT ?5"
+        );
+        let (session, upto) = (session.to_string(), upto.to_string());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut messages = self.readers.with(|c| {
+            let before = completed_before(c, &session, before)?;
+            StoredMessage::all(c, &condition, params![scope, session, upto, before, limit])
+        })?;
+        messages.reverse();
+        Ok(messages)
     }
 
     fn messages_since(
@@ -119,8 +147,14 @@ impl MessageRecords for SqliteStore {
         after: Position,
         upto: Position,
     ) -> Result<Vec<StoredMessage>, ReadError> {
+        let (scope_condition, scope) = view_condition(view);
+        let condition = format!(
+            "WHERE {scope_condition} AND s.id = ?2 AND m.completed > ?3 AND m.completed <= ?4 \
+             ORDER BY m.completed, m.id"
+        );
+        let (session, after, upto) = (session.to_string(), after.to_string(), upto.to_string());
         self.readers
-            .with(|c| message::messages_since(c, session, view, after, upto))
+            .with(|c| StoredMessage::all(c, &condition, params![scope, session, after, upto]))
     }
 
     fn message(
@@ -128,7 +162,9 @@ impl MessageRecords for SqliteStore {
         session: SessionId,
         id: MessageId,
     ) -> Result<Option<StoredMessage>, ReadError> {
-        self.readers.with(|c| message::message(c, session, id))
+        let condition = "WHERE m.id = ?1 AND s.id = ?2 AND m.scope IN ('', '+')";
+        self.readers
+            .with(|c| StoredMessage::one(c, condition, [id.to_string(), session.to_string()]))
     }
 
     fn message_count(
@@ -137,8 +173,14 @@ impl MessageRecords for SqliteStore {
         view: MessageView<'_>,
         upto: Position,
     ) -> Result<u64, ReadError> {
-        self.readers
-            .with(|c| message::message_count(c, session, view, upto))
+        let (scope_condition, scope) = view_condition(view);
+        let sql = format!(
+            "SELECT count(*) FROM message m JOIN session s ON s.sid = m.sid \
+             WHERE {scope_condition} AND s.id = ?2 AND m.completed <= ?3"
+        );
+        let values = params![scope, session.to_string(), upto.to_string()];
+        let count: i64 = self.readers.with(|c| query_value(c, &sql, values))?;
+        Ok(count as u64)
     }
 
     fn streamed_messages(
@@ -147,13 +189,42 @@ impl MessageRecords for SqliteStore {
         after: Position,
         upto: Position,
     ) -> Result<Vec<StoredMessage>, ReadError> {
-        self.readers
-            .with(|c| message::streamed_messages(c, session, after, upto))
+        // Messages of a session stream one after the other. Besides those that complete in the range
+        // only the next one to complete can have started in it; a range without an end would read
+        // every later message for every chunk of a long replay. Messages of sub-agents are not
+        // streamed.
+        const STREAMED: &str =
+            "WHERE s.id = ?1 AND m.scope = '' AND m.role = 'assistant' AND m.completed > ?2";
+        let within = format!("{STREAMED} AND m.completed <= ?3 ORDER BY m.completed");
+        let next = format!("{STREAMED} ORDER BY m.completed LIMIT 1");
+        let (id, after, end) = (session.to_string(), after.to_string(), upto.to_string());
+        self.readers.with(|c| {
+            let mut messages = StoredMessage::all(c, &within, [&id, &after, &end])?;
+            let next = StoredMessage::one(c, &next, [&id, &end])?;
+            messages.extend(next.filter(|message| message.started <= upto));
+            Ok::<_, rusqlite::Error>(messages)
+        })
     }
 
     fn message_checkpoints(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError> {
-        self.readers.with(|c| message::message_checkpoints(c, turn))
+        self.readers
+            .with(|c| MessagePart::all(c, "WHERE turn = ?1 ORDER BY part", [turn.to_string()]))
     }
+}
+
+/// The position before which the messages of a page completed: completion order, not id order, is
+/// the order of the conversation. A message that does not exist gives an empty page.
+fn completed_before(
+    c: &Connection,
+    session: &str,
+    before: Option<MessageId>,
+) -> rusqlite::Result<String> {
+    let Some(id) = before else {
+        return Ok(NEWEST.to_owned());
+    };
+    let sql = "SELECT m.completed FROM message m JOIN session s ON s.sid = m.sid WHERE m.id = ?1 AND s.id = ?2";
+    let completed = query_value(c, sql, params![id.to_string(), session]).optional()?;
+    Ok(completed.unwrap_or_default())
 }
 
 impl CallRecords for SqliteStore {
@@ -164,11 +235,12 @@ impl CallRecords for SqliteStore {
         limit: usize,
     ) -> Result<Vec<ToolCallRow>, ReadError> {
         self.readers
-            .with(|c| tool_call::tool_calls(c, session, before, limit))
+            .with(|c| ToolCallRow::page(c, ("s.id", session), ("t.id", before), limit))
     }
 
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError> {
-        self.readers.with(|c| tool_call::turn_tool_calls(c, turn))
+        self.readers
+            .with(|c| ToolCallRow::all(c, "WHERE t.turn = ?1 ORDER BY t.id", [turn.to_string()]))
     }
 
     fn llm_calls(
@@ -178,17 +250,31 @@ impl CallRecords for SqliteStore {
         limit: usize,
     ) -> Result<Vec<LlmCallRow>, ReadError> {
         self.readers
-            .with(|c| llm_call::llm_calls(c, session, before, limit))
+            .with(|c| LlmCallRow::page(c, ("s.id", session), ("c.id", before), limit))
     }
 
     fn daily_usage(
         &self,
         tenant: Option<TenantId>,
-        days: (UtcDay, UtcDay),
+        (from, to): (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, ReadError> {
+        let of_tenant = if tenant.is_some() {
+            "tenant = ?4"
+        } else {
+            "?4 IS NULL"
+        };
+        let condition = format!(
+            "WHERE day BETWEEN ?1 AND ?2 AND {of_tenant} ORDER BY day, tenant, model LIMIT ?3"
+        );
+        let values = params![
+            from.to_string(),
+            to.to_string(),
+            limit as i64,
+            tenant.map(|tenant| tenant.to_string())
+        ];
         self.readers
-            .with(|c| llm_call::daily_usage(c, tenant, days, limit))
+            .with(|c| DailyUsage::all(c, &condition, values))
     }
 
     fn status_counts(&self, since: Timestamp) -> Result<Vec<StatusCount>, ReadError> {

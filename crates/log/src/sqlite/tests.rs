@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use turnwire_event::{Position, Seq, SessionId, TurnId, Ulid};
+use rusqlite::Connection;
+use turnwire_event::{Position, Seq, SessionId, Timestamp, TurnId, Ulid};
 
+use super::write::CHECKPOINT_BYTES;
 use super::*;
 use crate::error::ReadError;
-use crate::fixture::{BatchBuilder, at};
 use crate::log::Log as _;
-use crate::log::conformance::{self as log_conformance, Damage, LogUnderTest};
 use crate::records::{CallRecords as _, MessageRecords as _, SessionRecords as _};
 use crate::records::{MessageView, TurnRecords as _};
 use crate::selection::EventSelection;
-use crate::store::conformance::{self as records_conformance, turn};
+use crate::tests::fixture::{BatchBuilder, at};
+use crate::tests::log_conformance::{self, Damage, LogUnderTest};
+use crate::tests::records_conformance::{self, turn};
 
 fn options(dir: &Path) -> SqliteOptions {
     SqliteOptions {

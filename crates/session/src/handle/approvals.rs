@@ -15,16 +15,14 @@ use turnwire_log::{EventDraft, OutboxRoom, Store};
 
 use crate::error::Error;
 use crate::history::select::SizedMessage;
-use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::StreamPresence;
-use crate::store_read::read_store;
 use crate::submit::request::SubmitRequest;
 use crate::turn::approval::paused_turn::{ApprovalDecision, PausedTurn, decision_draft};
 use crate::turn::approval::turn_chain::TurnChain;
 use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
 
-/// The result of decisions on approvals; durable.
+/// The durable result of [`TurnApprovals::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApprovalOutcome {
     /// The number of approvals of the turn without a decision.
@@ -33,17 +31,12 @@ pub struct ApprovalOutcome {
     pub next: Option<TurnId>,
 }
 
-/// Reads and decides the approvals of paused turns.
-#[derive(Clone)]
-pub struct TurnApprovals {
-    core: Arc<SessionCore>,
-}
+handle!(
+    /// Reads and decides the approvals of paused turns.
+    TurnApprovals
+);
 
 impl TurnApprovals {
-    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
-        Self { core }
-    }
-
     /// The approvals that a turn requested, in order, and the turn that resumes it.
     pub async fn list(
         &self,
@@ -93,12 +86,10 @@ impl TurnApprovals {
                 0 => Some(self.resuming_turn(&paused, history, trace.as_ref()).await?),
                 _ => None,
             };
-            let drafts = applied
-                .into_iter()
-                .map(|decision| decision_draft(decision, trace.as_ref()))
-                .collect();
+            let drafts = applied.into_iter();
+            let drafts = drafts.map(|decision| decision_draft(decision, trace.as_ref()));
             // `None`: another decision or another turn came first.
-            if let Some((at, next)) = self.record(&live, version, drafts, resuming)? {
+            if let Some((at, next)) = self.record(&live, version, drafts.collect(), resuming)? {
                 live.sequencer.committed(at.seq).await?;
                 return Ok(ApprovalOutcome { remaining, next });
             }
@@ -127,7 +118,7 @@ impl TurnApprovals {
         if let Some(running) = &slot.running {
             return Err(Error::TurnInFlight(running.id));
         }
-        if self.core.is_draining() {
+        if self.core.services.runner.is_draining() {
             return Err(Error::Draining);
         }
         let id = pending.id;
@@ -147,24 +138,24 @@ impl TurnApprovals {
     ) -> Result<(PendingTurn, TurnHistory), Error> {
         let (turn, upto) = (paused.turn.clone(), history.at);
         let read = move |store: &dyn Store| TurnChain::read(store, &turn, upto);
-        let chain = read_store(self.core.services.store(), read).await?;
+        let chain = self.core.services.read(read).await?;
+        let request = SubmitRequest {
+            trace: trace.map(|trace| TraceContext::clone(trace)),
+            ..chain.request
+        };
+        let id = TurnId(self.core.services.mint.ulid());
         let pending = PendingTurn {
-            id: TurnId(self.core.services.mint.ulid()),
-            request: SubmitRequest {
-                trace: trace.map(|trace| TraceContext::clone(trace)),
-                ..chain.request
-            },
-            presence: StreamPresence::default(),
-            rows: Vec::new(),
-            preceding: Vec::new(),
             resumed: Some(paused.resumption()),
+            ..PendingTurn::new(id, request, StreamPresence::default())
         };
         Ok((pending, with_chain(history, &chain.turns, chain.messages)))
     }
 
     async fn read_paused(&self, row: TurnRow) -> Result<PausedTurn, Error> {
-        let store = self.core.services.store();
-        read_store(store, move |store| PausedTurn::read(store, row)).await
+        let services = &self.core.services;
+        services
+            .read(move |store| PausedTurn::read(store, row))
+            .await
     }
 }
 

@@ -9,10 +9,8 @@ use turnwire_event::row::{KeyScope, TurnRow};
 use turnwire_event::{Owner, SessionId, TurnId};
 
 use crate::error::Error;
-use crate::lifecycle::session_core::SessionCore;
 use crate::live::bus::BusNotice;
 use crate::live::session::LiveSession;
-use crate::store_read::read_store;
 use crate::turn::cancel::request::{
     CancelOutcome, request_cancel, request_cancel_locked, truncate_reason,
 };
@@ -20,18 +18,14 @@ use crate::turn::cancel::request::{
 /// The reason of a cancel whose caller gives none.
 const DEFAULT_REASON: &str = "user_cancel";
 
-/// Cancels turns and waits for their end.
-#[derive(Clone)]
-pub struct TurnCanceller {
-    core: Arc<SessionCore>,
-}
+handle!(
+    /// Cancels turns and waits for their end.
+    TurnCanceller
+);
 
 impl TurnCanceller {
-    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
-        Self { core }
-    }
-
-    /// Requests the cancel of a turn of `live` by its user, without waiting for the commit.
+    /// Requests the cancel of a turn of `live` by its user, without waiting for the commit, as
+    /// [`cancel`](Self::cancel) does.
     pub fn request(
         &self,
         live: &Arc<LiveSession>,
@@ -68,26 +62,24 @@ impl TurnCanceller {
         id: TurnId,
         outcome: CancelOutcome,
     ) -> Result<TurnState, Error> {
+        // Without a request of its own, the call waits for the events before it: the first request,
+        // or the terminal of a turn that ended between the read and the request.
         match outcome {
-            CancelOutcome::Requested(at) => {
+            CancelOutcome::Requested(at) | CancelOutcome::Withdrawn(at) => {
                 live.sequencer.committed(at.seq).await?;
-                Ok(TurnState::Cancelling)
             }
-            CancelOutcome::Withdrawn(at) => {
-                live.sequencer.committed(at.seq).await?;
-                Ok(TurnState::Cancelled)
+            CancelOutcome::AlreadyRequested | CancelOutcome::NotRunning => {
+                live.sequencer.all_committed().await?;
             }
+        }
+        match outcome {
+            CancelOutcome::Requested(_) => Ok(TurnState::Cancelling),
+            CancelOutcome::Withdrawn(_) => Ok(TurnState::Cancelled),
             CancelOutcome::AlreadyRequested => {
-                // The first request must be durable before this one is answered.
-                live.sequencer.committed(live.sequencer.last().seq).await?;
                 warn_redundant(live);
                 Ok(TurnState::Cancelling)
             }
-            // The turn ended between the read and the request: its terminal may not be stored yet.
-            CancelOutcome::NotRunning => {
-                live.sequencer.committed(live.sequencer.last().seq).await?;
-                Ok(self.core.turn(owner, id).await?.state)
-            }
+            CancelOutcome::NotRunning => Ok(self.core.turn(owner, id).await?.state),
         }
     }
 
@@ -139,17 +131,17 @@ impl TurnCanceller {
         for scope in &scopes {
             key_locks.push(self.core.idempotency.lock(scope.clone()).await?);
         }
-        let expired_until_ms = self.core.keys_expired_until_ms();
-        let turns = read_store(self.core.services.store(), move |store| {
+        let expired_until = self.core.keys_expired_until();
+        let read = self.core.services.read(move |store| {
             let mut turns = Vec::new();
             for scope in &scopes {
                 let row = store.idempotency_key(scope)?;
-                let row = row.filter(|row| row.created_at.as_millis() > expired_until_ms);
+                let row = row.filter(|row| row.created_at > expired_until);
                 turns.extend(row.map(|row| row.turn_id));
             }
             Ok::<_, Error>(turns)
-        })
-        .await?;
+        });
+        let turns = read.await?;
         if turns.is_empty() {
             let reason = truncate_reason(reason.as_deref().unwrap_or(DEFAULT_REASON));
             let submit = (owner.clone(), session, key);
@@ -184,12 +176,12 @@ impl TurnCanceller {
         let ended = live.turn_ended(id);
         let durable = async {
             ended.cancelled().await;
-            live.sequencer.committed(live.sequencer.last().seq).await
+            live.sequencer.all_committed().await
         };
-        match tokio::time::timeout(timeout, durable).await {
-            Err(_) => return Ok(None),
-            Ok(durable) => durable?,
-        }
+        let Ok(durable) = tokio::time::timeout(timeout, durable).await else {
+            return Ok(None);
+        };
+        durable?;
         let row = self.core.turn(owner, id).await?;
         Ok(Some(row).filter(|row| row.ended.is_some()))
     }

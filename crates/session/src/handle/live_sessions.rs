@@ -6,7 +6,6 @@ use turnwire_event::row::SessionRow;
 use turnwire_event::{Owner, SessionId};
 
 use crate::error::Error;
-use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
 use crate::read::family::WORKER_DEPTH_MAX;
 
@@ -19,31 +18,23 @@ pub struct AttachTicket {
     pub session: SessionRow,
 }
 
-/// Opens live sessions for streams.
-#[derive(Clone)]
-pub struct LiveSessions {
-    core: Arc<SessionCore>,
-}
+handle!(
+    /// Opens live sessions for streams.
+    LiveSessions
+);
 
 impl LiveSessions {
-    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
-        Self { core }
-    }
-
-    /// A session of `owner`, loaded if it is not in memory.
+    /// The [`LiveSession`] of a session of `owner`, loaded if it is not in memory.
     pub async fn open(&self, owner: &Owner, id: SessionId) -> Result<Arc<LiveSession>, Error> {
         self.core.open(owner, id).await
     }
 
-    /// Issues an attach token for a session of `owner`.
+    /// Issues an attach token for a session of `owner`; see [`redeem`](Self::redeem).
     pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<AttachTicket, Error> {
         let live = self.core.open(owner, id).await?;
-        let session = live
-            .ring
-            .with_state(|transcript, _, _| transcript.row.clone());
         Ok(AttachTicket {
             token: self.core.tokens.issue(id, owner)?,
-            session,
+            session: live.with_row(SessionRow::clone),
         })
     }
 

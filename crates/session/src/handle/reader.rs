@@ -7,14 +7,15 @@ use turnwire_event::{
     CallId, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId,
     TypeSet, UtcDay,
 };
-use turnwire_log::{DailyUsage, EventSelection, Log, MessageView, StatusCount, Store, StoredEvent};
+use turnwire_log::{
+    DailyUsage, EventSelection, Log, MessageView, ReadError, StatusCount, Store, StoredEvent,
+};
 
 use crate::error::Error;
-use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
-use crate::store_read::read_store;
+use crate::live::transcript::Transcript;
 
-/// Selects events of a session's log.
+/// Selects the events that [`SessionReader::events`] returns.
 #[derive(Clone, Debug)]
 pub struct EventLogQuery {
     /// Only events after this position; `None` starts at the oldest stored event.
@@ -25,7 +26,7 @@ pub struct EventLogQuery {
     pub limit: usize,
 }
 
-/// A page of a session's log.
+/// A page of a session's log, as [`SessionReader::events`] returns it.
 #[derive(Clone, Debug)]
 pub struct EventPage {
     /// The selected events, oldest first.
@@ -36,38 +37,51 @@ pub struct EventPage {
     pub previous_hash: [u8; 32],
 }
 
+/// Rows of a list, and the cursor of the next page; `None` at its end.
+type Page<T, K> = (Vec<T>, Option<K>);
+
 /// Cuts `rows` to a page of `limit`, and returns the key of its last row if there are more.
-fn page<T, K>(mut rows: Vec<T>, limit: usize, key: impl Fn(&T) -> K) -> (Vec<T>, Option<K>) {
+fn page<T, K>(mut rows: Vec<T>, limit: usize, key: impl Fn(&T) -> K) -> Page<T, K> {
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more).map(key);
     (rows, next)
 }
 
-/// Reads sessions, turns, messages, calls and events.
-#[derive(Clone)]
-pub struct SessionReader {
-    core: Arc<SessionCore>,
-}
+handle!(
+    /// Reads sessions, turns, messages, calls and events.
+    SessionReader
+);
 
 impl SessionReader {
-    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
-        Self { core }
-    }
-
     /// An owner's sessions, newest first.
     pub async fn sessions(
         &self,
         owner: &Owner,
         before: Option<SessionId>,
         limit: usize,
-    ) -> Result<(Vec<SessionRow>, Option<SessionId>), Error> {
+    ) -> Result<Page<SessionRow, SessionId>, Error> {
         let owner = owner.clone();
-        let rows = read_store(self.core.services.store(), move |store| {
-            Ok::<_, Error>(store.sessions(&owner, before, limit + 1)?)
-        })
-        .await?;
+        let rows = self
+            .core
+            .services
+            .read_rows(move |store| store.sessions(&owner, before, limit + 1))
+            .await?;
         Ok(page(rows, limit, |row| row.id))
+    }
+
+    /// A page of the rows that `read` returns for a session of `owner`; `read` gets the number of
+    /// rows to read, one more than the page has.
+    async fn session_page<T: Send + 'static, K>(
+        &self,
+        (owner, id): (&Owner, SessionId),
+        limit: usize,
+        read: impl FnOnce(&dyn Store, usize) -> Result<Vec<T>, ReadError> + Send + 'static,
+        key: impl Fn(&T) -> K,
+    ) -> Result<Page<T, K>, Error> {
+        let live = self.core.open(owner, id).await?;
+        let rows = read_session(&live, move |store| Ok(read(store, limit + 1)?)).await?;
+        Ok(page(rows, limit, key))
     }
 
     /// A session's workers, newest first, each with its newest turn.
@@ -77,18 +91,17 @@ impl SessionReader {
         id: SessionId,
         before: Option<SessionId>,
         limit: usize,
-    ) -> Result<(Vec<(SessionRow, Option<TurnRow>)>, Option<SessionId>), Error> {
-        let live = self.core.open(owner, id).await?;
-        let rows = read_session(&live, move |store| {
-            let workers = store.workers(id, before, limit + 1)?.into_iter();
+    ) -> Result<Page<(SessionRow, Option<TurnRow>), SessionId>, Error> {
+        let read = move |store: &dyn Store, limit| {
+            let workers = store.workers(id, before, limit)?.into_iter();
             let with_turn = workers.map(|worker| {
                 let newest = store.turns(worker.id, None, 1)?.pop();
                 Ok((worker, newest))
             });
-            with_turn.collect::<Result<Vec<_>, Error>>()
-        })
-        .await?;
-        Ok(page(rows, limit, |(worker, _)| worker.id))
+            with_turn.collect()
+        };
+        self.session_page((owner, id), limit, read, |(worker, _)| worker.id)
+            .await
     }
 
     /// A session's turns, newest first.
@@ -98,13 +111,10 @@ impl SessionReader {
         id: SessionId,
         before: Option<TurnId>,
         limit: usize,
-    ) -> Result<(Vec<TurnRow>, Option<TurnId>), Error> {
-        let live = self.core.open(owner, id).await?;
-        let rows = read_session(&live, move |store| {
-            Ok(store.turns(id, before, limit + 1)?)
-        })
-        .await?;
-        Ok(page(rows, limit, |row| row.id))
+    ) -> Result<Page<TurnRow, TurnId>, Error> {
+        let read = move |store: &dyn Store, limit| store.turns(id, before, limit);
+        self.session_page((owner, id), limit, read, |row| row.id)
+            .await
     }
 
     /// The row of a turn.
@@ -119,14 +129,11 @@ impl SessionReader {
         id: SessionId,
         before: Option<MessageId>,
         limit: usize,
-    ) -> Result<(Vec<Message>, Option<MessageId>), Error> {
+    ) -> Result<Page<Message, MessageId>, Error> {
         let live = self.core.open(owner, id).await?;
-        let (in_flight, upto) = live.ring.with_state(|transcript, tail, _| {
-            (
-                transcript.message_in_flight().map(|message| message.id),
-                tail,
-            )
-        });
+        let in_flight_and_tail =
+            |transcript: &Transcript, tail, _| (transcript.id_in_flight(), tail);
+        let (in_flight, upto) = live.ring.with_state(in_flight_and_tail);
         let mut messages = match before {
             None => live.snapshot(limit + 1).await?.messages,
             Some(before) => {
@@ -146,8 +153,8 @@ impl SessionReader {
         if has_more {
             messages.remove(0);
         }
-        let next = messages.first().filter(|_| has_more);
-        let next = next.map(|message| message.id);
+        let oldest = messages.first().filter(|_| has_more);
+        let next = oldest.map(|message| message.id);
         Ok((messages, next))
     }
 
@@ -156,10 +163,10 @@ impl SessionReader {
         const DAYS: i64 = 30;
         let now = self.core.services.clock.now().as_millis();
         let since = Timestamp::from_millis(now - (DAYS - 1) * 24 * 3600 * 1000);
-        read_store(self.core.services.store(), move |store| {
-            Ok::<_, Error>(store.status_counts(since)?)
-        })
-        .await
+        self.core
+            .services
+            .read_rows(move |store| store.status_counts(since))
+            .await
     }
 
     /// A session's tool calls, newest first.
@@ -169,13 +176,10 @@ impl SessionReader {
         id: SessionId,
         before: Option<ToolUseId>,
         limit: usize,
-    ) -> Result<(Vec<ToolCallRow>, Option<ToolUseId>), Error> {
-        let live = self.core.open(owner, id).await?;
-        let rows = read_session(&live, move |store| {
-            Ok(store.tool_calls(id, before, limit + 1)?)
-        })
-        .await?;
-        Ok(page(rows, limit, |row| row.tool_use_id))
+    ) -> Result<Page<ToolCallRow, ToolUseId>, Error> {
+        let read = move |store: &dyn Store, limit| store.tool_calls(id, before, limit);
+        self.session_page((owner, id), limit, read, |row| row.tool_use_id)
+            .await
     }
 
     /// A session's model calls, newest first.
@@ -185,13 +189,10 @@ impl SessionReader {
         id: SessionId,
         before: Option<CallId>,
         limit: usize,
-    ) -> Result<(Vec<LlmCallRow>, Option<CallId>), Error> {
-        let live = self.core.open(owner, id).await?;
-        let rows = read_session(&live, move |store| {
-            Ok(store.llm_calls(id, before, limit + 1)?)
-        })
-        .await?;
-        Ok(page(rows, limit, |row| row.call_id))
+    ) -> Result<Page<LlmCallRow, CallId>, Error> {
+        let read = move |store: &dyn Store, limit| store.llm_calls(id, before, limit);
+        self.session_page((owner, id), limit, read, |row| row.call_id)
+            .await
     }
 
     /// Token usage and cost of a tenant from the first day to the last, by day and model: the
@@ -202,10 +203,10 @@ impl SessionReader {
         days: (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, Error> {
-        read_store(self.core.services.store(), move |store| {
-            Ok::<_, Error>(store.daily_usage(Some(tenant), days, limit)?)
-        })
-        .await
+        self.core
+            .services
+            .read_rows(move |store| store.daily_usage(Some(tenant), days, limit))
+            .await
     }
 
     /// The current day of the clock that labels events.
@@ -222,7 +223,7 @@ impl SessionReader {
     ) -> Result<EventPage, Error> {
         let live = self.core.open(owner, id).await?;
         loop {
-            let (tail, query) = (live.ring.with_state(|_, tail, _| tail), query.clone());
+            let (tail, query) = (live.tail(), query.clone());
             let from_start = query.since.is_none();
             match read_session(&live, move |store| event_page(store, id, tail, &query)).await {
                 // Retention removed events meanwhile: the log starts at a later position now.
@@ -267,7 +268,7 @@ async fn read_session<T: Send + 'static>(
     live: &Arc<LiveSession>,
     read: impl FnOnce(&dyn Store) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let result = read_store(live.services.store(), read).await;
+    let result = live.services.read(read).await;
     if matches!(result, Err(Error::Quarantined)) {
         live.quarantine();
     }

@@ -21,7 +21,7 @@ use super::writer::SessionWriter;
 use crate::error::Error;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::routing_policy::ActiveRoutingPolicy;
-use crate::live::session::{DelegateFactory, DeletedCallback, SessionServices};
+use crate::live::session::{DeletedCallback, SessionServices};
 use crate::live::turn_runner::TurnRunner;
 use crate::options::{Options, PRODUCER_STOP_WAIT};
 use crate::registry::attach_token::AttachTokens;
@@ -29,6 +29,7 @@ use crate::registry::recovery::end_open_turns;
 use crate::registry::resume_queues::resume_queues;
 use crate::registry::upkeep::{announce_routing_policy, start_timers};
 use crate::turn::cancel::early_cancel::EarlyCancels;
+use crate::worker::delegate::delegate_factory;
 
 /// How long the terminals of turns may take beyond the waits that a drain adds up.
 const TERMINAL_WAIT: Duration = Duration::from_secs(4);
@@ -43,11 +44,11 @@ pub struct ServiceParts {
     pub clock: Arc<dyn Clock>,
     /// The source of ids.
     pub mint: Arc<dyn IdGenerator>,
-    /// The log and the records that `writer` appends to.
+    /// The [`Store`] that `writer` appends to.
     pub store: Arc<dyn Store>,
-    /// The writer over `store`.
+    /// The [`LogWriter`] over `store`.
     pub writer: Arc<LogWriter>,
-    /// Runs the work of turns.
+    /// The [`TurnProducer`] that runs the work of turns.
     pub producer: Arc<dyn TurnProducer>,
 }
 
@@ -104,46 +105,45 @@ impl SessionService {
             idempotency: Arc::default(),
             early_cancels: EarlyCancels::default(),
         });
-        let factory: Weak<dyn DelegateFactory> = Arc::downgrade(&core) as Weak<_>;
-        let _ = core.services.delegates.set(factory);
+        let _ = core.services.delegates.set(delegate_factory(&core));
         resume_queues(&core.services, &core.registry).await?;
         start_timers(&core.services, &core.registry, &core.tokens);
         Ok(Self { core })
     }
 
-    /// The handle that reads rows, messages and events.
+    /// The [`SessionReader`], which reads rows, messages and events.
     pub fn reader(&self) -> SessionReader {
-        SessionReader::new(self.core.clone())
+        SessionReader::new(&self.core)
     }
 
-    /// The handle that creates, deletes and annotates sessions.
+    /// The [`SessionWriter`], which creates, deletes and annotates sessions.
     pub fn writer(&self) -> SessionWriter {
-        SessionWriter::new(self.core.clone())
+        SessionWriter::new(&self.core)
     }
 
-    /// The handle that opens live sessions for streams.
+    /// The [`LiveSessions`], which opens sessions for streams.
     pub fn live_sessions(&self) -> LiveSessions {
-        LiveSessions::new(self.core.clone())
+        LiveSessions::new(&self.core)
     }
 
-    /// The handle that submits turns.
+    /// The [`TurnSubmitter`], which submits turns.
     pub fn submitter(&self) -> TurnSubmitter {
-        TurnSubmitter::new(self.core.clone())
+        TurnSubmitter::new(&self.core)
     }
 
-    /// The handle that cancels turns.
+    /// The [`TurnCanceller`], which cancels turns.
     pub fn canceller(&self) -> TurnCanceller {
-        TurnCanceller::new(self.core.clone())
+        TurnCanceller::new(&self.core)
     }
 
-    /// The handle for approvals of paused turns.
+    /// The [`TurnApprovals`], which reads and decides the approvals of paused turns.
     pub fn approvals(&self) -> TurnApprovals {
-        TurnApprovals::new(self.core.clone())
+        TurnApprovals::new(&self.core)
     }
 
-    /// The handle for health checks.
+    /// The [`ServiceStatus`], for health checks.
     pub fn status(&self) -> ServiceStatus {
-        ServiceStatus::new(self.core.clone())
+        ServiceStatus::new(&self.core)
     }
 
     /// A reference that does not keep the service alive.
@@ -151,7 +151,7 @@ impl SessionService {
         WeakSessionService(Arc::downgrade(&self.core))
     }
 
-    /// Calls `callback` for each session that is deleted from now on, workers included, once its
+    /// Calls the [`DeletedCallback`] for each session that is deleted from now on, workers included, once its
     /// rows are removed. Only the first callback is used.
     pub fn on_deleted(&self, callback: DeletedCallback) {
         let _ = self.core.services.on_deleted.set(callback);
@@ -161,8 +161,8 @@ impl SessionService {
     /// a running turn or a watcher get one event, after the disk has space again if it is full.
     /// Other sessions read it when their next turn is routed. Returns the number of events.
     pub fn reload_routing_policy(&self, version: &str) -> usize {
-        self.core.services.routing_policy.lock().set(version);
-        if self.core.is_storage_full() {
+        version.clone_into(&mut self.core.services.routing_policy.lock().version);
+        if self.core.services.is_storage_full() {
             tracing::warn!("the disk is full: the routing policy is announced to sessions later");
         }
         announce_routing_policy(&self.core.services, &self.core.registry)
@@ -191,7 +191,7 @@ impl SessionService {
         }
         let all_committed = async {
             for live in self.core.registry.all() {
-                let _ = live.sequencer.committed(live.sequencer.last().seq).await;
+                let _ = live.sequencer.all_committed().await;
             }
         };
         let _ = tokio::time::timeout(COMMIT_WAIT, all_committed).await;

@@ -1,28 +1,19 @@
 //! The handle for health checks: whether turns are accepted, and which versions are in force.
 
-use std::sync::Arc;
-
-use crate::lifecycle::session_core::SessionCore;
-
-/// Reads the status of the service.
-#[derive(Clone)]
-pub struct ServiceStatus {
-    core: Arc<SessionCore>,
-}
+handle!(
+    /// Reads the status of the service.
+    ServiceStatus
+);
 
 impl ServiceStatus {
-    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
-        Self { core }
-    }
-
     /// Whether no new turn is accepted because the server shuts down.
     pub fn is_draining(&self) -> bool {
-        self.core.is_draining()
+        self.core.services.runner.is_draining()
     }
 
     /// Whether no new turn is accepted because the disk is full.
     pub fn is_storage_full(&self) -> bool {
-        self.core.is_storage_full()
+        self.core.services.is_storage_full()
     }
 
     /// The version of the agent definition that the newest turn was bound to; empty before the
@@ -33,7 +24,6 @@ impl ServiceStatus {
 
     /// The version of the routing policy in force.
     pub fn routing_policy_version(&self) -> String {
-        let policy = self.core.services.routing_policy.lock();
-        policy.version().to_owned()
+        self.core.services.routing_policy.lock().version.clone()
     }
 }

@@ -3,30 +3,23 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use turnwire_event::row::{KeyScope, RowChange};
-use turnwire_event::{Owner, Position, Seq, TurnId, metric};
+use turnwire_event::row::KeyScope;
+use turnwire_event::{Owner, metric};
 
 use crate::error::Error;
-use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::LiveSession;
-use crate::store_read::read_store;
 use crate::submit::idempotency::KeyLockGuard;
 use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
 use crate::turn::cancel::disconnect::StreamGuard;
 use crate::turn::cancel::early_cancel::SubmitKey;
-use crate::turn::queue::accept::{AcceptedTurn, KeyRows, PendingCommit, accept_turn, await_commit};
+use crate::turn::queue::accept::{AcceptedTurn, KeyUse, PendingCommit, accept_turn, await_commit};
 
-/// Submits turns to sessions, and creates sessions for them.
-#[derive(Clone)]
-pub struct TurnSubmitter {
-    core: Arc<SessionCore>,
-}
+handle!(
+    /// Submits turns to sessions, and creates sessions for them.
+    TurnSubmitter
+);
 
 impl TurnSubmitter {
-    pub(crate) fn new(core: Arc<SessionCore>) -> Self {
-        Self { core }
-    }
-
     /// Submits a turn. Durable on return, and from then on the turn runs to its end even if the
     /// caller goes away. A caller that goes away earlier has submitted the turn with its key, or
     /// nothing.
@@ -52,8 +45,9 @@ impl TurnSubmitter {
         Ok(submitted)
     }
 
-    /// Submits a turn that the caller streams. A caller that goes away while a turn with
-    /// `DisconnectScope::Stream` is being accepted has left it.
+    /// Submits a turn that the caller streams, as its [`StreamGuard`] counts. A caller that goes
+    /// away while a turn with [`DisconnectScope::Stream`](crate::DisconnectScope::Stream) is being
+    /// accepted has left it.
     pub async fn submit_attended(
         &self,
         owner: &Owner,
@@ -81,7 +75,7 @@ impl TurnSubmitter {
     ) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
         let mut key_lock = None;
         let mut submit_key = None;
-        let mut rows: KeyRows = Box::new(|_| Vec::new());
+        let mut key_use = None;
         if let Some(key) = key {
             let scope = key_scope(owner, &target, &key);
             key_lock = Some(self.core.idempotency.lock(scope.clone()).await?);
@@ -90,7 +84,10 @@ impl TurnSubmitter {
                 return Ok((submitted, None));
             }
             submit_key = scope.session.map(|id| (owner.clone(), id, key.key));
-            rows = key_rows(scope, key.body_sha256);
+            key_use = Some(KeyUse {
+                scope,
+                body_sha256: key.body_sha256,
+            });
         }
         self.core.check_accepts_turns()?;
         let wire_version = request.wire_version.clone();
@@ -102,13 +99,13 @@ impl TurnSubmitter {
                 let find = |submit: &SubmitKey| early_cancels.reason(submit, Instant::now());
                 let early_cancel = submit_key.as_ref().and_then(find);
                 let used_key = submit_key.filter(|_| early_cancel.is_some());
-                let accepted = accept_turn(&live, request, rows, early_cancel).await?;
+                let accepted = accept_turn(&live, request, key_use, early_cancel).await?;
                 if let Some(submit_key) = used_key {
                     early_cancels.remove(&submit_key);
                 }
                 (live, accepted)
             }
-            SubmitTarget::New(new) => self.core.create_with_turn(owner, new, request, rows)?,
+            SubmitTarget::New(new) => self.core.create_with_turn(owner, new, request, key_use)?,
         };
         wait_until_durable(live, accepted, wire_version, key_lock).await
     }
@@ -119,11 +116,11 @@ impl TurnSubmitter {
         scope: &KeyScope,
         key: &IdempotencyKey,
     ) -> Result<Option<SubmittedTurn>, Error> {
-        let expired_until_ms = self.core.keys_expired_until_ms();
+        let expired_until = self.core.keys_expired_until();
         let (scope, body_sha256) = (scope.clone(), key.body_sha256);
-        read_store(self.core.services.store(), move |store| {
+        let read = self.core.services.read(move |store| {
             let row = store.idempotency_key(&scope)?;
-            let row = row.filter(|row| row.created_at.as_millis() > expired_until_ms);
+            let row = row.filter(|row| row.created_at > expired_until);
             let Some(row) = row else { return Ok(None) };
             if row.body_sha256 != body_sha256 {
                 return Err(Error::IdempotencyMismatch);
@@ -132,12 +129,12 @@ impl TurnSubmitter {
                 turn_id: turn.id,
                 session_id: turn.session_id,
                 state: turn.state,
-                position: position_before(turn.started),
+                position: turn.started.before(),
                 wire_version: turn.wire_version.unwrap_or_default(),
                 repeated: true,
             }))
-        })
-        .await
+        });
+        read.await
     }
 }
 
@@ -151,21 +148,6 @@ fn key_scope(owner: &Owner, target: &SubmitTarget, key: &IdempotencyKey) -> KeyS
         },
         key: key.key.clone(),
     }
-}
-
-fn key_rows(scope: KeyScope, body_sha256: [u8; 32]) -> KeyRows {
-    Box::new(move |turn_id: TurnId| {
-        vec![RowChange::KeyPut {
-            scope: Box::new(scope),
-            turn_id,
-            body_sha256,
-        }]
-    })
-}
-
-/// The position just before a persisted event.
-fn position_before(at: Position) -> Position {
-    Position::persisted(at.epoch, Seq(at.seq.0.saturating_sub(1)))
 }
 
 /// Waits until the turn is durable. If its key is locked or it interrupts another turn, a task of

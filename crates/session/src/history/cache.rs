@@ -23,7 +23,8 @@ pub(crate) struct HistoryCache {
 }
 
 impl HistoryCache {
-    /// Reads the messages that were completed up to `upto`, and trims the cache to `budget`.
+    /// Reads the messages that were completed up to `upto`, and [`trim`](Self::trim)s the cache to
+    /// `budget`.
     pub(crate) fn refresh(
         &mut self,
         store: &dyn Store,

@@ -32,24 +32,13 @@ pub(crate) fn newest_complete_turns(
     messages: Vec<SizedMessage>,
     budget: HistoryBudget,
 ) -> Vec<SizedMessage> {
-    let mut turns = group_by_turn(messages);
-    let mut first_selected = turns.len();
-    let (mut count, mut bytes) = (0, 0);
-    for (at, turn) in turns.iter().enumerate().rev() {
-        count += turn.len();
-        bytes += turn.iter().map(|(_, bytes)| bytes).sum::<usize>();
-        let is_newest = at + 1 == turns.len();
-        let within_budget = count <= budget.messages_max && bytes <= budget.bytes_max;
+    newest_turns(messages, budget, |turn, is_newest, within_budget| {
         // Its first messages may be trimmed already, and so may the paused turn that it resumes.
         let is_complete = turn.first().is_some_and(|(first, _)| {
             first.role == Role::User && (is_newest || resumed_turn(first).is_none())
         });
-        if !is_complete || !(is_newest || within_budget) {
-            break;
-        }
-        first_selected = at;
-    }
-    turns.drain(first_selected..).flatten().collect()
+        is_complete && (is_newest || within_budget)
+    })
 }
 
 /// The newest turns within the budget, of `messages` that start at the boundary of a turn. Unlike
@@ -58,13 +47,24 @@ pub(crate) fn recent_turns(
     messages: Vec<SizedMessage>,
     budget: HistoryBudget,
 ) -> Vec<SizedMessage> {
+    newest_turns(messages, budget, |_, _, within_budget| within_budget)
+}
+
+/// The newest turns up to the first, from the end, that `selects` refuses. `selects` gets a turn,
+/// whether it is the newest, and whether it and all newer ones are within the budget.
+fn newest_turns(
+    messages: Vec<SizedMessage>,
+    budget: HistoryBudget,
+    selects: impl Fn(&[SizedMessage], bool, bool) -> bool,
+) -> Vec<SizedMessage> {
     let mut turns = group_by_turn(messages);
     let mut first_selected = turns.len();
     let (mut count, mut bytes) = (0, 0);
     for (at, turn) in turns.iter().enumerate().rev() {
         count += turn.len();
         bytes += turn.iter().map(|(_, bytes)| bytes).sum::<usize>();
-        if count > budget.messages_max || bytes > budget.bytes_max {
+        let within_budget = count <= budget.messages_max && bytes <= budget.bytes_max;
+        if !selects(turn, at + 1 == turns.len(), within_budget) {
             break;
         }
         first_selected = at;

@@ -21,7 +21,7 @@ const NOTES_BUDGET: HistoryBudget = HistoryBudget {
     bytes_max: 16 * 1024,
 };
 
-/// The [`History`] of one turn. The turn's own input is the last message of its orchestrator.
+/// The [`HistoryReader`] of one turn. The turn's own input is the last message of its orchestrator.
 pub(crate) struct HistoryView {
     messages: Vec<SizedMessage>,
     store: Arc<dyn MessageRecords>,
@@ -95,8 +95,8 @@ impl HistoryReader for HistoryView {
 }
 
 fn without_sizes(messages: Vec<SizedMessage>) -> Vec<Message> {
-    let messages = messages.into_iter();
+    let messages = messages.iter();
     messages
-        .map(|(message, _)| Message::clone(&message))
+        .map(|(message, _)| Message::clone(message))
         .collect()
 }

@@ -7,23 +7,21 @@ use std::sync::Arc;
 
 use turnwire_event::body::session::SessionCreated;
 use turnwire_event::row::{RowChange, SessionRow};
-use turnwire_event::{Actor, Body, EpisodeId, Owner, SessionId};
+use turnwire_event::{Actor, Body, Owner, SessionId};
 use turnwire_log::{EventDraft, LogTail, OutboxRoom};
 
 use super::session_core::SessionCore;
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::submit::request::{NewSession, SubmitRequest};
-use crate::turn::queue::accept::{AcceptedTurn, KeyRows, accept_first_turn};
+use crate::turn::queue::accept::{AcceptedTurn, KeyUse, accept_first_turn};
 
 impl SessionCore {
     /// Creates a session. Durable on return.
     pub(crate) async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
         self.check_accepts_turns()?;
         let (live, created) = self.prepare_new(owner, new)?;
-        let row = live
-            .ring
-            .with_state(|transcript, _, _| transcript.row.clone());
+        let row = live.with_row(SessionRow::clone);
         self.registry.insert(live.clone());
         let emitted = live.sequencer.emit_one(created, OutboxRoom::Reserved);
         let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
@@ -37,10 +35,10 @@ impl SessionCore {
         owner: &Owner,
         new: NewSession,
         request: SubmitRequest,
-        key_rows: KeyRows,
+        key: Option<KeyUse>,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let prepared = self.prepare_new(owner, new)?;
-        self.start_prepared(prepared, request, key_rows)
+        self.start_prepared(prepared, request, key)
     }
 
     /// Registers a prepared session with its first turn.
@@ -48,16 +46,12 @@ impl SessionCore {
         &self,
         (live, created): (Arc<LiveSession>, EventDraft),
         request: SubmitRequest,
-        key_rows: KeyRows,
+        key: Option<KeyUse>,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let publish = || self.registry.insert(live.clone());
-        match accept_first_turn(&live, request, key_rows, created, publish) {
-            Ok(accepted) => Ok((live, accepted)),
-            Err(error) => {
-                self.registry.remove(live.id);
-                Err(error)
-            }
-        }
+        let accepted = accept_first_turn(&live, request, key, created, publish)
+            .inspect_err(|_| drop(self.registry.remove(live.id)))?;
+        Ok((live, accepted))
     }
 
     /// Prepares a new session of a person.
@@ -66,22 +60,11 @@ impl SessionCore {
         owner: &Owner,
         new: NewSession,
     ) -> Result<(Arc<LiveSession>, EventDraft), Error> {
-        let services = &self.services;
-        let now = services.clock.now();
+        let id = SessionId(self.services.mint.ulid());
         let row = SessionRow {
-            agent: None,
-            id: SessionId(services.mint.ulid()),
-            owner: owner.clone(),
-            parent: None,
             workspace_path: new.workspace_path,
             metadata: new.metadata,
-            episode_id: EpisodeId(services.mint.ulid()),
-            active_model: services.options.default_model.clone(),
-            routing_policy_version: services.routing_policy.lock().version().to_owned(),
-            cost_usd: 0.0,
-            turn_count: 0,
-            created_at: now,
-            updated_at: now,
+            ..self.services.new_session(id, owner)
         };
         self.prepare(row, 0)
     }

@@ -58,7 +58,7 @@ struct SessionDeletion {
 impl SessionDeletion {
     /// Deletes a batch on the writer's thread, then queues the next one at the writer.
     fn run_next_batch(self, services: &Arc<SessionServices>) {
-        let (store, weak_services) = (services.store(), Arc::downgrade(services));
+        let (store, weak_services) = (services.store.clone(), Arc::downgrade(services));
         let mut deletion = Some(self);
         services.writer.run(Box::new(move || {
             let Some(this) = &mut deletion else {

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use turnwire_event::row::TurnRow;
-use turnwire_event::{Owner, SessionId, TurnId};
+use turnwire_event::{Owner, SessionId, Timestamp, TurnId};
 use turnwire_hub::RingClosed;
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::registry::attach_token::AttachTokens;
 use crate::registry::open_sessions::SessionRegistry;
-use crate::store_read::read_store;
 use crate::submit::idempotency::IdempotencyLocks;
 use crate::turn::cancel::early_cancel::EarlyCancels;
 
@@ -25,25 +24,14 @@ pub(crate) struct SessionCore {
 }
 
 impl SessionCore {
-    /// Whether no new turn is accepted because the server shuts down.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.services.runner.is_draining()
-    }
-
-    /// Whether no new turn is accepted because the disk is full.
-    pub(crate) fn is_storage_full(&self) -> bool {
-        self.services.writer.health().is_full()
-    }
-
     /// Fails if no new turn is accepted.
     pub(crate) fn check_accepts_turns(&self) -> Result<(), Error> {
-        if self.is_draining() {
+        if self.services.runner.is_draining() {
             return Err(Error::Draining);
         }
-        if self.is_storage_full() {
-            Err(Error::StorageFull)
-        } else {
-            Ok(())
+        match self.services.is_storage_full() {
+            true => Err(Error::StorageFull),
+            false => Ok(()),
         }
     }
 
@@ -70,10 +58,7 @@ impl SessionCore {
 
     /// The stored row of a turn of `owner`.
     pub(crate) async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
-        let stored = read_store(self.services.store(), move |store| {
-            Ok::<_, Error>(store.turn(id)?)
-        })
-        .await?;
+        let stored = self.services.read_rows(move |store| store.turn(id)).await?;
         stored
             .filter(|(turn_owner, _)| turn_owner == owner)
             .map(|(_, row)| row)
@@ -81,9 +66,8 @@ impl SessionCore {
     }
 
     /// The creation time up to which idempotency keys have expired.
-    pub(crate) fn keys_expired_until_ms(&self) -> i64 {
-        let ttl_ms = i64::try_from(self.services.options.idempotency_ttl.as_millis());
-        let now_ms = self.services.clock.now().as_millis();
-        now_ms.saturating_sub(ttl_ms.unwrap_or(i64::MAX))
+    pub(crate) fn keys_expired_until(&self) -> Timestamp {
+        let now = self.services.clock.now();
+        now.before(self.services.options.idempotency_ttl)
     }
 }

@@ -28,7 +28,7 @@ use turnwire_event::{Clock, Timestamp, ToolUseId, metric};
 /// Children of one turn at once: far more than its tools may start, and each is a small task.
 const CHILDREN_MAX: usize = 1_024;
 
-/// The processes and workers of one turn, and its producer's parts.
+/// The [`ChildTaskRegistry`] of one turn: its processes and workers, and its producer's parts.
 pub(crate) struct ChildTasks {
     state: Mutex<ChildTaskState>,
     /// Notified whenever a child has ended.
@@ -90,10 +90,8 @@ pub(crate) struct StopReport {
 }
 
 impl StopReport {
-    /// The lines of the cancel receipt, with times since `requested`.
+    /// The [`ReceiptLine`]s of a cancel, with times since `requested`.
     pub(crate) fn stops(&self, open: &OpenTurn, requested: Timestamp) -> StopSummary {
-        let elapsed_ms =
-            |at: Timestamp| at.as_millis().saturating_sub(requested.as_millis()).max(0) as u64;
         // The receipt already has the ends that the producer emitted after the request.
         let is_in_receipt = |child: &&FinishedChild| {
             let mut lines = open.finished.iter();
@@ -101,7 +99,7 @@ impl StopReport {
         };
         let children = self.children.iter().filter(|child| !is_in_receipt(child));
         StopSummary {
-            let_go_ms: elapsed_ms(self.producer_ended),
+            let_go_ms: self.producer_ended.ms_since(requested),
             left_behind: self.producer_left_behind,
             child_tasks: children
                 .map(|child| StoppedTask {
@@ -110,7 +108,7 @@ impl StopReport {
                         kind: child.kind,
                         id: child.id.clone(),
                         outcome: child.outcome,
-                        ms: elapsed_ms(child.at),
+                        ms: child.at.ms_since(requested),
                     },
                 })
                 .collect(),
@@ -250,7 +248,7 @@ impl ChildTaskRegistry for ChildTasks {
         Ok(Box::new(self.parts.token()))
     }
 
-    fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal> {
+    fn track(&self, task: ChildTask) -> Result<(), EmitRefusal> {
         let tasks = self.this.upgrade().ok_or(EmitRefusal::Ended)?;
         let number = {
             let mut state = self.state.lock();
@@ -265,9 +263,9 @@ impl ChildTaskRegistry for ChildTasks {
             let number = state.next_number;
             state.next_number += 1;
             let child = RunningChild {
-                kind: ward.kind,
-                id: ward.id,
-                tool_use_id: ward.tool_use_id,
+                kind: task.kind,
+                id: task.id,
+                tool_use_id: task.tool_use_id,
                 watch_task: None,
             };
             state.running.insert(number, child);
@@ -279,7 +277,7 @@ impl ChildTaskRegistry for ChildTasks {
             number,
             outcome: StopOutcome::Discarded,
         };
-        let ended = ward.ended;
+        let ended = task.ended;
         // Not under the lock: a runtime that shuts down drops the future inside `spawn`.
         let watch_task = self.runtime.spawn(async move { guard.end(ended.await) });
         if let Some(child) = self.state.lock().running.get_mut(&number) {

@@ -7,7 +7,8 @@ use turnwire_event::body::routing::PolicyReloaded;
 /// The routing policy that a server routes new turns by.
 #[derive(Debug)]
 pub(crate) struct ActiveRoutingPolicy {
-    version: String,
+    /// The version in force.
+    pub(crate) version: String,
     /// The version in the last `routing.policy_reloaded`, or the one at the start.
     announced: String,
 }
@@ -19,16 +20,6 @@ impl ActiveRoutingPolicy {
             version: version.to_owned(),
             announced: version.to_owned(),
         }
-    }
-
-    /// The version in force.
-    pub(crate) fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// Puts another version in force.
-    pub(crate) fn set(&mut self, version: &str) {
-        version.clone_into(&mut self.version);
     }
 
     /// The event that announces the version in force, once; `None` if it was announced.

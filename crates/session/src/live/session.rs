@@ -3,49 +3,55 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use turnwire_event::fold::{OpenTurn, rows};
+use turnwire_event::fold::OpenTurn;
 use turnwire_event::port::{ChildTaskRegistry, NoChildTasks, WorkerLauncher};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{
-    Actor, Body, Clock, EventFilter, IdGenerator, Owner, Position, Seq, SessionId, TurnId,
+    Actor, Body, Clock, EpisodeId, EventFilter, IdGenerator, Owner, Position, Seq, SessionId,
+    TurnId,
 };
+use turnwire_hub::ring::RingBounds;
 use turnwire_hub::{Ring, RingClosed, WakePump};
-use turnwire_log::{EventDraft, LogTail, LogWriter, OutboxRoom, Sequencer, SequencerError, Store};
+use turnwire_log::sequencer::OutboxBounds;
+use turnwire_log::{
+    EventDraft, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer, SequencerError, Store,
+};
 
 use super::bus::{BusAction, BusCoalescer, BusNotice};
 use super::presence::SessionPresence;
 use super::routing_policy::ActiveRoutingPolicy;
-use super::transcript::Transcript;
+use super::transcript::{Transcript, apply_released};
 use super::turn_runner::TurnRunner;
-use super::turn_slot::TurnSlot;
+use super::turn_slot::{TurnEndGuard, TurnSlot};
+use crate::error::Error;
 use crate::history::cache::HistoryCache;
 use crate::options::Options;
+use crate::store_read::read_store;
 use crate::submit::request::SubmitRequest;
 
-/// Creates the [`Delegate`] of a turn, through which the turn starts workers. Implemented by the
-/// service that owns all sessions.
-pub(crate) trait DelegateFactory: Send + Sync {
-    /// The delegate of `turn`. Its workers are children of the turn, and inherit locale and trace
-    /// from `request`.
-    fn delegate(
-        self: Arc<Self>,
-        parent: &Arc<LiveSession>,
-        turn: TurnId,
-        request: &SubmitRequest,
-        children: Arc<dyn ChildTaskRegistry>,
-    ) -> Arc<dyn WorkerLauncher>;
-}
+/// Creates the [`WorkerLauncher`] of a turn, through which the turn starts workers: children of the
+/// turn, which inherit locale, location and wire version from its request.
+pub(crate) type DelegateFactory = Box<
+    dyn Fn(
+            &Arc<LiveSession>,
+            TurnId,
+            &SubmitRequest,
+            Arc<dyn ChildTaskRegistry>,
+        ) -> Arc<dyn WorkerLauncher>
+        + Send
+        + Sync,
+>;
 
 /// Receives the id of each deleted session, on the writer's thread: it must not block.
 pub type DeletedCallback = Arc<dyn Fn(SessionId) + Send + Sync>;
 
-/// What all sessions of a server share.
+/// What all [`LiveSession`]s of a server share.
 pub(crate) struct SessionServices {
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
@@ -62,19 +68,59 @@ pub(crate) struct SessionServices {
     pub(crate) replay_permits: Semaphore,
     pub(crate) routing_policy: Mutex<ActiveRoutingPolicy>,
     pub(crate) on_deleted: OnceLock<DeletedCallback>,
-    /// Weak, because the factory owns these services; unset until it exists.
-    pub(crate) delegates: OnceLock<Weak<dyn DelegateFactory>>,
+    /// Refers weakly to the service, which owns these services; unset until the service exists.
+    pub(crate) delegates: OnceLock<DelegateFactory>,
     /// Sessions with a damaged log; they are refused until the process ends.
     pub(crate) quarantined: Mutex<HashSet<SessionId>>,
 }
 
 impl SessionServices {
-    /// A handle of the store, for a read on another thread.
-    pub(crate) fn store(&self) -> Arc<dyn Store> {
-        self.store.clone()
+    /// Runs `read` on a blocking thread; see [`read_store`].
+    pub(crate) async fn read<T, E>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        read_store(self.store.clone(), read).await
     }
 
-    /// The delegate of `turn`, which starts no workers if there is no factory.
+    /// As [`read`](Self::read), for one call of the store.
+    pub(crate) async fn read_rows<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.read(|store| Ok(read(store)?)).await
+    }
+
+    /// The row of a new session of `owner`.
+    pub(crate) fn new_session(&self, id: SessionId, owner: &Owner) -> SessionRow {
+        let now = self.clock.now();
+        SessionRow {
+            id,
+            owner: owner.clone(),
+            parent: None,
+            agent: None,
+            workspace_path: None,
+            metadata: serde_json::Map::new(),
+            episode_id: EpisodeId(self.mint.ulid()),
+            active_model: self.options.default_model.clone(),
+            routing_policy_version: self.routing_policy.lock().version.clone(),
+            cost_usd: 0.0,
+            turn_count: 0,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// True if the disk is full: what space remains is for the terminals of turns.
+    pub(crate) fn is_storage_full(&self) -> bool {
+        self.writer.health().is_full()
+    }
+
+    /// The [`WorkerLauncher`] of `turn`; [`NoChildTasks`] if there is no factory.
     pub(crate) fn delegate(
         &self,
         parent: &Arc<LiveSession>,
@@ -82,8 +128,8 @@ impl SessionServices {
         request: &SubmitRequest,
         children: Arc<dyn ChildTaskRegistry>,
     ) -> Arc<dyn WorkerLauncher> {
-        match self.delegates.get().and_then(Weak::upgrade) {
-            Some(factory) => factory.delegate(parent, turn, request, children),
+        match self.delegates.get() {
+            Some(delegate) => delegate(parent, turn, request, children),
             None => Arc::new(NoChildTasks),
         }
     }
@@ -98,8 +144,8 @@ pub(crate) struct ReplayCount {
     pub(crate) count: u64,
 }
 
-/// A session in memory. The `sequencer` orders everything that is written, and clients read
-/// everything from the `ring`.
+/// A session in memory. The [`Sequencer`] orders everything that is written, and clients read
+/// everything from the [`Ring`].
 pub struct LiveSession {
     /// The id of the session.
     pub id: SessionId,
@@ -132,20 +178,16 @@ impl LiveSession {
         open: Option<OpenTurn>,
     ) -> Arc<Self> {
         let (id, owner) = (row.id, row.owner.clone());
-        let bounds = turnwire_hub::ring::RingBounds {
+        let bounds = RingBounds {
             events: services.options.ring_events,
             bytes: services.options.ring_bytes,
         };
-        let ring = Ring::new(
-            tail.position(),
-            Transcript::new(row, open),
-            bounds,
-            services.pump.clone(),
-        );
+        let transcript = Transcript::new(row, open);
+        let ring = Ring::new(tail.position(), transcript, bounds, services.pump.clone());
         let sequencer = Sequencer::open(
             id,
             tail,
-            turnwire_log::sequencer::OutboxBounds::default(),
+            OutboxBounds::default(),
             services.clock.clone(),
             services.writer.clone(),
             ring.clone(),
@@ -166,6 +208,12 @@ impl LiveSession {
         })
     }
 
+    /// Reads the session's row at the ring's tail.
+    pub(crate) fn with_row<T>(&self, read: impl FnOnce(&SessionRow) -> T) -> T {
+        self.ring
+            .with_state(|transcript, _, _| read(&transcript.row))
+    }
+
     /// What `turn` has open after every emitted event, released or not.
     pub(crate) fn open_turn(&self, turn: TurnId) -> Option<OpenTurn> {
         // Under the sequencer's lock no event is released meanwhile.
@@ -174,25 +222,12 @@ impl LiveSession {
                 .ring
                 .with_state(|transcript, _, _| transcript.open.clone())
                 .filter(|open| open.id == turn);
-            for event in unreleased {
-                if event.head.turn != Some(turn) {
-                    continue;
+            for event in unreleased.filter(|event| event.head.turn == Some(turn)) {
+                if matches!(event.body, Body::TurnStarted(_)) {
+                    open = Some(OpenTurn::new(turn));
                 }
-                match (&mut open, &event.body) {
-                    (_, Body::TurnStarted(_)) => {
-                        let mut fresh = OpenTurn::new(turn);
-                        fresh.apply(
-                            event.head.position,
-                            event.time,
-                            &event.head.actor,
-                            &event.body,
-                        );
-                        open = Some(fresh);
-                    }
-                    (Some(open), body) => {
-                        open.apply(event.head.position, event.time, &event.head.actor, body);
-                    }
-                    (None, _) => {}
+                if let Some(open) = &mut open {
+                    apply_released(open, event);
                 }
             }
             open
@@ -206,22 +241,16 @@ impl LiveSession {
 
     /// Cancelled when `turn` is not running: it has left the slot and its task has ended.
     pub(crate) fn turn_ended(&self, turn: TurnId) -> CancellationToken {
-        let slot = self.slot.lock();
-        let running = slot.running.as_ref().filter(|running| running.id == turn);
-        running.map_or_else(
-            || {
-                let ended = CancellationToken::new();
-                ended.cancel();
-                ended
-            },
-            |running| running.end_guard.token(),
-        )
+        match self.slot.lock().running_turn(turn) {
+            Some(running) => running.end_guard.token(),
+            // The token of a guard that is dropped at once.
+            None => TurnEndGuard::default().token(),
+        }
     }
 
     /// Emits an event that belongs to no turn.
     pub fn emit(&self, actor: Actor, body: Body) -> Result<Position, SequencerError> {
-        let mut draft = EventDraft::new(None, actor, body);
-        draft.rows = rows(None, &draft.actor, &draft.body);
+        let draft = EventDraft::with_rows(None, actor, body);
         let (position, _) = self.sequencer.emit_one(draft, OutboxRoom::Reserved)?;
         Ok(position)
     }
@@ -234,10 +263,10 @@ impl LiveSession {
         followed && self.emit(actor, body).is_ok()
     }
 
-    /// Emits a notice on the bus, coalesced with others of its kind. Never blocks and never fails.
+    /// Emits a [`BusNotice`], coalesced with others of its kind. Never blocks and never fails.
     pub fn emit_notice(self: &Arc<Self>, notice: BusNotice) {
-        if self.services.writer.health().is_full() {
-            return; // the remaining space is for the terminals of turns
+        if self.services.is_storage_full() {
+            return;
         }
         match self.bus.record(notice, Instant::now()) {
             BusAction::Counted => {}
@@ -260,7 +289,7 @@ impl LiveSession {
         let slot = self.slot.lock();
         let is_quarantined = || self.services.quarantined.lock().contains(&self.id);
         let queue_done =
-            slot.queue_len() == 0 || self.ring.close_reason().is_some() || is_quarantined();
+            slot.queue.is_empty() || self.ring.close_reason().is_some() || is_quarantined();
         slot.running.is_none() && queue_done && self.sequencer.is_settled()
     }
 
@@ -273,17 +302,19 @@ impl LiveSession {
 
     /// Closes a deleted session: stops its turn, refuses events, ends its connections.
     pub(crate) fn close(&self) {
-        self.slot.lock().clear();
-        self.sequencer.close();
-        self.ring.close(RingClosed::Deleted);
+        self.close_for(RingClosed::Deleted);
     }
 
     /// Closes a session whose log is damaged, for every caller.
     pub fn quarantine(&self) {
         self.services.quarantined.lock().insert(self.id);
+        self.close_for(RingClosed::Quarantined);
+    }
+
+    fn close_for(&self, reason: RingClosed) {
         self.slot.lock().clear();
         self.sequencer.close();
-        self.ring.close(RingClosed::Quarantined);
+        self.ring.close(reason);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::SessionRow;
-use turnwire_event::{Body, Message, Position, TurnId};
+use turnwire_event::{Body, Message, MessageId, Position, TurnId};
 use turnwire_hub::RingState;
 use turnwire_log::ReleasedEvent;
 
@@ -55,23 +55,22 @@ impl RingState for Transcript {
             Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
             _ => {}
         }
-        if let Some(open) = self
-            .open
-            .as_mut()
-            .filter(|open| Some(open.id) == event.head.turn)
+        if let Some(open) = &mut self.open
+            && Some(open.id) == event.head.turn
         {
-            open.apply(
-                event.head.position,
-                event.time,
-                &event.head.actor,
-                &event.body,
-            );
+            apply_released(open, event);
         }
     }
 }
 
+/// Applies an event of the turn to what the turn has open.
+pub(super) fn apply_released(open: &mut OpenTurn, event: &ReleasedEvent) {
+    let head = &event.head;
+    open.apply(head.position, event.time, &head.actor, &event.body);
+}
+
 impl Transcript {
-    /// The transcript of a session at the tail of its log.
+    /// The transcript of a session at the tail of its log; `open` is its turn in flight.
     pub fn new(row: SessionRow, open: Option<OpenTurn>) -> Self {
         Self {
             row,
@@ -85,6 +84,11 @@ impl Transcript {
         self.open.as_ref().map(|open| open.id)
     }
 
+    /// The id of the message in flight.
+    pub(crate) fn id_in_flight(&self) -> Option<MessageId> {
+        Some(self.open.as_ref()?.message.as_ref()?.id)
+    }
+
     /// The message in flight, in the form that clients read.
     pub fn message_in_flight(&self) -> Option<Message> {
         let message = self.open.as_ref()?.message.as_ref()?;
@@ -92,7 +96,7 @@ impl Transcript {
     }
 }
 
-/// A session at one position, for a client that reads on from there.
+/// A [`Transcript`] with the newest messages, for a client that reads on from its position.
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
     /// The session's row at that position.
@@ -103,6 +107,6 @@ pub struct SessionSnapshot {
     pub messages: Vec<Message>,
     /// The position of the last event that the snapshot includes.
     pub at: Position,
-    /// The cursor of the ring at `at`.
+    /// The cursor of the [`Ring`](turnwire_hub::Ring) at `at`.
     pub cursor: u64,
 }

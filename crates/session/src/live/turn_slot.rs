@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use tokio_util::sync::CancellationToken;
-use turnwire_event::code::{OnBusy, OnDisconnect};
+use turnwire_event::code::OnBusy;
 use turnwire_event::row::QueuedRow;
 use turnwire_event::{TraceContext, TurnId, metric};
 
@@ -36,7 +36,7 @@ pub(crate) struct StreamPresence {
     pub(crate) departures: u64,
 }
 
-/// The part of a turn's emitter that a cancel uses.
+/// The part of a turn's [`EventEmitter`](turnwire_event::port::EventEmitter) that a cancel uses.
 pub(crate) trait StoppableEmitter: Send + Sync {
     /// Emits the events held back by the gate, then calls `request` before any later event of the
     /// turn is accepted.
@@ -52,9 +52,8 @@ pub(crate) struct RunningTurn {
     /// The processes and workers of the turn.
     pub(crate) children: Arc<ChildTasks>,
     pub(crate) emitter: Weak<dyn StoppableEmitter>,
-    pub(crate) on_disconnect: OnDisconnect,
-    pub(crate) grace_ms: u64,
-    pub(crate) disconnect_scope: DisconnectScope,
+    /// See [`SubmitRequest::cancel_grace`].
+    pub(crate) cancel_grace: Option<(DisconnectScope, u64)>,
     /// The trace context of the caller, for events that the session emits in the turn.
     pub(crate) trace: Option<Arc<TraceContext>>,
     pub(crate) presence: StreamPresence,
@@ -108,7 +107,7 @@ impl QueuedTurn {
             id: row.turn_id,
             order: row.place,
             unreadable: request.is_err(),
-            request: request.unwrap_or_else(|_| empty_request()),
+            request: request.unwrap_or_else(|_| SubmitRequest::unattended("en".into())),
             presence: StreamPresence::default(),
             departures: 0,
             start_attempts: 0,
@@ -116,29 +115,12 @@ impl QueuedTurn {
     }
 }
 
-/// Takes the place of a stored request that is invalid.
-fn empty_request() -> SubmitRequest {
-    SubmitRequest {
-        content: Vec::new(),
-        locale: "en".into(),
-        on_disconnect: OnDisconnect::Continue,
-        disconnect_grace_ms: 0,
-        trace: None,
-        on_busy: OnBusy::Enqueue,
-        wire_version: String::new(),
-        metadata: serde_json::Map::new(),
-        location: None,
-        disconnect_scope: DisconnectScope::Session,
-        origin: turnwire_event::code::Origin::Chat,
-        dm_type: None,
-    }
-}
-
-/// The running turn and the queue of one session.
+/// The [`RunningTurn`] and the [`QueuedTurn`]s of one session.
 #[derive(Default)]
 pub(crate) struct TurnSlot {
     pub(crate) running: Option<RunningTurn>,
-    queue: VecDeque<QueuedTurn>,
+    /// The queued turns, the next to start first.
+    pub(crate) queue: VecDeque<QueuedTurn>,
     /// Whether a task is starting the next queued turn.
     pub(crate) starting: bool,
     /// Whether an approval may be open: then the next turn reads the open ones first.
@@ -152,15 +134,12 @@ impl TurnSlot {
     /// The turn that keeps a new one from starting: the running one, or the first queued one.
     pub(crate) fn blocking_turn(&self) -> Option<TurnId> {
         let running = self.running.as_ref().map(|running| running.id);
-        running.or_else(|| self.next_queued().map(|queued| queued.id))
+        running.or_else(|| self.queue.front().map(|queued| queued.id))
     }
 
-    pub(crate) fn next_queued(&self) -> Option<&QueuedTurn> {
-        self.queue.front()
-    }
-
-    pub(crate) fn queue_len(&self) -> usize {
-        self.queue.len()
+    /// The running turn, if it is `turn`.
+    pub(crate) fn running_turn(&self, turn: TurnId) -> Option<&RunningTurn> {
+        self.running.as_ref().filter(|running| running.id == turn)
     }
 
     pub(crate) fn queued(&self, turn: TurnId) -> Option<&QueuedTurn> {
@@ -184,7 +163,7 @@ impl TurnSlot {
         }
     }
 
-    /// Inserts a turn by its `order`.
+    /// Inserts a turn by its [`order`](QueuedTurn::order).
     pub(crate) fn enqueue(&mut self, turn: QueuedTurn) {
         let index = self.queue.partition_point(|other| other.order < turn.order);
         self.queue.insert(index, turn);
@@ -193,8 +172,9 @@ impl TurnSlot {
 
     /// Inserts the queued turns of the store.
     pub(crate) fn restore_queue(&mut self, rows: Vec<QueuedRow>) {
-        rows.into_iter()
-            .for_each(|row| self.enqueue(QueuedTurn::from_row(row)));
+        for row in rows {
+            self.enqueue(QueuedTurn::from_row(row));
+        }
     }
 
     /// Removes a queued turn.
@@ -234,19 +214,11 @@ impl TurnSlot {
     /// The grace period after the last stream of `turn` has left; `None` if the turn goes on
     /// without streams.
     pub(crate) fn stream_grace_ms(&self, turn: TurnId) -> Option<u64> {
-        let (on_disconnect, scope, grace_ms) = match &self.running {
-            Some(r) if r.id == turn => (r.on_disconnect, r.disconnect_scope, r.grace_ms),
-            _ => {
-                let request = &self.queued(turn)?.request;
-                (
-                    request.on_disconnect,
-                    request.disconnect_scope,
-                    request.disconnect_grace_ms,
-                )
-            }
+        let (scope, grace_ms) = match self.running_turn(turn) {
+            Some(running) => running.cancel_grace?,
+            None => self.queued(turn)?.request.cancel_grace()?,
         };
-        (on_disconnect == OnDisconnect::Cancel && scope == DisconnectScope::Stream)
-            .then_some(grace_ms)
+        (scope == DisconnectScope::Stream).then_some(grace_ms)
     }
 }
 

@@ -40,20 +40,14 @@ impl CallsInFlight {
         self.0.insert(id, CallInFlight { model, started });
     }
 
-    /// Records the metrics of an event that [`is_call_end`].
-    pub(crate) fn record_end(&mut self, body: &Body) {
-        match body {
-            Body::LlmCallCompleted(call) => {
-                let model = self.close(call.call_id, "completed");
-                record_usage(model, &call.usage);
-            }
-            Body::LlmCallFailed(call) => drop(self.close(call.call_id, "failed")),
-            _ => {}
-        }
+    /// Records the end, the duration and the usage of a call that succeeded.
+    pub(super) fn complete(&mut self, id: CallId, usage: &TokenUsage) {
+        let model = self.close(id, "completed");
+        record_usage(model, usage);
     }
 
     /// Records the end and the duration of a call, and returns its model.
-    fn close(&mut self, id: CallId, status: &'static str) -> String {
+    pub(super) fn close(&mut self, id: CallId, status: &'static str) -> String {
         let (model, started) = match self.0.remove(&id) {
             Some(call) => (call.model, call.started),
             None => (String::new(), None),
@@ -81,11 +75,6 @@ fn record_usage(model: String, usage: &TokenUsage) {
     }
     // A gauge, because counters are integers and costs have fractions; the value only grows.
     metrics::gauge!(metric::LLM_COST_USD_TOTAL, "model" => model).increment(usage.cost_usd);
-}
-
-/// Whether an event ends a model call.
-pub(crate) fn is_call_end(body: &Body) -> bool {
-    matches!(body, Body::LlmCallCompleted(_) | Body::LlmCallFailed(_))
 }
 
 #[cfg(test)]

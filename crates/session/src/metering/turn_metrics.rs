@@ -1,43 +1,38 @@
-//! Metrics of turns: how they end, and how their sub-agents and fan-outs do (S2-067 to S2-073).
+//! Metrics of turns: how they and their model calls, sub-agents and fan-outs end (S2-067 to S2-073).
 //! Each event is counted once, when it has its position.
 
-use serde::Serialize;
 use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::plan::StepCompleted;
-use turnwire_event::code::{CapBehavior, SlotStatus, StepStatus};
+use turnwire_event::code::{CapBehavior, SlotStatus, StepStatus, code_name};
 use turnwire_event::{Body, metric};
 
-/// The serialised name of a code.
-fn code_name(code: impl Serialize) -> String {
-    let value = serde_json::to_value(code).ok();
-    value
-        .and_then(|value| value.as_str().map(str::to_owned))
-        .unwrap_or_default()
-}
+use super::model_calls::CallsInFlight;
 
 /// Records the metrics of an event that [`is_metered`]; `definition` is the version of the agent
-/// definition.
-pub(crate) fn record(body: &Body, definition: &str) {
+/// definition, `calls` are the turn's model calls.
+pub(crate) fn record(body: &Body, calls: &mut CallsInFlight, definition: &str) {
     match body {
+        Body::LlmCallCompleted(call) => calls.complete(call.call_id, &call.usage),
+        Body::LlmCallFailed(call) => drop(calls.close(call.call_id, "failed")),
         Body::TurnCancelled(end) => {
-            metrics::counter!(metric::TURN_CANCELLED_TOTAL, "phase" => code_name(end.phase))
+            metrics::counter!(metric::TURN_CANCELLED_TOTAL, "phase" => code_name(&end.phase))
                 .increment(1);
             // Counted whether or not a client reads the frame (S1-105, S1-131).
             let mut labels = metric::dimensions(definition).to_vec();
-            labels.push(("code", code_name(end.code)));
+            labels.push(("code", code_name(&end.code)));
             metrics::counter!(metric::STREAM_CANCELLATION_TOTAL, &labels).increment(1);
         }
         Body::TurnCompleted(end) => {
-            metrics::counter!(metric::TURN_COMPLETED_TOTAL, "status" => code_name(end.status))
+            metrics::counter!(metric::TURN_COMPLETED_TOTAL, "status" => code_name(&end.status))
                 .increment(1);
         }
         Body::SubagentCompleted(end) => {
-            let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
-            record_subagent(&labels, end.latency_ms, end.status_events);
+            let agent = (definition, end.sub_agent_id.as_str());
+            record_subagent(agent, end.latency_ms, end.status_events);
         }
         Body::SubagentFailed(end) => {
-            let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
-            record_subagent(&labels, end.latency_ms, end.status_events);
+            let agent = (definition, end.sub_agent_id.as_str());
+            record_subagent(agent, end.latency_ms, end.status_events);
         }
         Body::AgentErrorEmit(error) => {
             let agent = error.sub_agent_id.as_deref().unwrap_or_default();
@@ -57,6 +52,8 @@ pub(crate) fn is_metered(body: &Body) -> bool {
         body,
         Body::TurnCancelled(_)
             | Body::TurnCompleted(_)
+            | Body::LlmCallCompleted(_)
+            | Body::LlmCallFailed(_)
             | Body::SubagentCompleted(_)
             | Body::SubagentFailed(_)
             | Body::AgentErrorEmit(_)
@@ -65,12 +62,11 @@ pub(crate) fn is_metered(body: &Body) -> bool {
     )
 }
 
-/// The labels of a metric, in the order of [`metric::dimensions_of`].
-type Dimensions = [(&'static str, String); 5];
-
-fn record_subagent(labels: &Dimensions, latency_ms: u64, status_events: u32) {
-    metrics::histogram!(metric::DISPATCH_SUBAGENT_LATENCY_MS, labels).record(latency_ms as f64);
-    metrics::histogram!(metric::DISPATCH_STATUS_EVENTS_PER_INVOCATION, labels)
+/// Records the end of a sub-agent, given by the version of its definition and its id.
+fn record_subagent((definition, id): (&str, &str), latency_ms: u64, status_events: u32) {
+    let labels = metric::dimensions_of(definition, "", id);
+    metrics::histogram!(metric::DISPATCH_SUBAGENT_LATENCY_MS, &labels).record(latency_ms as f64);
+    metrics::histogram!(metric::DISPATCH_STATUS_EVENTS_PER_INVOCATION, &labels)
         .record(f64::from(status_events));
 }
 

@@ -10,7 +10,6 @@ use turnwire_log::EventSelection;
 use super::replay::{CatchUp, ReplayError};
 use crate::error::Error;
 use crate::live::session::LiveSession;
-use crate::store_read::read_store;
 
 /// The deepest level of workers that a stream carries: the upper bound of
 /// `session.worker_depth_max`. It also bounds the walk from a worker that a client names up to the
@@ -35,8 +34,7 @@ impl LiveSession {
 
     /// The session whose turn started this one as a worker.
     pub fn parent(&self) -> Option<SessionId> {
-        self.ring
-            .with_state(|transcript, _, _| transcript.row.parent)
+        self.with_row(|row| row.parent)
     }
 
     /// Starts a replay of all stored events.
@@ -46,11 +44,9 @@ impl LiveSession {
         missed: FinishedReplay,
     ) -> Result<CatchUp, ReplayError> {
         let id = self.id;
-        let low = read_store(self.services.store(), move |store| {
-            let tail = store.tail(id).map_err(Error::from)?;
-            Ok::<_, Error>(tail.ok_or(Error::SessionNotFound)?.low)
-        });
-        let since = Position::persisted(Epoch::FIRST, low.await?);
+        let tail = self.services.read_rows(move |store| store.tail(id)).await?;
+        let low = tail.ok_or(Error::SessionNotFound)?.low;
+        let since = Position::persisted(Epoch::FIRST, low);
         self.catch_up_from(since, filter, missed, u64::MAX).await
     }
 
@@ -60,10 +56,10 @@ impl LiveSession {
             .with_types(TypeSet::EMPTY.with(EventType::DelegateStarted))
             .with_actors(vec![Actor::worker(worker)]);
         let (id, upto) = (self.id, self.tail().seq);
-        read_store(self.services.store(), move |store| {
+        let read = self.services.read(move |store| {
             let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
             Ok(store.count(id, tail.low, upto, &selection)? > 0)
-        })
-        .await
+        });
+        read.await
     }
 }

@@ -18,7 +18,6 @@ use turnwire_log::{EventSelection, Log, ReadError, Store};
 use crate::error::Error;
 use crate::live::session::{LiveSession, ReplayCount};
 use crate::live::transcript::Transcript;
-use crate::store_read::read_store;
 
 /// Persisted events in the first chunk, so that a late reader gets something soon, and in the
 /// largest one, which amortises a query and still shares two cores among many readers.
@@ -28,7 +27,8 @@ const CHUNK_MAX: usize = 512;
 /// narrow filter to 16,384 events, a few milliseconds.
 const SCAN_FACTOR: usize = 32;
 
-/// The reason that events cannot be replayed; the client takes a snapshot instead.
+/// The reason that events cannot be replayed; the client takes a
+/// [`snapshot`](LiveSession::snapshot) instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// The cursor is of another epoch, ahead of the tail, or before the oldest stored event.
@@ -54,7 +54,7 @@ pub struct CatchUp {
     missed: FinishedReplay,
     /// The end of the replay: the ring's tail when the replay started.
     pub upto: Position,
-    /// The ring's cursor at `upto`.
+    /// The cursor of the [`Ring`](turnwire_hub::Ring) at `upto`.
     pub cursor: u64,
     /// The number of persisted events that pass the filter.
     pub count: u64,
@@ -70,7 +70,7 @@ impl LiveSession {
         missed: FinishedReplay,
         max: u64,
     ) -> Result<CatchUp, ReplayError> {
-        if since.epoch != self.ring.with_state(|_, tail, _| tail.epoch) {
+        if since.epoch != self.tail().epoch {
             return Err(ReplayError::Expired);
         }
         self.catch_up_from(since, filter, missed, max).await
@@ -92,19 +92,17 @@ impl LiveSession {
         }
         let (live, filter) = (self.clone(), filter.clone());
         let permit = self.services.replay_permits.acquire().await;
-        let count = read_store(self.services.store(), move |store| {
+        let read = self.services.read(move |store| {
             let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
             if since.seq < tail.low {
                 return Err(ReplayError::Expired);
             }
-            let count = live.count_passing(store, (since.seq, upto.seq), filter)?;
-            if count > max {
-                Err(ReplayError::TooLarge(count, max))
-            } else {
-                Ok(count)
+            match live.count_passing(store, (since.seq, upto.seq), filter)? {
+                count if count > max => Err(ReplayError::TooLarge(count, max)),
+                count => Ok(count),
             }
-        })
-        .await?;
+        });
+        let count = read.await?;
         drop(permit);
         Ok(CatchUp {
             live: self.clone(),
@@ -134,12 +132,10 @@ impl LiveSession {
         let last =
             last.filter(|last| last.since == since && last.upto <= upto && last.filter == filter);
         let (from, counted) = last.map_or((since, 0), |last| (last.upto, last.count));
-        let added = if from == upto {
-            0
-        } else {
-            log.count(self.id, from, upto, &EventSelection::from(&filter))?
-        };
-        let count = counted + added;
+        let mut count = counted;
+        if from < upto {
+            count += log.count(self.id, from, upto, &EventSelection::from(&filter))?;
+        }
         *self.last_replay_count.lock() = Some(ReplayCount {
             filter,
             since,
@@ -151,29 +147,18 @@ impl LiveSession {
 }
 
 impl CatchUp {
-    /// The next chunk of all events, in order; `None` when the client reads on from the ring.
-    pub async fn next(&mut self) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
-        self.next_chunk(None).await
-    }
-
-    /// As [`next`](Self::next), but leaves out events that do not pass `filter` where the log can
-    /// skip them; the caller still matches each head. Events that are left out are not checked
-    /// against the hash chain.
-    pub async fn next_matching(
-        &mut self,
-        filter: &EventFilter,
-    ) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
-        self.next_chunk(Some(filter.clone())).await
-    }
-
     /// The end of the last chunk: a cursor that covers every event up to there.
     pub fn position(&self) -> Position {
         self.at
     }
 
-    async fn next_chunk(
+    /// The next chunk of events, in order; `None` when the client reads on from the ring. With a
+    /// filter the chunk leaves out events that do not pass it where the log can skip them; the
+    /// caller still matches each head. Events that are left out are not checked against the hash
+    /// chain.
+    pub async fn next(
         &mut self,
-        filter: Option<EventFilter>,
+        filter: Option<&EventFilter>,
     ) -> Result<Option<Vec<(EventHead, Bytes)>>, ReplayError> {
         if self.at == self.upto {
             return Ok(None);
@@ -185,21 +170,14 @@ impl CatchUp {
             from: self.at,
             to: self.upto,
         };
-        let in_flight = self.in_flight.clone();
+        let (filter, in_flight) = (filter.cloned(), self.in_flight.clone());
         let permit = self.live.services.replay_permits.acquire().await;
-        let (chunk, at) = read_store(self.live.services.store(), move |store| {
-            let filter = filter.as_ref();
-            let chunk = read_chunk(
-                store,
-                id,
-                remaining,
-                (limit, filter),
-                in_flight.as_deref(),
-                missed,
-            );
+        let read = self.live.services.read(move |store| {
+            let (selection, in_flight) = ((limit, filter.as_ref()), in_flight.as_deref());
+            let chunk = read_chunk(store, id, remaining, selection, in_flight, missed);
             Ok::<_, ReplayError>(chunk?)
-        })
-        .await?;
+        });
+        let (chunk, at) = read.await?;
         drop(permit);
         self.at = at;
         self.chunk = (self.chunk * 4).min(CHUNK_MAX);
@@ -269,8 +247,7 @@ fn passes_streamed(filter: &EventFilter) -> bool {
 
 /// The position of a stored event; it has the epoch in which the event was written.
 fn position_of(log: &dyn Log, session: SessionId, seq: Seq) -> Result<Position, ReadError> {
-    let before = Seq(seq.0 - 1);
-    let events = log.read(session, before, seq, &EventSelection::all(), 1)?;
+    let events = log.read(session, seq.prev(), seq, &EventSelection::all(), 1)?;
     let event = events.first().ok_or(ReadError::Damaged {
         session,
         seq: seq.0,
@@ -278,7 +255,7 @@ fn position_of(log: &dyn Log, session: SessionId, seq: Seq) -> Result<Position, 
     Ok(event.head.position)
 }
 
-/// A copy of the message in flight.
+/// A copy of the [`MessageFold`] in flight.
 fn message_in_flight(transcript: &Transcript) -> Option<Arc<MessageFold>> {
     transcript.open.as_ref()?.message.clone().map(Arc::new)
 }

@@ -2,43 +2,31 @@
 
 use std::sync::Arc;
 
-use turnwire_log::MessageView;
+use turnwire_log::{MessageView, Store};
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::transcript::SessionSnapshot;
-use crate::store_read::read_store;
 
 impl LiveSession {
-    /// The session at this moment, with its newest `messages_max` messages.
+    /// The [`SessionSnapshot`] of this moment, with the newest `messages_max` messages.
     pub async fn snapshot(self: &Arc<Self>, messages_max: usize) -> Result<SessionSnapshot, Error> {
-        let (row, current_turn, in_flight, at, cursor) =
-            self.ring.with_state(|transcript, tail, cursor| {
-                (
-                    transcript.row.clone(),
-                    transcript.current_turn(),
-                    transcript.message_in_flight(),
-                    tail,
-                    cursor,
-                )
+        let mut snapshot = self
+            .ring
+            .with_state(|transcript, at, cursor| SessionSnapshot {
+                row: transcript.row.clone(),
+                current_turn: transcript.current_turn(),
+                messages: transcript.message_in_flight().into_iter().collect(),
+                at,
+                cursor,
             });
-        let id = self.id;
-        let stored_max = messages_max.saturating_sub(usize::from(in_flight.is_some()));
-        let stored = read_store(self.services.store(), move |store| {
-            Ok::<_, Error>(store.messages(id, MessageView::Clients, at, None, stored_max)?)
-        })
-        .await?;
-        let messages = stored
-            .into_iter()
-            .map(|stored| stored.message)
-            .chain(in_flight)
-            .collect();
-        Ok(SessionSnapshot {
-            row,
-            current_turn,
-            messages,
-            at,
-            cursor,
-        })
+        let (id, at) = (self.id, snapshot.at);
+        let limit = messages_max.saturating_sub(snapshot.messages.len());
+        let read =
+            move |store: &dyn Store| store.messages(id, MessageView::Clients, at, None, limit);
+        let stored = self.services.read_rows(read).await?;
+        let stored = stored.into_iter().map(|stored| stored.message);
+        snapshot.messages.splice(0..0, stored);
+        Ok(snapshot)
     }
 }

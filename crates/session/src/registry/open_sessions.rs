@@ -9,7 +9,7 @@ use turnwire_hub::RingClosed;
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
-use crate::store_read::{read_store, worker_depth};
+use crate::store_read::worker_depth;
 
 /// The sessions in memory, by id.
 #[derive(Default)]
@@ -40,13 +40,13 @@ impl SessionRegistry {
                 }
                 open.removals
             };
-            let (row, depth, tail, queued) = read_store(services.store(), move |store| {
+            let read = services.read(move |store| {
                 let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
                 let depth = worker_depth(store, &row)?;
                 Ok::<_, Error>((row, depth, tail, store.queued_turns(id)?))
-            })
-            .await?;
+            });
+            let (row, depth, tail, queued) = read.await?;
             let loaded = LiveSession::load(services.clone(), (row, depth), tail, None);
             {
                 let mut slot = loaded.slot.lock();
@@ -85,10 +85,9 @@ impl SessionRegistry {
         if open.sessions.len() >= max {
             open.unload(LiveSession::is_free);
         }
-        if open.sessions.len() >= max {
-            Err(Error::TooMany)
-        } else {
-            Ok(())
+        match open.sessions.len() >= max {
+            true => Err(Error::TooMany),
+            false => Ok(()),
         }
     }
 
@@ -101,7 +100,7 @@ impl SessionRegistry {
 
     /// All sessions in memory.
     pub(crate) fn all(&self) -> Vec<Arc<LiveSession>> {
-        self.open.lock().sessions.values().cloned().collect()
+        self.filtered(|_| true)
     }
 
     /// Emits an event in every session with a running turn or a watcher; returns their number.
@@ -112,22 +111,18 @@ impl SessionRegistry {
 
     /// The sessions with a running turn.
     pub(crate) fn running(&self) -> Vec<Arc<LiveSession>> {
-        let open = self.open.lock();
-        open.sessions
-            .values()
-            .filter(|live| live.current_turn().is_some())
-            .cloned()
-            .collect()
+        self.filtered(|live| live.current_turn().is_some())
     }
 
     /// The sessions with queued turns.
     pub(crate) fn with_queued_turns(&self) -> Vec<Arc<LiveSession>> {
+        self.filtered(|live| !live.slot.lock().queue.is_empty())
+    }
+
+    fn filtered(&self, selects: impl Fn(&LiveSession) -> bool) -> Vec<Arc<LiveSession>> {
         let open = self.open.lock();
-        open.sessions
-            .values()
-            .filter(|live| live.slot.lock().queue_len() > 0)
-            .cloned()
-            .collect()
+        let sessions = open.sessions.values();
+        sessions.filter(|live| selects(live)).cloned().collect()
     }
 
     /// Unloads the idle sessions.

@@ -10,7 +10,8 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use turnwire_event::code::ErrorCode;
+use turnwire_event::code::ToolState;
+use turnwire_event::fold::turn::OpenTool;
 use turnwire_event::fold::{MessageFold, OpenTurn};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Body, Event, Seq};
@@ -19,7 +20,7 @@ use turnwire_log::{EventSelection, Records, Store};
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::metering::model_calls::CallsInFlight;
-use crate::store_read::{read_store, worker_depth};
+use crate::store_read::worker_depth;
 use crate::turn::bind::PassThroughGate;
 use crate::turn::ending::{EndingContext, abort_turn};
 
@@ -28,7 +29,7 @@ const PAGE: usize = 1000;
 
 /// Ends every turn that has started and not ended, and returns their number.
 pub(crate) async fn end_open_turns(services: &Arc<SessionServices>) -> Result<usize, Error> {
-    let open = read_store(services.store(), |store| open_turns(store)).await?;
+    let open = services.read(|store| open_turns(store)).await?;
     let count = open.len();
     for row in open {
         let id = row.id;
@@ -56,29 +57,20 @@ fn open_turns(store: &dyn Records) -> Result<Vec<TurnRow>, Error> {
 
 async fn end_open_turn(services: &Arc<SessionServices>, row: TurnRow) -> Result<(), Error> {
     let (turn, session) = (row.id, row.session_id);
-    let (open, context, session_row, tail) = read_store(services.store(), move |store| {
+    let read = services.read(move |store| {
         let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
         let tail = store.tail(session)?.ok_or(Error::SessionNotFound)?;
         let (open, context) = reopen(store, &row, tail.seq)?;
         Ok::<_, Error>((open, context, session_row, tail))
-    })
-    .await?;
+    });
+    let (open, context, session_row, tail) = read.await?;
     let is_cancelled = open.cancel.is_some();
-    let cut = open
-        .message
-        .as_ref()
-        .map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
+    let message = open.message.as_ref();
+    let cut = message.map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
     let live = LiveSession::load(services.clone(), (session_row, 0), tail, Some(open));
     live.sequencer.resume_turn(turn, is_cancelled, cut);
-    abort_turn(
-        &live,
-        turn,
-        ErrorCode::InternalError.into(),
-        Some("server_restart"),
-        context,
-    );
-    let last = live.sequencer.last();
-    live.sequencer.committed(last.seq).await?;
+    abort_turn(&live, turn, Some("server_restart"), context);
+    live.sequencer.all_committed().await?;
     tracing::info!(%session, %turn, "ended a turn that the last run left open");
     Ok(())
 }
@@ -89,26 +81,22 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
     let mut hidden_tools = HashSet::new();
     let mut calls = CallsInFlight::default();
     // Includes the `turn.started`, which has the versions that the turn was bound to.
-    let mut after = Seq(row.started.seq.0.saturating_sub(1));
+    let mut after = row.started.seq.prev();
     let of_turn = EventSelection::all().with_turn(row.id);
     while after < tail {
         let page = store.read(row.session_id, after, tail, &of_turn, PAGE)?;
         let Some(last) = page.last() else { break };
         after = last.seq;
         for stored in &page {
-            match Event::read(&stored.bytes) {
-                Ok(event) => {
-                    if let (true, Body::ToolCalled(tool)) = (stored.head.suppressed, &event.body) {
-                        hidden_tools.insert(tool.tool_use_id);
-                    }
-                    calls.restore(&event.body);
-                    open.apply(event.id, event.timestamp, &event.actor, &event.body);
-                }
-                Err(error) => {
-                    tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "a stored event is invalid");
-                    return Err(Error::Quarantined);
-                }
+            let event = Event::read(&stored.bytes).map_err(|error| {
+                tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "a stored event is invalid");
+                Error::Quarantined
+            })?;
+            if let (true, Body::ToolCalled(tool)) = (stored.head.suppressed, &event.body) {
+                hidden_tools.insert(tool.tool_use_id);
             }
+            calls.restore(&event.body);
+            open.apply(event.id, event.timestamp, &event.actor, &event.body);
         }
     }
     // Transient events are not stored: the message in flight comes from its checkpoints, the tools
@@ -117,30 +105,24 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
         open.message = MessageFold::from_parts(&store.message_checkpoints(row.id)?);
     }
     let tools = store.turn_tool_calls(row.id)?;
-    for tool in &tools {
-        if tool.status == turnwire_event::code::ToolState::Pending {
-            open.tools.push(turnwire_event::fold::turn::OpenTool {
-                id: tool.tool_use_id,
-                name: tool.tool_name.clone(),
-                tool_type: tool.tool_type,
-                called: false,
-            });
-        }
-    }
-    let tool_types = tools
-        .into_iter()
-        .map(|tool| (tool.tool_use_id, tool.tool_type))
-        .collect();
-    Ok((
-        open,
-        EndingContext {
-            tool_types,
-            trace: row.trace.clone().map(Arc::new),
-            calls,
-            agent_definition: row.agent_definition.clone(),
-            gate: Box::new(PassThroughGate),
-            hidden_tools,
-            stop_report: None,
-        },
-    ))
+    let pending = tools
+        .iter()
+        .filter(|tool| tool.status == ToolState::Pending);
+    open.tools.extend(pending.map(|tool| OpenTool {
+        id: tool.tool_use_id,
+        name: tool.tool_name.clone(),
+        tool_type: tool.tool_type,
+        called: false,
+    }));
+    let tool_types = tools.iter().map(|tool| (tool.tool_use_id, tool.tool_type));
+    let context = EndingContext {
+        tool_types: tool_types.collect(),
+        trace: row.trace.clone().map(Arc::new),
+        calls,
+        agent_definition: row.agent_definition.clone(),
+        gate: Box::new(PassThroughGate),
+        hidden_tools,
+        stop_report: None,
+    };
+    Ok((open, context))
 }

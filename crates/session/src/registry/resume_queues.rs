@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::open_sessions::SessionRegistry;
 use crate::error::Error;
 use crate::live::session::SessionServices;
-use crate::store_read::read_store;
 use crate::turn::queue::start_next::ATTEMPTS_MAX;
 
 /// Pause before the next attempt to load a session.
@@ -18,8 +17,7 @@ pub(crate) async fn resume_queues(
     services: &Arc<SessionServices>,
     registry: &Arc<SessionRegistry>,
 ) -> Result<(), Error> {
-    let store = services.store();
-    let queues = read_store(store, |store| Ok::<_, Error>(store.queued_sessions()?)).await?;
+    let queues = services.read_rows(|store| store.queued_sessions()).await?;
     if queues.is_empty() {
         return Ok(());
     }

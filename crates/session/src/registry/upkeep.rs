@@ -35,43 +35,30 @@ pub(crate) fn start_timers(
     let unload_every = options
         .idle_unload
         .clamp(Duration::from_millis(50), UNLOAD_EVERY);
-    every(
-        services,
-        registry,
-        options.checkpoint,
-        |services, registry| {
-            checkpoint(services, registry);
-        },
-    );
-    every(
-        services,
-        registry,
-        options.retention_sweep,
-        |services, _| trim_old_events(services),
-    );
-    every(
-        services,
-        registry,
-        unload_every,
-        move |services, registry| {
-            announce_routing_policy(services, registry);
-            registry.unload_idle();
-            tokens.remove_expired();
-            // Queued turns that a full disk or a failed read kept from starting.
-            let queued = registry.with_queued_turns();
-            queued.iter().for_each(LiveSession::start_next_turn);
-        },
-    );
+    let owners = (services, registry);
+    every(owners, options.checkpoint, |services, registry| {
+        checkpoint(services, registry);
+    });
+    every(owners, options.retention_sweep, |services, _| {
+        trim_old_events(services);
+    });
+    every(owners, unload_every, move |services, registry| {
+        announce_routing_policy(services, registry);
+        registry.unload_idle();
+        tokens.remove_expired();
+        // Queued turns that a full disk or a failed read kept from starting.
+        let queued = registry.with_queued_turns();
+        queued.iter().for_each(LiveSession::start_next_turn);
+    });
     let is_expiring = Arc::new(AtomicBool::new(false));
-    every(services, registry, KEY_EXPIRY_EVERY, move |services, _| {
+    every(owners, KEY_EXPIRY_EVERY, move |services, _| {
         expire_keys(services, &is_expiring);
     });
 }
 
 /// Calls `work` at an interval, while both are alive.
 fn every(
-    services: &Arc<SessionServices>,
-    registry: &Arc<SessionRegistry>,
+    (services, registry): (&Arc<SessionServices>, &Arc<SessionRegistry>),
     period: Duration,
     work: impl Fn(&Arc<SessionServices>, &SessionRegistry) + Send + 'static,
 ) {
@@ -110,8 +97,8 @@ pub(crate) fn announce_routing_policy(
     services: &SessionServices,
     registry: &SessionRegistry,
 ) -> usize {
-    if services.writer.health().is_full() {
-        return 0; // the remaining space is for the terminals of turns
+    if services.is_storage_full() {
+        return 0;
     }
     // Locked to the end, so that two policies are announced in their order.
     let mut policy = services.routing_policy.lock();
@@ -121,11 +108,13 @@ pub(crate) fn announce_routing_policy(
 
 /// Removes expired idempotency keys, unless that is under way already.
 fn expire_keys(services: &Arc<SessionServices>, is_expiring: &Arc<AtomicBool>) {
-    if services.writer.health().is_full() || is_expiring.swap(true, Ordering::AcqRel) {
+    if services.is_storage_full() || is_expiring.swap(true, Ordering::AcqRel) {
         return;
     }
-    let age = i64::try_from(services.options.idempotency_ttl.as_millis()).unwrap_or(i64::MAX);
-    let before = Timestamp::from_millis(services.clock.now().as_millis().saturating_sub(age));
+    let before = services
+        .clock
+        .now()
+        .before(services.options.idempotency_ttl);
     expire_batch(services, before, KeyExpiryGuard(is_expiring.clone()));
 }
 
@@ -145,7 +134,7 @@ fn expire_batch(services: &Arc<SessionServices>, before: Timestamp, guard: KeyEx
     let mut guard = Some(guard);
     services.writer.run(Box::new(move || {
         let can_expire = |services: &Arc<SessionServices>| {
-            !services.writer.health().is_full() && !services.runner.is_draining()
+            !services.is_storage_full() && !services.runner.is_draining()
         };
         let Some(services) = weak_services.upgrade().filter(can_expire) else {
             return Ok(());
@@ -162,9 +151,8 @@ fn expire_batch(services: &Arc<SessionServices>, before: Timestamp, guard: KeyEx
 /// Removes events older than the retention on the writer's thread, [`TRIM_SESSIONS`] sessions at a
 /// time.
 fn trim_old_events(services: &SessionServices) {
-    let age = i64::try_from(services.options.retention.as_millis()).unwrap_or(i64::MAX);
-    let before = Timestamp::from_millis(services.clock.now().as_millis().saturating_sub(age));
-    let store = services.store();
+    let before = services.clock.now().before(services.options.retention);
+    let store = services.store.clone();
     services.writer.run(Box::new(move || {
         loop {
             let trimmed = store.trim(before, TRIM_SESSIONS)?;

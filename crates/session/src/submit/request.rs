@@ -22,7 +22,8 @@ pub struct SubmitRequest {
     pub content: Vec<ContentBlock>,
     /// The language of the answer.
     pub locale: String,
-    /// Whether the turn is cancelled when the clients of `disconnect_scope` have left.
+    /// Whether the turn is cancelled when the clients of
+    /// [`disconnect_scope`](Self::disconnect_scope) have left.
     pub on_disconnect: OnDisconnect,
     /// How long those clients may be away before that.
     pub disconnect_grace_ms: u64,
@@ -48,6 +49,31 @@ pub struct SubmitRequest {
 }
 
 impl SubmitRequest {
+    /// A request without content that no client waits for.
+    pub(crate) fn unattended(locale: String) -> Self {
+        Self {
+            content: Vec::new(),
+            locale,
+            on_disconnect: OnDisconnect::Continue,
+            disconnect_grace_ms: 0,
+            trace: None,
+            on_busy: OnBusy::Reject,
+            wire_version: String::new(),
+            metadata: Map::new(),
+            location: None,
+            disconnect_scope: DisconnectScope::Session,
+            origin: Origin::Chat,
+            dm_type: None,
+        }
+    }
+
+    /// The clients whose disconnect cancels the turn, and how long they may be away before that;
+    /// `None` for [`OnDisconnect::Continue`].
+    pub(crate) fn cancel_grace(&self) -> Option<(DisconnectScope, u64)> {
+        let cancels = self.on_disconnect == OnDisconnect::Cancel;
+        cancels.then_some((self.disconnect_scope, self.disconnect_grace_ms))
+    }
+
     /// The kind of a turn with this origin in a person's own session.
     pub(crate) fn turn_kind(&self) -> TurnKind {
         match self.origin {
@@ -100,7 +126,7 @@ pub struct IdempotencyKey {
     pub body_sha256: [u8; 32],
 }
 
-/// A turn that was accepted and is durable.
+/// A turn that was accepted and is durable, as [`TurnSubmitter`](crate::TurnSubmitter) returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmittedTurn {
     /// The id of the turn.

@@ -10,7 +10,7 @@ use turnwire_event::port::{
     BoundTurn, Emission, EventGate, GateOutput, TurnInput, TurnOutcome, TurnProducer,
 };
 
-/// A [`Gate`] that passes every event unchanged.
+/// An [`EventGate`] that passes every event unchanged.
 pub(crate) struct PassThroughGate;
 
 impl EventGate for PassThroughGate {
@@ -29,7 +29,7 @@ impl EventGate for PassThroughGate {
     fn flush(&mut self, _: GateOutput<'_>) {}
 }
 
-/// Binds a turn to `producer`. After a panic the turn is bound to work that fails at once.
+/// Binds a turn with [`TurnProducer::bind`]. After a panic the turn is bound to work that fails at once.
 pub(crate) fn bind(producer: &dyn TurnProducer, input: &TurnInput) -> BoundTurn {
     catch_unwind(AssertUnwindSafe(|| producer.bind(input))).unwrap_or_else(|_| {
         // The panic's text is only in the server's log.

@@ -17,7 +17,6 @@ use std::time::Instant;
 
 use metrics::Histogram;
 use parking_lot::Mutex;
-use turnwire_event::fold::rows;
 use turnwire_event::port::{
     BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, EventGate, GateOutput, MessageEnd,
 };
@@ -50,7 +49,7 @@ struct EmitterState {
     gate: Box<dyn EventGate>,
 }
 
-/// The [`Emitter`] of one turn.
+/// The [`EventEmitter`] of one turn.
 pub(crate) struct TurnEmitter {
     live: Arc<LiveSession>,
     turn: TurnId,
@@ -129,10 +128,9 @@ impl TurnEmitter {
             EventType::FeedbackRecorded => None,
             _ => Some(self.turn),
         };
-        let mut draft = EventDraft::new(turn, emission.actor, emission.body);
+        let mut draft = EventDraft::with_rows(turn, emission.actor, emission.body);
         draft.trace = emission.trace.or_else(|| self.trace.clone());
         draft.render = render;
-        draft.rows = rows(turn, &draft.actor, &draft.body);
         set_provider_response_id(&mut draft.rows, emission.provider_response_id);
         let message = emission.message;
         let message = message.map(|message| RowChange::MessagePut(self.turn, message));
@@ -256,15 +254,15 @@ impl EmitterState {
 /// Sets the provider's id of its response in the row of the call that ends. The event, which
 /// clients read, does not contain it.
 fn set_provider_response_id(rows: &mut [RowChange], response_id: Option<String>) {
-    let column = rows.iter_mut().find_map(|row| match row {
-        RowChange::CallEnded {
+    for row in rows {
+        if let RowChange::CallEnded {
             provider_response_id,
             ..
-        } => Some(provider_response_id),
-        _ => None,
-    });
-    if let Some(column) = column {
-        *column = response_id;
+        } = row
+        {
+            *provider_response_id = response_id;
+            return;
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
 use crate::live::child_tasks::StopReport;
 use crate::live::session::LiveSession;
-use crate::metering::model_calls::{self, CallsInFlight};
+use crate::metering::model_calls::CallsInFlight;
 use crate::metering::turn_metrics;
 
 /// What the end of a turn needs beside the turn's events.
@@ -40,7 +40,7 @@ pub(crate) struct EndingContext {
     pub(crate) stop_report: Option<StopReport>,
 }
 
-/// Ends a turn whose producer returned `outcome`. A cancel that came first, or something that the
+/// Ends a turn whose producer returned a [`TurnOutcome`]. A cancel that came first, or something that the
 /// producer left open, changes the end. Returns the position of the terminal if the turn ended
 /// with `outcome` and its messages are contiguous.
 pub(crate) fn finish_turn(
@@ -54,28 +54,15 @@ pub(crate) fn finish_turn(
         slot.release(turn);
         return None;
     };
-    let contiguous = slot
-        .running
-        .as_ref()
-        .is_some_and(|running| running.contiguous);
+    let running = slot.running.as_ref();
+    let contiguous = running.is_some_and(|running| running.contiguous);
     let mut terminal = None;
     // Only a turn that pauses may leave an approval open.
     let has_approvals = !open.approvals.is_empty();
     let is_settled = open.is_settled() && (!has_approvals || outcome.status == TurnStatus::Paused);
     slot.may_have_open_approvals |= has_approvals;
     if !is_settled || open.cancel.is_some() {
-        let error = outcome
-            .error
-            .unwrap_or_else(|| ErrorCode::InternalError.into());
-        close_open_turn(
-            live,
-            open,
-            CloseCause::Failed {
-                error,
-                reason: outcome.reason,
-            },
-            context,
-        );
+        close_open_turn(live, open, (outcome.error, outcome.reason), context);
     } else {
         let traced = open.dispatch.traced().map(Body::DispatchTraced);
         let completed = Body::TurnCompleted(TurnCompleted {
@@ -98,29 +85,26 @@ pub(crate) fn finish_turn(
 }
 
 /// Ends a turn whose producer did not return: cancelled if that was requested, else failed with
-/// `error`.
+/// [`ErrorCode::InternalError`].
 pub(crate) fn abort_turn(
     live: &Arc<LiveSession>,
     turn: TurnId,
-    error: TurnError,
     reason: Option<&str>,
     context: EndingContext,
 ) {
     let mut slot = live.slot.lock();
     if let Some(open) = live.open_turn(turn) {
-        let end = CloseCause::Failed {
-            error,
-            reason: reason.map(str::to_owned),
-        };
-        close_open_turn(live, open, end, context);
+        close_open_turn(live, open, (None, reason.map(str::to_owned)), context);
     }
     slot.release(turn);
 }
 
+/// Closes what a turn has open. Without a cancel request the turn fails with `error`, or with
+/// [`ErrorCode::InternalError`].
 fn close_open_turn(
     live: &Arc<LiveSession>,
     mut open: OpenTurn,
-    end: CloseCause,
+    (error, reason): (Option<TurnError>, Option<String>),
     context: EndingContext,
 ) {
     let turn = open.id;
@@ -134,11 +118,15 @@ fn close_open_turn(
             reason: cancel.reason.clone(),
             asked: *requested,
         },
-        None => end,
+        None => CloseCause::Failed {
+            error: error.unwrap_or_else(|| ErrorCode::InternalError.into()),
+            reason,
+        },
     };
     for tool in &mut open.tools {
-        let tool_type = context.tool_types.get(&tool.id).copied();
-        tool.tool_type = tool_type.unwrap_or(tool.tool_type);
+        if let Some(tool_type) = context.tool_types.get(&tool.id) {
+            tool.tool_type = *tool_type;
+        }
     }
     if let Some(message) = &mut open.message {
         for (block, tool_use_id, final_input) in message.open_tool_uses() {
@@ -170,7 +158,7 @@ fn emit_ending(
     let metered: Vec<Body> = events
         .iter()
         .map(|closing| &closing.body)
-        .filter(|body| model_calls::is_call_end(body) || turn_metrics::is_metered(body))
+        .filter(|body| turn_metrics::is_metered(body))
         .cloned()
         .collect();
     let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
@@ -186,8 +174,7 @@ fn emit_ending(
         Err(SequencerError::Closed) => None,
         Ok(positions) => {
             for body in &metered {
-                context.calls.record_end(body);
-                turn_metrics::record(body, &context.agent_definition);
+                turn_metrics::record(body, &mut context.calls, &context.agent_definition);
             }
             positions.last().map(|(at, _)| *at)
         }

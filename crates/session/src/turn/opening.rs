@@ -5,10 +5,8 @@ use std::sync::Arc;
 use turnwire_event::body::turn::{BoundVersions, TurnStarted};
 use turnwire_event::code::TurnKind;
 use turnwire_event::port::{ResumeInput, TurnInput};
-use turnwire_event::row::{MessageScope, NewMessage, RowChange};
-use turnwire_event::{
-    Actor, Body, EpisodeId, Message, MessageId, MessageStatus, Role, TraceContext, TurnId,
-};
+use turnwire_event::row::{NewMessage, RowChange, TurnSettings};
+use turnwire_event::{Actor, Body, MessageId, Role, TraceContext, TurnId};
 use turnwire_log::EventDraft;
 
 use crate::live::session::LiveSession;
@@ -23,59 +21,55 @@ pub(crate) fn turn_kind(live: &LiveSession, request: &SubmitRequest) -> TurnKind
     }
 }
 
-/// The input of a turn for its producer.
+/// The [`TurnInput`] of a turn, for its producer.
 pub(crate) fn turn_input(
     live: &LiveSession,
     turn_id: TurnId,
     request: &SubmitRequest,
     trace: Option<Arc<TraceContext>>,
 ) -> TurnInput {
+    let (agent, cost_usd, episode_id) =
+        live.with_row(|row| (row.agent.clone(), row.cost_usd, row.episode_id));
     TurnInput {
-        agent: live
-            .ring
-            .with_state(|transcript, _, _| transcript.row.agent.clone()),
+        agent,
         resumed: None,
         session_id: live.id,
         turn_id,
         owner: live.owner.clone(),
         kind: turn_kind(live, request),
-        cost_usd: live
-            .ring
-            .with_state(|transcript, _, _| transcript.row.cost_usd),
+        cost_usd,
         locale: request.locale.clone(),
         content: request.content.clone(),
         metadata: request.metadata.clone(),
         location: request.location.clone(),
-        episode_id: episode(live),
+        episode_id,
         trace,
         turn_timeout: live.services.options.turn_timeout,
     }
 }
 
-fn episode(live: &LiveSession) -> EpisodeId {
-    live.ring
-        .with_state(|transcript, _, _| transcript.row.episode_id)
-}
-
-/// The message of the person who submitted the turn.
-pub(crate) fn user_message(
+/// The [`TurnSettings`] of a turn, for its row.
+pub(crate) fn turn_settings(
     live: &LiveSession,
     turn_id: TurnId,
     request: &SubmitRequest,
-) -> Message {
-    Message {
-        provider_state: turnwire_event::ProviderState::default(),
-        id: MessageId(live.services.mint.ulid()),
-        session_id: live.id,
+) -> TurnSettings {
+    TurnSettings {
         turn_id,
-        role: Role::User,
-        status: MessageStatus::Complete,
-        content: request.content.clone(),
-        model: None,
-        stop_reason: None,
-        usage: None,
-        created_at: live.services.clock.now(),
+        kind: turn_kind(live, request),
+        on_disconnect: request.on_disconnect,
+        disconnect_grace_ms: request.disconnect_grace_ms,
+        trace: request.trace.clone(),
+        wire_version: Some(request.wire_version.clone()),
+    }
+}
+
+/// The message of the person who submitted the turn.
+pub(crate) fn user_message(live: &LiveSession, request: &SubmitRequest) -> NewMessage {
+    let id = MessageId(live.services.mint.ulid());
+    NewMessage {
         metadata: request.message_metadata(),
+        ..NewMessage::new(id, Role::User, request.content.clone())
     }
 }
 
@@ -83,26 +77,26 @@ pub(crate) fn user_message(
 /// number of messages that the turn's history leaves out.
 pub(crate) fn started_draft(
     live: &LiveSession,
-    request: &SubmitRequest,
-    user: &Message,
+    (turn, request): (TurnId, &SubmitRequest),
+    user: NewMessage,
     omitted: u64,
     versions: BoundVersions,
     resumed: Option<&ResumeInput>,
 ) -> EventDraft {
-    let turn = user.turn_id;
+    let settings = turn_settings(live, turn, request);
     let agent_definition = versions.agent_definition.clone();
-    let wire_version = Some(request.wire_version.clone());
+    let resumes = resumed.map(|resumed| resumed.turn_id);
     let body = Body::TurnStarted(TurnStarted {
         answers: resumed.map_or_else(Vec::new, |resumed| resumed.answers.clone()),
-        resumes: resumed.map(|resumed| resumed.turn_id),
+        resumes,
         user_message_id: user.id,
         input: request.content.clone(),
-        kind: turn_kind(live, request),
+        kind: settings.kind,
         origin: request.unattended_origin(),
         dm_type: request.dm_type.clone(),
-        episode_id: episode(live),
+        episode_id: live.with_row(|row| row.episode_id),
         locale: request.locale.clone(),
-        wire_version: wire_version.clone(),
+        wire_version: settings.wire_version.clone(),
         history_omitted: omitted,
         versions,
     });
@@ -110,26 +104,11 @@ pub(crate) fn started_draft(
     draft.trace = request.trace.clone().map(Arc::new);
     draft.rows = vec![
         RowChange::TurnStarted {
-            turn_id: turn,
-            kind: turn_kind(live, request),
-            on_disconnect: request.on_disconnect,
-            disconnect_grace_ms: request.disconnect_grace_ms,
-            trace: request.trace.clone(),
-            wire_version,
+            settings,
             agent_definition,
-            resumes: resumed.map(|resumed| resumed.turn_id),
+            resumes,
         },
-        RowChange::MessagePut(
-            turn,
-            NewMessage {
-                provider_state: turnwire_event::ProviderState::default(),
-                id: user.id,
-                role: Role::User,
-                content: user.content.clone(),
-                metadata: user.metadata.clone(),
-                scope: MessageScope::Shared,
-            },
-        ),
+        RowChange::MessagePut(turn, user),
     ];
     draft
 }

@@ -7,12 +7,12 @@ use turnwire_event::actor::ActorKind;
 use turnwire_event::code::ToolType;
 use turnwire_event::row::{FinishedMessage, MessageScope, NewMessage, RowChange};
 use turnwire_event::{
-    Actor, Body, Message, MessageStatus, RenderDecision, RenderPolicy, Role, SessionId, Timestamp,
-    ToolUseId, TurnId,
+    Actor, Body, Message, RenderDecision, RenderPolicy, Role, SessionId, Timestamp, ToolUseId,
+    TurnId,
 };
 use turnwire_log::{EventDraft, is_display_only};
 
-use crate::metering::model_calls::{self, CallsInFlight};
+use crate::metering::model_calls::CallsInFlight;
 use crate::metering::turn_metrics;
 
 /// What a turn has emitted so far.
@@ -47,11 +47,8 @@ impl ProgressNote {
             // The path of every token.
             Body::TextDelta(delta) if delta.text.is_empty() => Self::Ignored,
             Body::TextDelta(_) => Self::Text,
-            Body::LlmCallStarted(_)
-            | Body::ToolCalled(_)
-            | Body::LlmCallFailed(_)
-            | Body::LlmCallCompleted(_) => {
-                Self::Event(draft.actor.clone(), Box::new(draft.body.clone()))
+            body @ (Body::LlmCallStarted(_) | Body::ToolCalled(_)) => {
+                Self::Event(draft.actor.clone(), Box::new(body.clone()))
             }
             body if turn_metrics::is_metered(body) => {
                 Self::Event(draft.actor.clone(), Box::new(body.clone()))
@@ -87,8 +84,7 @@ impl TurnProgress {
     ) -> Option<RenderDecision> {
         let id = match body {
             Body::ToolCalled(tool) => {
-                let policy = render.as_ref().map(|render| render.policy);
-                if policy == Some(RenderPolicy::Suppress) {
+                if render.as_ref().is_some_and(RenderDecision::is_suppressed) {
                     self.hidden_tools.insert(tool.tool_use_id);
                 }
                 return render;
@@ -97,21 +93,17 @@ impl TurnProgress {
             Body::ToolFailed(tool) => tool.tool_use_id,
             _ => return render,
         };
-        if self.hidden_tools.contains(&id) {
-            return Some(RenderPolicy::Suppress.into());
+        match self.hidden_tools.contains(&id) {
+            true => Some(RenderPolicy::Suppress.into()),
+            false => render,
         }
-        render
     }
 
     /// Applies an event that has its position, and records its metrics.
     pub(crate) fn apply(&mut self, note: ProgressNote, agent_definition: &str) {
-        let (actor, body) = match note {
-            ProgressNote::Ignored => return,
-            ProgressNote::Text => {
-                self.has_text = true;
-                return;
-            }
-            ProgressNote::Event(actor, body) => (actor, body),
+        self.has_text |= matches!(note, ProgressNote::Text);
+        let ProgressNote::Event(actor, body) = note else {
+            return;
         };
         match body.as_ref() {
             Body::LlmCallStarted(call) => {
@@ -119,8 +111,7 @@ impl TurnProgress {
                 self.calls.start(call.call_id, &call.model);
             }
             Body::ToolCalled(tool) => drop(self.called_tools.insert(tool.tool_use_id)),
-            ended if model_calls::is_call_end(ended) => self.calls.record_end(ended),
-            metered => turn_metrics::record(metered, agent_definition),
+            metered => turn_metrics::record(metered, &mut self.calls, agent_definition),
         }
     }
 
@@ -160,20 +151,8 @@ impl TurnProgress {
             MessageScope::Agent(_) | MessageScope::Agents => false,
         };
         if orchestrator_reads {
-            self.messages.push(Message {
-                id: new.id,
-                session_id,
-                turn_id,
-                role: new.role,
-                status: MessageStatus::Complete,
-                content: new.content,
-                model: None,
-                stop_reason: None,
-                usage: None,
-                created_at,
-                metadata: new.metadata,
-                provider_state: new.provider_state,
-            });
+            let message = new.into_message(session_id, turn_id, created_at);
+            self.messages.push(message);
         }
     }
 }

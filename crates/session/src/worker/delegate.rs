@@ -1,4 +1,4 @@
-//! The [`Delegate`] of a turn: it starts workers, sessions that the turn gives a task to.
+//! The [`WorkerLauncher`] of a turn: it starts workers, sessions that the turn gives a task to.
 //!
 //! ```text
 //!   parent's turn                                      worker's session
@@ -18,55 +18,44 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use turnwire_event::code::{FailureMode, OnBusy, OnDisconnect, Origin, ReceiptKind};
+use turnwire_event::code::{FailureMode, ReceiptKind};
 use turnwire_event::port::{
     BoxFuture, ChildTask, ChildTaskRegistry, WorkerEnd, WorkerLauncher, WorkerRefusal, WorkerTask,
 };
 use turnwire_event::row::SessionRow;
-use turnwire_event::{ContentBlock, EpisodeId, SessionId, ToolUseId, TurnId};
+use turnwire_event::{ContentBlock, SessionId, ToolUseId, TurnId};
 
 use super::worker_run::{WorkerGuard, WorkerRun, watch_worker};
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::session::{DelegateFactory, LiveSession};
-use crate::live::transcript::Transcript;
-use crate::submit::request::{DisconnectScope, SubmitRequest};
+use crate::submit::request::SubmitRequest;
 use crate::turn::cancel::request::CancelOutcome;
 
 /// The cancel reason of a worker that takes too long.
 const DELEGATE_TIMEOUT: &str = "delegate_timeout";
 
-impl DelegateFactory for SessionCore {
-    fn delegate(
-        self: Arc<Self>,
-        parent: &Arc<LiveSession>,
-        turn: TurnId,
-        request: &SubmitRequest,
-        children: Arc<dyn ChildTaskRegistry>,
-    ) -> Arc<dyn WorkerLauncher> {
+/// The factory of the service behind `core`.
+pub(crate) fn delegate_factory(core: &Arc<SessionCore>) -> DelegateFactory {
+    let core = Arc::downgrade(core);
+    Box::new(move |parent, turn, request, children| {
         let worker_count = parent.shared_worker_count.lock().take();
         Arc::new(TurnDelegate(Arc::new(WorkerContext {
-            core: Arc::downgrade(&self),
+            core: core.clone(),
             parent: parent.clone(),
             turn,
             request: SubmitRequest {
-                content: Vec::new(),
-                on_disconnect: OnDisconnect::Continue,
-                disconnect_grace_ms: 0,
-                on_busy: OnBusy::Reject,
-                metadata: serde_json::Map::new(),
-                disconnect_scope: DisconnectScope::Session,
-                origin: Origin::Chat,
-                dm_type: None,
-                ..request.clone()
+                wire_version: request.wire_version.clone(),
+                location: request.location.clone(),
+                ..SubmitRequest::unattended(request.locale.clone())
             },
             children,
             worker_count: worker_count.unwrap_or_default(),
             reservations: Mutex::default(),
         })))
-    }
+    })
 }
 
-/// The [`Delegate`] of one turn.
+/// The [`WorkerLauncher`] of one turn.
 struct TurnDelegate(Arc<WorkerContext>);
 
 /// What the workers of one turn share.
@@ -101,7 +90,7 @@ impl WorkerLauncher for TurnDelegate {
             return Err(WorkerRefusal::TooDeep);
         }
         let core = context.core.upgrade().ok_or(WorkerRefusal::Unavailable)?;
-        if core.is_storage_full() {
+        if core.services.is_storage_full() {
             return Err(WorkerRefusal::Unavailable);
         }
         let mut reservations = context.reservations.lock();
@@ -168,7 +157,7 @@ impl WorkerContext {
     /// The stop token of the parent's turn; `None` if the turn has ended or is stopping.
     fn parent_stop(&self) -> Option<CancellationToken> {
         let slot = self.parent.slot.lock();
-        let running = slot.running.as_ref().filter(|turn| turn.id == self.turn)?;
+        let running = slot.running_turn(self.turn)?;
         (!running.stop.is_cancelled()).then(|| running.stop.clone())
     }
 
@@ -223,7 +212,7 @@ impl WorkerContext {
             .prepare(row, self.parent.depth + 1)
             .and_then(|prepared| {
                 *prepared.0.shared_worker_count.lock() = Some(self.worker_count.clone());
-                core.start_prepared(prepared, request, Box::new(|_| Vec::new()))
+                core.start_prepared(prepared, request, None)
             });
         let (live, accepted) = created.map_err(|error| {
             tracing::warn!(session = %self.parent.id, %error, "could not create a worker");
@@ -243,23 +232,14 @@ impl WorkerContext {
     }
 
     fn session_row(&self, task: WorkerTask) -> SessionRow {
-        let services = &self.parent.services;
-        let now = services.clock.now();
-        let workspace_path = |transcript: &Transcript, _, _| transcript.row.workspace_path.clone();
+        let parent = &self.parent;
         SessionRow {
-            id: task.worker_session_id,
-            owner: self.parent.owner.clone(),
-            parent: Some(self.parent.id),
+            parent: Some(parent.id),
             agent: Some(task.agent),
-            workspace_path: self.parent.ring.with_state(workspace_path),
-            metadata: serde_json::Map::new(),
-            episode_id: EpisodeId(services.mint.ulid()),
-            active_model: services.options.default_model.clone(),
-            routing_policy_version: services.routing_policy.lock().version().to_owned(),
-            cost_usd: 0.0,
-            turn_count: 0,
-            created_at: now,
-            updated_at: now,
+            workspace_path: parent.with_row(|row| row.workspace_path.clone()),
+            ..parent
+                .services
+                .new_session(task.worker_session_id, &parent.owner)
         }
     }
 }

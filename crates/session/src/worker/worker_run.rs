@@ -13,7 +13,6 @@ use turnwire_log::MessageView;
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
-use crate::store_read::read_store;
 use crate::turn::cancel::request::{CancelOutcome, request_cancel};
 
 /// Bytes of a worker's answer that its parent gets: dozens of pages, far more than anyone reads.
@@ -66,11 +65,8 @@ pub(crate) async fn watch_worker(
     worker.stop_outcome().await
 }
 
-/// The stored terminal of a worker's turn, and the text of its answer.
-struct WorkerResult {
-    terminal: (EventType, serde_json::Value),
-    text: String,
-}
+/// The type and payload of the terminal of a worker's turn, and the text of its answer.
+type WorkerResult = (EventType, serde_json::Value, String);
 
 impl WorkerRun {
     pub(crate) fn stop(&self, reason: &str) -> CancelOutcome {
@@ -80,15 +76,13 @@ impl WorkerRun {
     /// Waits until the worker's terminal is durable; fails if the session was deleted.
     pub(crate) async fn wait_until_durable(&self) -> Result<(), Error> {
         self.ended.cancelled().await;
-        let sequencer = &self.live.sequencer;
-        Ok(sequencer.committed(sequencer.last().seq).await?)
+        Ok(self.live.sequencer.all_committed().await?)
     }
 
     /// How the worker ended, for the cancel receipt of its parent.
     async fn stop_outcome(self) -> StopOutcome {
-        let result = self.read_result().await;
-        match result.map(|result| result.terminal.0) {
-            Ok(EventType::TurnCompleted) => StopOutcome::Finished,
+        match self.read_result().await {
+            Ok((EventType::TurnCompleted, ..)) => StopOutcome::Finished,
             // A deleted worker has stopped too.
             Ok(_) | Err(_) => StopOutcome::Stopped,
         }
@@ -109,18 +103,16 @@ impl WorkerRun {
     async fn read_result(&self) -> Result<WorkerResult, Error> {
         self.wait_until_durable().await?;
         let (id, turn) = (self.live.id, self.turn);
-        let upto = self.live.ring.with_state(|_, tail, _| tail);
-        read_store(self.live.services.store(), move |store| {
+        let upto = self.live.tail();
+        let read = self.live.services.read(move |store| {
             let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
             let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
             let mut newest = newest.into_iter().rev().map(|stored| stored.message);
             let answer = newest.find(|message| is_answer(message, turn));
-            Ok(WorkerResult {
-                terminal: row.terminal.ok_or(Error::Internal)?,
-                text: answer.map(answer_text).unwrap_or_default(),
-            })
-        })
-        .await
+            let (kind, payload) = row.terminal.ok_or(Error::Internal)?;
+            Ok((kind, payload, answer.map(answer_text).unwrap_or_default()))
+        });
+        read.await
     }
 }
 
@@ -136,11 +128,7 @@ fn answer_text(message: Message) -> String {
     text
 }
 
-fn worker_end(result: WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error> {
-    let WorkerResult {
-        terminal: (kind, payload),
-        text,
-    } = result;
+fn worker_end((kind, payload, text): WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error> {
     if kind == EventType::TurnCancelled {
         let cancelled: TurnCancelled = parse_terminal(payload)?;
         let timed_out = timed_out || cancelled.reason == TURN_TIMEOUT;
@@ -151,12 +139,11 @@ fn worker_end(result: WorkerResult, timed_out: bool) -> Result<WorkerEnd, Error>
         }));
     }
     let completed: TurnCompleted = parse_terminal(payload)?;
-    let success = match completed.status {
-        TurnStatus::Ok | TurnStatus::Degraded => true,
-        TurnStatus::Failed => false,
-        // The worker needs an approval, which its parent turn cannot wait for.
-        TurnStatus::Paused => return Ok(WorkerEnd::Failed(FailureMode::Error)),
-    };
+    // A paused worker needs an approval, which its parent turn cannot wait for.
+    if completed.status == TurnStatus::Paused {
+        return Ok(WorkerEnd::Failed(FailureMode::Error));
+    }
+    let success = completed.status != TurnStatus::Failed;
     Ok(WorkerEnd::Completed { success, text })
 }
 

@@ -134,7 +134,7 @@ async fn drain_leaves_queued_turns_for_the_next_start() {
 #[tokio::test]
 async fn unreadable_queued_turn_fails_and_the_next_runs() {
     use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
-    use turnwire_event::row::{PlacedChange, RowChange};
+    use turnwire_event::row::{PlacedChange, RowChange, TurnSettings};
     use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
     use turnwire_log::{LeaseTerm, Log as _, SessionAppend};
     let dir = tempfile::tempdir().expect("a folder");
@@ -153,12 +153,14 @@ async fn unreadable_queued_turn_fails_and_the_next_runs() {
         let store = SqliteStore::open(&options).expect("a store");
         let tail = store.tail(id).expect("a tail").expect("a session");
         let change = RowChange::TurnQueued {
-            turn_id: broken,
-            kind: TurnKind::Chat,
-            on_disconnect: OnDisconnect::Continue,
-            disconnect_grace_ms: 0,
-            trace: None,
-            wire_version: None,
+            settings: TurnSettings {
+                turn_id: broken,
+                kind: TurnKind::Chat,
+                on_disconnect: OnDisconnect::Continue,
+                disconnect_grace_ms: 0,
+                trace: None,
+                wire_version: None,
+            },
             place: -5,
             input: "of another time".into(),
         };

@@ -97,7 +97,7 @@ async fn hidden_events_are_replayed_only_on_request() {
             let mut caught = catch_up(&live, since, &filter, 10_000).await.expect("told");
             assert_eq!(caught.count, count, "since {since}, {filter:?}");
             let mut passed = 0;
-            while let Some(chunk) = caught.next().await.expect("a chunk") {
+            while let Some(chunk) = caught.next(None).await.expect("a chunk") {
                 passed += chunk
                     .iter()
                     .filter(|(head, _)| filter.matches(head))

@@ -8,11 +8,8 @@ use crate::id::{ApprovalId, ToolUseId};
 
 /// A tool needs a person's approval before it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Requested")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Requested"))]
 pub struct ApprovalRequested {
     pub approval_id: ApprovalId,
     /// The tool use that waits for the approval.
@@ -24,11 +21,8 @@ pub struct ApprovalRequested {
 
 /// An approval request was decided. The event belongs to no turn: the requesting turn has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Resolved")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Resolved"))]
 pub struct ApprovalResolved {
     pub approval_id: ApprovalId,
     pub decision: Decision,
@@ -41,11 +35,8 @@ pub struct ApprovalResolved {
 
 /// A decision as it is passed to the resumed turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Answer")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Answer"))]
 pub struct ResolvedApproval {
     pub approval_id: ApprovalId,
     /// The tool use that waited for the decision.

@@ -6,11 +6,8 @@ use crate::id::EpisodeId;
 
 /// A session was created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Created")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Created"))]
 pub struct SessionCreated {
     /// The working folder, if the client set one.
     pub workspace_path: Option<String>,
@@ -20,11 +17,8 @@ pub struct SessionCreated {
 
 /// A session was closed and accepts no more turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Closed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Closed"))]
 pub struct SessionClosed {
     pub reason: String,
 }

@@ -11,11 +11,8 @@ use crate::id::{EpisodeId, MessageId, TurnId};
 
 /// The versions of everything that a turn was bound to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Versions")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Versions"))]
 pub struct BoundVersions {
     pub agent_definition: String,
     pub registry: String,
@@ -25,11 +22,8 @@ pub struct BoundVersions {
 
 /// A turn started to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Started")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Started"))]
 pub struct TurnStarted {
     /// The user message with the input.
     pub user_message_id: MessageId,
@@ -116,11 +110,8 @@ impl From<ErrorCode> for TurnError {
 
 /// A message that was cut off, and the size of its stored part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Partial")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Partial"))]
 pub struct PartialMessage {
     /// The message; `None` if no message was streaming.
     pub message_id: Option<MessageId>,
@@ -130,11 +121,8 @@ pub struct PartialMessage {
 
 /// A turn ended without a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Completed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Completed"))]
 pub struct TurnCompleted {
     pub status: TurnStatus,
     /// The sum over all model calls of the turn.
@@ -171,11 +159,8 @@ pub struct ReceiptLine {
 
 /// A turn ended because of a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Cancelled")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Cancelled"))]
 pub struct TurnCancelled {
     /// The requester's reason for the cancel.
     pub reason: String,

@@ -4,11 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Routing chose the model of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Decided")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Decided"))]
 pub struct RouteDecided {
     pub model: String,
     /// The version of the routing policy that decided.

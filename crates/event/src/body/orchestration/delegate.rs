@@ -8,11 +8,8 @@ use crate::id::{SessionId, ToolUseId};
 
 /// A worker is about to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Started")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Started"))]
 pub struct DelegateStarted {
     /// The session that the worker runs in.
     pub worker_session_id: SessionId,
@@ -24,11 +21,8 @@ pub struct DelegateStarted {
 
 /// A worker's turn ended by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Completed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Completed"))]
 pub struct DelegateCompleted {
     /// The session that the worker runs in.
     pub worker_session_id: SessionId,
@@ -40,11 +34,8 @@ pub struct DelegateCompleted {
 
 /// A worker was cancelled, timed out or failed to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Failed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Failed"))]
 pub struct DelegateFailed {
     /// The session that the worker runs in.
     pub worker_session_id: SessionId,

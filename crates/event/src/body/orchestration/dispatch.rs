@@ -16,11 +16,8 @@ pub struct AgentOutcome {
 
 /// The dispatch decisions of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Traced")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Traced"))]
 pub struct DispatchTraced {
     /// The sub-agents that ran, in the order they began.
     pub sub_agents_invoked: Vec<String>,

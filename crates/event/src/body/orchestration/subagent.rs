@@ -7,11 +7,8 @@ use crate::id::{EpisodeId, InvocationId, ToolUseId};
 
 /// The context that a sub-agent inherits: references and short values, never a history (S2-015, S2-016).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Context")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Context"))]
 pub struct SubagentContext {
     /// The principal of the turn, unchanged.
     pub principal: String,
@@ -27,11 +24,8 @@ pub struct SubagentContext {
 
 /// A sub-agent is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Started")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Started"))]
 pub struct SubagentStarted {
     pub invocation_id: InvocationId,
     pub sub_agent_id: String,
@@ -44,11 +38,8 @@ pub struct SubagentStarted {
 
 /// A sub-agent gave its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Completed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Completed"))]
 pub struct SubagentCompleted {
     pub invocation_id: InvocationId,
     pub sub_agent_id: String,
@@ -63,11 +54,8 @@ pub struct SubagentCompleted {
 
 /// A sub-agent failed (axis 1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Failed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Failed"))]
 pub struct SubagentFailed {
     pub invocation_id: InvocationId,
     pub sub_agent_id: String,

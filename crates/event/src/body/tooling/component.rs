@@ -8,11 +8,8 @@ use crate::id::ToolUseId;
 
 /// The tool use that rendered a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "ToolCall")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ToolCall"))]
 pub struct RenderingToolCall {
     pub id: ToolUseId,
     pub name: String,
@@ -22,11 +19,8 @@ pub struct RenderingToolCall {
 
 /// A render tool produced a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Rendered")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Rendered"))]
 pub struct ComponentRendered {
     /// The component's payload, without its envelope.
     pub component: Value,

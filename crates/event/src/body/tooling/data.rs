@@ -13,11 +13,8 @@ pub struct ItemKey {
 
 /// The items of a collection, by id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Key")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Key"))]
 pub struct CollectionKey {
     /// The item keys, in display order.
     pub ids: Vec<ItemKey>,
@@ -25,13 +22,10 @@ pub struct CollectionKey {
 
 /// A collection is being loaded; the client shows a placeholder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Loading")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Loading"))]
 pub struct DataLoading {
-    /// The placeholder that [`Loaded`] fills.
+    /// The placeholder that `data.loaded` fills.
     pub id: String,
     /// The kind of the collection.
     #[serde(rename = "type")]
@@ -42,13 +36,10 @@ pub struct DataLoading {
 
 /// A collection was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Loaded")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Loaded"))]
 pub struct DataLoaded {
-    /// The placeholder of the preceding [`Loading`].
+    /// The placeholder of the preceding `data.loading`.
     pub id: String,
     /// The kind of the collection.
     #[serde(rename = "type")]

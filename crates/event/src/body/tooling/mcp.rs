@@ -4,11 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The MCP server that an event is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Server")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Server"))]
 pub struct McpServerRef {
     /// The server's name in the pack.
     pub server: String,
@@ -16,11 +13,8 @@ pub struct McpServerRef {
 
 /// An MCP server listed its tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Listed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Listed"))]
 pub struct McpToolsListed {
     /// The server's name in the pack.
     pub server: String,
@@ -30,11 +24,8 @@ pub struct McpToolsListed {
 
 /// An MCP server reported progress of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Progressed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Progressed"))]
 pub struct McpCallProgressed {
     /// The server's name in the pack.
     pub server: String,

@@ -8,11 +8,8 @@ pub const UNREGISTERED: &str = "unregistered";
 
 /// An agent reported progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Emitted")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Emitted"))]
 pub struct StatusEmitted {
     /// The registered status id.
     pub event_id: String,

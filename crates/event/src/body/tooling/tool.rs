@@ -7,11 +7,8 @@ use crate::id::ToolUseId;
 
 /// A tool is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Called")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Called"))]
 pub struct ToolCalled {
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
@@ -22,11 +19,8 @@ pub struct ToolCalled {
 
 /// A tool returned its result. `result_sha256` covers the result's message row of the same commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Completed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Completed"))]
 pub struct ToolCompleted {
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
@@ -40,11 +34,8 @@ pub struct ToolCompleted {
 
 /// A tool failed, was refused or was cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Failed")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Failed"))]
 pub struct ToolFailed {
     pub tool_use_id: ToolUseId,
     pub tool_name: String,

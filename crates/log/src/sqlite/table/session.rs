@@ -1,16 +1,17 @@
-//! The session table: rows made by the first append of a session, read by id, owner and parent.
+//! The session table: rows that the first append of a session inserts.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{OptionalExtension as _, Row, Transaction, params};
 use turnwire_event::row::{RowChange, SessionRow};
-use turnwire_event::{Epoch, Owner, Seq, SessionId};
+use turnwire_event::{Epoch, Seq, SessionId};
 
 use crate::chain::ChainHash;
-use crate::error::{AppendError, ReadError};
+use crate::error::AppendError;
 use crate::record::{LeaseTerm, SessionAppend};
-use crate::sqlite::column::{cursor, json, optional_id, owner, parsed, query_rows, time, value};
-use crate::sqlite::connection::classify;
+use crate::sqlite::column::{
+    SelectRow, execute, json, optional_id, owner, parsed, seq, time, value,
+};
 
-/// Inserts the session's row if `append` has it among its row changes.
+/// Inserts the session's row if `append` has a [`RowChange::SessionPut`].
 pub(crate) fn create(tx: &Transaction<'_>, append: &SessionAppend) -> rusqlite::Result<()> {
     for placed in &append.rows {
         if let RowChange::SessionPut(session) = &placed.change {
@@ -22,13 +23,13 @@ pub(crate) fn create(tx: &Transaction<'_>, append: &SessionAppend) -> rusqlite::
 
 fn insert(tx: &Transaction<'_>, s: &SessionRow, term: LeaseTerm) -> rusqlite::Result<()> {
     // The id of a deleted session inserts no row, so that the append fails to find one.
-    tx.prepare_cached(
+    execute(
+        tx,
         "INSERT INTO session (id, tenant, principal, parent, workspace_path, metadata, episode_id, active_model, \
          routing_policy_version, cost_usd, turn_count, created_at, updated_at, epoch, term, low_seq, low_hash, agent) \
          SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, ?16, ?17 \
          WHERE NOT EXISTS (SELECT 1 FROM tombstone WHERE id = ?1)",
-    )?
-    .execute(params![
+        params![
         s.id.to_string(),
         s.owner.tenant.to_string(),
         s.owner.principal.as_str(),
@@ -46,8 +47,9 @@ fn insert(tx: &Transaction<'_>, s: &SessionRow, term: LeaseTerm) -> rusqlite::Re
         term.0 as i64,
         &ChainHash::seed(s.id).0[..],
         s.agent,
-    ])?;
-    Ok(())
+        ],
+    )
+    .map(drop)
 }
 
 /// The row number and the last event of a session that is not in the writer's cache.
@@ -56,78 +58,40 @@ pub(crate) fn find(
     id: SessionId,
     term: LeaseTerm,
 ) -> Result<(i64, Seq), AppendError> {
-    let row: Option<(i64, i64, i64)> = tx
+    let row: Option<(i64, i64, Seq)> = tx
         .prepare_cached(
             "SELECT s.sid, s.term, coalesce((SELECT max(e.seq) FROM event e WHERE e.sid = s.sid), s.low_seq) \
              FROM session s WHERE s.id = ?1",
-        )
-        .and_then(|mut statement| {
-            statement
-                .query_row([id.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                .optional()
-        })
-        .map_err(|e| classify(&e))?;
+        )?
+        .query_row([id.to_string()], |row| Ok((row.get(0)?, row.get(1)?, seq(row, 2)?)))
+        .optional()?;
     match row {
         None => Err(AppendError::Refused(format!("there is no session {id}"))),
         Some((_, stored_term, _)) if stored_term > term.0 as i64 => Err(AppendError::Fenced(id)),
-        Some((sid, _, tail)) => Ok((sid, Seq(tail as u64))),
+        Some((sid, _, tail)) => Ok((sid, tail)),
     }
 }
 
-const SELECT: &str = "SELECT s.id, s.tenant, s.principal, s.parent, s.workspace_path, s.metadata, s.episode_id, \
-    s.active_model, s.routing_policy_version, s.cost_usd, s.turn_count, s.created_at, s.updated_at, s.agent FROM session s";
+impl SelectRow for SessionRow {
+    const SELECT: &str = "SELECT s.id, s.tenant, s.principal, s.parent, s.workspace_path, s.metadata, s.episode_id, \
+        s.active_model, s.routing_policy_version, s.cost_usd, s.turn_count, s.created_at, s.updated_at, s.agent \
+        FROM session s";
 
-fn read_session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
-    Ok(SessionRow {
-        id: parsed(row, 0)?,
-        owner: owner(row, 1)?,
-        parent: optional_id(row, 3)?,
-        workspace_path: row.get(4)?,
-        metadata: value(row, 5)?,
-        episode_id: parsed(row, 6)?,
-        active_model: row.get(7)?,
-        routing_policy_version: row.get(8)?,
-        cost_usd: row.get(9)?,
-        turn_count: row.get::<_, i64>(10)? as u64,
-        created_at: time(row, 11)?,
-        updated_at: time(row, 12)?,
-        agent: row.get(13)?,
-    })
-}
-
-pub(crate) fn session(c: &Connection, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
-    let sql = format!("{SELECT} WHERE s.id = ?1");
-    Ok(c.prepare_cached(&sql)?
-        .query_row([id.to_string()], read_session)
-        .optional()?)
-}
-
-pub(crate) fn sessions(
-    c: &Connection,
-    owner: &Owner,
-    before: Option<SessionId>,
-    limit: usize,
-) -> Result<Vec<SessionRow>, ReadError> {
-    let sql = format!(
-        "{SELECT} WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 AND s.parent IS NULL \
-         ORDER BY s.id DESC LIMIT ?4"
-    );
-    let values = params![
-        owner.tenant.to_string(),
-        owner.principal.as_str(),
-        cursor(before),
-        limit as i64
-    ];
-    query_rows(c, &sql, values, read_session)
-}
-
-pub(crate) fn workers(
-    c: &Connection,
-    parent: SessionId,
-    before: Option<SessionId>,
-    limit: usize,
-) -> Result<Vec<SessionRow>, ReadError> {
-    let sql = format!("{SELECT} WHERE s.parent = ?1 AND s.id < ?2 ORDER BY s.id DESC LIMIT ?3");
-    let values = params![parent.to_string(), cursor(before), limit as i64];
-    query_rows(c, &sql, values, read_session)
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: parsed(row, 0)?,
+            owner: owner(row, 1)?,
+            parent: optional_id(row, 3)?,
+            workspace_path: row.get(4)?,
+            metadata: value(row, 5)?,
+            episode_id: parsed(row, 6)?,
+            active_model: row.get(7)?,
+            routing_policy_version: row.get(8)?,
+            cost_usd: row.get(9)?,
+            turn_count: row.get::<_, i64>(10)? as u64,
+            created_at: time(row, 11)?,
+            updated_at: time(row, 12)?,
+            agent: row.get(13)?,
+        })
+    }
 }

@@ -218,11 +218,7 @@ impl SessionCursor {
         pending: &mut PendingWrites<TallyOf<S>>,
     ) -> Result<Fill, ReplayError> {
         if let (true, Some(replay)) = (self.page.is_empty(), &mut self.replay) {
-            let page = match selection.stored_filter() {
-                Some(filter) => Box::pin(replay.next_matching(filter)).await?,
-                None => Box::pin(replay.next()).await?,
-            };
-            match page {
+            match Box::pin(replay.next(selection.stored_filter())).await? {
                 // A page without a match still moves the cursor over what was skipped.
                 Some(page) if page.is_empty() => self.at = replay.position(),
                 Some(page) => self.page = page.into(),

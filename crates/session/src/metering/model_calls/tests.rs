@@ -12,6 +12,7 @@ use turnwire_event::code::{CallPurpose, LlmErrorClass};
 use turnwire_event::{MessageId, StopReason, Ulid};
 
 use super::*;
+use crate::metering::turn_metrics::record;
 
 type RecordedCalls = Arc<Mutex<Vec<(String, f64)>>>;
 
@@ -108,7 +109,7 @@ fn completed_call_records_tokens_and_cost() {
     });
     let values = recorded(|calls| {
         calls.start(CALL, "local:small");
-        calls.record_end(&completed);
+        record(&completed, calls, "");
     });
     let expected = [
         ("llm.calls_total local:small completed", 1.0),
@@ -129,7 +130,7 @@ fn completed_call_records_tokens_and_cost() {
 fn failed_call_is_recorded_also_after_a_restart() {
     let values = recorded(|calls| {
         calls.start(CALL, "local:small");
-        calls.record_end(&failed());
+        record(&failed(), calls, "");
     });
     let expected = [
         ("llm.calls_total local:small failed".to_owned(), 1.0),
@@ -144,7 +145,7 @@ fn failed_call_is_recorded_also_after_a_restart() {
             attempt: 1,
             first: false,
         }));
-        calls.record_end(&failed());
+        record(&failed(), calls, "");
     });
     assert_eq!(
         values,

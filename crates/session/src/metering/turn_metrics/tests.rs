@@ -79,7 +79,9 @@ impl Recorder for ValueRecorder {
 fn recorded(body: &Body) -> Vec<(String, f64)> {
     assert!(is_metered(body), "{body:?}");
     let recorder = ValueRecorder::default();
-    metrics::with_local_recorder(&recorder, || record(body, "7"));
+    metrics::with_local_recorder(&recorder, || {
+        record(body, &mut CallsInFlight::default(), "7");
+    });
     let values = recorder.0.lock();
     values.clone()
 }

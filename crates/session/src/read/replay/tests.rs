@@ -167,7 +167,7 @@ async fn client(
     catch_up.chunk = chunk;
     let mut received = Vec::new();
     until(stage, moments[1]);
-    while let Some(chunk) = catch_up.next().await.expect("a chunk") {
+    while let Some(chunk) = catch_up.next(None).await.expect("a chunk") {
         received.extend(
             chunk
                 .into_iter()
@@ -211,8 +211,8 @@ async fn caught_up(
         catch_up.chunk = chunk;
         loop {
             let chunk = match filtered {
-                true => catch_up.next_matching(filter).await,
-                false => catch_up.next().await,
+                true => catch_up.next(Some(filter)).await,
+                false => catch_up.next(None).await,
             };
             let Some(chunk) = chunk.expect("a chunk") else {
                 break;

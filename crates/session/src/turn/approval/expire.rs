@@ -1,14 +1,12 @@
 //! Approvals that expire: a person submits another turn instead of deciding, so the tools of the
 //! paused turn never run.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use turnwire_event::body::approval::ApprovalResolved;
 use turnwire_event::code::{ApprovalState, Decision, ToolState, ToolType};
 use turnwire_event::port::ResumeInput;
-use turnwire_event::row::{ApprovalRow, MessageScope, NewMessage, RowChange};
-use turnwire_event::{
-    Actor, ContentBlock, Message, MessageId, MessageStatus, ProviderState, Role, SessionId, TurnId,
-};
+use turnwire_event::row::{ApprovalRow, NewMessage, RowChange};
+use turnwire_event::{Actor, ContentBlock, Message, MessageId, Role, SessionId};
 use turnwire_log::{EventDraft, Store};
 
 use super::paused_turn::resolved_draft;
@@ -28,15 +26,11 @@ const REJECTED: &str = "not executed: the person said no.";
 /// Reads the approvals of all turns of a session that have an undecided one, with the decided
 /// approvals of those turns.
 pub(crate) fn open_approvals(store: &dyn Store, id: SessionId) -> Result<Vec<ApprovalRow>, Error> {
-    let mut turns: Vec<TurnId> = Vec::new();
-    for approval in store.open_approvals(id)? {
-        if !turns.contains(&approval.turn_id) {
-            turns.push(approval.turn_id);
+    let mut approvals: Vec<ApprovalRow> = Vec::new();
+    for open in store.open_approvals(id)? {
+        if !approvals.iter().any(|read| read.turn_id == open.turn_id) {
+            approvals.extend(store.turn_approvals(open.turn_id)?);
         }
-    }
-    let mut approvals = Vec::new();
-    for turn in turns {
-        approvals.extend(store.turn_approvals(turn)?);
     }
     Ok(approvals)
 }
@@ -56,9 +50,9 @@ pub(crate) fn expire_approvals(
         .iter()
         .filter(|row| Some(row.turn_id) != resumed_turn)
     {
-        let message = not_executed(live, approval);
-        rows.push(message_row(&message));
-        messages.push(message);
+        let (turn, message) = (approval.turn_id, not_executed(live, approval));
+        rows.push(RowChange::MessagePut(turn, message.clone()));
+        messages.push(message.into_message(live.id, turn, live.services.clock.now()));
         match approval.state {
             ApprovalState::Pending => drafts.push(resolved_draft(
                 Actor::SYSTEM,
@@ -91,41 +85,18 @@ fn cancelled_row(approval: &ApprovalRow) -> RowChange {
     }
 }
 
-fn message_row(message: &Message) -> RowChange {
-    let new_message = NewMessage {
-        id: message.id,
-        role: message.role,
-        content: message.content.clone(),
-        metadata: message.metadata.clone(),
-        scope: MessageScope::Shared,
-        provider_state: ProviderState::default(),
-    };
-    RowChange::MessagePut(message.turn_id, new_message)
-}
-
 /// The result of a tool that does not run: providers require a result for each tool use.
-fn not_executed(live: &LiveSession, approval: &ApprovalRow) -> Message {
+fn not_executed(live: &LiveSession, approval: &ApprovalRow) -> NewMessage {
     let reason = match approval.state {
         ApprovalState::Pending => UNDECIDED,
         ApprovalState::Approved => TOO_LATE,
         ApprovalState::Rejected => REJECTED,
     };
-    Message {
-        provider_state: ProviderState::default(),
-        id: MessageId(live.services.mint.ulid()),
-        session_id: live.id,
-        turn_id: approval.turn_id,
-        role: Role::Tool,
-        status: MessageStatus::Complete,
-        content: vec![ContentBlock::ToolResult {
-            tool_use_id: approval.tool_use_id,
-            content: Value::from(reason),
-            is_error: true,
-        }],
-        model: None,
-        stop_reason: None,
-        usage: None,
-        created_at: live.services.clock.now(),
-        metadata: Map::new(),
-    }
+    let id = MessageId(live.services.mint.ulid());
+    let result = ContentBlock::ToolResult {
+        tool_use_id: approval.tool_use_id,
+        content: Value::from(reason),
+        is_error: true,
+    };
+    NewMessage::new(id, Role::Tool, vec![result])
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use turnwire_event::body::approval::{ApprovalResolved, ResolvedApproval};
-use turnwire_event::code::{ApprovalState, Decision, ToolType, TurnStatus};
-use turnwire_event::fold::rows;
+use turnwire_event::code::{ApprovalState, Decision, ToolType, TurnStatus, code_name};
 use turnwire_event::port::ResumeInput;
 use turnwire_event::row::{ApprovalRow, TurnRow};
 use turnwire_event::{Actor, ApprovalId, Body, ToolUseId, TraceContext, TurnId};
@@ -131,20 +130,14 @@ fn state_after(decision: Decision) -> ApprovalState {
 
 /// Whether a turn ended with [`TurnStatus::Paused`].
 fn is_paused(turn: &TurnRow) -> bool {
-    let status = turn
-        .terminal
-        .as_ref()
-        .and_then(|(_, payload)| payload.get("status"));
-    let paused = serde_json::to_value(TurnStatus::Paused).ok();
-    status.is_some() && status == paused.as_ref()
+    let terminal = turn.terminal.as_ref();
+    let status = terminal.and_then(|(_, payload)| payload.get("status")?.as_str());
+    status == Some(&code_name(&TurnStatus::Paused))
 }
 
 /// The draft of an `approval.resolved`, which belongs to no turn.
 pub(super) fn resolved_draft(actor: Actor, resolved: ApprovalResolved) -> EventDraft {
-    let body = Body::ApprovalResolved(resolved);
-    let mut draft = EventDraft::new(None, actor, body);
-    draft.rows = rows(None, &draft.actor, &draft.body);
-    draft
+    EventDraft::with_rows(None, actor, Body::ApprovalResolved(resolved))
 }
 
 /// The draft of the `approval.resolved` of a person's decision.

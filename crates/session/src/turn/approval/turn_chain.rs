@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 use turnwire_event::body::turn::TurnStarted;
-use turnwire_event::code::{OnBusy, Origin, TurnKind};
+use turnwire_event::code::{Origin, TurnKind};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Body, Event, Message, Position, Role, Seq, SessionId, TurnId};
 use turnwire_log::{EventSelection, Log, MessageView, ReadError, Store};
@@ -43,20 +43,17 @@ impl TurnChain {
             turns.insert(previous);
             first = row;
         }
-        let from = first.started;
-        let from = Position::persisted(from.epoch, Seq(from.seq.0.saturating_sub(1)));
-        let stored = store.messages_since(session, MessageView::Orchestrator, from, upto)?;
-        let stored = stored
-            .into_iter()
-            .filter(|stored| turns.contains(&stored.message.turn_id));
-        let messages: Vec<SizedMessage> = with_sizes(stored.collect()).collect();
-        let user_message = messages
-            .iter()
-            .map(|(message, _)| message)
-            .find(|message| message.turn_id == paused.id && message.role == Role::User);
+        let from = first.started.before();
+        let mut stored = store.messages_since(session, MessageView::Orchestrator, from, upto)?;
+        stored.retain(|stored| turns.contains(&stored.message.turn_id));
+        let of_user =
+            |message: &&Message| message.turn_id == paused.id && message.role == Role::User;
+        let user_message = stored.iter().map(|stored| &stored.message).find(of_user);
         let started = read_started(store, session, paused.started.seq)?;
+        let request = inherited_request(paused, started, user_message);
+        let messages = with_sizes(stored).collect();
         Ok(Self {
-            request: inherited_request(paused, started, user_message.map(AsRef::as_ref)),
+            request,
             turns,
             messages,
         })
@@ -65,8 +62,7 @@ impl TurnChain {
 
 /// The `turn.started` at `at`, unless retention has removed it.
 fn read_started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<TurnStarted>, Error> {
-    let before = Seq(at.0.saturating_sub(1));
-    let stored = match log.read(session, before, at, &EventSelection::all(), 1) {
+    let stored = match log.read(session, at.prev(), at, &EventSelection::all(), 1) {
         Err(ReadError::Trimmed { .. }) => return Ok(None),
         read => read?,
     };
@@ -93,25 +89,18 @@ fn inherited_request(
         TurnKind::Scheduled => Origin::Scheduled,
         TurnKind::Chat | TurnKind::Mission | TurnKind::Worker => Origin::Chat,
     };
+    let started = started.as_ref();
+    let locale = started.map_or(DEFAULT_LOCALE, |started| &started.locale);
     SubmitRequest {
-        content: Vec::new(),
-        locale: started.as_ref().map_or_else(
-            || DEFAULT_LOCALE.to_owned(),
-            |started| started.locale.clone(),
-        ),
         on_disconnect: paused.on_disconnect,
         disconnect_grace_ms: paused.disconnect_grace_ms,
-        trace: None,
-        on_busy: OnBusy::Reject,
         wire_version: paused.wire_version.clone().unwrap_or_default(),
         metadata,
         location,
         // Nobody streams the turn before it exists: it runs until a stream came and left.
         disconnect_scope: DisconnectScope::Stream,
-        origin: started
-            .as_ref()
-            .and_then(|started| started.origin)
-            .unwrap_or(origin),
-        dm_type: started.and_then(|started| started.dm_type),
+        origin: started.and_then(|started| started.origin).unwrap_or(origin),
+        dm_type: started.and_then(|started| started.dm_type.clone()),
+        ..SubmitRequest::unattended(locale.to_owned())
     }
 }

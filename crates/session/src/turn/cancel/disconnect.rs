@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::TurnId;
-use turnwire_event::code::OnDisconnect;
 
 use super::request::request_cancel;
 use crate::live::bus::BusNotice;
 use crate::live::session::LiveSession;
 use crate::submit::request::DisconnectScope;
 
-/// A watcher of a session; dropping it unsubscribes.
+/// A watcher of a [`LiveSession`]; dropping the guard unsubscribes.
 pub struct WatchGuard {
     live: Arc<LiveSession>,
     quiet: bool,
@@ -48,8 +47,8 @@ impl Drop for WatchGuard {
     }
 }
 
-/// A stream of one turn; dropping it disconnects. It counts as a watcher of the session too, but
-/// the bus does not announce it.
+/// A stream of one turn; dropping the guard disconnects. The stream counts as a watcher of the
+/// session too, but no [`BusNotice`] announces it.
 pub struct StreamGuard {
     live: Arc<LiveSession>,
     turn: TurnId,
@@ -85,56 +84,41 @@ impl StreamGuard {
         self.quiet = true;
     }
 
-    /// Takes the stream out of its turn's count; `None` if the turn has ended.
-    fn leave_turn(&self) -> Option<StreamDeparture> {
+    /// Takes the stream out of its turn's count; false if the turn has ended. Without its last
+    /// stream the turn is cancelled after its grace period, unless a stream comes back.
+    fn leave_turn(&self) -> bool {
+        let turn = self.turn;
         let mut slot = self.live.slot.lock();
-        let presence = slot.presence_mut(self.turn)?;
+        let Some(presence) = slot.presence_mut(turn) else {
+            return false;
+        };
         presence.streams = presence.streams.saturating_sub(1);
         if presence.streams > 0 {
-            return Some(StreamDeparture::NoEffect);
+            return true;
         }
         // Counted also if quiet: an earlier grace period ended when this stream came.
         presence.departures += 1;
         let departure = presence.departures;
-        let grace_ms = slot.stream_grace_ms(self.turn);
-        Some(match grace_ms.filter(|_| !self.quiet) {
-            Some(grace_ms) => StreamDeparture::Last {
-                departure,
-                grace_ms,
-            },
-            None => StreamDeparture::NoEffect,
-        })
-    }
-}
-
-/// The effect of a stream that leaves a turn which has not ended.
-enum StreamDeparture {
-    /// Other streams remain, or the turn goes on without.
-    NoEffect,
-    /// The turn is cancelled after `grace_ms`, unless a stream comes back.
-    Last { departure: u64, grace_ms: u64 },
-}
-
-impl Drop for StreamGuard {
-    fn drop(&mut self) {
-        self.live.presence.touch();
-        let departure = self.leave_turn();
-        let is_last = self.live.presence.leave();
-        // A stream of a turn that has ended does not count for the one that runs now.
-        let Some(departure) = departure else { return };
-        if let StreamDeparture::Last {
-            departure,
-            grace_ms,
-        } = departure
-        {
-            let turn = self.turn;
+        let grace_ms = slot.stream_grace_ms(turn).filter(|_| !self.quiet);
+        drop(slot);
+        if let Some(grace_ms) = grace_ms {
             cancel_after(self.live.clone(), grace_ms, turn, move |live| {
                 live.slot.lock().presence_mut(turn).is_some_and(|presence| {
                     presence.streams == 0 && presence.departures == departure
                 })
             });
         }
-        if is_last {
+        true
+    }
+}
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        self.live.presence.touch();
+        let is_open = self.leave_turn();
+        let is_last = self.live.presence.leave();
+        // A stream of a turn that has ended does not count for the one that runs now.
+        if is_open && is_last {
             on_last_watcher_left(&self.live, self.quiet);
         }
     }
@@ -151,16 +135,14 @@ pub(crate) fn on_last_watcher_left(live: &Arc<LiveSession>, quiet: bool) {
         return;
     }
     let affected = live.slot.lock().running.as_ref().and_then(|running| {
-        let cancels = running.on_disconnect == OnDisconnect::Cancel;
-        (cancels && running.disconnect_scope == DisconnectScope::Session)
-            .then_some((running.id, running.grace_ms))
+        let (scope, grace_ms) = running.cancel_grace?;
+        (scope == DisconnectScope::Session).then_some((running.id, grace_ms))
     });
-    let Some((turn, grace_ms)) = affected else {
-        return;
-    };
-    cancel_after(live.clone(), grace_ms, turn, move |live| {
-        live.presence.is_away_since(departure)
-    });
+    if let Some((turn, grace_ms)) = affected {
+        cancel_after(live.clone(), grace_ms, turn, move |live| {
+            live.presence.is_away_since(departure)
+        });
+    }
 }
 
 /// Cancels a turn after its grace period if `is_away` still holds.
@@ -176,7 +158,7 @@ fn cancel_after(
         while is_away(&live) {
             // The remaining space is for the terminals of running turns; a queued one can wait.
             let is_queued = live.slot.lock().queued(turn).is_some();
-            if !(is_queued && live.services.writer.health().is_full()) {
+            if !(is_queued && live.services.is_storage_full()) {
                 request_cancel(&live, turn, "system", "client_disconnected");
                 return;
             }

@@ -4,12 +4,12 @@
 use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::turn::{BoundVersions, PartialMessage, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
-use turnwire_event::fold::rows;
 use turnwire_event::{Actor, Body, Position, TokenUsage, TurnId, metric};
 use turnwire_log::{EventDraft, OutboxRoom};
 
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::TurnSlot;
+use crate::metering::model_calls::CallsInFlight;
 use crate::metering::turn_metrics;
 use crate::turn::opening::{started_draft, user_message};
 
@@ -59,29 +59,19 @@ fn end_queued(
     end: Body,
 ) -> Option<Position> {
     let queued = slot.queued(turn)?;
-    let user = user_message(live, turn, &queued.request);
+    let user = user_message(live, &queued.request);
     // The turn never ran: it is bound to no agent definition and has dispatched nothing.
-    let started = started_draft(
-        live,
-        &queued.request,
-        &user,
-        0,
-        BoundVersions::default(),
-        None,
-    );
+    let versions = BoundVersions::default();
+    let started = started_draft(live, (turn, &queued.request), user, 0, versions, None);
     let traced = Body::DispatchTraced(DispatchTraced::default());
     let mut traced = EventDraft::new(Some(turn), Actor::ORCHESTRATOR, traced);
     traced.trace.clone_from(&started.trace);
-    let mut last = EventDraft::new(Some(turn), Actor::SYSTEM, end);
-    last.rows = rows(Some(turn), &last.actor, &last.body);
+    let mut last = EventDraft::with_rows(Some(turn), Actor::SYSTEM, end);
     last.trace.clone_from(&started.trace);
     let terminal = last.body.clone();
     let drafts = [Some(started), request, Some(traced), Some(last)];
-    let drafts = drafts.into_iter().flatten();
-    let positions = live
-        .sequencer
-        .emit(drafts.collect(), OutboxRoom::Reserved)
-        .ok()?;
+    let drafts = drafts.into_iter().flatten().collect();
+    let positions = live.sequencer.emit(drafts, OutboxRoom::Reserved).ok()?;
     slot.dequeue(turn);
     slot.version += 1;
     // The user message of this turn stands between the messages of the running one.
@@ -89,6 +79,6 @@ fn end_queued(
         running.contiguous = false;
     }
     metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-    turn_metrics::record(&terminal, "");
+    turn_metrics::record(&terminal, &mut CallsInFlight::default(), "");
     positions.last().map(|(at, _)| *at)
 }

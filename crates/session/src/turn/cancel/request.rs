@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use turnwire_event::body::turn::CancelRequested;
-use turnwire_event::fold::rows;
 use turnwire_event::{Actor, Body, Position, TurnId};
 use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
@@ -59,12 +58,10 @@ pub(crate) fn request_cancel_locked(
     by: &str,
     reason: &str,
 ) -> CancelOutcome {
-    let trace = match slot.running.as_ref().filter(|running| running.id == turn) {
-        Some(running) => running.trace.clone(),
-        None => match slot.queued(turn) {
-            Some(queued) => queued.request.trace.clone().map(Arc::new),
-            None => return CancelOutcome::NotRunning,
-        },
+    let trace = match (slot.running_turn(turn), slot.queued(turn)) {
+        (Some(running), _) => running.trace.clone(),
+        (None, Some(queued)) => queued.request.trace.clone().map(Arc::new),
+        (None, None) => return CancelOutcome::NotRunning,
     };
     let reason = truncate_reason(reason);
     let body = Body::TurnCancelRequested(CancelRequested {
@@ -76,10 +73,9 @@ pub(crate) fn request_cancel_locked(
     } else {
         Actor::SYSTEM
     };
-    let mut draft = EventDraft::new(Some(turn), actor, body);
-    draft.rows = rows(Some(turn), &draft.actor, &draft.body);
+    let mut draft = EventDraft::with_rows(Some(turn), actor, body);
     draft.trace = trace;
-    let Some(running) = slot.running.as_ref().filter(|running| running.id == turn) else {
+    let Some(running) = slot.running_turn(turn) else {
         let withdrawn = withdraw_queued(live, slot, turn, draft, reason);
         return withdrawn.map_or(CancelOutcome::NotRunning, CancelOutcome::Withdrawn);
     };

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, TurnState};
-use turnwire_event::row::RowChange;
+use turnwire_event::row::{KeyScope, RowChange};
 use turnwire_event::{Position, Seq, TurnId};
 use turnwire_log::{BatchTicket, EventDraft};
 
@@ -16,7 +16,7 @@ use crate::live::turn_slot::{QueuedTurn, StreamPresence, TurnInterrupt, TurnSlot
 use crate::submit::request::{DisconnectScope, SubmitRequest};
 use crate::turn::cancel::disconnect::{StreamGuard, on_last_watcher_left};
 use crate::turn::cancel::request::{CancelOutcome, interrupt_running, request_cancel_locked};
-use crate::turn::opening::turn_kind;
+use crate::turn::opening::turn_settings;
 use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
 use crate::turn::run::turn_run::TurnRun;
 
@@ -40,15 +40,29 @@ pub(crate) struct AcceptedTurn {
     pub(crate) stream: Option<StreamGuard>,
 }
 
-/// Creates the rows of an idempotency key, once its turn has an id.
-pub(crate) type KeyRows = Box<dyn FnOnce(TurnId) -> Vec<RowChange> + Send>;
+/// The idempotency key of a submit: its row is stored in the commit of the turn.
+pub(crate) struct KeyUse {
+    pub(crate) scope: KeyScope,
+    /// SHA-256 of the submit's body.
+    pub(crate) body_sha256: [u8; 32],
+}
+
+impl KeyUse {
+    fn row(self, turn_id: TurnId) -> RowChange {
+        RowChange::KeyPut {
+            scope: Box::new(self.scope),
+            turn_id,
+            body_sha256: self.body_sha256,
+        }
+    }
+}
 
 /// Accepts a turn: starts it, queues it, or refuses it. With the reason of an early cancel the turn
 /// is accepted all the same, and cancelled before it does anything.
 pub(crate) async fn accept_turn(
     live: &Arc<LiveSession>,
     request: SubmitRequest,
-    key_rows: KeyRows,
+    key: Option<KeyUse>,
     early_cancel: Option<String>,
 ) -> Result<AcceptedTurn, Error> {
     // Held until the turn is counted, so that a drain waits for it.
@@ -60,34 +74,30 @@ pub(crate) async fn accept_turn(
             let mut slot = live.slot.lock();
             if let Some(blocking) = slot.blocking_turn() {
                 check_can_queue(live, &slot, blocking, request.on_busy)?;
-            }
-            match (slot.blocking_turn(), stored_request.take()) {
-                (Some(_), Some(json)) => {
-                    let entry = (request, json, departures);
-                    let mut accepted = enqueue(live, &mut slot, entry, key_rows)?;
-                    cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
-                    let is_free = slot.running.is_none();
+                let Some(json) = stored_request.take() else {
+                    // Not under the lock: the request may be long.
                     drop(slot);
-                    if is_free {
-                        live.start_next_turn();
-                    }
-                    return Ok(accepted);
+                    stored_request = Some(request_json(&request)?);
+                    continue;
+                };
+                let entry = (request, json, departures);
+                let mut accepted = enqueue(live, &mut slot, entry, key)?;
+                cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
+                let is_free = slot.running.is_none();
+                drop(slot);
+                if is_free {
+                    live.start_next_turn();
                 }
-                (Some(_), None) => None,
-                (None, _) => Some(slot.version),
+                return Ok(accepted);
             }
-        };
-        let Some(version) = version else {
-            // Not under the lock: the request may be long.
-            stored_request = Some(request_json(&request)?);
-            continue;
+            slot.version
         };
         let history = load_history(live).await?;
         let mut slot = live.slot.lock();
         if slot.version != version || slot.blocking_turn().is_some() {
             continue; // another turn came first: the history has changed
         }
-        let (mut accepted, run) = start_now(live, &mut slot, request, key_rows, (history, None))?;
+        let (mut accepted, run) = start_now(live, &mut slot, request, key, (history, None))?;
         cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
         drop(slot);
         run.spawn();
@@ -105,7 +115,7 @@ pub(crate) async fn accept_turn(
 pub(crate) fn accept_first_turn(
     live: &Arc<LiveSession>,
     request: SubmitRequest,
-    key_rows: KeyRows,
+    key: Option<KeyUse>,
     created: EventDraft,
     publish: impl FnOnce(),
 ) -> Result<AcceptedTurn, Error> {
@@ -121,7 +131,7 @@ pub(crate) fn accept_first_turn(
     let mut slot = live.slot.lock();
     publish();
     let history = (history, Some(created));
-    let (accepted, run) = start_now(live, &mut slot, request, key_rows, history)?;
+    let (accepted, run) = start_now(live, &mut slot, request, key, history)?;
     drop(slot);
     run.spawn();
     Ok(accepted)
@@ -131,7 +141,7 @@ fn start_now(
     live: &Arc<LiveSession>,
     slot: &mut TurnSlot,
     request: SubmitRequest,
-    key_rows: KeyRows,
+    key: Option<KeyUse>,
     (history, created): (TurnHistory, Option<EventDraft>),
 ) -> Result<(AcceptedTurn, TurnRun), Error> {
     // The first turn of a worker is part of a running turn, which a drain lets finish.
@@ -142,18 +152,15 @@ fn start_now(
     let turn = TurnId(live.services.mint.ulid());
     let scope = request.disconnect_scope;
     let pending = PendingTurn {
-        id: turn,
-        request,
-        presence: initial_presence(scope),
-        rows: key_rows(turn),
+        rows: key.into_iter().map(|key| key.row(turn)).collect(),
         preceding: created.into_iter().collect(),
-        resumed: None,
+        ..PendingTurn::new(turn, request, initial_presence(scope))
     };
     let (at, run) = start_turn(live, slot, pending, history)?;
     let accepted = AcceptedTurn {
         turn,
         state: TurnState::Running,
-        position: Position::persisted(at.epoch, Seq(at.seq.0 - 1)),
+        position: at.before(),
         commit: PendingCommit::Event(at.seq),
         stream: submitter_stream(live, turn, scope),
     };
@@ -178,7 +185,7 @@ fn cancel_accepted(
     accepted.commit = PendingCommit::Event(at.seq);
 }
 
-/// Refuses a turn that cannot be queued behind `blocking`.
+/// Refuses a turn that cannot be queued behind `blocking`; see [`OnBusy`].
 fn check_can_queue(
     live: &LiveSession,
     slot: &TurnSlot,
@@ -188,7 +195,7 @@ fn check_can_queue(
     if on_busy == OnBusy::Reject {
         return Err(Error::TurnInFlight(blocking));
     }
-    if slot.queue_len() >= live.services.options.queue_max {
+    if slot.queue.len() >= live.services.options.queue_max {
         return Err(Error::QueueFull);
     }
     if live.services.runner.is_draining() {
@@ -201,21 +208,16 @@ fn enqueue(
     live: &Arc<LiveSession>,
     slot: &mut TurnSlot,
     (request, json, departures): (SubmitRequest, String, usize),
-    key_rows: KeyRows,
+    key: Option<KeyUse>,
 ) -> Result<AcceptedTurn, Error> {
     let turn = TurnId(live.services.mint.ulid());
     let order = slot.next_order(request.on_busy);
     let mut rows = vec![RowChange::TurnQueued {
-        turn_id: turn,
-        kind: turn_kind(live, &request),
-        on_disconnect: request.on_disconnect,
-        disconnect_grace_ms: request.disconnect_grace_ms,
-        trace: request.trace.clone(),
-        wire_version: Some(request.wire_version.clone()),
+        settings: turn_settings(live, turn, &request),
         place: order,
         input: json,
     }];
-    rows.extend(key_rows(turn));
+    rows.extend(key.map(|key| key.row(turn)));
     let (at, ticket) = live.sequencer.put(rows)?;
     let (scope, on_busy) = (request.disconnect_scope, request.on_busy);
     slot.enqueue(QueuedTurn {

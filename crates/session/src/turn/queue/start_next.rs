@@ -34,11 +34,11 @@ impl LiveSession {
 
 /// The queued turn that can start now.
 fn next_startable(live: &LiveSession, slot: &TurnSlot) -> Option<TurnId> {
-    let next = slot.next_queued()?.id;
+    let next = slot.queue.front()?.id;
     let services = &live.services;
     let is_blocked = slot.running.is_some()
         || services.runner.is_draining()
-        || services.writer.health().is_full()
+        || services.is_storage_full()
         || live.ring.close_reason().is_some()
         || services.quarantined.lock().contains(&live.id);
     (!is_blocked).then_some(next)
@@ -97,14 +97,7 @@ impl QueueStarter {
                     }
                 }
             };
-            let pending = PendingTurn {
-                id: turn,
-                request: queued.request,
-                presence: queued.presence,
-                rows: Vec::new(),
-                preceding: Vec::new(),
-                resumed: None,
-            };
+            let pending = PendingTurn::new(turn, queued.request, queued.presence);
             let started = start_turn(&live, &mut slot, pending, history);
             if started.is_ok() {
                 slot.dequeue(turn);

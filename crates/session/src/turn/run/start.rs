@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::Origin;
 use turnwire_event::port::{HistoryBudget, ResumeInput, TurnContext};
-use turnwire_event::row::{ApprovalRow, RowChange};
+use turnwire_event::row::{ApprovalRow, NewMessage, RowChange};
 use turnwire_event::{Message, Position, TraceContext, TurnId, metric};
 use turnwire_log::{EventDraft, OutboxRoom};
 
@@ -18,7 +18,6 @@ use crate::history::view::HistoryView;
 use crate::live::child_tasks::ChildTasks;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::{RunningTurn, StreamPresence, TurnEndGuard, TurnSlot};
-use crate::store_read::read_store;
 use crate::submit::request::SubmitRequest;
 use crate::turn::approval::expire::{expire_approvals, open_approvals};
 use crate::turn::bind::bind;
@@ -50,14 +49,29 @@ pub(crate) struct PendingTurn {
     pub(crate) resumed: Option<ResumeInput>,
 }
 
+impl PendingTurn {
+    /// A turn that starts in a commit of its own.
+    pub(crate) fn new(id: TurnId, request: SubmitRequest, presence: StreamPresence) -> Self {
+        Self {
+            id,
+            request,
+            presence,
+            rows: Vec::new(),
+            preceding: Vec::new(),
+            resumed: None,
+        }
+    }
+}
+
 /// Reads the history of a session, from its cache if that is current.
 pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory, Error> {
     // The terminal of the previous turn may not be released yet: its messages count.
-    live.sequencer.committed(live.sequencer.last().seq).await?;
+    live.sequencer.all_committed().await?;
     let budget = live.services.runner.producer.history();
-    let (id, upto, is_new) = live
+    let id = live.id;
+    let (upto, is_new) = live
         .ring
-        .with_state(|transcript, tail, _| (live.id, tail, transcript.row.turn_count == 0));
+        .with_state(|transcript, tail, _| (tail, transcript.row.turn_count == 0));
     let history = move |(messages, total), open_approvals| TurnHistory {
         messages,
         total,
@@ -76,7 +90,7 @@ pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory,
         }
     }
     let cache = live.history.clone();
-    read_store(live.services.store(), move |store| {
+    let read = live.services.read(move |store| {
         let mut cache = cache.lock();
         cache.refresh(store, id, upto, budget)?;
         let approvals = match may_have_open_approvals {
@@ -84,8 +98,8 @@ pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory,
             false => Vec::new(),
         };
         Ok(history(cache.messages(), approvals))
-    })
-    .await
+    });
+    read.await
 }
 
 /// Starts a turn under the lock of the slot. The caller spawns the [`TurnRun`] when the lock is
@@ -152,8 +166,8 @@ pub(crate) fn start_turn(
 }
 
 /// The user message of a turn; it names the paused turn if there is one.
-fn opening_user_message(live: &LiveSession, pending: &PendingTurn) -> Message {
-    let mut user = user_message(live, pending.id, &pending.request);
+fn opening_user_message(live: &LiveSession, pending: &PendingTurn) -> NewMessage {
+    let mut user = user_message(live, &pending.request);
     if let Some(resumed) = &pending.resumed {
         let paused = resumed.turn_id.to_string();
         user.metadata.insert(RESUMES.to_owned(), paused.into());
@@ -166,20 +180,22 @@ fn opening_user_message(live: &LiveSession, pending: &PendingTurn) -> Message {
 fn prepare_opening(
     live: &LiveSession,
     pending: &mut PendingTurn,
-    user: Message,
+    user: NewMessage,
     history: TurnHistory,
     (budget, versions): (HistoryBudget, BoundVersions),
 ) -> (Vec<EventDraft>, Vec<Message>, HistoryView) {
     let resumed = pending.resumed.as_ref();
     let (expired, mut opening_messages) = expire_approvals(live, &history.open_approvals, resumed);
-    opening_messages.push(user.clone());
+    let now = live.services.clock.now();
+    opening_messages.push(user.clone().into_message(live.id, pending.id, now));
     let mut messages = history.messages;
     messages.extend(opening_messages.iter().cloned().map(with_size));
     let before = (live.id, history.at);
-    let view = HistoryView::new(messages, budget, live.services.store(), before);
+    let view = HistoryView::new(messages, budget, live.services.store.clone(), before);
     let total = history.total + opening_messages.len() as u64;
     let omitted = total.saturating_sub(view.len() as u64);
-    let mut started = started_draft(live, &pending.request, &user, omitted, versions, resumed);
+    let turn = (pending.id, &pending.request);
+    let mut started = started_draft(live, turn, user, omitted, versions, resumed);
     started.rows.append(&mut pending.rows);
     let preceding = std::mem::take(&mut pending.preceding);
     let drafts = expired.into_iter().chain(preceding).chain([started]);
@@ -199,9 +215,7 @@ fn running_turn(
         end_guard: run.end_guard.clone(),
         children: run.children.clone(),
         emitter,
-        on_disconnect: pending.request.on_disconnect,
-        grace_ms: pending.request.disconnect_grace_ms,
-        disconnect_scope: pending.request.disconnect_scope,
+        cancel_grace: pending.request.cancel_grace(),
         trace,
         presence: pending.presence,
         contiguous: true,

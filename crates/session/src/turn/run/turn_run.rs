@@ -11,7 +11,6 @@ use std::sync::Arc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use turnwire_event::code::ErrorCode;
 use turnwire_event::port::{TurnContext, TurnOutcome, TurnWork};
 use turnwire_event::{Message, Position, TurnId, metric};
 
@@ -105,8 +104,7 @@ impl TurnRun {
             }
             None => Some("server_shutdown"),
         };
-        let error = ErrorCode::InternalError.into();
-        abort_turn(&self.live, self.turn, error, reason, context);
+        abort_turn(&self.live, self.turn, reason, context);
     }
 
     /// Waits until the producer, its parts and its children have ended, each within its time. The
@@ -124,7 +122,8 @@ impl TurnRun {
         let producer_ended = self.live.services.clock.now();
         let options = &self.live.services.options;
         let worker_extra = options.worker_wait(self.live.depth);
-        self.children
+        let children = &self.children;
+        children
             .wait_for_children(options.stop_wait, worker_extra)
             .await;
         let mut context = self.emitter.ending_context();
@@ -154,13 +153,7 @@ impl Drop for TurnRun {
                 producer.abort();
             }
             let context = self.emitter.ending_context();
-            abort_turn(
-                &self.live,
-                self.turn,
-                ErrorCode::InternalError.into(),
-                Some("server_shutdown"),
-                context,
-            );
+            abort_turn(&self.live, self.turn, Some("server_shutdown"), context);
             self.live.start_next_turn();
         }
     }

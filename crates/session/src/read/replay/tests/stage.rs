@@ -89,7 +89,7 @@ impl ReplayStage {
         let live = LiveSession::load(services.clone(), (row.clone(), 0), tail, None);
         Self {
             live,
-            store: services.store(),
+            store: services.store.clone(),
             hash: tail.hash,
             seq: tail.seq,
             first: true,

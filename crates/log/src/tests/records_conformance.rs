@@ -12,8 +12,8 @@ use std::sync::Arc;
 use turnwire_event::row::RowChange;
 use turnwire_event::{SessionId, Ulid};
 
-use crate::fixture::{BatchBuilder, owner, session_row};
 use crate::store::Store;
+use crate::tests::fixture::{BatchBuilder, owner, session_row};
 
 /// Runs the suite; `create` makes an empty store for each test.
 pub(crate) fn run(create: &dyn Fn() -> Arc<dyn Store>) {

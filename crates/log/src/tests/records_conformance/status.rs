@@ -5,9 +5,9 @@ use std::sync::Arc;
 use turnwire_event::Timestamp;
 use turnwire_event::row::RowChange;
 
-use crate::fixture::BatchBuilder;
 use crate::records::StatusCount;
 use crate::store::Store;
+use crate::tests::fixture::BatchBuilder;
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     statuses_are_counted_by_day(create().as_ref());

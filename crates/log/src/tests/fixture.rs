@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::Map;
 use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::code::{OnDisconnect, TurnKind};
-use turnwire_event::row::{PlacedChange, RowChange, SessionRow};
+use turnwire_event::row::{PlacedChange, RowChange, SessionRow, TurnSettings};
 use turnwire_event::{
     Actor, Body, EpisodeId, Epoch, Event, EventType, Owner, Position, Seq, SessionId, TenantId,
     Timestamp, TurnId, Ulid,
@@ -168,12 +168,14 @@ impl BatchBuilder {
 /// The start of a turn, which may resume another.
 pub(crate) fn turn_started(turn: TurnId, resumes: Option<TurnId>) -> RowChange {
     RowChange::TurnStarted {
-        turn_id: turn,
-        kind: TurnKind::Chat,
-        on_disconnect: OnDisconnect::Continue,
-        disconnect_grace_ms: 0,
-        trace: None,
-        wire_version: Some("0.5".into()),
+        settings: TurnSettings {
+            turn_id: turn,
+            kind: TurnKind::Chat,
+            on_disconnect: OnDisconnect::Continue,
+            disconnect_grace_ms: 0,
+            trace: None,
+            wire_version: Some("0.5".into()),
+        },
         agent_definition: "1".into(),
         resumes,
     }

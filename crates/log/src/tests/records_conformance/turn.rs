@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
-use turnwire_event::row::{KeyScope, QueuedRow, RowChange};
+use turnwire_event::row::{KeyScope, QueuedRow, RowChange, TurnSettings};
 use turnwire_event::{Epoch, Position, Seq, SessionId, Timestamp, TurnId, Ulid};
 
-use crate::fixture::{BatchBuilder, owner};
 use crate::store::Store;
+use crate::tests::fixture::{BatchBuilder, owner};
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     turn_record_follows_start_and_end(create().as_ref());
@@ -20,12 +20,14 @@ pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
 
 pub(crate) fn queued(turn: TurnId, place: i64) -> RowChange {
     RowChange::TurnQueued {
-        turn_id: turn,
-        kind: TurnKind::Chat,
-        on_disconnect: OnDisconnect::Cancel,
-        disconnect_grace_ms: 7,
-        trace: None,
-        wire_version: Some("0.4".into()),
+        settings: TurnSettings {
+            turn_id: turn,
+            kind: TurnKind::Chat,
+            on_disconnect: OnDisconnect::Cancel,
+            disconnect_grace_ms: 7,
+            trace: None,
+            wire_version: Some("0.4".into()),
+        },
         place,
         input: format!("input of {place}"),
     }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use turnwire_event::body::approval::{ApprovalRequested, ApprovalResolved};
 use turnwire_event::code::{ApprovalState, Decision, ToolState, ToolType};
 use turnwire_event::row::RowChange;
 use turnwire_event::{ApprovalId, ToolUseId, TurnId, Ulid};
 
-use crate::fixture::{BatchBuilder, owner, turn_started};
 use crate::store::Store;
+use crate::tests::fixture::{BatchBuilder, turn_started};
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     approval_keeps_its_first_decision(create().as_ref());
@@ -25,23 +26,25 @@ fn request(n: u128) -> [RowChange; 2] {
             tool_type: ToolType::Function,
             status: ToolState::Pending,
         },
-        RowChange::ApprovalPut {
-            approval_id: ApprovalId(Ulid(n)),
-            turn_id: PAUSED,
-            tool_use_id: ToolUseId(Ulid(n)),
-            tool_name: "pay".into(),
-            input_summary: "{}".into(),
-        },
+        RowChange::ApprovalPut(
+            PAUSED,
+            ApprovalRequested {
+                approval_id: ApprovalId(Ulid(n)),
+                tool_use_id: ToolUseId(Ulid(n)),
+                tool_name: "pay".into(),
+                input_summary: "{}".into(),
+            },
+        ),
     ]
 }
 
 fn decide(n: u128, decision: Decision, comment: Option<&str>) -> RowChange {
-    RowChange::ApprovalResolved {
+    RowChange::ApprovalResolved(ApprovalResolved {
         approval_id: ApprovalId(Ulid(n)),
         decision,
         by: "user".into(),
         comment: comment.map(str::to_owned),
-    }
+    })
 }
 
 fn approval_keeps_its_first_decision(store: &dyn Store) {
@@ -58,11 +61,9 @@ fn approval_keeps_its_first_decision(store: &dyn Store) {
         decide(1, Decision::Approve, None),
     ];
     store.append(&[builder.rows(decisions)]).expect("decisions");
-    let (approval_owner, row) = store
-        .approval(ApprovalId(Ulid(1)))
-        .expect("a read")
-        .expect("a request");
-    assert_eq!(approval_owner, owner("local"));
+    let rows = store.turn_approvals(PAUSED).expect("a read");
+    let row = &rows[0];
+    assert_eq!(row.id, ApprovalId(Ulid(1)));
     assert_eq!(
         row.state,
         ApprovalState::Rejected,

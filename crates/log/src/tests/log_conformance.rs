@@ -8,9 +8,9 @@ use turnwire_event::{EventType, Seq, SessionId, Timestamp, TurnId, TypeSet, Ulid
 
 use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
-use crate::fixture::BatchBuilder;
 use crate::log::Log;
 use crate::selection::EventSelection;
+use crate::tests::fixture::BatchBuilder;
 
 /// Damage to the stored form of an event.
 #[derive(Clone, Copy, Debug)]

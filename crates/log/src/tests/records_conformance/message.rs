@@ -8,9 +8,9 @@ use turnwire_event::{
     Ulid,
 };
 
-use crate::fixture::{BatchBuilder, at};
 use crate::records::MessageView;
 use crate::store::Store;
+use crate::tests::fixture::{BatchBuilder, at};
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     each_view_shows_its_own_messages(create().as_ref());

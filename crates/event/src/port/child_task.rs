@@ -11,7 +11,7 @@ use super::{BoxFuture, EmitRefusal};
 /// turn's terminal waits for it, and the receipt lists it.
 pub struct ChildTask {
     pub kind: ReceiptKind,
-    /// The process or worker. The id may be set after [`Wards::take`]; a task whose id is never set
+    /// The process or worker. The id may be set after [`ChildTaskRegistry::track`]; a task whose id is never set
     /// never started and is not on the receipt.
     pub id: ChildTaskId,
     /// The tool use that started the task.
@@ -20,7 +20,7 @@ pub struct ChildTask {
     pub ended: BoxFuture<'static, StopOutcome>,
 }
 
-/// The id of a [`Ward`], set once: a process has no id before it starts.
+/// The id of a [`ChildTask`], set once: a process has no id before it starts.
 #[derive(Clone, Debug, Default)]
 pub struct ChildTaskId(Arc<OnceLock<String>>);
 
@@ -38,9 +38,7 @@ impl ChildTaskId {
 
 impl From<String> for ChildTaskId {
     fn from(id: String) -> Self {
-        let ward = Self::default();
-        ward.name(id);
-        ward
+        Self(Arc::new(OnceLock::from(id)))
     }
 }
 
@@ -50,14 +48,13 @@ pub type TaskPermit = Box<dyn Send>;
 
 /// Tracks the tasks of a turn, so that none outlives it.
 pub trait ChildTaskRegistry: Send + Sync {
-    /// Permits a task of the turn's own work to start. Call it right before the task acts, also after
-    /// waiting for something: once the turn is being cancelled, nothing
-    /// starts any more.
+    /// Permits a task of the turn's own work to start. Call this right before the task acts, also
+    /// after waiting for something: once the turn is being cancelled, nothing starts any more.
     fn enter(&self) -> Result<TaskPermit, EmitRefusal> {
         Ok(Box::new(()))
     }
 
-    /// Tracks `ward`. Call it before the task starts: once the turn is being cancelled, the call
+    /// Tracks `task`. Call this before the task starts: once the turn is being cancelled, the call
     /// is refused, and a refused task must not start.
-    fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal>;
+    fn track(&self, task: ChildTask) -> Result<(), EmitRefusal>;
 }

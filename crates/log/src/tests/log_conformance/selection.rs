@@ -4,9 +4,9 @@ use turnwire_event::{Actor, EventType, Seq, SessionId, Timestamp, TurnId, TypeSe
 
 use super::{Damage, LogUnderTest, read_all};
 use crate::error::ReadError;
-use crate::fixture::BatchBuilder;
 use crate::log::Log;
 use crate::selection::EventSelection;
+use crate::tests::fixture::BatchBuilder;
 
 pub(super) fn run(create: &dyn Fn() -> LogUnderTest) {
     read_and_count_return_the_selected_events(create().log.as_ref());

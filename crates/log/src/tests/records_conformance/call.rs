@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use turnwire_event::body::llm::CallStarted;
 use turnwire_event::code::{CallPurpose, CallState, LlmErrorClass};
 use turnwire_event::row::{
     FinishedMessage, LlmCallRow, MessageScope, ModelCallEnd, RowChange, SessionRow, StoredMessage,
@@ -13,9 +14,9 @@ use turnwire_event::{
 };
 
 use super::message::message;
-use crate::fixture::{BatchBuilder, at, session_row};
 use crate::records::{DailyUsage, MessageView};
 use crate::store::Store;
+use crate::tests::fixture::{BatchBuilder, at, session_row};
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     call_row_follows_start_and_end(create().as_ref());
@@ -34,12 +35,15 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 
 fn started(id: u128, model: &str) -> RowChange {
     RowChange::CallStarted {
-        call_id: CallId(Ulid(id)),
         turn_id: TURN,
         actor: Actor::ORCHESTRATOR,
-        model: model.into(),
-        purpose: CallPurpose::Orchestrate,
-        attempt: 1,
+        call: CallStarted {
+            call_id: CallId(Ulid(id)),
+            model: model.into(),
+            purpose: CallPurpose::Orchestrate,
+            attempt: 1,
+            first: false,
+        },
     }
 }
 
@@ -120,12 +124,15 @@ fn call_row_follows_start_and_end(store: &dyn Store) {
     };
     let call_id = CallId(Ulid(2));
     let subagent_call = RowChange::CallStarted {
-        call_id,
         turn_id: TURN,
         actor: Actor::subagent("shop"),
-        model: "local:small".into(),
-        purpose: CallPurpose::Subagent,
-        attempt: 3,
+        call: CallStarted {
+            call_id,
+            model: "local:small".into(),
+            purpose: CallPurpose::Subagent,
+            attempt: 3,
+            first: false,
+        },
     };
     put(store, &mut a, 40, vec![subagent_call]);
     put(store, &mut a, 50, vec![failed(2)]);
