@@ -39,7 +39,7 @@ pub(crate) fn check(
     let filled = match url::fill(&url.value, TOOL.example, vars) {
         Ok(filled) => filled,
         Err((message, instead)) => {
-            report.error(url.position, message).suggest(instead);
+            report.error(url.position, message, instead);
             return String::new();
         }
     };
@@ -53,9 +53,7 @@ pub(crate) fn check(
         } else {
             ", once its variables are filled in"
         };
-        report
-            .error(url.position, format!("the url {message}{after}"))
-            .suggest(instead);
+        report.error(url.position, format!("the url {message}{after}"), instead);
     }
     if report.findings.count() == before {
         warn_private_name(report, url, &filled);
@@ -177,8 +175,8 @@ fn warn_private_name(report: &mut FileReport<'_>, url: &Located<String>, filled:
         } else {
             "the host looks like a name of a private network".to_owned()
         };
-        report
-            .warning(url.position, format!("{message}, where no name is called"))
-            .suggest("it, and the name in the setting `dial.allow` of the server");
+        let message = format!("{message}, where no name is called");
+        let instead = "it, and the name in the setting `dial.allow` of the server";
+        report.warning(url.position, message, instead);
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn check(
     let filled = match fill(&url.value, field.example, vars) {
         Ok(filled) => filled,
         Err((message, instead)) => {
-            report.error(url.position, message).suggest(instead);
+            report.error(url.position, message, instead);
             return String::new();
         }
     };
@@ -50,7 +50,7 @@ pub(crate) fn check(
         } else {
             format!("the {field} {message}, once its variables are filled in")
         };
-        report.error(url.position, message).suggest(instead);
+        report.error(url.position, message, instead);
     }
     filled.trim_end_matches('/').to_owned()
 }

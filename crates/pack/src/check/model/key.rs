@@ -16,9 +16,8 @@ pub(crate) fn check(
     match (&source.key, &source.key_file) {
         (None, None) => ApiKeySource::None,
         (Some(_), Some(file)) => {
-            report
-                .error(file.position, "`key` and `key_file` are both there")
-                .suggest("one of them");
+            let message = "`key` and `key_file` are both there";
+            report.error(file.position, message, "one of them");
             ApiKeySource::None
         }
         (Some(key), None) => variable(report, key),
@@ -64,7 +63,7 @@ fn variable(report: &mut FileReport<'_>, key: &Located<String>) -> ApiKeySource 
             )
         }
     };
-    report.error(key.position, message).suggest(instead);
+    report.error(key.position, message, instead);
     ApiKeySource::None
 }
 
@@ -75,19 +74,14 @@ fn key_file(
 ) -> ApiKeySource {
     let example = "`key_file: /run/secrets/provider`";
     match url::fill(&file.value, "/run/secrets", vars) {
-        Err((message, instead)) => report.error(file.position, message).suggest(instead),
+        Err((message, instead)) => report.error(file.position, message, instead),
         Ok(path) if !path.starts_with('/') => {
-            report
-                .error(file.position, "the path of a key file begins with `/`")
-                .suggest(example);
+            let message = "the path of a key file begins with `/`";
+            report.error(file.position, message, example);
         }
         Ok(path) if path.contains(char::is_control) => {
-            report
-                .error(
-                    file.position,
-                    "the path has something in it that no path has",
-                )
-                .suggest(example);
+            let message = "the path has something in it that no path has";
+            report.error(file.position, message, example);
         }
         Ok(path) => return ApiKeySource::File(path),
     }

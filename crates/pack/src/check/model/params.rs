@@ -45,18 +45,17 @@ fn extra(
     for (name, value) in &source.extra.0 {
         if RESERVED.contains(&name.value.as_str()) {
             let message = format!("`{}` of a request is not the pack's to write", name.value);
-            report
-                .error(name.position, message)
-                .suggest(match &*name.value {
-                    "max_tokens" => "`max_tokens` beside `extra`",
-                    _ => "nothing",
-                });
+            let instead = match &*name.value {
+                "max_tokens" => "`max_tokens` beside `extra`",
+                _ => "nothing",
+            };
+            report.error(name.position, message, instead);
         }
         let before = bytes;
         bytes += name.value.len() + value.to_string().len();
         if before <= EXTRA_MAX && bytes > EXTRA_MAX {
             let message = format!("`extra` has more than {EXTRA_MAX} bytes");
-            report.error(name.position, message).suggest("less");
+            report.error(name.position, message, "less");
         }
     }
     let fields = source.extra.0.iter();
@@ -103,9 +102,8 @@ pub(crate) fn check_budget(
             let message = format!(
                 "`thinking_tokens` is {thinking} and `max_tokens` is {all}{whose}: nothing is left for the answer"
             );
-            report
-                .error(position, message)
-                .suggest("`max_tokens` that is larger: it counts both");
+            let instead = "`max_tokens` that is larger: it counts both";
+            report.error(position, message, instead);
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::check::report::{FileReport, word};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::provider::{ApiKeySource, DialectName, ProviderDef, RetriesDef, TimeoutsDef};
 use crate::source::provider::{ProviderSource, ProvidersSource, RetriesSource, TimeoutsSource};
-use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 pub(crate) const FILE: &str = "providers.yaml";
@@ -18,8 +17,6 @@ pub(crate) const FILE: &str = "providers.yaml";
 pub(crate) const SCRIPTED: &str = "scripted";
 /// The built-in provider that plays the pack's recorded calls.
 pub(crate) const CASSETTE: &str = "cassette";
-/// The maximum number of providers: more than there are vendors.
-const PROVIDERS_MAX: usize = 50;
 
 /// The base url of a provider.
 const PROVIDER: UrlField = UrlField {
@@ -86,10 +83,7 @@ pub(crate) fn check(
     vars: &dyn Fn(&str) -> Option<String>,
     findings: &mut Findings,
 ) -> CheckedProviders {
-    let mut report = FileReport {
-        file: FILE,
-        findings,
-    };
+    let mut report = FileReport::new(FILE, findings);
     let mut providers = CheckedProviders {
         all: BTreeMap::new(),
         key_positions: BTreeMap::new(),
@@ -107,7 +101,7 @@ pub(crate) fn check(
             plays.iter().find(|(built_in, _)| name.value == *built_in)
         {
             let message = format!("`{built_in}` is built in and plays {message}");
-            report.error(name.position, message).suggest("another name");
+            report.error(name.position, message, "another name");
             continue;
         }
         let provider = provider(&mut report, source, vars);
@@ -119,8 +113,6 @@ pub(crate) fn check(
         providers.invalid_builtins.remove(&name.value);
         providers.all.insert(name.value.clone(), provider);
     }
-    let first_extra = written.get(PROVIDERS_MAX).map(|(name, _)| name.position);
-    report.at_most(first_extra, PROVIDERS_MAX, "providers");
     providers
         .known_names
         .names
@@ -166,12 +158,6 @@ fn provider(
     let params = params.map(|params| params::check(report, &params.value));
     let mut models = BTreeMap::new();
     for (name, source) in &source.models.0 {
-        if !is_model_name(&name.value) {
-            let message = format!("`{}` is not the name of a model", one_line(&name.value));
-            report
-                .error(name.position, message)
-                .suggest("the vendor's name, without the provider and without spaces");
-        }
         models.insert(name.value.clone(), params::check(report, &source.value));
     }
     let provider = ProviderDef {
@@ -213,19 +199,11 @@ fn address(
     }
     check_path(report, url, &filled, dialect);
     if *key != ApiKeySource::None && is_unencrypted(&filled) {
-        report
-            .warning(
-                url.position,
-                "the key is sent unencrypted to another machine",
-            )
-            .suggest("`https://`, or no key");
+        let message = "the key is sent unencrypted to another machine";
+        let instead = "`https://`, or no key";
+        report.warning(url.position, message, instead);
     }
     filled
-}
-
-/// True if `name` is valid behind the `:` of a model.
-fn is_model_name(name: &str) -> bool {
-    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// Warns of a base url with the path of a call, or without the path that most servers need.
@@ -248,23 +226,16 @@ fn check_path(
         ),
     };
     if extra.is_some() {
-        report
-            .warning(
-                url.position,
-                format!("`{calls}` is put after this base_url, which already has some of it"),
-            )
-            .suggest(format!("it without: what stands before `{calls}`"));
+        let message = format!("`{calls}` is put after this base_url, which already has some of it");
+        let instead = format!("it without: what stands before `{calls}`");
+        report.warning(url.position, message, instead);
     }
     let is_bare = filled.matches('/').count() == 2;
     if is_bare && matches!(dialect, D::OpenaiChat | D::OpenaiResponses) {
-        report
-            .warning(
-                url.position,
-                format!(
-                    "`{calls}` is put after this base_url, and most servers want `/v1` before it"
-                ),
-            )
-            .suggest("it with `/v1` behind");
+        let message =
+            format!("`{calls}` is put after this base_url, and most servers want `/v1` before it");
+        let instead = "it with `/v1` behind";
+        report.warning(url.position, message, instead);
     }
 }
 
@@ -298,9 +269,8 @@ fn timeouts(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef
             "`first_byte_ms` is {}, longer than the whole answer may take",
             first.value
         );
-        report
-            .warning(first.position, message)
-            .suggest(format!("at most {}, or a longer `total_ms`", total.value));
+        let instead = format!("at most {}, or a longer `total_ms`", total.value);
+        report.warning(first.position, message, instead);
     }
     timeouts
 }
@@ -316,9 +286,8 @@ fn retries(report: &mut FileReport<'_>, source: &RetriesSource) -> RetriesDef {
         && base.value > max.value
     {
         let message = format!("`base_ms` is {}, longer than the longest pause", base.value);
-        report
-            .error(base.position, message)
-            .suggest(format!("at most {}, or a longer `max_ms`", max.value));
+        let instead = format!("at most {}, or a longer `max_ms`", max.value);
+        report.error(base.position, message, instead);
     }
     retries
 }
